@@ -4,7 +4,7 @@
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Pipeline};
 use hostnet::host::Host;
-use hostnet::kernel::{Clock, Time};
+use hostnet::kernel::{Clock, LineAddr, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::protocol::Held;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
@@ -23,8 +23,8 @@ const L1: u64 = 4 * TWO_CYCLES / 2;
 /// Two cores, a line that core 0 has in its L1, and lines of core 0 alone.
 struct Bench {
     m: Machine,
-    line: u64,
-    own: u64,
+    line: LineAddr,
+    own: LineAddr,
 }
 
 impl Bench {
@@ -44,7 +44,7 @@ impl Bench {
     }
 
     /// With these regions; `line` is of one that is `shared`, and `own` of core 0 alone.
-    fn of(map: AddressMap, line: u64, own: u64, shared: bool, pipeline: Pipeline) -> Bench {
+    fn of(map: AddressMap, line: LineAddr, own: LineAddr, shared: bool, pipeline: Pipeline) -> Bench {
         let s = scenario(TWO_CORES);
         let mut core = s.platform.core;
         core.pipeline = pipeline;
@@ -93,7 +93,7 @@ impl Bench {
 }
 
 /// Programs of core 0 that access `line` at `at` ps after their start, with the accesses before, which all hit.
-fn programs(b: &Bench, at: u64, access: fn(u64) -> Op) -> Vec<(u64, Vec<Op>)> {
+fn programs(b: &Bench, at: u64, access: fn(LineAddr) -> Op) -> Vec<(u64, Vec<Op>)> {
     let wait = Op::Stall(at);
     vec![
         (0, vec![wait, access(b.line)]),
@@ -102,10 +102,10 @@ fn programs(b: &Bench, at: u64, access: fn(u64) -> Op) -> Vec<(u64, Vec<Op>)> {
     ]
 }
 
-fn load(line: u64) -> Op {
+fn load(line: LineAddr) -> Op {
     Op::DependentLoad { line, lines: 1 }
 }
-fn store(line: u64) -> Op {
+fn store(line: LineAddr) -> Op {
     Op::DependentStore { line, lines: 1 }
 }
 

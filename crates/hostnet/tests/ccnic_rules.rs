@@ -2,6 +2,7 @@
 
 use ccnic::mem::Mem;
 use ccnic::{post, ring, Config, HostPort, HostQueue, NicPort, NicQueue};
+use hostnet::kernel::LineAddr;
 use hostnet::stack::ccnic::pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
 use hostnet::stack::ccnic::rings::{
     Consumer, Desc, PostHost, PostNic, Producer, Shape, Signal, Unit, Words, GROUP, NO_RECYCLE,
@@ -87,13 +88,13 @@ impl Dice {
 fn shapes(lines: u64, group: usize, per_line: u64, register: bool) -> (Shape, ring::Shape) {
     let units = lines * per_line;
     let ours = Shape {
-        base: 2,
+        base: LineAddr(2),
         units,
         per_line,
         group,
         register,
-        tail: 0,
-        head: 1,
+        tail: LineAddr(0),
+        head: LineAddr(1),
         probe: 8,
         own_ahead: 2,
         read_ahead: 6,
@@ -151,7 +152,7 @@ fn rings_hold_and_ask_for_what_those_of_the_library_do_burst_by_burst() {
             match dice.below(8) {
                 0..=2 => {
                     let mut read = Vec::new();
-                    let room = p.ensure(&words, 1, &mut |l| read.push(l));
+                    let room = p.ensure(&words, 1, &mut |l| read.push(l.0));
                     assert_eq!(room, q.ensure(&mem, 1).expect("honest"));
                     assert_eq!(read, *mem.read.borrow(), "lines that the producer looks at");
                     if room {
@@ -164,7 +165,7 @@ fn rings_hold_and_ask_for_what_those_of_the_library_do_burst_by_burst() {
                         let store = p.publish(&descs);
                         q.publish(&mem, &same);
                         words.apply(store.change);
-                        let own: Vec<u64> = store.own_ahead.into_iter().collect();
+                        let own: Vec<u64> = store.own_ahead.iter().map(|l| l.0).collect();
                         assert_eq!(own, *mem.own.borrow(), "lines that the producer asks for");
                     }
                 }
@@ -177,7 +178,7 @@ fn rings_hold_and_ask_for_what_those_of_the_library_do_burst_by_burst() {
                 4 | 5 => {
                     let (mut ours, mut theirs) = ([Desc::default(); GROUP], [ccnic::Desc::default(); 4]);
                     let mut ahead = Vec::new();
-                    let n = c.poll(&words, 0, &mut ours, &mut |l| ahead.push(l));
+                    let n = c.poll(&words, 0, &mut ours, &mut |l| ahead.push(l.0));
                     assert_eq!(n, d.poll(&mem, &mut theirs).expect("honest"));
                     assert_eq!(ahead, *mem.ahead.borrow(), "lines that the consumer fetches ahead");
                     ours[..n].iter().zip(&theirs).for_each(|(a, b)| same_desc(a, b));
@@ -191,7 +192,7 @@ fn rings_hold_and_ask_for_what_those_of_the_library_do_burst_by_burst() {
                 }
                 _ => {
                     let mut read = Vec::new();
-                    let to = p.consumed(&words, swept, &mut |l| read.push(l));
+                    let to = p.consumed(&words, swept, &mut |l| read.push(l.0));
                     assert_eq!(to, q.consumed(&mem, swept).expect("honest"));
                     assert_eq!(read, *mem.read.borrow(), "lines that a sweep looks at");
                     swept = to;
@@ -275,7 +276,10 @@ impl Ours {
         let split = if c.small { c.buffers * c.small_percent / 100 } else { 0 };
         let small = split * (c.large_bytes / c.small_bytes);
         let large = fill_order(c.buffers - split, c.large_bytes, c.nonseq).map(|b| small + b);
-        let rings = [FreeRing::new(0, fill_order(small, c.small_bytes, c.nonseq)), FreeRing::new(9000, large)];
+        let rings = [
+            FreeRing::new(LineAddr(0), fill_order(small, c.small_bytes, c.nonseq)),
+            FreeRing::new(LineAddr(9000), large),
+        ];
         let pools = Pools::new(rings, small, c.small_bytes);
         let keeps = if c.recycle { Keeps::Stack { most: c.stack, bulk: c.bulk } } else { Keeps::Nothing };
         let side = |p: &Pools| Side::new(p, c.queues, keeps);
@@ -419,7 +423,8 @@ fn every_buffer_goes_where_the_library_puts_it() {
 #[test]
 fn a_cache_meets_the_pool_once_for_so_many_bursts_as_fit_it() {
     for (size, n) in [(250, 32), (250, 1), (512, 32), (64, 48), (32, 32)] {
-        let mut pools = Pools::new([FreeRing::new(0, 0..0), FreeRing::new(9000, 0..20_000)], 0, 128);
+        let mut pools =
+            Pools::new([FreeRing::new(LineAddr(0), 0..0), FreeRing::new(LineAddr(9000), 0..20_000)], 0, 128);
         let mut side = Side::new(&pools, 1, Keeps::Cache { size });
         let mut meets = |side: &mut Side, bufs: &mut Vec<u32>, put: bool| {
             let mut atomics = 0;
@@ -438,8 +443,11 @@ fn a_cache_meets_the_pool_once_for_so_many_bursts_as_fit_it() {
         let expected: Vec<u32> = (0..calls).map(|i| u32::from(i % (size as usize / n + 1) == 0)).collect();
         assert_eq!((takes, bufs.len()), (expected, n * calls), "takes of {n} by a cache of {size}");
         // From an empty cache: it takes what fits one and a half times its size.
-        let mut side =
-            Side::new(&Pools::new([FreeRing::new(0, 0..0), FreeRing::new(0, 0..1)], 0, 128), 1, Keeps::Cache { size });
+        let mut side = Side::new(
+            &Pools::new([FreeRing::new(LineAddr(0), 0..0), FreeRing::new(LineAddr(0), 0..1)], 0, 128),
+            1,
+            Keeps::Cache { size },
+        );
         let fits = size as usize * 3 / 2 / n;
         for i in 0..calls {
             let expected = u32::from(fits == 0 || (i > 0 && i % fits == 0));

@@ -5,7 +5,7 @@
 //! line, and what no cache has to write back is in DRAM (`Memory::coherent`).
 
 use crate::common::{small, two_nodes, Rig};
-use hostnet::kernel::{Event, Stream, Time};
+use hostnet::kernel::{Event, LineAddr, Stream, Time};
 use hostnet::machine::Signal;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
@@ -35,7 +35,7 @@ const BY_OTHERS: [Act; 8] = [Read, Write, DeviceRead, DeviceWrite, DeviceWriteTo
 /// Cores 0 and 1, and a device, on one line.
 struct World {
     rig: Rig,
-    line: u64,
+    line: LineAddr,
     /// The newest versions of the line, and since when.
     history: Vec<(Time, u64)>,
     /// Arrivals at the home agent and answers, as they came: (agent, is an answer).

@@ -4,7 +4,7 @@ use crate::common::bench::{Bench, LLC_LINES};
 use crate::common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
 use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
-use hostnet::kernel::{Clock, Stream, Time};
+use hostnet::kernel::{Clock, LineAddr, Stream, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::NodesSpec;
@@ -65,7 +65,7 @@ fn a_lone_load_from_dram_takes_caches_controller_activate_and_column_access() {
 /// own the prefetch goes beside the load. A load of the prefetched line joins it.
 #[test]
 fn a_prefetch_whose_address_is_loaded_goes_out_behind_that_load() {
-    let takes = |op: fn(u64) -> Op, joined: bool| {
+    let takes = |op: fn(LineAddr) -> Op, joined: bool| {
         let mut b = Bench::new(|_| {});
         let far = b.base + 4097; // of another bank
         let mut ops = vec![Op::Anchor { line: b.base }, op(far), Op::Await];
@@ -257,7 +257,7 @@ fn sweeps_and_side_effects_retire_in_order_after_the_loads_before_them() {
 /// load, and teaches nothing.
 #[test]
 fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
-    let fetched = |waiting: u32, op: fn(u64) -> Op| {
+    let fetched = |waiting: u32, op: fn(LineAddr) -> Op| {
         let mut b = Bench::new(|core| {
             core.l2_mshrs = Some(3);
             core.prefetch = Some(PrefetchSpec {
@@ -311,7 +311,7 @@ fn a_buffer_s_return_does_not_wait_for_stores_but_a_doorbell_does() {
 }
 
 /// Times at which `ops`' doorbells of the NIC on the chip leave the core, in ns, and their tags; they are at least `gap` apart.
-fn leave(gap: Time, ops: impl FnOnce(u64) -> Vec<Op>) -> Vec<(f64, u32)> {
+fn leave(gap: Time, ops: impl FnOnce(LineAddr) -> Vec<Op>) -> Vec<(f64, u32)> {
     let mut b = Bench::new(|_| {});
     b.m.cpus[0].space_doorbells(gap);
     let (ops, start) = (ops(b.base), b.now);
@@ -338,11 +338,11 @@ fn a_doorbell_leaves_after_the_stores_before_it_and_one_is_under_way_at_a_time()
 }
 
 /// Two cores of sim24 that share a region, which starts at the returned line.
-fn pair() -> (Machine, u64) {
+fn pair() -> (Machine, LineAddr) {
     pair_with(|_| {})
 }
 
-fn pair_with(change: impl FnOnce(&mut CoreSpec)) -> (Machine, u64) {
+fn pair_with(change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr) {
     let s = scenario(ONE_CORE);
     let mut core = s.platform.core;
     change(&mut core);
@@ -377,7 +377,7 @@ fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
 /// it needs no request more. A prefetch that reads shares it, and the store asks for ownership. Behind a load both read.
 #[test]
 fn a_pair_behind_a_request_for_ownership_is_owned_where_the_prefetcher_asks_so() {
-    let run = |ownership: bool, first: fn(u64) -> Op| {
+    let run = |ownership: bool, first: fn(LineAddr) -> Op| {
         let (mut m, line) = pair_with(|core| {
             core.prefetch =
                 Some(PrefetchSpec { into: Default::default(), adjacent: true, ownership, ..l2_prefetcher() });
@@ -475,7 +475,7 @@ fn a_store_whose_turn_it_is_is_done_before_its_line_goes_to_who_polls_it() {
 
 #[test]
 fn an_atomic_waits_for_what_is_before_it_and_holds_up_what_follows() {
-    let took = |first: fn(u64) -> Op| {
+    let took = |first: fn(LineAddr) -> Op| {
         let (mut m, line) = pair();
         let ops =
             [Op::Load { line: line + 64, lines: 1 }, first(line), Op::Load { line: line + 128, lines: 1 }, Op::Fence];

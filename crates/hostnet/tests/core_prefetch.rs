@@ -5,7 +5,7 @@ use hostnet::core::l1_prefetch::L1PrefetchSpec;
 use hostnet::core::prefetch::{CacheLevel, Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op};
 use hostnet::kernel::units::Size;
-use hostnet::kernel::{Clock, Time};
+use hostnet::kernel::{Clock, LineAddr, Time};
 use hostnet::machine::Machine;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -22,7 +22,7 @@ const NEXT: L1PrefetchSpec = L1PrefetchSpec {
 const STRIDE: L1PrefetchSpec = L1PrefetchSpec { recent: 0, instructions: 8, ..NEXT };
 
 /// A core of sim24 with cold caches, and the first line of its memory of this kind.
-fn machine(kind: Kind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, u64) {
+fn machine(kind: Kind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr) {
     let s = scenario(ONE_CORE);
     let mut core = s.platform.core;
     core.stores_per_line = 1;
@@ -36,16 +36,16 @@ fn machine(kind: Kind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, u64) {
 }
 
 /// Lines of the first 24 that the core's caches have after `ops`, but for those that `ops` name.
-fn brought(kind: Kind, change: impl FnOnce(&mut CoreSpec), lines: &[u64], op: fn(u64) -> Op) -> Vec<u64> {
+fn brought(kind: Kind, change: impl FnOnce(&mut CoreSpec), lines: &[u64], op: fn(LineAddr) -> Op) -> Vec<u64> {
     let (mut m, base) = machine(kind, change);
-    let ops: Vec<Op> = lines.iter().flat_map(|l| [op(base + l), Op::Compute(400)]).chain([Op::Fence]).collect();
+    let ops: Vec<Op> = lines.iter().flat_map(|l| [op(base + *l), Op::Compute(400)]).chain([Op::Fence]).collect();
     let (_, last, _) = execute(&mut m, &ops, Time::us(1));
     execute(&mut m, &[Op::Compute(4000)], last + Time::us(1));
     m.mem.check().unwrap();
-    (0..24).filter(|l| !lines.contains(l) && m.mem.holds(0, base + l)).collect()
+    (0..24).filter(|l| !lines.contains(l) && m.mem.holds(0, base + *l)).collect()
 }
 
-fn load(line: u64) -> Op {
+fn load(line: LineAddr) -> Op {
     Op::Load { line, lines: 1 }
 }
 
@@ -133,7 +133,7 @@ fn a_prefetcher_of_the_llc_brings_lines_there_and_no_further() {
         let start = last + Time::us(1);
         execute(&mut m, &[Op::Compute(4000)], start);
         m.mem.check().unwrap();
-        let in_llc: Vec<u64> = (3..24).filter(|l| m.mem.in_llc_or_shared(0, base + l)).collect();
+        let in_llc: Vec<u64> = (3..24).filter(|l| m.mem.in_llc_or_shared(0, base + *l)).collect();
         assert_eq!(in_llc, (3..11).collect::<Vec<_>>(), "eight lines behind the third load");
         assert!((3..24).all(|l| !m.mem.holds(0, base + l)), "none of them in the core's caches");
         let took = |m: &mut Machine, line, now| execute(m, &[Op::Anchor { line }, Op::Fence], now).1 - now;

@@ -9,7 +9,7 @@ use hostnet::device::nic::{Nic, Packet, RingMemory};
 use hostnet::device::roce::Roce;
 use hostnet::device::ssd::Ssd;
 use hostnet::kernel::units::Size;
-use hostnet::kernel::{Clock, Events, NicAt, Side, Stream, Time};
+use hostnet::kernel::{Clock, Events, LineAddr, NicAt, Side, Stream, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing};
@@ -27,7 +27,7 @@ const ON_PORTS: [&str; 6] = [KINDS[0], KINDS[1], KINDS[2], KINDS[3], KINDS[4], "
 /// Lines that any device here may move: one region of 4 MiB.
 const LINES: u64 = 1 << 16;
 
-fn device(kind: &str, base: u64) -> Endpoint {
+fn device(kind: &str, base: LineAddr) -> Endpoint {
     let pages = |lines: u64| {
         let c = Contiguous::default();
         Pages::new(base, c.whole(lines, 64), c, 64, 3)
@@ -74,7 +74,7 @@ fn work(d: &mut Endpoint, cal: &mut Events, now: Time) {
 }
 
 /// Asks a device for `lines` lines of each way, and lets them be done four at a time and out of step.
-fn drive(kind: &str, d: &mut Endpoint, region: Range<u64>, lines: u32) -> [u64; 2] {
+fn drive(kind: &str, d: &mut Endpoint, region: Range<LineAddr>, lines: u32) -> [u64; 2] {
     let (mut cal, mut now) = (Events::default(), Time::ZERO);
     let mut dice = Stream::new(11, kind, 0);
     let mut out: Vec<(Direction, u16, u32)> = Vec::new();
@@ -120,7 +120,7 @@ fn drive(kind: &str, d: &mut Endpoint, region: Range<u64>, lines: u32) -> [u64; 
 #[test]
 fn a_device_moves_what_it_promised_within_its_own_memory() {
     for kind in KINDS {
-        let base = 1 << 12;
+        let base = LineAddr(1 << 12);
         let mut d = device(kind, base);
         let [read, written] = drive(kind, &mut d, base..base + LINES, 4000);
         assert_eq!(read > 0, d.moves(Direction::P2mRead) && kind != "NIC", "{kind}: {read} lines read");
@@ -132,8 +132,8 @@ fn a_device_moves_what_it_promised_within_its_own_memory() {
 #[test]
 fn what_ends_is_what_was_moved() {
     for (kind, of) in KINDS.into_iter().zip([256, 256, 1024, 1024, 11]) {
-        let mut d = device(kind, 0);
-        let moved: u64 = drive(kind, &mut d, 0..LINES, 8192).iter().sum();
+        let mut d = device(kind, LineAddr(0));
+        let moved: u64 = drive(kind, &mut d, LineAddr(0)..LineAddr(LINES), 8192).iter().sum();
         // What has begun and not ended: four commands, a message, or the frame that moves.
         let open = if kind.starts_with("SSD") { 4 } else { 1 };
         let ended = d.completed();

@@ -2,7 +2,7 @@
 //! same traces and configurations (`validation/dram/dram.csv`).
 
 use crate::hierarchy_reference::drive::replay::{self, profile, references, trace, Measured, Offer, Reference};
-use hostnet::kernel::Time;
+use hostnet::kernel::{LineAddr, Time};
 use hostnet::memory::dram::standards::Standard;
 use hostnet::memory::dram::{Controller, DramSpec, Request};
 
@@ -150,10 +150,10 @@ fn a_copy_of_a_warm_controller_goes_on_alike() {
     let feed = |c: &mut Controller, from: usize, done: &mut Vec<_>| {
         for (i, &(line, write)) in lines.iter().enumerate().skip(from).take(500) {
             let now = Time::ns(40 * i as u64);
-            let (ch, place) = c.route(line);
+            let (ch, place) = c.route(LineAddr(line));
             c.advance(now, ch, done);
             assert!(c.can_accept(ch, write));
-            c.push(now, ch, Request { token: i as u32, line, write, class: 0 }, place, done);
+            c.push(now, ch, Request { token: i as u32, line: LineAddr(line), write, class: 0 }, place, done);
         }
     };
     feed(&mut a, 0, &mut done);

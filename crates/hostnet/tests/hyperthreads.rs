@@ -2,7 +2,7 @@
 
 use crate::common::{get, refused, scenario, simulate, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op};
-use hostnet::kernel::{Clock, Time};
+use hostnet::kernel::{Clock, LineAddr, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::stats::Class;
@@ -11,7 +11,7 @@ use hostnet::memory::{Memory, Siblings};
 /// Threads on cores of sim24, and a region of all.
 struct Bench {
     m: Machine,
-    line: u64,
+    line: LineAddr,
     core: CoreSpec,
     /// Ends of each thread's programs.
     ends: Vec<Vec<Time>>,

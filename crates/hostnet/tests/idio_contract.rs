@@ -5,7 +5,7 @@ use crate::common::{execute, scenario, small, IDIO_RUN};
 use hostnet::core::hints::HintOverflow;
 use hostnet::core::hints::Hints;
 use hostnet::core::{Cpu, Op};
-use hostnet::kernel::Time;
+use hostnet::kernel::{LineAddr, Time};
 use hostnet::machine::Machine;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::protocol::Held;
@@ -23,7 +23,7 @@ const HINT: Inbound = Inbound::Hint { ways: DDIO, core: 0 };
 /// A core with an L2 of 16 lines above an LLC of 64 in four ways, whose L2 follows hints.
 struct Rig {
     m: Machine,
-    rx: u64,
+    rx: LineAddr,
 }
 
 impl Rig {
@@ -67,37 +67,37 @@ impl Rig {
         let now = self.m.now + Time::us(1);
         execute(&mut self.m, ops, now);
     }
-    fn load(&mut self, line: u64) {
+    fn load(&mut self, line: LineAddr) {
         self.run(&[Op::Load { line, lines: 1 }, Op::Fence]);
     }
-    fn store(&mut self, line: u64) {
+    fn store(&mut self, line: LineAddr) {
         self.run(&[Op::Store { line, lines: 1 }, Op::Fence]);
     }
 
     /// A device writes lines; `settle` lets it happen.
-    fn send(&mut self, line: u64, lines: u16, to: Inbound) {
+    fn send(&mut self, line: LineAddr, lines: u16, to: Inbound) {
         let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, 0, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
     }
-    fn write(&mut self, line: u64, to: Inbound) {
+    fn write(&mut self, line: LineAddr, to: Inbound) {
         self.m.now += Time::us(1);
         self.send(line, 1, to);
         self.m.settle();
     }
-    fn read(&mut self, line: u64) {
+    fn read(&mut self, line: LineAddr) {
         self.m.now += Time::us(1);
         let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, line, 1, 0, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, Txn { from: Outbound::Nearest, ..t });
         self.m.settle();
     }
-    fn push_out(&mut self, line: u64) {
+    fn push_out(&mut self, line: LineAddr) {
         let now = self.m.now;
         self.m.mem.push_out(&mut self.m.cal, line, now);
         self.m.settle();
     }
 
     /// What the L2, or L1, and the LLC have of a line, and whether the LLC's copy is in the ways of devices.
-    fn at(&self, line: u64) -> (Held, Held, bool) {
+    fn at(&self, line: LineAddr) -> (Held, Held, bool) {
         let mem = &self.m.mem;
         let ddio = mem.llc_way(line).is_some_and(|w| DDIO >> w & 1 == 1);
         (mem.private_copy(0, line), mem.llc_copy(0, line), ddio)
@@ -111,7 +111,7 @@ impl Rig {
 }
 
 /// A rig and a line of it at `place`, dirty in the private caches or not where it is there.
-fn line_at(place: Place, dirty: bool) -> (Rig, u64) {
+fn line_at(place: Place, dirty: bool) -> (Rig, LineAddr) {
     let read_hit = if place == Place::Both { ReadHit::Retain } else { ReadHit::Migrate };
     let mut r = Rig::new(read_hit, 32, None);
     let line = r.rx + 5;
@@ -241,7 +241,7 @@ fn a_victim_of_the_l2_is_outside_the_ways_of_devices_and_its_write_back_is_no_le
 /// last; what only the LLC has is in the first when a device has written it, and between them when an L2 gave it up.
 #[test]
 fn each_line_is_in_the_ways_of_its_kind() {
-    let way = |r: &Rig, line: u64| r.m.mem.llc_way(line);
+    let way = |r: &Rig, line: LineAddr| r.m.mem.llc_way(line);
     for (place, ways) in [
         (Place::Mlc, None),
         (Place::Both, Some(0b1000)),
@@ -277,7 +277,7 @@ fn each_line_is_in_the_ways_of_its_kind() {
 #[test]
 fn victims_of_the_l2_have_what_the_directory_and_devices_leave() {
     let mut r = Rig::with(ReadHit::Migrate, 32, None, 0b1110, |llc| llc.inclusive_ways = 1);
-    let lines: Vec<u64> = (0..6).map(|i| r.rx + 5 + 16 * i).collect();
+    let lines: Vec<LineAddr> = (0..6).map(|i| r.rx + 5 + 16 * i).collect();
     for l in &lines {
         r.store(*l);
         r.push_out(*l);
@@ -361,7 +361,7 @@ fn hints_wait_for_misses_of_the_l2_and_are_lost_when_the_queue_is_full() {
     while let Some(e) = r.m.pop() {
         r.m.handle(e);
         let fetched = r.m.cpus[0].hints.as_ref().expect("follows hints").counts.fetched;
-        let loads = (0..4).filter(|i| r.m.mem.holds(0, r.rx + 100 + i)).count();
+        let loads = (0..4).filter(|i| r.m.mem.holds(0, r.rx + 100 + *i)).count();
         if fetched > 0 && last_load.is_none() {
             last_load = Some(loads);
         }
@@ -430,7 +430,7 @@ fn a_range_is_one_instruction_and_drops_every_line_of_it() {
         let before = r.m.cpus[0].instructions;
         r.run(&[Op::Invalidate { line, lines: 12, op: Sweep::Invalidate, instructions: each }]);
         assert_eq!(r.m.cpus[0].instructions - before, instructions);
-        assert!((line..line + 12).all(|l| r.at(l) == (Held::Nowhere, Held::Nowhere, false)));
+        assert!(line.span(12u64).all(|l| r.at(l) == (Held::Nowhere, Held::Nowhere, false)));
         assert_eq!(r.dram(), 0);
         r.balanced();
     }

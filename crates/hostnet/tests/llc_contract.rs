@@ -204,7 +204,7 @@ fn private_caches_never_hold_what_a_strictly_inclusive_llc_has_not() {
                 }
             }
             r.settle();
-            for line in [r.rx, r.tx, r.app, r.shared].into_iter().flat_map(|b| b..b + 60) {
+            for line in [r.rx, r.tx, r.app, r.shared].into_iter().flat_map(|b| b.span(60u64)) {
                 let held = (0..2).any(|c| r.m.mem.private_copy(c, line) != Held::Nowhere);
                 assert!(!held || r.m.mem.llc_copy(0, line) != Held::Nowhere, "line {line}");
                 r.m.mem.coherent(line).unwrap();

@@ -2,7 +2,7 @@
 //! books of dirty lines.
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
-use hostnet::kernel::{Event, Events, Stream, Time};
+use hostnet::kernel::{Event, Events, LineAddr, Stream, Time};
 use hostnet::memory::array::Replacement;
 use hostnet::memory::protocol::Held;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, ReadHit, StoreHit, UpgradeMiss};
@@ -17,10 +17,10 @@ fn rig() -> Rig {
 }
 
 impl Rig {
-    fn nic(&mut self, line: u64, to: Inbound) {
+    fn nic(&mut self, line: LineAddr, to: Inbound) {
         self.device_writes(Agent::Nic, line, 1, to);
     }
-    fn sweep(&mut self, line: u64, op: Sweep) {
+    fn sweep(&mut self, line: LineAddr, op: Sweep) {
         self.m.mem.on_sweep(&mut self.m.cal, line, op, self.m.now);
         self.settle();
     }
@@ -298,7 +298,7 @@ fn dirty_l2_victims_always_reach_the_llc_and_from_there_dram() {
         r.write(line);
     }
     // 16 sets of one way, and L2 and L1: what is not there was written
-    let resident = (0..n).filter(|i| r.m.mem.copies(r.app + i).0 > 0).count() as u64;
+    let resident = (0..n).filter(|i| r.m.mem.copies(r.app + *i).0 > 0).count() as u64;
     assert!((LLC_SETS + 16..=LLC_SETS + 20).contains(&resident), "{resident}");
     assert_eq!(r.of(Class::OtherEvct), n - resident);
     assert_eq!(r.of(Class::CpuOtherRd), n);
@@ -336,7 +336,7 @@ fn a_store_to_a_shared_line_takes_it_from_the_other_cores() {
 fn a_sweep_drops_dirty_data_at_every_level_without_a_dram_write() {
     let mut r = rig();
     let line = r.rx;
-    let places: [fn(&mut Rig, u64); 3] = [
+    let places: [fn(&mut Rig, LineAddr); 3] = [
         |r, l| {
             r.write(l); // L1
         },

@@ -2,7 +2,7 @@
 
 use crate::common::{close, get, platforms, simulate, small, two_nodes, Rig, MHZ_3200};
 use hostnet::kernel::units::{Freq, Span};
-use hostnet::kernel::{Clock, Time};
+use hostnet::kernel::{Clock, LineAddr, Time};
 use hostnet::machine::Signal;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
@@ -329,7 +329,7 @@ fn the_table_keeps_one_writer_and_the_newest_data() {
 
 /// A rig in which core 1 and the LLC of node 0, and core 2 and the LLC of node 1 hold the line so, and core 0 a clean copy
 /// if it upgrades; None if that does not come about.
-fn rig_with(want: Want, near: Copies, far: Copies, home: Side, p: NodesProtocolSpec) -> Option<(Rig, u64)> {
+fn rig_with(want: Want, near: Copies, far: Copies, home: Side, p: NodesProtocolSpec) -> Option<(Rig, LineAddr)> {
     let nodes = NodesSpec { protocol: p, ..two_nodes() };
     let mut h = small();
     h.llc.read_hit = ReadHit::Retain;

@@ -3,7 +3,7 @@
 use crate::common::{close, execute, get, scenario, simulate, ONE_CORE};
 use hostnet::core::{Cpu, Mapped, Op, Retired};
 use hostnet::host::Host;
-use hostnet::kernel::{Clock, Time};
+use hostnet::kernel::{Clock, LineAddr, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -16,7 +16,7 @@ const WAY: f64 = 400.0;
 
 /// Runs ops on a core of sim24 with so many buffers, with a device `WAY` away. `ops` gets the first line of its memory. Returns
 /// how long they took in ns, what retired when, and the machine.
-fn run(buffers: u32, ops: impl FnOnce(u64) -> Vec<Op>) -> (f64, Vec<(f64, Retired)>, Machine) {
+fn run(buffers: u32, ops: impl FnOnce(LineAddr) -> Vec<Op>) -> (f64, Vec<(f64, Retired)>, Machine) {
     let s = scenario(ONE_CORE);
     let mut core = s.platform.core;
     core.combining_buffers = Some(buffers);
@@ -33,7 +33,7 @@ fn run(buffers: u32, ops: impl FnOnce(u64) -> Vec<Op>) -> (f64, Vec<(f64, Retire
     (since(end), retired.into_iter().map(|(t, r)| (since(t), r)).collect(), m)
 }
 
-fn combine(line: u64, bytes: u8) -> Op {
+fn combine(line: LineAddr, bytes: u8) -> Op {
     Op::Combine { line, bytes, to: Mapped::Device }
 }
 
@@ -48,7 +48,7 @@ fn left(retired: &[(f64, Retired)]) -> Vec<(f64, u8)> {
 
 #[test]
 fn a_buffer_leaves_when_it_is_full() {
-    let (_, retired, _) = run(4, |_| (0..16).flat_map(|i| [Op::Compute(64), combine(i / 8, 8)]).collect());
+    let (_, retired, _) = run(4, |_| (0..16).flat_map(|i| [Op::Compute(64), combine(LineAddr(i / 8), 8)]).collect());
     // Eight stores of 8 B, each 64 instructions at 2 a cycle and 1 at 5 after the one before.
     let line = 8.0 * (64.0 / 2.0 + 1.0 / 5.0) * CYCLE;
     let left = left(&retired);
@@ -58,7 +58,8 @@ fn a_buffer_leaves_when_it_is_full() {
 
 #[test]
 fn stores_to_one_line_gather_in_one_buffer_whatever_comes_between() {
-    let (_, retired, _) = run(4, |_| vec![combine(1, 4), combine(2, 4), combine(1, 4), Op::Fence]);
+    let (_, retired, _) =
+        run(4, |_| vec![combine(LineAddr(1), 4), combine(LineAddr(2), 4), combine(LineAddr(1), 4), Op::Fence]);
     assert_eq!(
         left(&retired).iter().map(|l| l.1).collect::<Vec<_>>(),
         [8, 4],
@@ -68,10 +69,10 @@ fn stores_to_one_line_gather_in_one_buffer_whatever_comes_between() {
 
 #[test]
 fn open_buffers_stay_until_a_fence_or_an_uncached_access() {
-    let (_, retired, _) = run(4, |_| vec![combine(1, 16), combine(2, 16)]);
+    let (_, retired, _) = run(4, |_| vec![combine(LineAddr(1), 16), combine(LineAddr(2), 16)]);
     assert_eq!(left(&retired), [], "nothing makes them leave");
     for ends in [Op::Fence, Op::Mmio { tag: 7 }, Op::LoadDevice { bytes: 8 }] {
-        let (_, retired, _) = run(4, |_| vec![combine(1, 16), Op::Compute(3_200), ends]);
+        let (_, retired, _) = run(4, |_| vec![combine(LineAddr(1), 16), Op::Compute(3_200), ends]);
         let left = left(&retired);
         assert_eq!(left.len(), 1, "{ends:?}");
         assert!(close(left[0].0, 500.0, 0.01), "{left:?}: 3200 instructions at 2 x 3.2 GHz");
@@ -81,9 +82,9 @@ fn open_buffers_stay_until_a_fence_or_an_uncached_access() {
 /// Two buffers that leave together come to the device together; the fence ends when both have been taken.
 #[test]
 fn a_fence_waits_until_the_device_has_taken_all_buffers() {
-    let (took, ..) = run(4, |_| vec![combine(1, 16), combine(2, 16), Op::Fence]);
+    let (took, ..) = run(4, |_| vec![combine(LineAddr(1), 16), combine(LineAddr(2), 16), Op::Fence]);
     assert!(close(took, WAY, 0.01), "{took}");
-    let (took, ..) = run(4, |_| vec![combine(1, 16), Op::Fence, combine(2, 16), Op::Fence]);
+    let (took, ..) = run(4, |_| vec![combine(LineAddr(1), 16), Op::Fence, combine(LineAddr(2), 16), Op::Fence]);
     assert!(close(took, 2.0 * WAY, 0.01), "{took}");
     let (took, ..) = run(4, |_| vec![Op::Compute(64), Op::Fence]);
     assert!(close(took, 64.0 / 2.0 * CYCLE, 0.01), "{took}: nothing to wait for");
@@ -94,7 +95,8 @@ fn a_fence_waits_until_the_device_has_taken_all_buffers() {
 #[test]
 fn a_store_that_finds_no_buffer_waits_until_one_has_been_taken() {
     for buffers in [2, 5] {
-        let stores = |_| (0..8).flat_map(|i| [combine(i, 4), Op::Retire { tag: i as u32, stores: true }]).collect();
+        let stores =
+            |_| (0..8).flat_map(|i| [combine(LineAddr(i), 4), Op::Retire { tag: i as u32, stores: true }]).collect();
         let (_, retired, _) = run(buffers, stores);
         let tags = retired.iter().filter(|(_, r)| matches!(r, Retired::Tag(_)));
         for ((at, _), i) in tags.zip(0u32..) {

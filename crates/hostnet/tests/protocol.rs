@@ -1,7 +1,7 @@
 //! The protocol table: what every row must satisfy, and that the memory system does what the rows say.
 
 use crate::common::{small, Rig};
-use hostnet::kernel::Time;
+use hostnet::kernel::{LineAddr, Time};
 use hostnet::memory::protocol::{
     transition, Data, Dram, Habits, Held, Llc, Private, Request, Transition, HELD, REQUESTS,
 };
@@ -91,7 +91,7 @@ fn dirty_data_is_kept_given_on_overwritten_swept_or_written() {
 }
 
 /// A rig whose core 1 and LLC hold the line so, and core 0 a clean copy if it `upgrades`, if that can come about.
-fn rig_with(h: Habits, private: Held, llc: Held, upgrades: bool) -> Option<(Rig, u64)> {
+fn rig_with(h: Habits, private: Held, llc: Held, upgrades: bool) -> Option<(Rig, LineAddr)> {
     let mut spec: HierarchySpec = small();
     (spec.llc.role, spec.llc.read_hit, spec.llc.clean_victim) = (h.role, h.read_hit, CleanVictim::Drop);
     (spec.llc.store_hit, spec.llc.device_read, spec.llc.modified_read) = (h.store_hit, h.device_read, h.modified_read);
@@ -144,7 +144,7 @@ fn rig_with(h: Habits, private: Held, llc: Held, upgrades: bool) -> Option<(Rig,
 }
 
 /// What the memory system does, as a row.
-fn observe(r: &mut Rig, line: u64, ask: Request) -> (Held, Held, Held, u64, u64) {
+fn observe(r: &mut Rig, line: LineAddr, ask: Request) -> (Held, Held, Held, u64, u64) {
     let writes = |r: &Rig| r.m.mem.stats.ledger.written;
     let reads = |r: &Rig| r.dram_transfers() - r.m.mem.stats.ledger.written;
     let before = (reads(r), writes(r));

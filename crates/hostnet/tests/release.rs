@@ -2,7 +2,7 @@
 
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Retired};
-use hostnet::kernel::{Clock, Time};
+use hostnet::kernel::{Clock, LineAddr, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -10,7 +10,7 @@ use hostnet::memory::Memory;
 /// Two cores of sim24 and a region of both; and what happened when.
 struct Bench {
     m: Machine,
-    line: u64,
+    line: LineAddr,
     /// Ends of programs and tags, by core.
     free: [Time; 2],
     told: Vec<(u16, u32, Time)>,

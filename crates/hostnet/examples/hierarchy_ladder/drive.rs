@@ -2,7 +2,7 @@
 //! them.
 
 use hostnet::kernel::units::{Freq, Size, Span};
-use hostnet::kernel::{Clock, Event, Stream, Time};
+use hostnet::kernel::{Clock, Event, LineAddr, Stream, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
@@ -303,7 +303,7 @@ impl Generator {
                 return;
             }
         }
-        let probe = self.m.mem.probe(&mut self.m.cal, 0, line, write, now);
+        let probe = self.m.mem.probe(&mut self.m.cal, 0, LineAddr(line), write, now);
         if probe == Probe::L1 {
             self.levels[0].0 += 1;
             self.reads += u64::from(!write);
@@ -317,7 +317,7 @@ impl Generator {
         self.mshrs[slot as usize] =
             Mshr { line, write, reads: u64::from(!write), made_ps: if write { 0 } else { made.0 } };
         let crossing = lat.noc + lat.noc;
-        let t = Txn { record: slot, ..Txn::new(if write { Op::Own } else { Op::Read }, line, 0, now) };
+        let t = Txn { record: slot, ..Txn::new(if write { Op::Own } else { Op::Read }, LineAddr(line), 0, now) };
         match probe {
             Probe::L2 => {
                 self.levels[1].0 += u64::from(!write);

@@ -3,7 +3,7 @@
 use super::{Application, Site, Work};
 use crate::core::{Mapped, Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Stream};
+use crate::kernel::{Int, LineAddr, Stream};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ const MOST: u64 = 64 << 10;
 pub struct BlockStores {
     spec: BlockStoresSpec,
     /// First line of each core's buffer, and the line that is next.
-    cores: Vec<(u64, u64)>,
+    cores: Vec<(LineAddr, u64)>,
 }
 
 impl Application for BlockStores {
@@ -74,7 +74,7 @@ impl Application for BlockStores {
     fn free_run(&mut self, core: usize, _: &mut Stream, p: &mut Program) -> Option<u32> {
         let (base, at) = &mut self.cores[core];
         let lines = (self.spec.block.0 / LINE).to_u32();
-        for line in *base + *at..*base + *at + u64::from(lines) {
+        for line in (*base + *at).span(lines) {
             p.push(match self.spec.target {
                 StoredTo::WcDevice => Op::Combine { line, bytes: LINE as u8, to: Mapped::Device },
                 StoredTo::WcMemory => Op::Combine { line, bytes: LINE as u8, to: Mapped::Memory },

@@ -13,7 +13,7 @@ use crate::core::{Op, Program};
 use crate::device::nic::DATA_ROOM;
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Real, Stream};
+use crate::kernel::{Int, LineAddr, Real, Stream};
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::{LINE, LINE_U32};
 use crate::traffic::zipf::{step, Zipf};
@@ -144,10 +144,10 @@ pub struct CliqueMap {
     zipf: Zipf,
     table: Arc<Table>,
     /// First lines of buckets, entries, objects and locks.
-    buckets: u64,
-    entries: u64,
-    base: u64,
-    locks: u64,
+    buckets: LineAddr,
+    entries: LineAddr,
+    base: LineAddr,
+    locks: LineAddr,
 }
 
 impl CliqueMap {
@@ -157,7 +157,7 @@ impl CliqueMap {
     }
 
     /// The line of a key's entry. The first entry is nobody's.
-    fn entry(&self, key: u64) -> u64 {
+    fn entry(&self, key: u64) -> LineAddr {
         let at = 1 + key * self.table.step % self.spec.objects;
         self.entries + at * ENTRY / LINE
     }
@@ -254,11 +254,11 @@ impl Application for CliqueMap {
     }
 
     /// A look-up in bulk goes over all keys three times, with half of the instructions of a GET.
-    fn begin_burst(&mut self, _core: usize, packets: &mut dyn Iterator<Item = (Content, u64)>, p: &mut Program) {
+    fn begin_burst(&mut self, _core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
         if self.spec.lookup == Lookup::Single {
             return;
         }
-        let keys: Vec<(u64, u64)> = packets.filter(|(c, _)| c.kind == GET).map(|(c, rx)| (c.key, rx)).collect();
+        let keys: Vec<(u64, LineAddr)> = packets.filter(|(c, _)| c.kind == GET).map(|(c, rx)| (c.key, rx)).collect();
         let (index, pass) = (&self.table.index, self.spec.get_instructions() / 2 / 3);
         let buckets = |key: u64| [index.first(key), index.second(key)].map(|b| self.buckets + u64::from(b));
         for &(key, rx) in &keys {
@@ -281,7 +281,7 @@ impl Application for CliqueMap {
     }
 
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, _core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         let (first, bytes) = self.table.objects[c.key.to_usize()];
         let header = self.base + u64::from(first);
         let object = header + HEADER;
@@ -364,16 +364,16 @@ mod tests {
     }
 
     /// The ops of a request for a key of ten lines, its answer and the line that the object begins on.
-    fn serve(m: &mut CliqueMap, kind: u8) -> (Vec<Op>, Answer, u64) {
+    fn serve(m: &mut CliqueMap, kind: u8) -> (Vec<Op>, Answer, LineAddr) {
         let key = (0..m.spec.objects).find(|k| m.bytes(*k) == 640).expect("some object has ten lines");
         let mut p = Program::default();
         let c = Content { kind, key, lines: if kind == GET { 1 } else { 11 }, ..Content::default() };
-        let (answer, lines) = m.serve(0, &c, 1 << 40, 1 << 41, &mut p);
+        let (answer, lines) = m.serve(0, &c, LineAddr(1 << 40), LineAddr(1 << 41), &mut p);
         assert_eq!(lines, 1);
         (p.ops, answer, m.base + u64::from(m.table.objects[key as usize].0))
     }
 
-    fn atomics(ops: &[Op]) -> Vec<u64> {
+    fn atomics(ops: &[Op]) -> Vec<LineAddr> {
         let line = |op: &Op| if let Op::Atomic { line } = op { Some(*line) } else { None };
         ops.iter().filter_map(line).collect()
     }
@@ -387,7 +387,13 @@ mod tests {
         assert!(ops.iter().all(|o| !matches!(o, Op::Copy { .. })));
         let (ops, answer, first) = serve(&mut m, SET);
         assert_eq!(answer, Answer::Reply);
-        assert!(ops.contains(&Op::Copy { from: 1 << 40, to: first + 1, lines: 10, dependent: false, behind: false }));
+        assert!(ops.contains(&Op::Copy {
+            from: LineAddr(1 << 40),
+            to: first + 1,
+            lines: 10,
+            dependent: false,
+            behind: false
+        }));
     }
 
     /// `rte_mbuf_ext_refcnt_update` for the segment that is attached. A SET takes and releases the lock of its key, which lies with
@@ -414,7 +420,7 @@ mod tests {
         let mut m = map(0.13);
         let (ops, ..) = serve(&mut m, GET);
         let chased = |op: &Op| if let Op::Chase { line, .. } = op { Some(*line) } else { None };
-        let lines: Vec<u64> = ops.iter().filter_map(chased).collect();
+        let lines: Vec<LineAddr> = ops.iter().filter_map(chased).collect();
         let key = (0..m.spec.objects).find(|k| m.bytes(*k) == 640).expect("some object has ten lines");
         assert_eq!(lines.len(), if m.table.index.is_second(key) { 4 } else { 3 });
         assert_eq!(lines[0], m.buckets + u64::from(m.table.index.first(key)));
@@ -439,7 +445,7 @@ mod tests {
         assert!(![7, 4711].iter().any(|k| m.table.index.is_second(*k)));
         let burst = [content(7, GET), content(second, GET), content(5, SET), content(4711, GET)];
         let mut p = Program::default();
-        m.begin_burst(0, &mut burst.iter().zip(1 << 40..).map(|(c, rx)| (*c, rx)), &mut p);
+        m.begin_burst(0, &mut burst.iter().zip(1 << 40..).map(|(c, rx)| (*c, LineAddr(rx))), &mut p);
         let (at, index) = (m.buckets, &m.table.index);
         let pair = |k: u64| [index.first(k), index.second(k)].map(|b| at + u64::from(b));
         let (mut fetched, mut read) = (Vec::new(), Vec::new());
@@ -447,7 +453,7 @@ mod tests {
             match *op {
                 Op::DependentPrefetch { line } => fetched.push((line, read.len())),
                 Op::Load { line, lines: 1 } => read.push(line),
-                Op::Anchor { line } if line < 1 << 40 => read.push(line),
+                Op::Anchor { line } if line < LineAddr(1 << 40) => read.push(line),
                 _ => {}
             }
         }
@@ -464,9 +470,9 @@ mod tests {
         }
         assert_eq!(read[6..], keys.map(|k| m.entry(k)));
         // A GET of the burst goes on from its entry to the object.
-        m.serve(0, &burst[0], 1 << 40, 1 << 41, &mut p);
-        m.serve(0, &burst[1], 1 << 40, 1 << 41, &mut p);
-        m.serve(0, &burst[3], 1 << 40, 1 << 41, &mut p);
+        m.serve(0, &burst[0], LineAddr(1 << 40), LineAddr(1 << 41), &mut p);
+        m.serve(0, &burst[1], LineAddr(1 << 40), LineAddr(1 << 41), &mut p);
+        m.serve(0, &burst[3], LineAddr(1 << 40), LineAddr(1 << 41), &mut p);
         let chased = p.ops.iter().filter(|op| matches!(op, Op::Chase { .. })).count();
         assert_eq!(chased, 3, "a header each");
         let computed = |op: &Op| if let Op::Compute(n) = op { *n } else { 0 };

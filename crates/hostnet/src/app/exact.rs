@@ -3,7 +3,7 @@
 
 use super::Site;
 use crate::kernel::rng::mix;
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 use std::sync::Arc;
 
 /// Signatures of a bucket.
@@ -25,7 +25,7 @@ pub struct ExactMatch {
     keys: Arc<[Found]>,
     buckets: u32,
     /// First line of each core's table.
-    bases: Vec<u64>,
+    bases: Vec<LineAddr>,
 }
 
 impl ExactMatch {
@@ -52,7 +52,7 @@ impl ExactMatch {
     }
 
     /// Lines that a look-up of `key` reads, one after the other: a bucket or two, and the key.
-    pub fn lines(&self, core: usize, key: u32) -> impl Iterator<Item = u64> {
+    pub fn lines(&self, core: usize, key: u32) -> impl Iterator<Item = LineAddr> {
         let (base, f) = (self.bases[core], self.keys[key.to_usize()]);
         let bucket = |b: u32| base + u64::from(b);
         let stored = base + u64::from(self.buckets) + u64::from(key);

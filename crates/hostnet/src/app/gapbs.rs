@@ -8,8 +8,8 @@
 use super::{Application, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
-use crate::kernel::Int;
 use crate::kernel::Stream as Rng;
+use crate::kernel::{Int, LineAddr};
 use crate::memory::region::{Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 use schemars::JsonSchema;
@@ -81,7 +81,7 @@ struct Array {
 impl Array {
     /// The line of element `i`.
     #[inline]
-    fn line(&mut self, i: u64) -> u64 {
+    fn line(&mut self, i: u64) -> LineAddr {
         self.pages.line(i >> self.per_line)
     }
 }
@@ -238,7 +238,7 @@ impl Gapbs {
 
     /// The line of `u`'s neighbours from the `i`-th on, when it is a new one.
     #[inline]
-    fn list(&mut self, u: u64, i: u64) -> Option<u64> {
+    fn list(&mut self, u: u64, i: u64) -> Option<LineAddr> {
         let at = u * self.edges + i;
         (i == 0 || at % 16 == 0).then(|| self.neighbours.line(at))
     }
@@ -316,7 +316,7 @@ impl Gapbs {
         let u = self.node(at, p);
         let next = self.next_level(level);
         p.push(Op::DependentLoad { line: self.paths.line(u), lines: 1 });
-        let mut listed = u64::MAX;
+        let mut listed = None;
         let mut followed = 0;
         for i in 0..self.edges {
             if i % 512 == 0 {
@@ -328,8 +328,8 @@ impl Gapbs {
                 continue;
             }
             let line = self.neighbours.line(u * self.edges + i);
-            if line != listed {
-                listed = line;
+            if Some(line) != listed {
+                listed = Some(line);
                 p.push(if followed == 0 { Op::Chase { line, delay: 0 } } else { Op::Anchor { line } });
             }
             p.push(Op::DependentLoad { line: self.paths.line(v), lines: 1 });
@@ -360,7 +360,7 @@ impl Gapbs {
     }
 
     /// A locked read-modify-write of the line that `of` gives.
-    fn locked(&mut self, p: &mut Program, of: impl FnOnce(&mut Gapbs) -> u64) {
+    fn locked(&mut self, p: &mut Program, of: impl FnOnce(&mut Gapbs) -> LineAddr) {
         let line = of(self);
         p.push(Op::Fence);
         p.push(Op::Store { line, lines: 1 });

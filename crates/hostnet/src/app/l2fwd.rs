@@ -2,7 +2,7 @@
 
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
-use crate::kernel::Stream;
+use crate::kernel::{LineAddr, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ impl Application for L2fwd {
         self.content
     }
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, _core: usize, c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         p.push(Op::Anchor { line: rx });
         p.compute(self.instructions);
         if self.payload == Payload::Drop {

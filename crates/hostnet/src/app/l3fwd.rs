@@ -5,7 +5,7 @@ use super::lpm::Lpm;
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
-use crate::kernel::{Int, Stream};
+use crate::kernel::{Int, LineAddr, Stream};
 use crate::memory::region::{Kind, Sharing};
 use crate::traffic::pcap::Captured;
 use schemars::JsonSchema;
@@ -62,8 +62,8 @@ enum Routes {
     Lpm {
         /// The table, and an address of each route.
         lpm: Arc<(Lpm, Vec<u32>)>,
-        tbl24: u64,
-        tbl8: u64,
+        tbl24: LineAddr,
+        tbl8: LineAddr,
     },
     ExactMatch {
         table: ExactMatch,
@@ -127,15 +127,15 @@ impl Application for L3fwd {
     }
 
     #[inline]
-    fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         p.push(Op::Anchor { line: rx });
         p.compute(self.instructions / 2);
         match &self.routes {
             Routes::Lpm { lpm, tbl24, tbl8 } => {
                 let at = lpm.0.lookup(c.key.to_u32());
-                p.push(Op::Chase { line: tbl24 + u64::from(at.tbl24 / ENTRIES_PER_LINE), delay: 8 });
+                p.push(Op::Chase { line: *tbl24 + u64::from(at.tbl24 / ENTRIES_PER_LINE), delay: 8 });
                 if let Some(i) = at.tbl8 {
-                    p.push(Op::Chase { line: tbl8 + u64::from(i / ENTRIES_PER_LINE), delay: 2 });
+                    p.push(Op::Chase { line: *tbl8 + u64::from(i / ENTRIES_PER_LINE), delay: 2 });
                 }
             }
             Routes::ExactMatch { table, .. } => {

@@ -3,7 +3,7 @@
 use super::{Application, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::Stream;
+use crate::kernel::{LineAddr, Stream};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ const BATCH: u32 = 32;
 
 #[derive(Clone)]
 pub struct LlcAntagonist {
-    bases: Vec<u64>,
+    bases: Vec<LineAddr>,
     lines: u64,
     writes: f64,
     gap: u32,

@@ -2,6 +2,7 @@
 
 use super::{Answer, Application, Content, Origin, Site};
 use crate::core::{Op, Program};
+use crate::kernel::LineAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,13 +39,13 @@ impl Application for LoadGenerator {
         Ok(LoadGenerator { spec: s.clone() })
     }
     #[inline]
-    fn serve(&mut self, _core: usize, _c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, _core: usize, _c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         p.push(Op::Load { line: rx, lines: 1 });
         p.compute(self.spec.reply_instructions);
         (Answer::Consumed, 0)
     }
     #[inline]
-    fn make(&mut self, _core: usize, c: &Content, tx: u64, p: &mut Program) {
+    fn make(&mut self, _core: usize, c: &Content, tx: LineAddr, p: &mut Program) {
         p.compute(self.spec.request_instructions);
         p.push(Op::Store { line: tx, lines: c.lines.into() });
     }

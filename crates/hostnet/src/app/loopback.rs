@@ -4,7 +4,7 @@
 use super::{lines, Answer, Application, Content, Origin, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Stream};
+use crate::kernel::{Int, LineAddr, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,13 +61,13 @@ impl Application for Loopback {
     }
     /// A received packet is read.
     #[inline]
-    fn serve(&mut self, _core: usize, _c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, _core: usize, _c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         p.push(Op::Load { line: rx, lines: self.touched });
         (Answer::Consumed, 0)
     }
     /// A packet to be sent is written.
     #[inline]
-    fn make(&mut self, _core: usize, _c: &Content, tx: u64, p: &mut Program) {
+    fn make(&mut self, _core: usize, _c: &Content, tx: LineAddr, p: &mut Program) {
         p.push(Op::Store { line: tx, lines: self.touched });
     }
 }

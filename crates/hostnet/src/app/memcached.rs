@@ -4,7 +4,7 @@ use super::mmu::Mmu;
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
-use crate::kernel::{Int, Stream};
+use crate::kernel::{Int, LineAddr, Stream};
 use crate::memory::region::{Kind, Sharing, PAGE};
 use crate::memory::LINE;
 use crate::traffic::pcap::{Capture, Captured, Command};
@@ -80,10 +80,10 @@ pub struct Memcached {
     populations: u64,
     buckets: u64,
     slot: u64,
-    index: u64,
-    items: u64,
+    index: LineAddr,
+    items: LineAddr,
     /// First line of the locks; none are touched without atomic operations.
-    locks: u64,
+    locks: LineAddr,
     item_count: u64,
     /// Of each core, where the platform says what TLB it has.
     mmus: Vec<Mmu>,
@@ -171,7 +171,7 @@ impl Application for Memcached {
             slot: largest.into(),
             index: region(table),
             items: region(slots),
-            locks: if atomics == [0; 2] { 0 } else { region(LOCKS + 1) },
+            locks: if atomics == [0; 2] { LineAddr(0) } else { region(LOCKS + 1) },
             item_count,
             mmus,
         })
@@ -191,7 +191,7 @@ impl Application for Memcached {
     }
 
     #[inline]
-    fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         let (population, i) = (c.key >> 32, c.key.low_u32().to_usize());
         let r = self.requests[i].clone();
         p.push(Op::Anchor { line: rx });
@@ -288,9 +288,9 @@ mod tests {
             populations: 1,
             buckets: 1,
             slot: 1,
-            index: 1000,
-            items: 2000,
-            locks: 10_000,
+            index: LineAddr(1000),
+            items: LineAddr(2000),
+            locks: LineAddr(10_000),
             item_count: 1,
             mmus: Vec::new(),
         }
@@ -300,9 +300,9 @@ mod tests {
     fn touched(atomics: [u32; 2], i: u64) -> Vec<u64> {
         let mut p = Program::default();
         let c = Content { kind: 0, key: i, lines: 1, value_lines: 1, wire_bytes: 64 };
-        server(atomics).serve(0, &c, 1, 2, &mut p);
+        server(atomics).serve(0, &c, LineAddr(1), LineAddr(2), &mut p);
         let atomics = p.ops.iter().filter_map(|op| match op {
-            Op::Atomic { line } => Some(*line),
+            Op::Atomic { line } => Some(line.0),
             _ => None,
         });
         atomics.collect()
@@ -317,7 +317,13 @@ mod tests {
         m.mmus.push(Mmu::new(&spec, 3, 0, 0, &mut map, &mut rng).expect("a shape that works"));
         let mut waits = || {
             let mut p = Program::default();
-            m.serve(0, &Content { kind: 0, key: 0, lines: 1, value_lines: 1, wire_bytes: 64 }, 1, 2, &mut p);
+            m.serve(
+                0,
+                &Content { kind: 0, key: 0, lines: 1, value_lines: 1, wire_bytes: 64 },
+                LineAddr(1),
+                LineAddr(2),
+                &mut p,
+            );
             let chases = p.ops.iter().filter_map(|op| match op {
                 Op::Chase { delay, .. } => Some(*delay),
                 _ => None,

@@ -9,7 +9,7 @@ use crate::core::{Op, Program};
 use crate::kernel::hint::prefetch;
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Stream};
+use crate::kernel::{Int, LineAddr, Stream};
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::LINE;
 use crate::traffic::zipf::{step, Zipf};
@@ -119,8 +119,8 @@ struct Partition {
     buckets: Arc<Vec<[u64; SLOTS]>>,
     head: u64,
     log_lines: u64,
-    log_base: u64,
-    index_base: u64,
+    log_base: LineAddr,
+    index_base: LineAddr,
     oldest: u8,
 }
 
@@ -164,7 +164,7 @@ impl Partition {
         };
         Arc::make_mut(&mut self.buckets)[b][slot] = tag | position;
     }
-    fn line(&self, position: u64) -> u64 {
+    fn line(&self, position: u64) -> LineAddr {
         self.log_base + position % self.log_lines
     }
 }
@@ -253,7 +253,7 @@ impl Application for Mica {
     }
 
     #[inline]
-    fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         let part = &mut self.parts[core];
         let n = u32::from(self.item);
         let work = self.spec.instructions;
@@ -353,7 +353,7 @@ mod tests {
             let mut m = store(100, 400, 1 << 20, update);
             let head = m.parts[0].head;
             let c = Content { kind: SET, key: 5, lines: 16, value_lines: 16, wire_bytes: 1024 };
-            m.serve(0, &c, 0, 100, &mut Program::default());
+            m.serve(0, &c, LineAddr(0), LineAddr(100), &mut Program::default());
             assert_eq!(m.parts[0].head - head, grows);
         }
     }

@@ -3,7 +3,7 @@
 //! above it lies in a core's own structures (Intel, TLBs, Paging-Structure Caches, and Their Invalidation, 2007).
 
 use crate::core::spec::TlbSpec;
-use crate::kernel::Stream;
+use crate::kernel::{LineAddr, Stream};
 use crate::memory::array::{Array, Indexing, Replacement};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
@@ -44,12 +44,12 @@ impl Mmu {
     }
 
     /// The line of `page`'s entry, which the core has to read before it can access the page; none when its TLB has it.
-    pub fn walk(&mut self, page: u64) -> Option<u64> {
-        if let Some(slot) = self.tlb.find(page) {
+    pub fn walk(&mut self, page: u64) -> Option<LineAddr> {
+        if let Some(slot) = self.tlb.find(LineAddr(page)) {
             self.tlb.touch(slot);
             return None;
         }
-        self.tlb.insert_in_slice(page, false, u32::MAX >> (32 - self.ways));
+        self.tlb.insert_in_slice(LineAddr(page), false, u32::MAX >> (32 - self.ways));
         Some(self.table.line(page / ENTRIES))
     }
 }

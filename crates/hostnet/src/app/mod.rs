@@ -9,7 +9,7 @@ mod mmu;
 use crate::core::spec::TlbSpec;
 use crate::core::Program;
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Stream};
+use crate::kernel::{Int, LineAddr, Stream};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::traffic::pcap::{Capture, Captured};
 pub use content::Content;
@@ -168,7 +168,7 @@ pub enum Answer {
     /// A reply waits in a transmit buffer.
     Reply,
     /// The same, with bytes that are sent from where they lie, from line `object` on; line `users` counts who has them.
-    Gather { object: u64, bytes: u32, users: Option<u64> },
+    Gather { object: LineAddr, bytes: u32, users: Option<LineAddr> },
     /// The receive buffer itself is to be sent.
     Forward,
     /// Nothing to send.
@@ -189,7 +189,7 @@ pub struct Site<'a> {
 
 impl Site<'_> {
     /// The first lines of regions of `lines` lines, one for each core of the tenant.
-    pub fn per_core(&mut self, lines: u64) -> Vec<u64> {
+    pub fn per_core(&mut self, lines: u64) -> Vec<LineAddr> {
         let add = |c: &u16| {
             let r = self.map.add(lines, Kind::App, Sharing::Core(*c), self.tenant);
             self.map.get(r).base
@@ -280,21 +280,21 @@ pub trait Application: Sized {
 
     /// Ops before the service of a burst of packets, which are given with their receive buffers, where packets come in bursts.
     #[inline]
-    fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, u64)>, p: &mut Program) {
+    fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
         let _ = (core, packets, p);
     }
 
     /// Ops that serve packet content `c` in receive buffer `rx`; a reply goes to `tx`, whose lines are
     /// returned.
     #[inline]
-    fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         let _ = (core, c, rx, tx, p);
         (Answer::Consumed, 0)
     }
 
     /// Ops that make a packet of its own with content `c` in the buffer at `tx`.
     #[inline]
-    fn make(&mut self, core: usize, c: &Content, tx: u64, p: &mut Program) {
+    fn make(&mut self, core: usize, c: &Content, tx: LineAddr, p: &mut Program) {
         let _ = (core, c, tx, p);
     }
 
@@ -349,15 +349,15 @@ impl<T: Application> Application for Box<T> {
         (**self).announce(core, key);
     }
     #[inline]
-    fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, u64)>, p: &mut Program) {
+    fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
         (**self).begin_burst(core, packets, p);
     }
     #[inline]
-    fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         (**self).serve(core, c, rx, tx, p)
     }
     #[inline]
-    fn make(&mut self, core: usize, c: &Content, tx: u64, p: &mut Program) {
+    fn make(&mut self, core: usize, c: &Content, tx: LineAddr, p: &mut Program) {
         (**self).make(core, c, tx, p);
     }
     #[inline]
@@ -462,15 +462,15 @@ macro_rules! apps {
                 match self { $(App::$name(a) => a.announce(core, key),)* }
             }
             #[inline]
-            pub fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, u64)>, p: &mut Program) {
+            pub fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
                 match self { $(App::$name(a) => a.begin_burst(core, packets, p),)* }
             }
             #[inline]
-            pub fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+            pub fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
                 match self { $(App::$name(a) => a.serve(core, c, rx, tx, p),)* }
             }
             #[inline]
-            pub fn make(&mut self, core: usize, c: &Content, tx: u64, p: &mut Program) {
+            pub fn make(&mut self, core: usize, c: &Content, tx: LineAddr, p: &mut Program) {
                 match self { $(App::$name(a) => a.make(core, c, tx, p),)* }
             }
             #[inline]

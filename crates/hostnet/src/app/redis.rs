@@ -9,8 +9,8 @@ use super::{Application, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::Int;
 use crate::kernel::Stream as Rng;
+use crate::kernel::{Int, LineAddr};
 use crate::memory::region::{Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 use schemars::JsonSchema;
@@ -149,7 +149,7 @@ struct Slab {
 
 impl Slab {
     #[inline]
-    fn line(&mut self, i: u32) -> u64 {
+    fn line(&mut self, i: u32) -> LineAddr {
         self.pages.line(u64::from(i) * self.size / LINE)
     }
     #[inline]
@@ -157,10 +157,10 @@ impl Slab {
         self.first + u64::from(i) * self.size / PAGE.0
     }
     /// Runs of lines that hold the first `bytes` bytes of object `i` from its `from`-th line on.
-    fn each_run(&mut self, i: u32, bytes: u64, from: u64, mut f: impl FnMut(u64, u32)) {
+    fn each_run(&mut self, i: u32, bytes: u64, from: u64, mut f: impl FnMut(LineAddr, u32)) {
         let start = u64::from(i) * self.size;
         let (mut line, end) = (start / LINE + from, (start + bytes).div_ceil(LINE));
-        let mut run = (0, 0);
+        let mut run = (LineAddr(0), 0);
         while line < end {
             let at = self.pages.line(line);
             if run.1 > 0 && at != run.0 + u64::from(run.1) {
@@ -177,13 +177,13 @@ impl Slab {
 /// Buffers that are used over and over: where the next bytes go.
 #[derive(Clone)]
 struct Ring {
-    base: u64,
+    base: LineAddr,
     lines: u64,
     at: u64,
 }
 
 impl Ring {
-    fn take(&mut self, lines: u64) -> u64 {
+    fn take(&mut self, lines: u64) -> LineAddr {
         if self.at + lines > self.lines {
             self.at = 0;
         }
@@ -308,7 +308,7 @@ impl Application for Redis {
 }
 
 /// The page table's line that `page` has to wait for, and cycles besides.
-fn walk(mmu: &mut Option<Mmu>, page: u64) -> Option<(u64, u16)> {
+fn walk(mmu: &mut Option<Mmu>, page: u64) -> Option<(LineAddr, u16)> {
     mmu.as_mut().and_then(|m| m.walk(page).map(|line| (line, m.walk)))
 }
 

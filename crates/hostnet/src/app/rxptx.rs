@@ -3,7 +3,7 @@
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::units::Span;
-use crate::kernel::{Stream, Time};
+use crate::kernel::{LineAddr, Stream, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ impl Application for Rxptx {
         self.content
     }
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, _rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, _core: usize, c: &Content, _rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         p.compute(self.instructions);
         (Answer::Forward, c.lines)
     }

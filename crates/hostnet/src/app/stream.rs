@@ -175,7 +175,7 @@ mod tests {
         while p.ops.iter().filter(|o| matches!(o, Op::Load { .. })).count() < s.lines as usize {
             s.free_run(0, &mut rng, &mut p);
         }
-        let line = |o: &Op| if let Op::Load { line, .. } = o { Some(*line) } else { None };
+        let line = |o: &Op| if let Op::Load { line, .. } = o { Some(line.0) } else { None };
         p.ops.iter().filter_map(line).take(s.lines as usize).collect()
     }
 

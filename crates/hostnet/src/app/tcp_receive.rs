@@ -3,6 +3,7 @@
 
 use super::{Application, Site, Work};
 use crate::kernel::units::Size;
+use crate::kernel::LineAddr;
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ impl TcpReceiveSpec {
 
 #[derive(Clone)]
 pub struct TcpReceive {
-    buffers: Vec<u64>,
+    buffers: Vec<LineAddr>,
     lines: u64,
     pub gap_instructions: u32,
 }
@@ -62,7 +63,7 @@ impl Application for TcpReceive {
 
 impl TcpReceive {
     /// First line and lines of the `core`-th core's buffer.
-    pub fn buffer(&self, core: usize) -> (u64, u64) {
+    pub fn buffer(&self, core: usize) -> (LineAddr, u64) {
         (self.buffers[core], self.lines)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{lines, Answer, Application, Content, Origin, Site};
 use crate::core::{Op, Program};
-use crate::kernel::Stream;
+use crate::kernel::{LineAddr, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ impl Application for Testpmd {
         self.content
     }
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, _core: usize, c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         if self.mode == TestpmdMode::Macswap {
             p.push(Op::Load { line: rx, lines: 1 });
             p.push(Op::Store { line: rx, lines: 1 });
@@ -73,7 +73,7 @@ impl Application for Testpmd {
         }
     }
     #[inline]
-    fn make(&mut self, _core: usize, _c: &Content, tx: u64, p: &mut Program) {
+    fn make(&mut self, _core: usize, _c: &Content, tx: LineAddr, p: &mut Program) {
         p.push(Op::Store { line: tx, lines: 1 });
         p.compute(self.instructions);
     }

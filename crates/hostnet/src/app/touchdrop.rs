@@ -3,7 +3,7 @@
 use super::touchfwd::{check_per_byte, touch};
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::Program;
-use crate::kernel::Stream;
+use crate::kernel::{LineAddr, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ impl Application for Touchdrop {
         self.content
     }
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, _core: usize, c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         touch(p, rx, c, self.per_byte);
         p.compute(self.instructions);
         (Answer::Consumed, 0)

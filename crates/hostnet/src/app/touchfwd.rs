@@ -2,7 +2,7 @@
 
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
-use crate::kernel::{Int, Real, Stream};
+use crate::kernel::{Int, LineAddr, Real, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl Application for Touchfwd {
         self.content
     }
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, _core: usize, c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         p.compute(self.instructions);
         touch(p, rx, c, self.per_byte);
         (Answer::Forward, c.lines)
@@ -63,13 +63,13 @@ pub(super) fn check_per_byte(per_byte: f64) -> Result<(), String> {
 
 /// Reads the packet at `rx`, byte by byte, with `per_byte` instructions for each: line by line, its load and then these.
 #[inline]
-pub(super) fn touch(p: &mut Program, rx: u64, c: &Content, per_byte: f64) {
+pub(super) fn touch(p: &mut Program, rx: LineAddr, c: &Content, per_byte: f64) {
     if per_byte == 0.0 {
         p.push(Op::Load { line: rx, lines: c.lines.into() });
         return;
     }
     let bytes = f64::from(c.wire_bytes) / f64::from(c.lines.max(1));
-    for line in rx..rx + u64::from(c.lines) {
+    for line in rx.span(c.lines) {
         p.push(Op::Walk { line, loads: bytes.ceil().whole().to_u16() });
         p.compute((bytes * per_byte).round().whole().to_u32());
     }

@@ -3,7 +3,7 @@
 use super::{Application, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Stream};
+use crate::kernel::{Int, LineAddr, Stream};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ const BATCH: u32 = 32;
 
 #[derive(Clone)]
 pub struct Xmem {
-    bases: Vec<u64>,
+    bases: Vec<LineAddr>,
     lines: u64,
     gap: u32,
     parallelism: u32,

@@ -10,7 +10,7 @@ use crate::app::{AppSpec, Origin, Work};
 use crate::core::cpu::combining::MOST_BUFFERS;
 use crate::device::nic::DATA_ROOM;
 use crate::kernel::units::{OfferedRate, Size};
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 use crate::memory::dram::Controller;
 use crate::memory::nodes::MOST_CORES;
 use crate::memory::siblings::THREADS;
@@ -168,7 +168,7 @@ fn placement(s: &Scenario) -> Check {
     for (agent, device) in
         [(Agent::Nic, DeviceKind::Nic), (Agent::Io, DeviceKind::Nic), (Agent::Io, DeviceKind::Storage)]
     {
-        within(policy.write(&Transfer::of(agent, device, 0)), llc)?;
+        within(policy.write(&Transfer::of(agent, device, LineAddr(0))), llc)?;
     }
     policy_has_a_device(s)?;
     let r = &s.rings;

@@ -1,7 +1,7 @@
 //! The L2's queue of hints: lines that a device has written for this core and that its L2 is to fetch (IDIO, section V-C).
 
 use crate::flow::Domain;
-use crate::kernel::Time;
+use crate::kernel::{LineAddr, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -33,9 +33,9 @@ pub struct HintCounts {
 #[derive(Clone, Debug)]
 pub struct Hints {
     /// Lines, and when each came.
-    queue: VecDeque<(u64, Time)>,
+    queue: VecDeque<(LineAddr, Time)>,
     /// Lines that the controller keeps until the queue has room.
-    kept: VecDeque<u64>,
+    kept: VecDeque<LineAddr>,
     overflow: HintOverflow,
     /// Places in the queue.
     pub places: Domain,
@@ -54,7 +54,7 @@ impl Hints {
     }
 
     /// A hint for `line` comes.
-    pub fn push(&mut self, line: u64, now: Time) {
+    pub fn push(&mut self, line: LineAddr, now: Time) {
         self.counts.came += 1;
         if self.places.take(now) {
             self.queue.push_back((line, now));
@@ -66,7 +66,7 @@ impl Hints {
     }
 
     /// The oldest hint.
-    pub fn first(&self) -> Option<u64> {
+    pub fn first(&self) -> Option<LineAddr> {
         self.queue.front().map(|h| h.0)
     }
 
@@ -98,16 +98,16 @@ mod tests {
         for (overflow, left) in [(HintOverflow::Drop, 32), (HintOverflow::Stall, 40)] {
             let mut h = Hints::new(32, overflow);
             for line in 0..40 {
-                h.push(line, Time(line));
+                h.push(LineAddr(line), Time(line));
             }
             assert_eq!(h.places.used(), 32);
-            let out: Vec<u64> = std::iter::from_fn(|| {
+            let out: Vec<LineAddr> = std::iter::from_fn(|| {
                 let line = h.first()?;
                 h.pop(true, Time(100));
                 Some(line)
             })
             .collect();
-            assert_eq!(out, (0..left).collect::<Vec<u64>>(), "{overflow:?}");
+            assert_eq!(out, (0..left).map(LineAddr).collect::<Vec<_>>(), "{overflow:?}");
             assert_eq!((h.counts.came, h.counts.dropped), (40, 40 - left));
             assert_eq!(h.places.used(), 0);
         }

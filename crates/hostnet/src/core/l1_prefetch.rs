@@ -7,6 +7,7 @@
 
 use super::prefetch::PAGE;
 use crate::kernel::units::Size;
+use crate::kernel::LineAddr;
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +59,7 @@ impl L1PrefetchSpec {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     instruction: u32,
-    last: u64,
+    last: LineAddr,
     stride: i64,
     /// Loads at that stride in a row, the first included.
     run: u32,
@@ -68,7 +69,7 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub struct L1Prefetcher {
     /// Lines loaded last, oldest first.
-    recent: VecDeque<u64>,
+    recent: VecDeque<LineAddr>,
     recent_most: usize,
     entries: Vec<Entry>,
     most: usize,
@@ -106,18 +107,18 @@ impl L1Prefetcher {
     }
 
     /// `instruction` loads `line`, `several` times if so. Returns what to fetch: the next line, and the one at the stride.
-    pub fn load(&mut self, instruction: u32, line: u64, several: bool) -> [Option<u64>; 2] {
+    pub fn load(&mut self, instruction: u32, line: LineAddr, several: bool) -> [Option<LineAddr>; 2] {
         let paused = std::mem::take(&mut self.in_a_row) >= self.stores;
         let (next, stride) = (self.next_line(line, several), self.at_stride(instruction, line));
-        let in_page = |l: &u64| l / PAGE == line / PAGE && !paused;
+        let in_page = |l: &LineAddr| l.0 / PAGE == line.0 / PAGE && !paused;
         [next.filter(in_page), stride.filter(in_page).filter(|s| next != Some(*s))]
     }
 
-    fn next_line(&mut self, line: u64, several: bool) -> Option<u64> {
+    fn next_line(&mut self, line: LineAddr, several: bool) -> Option<LineAddr> {
         if self.recent_most == 0 {
             return None;
         }
-        let ascends = several || self.recent.iter().any(|l| l + 1 == line);
+        let ascends = several || self.recent.iter().any(|l| *l + 1 == line);
         if !self.recent.contains(&line) {
             if self.recent.len() == self.recent_most {
                 self.recent.pop_front();
@@ -127,7 +128,7 @@ impl L1Prefetcher {
         ascends.then_some(line + 1)
     }
 
-    fn at_stride(&mut self, instruction: u32, line: u64) -> Option<u64> {
+    fn at_stride(&mut self, instruction: u32, line: LineAddr) -> Option<LineAddr> {
         self.tick += 1;
         let Some(e) = self.entries.iter_mut().find(|e| e.instruction == instruction) else {
             if self.most > 0 {
@@ -140,7 +141,7 @@ impl L1Prefetcher {
             return None;
         };
         e.used = self.tick;
-        let stride = line as i64 - e.last as i64;
+        let stride = line.signed_offset_from(e.last);
         e.last = line;
         if stride == e.stride {
             e.run = e.run.saturating_add(1);
@@ -148,7 +149,7 @@ impl L1Prefetcher {
             (e.stride, e.run) = (stride, 2);
         }
         let follows = stride != 0 && stride.abs() <= self.longest && e.run >= self.trigger;
-        follows.then(|| line.wrapping_add_signed(stride))
+        follows.then(|| line.offset_by(stride))
     }
 }
 
@@ -171,7 +172,8 @@ mod tests {
     }
 
     fn fetched(p: &mut L1Prefetcher, instruction: u32, lines: &[u64]) -> Vec<Vec<u64>> {
-        lines.iter().map(|l| p.load(instruction, *l, false).into_iter().flatten().collect()).collect()
+        let load = |l: &u64| p.load(instruction, LineAddr(*l), false).into_iter().flatten().map(|l| l.0).collect();
+        lines.iter().map(load).collect()
     }
 
     /// The manual: an ascending access to data loaded just before; the next line; no crossing of a page.
@@ -183,7 +185,7 @@ mod tests {
         assert_eq!(fetched(&mut p, 0, &[40, 39, 38]), [none(), none(), none()], "no descent");
         assert_eq!(fetched(&mut p, 0, &[20, 30, 21, 50, 51, 31]), [none(), none(), vec![22], none(), vec![52], none()]);
         assert_eq!(fetched(&mut p, 0, &[62, 63]), [none(), none()], "line 64 is another page's");
-        assert_eq!(p.load(0, 90, true), [Some(91), None], "several loads of one line ascend");
+        assert_eq!(p.load(0, LineAddr(90), true), [Some(LineAddr(91)), None], "several loads of one line ascend");
     }
 
     /// The manual: a regular stride of one load, forward or backward, up to 2 KiB; the sum of address and stride is fetched.
@@ -213,10 +215,10 @@ mod tests {
     #[test]
     fn nothing_is_fetched_behind_a_run_of_stores() {
         let mut p = of(2, 8);
-        for (stores, want) in [(3, Some(2)), (4, None)] {
-            p.load(0, 0, false);
+        for (stores, want) in [(3, Some(LineAddr(2))), (4, None)] {
+            p.load(0, LineAddr(0), false);
             (0..stores).for_each(|_| p.store());
-            assert_eq!(p.load(1, 1, false)[0], want, "{stores} stores before the load");
+            assert_eq!(p.load(1, LineAddr(1), false)[0], want, "{stores} stores before the load");
         }
     }
 
@@ -224,8 +226,8 @@ mod tests {
     fn a_full_table_forgets_the_instruction_that_loaded_longest_ago() {
         let mut p = of(0, 2);
         for (instruction, line) in [(1, 0), (2, 0), (1, 1), (3, 0), (1, 2)] {
-            let got = p.load(instruction, line, false)[1];
-            assert_eq!(got, (line == 2).then_some(3));
+            let got = p.load(instruction, LineAddr(line), false)[1];
+            assert_eq!(got, (line == 2).then_some(LineAddr(3)));
         }
         assert_eq!(fetched(&mut p, 2, &[1, 2]).concat(), Vec::<u64>::new(), "2 was forgotten");
     }

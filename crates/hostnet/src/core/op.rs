@@ -1,5 +1,6 @@
 //! The op stream: what a program asks of its core.
 
+use crate::kernel::LineAddr;
 use crate::memory::Sweep;
 
 /// Where lines lie that are mapped write-combining.
@@ -17,51 +18,51 @@ pub enum Op {
     /// `n` instructions that touch no memory beyond the L1.
     Compute(u32),
     /// Load `lines` consecutive lines; addresses are known at dispatch.
-    Load { line: u64, lines: u32 },
+    Load { line: LineAddr, lines: u32 },
     /// Load whose address comes from the last anchored load, `delay` cycles after its data.
     /// Becomes the new anchor.
-    Chase { line: u64, delay: u16 },
+    Chase { line: LineAddr, delay: u16 },
     /// Load whose value later `Chase`s and `Dependent` stores wait for.
-    Anchor { line: u64 },
+    Anchor { line: LineAddr },
     /// `loads` loads of one line after the other, addresses known at dispatch: a walk over its bytes or words. Where a line fill
     /// buffer takes fewer (`core.lfb_targets`), the next line's wait for this one. The instructions of all but one load are the
     /// program's own.
-    Walk { line: u64, loads: u16 },
+    Walk { line: LineAddr, loads: u16 },
     /// Store `lines` consecutive lines; addresses known at dispatch.
-    Store { line: u64, lines: u32 },
+    Store { line: LineAddr, lines: u32 },
     /// The same, but the address comes from the anchor.
-    DependentStore { line: u64, lines: u32 },
+    DependentStore { line: LineAddr, lines: u32 },
     /// Load `lines` lines whose address comes from the anchor.
-    DependentLoad { line: u64, lines: u32 },
+    DependentLoad { line: LineAddr, lines: u32 },
     /// Read `lines` lines at `from` and write them at `to`; with `dependent`, `to` comes from the anchor, and with `behind`, `from`.
-    Copy { from: u64, to: u64, lines: u32, dependent: bool, behind: bool },
+    Copy { from: LineAddr, to: LineAddr, lines: u32, dependent: bool, behind: bool },
     /// The same with non-temporal stores: whole lines that bypass the caches.
-    CopyStream { from: u64, to: u64, lines: u32, behind: bool },
+    CopyStream { from: LineAddr, to: LineAddr, lines: u32, behind: bool },
     /// Software prefetch of `lines` lines.
-    Prefetch { line: u64, lines: u32 },
+    Prefetch { line: LineAddr, lines: u32 },
     /// The same for a line whose address comes from the anchor: it goes out when that data is there.
-    DependentPrefetch { line: u64 },
+    DependentPrefetch { line: LineAddr },
     /// A read of a line that nothing waits for; one that is there already is left alone.
-    Ahead { line: u64 },
+    Ahead { line: LineAddr },
     /// Waits until the data of the last anchored load is there: a branch on it.
     Await,
     /// A store that becomes visible after all before it, as x86 orders stores, and tells `tag` then. Later loads and side
     /// effects that wait for no stores do not wait for it.
-    Release { line: u64, tag: u32 },
+    Release { line: LineAddr, tag: u32 },
     /// The same for stores to come (PREFETCHW): the core owns the lines, and has not written them.
-    PrefetchOwn { line: u64, lines: u32 },
+    PrefetchOwn { line: LineAddr, lines: u32 },
     /// Load of a line that the program is about to write, behind a PREFETCHW of it: one request for ownership brings both. Streams
     /// and strides do not see it, as the load finds its line on its way; the line brings the other one of its pair.
-    LoadOwn { line: u64 },
+    LoadOwn { line: LineAddr },
     /// Non-temporal stores of `lines` whole lines, which bypass the caches.
-    StoreStream { line: u64, lines: u32 },
+    StoreStream { line: LineAddr, lines: u32 },
     /// An atomic read-modify-write, such as a compare-and-swap: one store that waits for everything before it, and for which
     /// everything behind it waits. Becomes the anchor.
-    Atomic { line: u64 },
+    Atomic { line: LineAddr },
     /// `clsweep`, `clflushopt` or `clwb` over `lines` lines, once everything before has retired.
-    Maintain { line: u64, lines: u32, op: Sweep },
+    Maintain { line: LineAddr, lines: u32, op: Sweep },
     /// An invalidation without write-back of `lines` lines, in so many instructions, once everything before has retired.
-    Invalidate { line: u64, lines: u32, op: Sweep, instructions: u32 },
+    Invalidate { line: LineAddr, lines: u32, op: Sweep, instructions: u32 },
     /// A side effect, once everything before has retired; `stores` waits for earlier stores too.
     Retire { tag: u32, stores: bool },
     /// An uncached store to a device's register, a doorbell: it leaves once everything before has retired, and tells `tag` then.
@@ -71,7 +72,7 @@ pub enum Op {
     LoadDevice { bytes: u8 },
     /// A store of `bytes` bytes to a line that is mapped write-combining. Stores to one line gather in a buffer, which leaves when
     /// it is full, when all buffers are in use and another line wants one, or with the next fence or uncached access.
-    Combine { line: u64, bytes: u8, to: Mapped },
+    Combine { line: LineAddr, bytes: u8, to: Mapped },
     /// Waits until everything before is done; write-combining buffers leave, and it waits until they are empty.
     Fence,
     /// A wait that is no computation, in picoseconds: a service-time spike, or a directed test that lets time pass.
@@ -99,7 +100,7 @@ impl Op {
 
     /// Whether instructions of this kind load a line several times.
     pub fn is_walk(site: u8) -> bool {
-        site == Op::Walk { line: 0, loads: 1 }.site()
+        site == Op::Walk { line: LineAddr(0), loads: 1 }.site()
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::strides::{Strides, Waiting};
 use crate::flow::Domain;
-use crate::kernel::Time;
+use crate::kernel::{LineAddr, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -148,7 +148,7 @@ struct Stream {
 /// A prefetch under way.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
-    line: u64,
+    line: LineAddr,
     own: bool,
     into: CacheLevel,
     /// Record of an access that came meanwhile and waits for it, and since when it holds a line fill buffer.
@@ -242,22 +242,22 @@ impl Prefetcher {
     }
 
     /// `instruction` asks the L2 for `line`. Returns the lines to fetch, nearest first.
-    pub fn observe(&mut self, instruction: u32, line: u64) -> impl Iterator<Item = u64> + use<> {
+    pub fn observe(&mut self, instruction: u32, line: LineAddr) -> impl Iterator<Item = LineAddr> + use<> {
         self.tick += 1;
         let (from, step, n) = match &mut self.strides {
             Some(s) => s.observe(instruction, line, self.tick),
             None => self.observe_stream(line),
         };
-        (0..n).map(move |i| (from + i * step) as u64)
+        (0..n).map(move |i| from.offset_by(i * step))
     }
 
     /// First line to fetch, how far it is to the next, and how many there are.
-    fn observe_stream(&mut self, line: u64) -> (i64, i64, i64) {
-        let (page, at) = (line / PAGE, (line % PAGE) as i32);
+    fn observe_stream(&mut self, line: LineAddr) -> (LineAddr, i64, i64) {
+        let (page, at) = (line.0 / PAGE, (line.0 % PAGE) as i32);
         let Some(s) = self.streams.iter_mut().find(|s| s.page == page) else {
             let oldest = self.streams.iter_mut().min_by_key(|s| s.used).expect("some streams");
             *oldest = Stream { page, last: at, step: 0, run: 1, ahead: at, used: self.tick };
-            return (0, 0, 0);
+            return (line, 0, 0);
         };
         s.used = self.tick;
         let step = (at - s.last).signum();
@@ -269,7 +269,7 @@ impl Prefetcher {
             s.last = at;
         }
         if step == 0 || s.run < self.trigger {
-            return (0, 0, 0);
+            return (line, 0, 0);
         }
         // behind those that an earlier access has made it fetch, and within the page
         let from = if (s.ahead - at) * step > 0 { s.ahead } else { at + step };
@@ -277,17 +277,17 @@ impl Prefetcher {
         let room = (self.distance - (from - at).abs() + 1).min(self.degree as i32);
         let n = room.min(in_page).max(0);
         s.ahead = from + n * step;
-        (line as i64 - i64::from(at) + i64::from(from), step.into(), n.into())
+        (line.offset_by(i64::from(from) - i64::from(at)), step.into(), n.into())
     }
 
     /// Whether `line` is on its way.
-    pub fn fetches(&self, line: u64) -> bool {
+    pub fn fetches(&self, line: LineAddr) -> bool {
         self.flights.iter().flatten().any(|f| f.line == line)
     }
 
     /// Takes a credit for `line` at `at`, with ownership if `own`, to bring it `into` a cache; returns the request's record, or None when all are out or it is on
     /// its way.
-    pub fn take(&mut self, line: u64, own: bool, into: CacheLevel, at: Time) -> Option<u8> {
+    pub fn take(&mut self, line: LineAddr, own: bool, into: CacheLevel, at: Time) -> Option<u8> {
         if self.queue.free() == 0 || self.fetches(line) {
             return None;
         }
@@ -299,7 +299,7 @@ impl Prefetcher {
 
     /// An access to `line` misses the L2, and needs ownership if `own`: whether a prefetch will bring that, and then record `r` is
     /// the one that waits. Returns the cache that it was to come into.
-    pub fn join(&mut self, line: u64, own: bool, r: u8, at: Time) -> Option<CacheLevel> {
+    pub fn join(&mut self, line: LineAddr, own: bool, r: u8, at: Time) -> Option<CacheLevel> {
         let flight =
             self.flights.iter_mut().flatten().find(|f| f.line == line && f.waiter.is_none() && (f.own || !own));
         flight.map(|f| {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     fn lines(p: &mut Prefetcher, line: u64) -> Vec<u64> {
-        p.observe(0, line).collect()
+        p.observe(0, LineAddr(line)).map(|l| l.0).collect()
     }
 
     #[test]
@@ -400,12 +400,12 @@ mod tests {
     #[test]
     fn one_access_waits_for_a_prefetch_and_credits_bound_them() {
         let mut p = manual();
-        let records: Vec<u8> = (0..30).filter_map(|l| p.take(l, false, CacheLevel::L2, Time::ZERO)).collect();
+        let records: Vec<u8> = (0..30).filter_map(|l| p.take(LineAddr(l), false, CacheLevel::L2, Time::ZERO)).collect();
         assert_eq!(records.len(), 20);
-        assert_eq!(p.take(3, false, CacheLevel::L2, Time::ZERO), None);
-        assert_eq!(p.join(3, false, 7, Time(5)), Some(CacheLevel::L2));
-        assert_eq!(p.join(3, false, 8, Time(6)), None, "the place is taken");
-        assert_eq!(p.join(25, false, 8, Time(6)), None);
+        assert_eq!(p.take(LineAddr(3), false, CacheLevel::L2, Time::ZERO), None);
+        assert_eq!(p.join(LineAddr(3), false, 7, Time(5)), Some(CacheLevel::L2));
+        assert_eq!(p.join(LineAddr(3), false, 8, Time(6)), None, "the place is taken");
+        assert_eq!(p.join(LineAddr(25), false, 8, Time(6)), None);
         assert_eq!(p.land(records[3]), (CacheLevel::L2, Some((7, Time(5)))));
         assert_eq!(p.land(records[4]), (CacheLevel::L2, None));
     }

@@ -7,7 +7,7 @@
 //! address here; the table is fully associative, and gives up what was used longest ago, where gem5's has four ways.
 
 use super::prefetch::PAGE;
-use crate::kernel::Time;
+use crate::kernel::{LineAddr, Time};
 use std::collections::VecDeque;
 
 /// A confidence counter of 3 bits (`confidence_counter_bits`), and where it begins (`initial_confidence`).
@@ -17,7 +17,7 @@ const BEGIN: u32 = 4;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     instruction: u32,
-    last: i64,
+    last: LineAddr,
     stride: i64,
     confidence: u32,
     used: u64,
@@ -42,18 +42,17 @@ impl Strides {
     }
 
     /// `instruction` asks for `line`: the first line to fetch, how far it is to the next, and how many there are.
-    pub fn observe(&mut self, instruction: u32, line: u64, tick: u64) -> (i64, i64, i64) {
-        let line = line as i64;
+    pub fn observe(&mut self, instruction: u32, line: LineAddr, tick: u64) -> (LineAddr, i64, i64) {
         let Some(e) = self.entries.iter_mut().find(|e| e.instruction == instruction) else {
             if self.entries.len() == self.most {
                 let oldest = (0..self.most).min_by_key(|i| self.entries[*i].used).expect("some entries");
                 self.entries.swap_remove(oldest);
             }
             self.entries.push(Entry { instruction, last: line, stride: 0, confidence: BEGIN, used: tick });
-            return (0, 0, 0);
+            return (line, 0, 0);
         };
         e.used = tick;
-        let stride = line - e.last;
+        let stride = line.signed_offset_from(e.last);
         e.last = line;
         if stride == e.stride && stride != 0 {
             e.confidence = (e.confidence + 1).min(SURE);
@@ -64,22 +63,22 @@ impl Strides {
             }
         }
         if e.confidence < self.threshold {
-            return (0, 0, 0);
+            return (line, 0, 0);
         }
         let step = if stride == 0 { 1 } else { stride }; // strides below a line are rounded up to one
-        let at = line % PAGE as i64;
+        let at = (line.0 % PAGE) as i64;
         let in_page = if step > 0 { (PAGE as i64 - 1 - at) / step } else { at / -step };
-        (line + step, step, in_page.min(self.degree))
+        (line.offset_by(step), step, in_page.min(self.degree))
     }
 }
 
 /// Prefetches that wait for a place among the L2's misses, oldest first, and since when.
 #[derive(Clone, Debug)]
 pub struct Waiting {
-    queue: VecDeque<(u64, Time)>,
+    queue: VecDeque<(LineAddr, Time)>,
     places: usize,
     /// Those of a core that has run ahead of the calendar, and when their time comes.
-    later: VecDeque<(u64, Time)>,
+    later: VecDeque<(LineAddr, Time)>,
 }
 
 impl Waiting {
@@ -99,12 +98,12 @@ impl Waiting {
     }
 
     /// An access asks for `line` itself (`queue_squash`).
-    pub fn drop_line(&mut self, line: u64) {
+    pub fn drop_line(&mut self, line: LineAddr) {
         self.queue.retain(|w| w.0 != line);
     }
 
     /// `line` waits from `at` on, unless it does (`queue_filter`); the oldest is lost when there is no place.
-    pub fn push(&mut self, line: u64, at: Time) {
+    pub fn push(&mut self, line: LineAddr, at: Time) {
         if self.queue.iter().any(|w| w.0 == line) {
             return;
         }
@@ -114,19 +113,19 @@ impl Waiting {
         self.queue.push_back((line, at));
     }
 
-    pub fn pop(&mut self) -> Option<(u64, Time)> {
+    pub fn pop(&mut self) -> Option<(LineAddr, Time)> {
         self.queue.pop_front()
     }
 
     /// `line` is to wait from `at` on, which is yet to come.
-    pub fn defer(&mut self, line: u64, at: Time) {
+    pub fn defer(&mut self, line: LineAddr, at: Time) {
         if !self.later.iter().any(|w| w.0 == line) {
             self.later.push_back((line, at));
         }
     }
 
     /// An access comes to `line` at `at`: when its time would have come, if that is before.
-    pub fn overtaken(&mut self, line: u64, at: Time) -> Option<Time> {
+    pub fn overtaken(&mut self, line: LineAddr, at: Time) -> Option<Time> {
         let i = self.later.iter().position(|w| w.0 == line && w.1 < at)?;
         self.later.remove(i).map(|w| w.1)
     }
@@ -151,8 +150,9 @@ mod tests {
 
     /// Lines that an access of `instruction` makes it fetch, as distances from the page's first.
     fn fetched(s: &mut Strides, instruction: u32, page: u64, at: u64) -> Vec<u64> {
-        let (from, step, n) = s.observe(instruction, page * PAGE + at, 0);
-        (0..n).map(|i| (from + i * step) as u64 - page * PAGE).collect()
+        let first = LineAddr(page * PAGE);
+        let (from, step, n) = s.observe(instruction, first + at, 0);
+        (0..n).map(|i| from.offset_by(i * step) - first).collect()
     }
 
     /// stride.cc by hand, with its release's degree of 8: confidences 4 (new), 3, 4, 5, 6; 5 at the jump, which fetches at the
@@ -208,7 +208,7 @@ mod tests {
         for (tick, (instruction, line)) in
             [(1, 0), (2, 0), (1, 1), (3, 0), (1, 2), (2, 1), (2, 2)].into_iter().enumerate()
         {
-            let (_, _, n) = s.observe(instruction, line, tick as u64);
+            let (_, _, n) = s.observe(instruction, LineAddr(line), tick as u64);
             assert_eq!(n > 0, (instruction, line) == (1, 2), "{instruction} has two lines before, and 2 was forgotten");
         }
     }
@@ -218,11 +218,11 @@ mod tests {
     fn the_queue_keeps_each_line_once_and_loses_the_oldest() {
         let mut w = Waiting::new(3);
         for line in [1, 2, 1, 3, 4, 5] {
-            w.push(line, Time(line));
+            w.push(LineAddr(line), Time(line));
         }
-        w.drop_line(4);
+        w.drop_line(LineAddr(4));
         let out: Vec<_> = std::iter::from_fn(|| w.pop()).collect();
-        assert_eq!(out, [(3, Time(3)), (5, Time(5))]);
+        assert_eq!(out, [(LineAddr(3), Time(3)), (LineAddr(5), Time(5))]);
         assert!(w.is_empty() && w.is_used() && !Waiting::new(0).is_used());
     }
 
@@ -231,14 +231,14 @@ mod tests {
     fn prefetches_of_times_to_come_wait_apart() {
         let mut w = Waiting::new(1);
         for (line, at) in [(1, 10), (2, 20), (1, 30), (3, 40)] {
-            w.defer(line, Time(at));
+            w.defer(LineAddr(line), Time(at));
         }
         assert!(w.is_empty());
-        assert_eq!(w.overtaken(3, Time(40)), None);
-        assert_eq!(w.overtaken(3, Time(41)), Some(Time(40)));
+        assert_eq!(w.overtaken(LineAddr(3), Time(40)), None);
+        assert_eq!(w.overtaken(LineAddr(3), Time(41)), Some(Time(40)));
         w.ripen(Time(10));
-        assert_eq!((w.pop(), w.next()), (Some((1, Time(10))), Some(Time(20))));
+        assert_eq!((w.pop(), w.next()), (Some((LineAddr(1), Time(10))), Some(Time(20))));
         w.ripen(Time(50));
-        assert_eq!((w.pop(), w.next()), (Some((2, Time(20))), None));
+        assert_eq!((w.pop(), w.next()), (Some((LineAddr(2), Time(20))), None));
     }
 }

@@ -3,7 +3,7 @@
 use super::nic::{FrameMemory, RingMemory};
 pub use super::Endpoint;
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Events, Int, Stream, Time};
+use crate::kernel::{Events, Int, LineAddr, Stream, Time};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Tag, LINE};
 use crate::meter::drops::Ledger;
@@ -108,7 +108,7 @@ pub enum Offer {
 /// Lines that a device has handed to its port.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Piece {
-    pub line: u64,
+    pub line: LineAddr,
     /// What the device knows them by.
     pub slot: u16,
     /// Steering tag of their packet: what the device tells placement about them.
@@ -200,7 +200,7 @@ pub trait Device: Sized {
     }
 
     /// Some lines that the device writes, without timing: (first line, lines), for caches that are being warmed.
-    fn write_at_once(&mut self) -> Option<(u64, u32)> {
+    fn write_at_once(&mut self) -> Option<(LineAddr, u32)> {
         None
     }
 

@@ -5,7 +5,7 @@ pub mod iio;
 pub mod pcie;
 pub mod response;
 
-use crate::kernel::{Events, Time};
+use crate::kernel::{Events, LineAddr, Time};
 use crate::meter::drops::Ledger;
 use crate::placement::DeviceKind;
 use endpoint::{Bay, Device, Direction, Offer, Piece};
@@ -96,7 +96,7 @@ macro_rules! devices {
             pub fn makes_work(&self) -> bool {
                 match self { $(Endpoint::$name(d) => d.makes_work(),)* }
             }
-            pub fn write_at_once(&mut self) -> Option<(u64, u32)> {
+            pub fn write_at_once(&mut self) -> Option<(LineAddr, u32)> {
                 if !self.moves(Direction::P2mWrite) {
                     return None;
                 }

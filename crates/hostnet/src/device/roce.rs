@@ -7,7 +7,7 @@
 use super::endpoint::{check_buffer, check_counts, check_link, defaults, Bay, Device, Direction, Offer, Piece};
 use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Events, Int, Time};
+use crate::kernel::{Events, Int, LineAddr, Time};
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::{LINE, LINE_U32};
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
@@ -366,7 +366,7 @@ impl Device for Roce {
         true
     }
 
-    fn write_at_once(&mut self) -> Option<(u64, u32)> {
+    fn write_at_once(&mut self) -> Option<(LineAddr, u32)> {
         let at = self.at;
         self.at = (self.at + u64::from(self.packet)) % self.lines;
         Some((self.pages.line(at), self.packet))

@@ -3,7 +3,7 @@
 
 use super::endpoint::{check_counts, defaults, Bay, Device, Direction, Offer, Piece};
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Events, Int, Stream, Time};
+use crate::kernel::{Events, Int, LineAddr, Stream, Time};
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::LINE;
 use crate::placement::DeviceKind;
@@ -258,7 +258,7 @@ impl Device for Ssd {
         self.hand_over(n)
     }
 
-    fn write_at_once(&mut self) -> Option<(u64, u32)> {
+    fn write_at_once(&mut self) -> Option<(LineAddr, u32)> {
         let Offer::Lines(n) = self.next(self.op, Time::ZERO) else { return None };
         let piece = self.hand_over(n);
         self.end(piece.slot, n, Time::ZERO);

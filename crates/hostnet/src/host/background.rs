@@ -3,7 +3,7 @@
 
 use super::Host;
 use crate::config::Scenario;
-use crate::kernel::{Event, Int, Real, Stream, Time};
+use crate::kernel::{Event, Int, LineAddr, Real, Stream, Time};
 use crate::memory::{Txn, LINE};
 
 #[derive(Clone)]
@@ -32,7 +32,7 @@ impl Host {
 
     pub(super) fn on_background(&mut self) {
         if let Some(b) = &mut self.background {
-            let line = b.rng.below(b.lines);
+            let line = LineAddr(b.rng.below(b.lines));
             let now = self.machine.now;
             self.machine.mem.send(&mut self.machine.cal, now, Txn::background(line, now));
         }

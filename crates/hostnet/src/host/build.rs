@@ -21,7 +21,7 @@ use crate::device::endpoint::{Bay, Endpoint};
 use crate::device::iio::Iio;
 use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingStart, RingsSpec, COMPLETIONS, DATA_ROOM};
 use crate::flow::Domain;
-use crate::kernel::{Clock, Int, NicAt, Stream, Time};
+use crate::kernel::{Clock, Int, LineAddr, NicAt, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, RegionId, Sharing, PAGE};
 use crate::memory::spec::CacheSpec;
@@ -340,13 +340,13 @@ struct Driven {
     ring: RingMemory,
     thread: ThreadMemory,
     /// First line of the data that an overlay's thread sends.
-    sent: u64,
+    sent: LineAddr,
 }
 
 enum ThreadMemory {
     PollMode(DriverMemory),
     /// Socket buffers, and the application's first line.
-    Socket(BufferMemory, u64),
+    Socket(BufferMemory, LineAddr),
 }
 
 /// The cores that drive descriptor rings: their tenant's, or those of an overlay's NIC.
@@ -402,7 +402,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
                 let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App, Sharing::Core(sends));
                 let copies = match s.tenants[tenant].recycling {
                     Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, Kind::App, own),
-                    _ => 0,
+                    _ => LineAddr(0),
                 };
                 if s.placement.spent().follows_transmission() {
                     map.make_invalidatable(pool.buffers);
@@ -415,7 +415,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
                 let memory =
                     BufferMemory { structures: add(structures, Kind::App, own), frames: add(frames, Kind::Rx, own) };
                 // A TCP receiver has a buffer of its own.
-                let user = if check::serves(&s.tenants[tenant]) { add(USER, Kind::App, own) } else { 0 };
+                let user = if check::serves(&s.tenants[tenant]) { add(USER, Kind::App, own) } else { LineAddr(0) };
                 ThreadMemory::Socket(memory, user)
             }
         };
@@ -425,7 +425,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
                 let r = map.add(buffers * SENT_LINES, Kind::Tx, own, tenant.to_u8());
                 map.get(r).base
             }
-            _ => 0,
+            _ => LineAddr(0),
         };
         Driven { ring, thread, sent }
     };

@@ -7,7 +7,7 @@ use crate::app::loopback::LoopbackSpec;
 use crate::app::AppSpec;
 use crate::config::scenario::TenantSpec;
 use crate::config::Scenario;
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::OffCore;
 use crate::meter::Values;
@@ -58,7 +58,12 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
 
 /// The thread of core `local` of the tenant; those behind the tenant's own are the NIC's. `driven` has an overlay's drivers, and
 /// the first lines of the data that each sends.
-pub fn thread(s: &Scenario, i: &Interface, local: usize, driven: &mut impl Iterator<Item = (Thread, u64)>) -> Thread {
+pub fn thread(
+    s: &Scenario,
+    i: &Interface,
+    local: usize,
+    driven: &mut impl Iterator<Item = (Thread, LineAddr)>,
+) -> Thread {
     let p = parts(s).expect("an interface has a tenant");
     let own = s.tenants[p.tenant].cores.to_usize();
     let forwards = p.spec.mode == Mode::Forward;

@@ -6,7 +6,7 @@ use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
 use crate::core::Op;
 use crate::device::nic::Packet;
-use crate::kernel::{Clock, Event, Int, NicAt, PacketId, Time};
+use crate::kernel::{Clock, Event, Int, LineAddr, NicAt, PacketId, Time};
 use crate::machine::Signal;
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::shadow::Shadow;
@@ -138,9 +138,9 @@ impl Host {
         self.execute(&[Op::Stall(SETTLE.0)]);
     }
 
-    fn force_out(&mut self, base: u64, blocks: u64) -> (u64, u64) {
+    fn force_out(&mut self, base: LineAddr, blocks: u64) -> (u64, u64) {
         let (mut out, mut dirty) = (0, 0);
-        for l in base..base + blocks {
+        for l in base.span(blocks) {
             if let Some(d) = self.machine.mem.force_out(&mut self.machine.cal, l, self.machine.now) {
                 out += 1;
                 dirty += u64::from(d);
@@ -171,7 +171,7 @@ impl Host {
         }
         let (first, _) = self.execute(&[Op::Anchor { line }, Op::Fence]);
         self.execute(&[Op::Load { line, lines: blocks }, Op::Fence]);
-        let dirty: u32 = (line..line + n).map(|l| self.machine.mem.copies(l).1).sum();
+        let dirty: u32 = line.span(n).map(|l| self.machine.mem.copies(l).1).sum();
         v.set("llc_dirty_blocks", dirty.into());
         if evict == EvictAt::AfterUse {
             evicted = self.force_out(line, n);
@@ -179,7 +179,7 @@ impl Host {
         if self.spec.placement.sweep_rx {
             self.execute(&[Op::Maintain { line, lines: blocks, op: Sweep::Sweep }]);
         }
-        let copies: u32 = (line..line + n).map(|l| self.machine.mem.copies(l).0).sum();
+        let copies: u32 = line.span(n).map(|l| self.machine.mem.copies(l).0).sum();
         v.set("copies_left", copies.into());
         v.set("clsweeps", self.machine.mem.stats.clsweeps.to_f64());
         v.set("sweep_messages", self.machine.mem.stats.sweep_messages.to_f64());
@@ -194,7 +194,7 @@ impl Host {
         v.set("dram_reads_per_block", reads.to_f64() / n.to_f64());
         v.set("dram_writes_per_block", writes.to_f64() / n.to_f64());
         self.machine.mem.restart_meters(self.machine.now);
-        let cold = self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.base);
+        let cold = self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(LineAddr(0), |r| r.base);
         self.execute(&[Op::Anchor { line: cold }, Op::Fence]);
         v.set("unloaded_dram_ns", self.machine.mem.stats.dram_ps.mean() / 1e3);
     }
@@ -223,7 +223,7 @@ impl Host {
         }
         self.machine.mem.restart_meters(self.machine.now);
         // Private copies leave through the LLC, then the LLC's go.
-        for l in line..line + n {
+        for l in line.span(n) {
             self.machine.mem.push_out(&mut self.machine.cal, l, self.machine.now);
         }
         self.force_out(line, n);
@@ -243,7 +243,7 @@ impl Host {
 
     /// One load of core 0, of a line in `place`.
     fn probe(&mut self, place: ProbePlace, v: &mut Values) {
-        let shared: Vec<u64> =
+        let shared: Vec<LineAddr> =
             self.machine.mem.map.iter().filter(|r| r.sharing == Sharing::Shared).map(|r| r.base).collect();
         let (near, far) = (shared[0], shared[shared.len() - 1]);
         let (line, writer) = match place {
@@ -283,11 +283,11 @@ impl Host {
 
     fn reuse(&mut self, lines: u64, guard: Guard, v: &mut Values) {
         let n = lines.to_u32();
-        let line = self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.base);
+        let line = self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(LineAddr(0), |r| r.base);
         let maintain = |op: Sweep| Op::Maintain { line, lines: n, op };
         // The previous owner's data lies in memory.
         self.execute(&[Op::Store { line, lines: n }, Op::Fence, maintain(Sweep::Flush), Op::Fence]);
-        let secret: Vec<u64> = (line..line + lines).map(|l| self.machine.mem.version(l)).collect();
+        let secret: Vec<u64> = line.span(lines).map(|l| self.machine.mem.version(l)).collect();
         match guard {
             Guard::None => drop(self.execute(&[Op::Store { line, lines: n }, Op::Fence])),
             Guard::Clwb => {
@@ -304,7 +304,7 @@ impl Host {
         }
         // The next owner sweeps its new page and reads it.
         self.execute(&[maintain(Sweep::Sweep), Op::Fence]);
-        let stale = (line..line + lines).zip(secret).filter(|(l, s)| self.machine.mem.version(*l) == *s);
+        let stale = line.span(lines).zip(secret).filter(|(l, s)| self.machine.mem.version(*l) == *s);
         v.set("stale_blocks_readable", stale.count().to_f64());
     }
 }

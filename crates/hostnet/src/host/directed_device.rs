@@ -3,7 +3,7 @@
 use super::Host;
 use crate::app::{DeviceProbe, ProbeDeviceSpec};
 use crate::core::{Mapped, Op, Retired};
-use crate::kernel::Time;
+use crate::kernel::{LineAddr, Time};
 use crate::machine::Signal;
 use crate::meter::Values;
 
@@ -28,7 +28,7 @@ impl Host {
             }
             DeviceProbe::Store => {
                 let store = |i: u32| {
-                    let store = Op::Combine { line: i.into(), bytes: s.bytes, to: Mapped::Device };
+                    let store = Op::Combine { line: LineAddr(i.into()), bytes: s.bytes, to: Mapped::Device };
                     [store, Op::Retire { tag: i, stores: true }]
                 };
                 let mut ops: Vec<Op> = (0..s.stores).flat_map(store).collect();

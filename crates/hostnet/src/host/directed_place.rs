@@ -4,7 +4,7 @@ use super::Host;
 use crate::app::{Asked, ProbePlaceSpec};
 use crate::config::check::word;
 use crate::core::Op;
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 use crate::memory::protocol::Held;
 use crate::memory::region::Kind;
 use crate::memory::stats::{Class, Place};
@@ -71,15 +71,15 @@ impl Host {
         v.set("llc_allocations", f64::from(u8::from(after.is_some() && after != before)));
         if (s.request, s.place) == (Asked::Write, Place::Dram) {
             self.device_writes(line, lines);
-            let ways = (line..line + lines).filter_map(|l| self.machine.mem.llc_way(l));
+            let ways = line.span(lines).filter_map(|l| self.machine.mem.llc_way(l));
             v.set("ways_allocated", f64::from(ways.fold(0u32, |all, w| all | 1 << w).count_ones()));
         }
         Ok(())
     }
 
     /// The NIC writes `n` lines, one after the other, where the placement policy says.
-    fn device_writes(&mut self, line: u64, n: u64) {
-        for l in line..line + n {
+    fn device_writes(&mut self, line: LineAddr, n: u64) {
+        for l in line.span(n) {
             let to: Inbound = self.machine.placement.write(&Transfer::of(Agent::Nic, DeviceKind::Nic, l));
             let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, l, 1, 0, self.machine.now);
             self.machine.mem.dma_at_once(&mut self.machine.cal, &t);

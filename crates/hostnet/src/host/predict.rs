@@ -5,7 +5,7 @@ use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
 use crate::device::endpoint::Direction;
 use crate::device::ssd::SsdSpec;
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::array::Indexing;
 use crate::memory::dram::timing::Timing;
 use crate::memory::dram::DramSpec;
@@ -100,7 +100,8 @@ impl Host {
 
     /// Banks of a channel over which a page of consecutive lines is spread, mean over channels.
     fn banks_per_stream(&self) -> f64 {
-        let mut seen: Vec<(usize, u8)> = (0..4096 / LINE)
+        let mut seen: Vec<(usize, u8)> = LineAddr(0)
+            .span(4096 / LINE)
             .map(|line| {
                 let (ch, at) = self.machine.mem.dram.route(line);
                 (ch, at.bank)

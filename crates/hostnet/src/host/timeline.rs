@@ -97,7 +97,7 @@ impl Host {
         let core = self.machine.core_of(core);
         let Some(lines) = &mut self.tally.batch else { return };
         for (line, n) in lines.drain(..) {
-            let held = (line..line + u64::from(n)).filter(|l| self.machine.mem.holds(core, *l)).count();
+            let held = line.span(n).filter(|l| self.machine.mem.holds(core, *l)).count();
             self.timeline.batches.0 += held.to_u64();
             self.timeline.batches.1 += u64::from(n);
         }

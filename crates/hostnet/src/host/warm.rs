@@ -9,7 +9,7 @@ use crate::app::{App, Content};
 use crate::config::check;
 use crate::core::Op;
 use crate::device::nic::Packet;
-use crate::kernel::{Int, NicAt, Time};
+use crate::kernel::{Int, LineAddr, NicAt, Time};
 use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::stats::TenantCounts;
 use crate::memory::{Agent, LINE};
@@ -226,7 +226,7 @@ impl Host {
             let core = m.core_of(c);
             for op in &m.cpus[c].program.ops {
                 let (Op::Store { line, lines } | Op::DependentStore { line, lines }) = *op else { continue };
-                for l in line..line + u64::from(lines) {
+                for l in line.span(lines) {
                     *owed -= f64::from(u8::from(m.mem.spill_at_once(&mut m.cal, core, l)));
                 }
             }
@@ -265,7 +265,7 @@ impl Host {
             let Some(c) = content.take() else { break };
             let packet = Packet { dscp, ..packet(queue, NicAt::Port, &c) };
             let Some(packet) = self.machine.ring_receive_at_once(queue, packet) else { break };
-            self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx: 0 }, Time::ZERO);
+            self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx: LineAddr(0) }, Time::ZERO);
             content = self.draw(Whose::Core(core)).map(|d| d.content);
         }
         while self.step_at_once(core.into()) {}

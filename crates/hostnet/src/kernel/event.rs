@@ -1,6 +1,6 @@
 //! Everything that can happen at an instant. Plain and small: components are named by index.
 
-use super::PacketId;
+use super::ids::{LineAddr, PacketId, ShortLine};
 
 /// Which NIC of a host is meant: the one on the chip, or the one behind a PCIe port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,11 +98,11 @@ pub enum Event {
     /// `task` is due at a queue of the NIC on a port; a doorbell is for `n` descriptors.
     Ring { queue: u16, task: RingTask, n: u32 },
     /// `count` sweep (or flush) messages reach the home agent: see [`Event::sweep`].
-    Sweep { high: u16, low: u32, count: u32, op: u8 },
+    Sweep { line: ShortLine, count: u32, op: u8 },
     /// A packet of port `0` has reached the IIO, and its device goes on.
     Tlp(u16),
     /// A device has written a line for this core, whose L2 is to fetch it: see [`Event::hint`].
-    Hint { core: u16, high: u16, low: u32 },
+    Hint { core: u16, line: ShortLine },
     /// What one way of a port waited for is there: its device is asked again.
     Turn { port: u16, way: u8 },
     /// A device's read request has all its data.
@@ -132,19 +132,16 @@ pub enum Event {
 }
 
 impl Event {
-    /// Sweep messages for `count` lines from `line` on. The line number, of at most 48 bits, lies in two parts so
-    /// that an event stays small.
+    /// Sweep messages for `count` lines from `line` on.
     #[inline]
-    pub fn sweep(line: u64, count: u32, op: u8) -> Event {
-        debug_assert!(line >> 48 == 0);
-        Event::Sweep { high: (line >> 32) as u16, low: line as u32, count, op }
+    pub fn sweep(line: LineAddr, count: u32, op: u8) -> Event {
+        Event::Sweep { line: line.into(), count, op }
     }
 
-    /// A hint for `line`, in two parts as in a sweep.
+    /// A hint for `core` that a device has written `line`.
     #[inline]
-    pub fn hint(core: u16, line: u64) -> Event {
-        debug_assert!(line >> 48 == 0);
-        Event::Hint { core, high: (line >> 32) as u16, low: line as u32 }
+    pub fn hint(core: u16, line: LineAddr) -> Event {
+        Event::Hint { core, line: line.into() }
     }
 }
 
@@ -155,12 +152,5 @@ mod tests {
     #[test]
     fn an_event_with_its_time_and_link_takes_24_bytes() {
         assert!(size_of::<Event>() <= 12, "{}", size_of::<Event>());
-    }
-
-    #[test]
-    fn a_sweep_keeps_a_line_of_48_bits() {
-        let line = 0xa987_6543_2101;
-        let Event::Sweep { high, low, .. } = Event::sweep(line, 1, 0) else { unreachable!() };
-        assert_eq!(u64::from(high) << 32 | u64::from(low), line);
     }
 }

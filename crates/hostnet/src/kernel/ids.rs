@@ -35,10 +35,20 @@ impl LineAddr {
     pub const fn offset_from(self, base: LineAddr) -> u64 {
         self.0 - base.0
     }
+    /// The distance of this line from `base`, in lines; negative when `base` lies behind this line.
+    #[inline(always)]
+    pub const fn signed_offset_from(self, base: LineAddr) -> i64 {
+        self.0.wrapping_sub(base.0) as i64
+    }
+    /// The line `offset` lines behind this one, or before it when `offset` is negative.
+    #[inline(always)]
+    pub const fn offset_by(self, offset: i64) -> LineAddr {
+        LineAddr(self.0.wrapping_add_signed(offset))
+    }
     /// `n` consecutive lines, of which this one is the first.
     #[inline(always)]
-    pub fn span(self, n: u64) -> impl DoubleEndedIterator<Item = LineAddr> + Clone {
-        (self.0..self.0 + n).map(LineAddr)
+    pub fn span(self, n: impl Into<u64>) -> impl DoubleEndedIterator<Item = LineAddr> + Clone {
+        (self.0..self.0 + n.into()).map(LineAddr)
     }
     /// Whether the line is one of the `n` lines from `base` on.
     #[inline(always)]
@@ -77,6 +87,25 @@ impl Sub for LineAddr {
 impl fmt::Display for LineAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// A line address of at most 48 bits in six bytes, so that an event that names a line stays small.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ShortLine([u16; 3]);
+
+impl From<LineAddr> for ShortLine {
+    #[inline]
+    fn from(line: LineAddr) -> ShortLine {
+        debug_assert!(line.0 >> 48 == 0, "{line} has more than 48 bits");
+        ShortLine([line.0.low_u16(), (line.0 >> 16).low_u16(), (line.0 >> 32).low_u16()])
+    }
+}
+impl From<ShortLine> for LineAddr {
+    #[inline]
+    fn from(line: ShortLine) -> LineAddr {
+        let [low, middle, high] = line.0.map(u64::from);
+        LineAddr(high << 32 | middle << 16 | low)
     }
 }
 
@@ -385,9 +414,15 @@ mod tests {
     fn lines_are_64_bytes_apart() {
         let first = LineAddr::of_byte(4096 + 63);
         assert_eq!((first, first.byte(), (first + 2).byte()), (LineAddr(64), 4096, 4224));
-        assert_eq!(first.span(3).collect::<Vec<_>>(), [64, 65, 66].map(LineAddr));
+        assert_eq!(first.span(3u64).collect::<Vec<_>>(), [64, 65, 66].map(LineAddr));
         assert!((first + 2).is_within(first, 3) && !(first + 3).is_within(first, 3));
         assert_eq!((first + 5) - first, 5);
+    }
+
+    #[test]
+    fn a_short_line_keeps_48_bits() {
+        let line = LineAddr(0xa987_6543_2101);
+        assert_eq!((LineAddr::from(ShortLine::from(line)), size_of::<ShortLine>()), (line, 6));
     }
 
     #[test]

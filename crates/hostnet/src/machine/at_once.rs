@@ -3,7 +3,7 @@
 use super::Machine;
 use crate::core::{Mapped, Op, Program};
 use crate::device::nic::Packet;
-use crate::kernel::{Int, NicAt, PacketId, Time};
+use crate::kernel::{Int, LineAddr, NicAt, PacketId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, SweepTx, Transfer};
@@ -46,7 +46,7 @@ impl Machine {
                 }
                 Op::Ahead { line } | Op::DependentPrefetch { line } => (line, 1, false),
                 Op::PrefetchOwn { line, lines } => {
-                    (line..line + u64::from(lines)).for_each(|l| self.mem.own_at_once(&mut self.cal, core, l));
+                    line.span(lines).for_each(|l| self.mem.own_at_once(&mut self.cal, core, l));
                     continue;
                 }
                 Op::LoadOwn { line } => {
@@ -54,7 +54,7 @@ impl Machine {
                     continue;
                 }
                 Op::StoreStream { line, lines } => {
-                    (line..line + u64::from(lines)).for_each(|l| self.mem.stream_at_once(&mut self.cal, core, l));
+                    line.span(lines).for_each(|l| self.mem.stream_at_once(&mut self.cal, core, l));
                     continue;
                 }
                 Op::Atomic { line } => (line, 1, true),
@@ -77,21 +77,21 @@ impl Machine {
                 }
                 Op::Compute(_) | Op::Fence | Op::Await | Op::Stall(_) => continue,
             };
-            for l in line..line + u64::from(lines) {
+            for l in line.span(lines) {
                 self.mem.access_at_once(&mut self.cal, core, l, write);
             }
         }
     }
 
     /// Cache maintenance of `core` for `lines` lines from `line` on.
-    pub fn maintain_at_once(&mut self, core: u16, line: u64, lines: u32, op: Sweep) {
+    pub fn maintain_at_once(&mut self, core: u16, line: LineAddr, lines: u32, op: Sweep) {
         if op.drops_data() {
             self.mem.consumed(line, lines.into());
         }
         if op == Sweep::InvalidateOwn {
             return self.mem.invalidate_own(core.into(), line, lines.into());
         }
-        for l in line..line + u64::from(lines) {
+        for l in line.span(lines) {
             self.mem.on_sweep(&mut self.cal, l, op, Time::ZERO);
         }
     }
@@ -115,7 +115,7 @@ impl Machine {
         let read = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, 0, Time::ZERO);
         self.mem.dma_at_once(&mut self.cal, &Txn { from, ..read });
         if self.nic.sweep_tx != SweepTx::None {
-            for l in p.tx_line..p.tx_line + u64::from(p.tx_lines) {
+            for l in p.tx_line.span(p.tx_lines) {
                 self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
             }
         }
@@ -161,7 +161,7 @@ impl Machine {
     }
 
     /// A NIC on a port writes, or reads, `lines` lines from `line` on.
-    fn io_at_once(&mut self, write: bool, line: u64, lines: u16, tag: Tag) {
+    fn io_at_once(&mut self, write: bool, line: LineAddr, lines: u16, tag: Tag) {
         let transfer = Transfer { tag, ..Transfer::of(Agent::Io, DeviceKind::Nic, line) };
         let t = if write {
             let to = self.placement.write(&transfer);

@@ -20,7 +20,7 @@ use crate::core::{Cpu, Retired};
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::kernel::units::Span;
-use crate::kernel::{DeviceAccess, Event, Events, Int, NicAt, PacketId, Time};
+use crate::kernel::{DeviceAccess, Event, Events, Int, LineAddr, NicAt, PacketId, Time};
 use crate::memory::{Agent, Memory, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
@@ -146,9 +146,8 @@ impl Machine {
                     iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
                 }
             }
-            Event::Hint { core, high, low } => {
-                let line = u64::from(high) << 32 | u64::from(low);
-                self.cpus[usize::from(core)].on_hint(&mut self.mem, &mut self.cal, line, now);
+            Event::Hint { core, line } => {
+                self.cpus[usize::from(core)].on_hint(&mut self.mem, &mut self.cal, line.into(), now);
             }
             Event::Turn { port, way } => {
                 if let Some(iio) = &mut self.iio {
@@ -191,9 +190,8 @@ impl Machine {
                     iio.on_ring(&mut self.cal, queue, task, n, now);
                 }
             }
-            Event::Sweep { high, low, count, op } => {
-                let line = u64::from(high) << 32 | u64::from(low);
-                for l in line..line + u64::from(count) {
+            Event::Sweep { line, count, op } => {
+                for l in LineAddr::from(line).span(count) {
                     self.mem.on_sweep(&mut self.cal, l, Sweep::from_u8(op), now);
                 }
             }

@@ -8,6 +8,7 @@ use super::received::{Move, Notes};
 pub use super::replacement::Replacement;
 use super::ways::{least, nth_bit, spread, Block};
 use crate::kernel::{hint::prefetch, rng::mix};
+use crate::kernel::{Int, LineAddr};
 use std::ops::Range;
 
 /// Lines of the sequence of slices that `InterleavedSlices` permutes.
@@ -23,7 +24,7 @@ const TICK: u32 = 1 << 24;
 /// What was in a way that a new line displaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Victim {
-    pub line: u64,
+    pub line: LineAddr,
     pub dirty: bool,
     /// Its mark, see [`Array::mark`].
     pub marked: bool,
@@ -61,7 +62,7 @@ pub struct Array {
     dice: u64,
     held: usize,
     /// Lines whose coming and going is noted, where that is asked for.
-    pub(super) moves: Option<(Range<u64>, Box<Notes<Move>>)>,
+    pub(super) moves: Option<(Range<LineAddr>, Box<Notes<Move>>)>,
 }
 
 /// Where a line belongs: its set's first block, and its tag.
@@ -211,7 +212,8 @@ impl Array {
 
     /// Where `line` belongs.
     #[inline(always)]
-    pub fn home(&self, line: u64) -> Home {
+    pub fn home(&self, line: LineAddr) -> Home {
+        let LineAddr(line) = line;
         let inner = line & ((1 << self.set_bits) - 1);
         let tag = (line >> self.set_bits) as u32;
         let set = if self.slices == 1 {
@@ -257,7 +259,7 @@ impl Array {
     /// Tells the host that `line`'s set is about to be looked up: the sets of a large cache do not fit the
     /// host's own, and a fetch that starts early overlaps with other work.
     #[inline(always)]
-    pub fn announce(&self, line: u64) {
+    pub fn announce(&self, line: LineAddr) {
         self.announce_at(self.home(line));
     }
 
@@ -269,7 +271,7 @@ impl Array {
 
     /// The same for an array of one slice.
     #[inline(always)]
-    pub fn announce_in_slice(&self, line: u64) {
+    pub fn announce_in_slice(&self, line: LineAddr) {
         self.announce_set(self.home_in_slice(line).base);
     }
 
@@ -289,22 +291,22 @@ impl Array {
 
     /// The slot that holds `line`, if any. Does not count as a use.
     #[inline]
-    pub fn find(&self, line: u64) -> Option<Slot> {
+    pub fn find(&self, line: LineAddr) -> Option<Slot> {
         self.find_at(self.home(line))
     }
 
     /// The same for an array of one slice, as private caches are.
     #[inline(always)]
-    pub fn find_in_slice(&self, line: u64) -> Option<Slot> {
+    pub fn find_in_slice(&self, line: LineAddr) -> Option<Slot> {
         self.find_at(self.home_in_slice(line))
     }
 
     /// Where `line` belongs in an array of one slice.
     #[inline(always)]
-    fn home_in_slice(&self, line: u64) -> Home {
+    fn home_in_slice(&self, line: LineAddr) -> Home {
         debug_assert!(self.slices == 1);
-        let set = (line & ((1 << self.set_bits) - 1)) as u32;
-        Home { base: set << u32::from(self.wide), tag: (line >> self.set_bits) as u32 }
+        let set = (line.0 & ((1 << self.set_bits) - 1)) as u32;
+        Home { base: set << u32::from(self.wide), tag: (line.0 >> self.set_bits) as u32 }
     }
 
     /// The same for the line of `home`.
@@ -393,7 +395,7 @@ impl Array {
 
     /// Where `line`, which must be absent, enters in an array of one slice: a way of `mask`.
     #[inline]
-    pub fn choose_in_slice(&mut self, line: u64, mask: u32) -> Place {
+    pub fn choose_in_slice(&mut self, line: LineAddr, mask: u32) -> Place {
         self.choose_at(self.home_in_slice(line), mask)
     }
 
@@ -412,7 +414,7 @@ impl Array {
 
     /// The dirty line that has to go for what enters at `place`.
     #[inline]
-    pub fn displaces(&self, place: &Place) -> Option<u64> {
+    pub fn displaces(&self, place: &Place) -> Option<LineAddr> {
         let old = self.tag(place.base, place.way);
         let dirty = self.last(place.base) >> place.way & 1 == 1;
         (dirty && old != EMPTY).then(|| self.line(old, place.base))
@@ -420,7 +422,7 @@ impl Array {
 
     /// Who would have to go if `line` were inserted now into an array of one slice, as far as LRU can tell.
     #[inline]
-    pub fn oldest_in_slice(&self, line: u64) -> Option<Victim> {
+    pub fn oldest_in_slice(&self, line: LineAddr) -> Option<Victim> {
         if self.policy != Replacement::Lru {
             return None;
         }
@@ -439,7 +441,7 @@ impl Array {
 
     /// Puts `line`, which must be absent, into a way of `mask` in an array of one slice; returns its slot and who had to go.
     #[inline]
-    pub fn insert_in_slice(&mut self, line: u64, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
+    pub fn insert_in_slice(&mut self, line: LineAddr, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
         self.insert_at(self.home_in_slice(line), dirty, mask)
     }
 
@@ -539,8 +541,8 @@ impl Array {
 
     /// The line with `tag` in the set at `base`.
     #[inline]
-    fn line(&self, tag: u32, base: u32) -> u64 {
-        u64::from(tag) << self.set_bits | self.set_of(base) as u64 & ((1 << self.set_bits) - 1)
+    fn line(&self, tag: u32, base: u32) -> LineAddr {
+        LineAddr(u64::from(tag) << self.set_bits | self.set_of(base).to_u64() & ((1 << self.set_bits) - 1))
     }
 
     /// The set's clock is about to wrap: keep the order of its ages, from one up.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::kernel::units::Size;
+use crate::kernel::LineAddr;
 use crate::memory::region::{AddressMap, Kind, Sharing};
 
 fn one_set(ways: u32, policy: Replacement) -> Array {
@@ -10,7 +11,7 @@ fn one_set(ways: u32, policy: Replacement) -> Array {
 fn fill(a: &mut Array, lines: impl IntoIterator<Item = u64>) {
     let mask = (1u32 << a.ways()) - 1;
     for l in lines {
-        a.insert_at(a.home(l), false, mask);
+        a.insert_at(a.home(LineAddr(l)), false, mask);
     }
 }
 
@@ -18,9 +19,12 @@ fn fill(a: &mut Array, lines: impl IntoIterator<Item = u64>) {
 fn lru_evicts_the_line_unused_for_longest() {
     let mut a = one_set(4, Replacement::Lru);
     fill(&mut a, 0..4);
-    let s = a.find(0).unwrap();
+    let s = a.find(LineAddr(0)).unwrap();
     a.touch(s);
-    assert_eq!(a.insert_in_slice(9, false, 0b1111).1, Some(Victim { line: 1, dirty: false, marked: false }));
+    assert_eq!(
+        a.insert_in_slice(LineAddr(9), false, 0b1111).1,
+        Some(Victim { line: LineAddr(1), dirty: false, marked: false })
+    );
 }
 
 #[test]
@@ -28,11 +32,11 @@ fn a_way_mask_confines_allocation_but_not_lookup() {
     let mut a = one_set(4, Replacement::Lru);
     fill(&mut a, 0..4);
     for line in 10..20 {
-        let (slot, v) = a.insert_in_slice(line, true, 0b0011);
+        let (slot, v) = a.insert_in_slice(LineAddr(line), true, 0b0011);
         assert!(slot.way < 2);
-        assert!(v.unwrap().line != 2 && v.unwrap().line != 3);
+        assert!(v.unwrap().line.0 != 2 && v.unwrap().line.0 != 3);
     }
-    assert!(a.find(2).is_some() && a.find(3).is_some());
+    assert!(a.find(LineAddr(2)).is_some() && a.find(LineAddr(3)).is_some());
 }
 
 #[test]
@@ -42,7 +46,7 @@ fn lru_order_holds_across_more_ways_than_one_vector() {
         fill(&mut a, 0..u64::from(ways));
         for step in 0..1000u64 {
             let line = step * 7 % u64::from(ways);
-            let s = a.find(line).unwrap();
+            let s = a.find(LineAddr(line)).unwrap();
             a.touch(s);
         }
         // The last uses of all lines, oldest first, are the last `ways` different numbers of the sequence.
@@ -57,15 +61,15 @@ fn lru_order_holds_across_more_ways_than_one_vector() {
         let expect: Vec<u64> = untouched.chain(order.iter().rev().copied()).collect();
         let mask = u32::MAX >> (32 - ways);
         for gone in expect {
-            let (set, slot) = (1000 + gone, a.find(gone).unwrap());
-            let told = |a: &Array| a.oldest_in_slice(set).map(|v| (v.line, v.dirty, v.marked));
+            let (set, slot) = (1000 + gone, a.find(LineAddr(gone)).unwrap());
+            let told = |a: &Array| a.oldest_in_slice(LineAddr(set)).map(|v| (v.line.0, v.dirty, v.marked));
             assert_eq!(told(&a), Some((gone, false, false)), "{ways} ways");
             a.mark(slot);
             assert_eq!(told(&a), Some((gone, false, true)), "{ways} ways");
             a.set_dirty(slot, true);
             assert_eq!(told(&a), Some((gone, true, true)), "{ways} ways");
-            let victim = a.insert_in_slice(1000 + gone, false, mask).1.unwrap();
-            assert_eq!((victim.line, victim.dirty, victim.marked), (gone, true, true), "{ways} ways");
+            let victim = a.insert_in_slice(LineAddr(1000 + gone), false, mask).1.unwrap();
+            assert_eq!((victim.line.0, victim.dirty, victim.marked), (gone, true, true), "{ways} ways");
         }
     }
 }
@@ -75,10 +79,10 @@ fn srrip_keeps_a_reused_line_through_a_scan_that_lru_would_lose_it_to() {
     let survives = |p| {
         let mut a = one_set(4, p);
         fill(&mut a, [7]);
-        let s = a.find(7).unwrap();
+        let s = a.find(LineAddr(7)).unwrap();
         a.touch(s);
         fill(&mut a, 100..105);
-        a.find(7).is_some()
+        a.find(LineAddr(7)).is_some()
     };
     assert!(survives(Replacement::Srrip));
     assert!(!survives(Replacement::Lru));
@@ -88,14 +92,14 @@ fn srrip_keeps_a_reused_line_through_a_scan_that_lru_would_lose_it_to() {
 fn a_line_that_expired_goes_before_lines_never_used_again_and_a_use_takes_that_back() {
     let mut a = one_set(4, Replacement::Srrip);
     fill(&mut a, 0..4);
-    let slot = |a: &Array, line| a.find(line).unwrap();
+    let slot = |a: &Array, line| a.find(LineAddr(line)).unwrap();
     for (expired, used, gone) in [(2, None, 2), (1, Some(1), 0)] {
         let mut a = a.clone();
         a.expire(slot(&a, expired));
         if let Some(line) = used {
             a.touch(slot(&a, line));
         }
-        assert_eq!(a.insert_in_slice(100, false, 0b1111).1.unwrap().line, gone);
+        assert_eq!(a.insert_in_slice(LineAddr(100), false, 0b1111).1.unwrap().line.0, gone);
     }
 }
 
@@ -108,7 +112,7 @@ fn srrip_s_victim_is_the_first_way_that_reaches_the_last_interval_step_by_step()
         let mut model = vec![(None, 0); ways as usize]; // lines and intervals
         for line in 0..20_000 {
             let held = model[rng.below(u64::from(ways)) as usize].0.filter(|_| rng.below(3) > 0);
-            if let Some(slot) = held.and_then(|l| a.find(l)) {
+            if let Some(slot) = held.and_then(|l| a.find(LineAddr(l))) {
                 a.touch(slot);
                 model[slot.way as usize].1 = 0;
                 continue;
@@ -122,8 +126,8 @@ fn srrip_s_victim_is_the_first_way_that_reaches_the_last_interval_step_by_step()
                 }
                 model.iter_mut().for_each(|m| m.1 = (m.1 + 1).min(3));
             });
-            let (slot, gone) = a.insert_in_slice(line, false, mask);
-            assert_eq!((slot.way as usize, gone.map(|v| v.line)), (way, model[way].0), "line {line}");
+            let (slot, gone) = a.insert_in_slice(LineAddr(line), false, mask);
+            assert_eq!((slot.way as usize, gone.map(|v| v.line.0)), (way, model[way].0), "line {line}");
             model[way] = (Some(line), 2);
         }
     }
@@ -134,11 +138,12 @@ fn nru_evicts_one_of_the_ways_not_used_since_all_the_others_were_and_never_the_n
     let mut a = one_set(4, Replacement::Nru);
     fill(&mut a, 0..4); // the fourth use clears the other three
     let mask = 0b1111;
-    let mut gone: Vec<u64> = (10..13).map(|line| a.insert_in_slice(line, false, mask).1.unwrap().line).collect();
+    let mut gone: Vec<u64> =
+        (10..13).map(|line| a.insert_in_slice(LineAddr(line), false, mask).1.unwrap().line.0).collect();
     gone.sort_unstable();
     assert_eq!(gone, [0, 1, 2], "3 was used last");
     // 10 to 12 have been used since 3, of which the last cleared the others.
-    let next = a.insert_in_slice(13, false, mask).1.unwrap().line;
+    let next = a.insert_in_slice(LineAddr(13), false, mask).1.unwrap().line.0;
     assert!([3, 10, 11].contains(&next), "{next}");
 }
 
@@ -149,14 +154,17 @@ fn nmru_spares_the_way_used_last_unless_it_is_the_only_one() {
     let mut last = 3;
     let mut gone = [0u32; 2];
     for line in 4..4000 {
-        let out = a.insert_in_slice(line, false, 0b1111).1.unwrap().line;
+        let out = a.insert_in_slice(LineAddr(line), false, 0b1111).1.unwrap().line.0;
         assert_ne!(out, last);
         gone[usize::from(out == last.saturating_sub(1))] += 1;
         last = line;
     }
     // Any of the other three is as likely as the next.
     assert!((gone[1] as f64 / 3996.0 - 1.0 / 3.0).abs() < 0.03, "{gone:?}");
-    assert!(a.insert_in_slice(5000, false, 0b1).1.is_some() && a.insert_in_slice(5001, false, 0b1).1.is_some());
+    assert!(
+        a.insert_in_slice(LineAddr(5000), false, 0b1).1.is_some()
+            && a.insert_in_slice(LineAddr(5001), false, 0b1).1.is_some()
+    );
 }
 
 #[test]
@@ -164,19 +172,19 @@ fn tree_plru_of_four_ways_follows_the_textbook_sequence() {
     let mut a = one_set(4, Replacement::TreePlru);
     fill(&mut a, 0..4); // touched 0 1 2 3: root points left, left pair at way 0
     let mask = 0b1111;
-    assert_eq!(a.insert_in_slice(10, false, mask).1.unwrap().line, 0);
-    assert_eq!(a.insert_in_slice(11, false, mask).1.unwrap().line, 2);
-    assert_eq!(a.insert_in_slice(12, false, mask).1.unwrap().line, 1);
-    assert_eq!(a.insert_in_slice(13, false, mask).1.unwrap().line, 3);
+    assert_eq!(a.insert_in_slice(LineAddr(10), false, mask).1.unwrap().line.0, 0);
+    assert_eq!(a.insert_in_slice(LineAddr(11), false, mask).1.unwrap().line.0, 2);
+    assert_eq!(a.insert_in_slice(LineAddr(12), false, mask).1.unwrap().line.0, 1);
+    assert_eq!(a.insert_in_slice(LineAddr(13), false, mask).1.unwrap().line.0, 3);
 }
 
 #[test]
 fn addresses_come_back_from_tags_with_slices_that_are_no_power_of_two() {
     let mut a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
     for line in (0..200_000u64).step_by(97) {
-        let (slot, _) = a.insert_at(a.home(line), true, 0xfff);
-        assert_eq!(a.find(line), Some(slot));
-        assert!(line % 9_700 != 0 || a.iter().any(|l| l == (line, slot.way, true)));
+        let (slot, _) = a.insert_at(a.home(LineAddr(line)), true, 0xfff);
+        assert_eq!(a.find(LineAddr(line)), Some(slot));
+        assert!(line % 9_700 != 0 || a.iter().any(|l| l == (LineAddr(line), slot.way, true)));
     }
 }
 
@@ -192,11 +200,13 @@ fn lines_within_bounds_are_those_of_all_lines_that_lie_there() {
         fill(&mut a, (0..60_000).step_by(7));
         // Tags change every 2048 lines: bounds on such a border, beside it, within one tag and over several.
         for within in [0..1, 2048..4096, 2047..2050, 4097..4099, 4095..40_960, 40_959..60_000, 59_999..90_000] {
-            let mut found: Vec<u64> = a.iter_within(within.clone()).map(|l| l.0).collect();
+            let lines = LineAddr(within.start)..LineAddr(within.end);
+            let mut found: Vec<u64> = a.iter_within(lines.clone()).map(|l| l.0 .0).collect();
             found.sort_unstable();
-            let all: Vec<u64> = (0..60_000).step_by(7).filter(|l| within.contains(l) && a.find(*l).is_some()).collect();
+            let all: Vec<u64> =
+                (0..60_000).step_by(7).filter(|l| within.contains(l) && a.find(LineAddr(*l)).is_some()).collect();
             assert_eq!(found, all, "{within:?} in {sets} sets");
-            let whole = a.lines_of_tags(&within);
+            let whole = a.lines_of_tags(&lines);
             let ways: Vec<u32> = a.iter_within(whole.clone()).map(|l| l.1).collect();
             let low = ways.iter().filter(|w| **w < 3).count();
             assert_eq!(a.count(&whole, 0b111), (ways.len() as u64, low as u64), "{whole:?} in {sets} sets");
@@ -209,7 +219,7 @@ fn hashed_slices_spread_a_ring_evenly() {
     let a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
     let mut per = vec![0u32; 24];
     for line in 0..240_000u64 {
-        per[a.set_of(a.home(line).base) / 2048] += 1;
+        per[a.set_of(a.home(LineAddr(line)).base) / 2048] += 1;
     }
     assert!(per.iter().all(|n| (9_500..10_500).contains(n)), "{per:?}"); // 5 sigma
 }
@@ -224,11 +234,11 @@ fn even_slices_give_each_set_one_line_of_as_many_contiguous_ones() {
             let mut seen = vec![false; sets as usize];
             for line in stretch * sets..(stretch + 1) * sets {
                 assert!(
-                    !std::mem::replace(&mut seen[a.set_of(a.home(line).base)], true),
+                    !std::mem::replace(&mut seen[a.set_of(a.home(LineAddr(line)).base)], true),
                     "{slices} slices, line {line}"
                 );
             }
-            orders.insert((0..64).map(|i| a.set_of(a.home(stretch * sets + i).base)).collect::<Vec<_>>());
+            orders.insert((0..64).map(|i| a.set_of(a.home(LineAddr(stretch * sets + i)).base)).collect::<Vec<_>>());
         }
         assert!(orders.len() > 1, "stretches are permuted");
     }
@@ -237,7 +247,7 @@ fn even_slices_give_each_set_one_line_of_as_many_contiguous_ones() {
 /// An LLC of 18 slices, 11 ways, and the slice that it has for a line.
 fn interleaved() -> (Array, impl Fn(&Array, u64) -> usize) {
     let a = Array::new(18 * 2048, 11, Replacement::Lru, Indexing::InterleavedSlices, 18).unwrap();
-    (a, |a: &Array, line: u64| a.set_of(a.home(line).base) / 2048)
+    (a, |a: &Array, line: u64| a.set_of(a.home(LineAddr(line)).base) / 2048)
 }
 
 #[test]
@@ -269,10 +279,10 @@ fn interleaved_slices_break_the_order_of_a_stream_s_victims_at_every_other_line(
     let pages = 3 * 18 * 2048 * 11 / 64;
     let (mut last, mut follow, mut all) = (0, 0, 0);
     for line in (0..2 * pages).flat_map(|n| (0..64).map(move |i| page(n % pages) + i)) {
-        if a.find(line).is_none() {
-            if let (_, Some(v)) = a.insert_at(a.home(line), false, 0x7ff) {
-                (follow, all) = (follow + u64::from(v.line == last + 1), all + 1);
-                last = v.line;
+        if a.find(LineAddr(line)).is_none() {
+            if let (_, Some(v)) = a.insert_at(a.home(LineAddr(line)), false, 0x7ff) {
+                (follow, all) = (follow + u64::from(v.line.0 == last + 1), all + 1);
+                last = v.line.0;
             }
         }
     }
@@ -284,12 +294,12 @@ fn recency_survives_the_wrap_of_a_set_s_clock() {
     let mut a = one_set(4, Replacement::Lru);
     fill(&mut a, 0..4);
     for n in 0..1000u64 {
-        let s = a.find(n % 3).unwrap(); // 0, 1 and 2 in turn; 3 is never used again
+        let s = a.find(LineAddr(n % 3)).unwrap(); // 0, 1 and 2 in turn; 3 is never used again
         a.touch(s);
     }
     // 999 was a use of line 0; the order of last use is 3, 1, 2, 0
     for gone in [3, 1, 2, 0] {
-        assert_eq!(a.insert_in_slice(100 + gone, false, 0b1111).1.unwrap().line, gone);
+        assert_eq!(a.insert_in_slice(LineAddr(100 + gone), false, 0b1111).1.unwrap().line.0, gone);
     }
 }
 
@@ -305,7 +315,7 @@ fn folded_slices_are_the_xor_of_four_groups_of_16_bits_modulo_the_slices() {
     for _ in 0..20_000 {
         let line = rng.below(1 << 40);
         let groups = (0..4).map(|i| line >> (16 * i) & 0xffff);
-        assert_eq!(a.slice(a.home(line)) as u64, groups.fold(0, |x, g| x ^ g) % 24, "{line:#x}");
+        assert_eq!(a.slice(a.home(LineAddr(line))) as u64, groups.fold(0, |x, g| x ^ g) % 24, "{line:#x}");
     }
 }
 
@@ -314,7 +324,7 @@ fn with_folded_slices_four_mebibytes_reach_an_eighth_of_the_sets() {
     // 24 is a multiple of eight: within 2^16 lines the low three bits of slice and set differ by the same XOR.
     let a = folded();
     for base in [0u64, 5 << 16, 0x1234 << 16] {
-        let sets: std::collections::HashSet<_> = (base..base + (1 << 16)).map(|l| a.home(l).base).collect();
+        let sets: std::collections::HashSet<_> = (base..base + (1 << 16)).map(|l| a.home(LineAddr(l)).base).collect();
         assert_eq!(sets.len(), 24 * 2048 / 8);
     }
 }
@@ -323,22 +333,22 @@ fn with_folded_slices_four_mebibytes_reach_an_eighth_of_the_sets() {
 fn a_scan_lets_an_older_line_of_a_higher_way_go_before_an_empty_way() {
     let mut a = one_set(4, Replacement::LruScan);
     for line in [3, 2, 1, 0] {
-        a.insert_in_slice(line, false, a.all);
+        a.insert_in_slice(LineAddr(line), false, a.all);
     }
-    let at = |a: &Array, line: u64| a.find(line).expect("held");
+    let at = |a: &Array, line: u64| a.find(LineAddr(line)).expect("held");
     // An untouched set fills from the highest way down; line 3 is the oldest and in way 3.
     assert_eq!([3, 2, 1, 0].map(|l| at(&a, l).way()), [3, 2, 1, 0]);
     a.touch(at(&a, 2));
     a.remove(at(&a, 2));
     // Way 2 is empty and was used last, line 3 behind it is older.
-    let (slot, gone) = a.insert_in_slice(9, false, a.all);
-    assert_eq!((slot.way(), gone.map(|v| v.line)), (3, Some(3)));
+    let (slot, gone) = a.insert_in_slice(LineAddr(9), false, a.all);
+    assert_eq!((slot.way(), gone.map(|v| v.line.0)), (3, Some(3)));
     // Nothing behind way 2 is older now.
-    let (slot, gone) = a.insert_in_slice(10, false, a.all);
+    let (slot, gone) = a.insert_in_slice(LineAddr(10), false, a.all);
     assert_eq!((slot.way(), gone), (2, None));
     // Without empty ways it is LRU among those of the mask: line 1 came before line 0.
-    let (slot, gone) = a.insert_in_slice(11, false, 0b0011);
-    assert_eq!((slot.way(), gone.map(|v| v.line)), (1, Some(1)));
+    let (slot, gone) = a.insert_in_slice(LineAddr(11), false, 0b0011);
+    assert_eq!((slot.way(), gone.map(|v| v.line.0)), (1, Some(1)));
 }
 
 /// Twelve rings of 64 KiB. Where they lie back to back, two lines of theirs come to each set of an eighth of all. With
@@ -352,8 +362,8 @@ fn two_ways_hold_small_rings_that_lie_back_to_back_and_half_of_those_with_gaps()
         for core in 0..rings as u16 {
             let r = map.add(lines, Kind::Tx, Sharing::Core(core), 0);
             let base = map.get(r).base;
-            assert_eq!(base, u64::from(core) * alignment * 16, "16 lines to 1 KiB");
-            fill(&mut a, base..base + lines);
+            assert_eq!(base.0, u64::from(core) * alignment * 16, "16 lines to 1 KiB");
+            fill(&mut a, base.0..base.0 + lines);
             assert_eq!(map.of(base + lines - 1).sharing, Sharing::Core(core));
         }
         assert_eq!(a.held() as u64, held);

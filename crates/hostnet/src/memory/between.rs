@@ -23,7 +23,7 @@ use super::shadow::At;
 use super::spec::{LlcRole, StoreHit};
 use super::stats::Class;
 use super::{Memory, Node, Op, Sweep, Txn};
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, LineAddr, Time};
 
 /// What a look-up over both nodes comes to.
 enum Answer {
@@ -45,7 +45,7 @@ impl Memory {
 
     /// Whether the LLC of another node than `core`'s has `line`.
     #[inline]
-    pub(super) fn another_llc_has(&self, core: usize, line: u64) -> bool {
+    pub(super) fn another_llc_has(&self, core: usize, line: LineAddr) -> bool {
         self.nodes.several() && {
             let own = self.node_of_core(core);
             self.nodes.iter().enumerate().any(|(n, node)| n != own && node.llc.find(line).is_some())
@@ -321,13 +321,21 @@ impl Memory {
     }
 
     /// Maintenance of `lines` lines leaves `core` now: a message for each that is another node's. Returns when the last arrives.
-    pub fn maintain(&mut self, cal: &mut Events, core: usize, line: u64, lines: u32, op: Sweep, now: Time) -> Time {
+    pub fn maintain(
+        &mut self,
+        cal: &mut Events,
+        core: usize,
+        line: LineAddr,
+        lines: u32,
+        op: Sweep,
+        now: Time,
+    ) -> Time {
         let out = self.way_out(core);
         let mut at = now + out;
         if self.nodes.several() && self.home_of(line) != self.node_of_core(core) {
             let near = self.node_of_core(core);
             let look_up = self.nodes[near].look_up;
-            for l in line..line + u64::from(lines) {
+            for l in line.span(lines) {
                 at = at.max(self.links().send(near, l, false, now) + out + look_up);
             }
         }
@@ -337,7 +345,7 @@ impl Memory {
 
     /// Node `from` writes back a line of the other node.
     #[cold]
-    pub(super) fn write_across(&mut self, cal: &mut Events, from: usize, line: u64, class: Class, now: Time) {
+    pub(super) fn write_across(&mut self, cal: &mut Events, from: usize, line: LineAddr, class: Class, now: Time) {
         let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::WriteBack, line, 0, now) });
         let b = self.links();
         *b.trip(id) = Trip { leg: Leg::Write, ..Trip::default() };
@@ -468,7 +476,7 @@ impl Memory {
     }
 
     /// Which copy the answer, and memory, get (with a shadow).
-    fn note_source(&mut self, row: &Crossing, line: u64, who: usize, far: usize) {
+    fn note_source(&mut self, row: &Crossing, line: LineAddr, who: usize, far: usize) {
         if self.shadow.is_none() {
             return;
         }

@@ -11,7 +11,7 @@ use super::shadow::At;
 use super::spec::DeviceRead;
 use super::stats::Place;
 use super::{rx, Memory, Txn, NOBODY};
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, LineAddr, Time};
 
 /// What a device's read found, and what that cost beside the look-up.
 pub(super) enum Source {
@@ -65,7 +65,7 @@ impl Memory {
                 return; // a write queue will answer
             }
         } else {
-            for line in t.line..t.line + u64::from(t.lines) {
+            for line in t.line.span(t.lines) {
                 let one = Txn { line, lines: 1, ..t };
                 let part = self.txn(one);
                 self.marks[part as usize] = self.marks[id as usize];
@@ -147,7 +147,7 @@ impl Memory {
     }
 
     /// A hint leaves for `core`'s L2.
-    fn tell_core(&mut self, cal: &mut Events, core: u8, line: u64, now: Time) {
+    fn tell_core(&mut self, cal: &mut Events, core: u8, line: LineAddr, now: Time) {
         self.holds_unread = true;
         if self.functional {
             return self.fetch_at_once(cal, core.into(), line);
@@ -156,7 +156,7 @@ impl Memory {
     }
 
     /// A device's whole line enters the LLC, in place or else into one of `ways`; the way that it had there.
-    fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> Option<u32> {
+    fn ddio_write(&mut self, cal: &mut Events, line: LineAddr, ways: u32, now: Time) -> Option<u32> {
         self.stats.ledger.created += 1;
         let home = self.nodes[DEVICES_AT].llc.home(line);
         let ways = self.ways_of_devices(ways);
@@ -177,7 +177,7 @@ impl Memory {
     pub(super) fn read_burst(&mut self, cal: &mut Events, id: u32, now: Time) {
         let t = self.txns[id as usize];
         let (mut here, mut snoop, mut modified) = (0, Time::ZERO, 0);
-        for line in t.line..t.line + u64::from(t.lines) {
+        for line in t.line.span(t.lines) {
             match self.source(cal, &t, line, now) {
                 Source::Chip { snoop: s, modified: m } => {
                     here += 1;
@@ -208,7 +208,7 @@ impl Memory {
     }
 
     /// Looks for a line that a device reads. A private copy answers for the LLC, which may take it.
-    pub(super) fn source(&mut self, cal: &mut Events, t: &Txn, line: u64, now: Time) -> Source {
+    pub(super) fn source(&mut self, cal: &mut Events, t: &Txn, line: LineAddr, now: Time) -> Source {
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
             let stale = self.lives.of(line) == rx::SWEPT;
@@ -259,7 +259,7 @@ impl Memory {
 
     /// A line that a device reads comes into the LLC: from a core that is `near` and keeps a clean copy, or with the data
     /// that DRAM delivers.
-    fn install(&mut self, cal: &mut Events, home: Home, line: u64, near: bool, now: Time) {
+    fn install(&mut self, cal: &mut Events, home: Home, line: LineAddr, near: bool, now: Time) {
         let dirty = near && self.clean_above(line).is_some();
         if near {
             self.read_by_devices.add(&self.map, line);
@@ -291,7 +291,7 @@ impl Memory {
     }
 
     /// A private copy that is dirty, or the only one, goes down to the LLC.
-    fn demote_for_device(&mut self, cal: &mut Events, line: u64, in_llc: bool, now: Time) {
+    fn demote_for_device(&mut self, cal: &mut Events, line: LineAddr, in_llc: bool, now: Time) {
         let holders = match self.sharing(line) {
             Sharing::Device => 0,
             Sharing::Core(c) => 1u128 << c,
@@ -310,7 +310,7 @@ impl Memory {
     }
 
     /// Whether a private cache has `line`, or is about to.
-    fn held_by_a_core(&self, line: u64) -> bool {
+    fn held_by_a_core(&self, line: LineAddr) -> bool {
         match self.sharing(line) {
             Sharing::Device => false,
             Sharing::Core(c) => self.holds(c.into(), line) || self.lines.owner(line).is_some(),
@@ -325,7 +325,7 @@ impl Memory {
     /// A device's request with everything it causes, at `t.issued` and without a door or an answer: see
     /// [`Memory::functional`].
     pub fn dma_at_once(&mut self, cal: &mut Events, t: &Txn) {
-        for line in t.line..t.line + u64::from(t.lines) {
+        for line in t.line.span(t.lines) {
             if t.op == Op::DmaWrite {
                 self.place(cal, &Txn { line, ..*t }, NOBODY, t.issued);
             } else if let Source::Dram = self.source(cal, t, line, t.issued) {

@@ -4,7 +4,7 @@ use super::dram::{self, mapping::Decoded, Overflow};
 use super::paths::Path;
 use super::stats::Class;
 use super::{Agent, Memory, NOBODY};
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, LineAddr, Time};
 use std::collections::VecDeque;
 
 /// Token of a DRAM write: nobody waits for one.
@@ -96,7 +96,7 @@ impl Channel {
 /// A write at the controller's door.
 #[derive(Clone, Copy)]
 struct Write {
-    line: u64,
+    line: LineAddr,
     at: Decoded,
     since: Time,
     path: Path,
@@ -136,7 +136,7 @@ impl Memory {
     }
 
     /// Puts a write of node `from` at the memory controller's door; nobody waits for it.
-    pub(super) fn write_dram(&mut self, cal: &mut Events, from: usize, line: u64, class: Class, now: Time) {
+    pub(super) fn write_dram(&mut self, cal: &mut Events, from: usize, line: LineAddr, class: Class, now: Time) {
         self.write_dram_for(cal, from, line, class, NOBODY, now);
     }
 
@@ -146,7 +146,7 @@ impl Memory {
         &mut self,
         cal: &mut Events,
         from: usize,
-        line: u64,
+        line: LineAddr,
         class: Class,
         id: u32,
         now: Time,
@@ -166,7 +166,7 @@ impl Memory {
 
     /// A write that has come to its home.
     #[inline(always)]
-    pub(super) fn write_here(&mut self, cal: &mut Events, line: u64, class: Class, id: u32, now: Time) {
+    pub(super) fn write_here(&mut self, cal: &mut Events, line: LineAddr, class: Class, id: u32, now: Time) {
         let (ch, at) = self.route(line);
         let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
         let miss = self.miss;
@@ -224,7 +224,7 @@ impl Memory {
 
     /// Channel and place of a line.
     #[inline]
-    fn route(&self, line: u64) -> (usize, Decoded) {
+    fn route(&self, line: LineAddr) -> (usize, Decoded) {
         let (ch, at) = self.dram.route(line);
         if !self.nodes.several() {
             return (ch, at);
@@ -233,7 +233,7 @@ impl Memory {
     }
 
     #[inline]
-    fn enqueue(&mut self, ch: usize, line: u64, token: u32, at: Decoded, now: Time) {
+    fn enqueue(&mut self, ch: usize, line: LineAddr, token: u32, at: Decoded, now: Time) {
         let req = dram::Request { token, line, write: token == WRITE, class: 0 };
         if token != WRITE {
             self.marks[token as usize].queued = now;

@@ -2,6 +2,7 @@
 
 use super::region::AddressMap;
 use crate::kernel::rng::mix;
+use crate::kernel::LineAddr;
 
 /// The cores of a mask, in order.
 pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = usize> {
@@ -12,41 +13,44 @@ pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = usize> {
     })
 }
 
+/// The key of an empty entry.
+const NO_LINE: LineAddr = LineAddr(u64::MAX);
+
 /// The snoop filter of shared regions: which cores may hold a line. Owned regions need none, as
 /// their one possible holder is known.
 #[derive(Clone, Debug)]
 pub(super) struct SharedFilter {
-    keys: Vec<u64>,
+    keys: Vec<LineAddr>,
     masks: Vec<u128>,
     used: usize,
 }
 
 impl Default for SharedFilter {
     fn default() -> Self {
-        SharedFilter { keys: vec![u64::MAX; 1 << 10], masks: vec![0; 1 << 10], used: 0 }
+        SharedFilter { keys: vec![NO_LINE; 1 << 10], masks: vec![0; 1 << 10], used: 0 }
     }
 }
 
 impl SharedFilter {
-    fn slot(&self, line: u64) -> usize {
+    fn slot(&self, line: LineAddr) -> usize {
         let mask = self.keys.len() - 1;
-        let mut i = mix(line) as usize & mask;
-        while self.keys[i] != u64::MAX && self.keys[i] != line {
+        let mut i = mix(line.0) as usize & mask;
+        while self.keys[i] != NO_LINE && self.keys[i] != line {
             i = (i + 1) & mask;
         }
         i
     }
     /// Notes that `core` has the line; says whether nobody else may have it.
     #[inline(never)]
-    pub(super) fn add(&mut self, line: u64, core: usize) -> bool {
+    pub(super) fn add(&mut self, line: LineAddr, core: usize) -> bool {
         let mut i = self.slot(line);
-        if self.keys[i] == u64::MAX {
+        if self.keys[i] == NO_LINE {
             if self.used * 2 >= self.keys.len() {
                 let n = self.keys.len() * 2;
-                let keys = std::mem::replace(&mut self.keys, vec![u64::MAX; n]);
+                let keys = std::mem::replace(&mut self.keys, vec![NO_LINE; n]);
                 let masks = std::mem::replace(&mut self.masks, vec![0; n]);
                 for (k, m) in keys.into_iter().zip(masks) {
-                    if k != u64::MAX {
+                    if k != NO_LINE {
                         let j = self.slot(k);
                         (self.keys[j], self.masks[j]) = (k, m);
                     }
@@ -60,18 +64,18 @@ impl SharedFilter {
         self.masks[i] == 1 << core
     }
     #[inline(never)]
-    pub(super) fn holders(&self, line: u64) -> u128 {
+    pub(super) fn holders(&self, line: LineAddr) -> u128 {
         self.masks[self.slot(line)]
     }
     #[inline(never)]
-    pub(super) fn drop_holder(&mut self, line: u64, core: usize) {
+    pub(super) fn drop_holder(&mut self, line: LineAddr, core: usize) {
         let i = self.slot(line);
         self.masks[i] &= !(1 << core);
         self.forget(i);
     }
     /// The possible holders, who are about to lose the line.
     #[inline(never)]
-    pub(super) fn take(&mut self, line: u64) -> u128 {
+    pub(super) fn take(&mut self, line: LineAddr) -> u128 {
         let i = self.slot(line);
         let holders = std::mem::take(&mut self.masks[i]);
         self.forget(i);
@@ -80,20 +84,20 @@ impl SharedFilter {
     /// Removes entry `i` if nobody holds its line, so that the filter stays as small as the caches: those that
     /// follow move up, as far as a look-up still finds them.
     fn forget(&mut self, mut i: usize) {
-        if self.keys[i] == u64::MAX || self.masks[i] != 0 {
+        if self.keys[i] == NO_LINE || self.masks[i] != 0 {
             return;
         }
         self.used -= 1;
         let mask = self.keys.len() - 1;
         let mut j = i;
         loop {
-            self.keys[i] = u64::MAX;
+            self.keys[i] = NO_LINE;
             loop {
                 j = (j + 1) & mask;
-                if self.keys[j] == u64::MAX {
+                if self.keys[j] == NO_LINE {
                     return;
                 }
-                let home = mix(self.keys[j]) as usize & mask;
+                let home = mix(self.keys[j].0) as usize & mask;
                 if (j.wrapping_sub(home) & mask) >= (j.wrapping_sub(i) & mask) {
                     break;
                 }
@@ -114,12 +118,12 @@ pub(super) struct LineSet {
 impl LineSet {
     /// Where the bit of `line` is: region, word and bit.
     #[inline]
-    fn place(map: &AddressMap, line: u64) -> (usize, usize, u64) {
+    fn place(map: &AddressMap, line: LineAddr) -> (usize, usize, u64) {
         let id = map.id(line);
         let at = line - map.get(id).base;
         (id.into(), at as usize / 64, 1 << (at % 64))
     }
-    pub(super) fn add(&mut self, map: &AddressMap, line: u64) {
+    pub(super) fn add(&mut self, map: &AddressMap, line: LineAddr) {
         let (region, word, bit) = LineSet::place(map, line);
         if self.regions.len() <= region {
             self.regions.resize(region + 1, Vec::new());
@@ -131,14 +135,14 @@ impl LineSet {
         words[word] |= bit;
     }
     #[inline]
-    pub(super) fn remove(&mut self, map: &AddressMap, line: u64) {
+    pub(super) fn remove(&mut self, map: &AddressMap, line: LineAddr) {
         let (region, word, bit) = LineSet::place(map, line);
         if let Some(w) = self.regions.get_mut(region).and_then(|words| words.get_mut(word)) {
             *w &= !bit;
         }
     }
     #[inline]
-    pub(super) fn has(&self, map: &AddressMap, line: u64) -> bool {
+    pub(super) fn has(&self, map: &AddressMap, line: LineAddr) -> bool {
         let (region, word, bit) = LineSet::place(map, line);
         self.regions.get(region).and_then(|words| words.get(word)).is_some_and(|w| w & bit != 0)
     }
@@ -152,10 +156,10 @@ mod tests {
 
     #[test]
     fn snoop_filter_agrees_with_a_map_and_forgets_what_nobody_holds() {
-        let (mut filter, mut model) = (SharedFilter::default(), HashMap::<u64, u128>::new());
+        let (mut filter, mut model) = (SharedFilter::default(), HashMap::<LineAddr, u128>::new());
         for i in 0..200_000u64 {
             let r = mix(i);
-            let (line, core) = (r >> 8 & 0x3ff, (r >> 32 & 7) as usize * 17);
+            let (line, core) = (LineAddr(r >> 8 & 0x3ff), (r >> 32 & 7) as usize * 17);
             match r % 4 {
                 0 => {
                     filter.add(line, core);
@@ -179,7 +183,7 @@ mod tests {
     #[test]
     fn a_set_of_lines_has_what_was_added_and_not_removed() {
         let mut map = AddressMap::default();
-        let bases: Vec<u64> = [70, 5000, 64]
+        let bases: Vec<LineAddr> = [70, 5000, 64]
             .map(|lines| {
                 let id = map.add(lines, Kind::App, Sharing::Shared, 0);
                 map.get(id).base
@@ -199,7 +203,7 @@ mod tests {
             }
             assert_eq!(set.has(&map, line), model.contains(&line));
         }
-        for line in bases.iter().flat_map(|b| *b..b + 64) {
+        for line in bases.iter().flat_map(|b| b.span(64u64)) {
             assert_eq!(set.has(&map, line), model.contains(&line));
         }
     }

@@ -13,7 +13,7 @@ use super::shadow::At;
 use super::spec::UpgradeMiss;
 use super::stats::Class;
 use super::{rx, Memory, Op, Txn};
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, LineAddr, Time};
 
 /// Queues of requests that are not admitted yet: everybody's, devices' where the two take turns, and an integrated NIC's,
 /// which goes first.
@@ -296,7 +296,7 @@ impl Memory {
 
     /// Those whose turn it is for `line` go on.
     #[cold]
-    fn next_turns(&mut self, cal: &mut Events, line: u64, now: Time) {
+    fn next_turns(&mut self, cal: &mut Events, line: LineAddr, now: Time) {
         // Between nodes, a line is with its core before another's snoop comes from the home agent: a core that was waiting for
         // it to store to it does so.
         let at = if self.between.is_some() { now + self.lat.noc } else { now };
@@ -309,7 +309,7 @@ impl Memory {
 
     /// Every copy of `line` is taken away, those under way too; returns what private caches had, and all dirty ones.
     #[inline(always)]
-    pub(super) fn take_away(&mut self, cal: &mut Events, line: u64, now: Time) -> Taken {
+    pub(super) fn take_away(&mut self, cal: &mut Events, line: LineAddr, now: Time) -> Taken {
         self.tell_watchers(cal, line, now);
         self.note_write(line);
         let mut taken = self.invalidate_private(line);
@@ -321,7 +321,7 @@ impl Memory {
 
     /// Tells `thread`, which runs on `core`, once when an agent other than that core writes `line` or takes it away:
     /// `Event::Wake`.
-    pub fn watch(&mut self, thread: u16, core: usize, line: u64) {
+    pub fn watch(&mut self, thread: u16, core: usize, line: LineAddr) {
         self.watched.push((line, thread, self.core_nodes[core]));
     }
 
@@ -332,7 +332,7 @@ impl Memory {
 
     /// Whoever waits for `line` hears of it when the invalidation has reached its caches.
     #[inline]
-    pub(super) fn tell_watchers(&mut self, cal: &mut Events, line: u64, now: Time) {
+    pub(super) fn tell_watchers(&mut self, cal: &mut Events, line: LineAddr, now: Time) {
         if !self.watched.is_empty() {
             let Memory { watched, nodes, lat, .. } = self;
             watched.retain(|&(l, thread, node)| {
@@ -346,7 +346,7 @@ impl Memory {
     }
 
     /// Whether `core` has `line` in its caches.
-    pub fn holds(&self, core: usize, line: u64) -> bool {
+    pub fn holds(&self, core: usize, line: LineAddr) -> bool {
         self.l1[core].find_in_slice(line).is_some() || self.l2[core].find_in_slice(line).is_some()
     }
 
@@ -438,7 +438,7 @@ impl Memory {
 
     /// Asks the other cores that may have copies of a shared line; returns the time that takes.
     #[inline(never)]
-    fn snoop_others(&mut self, cal: &mut Events, line: u64, op: Op, who: u32, now: Time) -> Time {
+    fn snoop_others(&mut self, cal: &mut Events, line: LineAddr, op: Op, who: u32, now: Time) -> Time {
         let own = op == Op::Own || self.habits.takes_modified() && self.another_has_modified(line, who as usize);
         if own {
             self.tell_watchers(cal, line, now);
@@ -456,7 +456,7 @@ impl Memory {
     }
 
     /// Whether a core beside `who` has a modified copy of `line`.
-    fn another_has_modified(&self, line: u64, who: usize) -> bool {
+    fn another_has_modified(&self, line: LineAddr, who: usize) -> bool {
         cores_of(self.shared.holders(line)).any(|c| c != who && self.private_copy(c, line) == Held::Dirty)
     }
 
@@ -468,7 +468,7 @@ impl Memory {
     }
 
     /// A whole line is stored past the caches by a core of node `from`.
-    pub(super) fn stream(&mut self, cal: &mut Events, from: usize, line: u64, now: Time) {
+    pub(super) fn stream(&mut self, cal: &mut Events, from: usize, line: LineAddr, now: Time) {
         let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
         self.stats.ledger.overwritten += dropped;
         self.stats.ledger.bypassed += 1;
@@ -480,7 +480,7 @@ impl Memory {
     }
 
     /// A core's L2 gives a line to the LLC.
-    pub(super) fn fill_llc(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
+    pub(super) fn fill_llc(&mut self, cal: &mut Events, core: usize, line: LineAddr, dirty: bool, now: Time) {
         let node = self.node_of_core(core);
         let llc = &mut self.nodes[node].llc;
         let home = llc.home(line);
@@ -523,7 +523,7 @@ impl Memory {
 
     /// Takes the private copies of a line that leaves an inclusive LLC, which had it `dirty`; says whether somebody had.
     /// Data on its way to a core enters the LLC again.
-    pub(super) fn pull(&mut self, cal: &mut Events, line: u64, dirty: bool, now: Time) -> bool {
+    pub(super) fn pull(&mut self, cal: &mut Events, line: LineAddr, dirty: bool, now: Time) -> bool {
         self.tell_watchers(cal, line, now);
         let above = self.invalidate_private(line).dirty;
         if above > 0 {
@@ -536,7 +536,7 @@ impl Memory {
     }
 
     /// A line that comes to a core's caches is in the LLC, too.
-    pub(super) fn include(&mut self, cal: &mut Events, node: usize, line: u64, now: Time) {
+    pub(super) fn include(&mut self, cal: &mut Events, node: usize, line: LineAddr, now: Time) {
         let llc = &self.nodes[node].llc;
         let home = llc.home(line);
         if llc.find_at(home).is_none() {
@@ -546,7 +546,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn evict(&mut self, cal: &mut Events, node: usize, line: u64, now: Time) {
+    pub(super) fn evict(&mut self, cal: &mut Events, node: usize, line: LineAddr, now: Time) {
         self.note_copy(line, At::Llc(node as u8), At::Dram);
         let kind = self.map.of(line).kind;
         self.stats.llc_wb += 1;
@@ -564,7 +564,7 @@ impl Memory {
     }
 
     /// A line that the LLC has given up goes to DRAM by itself, not with a core's write-back.
-    pub(super) fn write_victim(&mut self, cal: &mut Events, node: usize, line: u64, now: Time) {
+    pub(super) fn write_victim(&mut self, cal: &mut Events, node: usize, line: LineAddr, now: Time) {
         let id = self.evicts_for.unwrap_or(super::NOBODY);
         if self.write_dram_for(cal, node, line, Class::of_eviction(self.map.of(line).kind), id, now) {
             self.evicts_for = None;

@@ -2,12 +2,13 @@
 //! home agent's table of requests. Owners that cross take turns, and an invalidation reaches fills under way.
 
 use super::NOBODY;
-const NO_LINE: u64 = u64::MAX;
+use crate::kernel::LineAddr;
+const NO_LINE: LineAddr = LineAddr(u64::MAX);
 
 /// Requests in flight for one line.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    line: u64,
+    line: LineAddr,
     /// Reads that leave the line where others may read it too.
     readers: u16,
     /// Invalidations that the entry has seen.
@@ -57,12 +58,12 @@ impl Default for Lines {
 impl Lines {
     /// Where the search for `line` begins (Fibonacci hashing: neighbours lie far apart).
     #[inline]
-    fn first_slot(&self, line: u64) -> usize {
-        (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.entries.len() - 1)
+    fn first_slot(&self, line: LineAddr) -> usize {
+        (line.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.entries.len() - 1)
     }
 
     #[inline(always)]
-    fn slot(&self, line: u64) -> usize {
+    fn slot(&self, line: LineAddr) -> usize {
         let mask = self.entries.len() - 1;
         let mut i = self.first_slot(line);
         while self.entries[i].line != NO_LINE && self.entries[i].line != line {
@@ -72,7 +73,7 @@ impl Lines {
     }
 
     #[inline]
-    fn find(&self, line: u64) -> Option<usize> {
+    fn find(&self, line: LineAddr) -> Option<usize> {
         if self.used == 0 {
             return None;
         }
@@ -82,7 +83,7 @@ impl Lines {
 
     /// Request `id` for `line` wants to go on; `takes` when it ends with the line in one core's hands.
     #[inline(always)]
-    pub fn enter(&mut self, line: u64, id: u32, takes: bool) -> Turn {
+    pub fn enter(&mut self, line: LineAddr, id: u32, takes: bool) -> Turn {
         if self.used as usize * 2 >= self.entries.len() {
             self.grow();
         }
@@ -117,7 +118,7 @@ impl Lines {
 
     /// A read that entered beside others takes the line along after all: it found it with nobody else.
     #[inline]
-    pub fn take_over(&mut self, line: u64, id: u32) {
+    pub fn take_over(&mut self, line: LineAddr, id: u32) {
         if let Some(i) = self.find(line) {
             let e = &mut self.entries[i];
             if e.owner == NOBODY {
@@ -129,7 +130,7 @@ impl Lines {
 
     /// Request `id`, which entered at `epoch`, ends.
     #[inline(always)]
-    pub fn leave(&mut self, line: u64, id: u32, epoch: u16) -> Left {
+    pub fn leave(&mut self, line: LineAddr, id: u32, epoch: u16) -> Left {
         let i = self.find(line).expect("a request in flight has an entry");
         let e = &mut self.entries[i];
         if e.owner == id {
@@ -145,7 +146,7 @@ impl Lines {
     }
 
     /// The request for `line` whose turn it is, if one waits and may go on; `takes` says whether it takes the line.
-    pub fn next_turn(&mut self, line: u64, takes: impl Fn(u32) -> bool) -> Option<(u32, u16)> {
+    pub fn next_turn(&mut self, line: LineAddr, takes: impl Fn(u32) -> bool) -> Option<(u32, u16)> {
         let i = self.find(line)?;
         let e = &mut self.entries[i];
         let id = e.first;
@@ -167,7 +168,7 @@ impl Lines {
     /// All copies of `line` are taken away: fills under way must not be kept. Returns the request that holds the line
     /// in flight, which may have the only dirty copy.
     #[inline]
-    pub fn invalidate(&mut self, line: u64) -> Option<u32> {
+    pub fn invalidate(&mut self, line: LineAddr) -> Option<u32> {
         let i = self.find(line)?;
         let e = &mut self.entries[i];
         e.epoch = e.epoch.wrapping_add(1);
@@ -175,13 +176,13 @@ impl Lines {
     }
 
     /// Reads of `line` in flight that leave it where others may read it too.
-    pub fn readers(&self, line: u64) -> u16 {
+    pub fn readers(&self, line: LineAddr) -> u16 {
         self.find(line).map_or(0, |i| self.entries[i].readers)
     }
 
     /// The request that holds `line` in flight.
     #[inline]
-    pub fn owner(&self, line: u64) -> Option<u32> {
+    pub fn owner(&self, line: LineAddr) -> Option<u32> {
         let owner = self.entries[self.find(line)?].owner;
         (owner != NOBODY).then_some(owner)
     }
@@ -246,31 +247,31 @@ mod tests {
     #[test]
     fn readers_go_together_and_an_owner_waits_for_them_and_they_for_it() {
         let mut l = Lines::default();
-        assert_eq!((l.enter(5, 1, false), l.enter(5, 2, false)), (NOW, NOW));
-        assert_eq!(l.enter(5, 3, true), Turn::Later);
-        assert_eq!(l.enter(5, 4, false), Turn::Later, "behind the owner, for else it would wait for ever");
+        assert_eq!((l.enter(LineAddr(5), 1, false), l.enter(LineAddr(5), 2, false)), (NOW, NOW));
+        assert_eq!(l.enter(LineAddr(5), 3, true), Turn::Later);
+        assert_eq!(l.enter(LineAddr(5), 4, false), Turn::Later, "behind the owner, for else it would wait for ever");
         let takes = |id| id == 3;
-        assert!(!l.leave(5, 1, 0).stale);
-        assert_eq!(l.next_turn(5, takes), None);
-        assert_eq!(l.leave(5, 2, 0), Left { stale: false, others_wait: true });
-        assert_eq!(l.next_turn(5, takes), Some((3, 0)));
-        assert_eq!(l.next_turn(5, takes), None);
-        assert!(l.leave(5, 3, 0).others_wait);
-        assert_eq!(l.next_turn(5, takes), Some((4, 0)));
-        assert!(!l.leave(5, 4, 0).others_wait);
+        assert!(!l.leave(LineAddr(5), 1, 0).stale);
+        assert_eq!(l.next_turn(LineAddr(5), takes), None);
+        assert_eq!(l.leave(LineAddr(5), 2, 0), Left { stale: false, others_wait: true });
+        assert_eq!(l.next_turn(LineAddr(5), takes), Some((3, 0)));
+        assert_eq!(l.next_turn(LineAddr(5), takes), None);
+        assert!(l.leave(LineAddr(5), 3, 0).others_wait);
+        assert_eq!(l.next_turn(LineAddr(5), takes), Some((4, 0)));
+        assert!(!l.leave(LineAddr(5), 4, 0).others_wait);
         assert_eq!(l.used(), 0);
     }
 
     #[test]
     fn an_invalidation_reaches_what_is_under_way_and_nothing_that_comes_later() {
         let mut l = Lines::default();
-        l.enter(5, 1, false);
-        assert_eq!(l.invalidate(5), None);
-        assert_eq!(l.enter(5, 2, false), Turn::Now { epoch: 1 });
-        assert!(l.leave(5, 1, 0).stale && !l.leave(5, 2, 1).stale);
-        l.enter(6, 3, true);
-        assert_eq!((l.invalidate(6), l.invalidate(7)), (Some(3), None));
-        assert!(l.leave(6, 3, 0).stale);
+        l.enter(LineAddr(5), 1, false);
+        assert_eq!(l.invalidate(LineAddr(5)), None);
+        assert_eq!(l.enter(LineAddr(5), 2, false), Turn::Now { epoch: 1 });
+        assert!(l.leave(LineAddr(5), 1, 0).stale && !l.leave(LineAddr(5), 2, 1).stale);
+        l.enter(LineAddr(6), 3, true);
+        assert_eq!((l.invalidate(LineAddr(6)), l.invalidate(LineAddr(7))), (Some(3), None));
+        assert!(l.leave(LineAddr(6), 3, 0).stale);
     }
 
     /// Against a table that cannot lose an entry.
@@ -281,14 +282,14 @@ mod tests {
         for id in 0..200_000 {
             let line = rng.below(600);
             if let Some(id) = all.remove(&line) {
-                assert_eq!(l.owner(line), Some(id));
-                l.leave(line, id, 0);
+                assert_eq!(l.owner(LineAddr(line)), Some(id));
+                l.leave(LineAddr(line), id, 0);
             } else {
-                assert_eq!(l.enter(line, id, true), NOW);
+                assert_eq!(l.enter(LineAddr(line), id, true), NOW);
                 all.insert(line, id);
             }
             assert_eq!(l.used() as usize, all.len());
         }
-        assert!(all.iter().all(|(line, id)| l.owner(*line) == Some(*id)));
+        assert!(all.iter().all(|(line, id)| l.owner(LineAddr(*line)) == Some(*id)));
     }
 }

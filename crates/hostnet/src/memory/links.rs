@@ -3,7 +3,7 @@
 use super::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
 use crate::flow::domain::{Domain, Reading};
 use crate::flow::Link;
-use crate::kernel::Time;
+use crate::kernel::{LineAddr, Time};
 use std::collections::VecDeque;
 
 /// What `Event::Link` means for a transaction.
@@ -83,8 +83,8 @@ pub struct LinkReading {
 
 /// The link that messages about `line` take. The processors' hash is not published; this one (Fibonacci hashing) spreads
 /// lines at any distance from each other over all links, as that does.
-fn link_of(line: u64, links: u64) -> usize {
-    (((line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * links) >> 32) as usize
+fn link_of(line: LineAddr, links: u64) -> usize {
+    (((line.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * links) >> 32) as usize
 }
 
 impl Between {
@@ -117,7 +117,7 @@ impl Between {
     }
 
     /// A message or a line leaves `from`; returns its arrival.
-    pub(super) fn send(&mut self, from: usize, line: u64, data: bool, now: Time) -> Time {
+    pub(super) fn send(&mut self, from: usize, line: LineAddr, data: bool, now: Time) -> Time {
         let bytes = if data { self.link.data.0 } else { self.link.message.0 };
         let d = &mut self.directions[from];
         let i = link_of(line, d.links.len() as u64);
@@ -183,7 +183,7 @@ mod tests {
     /// A line of 96 B with 24 B to spare carries one message of 16 B, and two lines three.
     #[test]
     fn messages_travel_in_what_lines_leave_free_while_the_link_is_busy() {
-        let at = |b: &mut Between, data, now: u64| b.send(0, 7, data, Time(now * 1000)).0 / 1000;
+        let at = |b: &mut Between, data, now: u64| b.send(0, LineAddr(7), data, Time(now * 1000)).0 / 1000;
         let mut b = one_link(24);
         assert_eq!(at(&mut b, false, 0), 16, "the link is idle: it goes alone");
         assert_eq!(at(&mut b, true, 100), 196);
@@ -203,7 +203,7 @@ mod tests {
         for links in [1, 2, 3, 4] {
             for stride in [1, 2, 4, 8, 64, 4096] {
                 let mut n = vec![0u32; links as usize];
-                (0..6000).for_each(|i| n[link_of((1 << 20) + i * stride, links)] += 1);
+                (0..6000).for_each(|i| n[link_of(LineAddr((1 << 20) + i * stride), links)] += 1);
                 let fair = 6000 / links as u32;
                 assert!(n.iter().all(|n| n.abs_diff(fair) <= fair / 10), "{links} links, every {stride} lines: {n:?}");
             }

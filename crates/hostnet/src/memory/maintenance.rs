@@ -6,7 +6,7 @@ use super::region::{Kind, Sharing};
 use super::shadow::At;
 use super::stats::Class;
 use super::{rx, Memory};
-use crate::kernel::{Events, Time};
+use crate::kernel::{Events, LineAddr, Time};
 
 /// What a cache-maintenance message does with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +36,7 @@ impl Sweep {
 impl Memory {
     /// Forces `line` out of the LLC as a replacement would; returns whether that wrote DRAM, None
     /// when the line is not there.
-    pub fn force_out(&mut self, cal: &mut Events, line: u64, now: Time) -> Option<bool> {
+    pub fn force_out(&mut self, cal: &mut Events, line: LineAddr, now: Time) -> Option<bool> {
         let held = |n: &Node| n.llc.find(line);
         let (node, slot) = self.nodes.iter().enumerate().find_map(|(i, n)| Some((i, held(n)?)))?;
         let mut dirty = self.nodes[node].llc.remove(slot);
@@ -50,7 +50,7 @@ impl Memory {
     }
 
     /// Moves `line` from private caches to the LLC, as evictions of dirty copies would.
-    pub fn push_out(&mut self, cal: &mut Events, line: u64, now: Time) {
+    pub fn push_out(&mut self, cal: &mut Events, line: LineAddr, now: Time) {
         let holders = match self.sharing(line) {
             Sharing::Core(c) => 1 << c,
             Sharing::Shared => self.shared.holders(line),
@@ -68,13 +68,13 @@ impl Memory {
         }
     }
 
-    pub(super) fn drop_llc(&mut self, line: u64) -> u64 {
+    pub(super) fn drop_llc(&mut self, line: LineAddr) -> u64 {
         let drop = |n: &mut Node| n.llc.find(line).map_or(0, |s| u64::from(n.llc.remove(s)));
         self.nodes.iter_mut().map(drop).sum()
     }
 
     /// Makes the copies clean that cores have or are about to have; says which core had a dirty one.
-    pub(super) fn clean_above(&mut self, line: u64) -> Option<usize> {
+    pub(super) fn clean_above(&mut self, line: LineAddr) -> Option<usize> {
         let dirty = self.clean_private(line);
         let Some(owner) = self.lines.owner(line) else { return dirty };
         // On its way to a core, which gets it clean.
@@ -85,7 +85,7 @@ impl Memory {
     }
 
     /// Writes a dirty line back wherever it lies, leaving clean copies.
-    pub(super) fn clean(&mut self, cal: &mut Events, line: u64, now: Time) {
+    pub(super) fn clean(&mut self, cal: &mut Events, line: LineAddr, now: Time) {
         let mut dirty = self.clean_above(line).map(|core| self.node_of_core(core));
         for (n, node) in self.nodes.iter_mut().enumerate() {
             let Some(s) = node.llc.find(line) else { continue };
@@ -108,7 +108,7 @@ impl Memory {
 
     /// A cache-maintenance message for `line` arrives at the home agent. The issuing core's own
     /// caches have seen it on its way.
-    pub fn on_sweep(&mut self, cal: &mut Events, line: u64, op: Sweep, now: Time) {
+    pub fn on_sweep(&mut self, cal: &mut Events, line: LineAddr, op: Sweep, now: Time) {
         self.stats.sweep_messages += 1;
         match op {
             Sweep::Invalidate if !self.allows_invalidation(line) => {}

@@ -46,6 +46,7 @@ pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
 use crate::flow::domain::{Domain, Reading};
+use crate::kernel::LineAddr;
 use crate::kernel::{apart::Apart, hint::prefetch};
 use crate::kernel::{Clock, Event, Events, Time};
 use array::{Array, Indexing};
@@ -93,7 +94,7 @@ struct Leaving {
     core: u32,
     thread: u16,
     issued: Time,
-    victim: Option<u64>,
+    victim: Option<LineAddr>,
     carried: bool,
     /// Of the write-back that holds the fill's credit.
     record: u8,
@@ -170,7 +171,7 @@ pub struct Memory {
     /// Requests of cores for lines that others use, too.
     lines: lines::Lines,
     /// Lines that threads wait for: line, thread, and its node.
-    watched: Vec<(u64, u16, u8)>,
+    watched: Vec<(LineAddr, u16, u8)>,
     pub shadow: Option<Box<shadow::Shadow>>,
     /// Requests that leave cores, where somebody counts them.
     pub off_core: Option<OffCores>,
@@ -238,8 +239,8 @@ impl Memory {
             }
         });
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
-        let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
-        let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
+        let rx_base = rx.iter().map(|r| r.base).min().unwrap_or_default();
+        let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or_default();
         let habits = Habits {
             role: h.llc.role,
             read_hit: h.llc.read_hit,
@@ -348,7 +349,7 @@ impl Memory {
 
     /// The home node of `line`.
     #[inline]
-    pub fn home_of(&self, line: u64) -> usize {
+    pub fn home_of(&self, line: LineAddr) -> usize {
         usize::from(self.map.of(line).home)
     }
 
@@ -493,21 +494,21 @@ impl Memory {
     /// `lines` lines from `line` on, all of one region, will soon be looked up in the LLC and in the caches of their
     /// owner.
     #[inline]
-    pub fn announce(&self, line: u64, lines: u64) {
+    pub fn announce(&self, line: LineAddr, lines: u64) {
         let llc = &self.nodes[DEVICES_AT].llc;
-        (line..line + lines).for_each(|l| llc.announce(l));
+        line.span(lines).for_each(|l| llc.announce(l));
         if let Sharing::Core(c) = self.sharing(line) {
             let l2 = &self.l2[c as usize];
-            (line..line + lines).for_each(|l| l2.announce_in_slice(l));
+            line.span(lines).for_each(|l| l2.announce_in_slice(l));
         }
     }
 
     /// The buffer instance has had its last read: evictions from now on are of dead data.
-    pub fn consumed(&mut self, line: u64, lines: u64) {
+    pub fn consumed(&mut self, line: LineAddr, lines: u64) {
         if self.map.of(line).kind != Kind::Rx {
             return;
         }
-        for l in line..line + lines {
+        for l in line.span(lines) {
             if self.lives.of(l) == rx::UNCONSUMED {
                 self.lives.set(l, rx::CONSUMED);
             }
@@ -571,7 +572,7 @@ impl Memory {
         self.live_txns
     }
 
-    fn sharing(&self, line: u64) -> Sharing {
+    fn sharing(&self, line: LineAddr) -> Sharing {
         self.map.of(line).sharing
     }
 }

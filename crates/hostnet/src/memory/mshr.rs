@@ -6,7 +6,7 @@ use super::node::DEVICES_AT;
 use super::paths::Path;
 use super::{Agent, Memory, Op, Txn, NOBODY};
 use crate::flow::Domain;
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, LineAddr, Time};
 use std::collections::VecDeque;
 
 #[derive(Clone)]
@@ -211,7 +211,7 @@ impl Memory {
 
     /// The registers, and the slice of `line` that they belong to.
     #[inline]
-    fn slice_of(&mut self, line: u64) -> (&mut Mshrs, usize) {
+    fn slice_of(&mut self, line: LineAddr) -> (&mut Mshrs, usize) {
         let llc = &self.nodes[DEVICES_AT].llc;
         let slice = llc.slice(llc.home(line));
         (self.mshrs.as_mut().expect("registers for misses"), slice)
@@ -226,7 +226,7 @@ impl Memory {
         (m.admitted, m.queued, m.data) = (now, now, now);
         // Lines that the LLC takes or gives, and those that a core gives.
         let (mut here, mut near, mut snooped) = (0, 0, Time::ZERO);
-        for line in t.line..t.line + u64::from(t.lines) {
+        for line in t.line.span(t.lines) {
             let one = Txn { line, lines: 1, ..t };
             let (slices, slice) = self.slice_of(line);
             if !slices.is_free(slice) {

@@ -9,7 +9,7 @@ use super::protocol::Held;
 use super::region::{Kind, Sharing};
 use super::shadow::At;
 use super::{rx, CleanVictim, Leaving, Memory, Op, Txn};
-use crate::kernel::{Events, Time};
+use crate::kernel::{Events, LineAddr, Time};
 
 /// Where a core found a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ impl Memory {
     /// Looks `line` up in the core's caches; a write marks the L1 copy dirty. An L2 hit brings the
     /// line into the L1.
     #[inline]
-    pub fn probe(&mut self, cal: &mut Events, core: usize, line: u64, write: bool, now: Time) -> Probe {
+    pub fn probe(&mut self, cal: &mut Events, core: usize, line: LineAddr, write: bool, now: Time) -> Probe {
         if let Some(s) = self.l1[core].find_in_slice(line) {
             if write && self.others_hold(core, line, self.l1[core].is_dirty(s)) {
                 return Probe::Miss;
@@ -51,7 +51,7 @@ impl Memory {
 
     /// A core uses a line that its L2 has, or gets for a prefetch.
     #[inline]
-    fn note_hit(&mut self, line: u64) {
+    fn note_hit(&mut self, line: LineAddr) {
         if self.holds_unread && self.map.of(line).kind == Kind::Rx && self.lives.of(line) == rx::UNCONSUMED {
             self.lives.set(line, rx::CONSUMED);
         }
@@ -59,7 +59,7 @@ impl Memory {
 
     /// A store to a clean copy of a line that other cores may hold, or that a device has read, must ask for ownership.
     #[inline]
-    fn others_hold(&self, core: usize, line: u64, dirty: bool) -> bool {
+    fn others_hold(&self, core: usize, line: LineAddr, dirty: bool) -> bool {
         !dirty
             && (self.sharing(line) == Sharing::Shared
                 && (self.shared.holders(line) & !(1 << core) != 0 || self.another_llc_has(core, line))
@@ -68,7 +68,7 @@ impl Memory {
 
     /// Takes `line` from the other cores, for ownership, or makes their copies clean, for reading.
     /// Returns whether somebody was asked, and who gave dirty data.
-    pub(super) fn snoop(&mut self, core: usize, line: u64, own: bool) -> (bool, Option<usize>) {
+    pub(super) fn snoop(&mut self, core: usize, line: LineAddr, own: bool) -> (bool, Option<usize>) {
         let others = self.shared.holders(line) & !(1u128 << core);
         let (mut left, mut giver) = (others, None);
         while left != 0 {
@@ -87,7 +87,7 @@ impl Memory {
         (others != 0, giver)
     }
 
-    fn mark_dirty_l1(&mut self, core: usize, slot: Slot, line: u64) {
+    fn mark_dirty_l1(&mut self, core: usize, slot: Slot, line: LineAddr) {
         if !self.l1[core].is_dirty(slot) {
             self.l1[core].set_dirty(slot, true);
             self.stats.ledger.created += 1;
@@ -104,7 +104,7 @@ impl Memory {
 
     /// The region of `line` is no longer read-only.
     #[inline]
-    pub(super) fn note_write(&mut self, line: u64) {
+    pub(super) fn note_write(&mut self, line: LineAddr) {
         if self.races && self.sharing(line) == Sharing::Shared {
             self.map.note_write(line);
         }
@@ -113,17 +113,17 @@ impl Memory {
     /// Whether an access of `core` to `line` would hit in its caches and must not do so ahead of time: another core or a
     /// device may write or read the line before.
     #[inline(always)]
-    pub fn hit_may_change(&self, core: usize, line: u64, write: bool) -> bool {
+    pub fn hit_may_change(&self, core: usize, line: LineAddr, write: bool) -> bool {
         self.races && self.hit_races(core, line, write)
     }
 
     #[inline(never)]
-    fn hit_races(&self, core: usize, line: u64, write: bool) -> bool {
+    fn hit_races(&self, core: usize, line: LineAddr, write: bool) -> bool {
         self.region_may_change(line, write) && self.hits(core, line, write)
     }
 
     #[inline]
-    fn region_may_change(&self, line: u64, write: bool) -> bool {
+    fn region_may_change(&self, line: LineAddr, write: bool) -> bool {
         let r = self.map.of(line);
         match r.sharing {
             Sharing::Shared => write || r.written,
@@ -133,25 +133,25 @@ impl Memory {
     }
 
     /// Whether a store of `core` to `line` would find it.
-    pub fn owns(&self, core: usize, line: u64) -> bool {
+    pub fn owns(&self, core: usize, line: LineAddr) -> bool {
         self.hits(core, line, true)
     }
 
     /// Whether `probe` would find `line`.
-    fn hits(&self, core: usize, line: u64, write: bool) -> bool {
+    fn hits(&self, core: usize, line: LineAddr, write: bool) -> bool {
         match self.private_copy(core, line) {
             Held::Nowhere => false,
             copy => !write || !self.others_hold(core, line, copy == Held::Dirty),
         }
     }
 
-    fn fill_l1(&mut self, cal: &mut Events, core: usize, line: u64, now: Time) -> Slot {
+    fn fill_l1(&mut self, cal: &mut Events, core: usize, line: LineAddr, now: Time) -> Slot {
         let place = self.l1_place(core, line);
         self.enter_l1(cal, core, place, now)
     }
 
     #[inline(always)]
-    fn l1_place(&mut self, core: usize, line: u64) -> Place {
+    fn l1_place(&mut self, core: usize, line: LineAddr) -> Place {
         let mask = u32::MAX >> (32 - self.l1[core].ways());
         self.l1[core].choose_in_slice(line, mask)
     }
@@ -167,7 +167,7 @@ impl Memory {
 
     /// The L2 takes a dirty line that the L1 gives up.
     #[inline(never)]
-    fn take_from_l1(&mut self, cal: &mut Events, core: usize, line: u64, now: Time) {
+    fn take_from_l1(&mut self, cal: &mut Events, core: usize, line: LineAddr, now: Time) {
         match self.l2[core].find_in_slice(line) {
             Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) => self.l2[core].set_dirty(s, true),
@@ -177,7 +177,7 @@ impl Memory {
 
     /// `copied` marks a clean copy of a line that the LLC holds.
     #[inline(never)]
-    fn fill_l2(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, copied: bool, now: Time) {
+    fn fill_l2(&mut self, cal: &mut Events, core: usize, line: LineAddr, dirty: bool, copied: bool, now: Time) {
         if let Sharing::Shared = self.sharing(line) {
             self.shared.add(line, core);
         }
@@ -210,7 +210,7 @@ impl Memory {
 
     /// `core`'s L2 gives `line` to the LLC.
     #[inline]
-    pub(super) fn count_write_back(&mut self, core: usize, line: u64) {
+    pub(super) fn count_write_back(&mut self, core: usize, line: LineAddr) {
         // Without hints and prefetches, only a read brings a received line here.
         let was_read = |life| matches!(life, rx::CONSUMED | rx::SWEPT);
         let read = self.map.of(line).kind == Kind::Rx && (!self.holds_unread || was_read(self.lives.of(line)));
@@ -276,7 +276,7 @@ impl Memory {
 
     /// Whether a prefetch of `line` would bring the core anything: of application memory, and of its receive buffers if it
     /// follows the `network`.
-    pub fn worth_prefetching(&self, core: usize, line: u64, network: bool) -> bool {
+    pub fn worth_prefetching(&self, core: usize, line: LineAddr, network: bool) -> bool {
         let r = self.map.of(line);
         let own = network && r.kind == Kind::Rx && r.sharing == Sharing::Core(core as u16);
         let may = (r.kind == Kind::App || own) && line < r.base + r.lines;
@@ -284,7 +284,7 @@ impl Memory {
     }
 
     /// The core's LLC has `line`, or other cores may have it.
-    pub fn in_llc_or_shared(&self, core: usize, line: u64) -> bool {
+    pub fn in_llc_or_shared(&self, core: usize, line: LineAddr) -> bool {
         self.is_shared(line) || self.nodes[self.node_of_core(core)].llc.find(line).is_some()
     }
 
@@ -298,18 +298,18 @@ impl Memory {
     }
 
     /// Whether a prefetch of `line` would bring the core's L1 anything.
-    pub fn worth_loading(&self, core: usize, line: u64) -> bool {
+    pub fn worth_loading(&self, core: usize, line: LineAddr) -> bool {
         let r = self.map.of(line);
         r.kind == Kind::App && line < r.base + r.lines && self.l1[core].find_in_slice(line).is_none()
     }
 
     /// The same for a line that a device has written for the core.
-    pub fn worth_fetching(&self, core: usize, line: u64) -> bool {
+    pub fn worth_fetching(&self, core: usize, line: LineAddr) -> bool {
         self.l2[core].find_in_slice(line).is_none() && self.l1[core].find_in_slice(line).is_none()
     }
 
     /// Whether several cores may have copies of `line`.
-    pub fn is_shared(&self, line: u64) -> bool {
+    pub fn is_shared(&self, line: LineAddr) -> bool {
         self.sharing(line) == Sharing::Shared
     }
 
@@ -400,7 +400,7 @@ impl Memory {
 
     /// Takes every private copy of `line` away; returns what there was.
     #[inline(always)]
-    pub(super) fn invalidate_private(&mut self, line: u64) -> Taken {
+    pub(super) fn invalidate_private(&mut self, line: LineAddr) -> Taken {
         match self.sharing(line) {
             Sharing::Core(c) => self.invalidate_in(c as usize, line),
             Sharing::Device => Taken::default(),
@@ -414,7 +414,7 @@ impl Memory {
     }
 
     #[inline(never)]
-    pub(super) fn invalidate_in(&mut self, core: usize, line: u64) -> Taken {
+    pub(super) fn invalidate_in(&mut self, core: usize, line: LineAddr) -> Taken {
         let remove = |a: &mut Array| a.find_in_slice(line).map(|s| u64::from(a.remove(s)));
         let (l1, l2) = (remove(&mut self.l1[core]), remove(&mut self.l2[core]));
         Taken { held: l1.is_some() || l2.is_some(), dirty: l1.unwrap_or(0) + l2.unwrap_or(0) }
@@ -422,8 +422,8 @@ impl Memory {
 
     /// `core` drops its own copies of `lines` lines from `line` on, dirty or not, where their page allows it. What the LLC
     /// has stays (IDIO, section V-D).
-    pub fn invalidate_own(&mut self, core: usize, line: u64, lines: u64) {
-        for l in line..line + lines {
+    pub fn invalidate_own(&mut self, core: usize, line: LineAddr, lines: u64) {
+        for l in line.span(lines) {
             if !self.allows_invalidation(l) {
                 continue;
             }
@@ -444,14 +444,14 @@ impl Memory {
     }
 
     /// Whether `line`'s page is one whose data may be lost; counts the refusals.
-    pub(super) fn allows_invalidation(&mut self, line: u64) -> bool {
+    pub(super) fn allows_invalidation(&mut self, line: LineAddr) -> bool {
         let allowed = self.map.of(line).invalidatable;
         self.stats.refused_invalidations += u64::from(!allowed);
         allowed
     }
 
     /// `core` gives `line` to the LLC, with its dirtiness, as a device's read may make it do.
-    pub fn demote(&mut self, cal: &mut Events, core: usize, line: u64, now: Time) {
+    pub fn demote(&mut self, cal: &mut Events, core: usize, line: LineAddr, now: Time) {
         let taken = self.invalidate_in(core, line);
         if self.sharing(line) == Sharing::Shared {
             self.shared.drop_holder(line, core);
@@ -464,7 +464,7 @@ impl Memory {
     }
 
     /// Without time: `core`'s L2 fetches `line`, which nobody has asked for yet.
-    pub(super) fn fetch_at_once(&mut self, cal: &mut Events, core: usize, line: u64) {
+    pub(super) fn fetch_at_once(&mut self, cal: &mut Events, core: usize, line: LineAddr) {
         if !self.worth_fetching(core, line) {
             return;
         }
@@ -476,7 +476,7 @@ impl Memory {
     }
 
     /// Makes every private copy of `line` clean; returns the core that had a dirty one.
-    pub(super) fn clean_private(&mut self, line: u64) -> Option<usize> {
+    pub(super) fn clean_private(&mut self, line: LineAddr) -> Option<usize> {
         match self.sharing(line) {
             Sharing::Core(c) => self.clean_in(c as usize, line).then_some(c as usize),
             Sharing::Device => None,
@@ -494,7 +494,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn clean_in(&mut self, core: usize, line: u64) -> bool {
+    pub(super) fn clean_in(&mut self, core: usize, line: LineAddr) -> bool {
         let mut dirty = 0;
         for a in [&mut self.l1[core], &mut self.l2[core]] {
             if let Some(s) = a.find(line) {
@@ -507,17 +507,17 @@ impl Memory {
     }
 
     /// What `core`'s caches hold of `line`.
-    pub fn private_copy(&self, core: usize, line: u64) -> Held {
+    pub fn private_copy(&self, core: usize, line: LineAddr) -> Held {
         best([&self.l1[core], &self.l2[core]].map(|a| held(a, line)))
     }
 
     /// What the LLC of `node` holds of `line`.
-    pub fn llc_copy(&self, node: usize, line: u64) -> Held {
+    pub fn llc_copy(&self, node: usize, line: LineAddr) -> Held {
         held(&self.nodes[node].llc, line)
     }
 
     /// The way of the first node's LLC that has `line`.
-    pub fn llc_way(&self, line: u64) -> Option<u32> {
+    pub fn llc_way(&self, line: LineAddr) -> Option<u32> {
         self.nodes[DEVICES_AT].llc.find(line).map(|s| s.way())
     }
 
@@ -527,13 +527,13 @@ impl Memory {
     }
 
     /// Where a device's request would find `line`.
-    pub fn place_of(&self, line: u64) -> super::stats::Place {
+    pub fn place_of(&self, line: LineAddr) -> super::stats::Place {
         let private = (0..self.l2.len()).any(|c| self.private_copy(c, line) != Held::Nowhere);
         self.located(private, self.llc_way(line))
     }
 
     /// Copies of `line` that are valid anywhere: (count, dirty ones in LLCs).
-    pub fn copies(&self, line: u64) -> (u32, u32) {
+    pub fn copies(&self, line: LineAddr) -> (u32, u32) {
         let held = |a: &super::Array| u32::from(a.find(line).is_some());
         let llcs = self.nodes.iter().map(|n| &n.llc);
         let n = self.l1.iter().chain(&self.l2).chain(llcs.clone()).map(held).sum();
@@ -549,7 +549,7 @@ pub(super) struct Taken {
     pub dirty: u64,
 }
 
-fn held(a: &Array, line: u64) -> Held {
+fn held(a: &Array, line: LineAddr) -> Held {
     match a.find(line) {
         None => Held::Nowhere,
         Some(s) if a.is_dirty(s) => Held::Dirty,

@@ -3,6 +3,7 @@
 use super::array::Array;
 use super::region::Kind;
 use super::{rx, Memory};
+use crate::kernel::LineAddr;
 
 /// Lines of a page of `Received`, as a power of two.
 const PAGE_BITS: u32 = 11;
@@ -38,7 +39,7 @@ impl<T> Notes<T> {
 /// A line came into a way of an array, or left it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
-    pub line: u64,
+    pub line: LineAddr,
     pub way: u32,
     pub comes: bool,
 }
@@ -96,13 +97,13 @@ impl Counts {
 /// The lines between which receive buffers lie, in pages that are made when one of their lines is seen.
 #[derive(Clone, Default)]
 pub(super) struct Received {
-    base: u64,
+    base: LineAddr,
     pages: Vec<Option<Box<[Seen; 1 << PAGE_BITS]>>>,
     counts: Counts,
 }
 
 impl Received {
-    fn change(&mut self, line: u64, what: impl FnOnce(&mut Seen)) {
+    fn change(&mut self, line: LineAddr, what: impl FnOnce(&mut Seen)) {
         let i = (line - self.base) as usize;
         let page = i >> PAGE_BITS;
         if page >= self.pages.len() {
@@ -160,9 +161,9 @@ impl Memory {
 
     fn follow_notes(&mut self, received: &mut Received) {
         let Memory { l2, nodes, lives, map, .. } = self;
-        let counted = |line: u64| map.of(line).kind == Kind::Rx;
+        let counted = |line: LineAddr| map.of(line).kind == Kind::Rx;
         let first = lives.range().start;
-        let begins = |lives: &rx::Lives, line: u64| line == first || lives.of(line - 1) == rx::FREE;
+        let begins = |lives: &rx::Lives, line: LineAddr| line == first || lives.of(line - 1) == rx::FREE;
         let mut follow = |place: Option<usize>, m: Move| {
             if counted(m.line) {
                 received.change(m.line, |s| {

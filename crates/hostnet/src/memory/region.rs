@@ -3,6 +3,7 @@
 
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
+use crate::kernel::LineAddr;
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,7 +37,7 @@ pub enum Sharing {
 
 #[derive(Clone, Debug)]
 pub struct Region {
-    pub base: u64,
+    pub base: LineAddr,
     pub lines: u64,
     pub kind: Kind,
     pub sharing: Sharing,
@@ -92,7 +93,7 @@ impl AddressMap {
     /// Registers a region of `lines` 64-byte lines and returns its index.
     pub fn add(&mut self, lines: u64, kind: Kind, sharing: Sharing, tenant: u8) -> RegionId {
         let id = self.regions.len() as RegionId;
-        let base = (self.granules.len() as u64) << self.granule_bits;
+        let base = LineAddr(self.span());
         let granules = lines.div_ceil(1 << self.granule_bits).max(1);
         self.granules.extend(std::iter::repeat_n(id, granules as usize));
         self.regions.push(Region {
@@ -136,32 +137,32 @@ impl AddressMap {
         }
     }
     /// Marks the pages of `line`'s region as ones whose dirty lines software may drop.
-    pub fn make_invalidatable(&mut self, line: u64) {
-        let id = self.granules[(line >> self.granule_bits) as usize];
+    pub fn make_invalidatable(&mut self, line: LineAddr) {
+        let id = self.granules[(line.0 >> self.granule_bits) as usize];
         self.regions[usize::from(id)].invalidatable = true;
     }
     #[inline(always)]
-    pub fn of(&self, line: u64) -> &Region {
-        &self.regions[self.granules[(line >> self.granule_bits) as usize] as usize]
+    pub fn of(&self, line: LineAddr) -> &Region {
+        &self.regions[self.granules[(line.0 >> self.granule_bits) as usize] as usize]
     }
     /// Cores read lines of the region without being told that a device has written them.
     pub fn set_polled(&mut self, id: RegionId) {
         self.regions[id as usize].polled = true;
     }
     /// Somebody writes to the region that `line` is in.
-    pub(super) fn note_write(&mut self, line: u64) {
-        self.regions[self.granules[(line >> self.granule_bits) as usize] as usize].written = true;
+    pub(super) fn note_write(&mut self, line: LineAddr) {
+        self.regions[self.granules[(line.0 >> self.granule_bits) as usize] as usize].written = true;
     }
     /// Whether there is nothing but regions of this `kind` in `lines`.
-    pub fn is_all(&self, kind: Kind, lines: &Range<u64>) -> bool {
-        let end = (lines.end.div_ceil(1 << self.granule_bits) as usize).min(self.granules.len());
-        let ids = &self.granules[(lines.start >> self.granule_bits) as usize..end];
+    pub fn is_all(&self, kind: Kind, lines: &Range<LineAddr>) -> bool {
+        let end = (lines.end.0.div_ceil(1 << self.granule_bits) as usize).min(self.granules.len());
+        let ids = &self.granules[(lines.start.0 >> self.granule_bits) as usize..end];
         ids.iter().all(|id| self.regions[usize::from(*id)].kind == kind)
     }
     /// The region that `line` is in.
     #[inline]
-    pub fn id(&self, line: u64) -> RegionId {
-        self.granules[(line >> self.granule_bits) as usize]
+    pub fn id(&self, line: LineAddr) -> RegionId {
+        self.granules[(line.0 >> self.granule_bits) as usize]
     }
     #[inline]
     pub fn get(&self, id: RegionId) -> &Region {
@@ -285,7 +286,7 @@ fn permute(x: u64, n: u64, key: u64) -> u64 {
 /// Buffer whose pieces lie anywhere in its region: virtual line to physical line.
 #[derive(Clone, Debug)]
 pub struct Pages {
-    base: u64,
+    base: LineAddr,
     shift: u32,
     pages: u64,
     /// Pieces of all orders, a cell of each in turn; else pages are pieces.
@@ -297,7 +298,7 @@ pub struct Pages {
 impl Pages {
     /// `lines` lines in pieces as `c` says, `page_lines` (a power of two) for each 4 KiB, in the region that starts at
     /// `base`, which must hold whole pieces.
-    pub fn new(base: u64, lines: u64, c: Contiguous, page_lines: u64, key: u64) -> Pages {
+    pub fn new(base: LineAddr, lines: u64, c: Contiguous, page_lines: u64, key: u64) -> Pages {
         let unit = match c {
             Contiguous::Buddy => page_lines,
             Contiguous::Pieces(_) => c.whole(1, page_lines),
@@ -331,7 +332,7 @@ impl Pages {
     }
 
     #[inline]
-    pub fn line(&mut self, line: u64) -> u64 {
+    pub fn line(&mut self, line: u64) -> LineAddr {
         let page = line >> self.shift;
         if page != self.last.0 {
             self.last = (page, self.place(page));
@@ -355,9 +356,9 @@ mod tests {
             .into_iter()
             .chain([32, 96, 352, 3520].map(|n| (Contiguous::Buddy, n)))
         {
-            let mut p = Pages::new(1 << 20, pages * 64, c, 64, 7);
-            let mut seen: Vec<u64> = (0..pages).map(|i| p.line(i * 64)).collect();
-            assert_eq!(p.line((pages - 1) * 64 + 63), seen[pages as usize - 1] + 63);
+            let mut p = Pages::new(LineAddr(1 << 20), pages * 64, c, 64, 7);
+            let mut seen: Vec<u64> = (0..pages).map(|i| p.line(i * 64).0).collect();
+            assert_eq!(p.line((pages - 1) * 64 + 63), LineAddr(seen[pages as usize - 1] + 63));
             seen.sort_unstable();
             let all: Vec<u64> = (0..pages).map(|i| (1 << 20) + i * 64).collect();
             assert_eq!(seen, all, "{c}");
@@ -368,8 +369,8 @@ mod tests {
     #[test]
     fn a_fragmented_buffer_has_as_much_memory_in_pieces_of_each_order() {
         let cells = 11 * 400;
-        let mut p = Pages::new(0, cells * CELL, Contiguous::Buddy, 1, 3);
-        let places: Vec<u64> = (0..cells * CELL).map(|i| p.line(i)).collect();
+        let mut p = Pages::new(LineAddr(0), cells * CELL, Contiguous::Buddy, 1, 3);
+        let places: Vec<u64> = (0..cells * CELL).map(|i| p.line(i).0).collect();
         let breaks = places.windows(2).filter(|w| w[1] != w[0] + 1).count() as f64;
         let pieces = (32 + 16 + 8 + 4 + 2 + 6) as f64 * 400.0;
         assert!((breaks / pieces - 1.0).abs() < 0.01, "{breaks} breaks, {pieces} pieces");
@@ -388,8 +389,14 @@ mod tests {
         assert_eq!(m.of(m.get(a).base + 9).kind, Kind::Rx);
         let r = m.get(b);
         assert_eq!(m.of(r.base + 39_999).tenant, 1);
-        assert_eq!(r.base, 2048, "the first region takes one granule");
-        assert!(m.is_all(Kind::Rx, &(0..2048)) && m.is_all(Kind::App, &(2048..1 << 30)));
-        assert!(!m.is_all(Kind::Rx, &(0..2049)) && !m.is_all(Kind::App, &(2047..4096)));
+        assert_eq!(r.base, LineAddr(2048), "the first region takes one granule");
+        assert!(
+            m.is_all(Kind::Rx, &(LineAddr(0)..LineAddr(2048)))
+                && m.is_all(Kind::App, &(LineAddr(2048)..LineAddr(1 << 30)))
+        );
+        assert!(
+            !m.is_all(Kind::Rx, &(LineAddr(0)..LineAddr(2049)))
+                && !m.is_all(Kind::App, &(LineAddr(2047)..LineAddr(4096)))
+        );
     }
 }

@@ -4,7 +4,7 @@
 use super::array::Home;
 use super::stats::Class;
 use super::tag::Tag;
-use crate::kernel::Time;
+use crate::kernel::{LineAddr, Time};
 
 /// What a transaction does at the home agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +67,7 @@ pub enum Outbound {
 /// A request on its way through the uncore.
 #[derive(Clone, Copy, Debug)]
 pub struct Txn {
-    pub line: u64,
+    pub line: LineAddr,
     pub op: Op,
     pub agent: Agent,
     /// Core, packet of the NIC, or the IIO's business.
@@ -106,7 +106,7 @@ impl Txn {
     /// A core's request for `line`, made at `at` by the thread of its number. What only some requests have is set beside:
     /// `Txn { transient: true, ..Txn::new(..) }`.
     #[inline(always)]
-    pub fn new(op: Op, line: u64, core: u32, at: Time) -> Txn {
+    pub fn new(op: Op, line: LineAddr, core: u32, at: Time) -> Txn {
         Txn {
             line,
             op,
@@ -132,19 +132,19 @@ impl Txn {
 
     /// A device's read of `lines` lines, counted as `class`.
     #[inline]
-    pub fn dma_read(agent: Agent, class: Class, line: u64, lines: u16, who: u32, at: Time) -> Txn {
+    pub fn dma_read(agent: Agent, class: Class, line: LineAddr, lines: u16, who: u32, at: Time) -> Txn {
         Txn { agent, class, lines, transient: true, ..Txn::new(Op::DmaRead, line, who, at) }
     }
 
     /// A device's write of `lines` whole lines to `to`, counted as `class`.
     #[inline]
-    pub fn dma_write(agent: Agent, class: Class, to: Inbound, line: u64, lines: u16, who: u32, at: Time) -> Txn {
+    pub fn dma_write(agent: Agent, class: Class, to: Inbound, line: LineAddr, lines: u16, who: u32, at: Time) -> Txn {
         Txn { agent, class, lines, to, transient: true, ..Txn::new(Op::DmaWrite, line, who, at) }
     }
 
     /// A read of no simulated core.
     #[inline]
-    pub fn background(line: u64, at: Time) -> Txn {
+    pub fn background(line: LineAddr, at: Time) -> Txn {
         Txn { agent: Agent::Background, class: Class::BackgroundRd, ..Txn::new(Op::Uncached, line, 0, at) }
     }
 

@@ -1,6 +1,7 @@
 //! Where each line of a receive buffer is in its life.
 
 use super::received::Notes;
+use crate::kernel::LineAddr;
 use std::ops::Range;
 
 pub const FREE: u8 = 0;
@@ -12,34 +13,34 @@ pub const SWEPT: u8 = 3;
 /// is to keep them close.
 #[derive(Clone, Debug)]
 pub(super) struct Lives {
-    base: u64,
+    base: LineAddr,
     lines: u64,
     packed: Vec<u8>,
     /// Lines whose life has changed, where that is asked for.
-    pub changed: Option<Box<Notes<u64>>>,
+    pub changed: Option<Box<Notes<LineAddr>>>,
 }
 
 impl Lives {
     /// All lines from `base` to `end` are free.
-    pub fn new(base: u64, end: u64) -> Lives {
-        let lines = end.saturating_sub(base);
+    pub fn new(base: LineAddr, end: LineAddr) -> Lives {
+        let lines = end.0.saturating_sub(base.0);
         Lives { base, lines, packed: vec![FREE; lines.div_ceil(4) as usize], changed: None }
     }
 
     /// Lines between which receive buffers lie; other regions may lie between these.
-    pub fn range(&self) -> Range<u64> {
+    pub fn range(&self) -> Range<LineAddr> {
         self.base..self.base + self.lines
     }
 
     #[inline]
-    pub fn of(&self, line: u64) -> u8 {
+    pub fn of(&self, line: LineAddr) -> u8 {
         let i = line - self.base;
         self.packed[(i / 4) as usize] >> (i % 4 * 2) & 3
     }
 
     /// Makes of the line's life what `next` says; returns what it was.
     #[inline(always)]
-    pub fn change(&mut self, line: u64, next: impl FnOnce(u8) -> u8) -> u8 {
+    pub fn change(&mut self, line: LineAddr, next: impl FnOnce(u8) -> u8) -> u8 {
         let i = line - self.base;
         let (byte, shift) = (&mut self.packed[(i / 4) as usize], i % 4 * 2);
         let life = *byte >> shift & 3;
@@ -50,12 +51,12 @@ impl Lives {
     }
 
     #[inline]
-    pub fn set(&mut self, line: u64, life: u8) {
+    pub fn set(&mut self, line: LineAddr, life: u8) {
         self.change(line, |_| life);
     }
 
     #[inline(always)]
-    fn note(&mut self, line: u64, change: u8) {
+    fn note(&mut self, line: LineAddr, change: u8) {
         if let Some(changed) = self.changed.as_mut().filter(|_| change != 0) {
             changed.add(line);
         }
@@ -68,20 +69,20 @@ mod tests {
 
     #[test]
     fn each_line_has_a_life_of_its_own() {
-        let mut lives = Lives::new(10, 29);
+        let mut lives = Lives::new(LineAddr(10), LineAddr(29));
         for line in 10..29u64 {
-            assert_eq!(lives.of(line), FREE);
-            lives.set(line, (line % 4) as u8);
+            assert_eq!(lives.of(LineAddr(line)), FREE);
+            lives.set(LineAddr(line), (line % 4) as u8);
         }
         for line in 10..29u64 {
-            assert_eq!(lives.of(line), (line % 4) as u8);
-            lives.set(line, (line % 3) as u8);
+            assert_eq!(lives.of(LineAddr(line)), (line % 4) as u8);
+            lives.set(LineAddr(line), (line % 3) as u8);
         }
-        assert!((10..29).all(|line| lives.of(line) == (line % 3) as u8));
+        assert!((10..29).all(|line| lives.of(LineAddr(line)) == (line % 3) as u8));
         for line in 10..29u64 {
-            assert_eq!(lives.change(line, |life| 3 - life), (line % 3) as u8);
+            assert_eq!(lives.change(LineAddr(line), |life| 3 - life), (line % 3) as u8);
         }
-        assert!((10..29).all(|line| lives.of(line) == 3 - (line % 3) as u8));
-        assert_eq!(lives.range(), 10..29);
+        assert!((10..29).all(|line| lives.of(LineAddr(line)) == 3 - (line % 3) as u8));
+        assert_eq!(lives.range(), LineAddr(10)..LineAddr(29));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::region::Sharing;
 use super::Memory;
+use crate::kernel::LineAddr;
 use std::collections::HashMap;
 
 /// Where a copy is.
@@ -19,15 +20,15 @@ pub enum At {
 /// Versions by line and place. A line that nobody has written is of version 0 everywhere.
 #[derive(Clone, Debug, Default)]
 pub struct Shadow {
-    newest: HashMap<u64, u64>,
-    copies: HashMap<(u64, At), u64>,
+    newest: HashMap<LineAddr, u64>,
+    copies: HashMap<(LineAddr, At), u64>,
     last: u64,
 }
 
 impl Shadow {
     /// Somebody writes a new version at `at`.
     #[cold]
-    pub(super) fn store(&mut self, line: u64, at: At) {
+    pub(super) fn store(&mut self, line: LineAddr, at: At) {
         self.last += 1;
         self.newest.insert(line, self.last);
         self.copies.insert((line, at), self.last);
@@ -35,43 +36,43 @@ impl Shadow {
 
     /// `to` gets what `from` has.
     #[cold]
-    pub(super) fn copy(&mut self, line: u64, from: At, to: At) {
+    pub(super) fn copy(&mut self, line: LineAddr, from: At, to: At) {
         let v = self.at(line, from);
         self.copies.insert((line, to), v);
     }
 
     /// `to` gets the newest version, wherever it is.
     #[cold]
-    pub(super) fn settle(&mut self, line: u64, to: At) {
+    pub(super) fn settle(&mut self, line: LineAddr, to: At) {
         let v = self.newest(line);
         self.copies.insert((line, to), v);
     }
 
     /// Every cached copy is gone: what DRAM has is the newest.
     #[cold]
-    pub(super) fn drop_cached(&mut self, line: u64) {
+    pub(super) fn drop_cached(&mut self, line: LineAddr) {
         self.fall_back(line, At::Dram);
     }
 
     /// What was newer than the copy at `place` is gone.
     #[cold]
-    pub(super) fn fall_back(&mut self, line: u64, place: At) {
+    pub(super) fn fall_back(&mut self, line: LineAddr, place: At) {
         let v = self.at(line, place);
         self.newest.insert(line, v);
     }
 
-    pub fn at(&self, line: u64, place: At) -> u64 {
+    pub fn at(&self, line: LineAddr, place: At) -> u64 {
         self.copies.get(&(line, place)).copied().unwrap_or(0)
     }
 
-    pub fn newest(&self, line: u64) -> u64 {
+    pub fn newest(&self, line: LineAddr) -> u64 {
         self.newest.get(&line).copied().unwrap_or(0)
     }
 }
 
 impl Memory {
     #[inline]
-    pub(super) fn note_copy(&mut self, line: u64, from: At, to: At) {
+    pub(super) fn note_copy(&mut self, line: LineAddr, from: At, to: At) {
         if let Some(s) = &mut self.shadow {
             s.copy(line, from, to);
         }
@@ -79,12 +80,12 @@ impl Memory {
 
     /// What `core` gives up, or is made to share, is what its node's LLC gets.
     #[inline]
-    pub(super) fn note_from_core(&mut self, core: usize, line: u64) {
+    pub(super) fn note_from_core(&mut self, core: usize, line: LineAddr) {
         self.note_copy(line, At::Core(core as u16), At::Llc(self.node_of_core(core) as u8));
     }
 
     /// The value version that whoever reads `line` now gets (with a shadow).
-    pub fn version(&self, line: u64) -> u64 {
+    pub fn version(&self, line: LineAddr) -> u64 {
         self.shadow.as_ref().map_or(0, |s| s.newest(line))
     }
 
@@ -92,7 +93,7 @@ impl Memory {
     ///
     /// # Errors
     /// One sentence about the copies that may not stand beside each other.
-    pub fn coherent(&self, line: u64) -> Result<(), String> {
+    pub fn coherent(&self, line: LineAddr) -> Result<(), String> {
         let Some(s) = &self.shadow else { return Ok(()) };
         let newest = s.newest(line);
         let (mut holders, mut dirty) = (Vec::new(), Vec::new());

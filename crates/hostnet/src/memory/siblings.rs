@@ -2,13 +2,14 @@
 //! does not ask for again, as a core's misses of one line have one line fill buffer.
 
 use super::{Memory, Op, Txn};
+use crate::kernel::LineAddr;
 
 /// Threads of a core at most.
 pub const THREADS: u32 = 2;
 
 #[derive(Clone, Debug)]
 struct Waiter {
-    line: u64,
+    line: LineAddr,
     thread: u16,
     record: u8,
 }
@@ -19,7 +20,7 @@ pub struct Siblings {
     /// By thread: the other one of its core.
     other: Vec<Option<u16>>,
     /// By thread: lines that it has asked for.
-    under_way: Vec<Vec<u64>>,
+    under_way: Vec<Vec<LineAddr>>,
     /// Accesses that wait for a line of the other thread.
     waiting: Vec<Waiter>,
 }
@@ -68,21 +69,21 @@ impl Memory {
 
     /// Whether the other thread of the same core has asked for `line`.
     #[inline]
-    pub fn sibling_fetches(&self, thread: u16, line: u64) -> bool {
+    pub fn sibling_fetches(&self, thread: u16, line: LineAddr) -> bool {
         self.siblings.as_ref().is_some_and(|s| {
             s.other[usize::from(thread)].is_some_and(|other| s.under_way[usize::from(other)].contains(&line))
         })
     }
 
     /// The access `record` of `thread` waits until the other thread has `line`.
-    pub fn wait_for_sibling(&mut self, thread: u16, line: u64, record: u8) {
+    pub fn wait_for_sibling(&mut self, thread: u16, line: LineAddr, record: u8) {
         if let Some(s) = &mut self.siblings {
             s.waiting.push(Waiter { line, thread, record });
         }
     }
 
     /// `thread` has got `line`: the next access of its sibling that has waited for it.
-    pub fn waits_for(&mut self, thread: u16, line: u64) -> Option<(u16, u8)> {
+    pub fn waits_for(&mut self, thread: u16, line: LineAddr) -> Option<(u16, u8)> {
         let s = self.siblings.as_mut()?;
         let other = s.other[usize::from(thread)]?;
         let i = s.waiting.iter().position(|w| w.thread == other && w.line == line)?;

@@ -2,7 +2,7 @@
 
 use super::region::Kind;
 use super::request::{Agent, AGENTS};
-use crate::kernel::Time;
+use crate::kernel::{LineAddr, Time};
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -265,7 +265,7 @@ pub struct OffCores {
     remote: Vec<OffCore>,
     /// Of those, the ones that ended while their line was watched at their core.
     watched: Vec<OffCore>,
-    watching: Vec<Vec<u64>>,
+    watching: Vec<Vec<LineAddr>>,
 }
 
 impl OffCores {
@@ -277,7 +277,7 @@ impl OffCores {
     pub(in crate::memory) fn note(&mut self, thread: u16, region: u16, op: super::Op) {
         self.counts[usize::from(thread) * self.regions + usize::from(region)].note(op);
     }
-    pub(in crate::memory) fn note_remote(&mut self, thread: u16, region: u16, line: u64, op: super::Op) {
+    pub(in crate::memory) fn note_remote(&mut self, thread: u16, region: u16, line: LineAddr, op: super::Op) {
         let core = usize::from(thread);
         let at = core * self.regions + usize::from(region);
         self.remote[at].note(op);
@@ -286,7 +286,7 @@ impl OffCores {
         }
     }
     /// From now on `line` is watched at `core`.
-    pub fn watch(&mut self, core: usize, line: u64) {
+    pub fn watch(&mut self, core: usize, line: LineAddr) {
         self.watching[core].push(line);
     }
     /// From now on no line is.

@@ -312,6 +312,7 @@ impl DataPlane for Idio {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::LineAddr;
     use crate::memory::stats::CoreCounts;
     use crate::memory::{Agent, Tag};
     use crate::placement::{Placement, Policy, SweepTx};
@@ -334,7 +335,7 @@ mod tests {
     }
 
     fn line(tag: Tag) -> Transfer {
-        Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, 0) }
+        Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, LineAddr(0)) }
     }
 
     const LLC: Inbound = Inbound::Llc { ways: 0b11 };
@@ -370,7 +371,7 @@ mod tests {
                 let to = p.write(&line(tag(class_1, is_header)));
                 assert_eq!(to, expected, "{mode:?} class 1 {class_1} header {is_header}");
             }
-            let ssd = Transfer::of(Agent::Io, DeviceKind::Storage, 0);
+            let ssd = Transfer::of(Agent::Io, DeviceKind::Storage, LineAddr(0));
             assert_eq!(p.write(&ssd), LLC, "what no NIC sends has no tag");
         }
     }

@@ -7,7 +7,7 @@ pub mod resq;
 pub mod sweeper;
 
 use crate::core::{Op, Program};
-use crate::kernel::Time;
+use crate::kernel::{LineAddr, Time};
 use crate::memory::stats::{CoreCounts, DmaCounts, MemStats};
 use crate::memory::{Agent, Inbound, Outbound, Sweep, Tag};
 use schemars::JsonSchema;
@@ -95,7 +95,7 @@ pub enum Spent {
 impl Spent {
     /// One op over the buffer's `lines` lines: after the last read and before the buffer goes back to the NIC.
     #[inline]
-    pub fn relinquish(self, program: &mut Program, line: u64, lines: u32) {
+    pub fn relinquish(self, program: &mut Program, line: LineAddr, lines: u32) {
         match self {
             Spent::Keep => {}
             Spent::Sweep => sweeper::relinquish(program, line, lines),
@@ -151,7 +151,7 @@ pub struct Transfer {
     pub agent: Agent,
     pub device: DeviceKind,
     /// The first line.
-    pub line: u64,
+    pub line: LineAddr,
     /// What the device says about it.
     pub tag: Tag,
 }
@@ -159,7 +159,7 @@ pub struct Transfer {
 impl Transfer {
     /// A transfer whose device says nothing about it.
     #[inline]
-    pub fn of(agent: Agent, device: DeviceKind, line: u64) -> Transfer {
+    pub fn of(agent: Agent, device: DeviceKind, line: LineAddr) -> Transfer {
         Transfer { agent, device, line, tag: Tag::default() }
     }
 }

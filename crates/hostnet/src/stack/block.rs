@@ -8,7 +8,7 @@
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::region::Pages;
 use crate::memory::LINE;
 use schemars::JsonSchema;
@@ -63,8 +63,8 @@ impl BlockSpec {
 pub struct Books {
     /// One line per page, in the order of physical memory: pages of a buffer lie anywhere.
     pub structures: Pages,
-    pub lists: u64,
-    pub table: u64,
+    pub lists: LineAddr,
+    pub table: LineAddr,
     pub pages: u64,
     released: u64,
     pinned: u64,
@@ -72,7 +72,7 @@ pub struct Books {
 
 impl Books {
     /// Books whose lists and page table begin at these lines; `first` is the page that comes back first.
-    pub fn new(structures: Pages, lists: u64, table: u64, pages: u64, first: u64) -> Books {
+    pub fn new(structures: Pages, lists: LineAddr, table: LineAddr, pages: u64, first: u64) -> Books {
         // Half of the pages away, neither finds what the other left in a cache.
         Books { structures, lists, table, pages, released: first % pages, pinned: (first + pages / 2) % pages }
     }
@@ -183,28 +183,32 @@ mod tests {
     fn in_a_round_every_structure_is_written_twice_and_every_list_line_by_its_pages() {
         let spec = BlockSpec { release: 100, pin: 50, lists: Size(56) };
         let (pages, at) = (1000, (0, 2000, 4000));
-        let mut books = Books::new(Pages::new(at.0, pages, Contiguous::Pieces(PAGE), 1, 7), at.1, at.2, pages, 3);
+        let mut books = Books::new(
+            Pages::new(LineAddr(at.0), pages, Contiguous::Pieces(PAGE), 1, 7),
+            LineAddr(at.1),
+            LineAddr(at.2),
+            pages,
+            3,
+        );
         let mut p = Program::default();
         (0..pages).for_each(|_| books.turn(&spec, &mut p));
         let (mut stores, mut loads, mut instructions) = (HashMap::new(), HashMap::new(), 0);
         for op in &p.ops {
             match *op {
-                Op::Store { line, lines } => {
-                    (line..line + u64::from(lines)).for_each(|l| *stores.entry(l).or_insert(0) += 1)
-                }
+                Op::Store { line, lines } => line.span(lines).for_each(|l| *stores.entry(l).or_insert(0) += 1),
                 Op::Load { line, lines: 1 } => *loads.entry(line).or_insert(0) += 1,
                 Op::Compute(n) => instructions += u64::from(n),
                 _ => panic!("{op:?}"),
             }
         }
         assert_eq!(instructions, pages * 150);
-        assert!((0..1000).all(|l| stores[&l] == 2), "a release and a pin for each page");
+        assert!((0..1000).all(|l| stores[&LineAddr(l)] == 2), "a release and a pin for each page");
         // 56 B of lists: bytes 0 to 55,999 in 875 lines; a line is written by each page that has a byte in it.
         let writers = |l: u64| (64 * l + 63) / 56 - 64 * l / 56 + 1;
-        assert!((0..875).all(|l| stores[&(2000 + l)] == writers(l)));
+        assert!((0..875).all(|l| stores[&LineAddr(2000 + l)] == writers(l)));
         assert_eq!(stores.len(), 1875);
         // Eight entries of the page table in a line.
-        assert!(loads.len() == 125 && (0..125).all(|l| loads[&(4000 + l)] == 8));
+        assert!(loads.len() == 125 && (0..125).all(|l| loads[&LineAddr(4000 + l)] == 8));
         assert_eq!(spec.lines_kept(pages), 1000 + 875 + 125);
         assert_eq!(spec.lines_per_page(), (3.0, 2.875));
     }

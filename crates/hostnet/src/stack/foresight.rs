@@ -1,6 +1,7 @@
 //! What an out-of-order core does at a poll: it goes on as a branch predictor expects the poll to end.
 
 use crate::core::{CoreSpec, Op, Pipeline, Program};
+use crate::kernel::LineAddr;
 
 /// Two bits for a branch: what came twice in a row is expected (Smith, A Study of Branch Prediction Strategies, ISCA 1981).
 #[derive(Clone, Copy, Default)]
@@ -23,7 +24,7 @@ impl Foresight {
 }
 
 /// Reads `line` and branches on it. What is `there` is found at once by a core that foresees it; else the core waits for the data.
-pub(super) fn poll(line: u64, there: bool, foresees: Option<Foresight>, p: &mut Program) {
+pub(super) fn poll(line: LineAddr, there: bool, foresees: Option<Foresight>, p: &mut Program) {
     p.push(Op::Anchor { line });
     if !(there && foresees.is_some_and(Foresight::expects)) {
         p.push(Op::Await);

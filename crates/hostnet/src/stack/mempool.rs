@@ -3,7 +3,7 @@
 
 use crate::core::{Op, Program};
 use crate::device::nic::DATA_ROOM;
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 use crate::memory::LINE;
 use std::collections::VecDeque;
 
@@ -20,10 +20,10 @@ const POINTERS: u64 = LINE / 8;
 /// and put into, which several cores may do: a compare-and-swap moves either. Beside a cache they are left out.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolMemory {
-    pub buffers: u64,
-    pub ring: u64,
+    pub buffers: LineAddr,
+    pub ring: LineAddr,
     /// Its first buffers lie elsewhere, where there are any: how many, and where.
-    pub first: Option<(u32, u64)>,
+    pub first: Option<(u32, LineAddr)>,
 }
 
 /// One core's pool.
@@ -67,7 +67,7 @@ impl Mempool {
     }
 
     /// First line of a buffer's metadata.
-    pub fn metadata(&self, buffer: u32) -> u64 {
+    pub fn metadata(&self, buffer: u32) -> LineAddr {
         let (base, at) = match self.memory.first {
             Some((n, base)) if buffer < n => (base, buffer),
             Some((n, _)) => (self.memory.buffers, buffer - n),
@@ -77,12 +77,12 @@ impl Mempool {
     }
 
     /// First line of a buffer's data.
-    pub fn data(&self, buffer: u32) -> u64 {
+    pub fn data(&self, buffer: u32) -> LineAddr {
         self.metadata(buffer) + (METADATA + HEADROOM) / LINE
     }
 
     /// Lines of the ring that hold `n` pointers from the `from`-th on.
-    fn pointers(&self, from: u64, n: u64) -> impl Iterator<Item = u64> + use<> {
+    fn pointers(&self, from: u64, n: u64) -> impl Iterator<Item = LineAddr> + use<> {
         let (base, of) = (self.memory.ring, self.of);
         (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % of.div_ceil(POINTERS))
     }
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn pool(of: u32, cache: u32) -> Mempool {
-        Mempool::new(PoolMemory { buffers: 1 << 12, ring: 1 << 20, first: None }, of, cache)
+        Mempool::new(PoolMemory { buffers: LineAddr(1 << 12), ring: LineAddr(1 << 20), first: None }, of, cache)
     }
 
     #[test]
@@ -163,12 +163,13 @@ mod tests {
 
     #[test]
     fn the_first_buffers_of_a_shared_pool_lie_apart_and_are_set_up_in_order_past_the_cache() {
-        let memory = PoolMemory { buffers: 1 << 12, ring: 1 << 20, first: Some((8, 1 << 16)) };
+        let memory =
+            PoolMemory { buffers: LineAddr(1 << 12), ring: LineAddr(1 << 20), first: Some((8, LineAddr(1 << 16))) };
         let mut m = Mempool::new(memory, 64, 8);
         let taken: Vec<u32> = m.set_up(7).collect();
         assert_eq!(taken, (0..7).collect::<Vec<_>>());
-        assert_eq!((m.metadata(0), m.metadata(7)), ((1 << 16) + 1, (1 << 16) + 7 * STRIDE + 1));
-        assert_eq!((m.metadata(8), m.metadata(63)), ((1 << 12) + 1, (1 << 12) + 55 * STRIDE + 1));
+        assert_eq!((m.metadata(0).0, m.metadata(7).0), ((1 << 16) + 1, (1 << 16) + 7 * STRIDE + 1));
+        assert_eq!((m.metadata(8).0, m.metadata(63).0), ((1 << 12) + 1, (1 << 12) + 55 * STRIDE + 1));
         let mut rest: Vec<u32> = std::iter::from_fn(|| m.get(&mut Program::default())).collect();
         rest.sort_unstable();
         assert_eq!(rest, (7..64).collect::<Vec<_>>());
@@ -187,7 +188,7 @@ mod tests {
         }
         assert!(p.ops.is_empty(), "twelve fit a cache of eight, which may have half as many more");
         m.put(out.pop().expect("one more"), &mut p);
-        assert_eq!(p.ops, [Op::Store { line: 1 << 20, lines: 1 }], "five pointers go to the ring");
+        assert_eq!(p.ops, [Op::Store { line: LineAddr(1 << 20), lines: 1 }], "five pointers go to the ring");
         assert_eq!((m.free(), m.cache.len(), m.ring.len()), (13, 8, 5));
     }
 
@@ -200,8 +201,9 @@ mod tests {
             m.put(b, &mut p);
         }
         assert_eq!([(); 3].map(|()| m.get(&mut p)), [Some(5), Some(2), Some(7)]);
-        let (load, store) = (Op::Load { line: 1 << 20, lines: 1 }, Op::Store { line: 1 << 20, lines: 1 });
-        let end = |i: u64| Op::Atomic { line: (1 << 20) + 1 + i };
+        let (load, store) =
+            (Op::Load { line: LineAddr(1 << 20), lines: 1 }, Op::Store { line: LineAddr(1 << 20), lines: 1 });
+        let end = |i: u64| Op::Atomic { line: LineAddr((1 << 20) + 1 + i) };
         let times = |op| p.ops.iter().filter(|o| **o == op).count();
         assert_eq!((times(load), times(store)), (11, 3), "each goes through the ring, whose eight pointers are a line");
         assert_eq!(
@@ -215,7 +217,7 @@ mod tests {
     #[test]
     fn buffers_lie_one_after_the_other_with_their_metadata_before_their_data() {
         let m = pool(64, 8);
-        assert_eq!(m.metadata(0), (1 << 12) + 1);
+        assert_eq!(m.metadata(0), LineAddr((1 << 12) + 1));
         assert_eq!(m.data(0) - m.metadata(0), 4);
         assert_eq!(m.metadata(1) - m.metadata(0), 37);
     }

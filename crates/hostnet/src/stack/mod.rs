@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
-use crate::kernel::{Events, Int, PacketId, Stream, Time};
+use crate::kernel::{Events, Int, LineAddr, PacketId, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::stats::OffCores;
 use crate::traffic::dctcp::Senders;
@@ -54,7 +54,7 @@ pub enum Awaited {
     /// A queue whose entries come as messages: any notice is one.
     Queue,
     /// A line of memory that the thread has read: another agent's write takes it away, and the next poll reads it again.
-    Line(u64),
+    Line(LineAddr),
 }
 
 /// What has come for a thread.
@@ -73,7 +73,7 @@ pub enum Notice {
     /// The time has come until which it waits.
     Due,
     /// The same without time: a packet with this record is in its buffers, whose reply is to go to line `tx`.
-    AtOnce { packet: PacketId, tx: u64 },
+    AtOnce { packet: PacketId, tx: LineAddr },
     /// The device on `port` has moved `lines` lines.
     Lines { port: u16, lines: u64 },
     /// A frame is wholly in memory.
@@ -243,7 +243,7 @@ pub struct Tally {
     /// Bursts of packets, where traffic comes in bursts.
     pub bursts: Option<Bursts>,
     /// Received lines of the packets that have just ended, where somebody asks.
-    pub batch: Option<Vec<(u64, u16)>>,
+    pub batch: Option<Vec<(LineAddr, u16)>>,
 }
 
 /// How long bursts take, from the first line that the NIC writes of each to the end of its last packet.

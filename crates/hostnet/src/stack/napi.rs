@@ -16,7 +16,7 @@ use super::udp::UdpSpec;
 use super::Ctx;
 use crate::core::{Op, Program};
 use crate::device::nic::{Layout, Nic, Packet, RingsSpec, DATA_ROOM};
-use crate::kernel::{Int, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::memory::{LINE, LINE_U32};
 use std::collections::VecDeque;
 
@@ -78,8 +78,8 @@ pub fn true_size(tcp: &TcpSpec, lines: u64) -> u64 {
 /// Where a core's kernel keeps socket buffers and frames.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferMemory {
-    pub structures: u64,
-    pub frames: u64,
+    pub structures: LineAddr,
+    pub frames: LineAddr,
 }
 
 /// A frame that a poll has taken: its packet, lines and socket buffer.
@@ -158,13 +158,13 @@ impl Napi {
     }
 
     /// First line of a structure, of the head behind it, and of a frame's room.
-    pub fn structure(&self, skb: u32) -> u64 {
+    pub fn structure(&self, skb: u32) -> LineAddr {
         self.memory.structures + u64::from(skb) * (u64::from(SKB) + self.costs.head())
     }
-    pub fn head(&self, skb: u32) -> u64 {
+    pub fn head(&self, skb: u32) -> LineAddr {
         self.structure(skb) + u64::from(SKB)
     }
-    pub fn frame(&self, skb: u32) -> u64 {
+    pub fn frame(&self, skb: u32) -> LineAddr {
         self.memory.frames + u64::from(skb) * ROOM
     }
 
@@ -267,7 +267,7 @@ impl Napi {
     }
 
     /// A copy between kernel and application, of which `from` tells where each line is.
-    pub fn copy(&self, lines: u64, from: impl Fn(u64) -> u64, to: u64, p: &mut Program) {
+    pub fn copy(&self, lines: u64, from: impl Fn(u64) -> LineAddr, to: LineAddr, p: &mut Program) {
         p.compute(self.costs.tcp.piece);
         for i in 0..lines {
             p.push(Op::Copy { from: from(i), to: to + i, lines: 1, dependent: false, behind: false });

@@ -2,7 +2,7 @@
 
 use super::{Awaited, Ctx, Software, Step};
 use crate::core::Op;
-use crate::kernel::Time;
+use crate::kernel::{LineAddr, Time};
 
 /// Instructions of a poll, and of an increment.
 const POLL: u32 = 4;
@@ -13,8 +13,8 @@ pub struct PingPong {
     /// It begins, and times the round trips.
     leads: bool,
     /// Line and number of its register, and of the other's.
-    own: (u64, usize),
-    other: (u64, usize),
+    own: (LineAddr, usize),
+    other: (LineAddr, usize),
     value: u64,
     since: Time,
     polled: bool,
@@ -22,7 +22,7 @@ pub struct PingPong {
 }
 
 impl PingPong {
-    pub fn new(leads: bool, own: (u64, usize), other: (u64, usize)) -> PingPong {
+    pub fn new(leads: bool, own: (LineAddr, usize), other: (LineAddr, usize)) -> PingPong {
         PingPong { leads, own, other, value: 0, since: Time::ZERO, polled: false, stored: false }
     }
 

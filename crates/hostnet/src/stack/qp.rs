@@ -5,7 +5,7 @@ use super::{Awaited, Ctx, Notice, Software, Step, Tally, Wakes};
 use crate::app::{Answer, Content};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::Nic;
-use crate::kernel::{Event, Int, NicAt, PacketId, Time};
+use crate::kernel::{Event, Int, LineAddr, NicAt, PacketId, Time};
 use crate::machine::Machine;
 use crate::placement::{sweeper, Spent};
 use schemars::JsonSchema;
@@ -97,7 +97,7 @@ pub struct QueuePair {
     /// Serving a packet since then.
     since: Option<Time>,
     /// A packet that came without time, and where its reply goes.
-    at_once: Option<(PacketId, u64)>,
+    at_once: Option<(PacketId, LineAddr)>,
 }
 
 impl QueuePair {
@@ -176,7 +176,7 @@ impl QueuePair {
     }
 
     /// Ops of packet `id`, whose reply goes to line `tx`.
-    fn serve(&mut self, id: PacketId, tx: u64, c: &mut Ctx) -> Answer {
+    fn serve(&mut self, id: PacketId, tx: LineAddr, c: &mut Ctx) -> Answer {
         let p = *c.nic.packet(id);
         let content = Content::of(&p);
         c.program.compute(self.costs.poll_instructions);
@@ -201,7 +201,7 @@ impl QueuePair {
 
     /// Relinquishes the receive buffer if asked, posts the reply and returns the buffer, in that order.
     /// `rx` is the received packet's first line and its lines.
-    fn end(&self, program: &mut Program, packet: PacketId, rx: (u64, u32), answer: Answer) {
+    fn end(&self, program: &mut Program, packet: PacketId, rx: (LineAddr, u32), answer: Answer) {
         if answer != Answer::Consumed {
             program.compute(self.costs.post_instructions);
             program.push(Op::Mmio { tag: Effect::Post.tag(packet) });
@@ -218,7 +218,7 @@ impl QueuePair {
 
 impl QueuePair {
     /// A receive buffer that nobody will read again goes back to the ring.
-    fn free(&self, program: &mut Program, packet: PacketId, rx: (u64, u32)) {
+    fn free(&self, program: &mut Program, packet: PacketId, rx: (LineAddr, u32)) {
         self.spent.relinquish(program, rx.0, rx.1);
         program.compute(self.costs.free_instructions);
         program.push(Op::Retire { tag: Effect::FreeRx.tag(packet), stores: false });

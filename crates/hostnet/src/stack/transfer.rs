@@ -2,7 +2,7 @@
 
 use super::{Awaited, Ctx, Software, Step};
 use crate::core::Op;
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 
 /// Lines of a program.
 const PIECE: u64 = 64;
@@ -15,7 +15,7 @@ pub enum Role {
     /// Writes, with ordinary stores or with such that bypass the caches.
     Writer { nontemporal: bool },
     /// Copies what was written to memory of its own, which begins at that line.
-    Reader { to: u64 },
+    Reader { to: LineAddr },
     /// Reads, and waits for nobody.
     Alone,
 }
@@ -23,7 +23,7 @@ pub enum Role {
 /// The memory of a pair: the buffer, and for each side the line and the number of a register with the chunks that it has done.
 #[derive(Clone, Copy, Debug)]
 pub struct PairMemory {
-    pub buffer: u64,
+    pub buffer: LineAddr,
     pub chunk: u64,
     pub chunks: u64,
     pub written: Register,
@@ -31,7 +31,7 @@ pub struct PairMemory {
 }
 
 /// A register's line and number.
-type Register = (u64, usize);
+type Register = (LineAddr, usize);
 
 #[derive(Clone)]
 pub struct Transfer {

@@ -15,7 +15,7 @@ use crate::core::{Op, Program};
 use crate::device::nic::DATA_ROOM;
 use crate::device::nic::{Nic, RingsSpec};
 use crate::kernel::units::Size;
-use crate::kernel::{PacketId, Time};
+use crate::kernel::{LineAddr, PacketId, Time};
 use crate::machine::Machine;
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use schemars::JsonSchema;
@@ -73,7 +73,7 @@ enum Phase {
 pub struct UdpSocket {
     napi: Napi,
     /// First line of the application's buffers.
-    user: u64,
+    user: LineAddr,
     socket: VecDeque<Datagram>,
     /// Bytes that these count as.
     held: u64,
@@ -99,7 +99,7 @@ impl UdpSocket {
         costs: Costs,
         rings: &RingsSpec,
         queue: usize,
-        (memory, user): (BufferMemory, u64),
+        (memory, user): (BufferMemory, LineAddr),
         nic: &mut Nic,
     ) -> UdpSocket {
         UdpSocket {
@@ -181,7 +181,7 @@ impl UdpSocket {
     }
 
     /// `sendmsg` of `lines` lines at `from`, the reply to packet `id`.
-    fn send(&mut self, id: PacketId, lines: u16, from: u64, c: &mut Ctx) {
+    fn send(&mut self, id: PacketId, lines: u16, from: LineAddr, c: &mut Ctx) {
         let napi = &mut self.napi;
         let skb = napi.allocate();
         c.program.compute(napi.costs.udp.send);

@@ -2,7 +2,7 @@
 
 use crate::common::{execute, scenario, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op, Retired};
-use hostnet::kernel::{Clock, Time};
+use hostnet::kernel::{Clock, LineAddr, Time};
 use hostnet::machine::Machine;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -14,7 +14,7 @@ pub const LLC_LINES: u32 = 40_960;
 pub struct Bench {
     pub m: Machine,
     pub now: Time,
-    pub base: u64,
+    pub base: LineAddr,
 }
 
 impl Bench {
@@ -51,7 +51,7 @@ impl Bench {
         let (from, n) = (self.base, u64::from(LLC_LINES));
         let ops: Vec<Op> = (0..n).map(|i| Op::Chase { line: from + i % lines, delay: 0 }).collect();
         // The fence waits for what left the caches; a last miss waits for the chain of hits.
-        let timed = |b: &mut Bench, ops: &[Op], miss: u64| {
+        let timed = |b: &mut Bench, ops: &[Op], miss: LineAddr| {
             let mut all = ops.to_vec();
             all.push(Op::Chase { line: miss, delay: 0 });
             all.push(Op::Fence);

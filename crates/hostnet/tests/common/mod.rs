@@ -7,7 +7,7 @@ use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{Op, Retired};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::units::{ByteRate, Freq, Size, Span};
-use hostnet::kernel::{Clock, Time};
+use hostnet::kernel::{Clock, LineAddr, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
@@ -96,12 +96,12 @@ pub struct Rig {
     pub m: Machine,
     /// Answers to requests, with their times.
     pub answers: Vec<(Time, Txn)>,
-    pub rx: u64,
-    pub tx: u64,
-    pub app: u64,
-    pub shared: u64,
+    pub rx: LineAddr,
+    pub tx: LineAddr,
+    pub app: LineAddr,
+    pub shared: LineAddr,
     /// Shared as well, in the memory of the last node.
-    pub far: u64,
+    pub far: LineAddr,
 }
 
 impl Rig {
@@ -155,32 +155,32 @@ impl Rig {
     }
 
     /// A device's write of one line, under way when it returns.
-    pub fn device_writes_later(&mut self, agent: Agent, line: u64, to: Inbound) {
+    pub fn device_writes_later(&mut self, agent: Agent, line: LineAddr, to: Inbound) {
         let t = Txn::dma_write(agent, Class::NicRxWr, to, line, 1, 0, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
     }
 
     /// A device's write of `lines` lines, over when it returns.
-    pub fn device_writes(&mut self, agent: Agent, line: u64, lines: u16, to: Inbound) {
+    pub fn device_writes(&mut self, agent: Agent, line: LineAddr, lines: u16, to: Inbound) {
         let t = Txn::dma_write(agent, Class::NicRxWr, to, line, lines, 0, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
         self.settle();
     }
 
     /// A device's read of `lines` lines, over when it returns.
-    pub fn device_reads(&mut self, agent: Agent, line: u64, lines: u16, from: Outbound) {
+    pub fn device_reads(&mut self, agent: Agent, line: LineAddr, lines: u16, from: Outbound) {
         let t = Txn::dma_read(agent, Class::NicTxRd, line, lines, 0, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, Txn { from, ..t });
         self.settle();
     }
 
-    pub fn request(&mut self, core: u32, line: u64, op: memory::Op) {
+    pub fn request(&mut self, core: u32, line: LineAddr, op: memory::Op) {
         let lat = self.m.mem.lat;
         let t = Txn::new(op, line, core, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now + lat.l1 + lat.l2 + lat.noc, t);
     }
 
-    pub fn access(&mut self, core: u32, line: u64, write: bool) -> Seen {
+    pub fn access(&mut self, core: u32, line: LineAddr, write: bool) -> Seen {
         let start = self.m.now;
         let probe = self.m.mem.probe(&mut self.m.cal, core as usize, line, write, start);
         if probe == Probe::Miss {
@@ -196,10 +196,10 @@ impl Rig {
         }
         Seen { probe, took }
     }
-    pub fn read(&mut self, line: u64) -> Seen {
+    pub fn read(&mut self, line: LineAddr) -> Seen {
         self.access(0, line, false)
     }
-    pub fn write(&mut self, line: u64) -> Seen {
+    pub fn write(&mut self, line: LineAddr) -> Seen {
         self.access(0, line, true)
     }
     pub fn dram_transfers(&self) -> u64 {

@@ -6,7 +6,7 @@ use hostnet::core::Cpu;
 use hostnet::device::endpoint::Endpoint;
 use hostnet::device::iio::Iio;
 use hostnet::device::nic::{EthernetSpec, Nic, Packet};
-use hostnet::kernel::{Clock, Event, NicAt, PacketId};
+use hostnet::kernel::{Clock, Event, LineAddr, NicAt, PacketId};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
@@ -40,8 +40,8 @@ pub struct Bench {
     pub m: Machine,
     at: NicAt,
     /// First line of the receive buffers of queue 0, and of the transmit buffers of queue 1.
-    pub rx: u64,
-    pub tx: u64,
+    pub rx: LineAddr,
+    pub tx: LineAddr,
 }
 
 pub fn spec() -> Scenario {

@@ -188,7 +188,7 @@ fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
         b.give_back(id);
         // The reply lies in the LLC, as after a packet that came in there.
         let line = b.nic().next_tx(0);
-        for l in line..line + LINES {
+        for l in line.span(LINES) {
             b.m.mem.spill_at_once(&mut b.m.cal, 0, l);
         }
         let posted = b.m.now;

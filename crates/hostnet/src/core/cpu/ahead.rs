@@ -3,12 +3,12 @@
 use super::{send, Cpu};
 use crate::core::op::Op;
 use crate::core::prefetch::{CacheLevel, Prefetcher};
-use crate::kernel::{Events, Time};
+use crate::kernel::{Events, LineAddr, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 
 impl Cpu {
     /// `Event::Hint`: a device has written `line` for this core.
-    pub fn on_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, now: Time) {
+    pub fn on_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, now: Time) {
         if let Some(h) = &mut self.hints {
             h.push(line, now);
         }
@@ -53,7 +53,7 @@ impl Cpu {
         &mut self,
         mem: &mut Memory,
         cal: &mut Events,
-        of: (u64, u8),
+        of: (LineAddr, u8),
         (goes, own): (bool, bool),
         at: Time,
     ) {
@@ -63,7 +63,7 @@ impl Cpu {
     }
 
     #[inline(never)]
-    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), own: bool, at: Time) {
+    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (LineAddr, u8), own: bool, at: Time) {
         let Some(p) = &mut self.prefetcher else { return };
         let lines = p.observe(u32::from(mem.map.id(line)) << 8 | u32::from(site), line);
         if p.waiting.is_used() {
@@ -105,7 +105,7 @@ impl Cpu {
     }
 
     /// A prefetch of `line`, unless it is there or on its way; `own` when a request for ownership causes it.
-    pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, own: bool, at: Time) {
+    pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, own: bool, at: Time) {
         let Some(p) = &self.prefetcher else { return };
         let (network, own, into, core) = (p.network, own && p.ownership, p.into, self.core as usize);
         let there = into == CacheLevel::Llc && mem.in_llc_or_shared(core, line);
@@ -123,15 +123,15 @@ impl Cpu {
 
     /// An access has fetched `line` into the L2, with ownership if `own`, which may fetch the other line of the pair.
     #[inline]
-    pub(super) fn complete_pair(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, own: bool, at: Time) {
+    pub(super) fn complete_pair(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, own: bool, at: Time) {
         if self.prefetcher.as_ref().is_some_and(|p| p.adjacent) && self.may_prefetch() {
-            self.fetch(mem, cal, line ^ 1, own, at);
+            self.fetch(mem, cal, LineAddr(line.0 ^ 1), own, at);
         }
     }
 
     /// An instruction of kind `site` has loaded or stored a line at `at`: the L1's prefetchers look at it.
     #[inline]
-    pub(super) fn teach(&mut self, mem: &mut Memory, cal: &mut Events, of: (u64, u8), store: bool, at: Time) {
+    pub(super) fn teach(&mut self, mem: &mut Memory, cal: &mut Events, of: (LineAddr, u8), store: bool, at: Time) {
         if let Some(p) = &mut self.l1_prefetcher {
             if store {
                 p.store();
@@ -142,7 +142,7 @@ impl Cpu {
     }
 
     #[inline(never)]
-    fn follow_load(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), at: Time) {
+    fn follow_load(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (LineAddr, u8), at: Time) {
         let Some(p) = &mut self.l1_prefetcher else { return };
         let several = self.per_line > 1 || Op::is_walk(site);
         let lines = p.load(u32::from(mem.map.id(line)) << 8 | u32::from(site), line, several);
@@ -155,7 +155,7 @@ impl Cpu {
     }
 
     /// A read that nothing waits for, of a line that neither the L1 has nor a request brings.
-    fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), at: Time) {
+    fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (LineAddr, u8), at: Time) {
         let asks = self.live != u64::MAX && self.may_miss() && !self.is_asked_for(mem, line);
         if !asks || !mem.worth_loading(self.core as usize, line) || self.is_ahead(mem, line, false, at) {
             return;

@@ -8,7 +8,7 @@
 
 use super::{send, Cpu};
 use crate::core::op::Mapped;
-use crate::kernel::{Events, Time};
+use crate::kernel::{Events, LineAddr, Time};
 use crate::memory::{self, Memory, Txn, LINE};
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ pub const MOST_BUFFERS: u32 = 48;
 /// A write-combining buffer.
 #[derive(Clone, Copy, Debug)]
 struct Buffer {
-    line: u64,
+    line: LineAddr,
     to: Mapped,
     bytes: u8,
     state: Use,
@@ -68,7 +68,10 @@ impl DeviceAccesses {
         DeviceAccesses {
             doorbell_gap: Time::ZERO,
             free: Time::ZERO,
-            buffers: vec![Buffer { line: 0, to: Mapped::Device, bytes: 0, state: Use::Free, age: 0 }; buffers as usize],
+            buffers: vec![
+                Buffer { line: LineAddr(0), to: Mapped::Device, bytes: 0, state: Use::Free, age: 0 };
+                buffers as usize
+            ],
             opened: 0,
             owed: 0,
             blocked: false,
@@ -83,7 +86,7 @@ impl DeviceAccesses {
     }
 
     /// The buffer that takes a store to `line`: the one that is open for it, or a free one.
-    fn place(&self, line: u64, to: Mapped) -> Option<usize> {
+    fn place(&self, line: LineAddr, to: Mapped) -> Option<usize> {
         let same = |b: &Buffer| b.state == Use::Open && b.line == line && b.to == to;
         let open = self.buffers.iter().position(same);
         open.or_else(|| self.buffers.iter().position(|b| b.state == Use::Free))
@@ -106,7 +109,7 @@ impl Cpu {
         &mut self,
         mem: &mut Memory,
         cal: &mut Events,
-        (line, bytes, to): (u64, u8, Mapped),
+        (line, bytes, to): (LineAddr, u8, Mapped),
         now: Time,
     ) -> bool {
         let Some(i) = self.devices.place(line, to) else {

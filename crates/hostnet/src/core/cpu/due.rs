@@ -3,7 +3,7 @@
 //! it likewise, as they would take places from what comes before.
 
 use super::{Cpu, State, Wait};
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, LineAddr, Time};
 use crate::memory::Memory;
 
 /// Accesses that are looked up at their time.
@@ -47,7 +47,7 @@ impl Due {
 impl Cpu {
     /// Whether an access at `ready` would hit, and must wait for the calendar.
     #[inline]
-    pub(super) fn is_ahead(&self, mem: &Memory, line: u64, write: bool, ready: Time) -> bool {
+    pub(super) fn is_ahead(&self, mem: &Memory, line: LineAddr, write: bool, ready: Time) -> bool {
         ready > self.due.horizon && mem.hit_may_change(self.core as usize, line, write)
     }
 
@@ -65,7 +65,7 @@ impl Cpu {
         &mut self,
         mem: &mut Memory,
         cal: &mut Events,
-        lines: impl Iterator<Item = u64>,
+        lines: impl Iterator<Item = LineAddr>,
         at: Time,
     ) {
         let (core, late) = (self.core as usize, at > self.due.horizon);

@@ -4,7 +4,7 @@ use super::retire::Effect;
 use super::{send, Cpu, Entry, Retired, State, Wait, FRAC};
 use crate::core::op::Op;
 use crate::core::prefetch::CacheLevel;
-use crate::kernel::{Events, Time};
+use crate::kernel::{Events, LineAddr, Time};
 use crate::memory::{self, Memory, Probe};
 
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ impl Cpu {
                 self.seq += u64::from(n);
                 self.instructions += u64::from(n);
                 self.t += u64::from(n) * self.slots.compute;
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Load { line, lines } => (line, lines, LOAD),
             Op::Walk { line, loads } => {
@@ -83,30 +83,30 @@ impl Cpu {
                 });
             }
             Op::Prefetch { line, lines } => {
-                for l in line..line + u64::from(lines) {
+                for l in line.span(lines) {
                     self.prefetch(mem, cal, l);
                 }
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::DependentPrefetch { line } => {
                 self.prefetch_from_anchor(mem, cal, line);
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Ahead { line } => {
                 self.fetch_hint(mem, cal, line);
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::PrefetchOwn { line, lines } => {
-                for l in line..line + u64::from(lines) {
+                for l in line.span(lines) {
                     self.prefetch_own(mem, cal, l);
                 }
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::LoadOwn { line } => {
                 if !self.load_own(mem, cal, line) {
                     return false;
                 }
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::StoreStream { line, lines } => {
                 while self.sub < lines {
@@ -115,7 +115,7 @@ impl Cpu {
                     }
                     self.sub += 1;
                 }
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Await => {
                 if let Some((r, _)) = self.anchor {
@@ -124,7 +124,7 @@ impl Cpu {
                 }
                 let at = self.anchor_ready;
                 self.not_before(at);
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Release { line, tag } => {
                 // Stores ask for their lines as soon as they can no longer be undone; see `release`.
@@ -132,7 +132,7 @@ impl Cpu {
                     self.prefetch_own(mem, cal, line);
                 }
                 self.release_later(cal, line, tag);
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Atomic { line } => {
                 // Before the store, and, when half of it is done, before what follows.
@@ -151,32 +151,32 @@ impl Cpu {
                 self.half = false;
                 let done = self.anchor_ready;
                 self.not_before(done);
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Maintain { line, lines, op } => {
                 if op.drops_data() {
                     self.swept.push(line, lines);
                 }
                 self.defer(cal, lines, false, Effect::Tell(Retired::Maintain { line, lines, op }));
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Invalidate { line, lines, op, instructions } => {
                 self.swept.push(line, lines);
                 self.defer(cal, instructions, false, Effect::Tell(Retired::Maintain { line, lines, op }));
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Retire { tag, stores } => {
                 self.defer(cal, 1, stores, Effect::Tell(Retired::Tag(tag)));
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Mmio { tag } => {
                 self.defer(cal, 1, true, Effect::Mmio(tag));
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Combine { line, bytes, to } => {
                 self.devices.owed += 1;
                 self.defer(cal, 1, true, Effect::Combine(line, bytes, to));
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::LoadDevice { bytes } => {
                 if !self.half {
@@ -192,7 +192,7 @@ impl Cpu {
                     return false;
                 }
                 self.half = false;
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Fence => {
                 if !self.half && !self.all_done() {
@@ -206,11 +206,11 @@ impl Cpu {
                     return false;
                 }
                 self.half = false;
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
             Op::Stall(ps) => {
                 self.t += ps * FRAC;
-                (0, 0, LOAD)
+                (LineAddr(0), 0, LOAD)
             }
         };
         while self.sub < lines {
@@ -236,7 +236,7 @@ impl Cpu {
     }
 
     /// One line access. False when the core must wait (and `wait` says for what).
-    fn access(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, a: Access) -> bool {
+    fn access(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, a: Access) -> bool {
         if !self.rob_room() || (a.write && !self.sq_room()) {
             return false;
         }
@@ -316,7 +316,7 @@ impl Cpu {
     }
 
     /// A load that brings ownership along. False when the core must wait (and `wait` says for what).
-    fn load_own(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) -> bool {
+    fn load_own(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) -> bool {
         if !self.rob_room() {
             return false;
         }
@@ -366,7 +366,7 @@ impl Cpu {
         self.dispatch(self.per_line);
     }
 
-    fn stream_write(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) -> bool {
+    fn stream_write(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) -> bool {
         if !self.rob_room() {
             return false;
         }
@@ -401,14 +401,14 @@ impl Cpu {
         true
     }
 
-    fn prefetch_own(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
+    fn prefetch_own(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         self.own_ahead(mem, cal, line, at);
     }
 
     /// Asks for ownership of `line`, unless it is there or on its way.
-    pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+    pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, at: Time) {
         if !self.may_miss() || self.is_asked_for(mem, line) || mem.owns(self.core as usize, line) {
             return;
         }
@@ -421,7 +421,7 @@ impl Cpu {
 
     /// Nothing waits for its record but loads of the line that find it under way. It waits for a line fill buffer, as the cycles
     /// do that Intel's event L1D_PEND_MISS.FB_FULL counts.
-    fn prefetch_from_anchor(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
+    fn prefetch_from_anchor(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         let Some(r) = self.new_rec(line, false, false, at) else { return };
@@ -434,13 +434,13 @@ impl Cpu {
         }
     }
 
-    fn prefetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
+    fn prefetch(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         self.prefetch_at(mem, cal, line, at);
     }
 
-    fn prefetch_at(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+    fn prefetch_at(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, at: Time) {
         if !self.may_miss() || self.is_asked_for(mem, line) {
             return; // prefetches are hints
         }
@@ -452,7 +452,7 @@ impl Cpu {
     }
 
     /// A request that nothing waits for, side effects neither.
-    fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
+    fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         if !self.may_miss() || self.is_asked_for(mem, line) || self.is_ahead(mem, line, false, at) {

@@ -23,7 +23,7 @@ use super::op::Program;
 use super::prefetch::{self, CacheLevel, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
-use crate::kernel::{Clock, Events, Time};
+use crate::kernel::{Clock, Events, LineAddr, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 use combining::DeviceAccesses;
 use due::Due;
@@ -53,7 +53,7 @@ enum State {
 #[repr(align(64))]
 #[derive(Clone, Copy, Debug)]
 struct Rec {
-    line: u64,
+    line: LineAddr,
     seq: u64,
     state: State,
     generation: u32,
@@ -184,7 +184,7 @@ impl Cpu {
     pub fn new(id: u16, s: &CoreSpec) -> Cpu {
         let clock = Clock::from_hz(s.clock.0);
         let rec = Rec {
-            line: 0,
+            line: LineAddr(0),
             seq: 0,
             state: State::Free,
             generation: 0,

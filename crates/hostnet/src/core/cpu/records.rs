@@ -2,7 +2,13 @@
 //! buffer and the store queue, too.
 
 use super::{Cpu, Rec, State, Wait, RECS};
-use crate::kernel::Time;
+use crate::kernel::{Int, LineAddr, Time};
+
+/// Place of a line in `by_line`.
+#[inline(always)]
+fn bucket(line: LineAddr) -> usize {
+    line.0.to_usize() % RECS
+}
 
 impl Cpu {
     #[inline]
@@ -48,7 +54,7 @@ impl Cpu {
                 rec.generation += 1;
                 self.live &= !(1 << r);
                 self.finished &= !(1 << r);
-                self.by_line[rec.line as usize % RECS] &= !(1 << r);
+                self.by_line[bucket(rec.line)] &= !(1 << r);
             }
         }
     }
@@ -63,14 +69,14 @@ impl Cpu {
         Some(())
     }
 
-    pub(super) fn new_rec(&mut self, line: u64, write: bool, load: bool, ready: Time) -> Option<u8> {
+    pub(super) fn new_rec(&mut self, line: LineAddr, write: bool, load: bool, ready: Time) -> Option<u8> {
         if self.live == u64::MAX {
             self.wait_for_record()?;
         }
         let r = (!self.live).trailing_zeros() as u8;
         let site = self.site();
         self.live |= 1 << r;
-        self.by_line[line as usize % RECS] |= 1 << r;
+        self.by_line[bucket(line)] |= 1 << r;
         let rec = &mut self.recs[r];
         rec.line = line;
         rec.seq = self.seq;
@@ -84,8 +90,8 @@ impl Cpu {
     }
 
     /// An access to the same line that is under way and has its address.
-    pub(super) fn same_line(&self, line: u64) -> Option<u8> {
-        let mut open = self.by_line[line as usize % RECS] & !self.finished;
+    pub(super) fn same_line(&self, line: LineAddr) -> Option<u8> {
+        let mut open = self.by_line[bucket(line)] & !self.finished;
         while open != 0 {
             let r = open.trailing_zeros() as u8;
             open &= open - 1;

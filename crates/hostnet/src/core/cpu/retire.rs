@@ -3,14 +3,14 @@
 use super::combining::Leaving;
 use super::{Cpu, Rec};
 use crate::core::op::Mapped;
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, LineAddr, Time};
 use crate::memory::{Memory, Probe, Sweep};
 
 /// A side effect that is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Retired {
     Maintain {
-        line: u64,
+        line: LineAddr,
         lines: u32,
         op: Sweep,
     },
@@ -34,7 +34,7 @@ pub(super) enum Effect {
     Tell(Retired),
     Mmio(u32),
     /// A store goes into a write-combining buffer.
-    Combine(u64, u8, Mapped),
+    Combine(LineAddr, u8, Mapped),
     /// An uncached load.
     Load {
         bytes: u8,
@@ -65,7 +65,7 @@ enum Turn {
 pub(super) struct Release {
     seq: u64,
     at: Time,
-    line: u64,
+    line: LineAddr,
     tag: u32,
     turn: Turn,
     /// Its line has been asked for ahead of its turn.
@@ -114,7 +114,7 @@ impl Cpu {
         }
     }
 
-    pub(super) fn release_later(&mut self, cal: &mut Events, line: u64, tag: u32) {
+    pub(super) fn release_later(&mut self, cal: &mut Events, line: LineAddr, tag: u32) {
         self.dispatch(1);
         let at = self.now();
         self.releases.push_back(Release { seq: self.seq, at, line, tag, turn: Turn::Waits, ahead: false });

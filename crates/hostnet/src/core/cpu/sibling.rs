@@ -1,7 +1,7 @@
 //! A thread beside another one of its core: a line that the other has asked for comes for both.
 
 use super::{Cpu, State};
-use crate::kernel::{Events, Time};
+use crate::kernel::{Events, LineAddr, Time};
 use crate::memory::{self, Memory, Txn};
 
 impl Cpu {
@@ -18,19 +18,19 @@ impl Cpu {
 
     /// A request of this thread for `line`, made at `at`.
     #[inline(always)]
-    pub(super) fn request(&self, op: memory::Op, line: u64, at: Time) -> Txn {
+    pub(super) fn request(&self, op: memory::Op, line: LineAddr, at: Time) -> Txn {
         Txn { thread: self.id, ..Txn::new(op, line, self.core.into(), at) }
     }
 
     /// Whether an access of this thread or a request of the other one is to bring `line`.
     #[inline]
-    pub(super) fn is_asked_for(&self, mem: &Memory, line: u64) -> bool {
+    pub(super) fn is_asked_for(&self, mem: &Memory, line: LineAddr) -> bool {
         self.same_line(line).is_some() || mem.sibling_fetches(self.id, line)
     }
 
     /// Record `r`, whose address is known, waits for a request of the other thread, if that has asked for its line.
     #[inline]
-    pub(super) fn leaves_to_sibling(&mut self, mem: &mut Memory, r: u8, line: u64) -> bool {
+    pub(super) fn leaves_to_sibling(&mut self, mem: &mut Memory, r: u8, line: LineAddr) -> bool {
         let leaves = mem.sibling_fetches(self.id, line);
         if leaves {
             (self.recs[r].state, self.recs[r].delay) = (State::Address, 0);

@@ -6,14 +6,14 @@
 //! ```
 
 use super::{Cpu, Wait};
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, LineAddr, Time};
 use crate::memory::Memory;
 use std::collections::VecDeque;
 
 /// Lines of one message, and when it arrives; None until it has left.
 #[derive(Clone, Copy, Debug)]
 struct Message {
-    line: u64,
+    line: LineAddr,
     lines: u32,
     arrives: Option<Time>,
 }
@@ -28,12 +28,12 @@ impl Swept {
         self.0.is_empty()
     }
 
-    pub fn push(&mut self, line: u64, lines: u32) {
+    pub fn push(&mut self, line: LineAddr, lines: u32) {
         self.0.push_back(Message { line, lines, arrives: None });
     }
 
-    fn of(&self, line: u64) -> Option<&Message> {
-        self.0.iter().rev().find(|m| line.wrapping_sub(m.line) < m.lines.into())
+    fn of(&self, line: LineAddr) -> Option<&Message> {
+        self.0.iter().rev().find(|m| line.is_within(m.line, m.lines.into()))
     }
 
     /// Those that have arrived before `now` are done.
@@ -47,7 +47,7 @@ impl Swept {
 impl Cpu {
     /// Whether a store to `line` may go on; else the core is to wait.
     #[inline(never)]
-    pub(super) fn is_behind_sweeps(&mut self, cal: &mut Events, line: u64) -> bool {
+    pub(super) fn is_behind_sweeps(&mut self, cal: &mut Events, line: LineAddr) -> bool {
         let Some(&Message { arrives, .. }) = self.swept.of(line) else { return true };
         self.wait = Wait::Swept;
         if let Some(at) = arrives {

@@ -4,7 +4,7 @@ use super::super::endpoint::{Direction, Endpoint, Piece};
 use super::super::pcie::Framing;
 use crate::flow::domain::Domain;
 use crate::flow::{Credits, Link};
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Tag, LINE_U32};
 use crate::placement::{DeviceKind, Transfer};
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 /// Consecutive lines of packets that have arrived, as many as are simulated as one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Want {
-    pub(super) line: u64,
+    pub(super) line: LineAddr,
     pub(super) lines: u16,
     /// A part of the line is written, which has to be read first.
     pub(super) partial: bool,

@@ -68,7 +68,7 @@ impl Iio {
 mod tests {
     use super::super::{IioSpec, PcieSpec};
     use super::*;
-    use crate::kernel::Event;
+    use crate::kernel::{Event, LineAddr};
     use crate::memory::region::{AddressMap, Kind, Sharing};
     use crate::memory::stats::Class;
     use crate::memory::testing::memory_of;
@@ -96,7 +96,7 @@ mod tests {
     fn passed(n: u64, before: impl FnOnce(&mut Iio, &mut Memory)) -> Vec<(u64, u32)> {
         let (mut iio, mut mem, mut cal) = parts();
         before(&mut iio, &mut mem);
-        (0..n).for_each(|line| mem.send(&mut cal, Time::ZERO, Txn::new(Op::Read, line, 0, Time::ZERO)));
+        (0..n).for_each(|line| mem.send(&mut cal, Time::ZERO, Txn::new(Op::Read, LineAddr(line), 0, Time::ZERO)));
         let mut gone = Vec::new();
         while let Some((at, e)) = cal.pop() {
             let Event::Cha(id) = e else { panic!("{e:?}") };
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(short, [(2, 0), (3, 1)]);
         let (mut iio, mut mem, mut cal) = parts();
         for line in 0..2 {
-            mem.send(&mut cal, Time::ZERO, Txn::new(Op::Own, line, 0, Time::ZERO));
+            mem.send(&mut cal, Time::ZERO, Txn::new(Op::Own, LineAddr(line), 0, Time::ZERO));
             iio.holds_up(&mut mem, &mut cal, line as u32, Time::ZERO);
         }
         assert_eq!(device(&mut iio, Time::ZERO), Time::ns(2));
@@ -139,7 +139,7 @@ mod tests {
     fn requests_of_devices_have_had_the_way_when_they_come() {
         let (mut iio, mut mem, mut cal) = parts();
         for _ in 0..2 {
-            mem.send(&mut cal, Time::ZERO, Txn::dma_read(Agent::Io, Class::NicTxRd, 0, 1, 0, Time::ZERO));
+            mem.send(&mut cal, Time::ZERO, Txn::dma_read(Agent::Io, Class::NicTxRd, LineAddr(0), 1, 0, Time::ZERO));
         }
         assert!((0..2).all(|id| !iio.holds_up(&mut mem, &mut cal, id, Time::ZERO)));
     }

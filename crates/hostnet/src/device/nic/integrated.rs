@@ -2,7 +2,7 @@
 //! entries with a SweepBuffer bit (Fig. 4). A packet gets its buffer as it comes; messages take `notify`.
 
 use super::{Attachment, Completion, Nic, Packet};
-use crate::kernel::{Event, Events, Int, NicAt, PacketId, Time};
+use crate::kernel::{Event, Events, Int, LineAddr, NicAt, PacketId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Memory, Op, Txn};
 use crate::meter::drops::DropCause;
@@ -76,7 +76,7 @@ impl Nic {
         }
     }
 
-    fn transfer(&self, queue: u16, line: u64) -> Transfer {
+    fn transfer(&self, queue: u16, line: LineAddr) -> Transfer {
         Transfer { tag: self.queues[usize::from(queue)].tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) }
     }
 

@@ -34,7 +34,7 @@ pub use rings::{Layout, RingMemory, RingsSpec, Throttle, WriteBack, DATA_ROOM};
 pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
 use crate::flow::Credits;
-use crate::kernel::{Event, Events, Int, PacketId, Time};
+use crate::kernel::{Event, Events, Int, LineAddr, PacketId, Time};
 use crate::memory::Tag;
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use crate::placement::SweepTx;
@@ -148,17 +148,17 @@ impl Nic {
     }
 
     /// Gives `queue` a ring of `slots` receive buffers of `lines` lines from line `base` on.
-    pub fn attach_receive(&mut self, queue: usize, base: u64, slots: u32, lines: u64) {
+    pub fn attach_receive(&mut self, queue: usize, base: LineAddr, slots: u32, lines: u64) {
         self.queues[queue].receive = Some(Receive::ring(base, slots, lines));
     }
 
     /// Gives `queue` a ring of `slots` transmit buffers of `lines` lines from line `base` on.
-    pub fn attach_transmit(&mut self, queue: usize, base: u64, slots: u32, lines: u64) {
+    pub fn attach_transmit(&mut self, queue: usize, base: LineAddr, slots: u32, lines: u64) {
         self.queues[queue].transmit = Some(Transmit::new(base, slots, lines));
     }
 
     /// Completions of `queue` go to `entries` lines from `base` on, in turn.
-    pub fn attach_completions(&mut self, queue: usize, base: u64, entries: u64) {
+    pub fn attach_completions(&mut self, queue: usize, base: LineAddr, entries: u64) {
         self.queues[queue].receive().complete_to(base, entries);
     }
 
@@ -386,8 +386,8 @@ impl Nic {
     }
 
     /// First line of the next transmit buffer of the ring.
-    pub fn next_tx(&self, queue: usize) -> u64 {
-        self.queues[queue].transmit.as_ref().map_or(0, Transmit::line)
+    pub fn next_tx(&self, queue: usize) -> LineAddr {
+        self.queues[queue].transmit.as_ref().map_or(LineAddr(0), Transmit::line)
     }
 
     /// Takes the next transmit buffer of the ring.
@@ -447,13 +447,13 @@ impl Nic {
     }
 
     /// A completion queue hint that asks `queue`'s core to sweep: (line, lines, time sent).
-    pub fn hint(&mut self, queue: usize) -> Option<(u64, u16, Time)> {
+    pub fn hint(&mut self, queue: usize) -> Option<(LineAddr, u16, Time)> {
         self.queues[queue].hints.pop_front()
     }
 
     /// The first lines of the next receive and transmit buffers of an idle `queue`, which both go to the
     /// end of their rings; None while packets are in all receive buffers.
-    pub fn cycle(&mut self, queue: usize) -> Option<(u64, u64)> {
+    pub fn cycle(&mut self, queue: usize) -> Option<(LineAddr, LineAddr)> {
         let q = &mut self.queues[queue];
         let rx = q.receive().cycle()?;
         let tx = q.transmit().line();
@@ -462,19 +462,19 @@ impl Nic {
     }
 
     /// The memory of the kernel's frames in `queue`: a line of it.
-    pub fn line(&mut self, queue: usize, at: u64) -> u64 {
+    pub fn line(&mut self, queue: usize, at: u64) -> LineAddr {
         self.queues[queue].receive().kernel().0.pages.line(at)
     }
 
     /// The line of the kernel's structure for the page that has line `at`.
-    pub fn structure(&mut self, queue: usize, at: u64) -> u64 {
+    pub fn structure(&mut self, queue: usize, at: u64) -> LineAddr {
         let (m, page_lines) = self.queues[queue].receive().kernel();
         m.structures + (m.pages.line(at) - m.frames) / page_lines
     }
 
     /// Lines of all these structures.
-    pub fn structures(&self, queue: usize) -> std::ops::Range<u64> {
-        self.queues[queue].receive.as_ref().map_or(0..0, Receive::structures)
+    pub fn structures(&self, queue: usize) -> std::ops::Range<LineAddr> {
+        self.queues[queue].receive.as_ref().map_or(LineAddr(0)..LineAddr(0), Receive::structures)
     }
 
     pub fn restart_meters(&mut self, now: Time) {

@@ -1,6 +1,6 @@
 //! Packets between their arrival and the end of their last use.
 
-use crate::kernel::{Int, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::memory::{Tag, LINE_U32};
 
 /// A packet. What it asks for is the sender's and the application's business.
@@ -28,21 +28,21 @@ pub struct Packet {
     /// Number of its receive buffer within the queue.
     pub buffer: u32,
     /// First line of that buffer.
-    pub line: u64,
+    pub line: LineAddr,
     /// Where its completion is, if there is one in memory.
-    pub completion: u64,
+    pub completion: LineAddr,
     /// All its lines have been written.
     pub in_memory: bool,
     pub kind: u8,
     pub key: u64,
     pub value_lines: u16,
     /// The reply's lines.
-    pub tx_line: u64,
+    pub tx_line: LineAddr,
     pub tx_lines: u16,
     /// Its bytes in memory, where bytes count.
     pub tx_bytes: u32,
     /// A second segment of the reply, behind descriptor rings in memory: its first line, and its bytes, if there is one.
-    pub object: u64,
+    pub object: LineAddr,
     pub object_bytes: u32,
     /// Bytes of the packet in memory, behind descriptor rings there.
     pub rx_bytes: u32,

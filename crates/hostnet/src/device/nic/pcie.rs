@@ -10,7 +10,7 @@ use super::queue::{Completion, Receive};
 use super::{Attachment, EthernetSpec, Nic};
 use crate::device::endpoint::{Bay, Device, Direction, Offer, Piece};
 use crate::flow::{Credits, Link};
-use crate::kernel::{Event, Events, Int, NicAt, PacketId, Time};
+use crate::kernel::{Event, Events, Int, LineAddr, NicAt, PacketId, Time};
 use crate::memory::{LINE, LINE_U32};
 use crate::meter::drops::Ledger;
 use crate::placement::DeviceKind;
@@ -24,7 +24,7 @@ struct Moving {
     /// Lines that have set out, of how many; a completion is one more.
     at: u32,
     lines: u32,
-    completion: Option<u64>,
+    completion: Option<LineAddr>,
     /// Bytes that are still in the receive buffer.
     held: u32,
 }

@@ -2,7 +2,7 @@
 
 use super::moderation::Moderation;
 use crate::flow::Credits;
-use crate::kernel::{Int, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::memory::region::Pages;
 use crate::memory::Tag;
 use std::collections::VecDeque;
@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 pub struct FrameMemory {
     pub pages: Pages,
     /// First line of the pages, of the completions, and of the kernel's structures, one line a page.
-    pub frames: u64,
-    pub completions: u64,
-    pub structures: u64,
+    pub frames: LineAddr,
+    pub completions: LineAddr,
+    pub structures: LineAddr,
 }
 
 /// Which buffer the next descriptor names.
@@ -30,7 +30,7 @@ enum Supply {
 #[derive(Clone)]
 enum Place {
     /// One after the other.
-    Base(u64),
+    Base(LineAddr),
     /// On pages that lie anywhere.
     Pages { memory: FrameMemory, page_lines: u64 },
 }
@@ -59,7 +59,7 @@ pub(super) enum Completion {
 /// A completion queue in memory, an entry a line.
 #[derive(Clone)]
 struct Completions {
-    base: u64,
+    base: LineAddr,
     next: u64,
     of: u64,
 }
@@ -69,7 +69,7 @@ pub const COMPLETIONS: u64 = 4096;
 
 impl Receive {
     /// `slots` buffers of `lines` lines each from `base` on, all of them the NIC's.
-    pub fn ring(base: u64, slots: u32, lines: u64) -> Receive {
+    pub fn ring(base: LineAddr, slots: u32, lines: u64) -> Receive {
         Receive {
             supply: Supply::Ring { posted: (0..slots).collect(), back: VecDeque::with_capacity(slots.to_usize()) },
             place: Place::Base(base),
@@ -93,7 +93,7 @@ impl Receive {
         r
     }
 
-    pub fn complete_to(&mut self, base: u64, of: u64) {
+    pub fn complete_to(&mut self, base: LineAddr, of: u64) {
         self.completions = Some(Completions { base, next: 0, of });
     }
 
@@ -111,7 +111,7 @@ impl Receive {
     }
 
     /// The line of the next completion, where completions go to memory.
-    pub fn completion(&mut self) -> Option<u64> {
+    pub fn completion(&mut self) -> Option<LineAddr> {
         let c = self.completions.as_mut()?;
         let line = c.base + c.next;
         c.next = (c.next + 1) % c.of;
@@ -140,7 +140,7 @@ impl Receive {
     }
 
     /// The next buffer of an idle ring, which goes to its end; None while packets are in all of them.
-    pub fn cycle(&mut self) -> Option<u64> {
+    pub fn cycle(&mut self) -> Option<LineAddr> {
         let Supply::Ring { posted, .. } = &mut self.supply else { unreachable!("pages are warmed by the kernel") };
         let buffer = posted.pop_front()?;
         posted.push_back(buffer);
@@ -161,7 +161,7 @@ impl Receive {
 
     /// Line `i` of `buffer`.
     #[inline]
-    pub fn line(&mut self, buffer: u32, i: u64) -> u64 {
+    pub fn line(&mut self, buffer: u32, i: u64) -> LineAddr {
         let at = u64::from(buffer) * self.stride + i;
         match &mut self.place {
             Place::Base(base) => *base + at,
@@ -187,7 +187,7 @@ impl Receive {
     }
 
     /// Lines of the kernel's structures.
-    pub fn structures(&self) -> std::ops::Range<u64> {
+    pub fn structures(&self) -> std::ops::Range<LineAddr> {
         let (Place::Pages { memory, page_lines }, Supply::Cycle { of, .. }) = (&self.place, &self.supply) else {
             unreachable!("only the kernel's frames have pages")
         };
@@ -210,21 +210,21 @@ impl Receive {
 /// Transmit buffers, used in turn.
 #[derive(Clone)]
 pub(super) struct Transmit {
-    base: u64,
+    base: LineAddr,
     lines: u64,
     next: u32,
     pub buffers: Credits,
 }
 
 impl Transmit {
-    pub fn new(base: u64, slots: u32, lines: u64) -> Transmit {
+    pub fn new(base: LineAddr, slots: u32, lines: u64) -> Transmit {
         Transmit { base, lines, next: 0, buffers: Credits::new(slots) }
     }
     pub fn start_at(&mut self, n: u64) {
         self.next = n.to_u32();
     }
     /// First line of the next buffer.
-    pub fn line(&self) -> u64 {
+    pub fn line(&self) -> LineAddr {
         self.base + u64::from(self.next) * self.lines
     }
     pub fn step(&mut self) {
@@ -244,7 +244,7 @@ pub(super) struct Queue {
     /// Packets that have a buffer and cannot be seen yet, in their order.
     pub arriving: VecDeque<PacketId>,
     /// Transmit buffers whose sweep is left to the core (line, lines, sent).
-    pub hints: VecDeque<(u64, u16, Time)>,
+    pub hints: VecDeque<(LineAddr, u16, Time)>,
     /// Packets that were sent from their receive buffers, which software has not taken back.
     pub reclaims: VecDeque<PacketId>,
     /// The ring has run full and has not been half empty since.

@@ -1,7 +1,7 @@
 //! Descriptor rings in memory: what a scenario says about them, and how far each side has come round one.
 
 use crate::kernel::units::{Size, Span};
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -208,21 +208,21 @@ impl RingsSpec {
 /// First lines of a queue's two rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RingMemory {
-    pub receive: u64,
-    pub transmit: u64,
+    pub receive: LineAddr,
+    pub transmit: LineAddr,
 }
 
 /// Where a ring's descriptors lie. They are counted on from the first one ever used, round after round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    base: u64,
+    base: LineAddr,
     slots: u64,
     /// Descriptors of a line, a power of two.
     pub per_line: u64,
 }
 
 impl Layout {
-    pub fn new(base: u64, slots: u32, descriptor: Size) -> Layout {
+    pub fn new(base: LineAddr, slots: u32, descriptor: Size) -> Layout {
         Layout { base, slots: slots.into(), per_line: LINE / descriptor.0 }
     }
 
@@ -248,7 +248,7 @@ impl Layout {
 
     /// The line of descriptor `i`.
     #[inline]
-    pub fn line(&self, i: u64) -> u64 {
+    pub fn line(&self, i: u64) -> LineAddr {
         self.base + (self.slot(i) >> self.per_line.trailing_zeros())
     }
 
@@ -266,7 +266,7 @@ impl Layout {
 
     /// First line, lines and bytes of `n` descriptors from `i` on, which follow each other in memory.
     #[inline]
-    pub fn span(&self, i: u64, n: u64) -> (u64, u32, u32) {
+    pub fn span(&self, i: u64, n: u64) -> (LineAddr, u32, u32) {
         debug_assert!(n > 0 && n <= self.together(i));
         let (first, last) = (self.line(i), self.line(i + n - 1));
         (first, (last - first + 1).to_u32(), (n * (LINE >> self.per_line.trailing_zeros())).to_u32())

@@ -2,28 +2,30 @@
 
 use super::super::ways::{bits, Block};
 use super::{Array, EMPTY};
+use crate::kernel::{Int, LineAddr};
 use std::ops::Range;
 
 impl Array {
     /// Every line held, with its way and whether it is dirty.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (LineAddr, u32, bool)> + '_ {
         self.tagged(0..EMPTY)
     }
 
     /// The same for the lines from `lines.start` on and before `lines.end`, which must not be empty.
-    pub fn iter_within(&self, lines: Range<u64>) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
-        let tag = |line: u64| (line >> self.set_bits) as u32;
+    pub fn iter_within(&self, lines: Range<LineAddr>) -> impl Iterator<Item = (LineAddr, u32, bool)> + '_ {
+        let tag = |line: LineAddr| (line.0 >> self.set_bits).to_u32();
         self.tagged(tag(lines.start)..tag(lines.end - 1) + 1).filter(move |l| lines.contains(&l.0))
     }
 
     /// All lines that have a tag in common with one of `lines`.
-    pub fn lines_of_tags(&self, lines: &Range<u64>) -> Range<u64> {
-        lines.start >> self.set_bits << self.set_bits..lines.end.next_multiple_of(1 << self.set_bits)
+    pub fn lines_of_tags(&self, lines: &Range<LineAddr>) -> Range<LineAddr> {
+        let all = |line: u64| LineAddr(line << self.set_bits);
+        all(lines.start.0 >> self.set_bits)..all(lines.end.0.div_ceil(1 << self.set_bits))
     }
 
     /// Lines held of `lines`, which are as `lines_of_tags` gives them, and how many of these lie in `ways`.
-    pub fn count(&self, lines: &Range<u64>, ways: u32) -> (u64, u64) {
-        let tag = |line: u64| (line >> self.set_bits) as u32;
+    pub fn count(&self, lines: &Range<LineAddr>, ways: u32) -> (u64, u64) {
+        let tag = |line: LineAddr| (line.0 >> self.set_bits).to_u32();
         let (first, tags) = (tag(lines.start), tag(lines.end) - tag(lines.start));
         self.blocks.chunks_exact(1 << u32::from(self.wide)).fold((0, 0), |(all, some), set| {
             let found = set.iter().rev().fold(0, |found, block| found << 16 | block.within(first, tags)) & self.all;
@@ -31,7 +33,7 @@ impl Array {
         })
     }
 
-    fn tagged(&self, among: Range<u32>) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
+    fn tagged(&self, among: Range<u32>) -> impl Iterator<Item = (LineAddr, u32, bool)> + '_ {
         (0..self.sets).flat_map(move |set| {
             let base = set << u32::from(self.wide);
             let last = self.last(base);

@@ -4,12 +4,13 @@
 use super::channel::{Channel, Command, ALL_STALE, BANKS, HELD, NONE, NO_ROW, READ, WRITE};
 use super::choice::{key, ACTIVE, QUEUE};
 use super::RowOutcome;
+use crate::kernel::LineAddr;
 use std::ops::{Index, IndexMut};
 
 /// A queued request. Slots of one bank and direction form a list, oldest first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
-    pub line: u64,
+    pub line: LineAddr,
     pub arrive: u64,
     /// Order of arrival.
     pub age: u32,
@@ -167,12 +168,12 @@ impl Channel {
 
     /// Whether a write of `line` waits. For most lines the counters know that none does.
     #[inline]
-    pub(super) fn has_write(&self, b: usize, line: u64) -> bool {
+    pub(super) fn has_write(&self, b: usize, line: LineAddr) -> bool {
         self.held_writes[hash(line)] != 0 && self.finds_write(b, line)
     }
 
     #[inline(never)]
-    fn finds_write(&self, b: usize, line: u64) -> bool {
+    fn finds_write(&self, b: usize, line: LineAddr) -> bool {
         let bank = &self.banks[b];
         let mut i = bank.q[WRITE].head;
         while i != NONE {
@@ -286,8 +287,8 @@ impl Channel {
 
 /// Place of a line among the counters of writes held.
 #[inline]
-pub(super) fn hash(line: u64) -> usize {
-    (line.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - HELD.trailing_zeros())) as usize
+pub(super) fn hash(line: LineAddr) -> usize {
+    (line.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - HELD.trailing_zeros())) as usize
 }
 
 #[inline]

@@ -9,7 +9,7 @@ use super::staged::Staged;
 use super::timing::Timing;
 use super::transaction::Pipeline;
 use super::{Completion, DramSpec, PagePolicy, Release, Request, RowOutcome, Scheduler, Shape, Stats};
-use crate::kernel::Time;
+use crate::kernel::{LineAddr, Time};
 
 pub(super) const NONE: u16 = u16::MAX;
 pub(super) const NO_ROW: u32 = u32::MAX;
@@ -175,7 +175,7 @@ impl Channel {
         let n = rpq + wpq + nbanks * (1 + spec.bank_queue as usize);
         let slots = (0..n)
             .map(|i| Slot {
-                line: 0,
+                line: LineAddr(0),
                 arrive: 0,
                 age: 0,
                 token: 0,

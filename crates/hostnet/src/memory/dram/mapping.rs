@@ -1,6 +1,7 @@
 //! From a line number to channel, bank, row and column.
 
 use super::Shape;
+use crate::kernel::LineAddr;
 
 /// Where a line lives. `bank` counts over all ranks and bank groups of the channel:
 /// `(rank * groups + group) * banks_per_group + bank`.
@@ -166,7 +167,8 @@ impl Mapper {
 
     /// Channel of a line, and the line's number within the channel.
     #[inline]
-    pub fn channel(&self, line: u64) -> (usize, u64) {
+    pub fn channel(&self, line: LineAddr) -> (usize, u64) {
+        let LineAddr(line) = line;
         match self.vendor {
             None => {}
             Some(Vendor::Skylake) => return ((line & SKYLAKE_CHANNEL).count_ones() as usize & 1, line),
@@ -338,7 +340,7 @@ mod tests {
         for i in 0..4096u64 {
             let line = crate::kernel::rng::mix(i) >> 36;
             let a = |bit: u32| (line << 6) >> bit & 1;
-            let (ch, inner) = m.channel(line);
+            let (ch, inner) = m.channel(LineAddr(line));
             assert_eq!(ch as u64, a(8) ^ a(9) ^ a(12) ^ a(13) ^ a(18) ^ a(19));
             let group = (a(7) ^ a(14)) | (a(15) ^ a(19)) << 1;
             let bank = (a(17) ^ a(21)) | (a(18) ^ a(22)) << 1;
@@ -362,7 +364,7 @@ mod tests {
                 let m = Mapper::new(name, channels as u32, false, false, &shape).expect("its shape");
                 for i in 0..2048u64 {
                     let address = crate::kernel::rng::mix(i) >> 30 << 6;
-                    let (ch, inner) = m.channel(address >> 6);
+                    let (ch, inner) = m.channel(LineAddr(address >> 6));
                     assert_eq!(ch as u64, (address >> 8) % channels);
                     let of_channel = ((address >> 8) / channels) << 8 | address & 255;
                     let of_rank = ((of_channel >> 13) / ranks) << 13 | of_channel & 8191;
@@ -387,7 +389,7 @@ mod tests {
             for i in 0..2048u64 {
                 let line = crate::kernel::rng::mix(i) >> 26;
                 let groups = [line & 0xffff, line >> 16 & 0xffff, line >> 32];
-                let (ch, inner) = m.channel(line);
+                let (ch, inner) = m.channel(LineAddr(line));
                 assert_eq!(ch as u64, (groups[0] ^ groups[1] ^ groups[2]) % channels);
                 let d = m.decode(inner);
                 assert_eq!(u64::from(d.bank), (line >> 13 & 3) * 8 + line % 8);
@@ -403,7 +405,7 @@ mod tests {
             let m = Mapper::new(name, 2, false, false, &shape).expect("its shape");
             let mut seen = std::collections::HashSet::new();
             for line in 0..1 << 20 {
-                let (ch, inner) = m.channel(line);
+                let (ch, inner) = m.channel(LineAddr(line));
                 let d = m.decode(inner);
                 assert!(d.bank < 32 && d.column < 128 && seen.insert((ch, d.bank, d.row, d.column)), "{line}");
             }
@@ -415,7 +417,7 @@ mod tests {
         let m = mapper();
         let mut seen = std::collections::HashSet::new();
         for line in 0..1 << 17 {
-            let (ch, inner) = m.channel(line);
+            let (ch, inner) = m.channel(LineAddr(line));
             let d = m.decode(inner);
             assert!(d.bank < 32 && d.column < 128 && seen.insert((ch, d.bank, d.row, d.column)), "{line}");
         }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::region::{ALIGNMENT, PAGE};
 use crate::kernel::units::Size;
-use crate::kernel::Time;
+use crate::kernel::{LineAddr, Time};
 use channel::Channel;
 use mapping::{Decoded, Mapper};
 use standards::{Device, DeviceWidth, Standard};
@@ -236,7 +236,7 @@ pub struct Request {
     /// Comes back with the completion.
     pub token: u32,
     /// Address / 64.
-    pub line: u64,
+    pub line: LineAddr,
     pub write: bool,
     /// Comes back with the completion.
     pub class: u8,
@@ -356,7 +356,7 @@ impl Controller {
 
     /// Channel of its node and place of a line.
     #[inline]
-    pub fn route(&self, line: u64) -> (usize, Decoded) {
+    pub fn route(&self, line: LineAddr) -> (usize, Decoded) {
         let (ch, inner) = self.mapper.channel(line);
         (ch, self.mapper.decode(inner))
     }

@@ -36,7 +36,7 @@ impl Bench {
             self.ch.advance(now - 1, &mut self.done);
         }
         let line = u64::from(self.next) + 1_000_000 * u64::from(bank);
-        let req = Request { token: self.next, line, write, class: 0 };
+        let req = Request { token: self.next, line: LineAddr(line), write, class: 0 };
         self.ch.push(now, req, Decoded { bank, row, column: 0 }, &mut self.done);
         self.next += 1;
         self
@@ -255,10 +255,10 @@ fn p04_a_row_is_closed_once_nobody_has_used_it_for_long() {
 fn q01_reads_are_served_from_the_write_queue_and_writes_merge() {
     let mut b = Bench::new(&DramSpec { write_idle: 0.5, ..quiet() });
     let place = Decoded { bank: 3, row: 1, column: 0 };
-    let w = Request { token: 0, line: 42, write: true, class: 0 };
+    let w = Request { token: 0, line: LineAddr(42), write: true, class: 0 };
     b.ch.push(0, w, place, &mut b.done);
     b.ch.push(0, w, place, &mut b.done);
-    b.ch.push(0, Request { token: 9, line: 42, write: false, class: 5 }, place, &mut b.done);
+    b.ch.push(0, Request { token: 9, line: LineAddr(42), write: false, class: 5 }, place, &mut b.done);
     assert_eq!(b.ch.used, [0, 1]);
     let hit = b.done[0];
     assert_eq!((hit.token, hit.class, hit.outcome), (9, 5, RowOutcome::Forwarded));
@@ -362,7 +362,7 @@ fn m01_fields_are_cut_from_the_top_bit_down() {
     let m = Mapper::new("rorababgcoch", 2, false, false, &shape).unwrap();
     // row 5, rank 1, bank 2, group 3, column 100, channel 1
     let line = ((((5 * 2 + 1) * 4 + 2) * 4 + 3) * 128 + 100) * 2 + 1;
-    let (ch, inner) = m.channel(line);
+    let (ch, inner) = m.channel(LineAddr(line));
     assert_eq!((ch, m.decode(inner)), (1, Decoded { bank: 16 + 3 * 4 + 2, row: 5, column: 100 }));
     for bad in ["rorababgco", "rorababgcoxx", "rororababgcoch", "corarobabgch", ""] {
         assert!(Mapper::new(bad, 2, false, false, &shape).is_err(), "{bad}");
@@ -379,7 +379,7 @@ fn m02_every_mapping_is_a_bijection_on_any_number_of_channels() {
                 let n = 3 * (1u64 << 14);
                 let mut seen = std::collections::HashSet::new();
                 for line in 0..n {
-                    let (ch, inner) = m.channel(line);
+                    let (ch, inner) = m.channel(LineAddr(line));
                     assert!(ch < channels as usize);
                     let d = m.decode(inner);
                     assert!(seen.insert((ch, d.bank, d.row, d.column)), "{order} {channels} {hash} {line}");
@@ -394,7 +394,7 @@ fn m03_consecutive_lines_go_round_the_channels() {
     let shape = Shape { ranks: 1, bank_groups: 4, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
     let m = Mapper::new("RoBaRaCoCh", 3, false, false, &shape).unwrap();
     let base = (1u64 << 40) / 3 * 3;
-    assert!((0..300).all(|i| m.channel(base + i).0 == (i % 3) as usize));
+    assert!((0..300).all(|i| m.channel(LineAddr(base + i)).0 == (i % 3) as usize));
 }
 
 /// Earliest permitted distances, from the standard's clocks, checked pair by pair.

@@ -5,6 +5,7 @@ use super::spec::PoolKind;
 use super::{Common, Demand, Effect, Interface, Ring};
 use crate::core::{Op, Program};
 use crate::kernel::Int;
+use crate::kernel::LineAddr;
 use crate::stack::{Awaited, Ctx, Step};
 use std::collections::VecDeque;
 
@@ -19,13 +20,13 @@ enum Rx {
 
 impl Rx {
     /// The line to poll, and whether its value is still unknown.
-    fn asks(&self) -> Option<u64> {
+    fn asks(&self) -> Option<LineAddr> {
         match self {
             Rx::Lines(r) => r.asks(),
             Rx::Slots(r) => r.asks(),
         }
     }
-    fn line(&self) -> u64 {
+    fn line(&self) -> LineAddr {
         match self {
             Rx::Lines(r) => r.line(),
             Rx::Slots(r) => r.line(),
@@ -66,14 +67,14 @@ pub struct Host {
     /// Where only the host manages buffers: those sent and not completed, with their unit's index, and blank ones posted.
     pub(super) lent: VecDeque<(u64, u32)>,
     /// Objects that are sent from where they lie and not completed: their unit's index, and the line that counts their users.
-    pub(super) objects: VecDeque<(u64, u64)>,
+    pub(super) objects: VecDeque<(u64, LineAddr)>,
     posted: u32,
     /// Line of descriptors that packets were taken from last.
-    last: u64,
+    last: LineAddr,
     /// Line of descriptors that was read last.
-    read: u64,
+    read: Option<LineAddr>,
     /// The last line of a burst's descriptors, where a register has told of them: it may be on its way.
-    told: Option<u64>,
+    told: Option<LineAddr>,
 }
 
 impl Host {
@@ -104,8 +105,8 @@ impl Host {
             lent: VecDeque::new(),
             objects: VecDeque::new(),
             posted: 0,
-            last: 0,
-            read: u64::MAX,
+            last: LineAddr(0),
+            read: None,
             told: None,
         }
     }
@@ -164,7 +165,7 @@ impl Host {
     pub(super) fn gathers_more(&mut self, c: &mut Ctx) -> bool {
         let before = self.taken.len();
         if self.tx.shape.register && self.rx.asks().is_some() {
-            self.read = u64::MAX; // the tail may have moved within the line that was read last
+            self.read = None; // the tail may have moved within the line that was read last
         }
         self.take(c);
         let room = (self.common.spec.rx_batch.to_usize()).saturating_sub(self.taken.len());
@@ -182,7 +183,7 @@ impl Host {
     }
 
     /// The line that says whether packets have come.
-    pub(super) fn polled_line(&self) -> u64 {
+    pub(super) fn polled_line(&self) -> LineAddr {
         self.rx.asks().unwrap_or(self.rx.line())
     }
 
@@ -231,9 +232,9 @@ impl Host {
             return;
         }
         let p = &mut *c.program;
-        if line != self.read || !self.tx.shape.register {
+        if Some(line) != self.read || !self.tx.shape.register {
             p.push(Op::Anchor { line });
-            self.read = line;
+            self.read = Some(line);
         }
         self.last = line;
         self.told = self.tx.shape.register.then_some(line);
@@ -272,7 +273,7 @@ impl Host {
     }
 
     /// The line of descriptors that was read last, where its core goes on before it has come.
-    pub(super) fn foreseen_line(&self) -> Option<u64> {
+    pub(super) fn foreseen_line(&self) -> Option<LineAddr> {
         self.common.foresees.map(|_| self.last)
     }
 

@@ -33,7 +33,7 @@ use super::{Ctx, Software, Step};
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::core::spec::Pipeline;
 use crate::core::{CoreSpec, Op, Program};
-use crate::kernel::{Int, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::memory::LINE;
 use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
@@ -46,12 +46,12 @@ use std::collections::VecDeque;
 /// Where the parts lie: first lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
-    pub tx_rings: u64,
-    pub rx_rings: u64,
-    pub tx_registers: u64,
-    pub rx_registers: u64,
-    pub pools: u64,
-    pub buffers: u64,
+    pub tx_rings: LineAddr,
+    pub rx_rings: LineAddr,
+    pub tx_registers: LineAddr,
+    pub rx_registers: LineAddr,
+    pub pools: LineAddr,
+    pub buffers: LineAddr,
 }
 
 impl Memory {
@@ -124,7 +124,7 @@ pub struct Interface {
     sent: Vec<bool>,
     /// Overlay mode: the record of the packet in each buffer, and the first line of the object that follows it.
     packets: Vec<Option<PacketId>>,
-    objects: Vec<u64>,
+    objects: Vec<LineAddr>,
     /// Of each queue pair: since when a transmit descriptor is visible that the NIC has not seen.
     visible: Vec<Option<Time>>,
     /// The NIC's core of each, where it serves no other one.
@@ -162,7 +162,7 @@ impl Interface {
             stamps: vec![Time::ZERO; (small + large).to_usize()],
             sent: vec![false; (small + large).to_usize()],
             packets: vec![None; forwarded],
-            objects: vec![0; forwarded],
+            objects: vec![LineAddr(0); forwarded],
             visible: vec![None; queues.to_usize()],
             nic_cores: Vec::new(),
             large_lines: s.large_buffer.0 / LINE,
@@ -180,7 +180,7 @@ impl Interface {
     }
 
     /// First line of a buffer.
-    fn line(&self, buffer: u32) -> u64 {
+    fn line(&self, buffer: u32) -> LineAddr {
         let small = u64::from(self.small);
         match u64::from(buffer).checked_sub(small) {
             None => self.memory.buffers + u64::from(buffer) * self.small_lines,
@@ -235,7 +235,7 @@ struct Common {
     side: Side,
     bytes: u32,
     /// Stores that are on their way, to a line each, oldest first.
-    leaving: VecDeque<(Ring, u64, Change)>,
+    leaving: VecDeque<(Ring, LineAddr, Change)>,
     /// The last poll has been sent.
     polled: bool,
     /// Instructions that its core looks ahead; 0 when it stalls at each branch.
@@ -304,7 +304,7 @@ impl Common {
     }
 
     /// A producer looks at the lines of `shape` that say what is free.
-    fn look(&self, shape: &Shape, lines: &[u64], p: &mut Program) {
+    fn look(&self, shape: &Shape, lines: &[LineAddr], p: &mut Program) {
         let own = !shape.register && self.spec.free_check == FreeCheck::Written;
         for line in lines.iter().copied() {
             p.push(if own { Op::LoadOwn { line } } else { Op::Load { line, lines: 1 } });
@@ -313,7 +313,7 @@ impl Common {
 
     /// Reads the `line` that says whether something is ready, if that is not known, and branches on it. The fixed part of a
     /// poll is that of the burst's `first` line. What is `there` is found at once by a core that foresees it.
-    fn poll(&mut self, line: Option<u64>, there: bool, first: bool, p: &mut Program) {
+    fn poll(&mut self, line: Option<LineAddr>, there: bool, first: bool, p: &mut Program) {
         if first {
             p.compute(self.spec.costs.poll);
         }
@@ -324,7 +324,7 @@ impl Common {
     }
 
     /// What comes next is where `line` says; a thread that does not foresee its polls waits for it.
-    fn follow(&self, line: u64, p: &mut Program) {
+    fn follow(&self, line: LineAddr, p: &mut Program) {
         p.push(Op::Anchor { line });
         if self.foresees.is_none() {
             p.push(Op::Await);
@@ -362,7 +362,7 @@ impl Common {
     }
 
     /// Payload is written to `to`. A buffer that a stack has had from a descriptor is known once that is there.
-    fn write(&self, to: u64, lines: u32, p: &mut Program) {
+    fn write(&self, to: LineAddr, lines: u32, p: &mut Program) {
         p.push(match self.spec.stores {
             Stores::Cached if self.foresees.is_some() => Op::DependentStore { line: to, lines },
             Stores::Cached => Op::Store { line: to, lines },
@@ -371,7 +371,7 @@ impl Common {
     }
 
     /// The same, copied from `from`, an address of a descriptor if `behind`. So is that of a blank buffer.
-    fn copy(&self, (from, behind): (u64, bool), to: u64, lines: u32, p: &mut Program) {
+    fn copy(&self, (from, behind): (LineAddr, bool), to: LineAddr, lines: u32, p: &mut Program) {
         let dependent = self.spec.pool == PoolKind::Host || self.foresees.is_some();
         p.push(match self.spec.stores {
             Stores::Cached => Op::Copy { from, to, lines, dependent, behind },
@@ -477,7 +477,7 @@ impl Agent {
 
     /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. Data that it sends
     /// lies from line `data` on, [`SENT_LINES`] for each of the driver's buffers.
-    pub fn overlay(s: Setup, queue: usize, driver: PollMode, data: u64) -> Agent {
+    pub fn overlay(s: Setup, queue: usize, driver: PollMode, data: LineAddr) -> Agent {
         let nic = nic::Nic::new(Common::new(s, queue, 0).foreseeing(), s.interface);
         Agent::Overlay(Box::new(overlay::Overlay::new(nic, driver, data)))
     }

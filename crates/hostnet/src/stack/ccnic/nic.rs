@@ -4,7 +4,7 @@ use super::rings::{Consumer, Desc, PostNic, Producer, Publication, EXTERNAL, GRO
 use super::spec::{PoolKind, ReleaseKind, Wake};
 use super::{Common, Interface, Ring};
 use crate::core::{Op, Program};
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 use crate::memory::Sweep;
 use crate::stack::{Awaited, Ctx, Step};
 
@@ -27,11 +27,11 @@ pub struct Nic {
     /// Copies that are not published yet.
     pub(super) filled: Vec<Desc>,
     /// Line of descriptors that was read last.
-    read: u64,
+    read: Option<LineAddr>,
     /// The last line of a burst's descriptors, where a register has told of them: it may be on its way.
-    told: Option<u64>,
+    told: Option<LineAddr>,
     /// Lines that it polls of queue pairs that nobody uses.
-    idle: Vec<u64>,
+    idle: Vec<LineAddr>,
 }
 
 impl Nic {
@@ -47,7 +47,7 @@ impl Nic {
         let ring = |k| Consumer::new(i.memory.tx(spec, queues + q * idle + k), 1);
         let idle =
             if spec.wake == Wake::Polling { (0..idle).filter_map(|k| ring(k).asks()).collect() } else { Vec::new() };
-        Nic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: u64::MAX, told: None, idle }
+        Nic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: None, told: None, idle }
     }
 
     /// Buffers that it has out of its stacks; those of the host only are counted there.
@@ -108,7 +108,7 @@ impl Nic {
     /// Takes the next unit of the transmit ring. False when nothing is there.
     pub(super) fn take(&mut self, c: &mut Ctx) -> bool {
         if self.tx.shape.register && self.tx.asks().is_some() {
-            self.read = u64::MAX; // the tail may have moved within the line that was read last
+            self.read = None; // the tail may have moved within the line that was read last
         }
         let Some(i) = c.ccnic.as_deref_mut() else { return false };
         let p = &mut *c.program;
@@ -128,9 +128,9 @@ impl Nic {
         if let Some(since) = i.visible[self.common.queue].take() {
             i.trips.discovery.saturating_record((c.now - since).0.max(1));
         }
-        if line != self.read {
+        if Some(line) != self.read {
             p.push(Op::Anchor { line });
-            self.read = line;
+            self.read = Some(line);
         }
         self.told = self.tx.shape.register.then_some(line);
         p.compute(self.common.spec.costs.unit);

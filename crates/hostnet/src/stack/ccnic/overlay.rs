@@ -8,7 +8,7 @@
 
 use super::nic::Nic;
 use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
-use crate::kernel::{Int, PacketId};
+use crate::kernel::{Int, LineAddr, PacketId};
 use crate::memory::LINE_U32;
 use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software, Step};
@@ -22,7 +22,7 @@ pub struct Overlay {
     pub(super) nic: Nic,
     driver: PollMode,
     /// Data of the driver's buffers that are sent.
-    data: u64,
+    data: LineAddr,
     /// Packets received that have not been copied.
     received: VecDeque<PacketId>,
     /// The poll was a burst's first, which looks at the PCIe NIC, too.
@@ -30,7 +30,7 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    pub(super) fn new(nic: Nic, driver: PollMode, data: u64) -> Overlay {
+    pub(super) fn new(nic: Nic, driver: PollMode, data: LineAddr) -> Overlay {
         Overlay { nic, driver, data, received: VecDeque::new(), first: false }
     }
 

@@ -1,6 +1,6 @@
 //! The buffer pool of CC-NIC and the recycle stacks in front of it, without time: docs/ccnic/protocol.md, "Pool".
 
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 use std::collections::VecDeque;
 
 /// Buffers whose addresses fit a line of a free ring.
@@ -27,10 +27,10 @@ impl Class {
 /// What an operation does to lines that host and NIC share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touch {
-    Read(u64),
-    Write(u64),
+    Read(LineAddr),
+    Write(LineAddr),
     /// A locked read and write of one word.
-    Atomic(u64),
+    Atomic(LineAddr),
 }
 
 /// The order in which a pool of `count` buffers of `size` bytes is filled: stride through it so that neighbours lie in
@@ -52,7 +52,7 @@ pub fn fill_order(count: u32, size: u32, nonsequential: bool) -> impl Iterator<I
 #[derive(Clone, Debug)]
 pub struct FreeRing {
     /// Line of the head, with that of the tail behind it, and the slots behind that.
-    base: u64,
+    base: LineAddr,
     slots: u64,
     head: u64,
     free: VecDeque<u32>,
@@ -65,12 +65,12 @@ impl FreeRing {
     }
 
     /// A ring at line `base` with these buffers.
-    pub fn new(base: u64, free: impl Iterator<Item = u32>) -> FreeRing {
+    pub fn new(base: LineAddr, free: impl Iterator<Item = u32>) -> FreeRing {
         let free: VecDeque<u32> = free.collect();
         FreeRing { base, slots: (free.len().max(1).to_u64()).next_power_of_two(), head: 0, free }
     }
 
-    fn lines_of(&self, from: u64, n: u64) -> impl Iterator<Item = u64> + use<> {
+    fn lines_of(&self, from: u64, n: u64) -> impl Iterator<Item = LineAddr> + use<> {
         let (base, all) = (self.base + 2, self.slots.div_ceil(POINTERS));
         (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % all)
     }

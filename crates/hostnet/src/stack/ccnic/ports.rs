@@ -2,7 +2,7 @@
 
 use super::server::Port;
 use super::{Effect, Interface};
-use crate::kernel::{Int, PacketId};
+use crate::kernel::{Int, LineAddr, PacketId};
 use crate::stack::tas::io::Received;
 use crate::stack::Ctx;
 
@@ -68,7 +68,7 @@ impl Ports {
     }
 
     /// A buffer for a packet that goes through `queue`, and its first line.
-    pub fn buffer(&mut self, queue: usize, bytes: u64, c: &mut Ctx) -> Option<(u32, u64)> {
+    pub fn buffer(&mut self, queue: usize, bytes: u64, c: &mut Ctx) -> Option<(u32, LineAddr)> {
         let Ctx { ccnic: Some(i), program: p, .. } = c else { return None };
         let port = self.of(queue);
         let buffer = self.ports[port].host.buffers(i, bytes.to_u32(), 1, p).pop()?;

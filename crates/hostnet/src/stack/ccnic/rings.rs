@@ -7,7 +7,7 @@
 //!   unit   free --publish (signal last)--> ready --poll--> consumed --clear, in ring order--> free
 //! ```
 
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 
 /// Descriptors that share a line.
 pub const GROUP: usize = 4;
@@ -51,7 +51,7 @@ pub struct Unit {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// First line of the ring.
-    pub base: u64,
+    pub base: LineAddr,
     /// Units, a power of two.
     pub units: u64,
     /// Units on a line.
@@ -61,8 +61,8 @@ pub struct Shape {
     /// Signals through two registers instead of inline.
     pub register: bool,
     /// Lines of the producer's and the consumer's register.
-    pub tail: u64,
-    pub head: u64,
+    pub tail: LineAddr,
+    pub head: LineAddr,
     /// Units ahead that a producer looks at to learn what is free: consumers clear in order, so one clear unit vouches for those
     /// before it. With 1 it looks at each unit that it is about to write.
     pub probe: u64,
@@ -76,7 +76,7 @@ pub struct Shape {
 
 impl Shape {
     /// The line whose value says whether unit `next` is ready; None when that is known, as units below `ready_to` are.
-    fn asked(&self, next: u64, ready_to: u64) -> Option<u64> {
+    fn asked(&self, next: u64, ready_to: u64) -> Option<LineAddr> {
         match self.register {
             true => (next == ready_to).then_some(self.tail),
             false => Some(self.line(next)),
@@ -84,7 +84,7 @@ impl Shape {
     }
 
     /// The line of unit `index`, which counts on round after round.
-    pub fn line(&self, index: u64) -> u64 {
+    pub fn line(&self, index: u64) -> LineAddr {
         self.base + index % self.units / self.per_line
     }
 }
@@ -142,10 +142,10 @@ impl Words {
 /// A line that a store goes to, and what it changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Publication {
-    pub line: u64,
+    pub line: LineAddr,
     pub change: Change,
     /// A line that the producer asks ownership of.
-    pub own_ahead: Option<u64>,
+    pub own_ahead: Option<LineAddr>,
 }
 
 /// Writing side of a ring.
@@ -171,7 +171,7 @@ impl Producer {
     }
 
     /// Whether `units` more units can be written; `read` is told the lines that are looked at for it.
-    pub fn ensure(&mut self, words: &Words, units: u64, read: &mut impl FnMut(u64)) -> bool {
+    pub fn ensure(&mut self, words: &Words, units: u64, read: &mut impl FnMut(LineAddr)) -> bool {
         let want = self.next + units;
         if want <= self.free_to {
             return true;
@@ -219,17 +219,17 @@ impl Producer {
     }
 
     /// Index up to which units have been consumed, given that those below `from` have been.
-    pub fn consumed(&self, words: &Words, mut from: u64, read: &mut impl FnMut(u64)) -> u64 {
+    pub fn consumed(&self, words: &Words, mut from: u64, read: &mut impl FnMut(LineAddr)) -> u64 {
         let s = &self.shape;
         if s.register {
             read(s.head);
             return words.head;
         }
-        let mut line = u64::MAX;
+        let mut line = None;
         while from < self.next {
-            if s.line(from) != line {
-                line = s.line(from);
-                read(line);
+            if line != Some(s.line(from)) {
+                line = Some(s.line(from));
+                read(s.line(from));
             }
             if words.at(from).signal != Signal::Clear {
                 break;
@@ -265,12 +265,12 @@ impl Consumer {
     }
 
     /// The line whose value says whether something is ready; None when that is known already.
-    pub fn asks(&self) -> Option<u64> {
+    pub fn asks(&self) -> Option<LineAddr> {
         self.shape.asked(self.next, self.ready_to)
     }
 
     /// The line of the next unit.
-    pub fn line(&self) -> u64 {
+    pub fn line(&self) -> LineAddr {
         self.shape.line(self.next)
     }
 
@@ -284,7 +284,13 @@ impl Consumer {
 
     /// Takes the next unit, behind which the burst has room for `more`; how many descriptors it had, 0 when nothing is ready.
     /// `fetch` is told lines to fetch ahead.
-    pub fn poll(&mut self, words: &Words, more: u64, out: &mut [Desc; GROUP], fetch: &mut impl FnMut(u64)) -> usize {
+    pub fn poll(
+        &mut self,
+        words: &Words,
+        more: u64,
+        out: &mut [Desc; GROUP],
+        fetch: &mut impl FnMut(LineAddr),
+    ) -> usize {
         let s = self.shape;
         let unit = *words.at(self.next);
         if s.register {
@@ -379,11 +385,11 @@ impl PostHost {
     }
 
     /// As [`Consumer::asks`].
-    pub fn asks(&self) -> Option<u64> {
+    pub fn asks(&self) -> Option<LineAddr> {
         self.shape.asked(self.next, self.ready_to)
     }
 
-    pub fn line(&self) -> u64 {
+    pub fn line(&self) -> LineAddr {
         self.shape.line(self.next)
     }
 
@@ -430,7 +436,7 @@ impl PostNic {
     }
 
     /// The next blank buffer, if the host has posted one; `read` is told the lines that are looked at.
-    pub fn take(&mut self, words: &Words, read: &mut impl FnMut(u64)) -> Option<u32> {
+    pub fn take(&mut self, words: &Words, read: &mut impl FnMut(LineAddr)) -> Option<u32> {
         let s = &self.shape;
         if self.taken - self.next >= s.units {
             return None;

@@ -8,7 +8,7 @@ use super::{Common, Demand, Effect, Ports, Ring, Setup};
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::app::{Answer, Content};
 use crate::core::Op;
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::{LINE, LINE_U32};
 use crate::stack::pmd::port;
 use crate::stack::{Awaited, Ctx, Step};
@@ -26,7 +26,7 @@ struct Reply {
 #[derive(Clone, Copy)]
 struct Object {
     bytes: u16,
-    users: Option<u64>,
+    users: Option<LineAddr>,
 }
 
 /// One queue pair.
@@ -117,7 +117,7 @@ impl Server {
 
 /// Packets lie where descriptors say, the last of which is on `line`: of `ops`, those from `begin` on wait for it that read a packet
 /// at one of the lines `received`.
-fn follow(ops: &mut Vec<Op>, begin: usize, line: u64, received: &[u64]) {
+fn follow(ops: &mut Vec<Op>, begin: usize, line: LineAddr, received: &[LineAddr]) {
     for op in ops.split_off(begin) {
         match op {
             Op::Anchor { line: rx } if received.contains(&rx) => {
@@ -165,7 +165,7 @@ impl Port {
         let (from, descriptor) = (p.ops.len(), host.foreseen_line());
         app.begin_burst(*local, &mut packets, p);
         if let Some(line) = descriptor {
-            let received: Vec<u64> = host.taken.iter().take(served).map(|d| i.line(d.buffer - 1)).collect();
+            let received: Vec<LineAddr> = host.taken.iter().take(served).map(|d| i.line(d.buffer - 1)).collect();
             follow(&mut p.ops, from, line, &received);
         }
         for (d, to) in host.taken.drain(..served).zip(buffers) {
@@ -262,12 +262,18 @@ mod tests {
 
     #[test]
     fn what_reads_a_frame_waits_for_its_descriptor_and_nothing_else_does() {
-        let copy = |from, behind| Op::Copy { from, to: 90, lines: 2, dependent: false, behind };
-        let before = Op::Anchor { line: 50 };
-        let mut ops = vec![before, Op::Anchor { line: 50 }, Op::Anchor { line: 60 }, copy(50, false), copy(60, false)];
-        follow(&mut ops, 1, 7, &[50]);
-        let frame = [Op::Anchor { line: 7 }, Op::Chase { line: 50, delay: 0 }];
-        let others = [Op::Anchor { line: 60 }, copy(50, true), copy(60, false)];
+        let copy = |from, behind| Op::Copy { from, to: LineAddr(90), lines: 2, dependent: false, behind };
+        let before = Op::Anchor { line: LineAddr(50) };
+        let mut ops = vec![
+            before,
+            Op::Anchor { line: LineAddr(50) },
+            Op::Anchor { line: LineAddr(60) },
+            copy(LineAddr(50), false),
+            copy(LineAddr(60), false),
+        ];
+        follow(&mut ops, 1, LineAddr(7), &[LineAddr(50)]);
+        let frame = [Op::Anchor { line: LineAddr(7) }, Op::Chase { line: LineAddr(50), delay: 0 }];
+        let others = [Op::Anchor { line: LineAddr(60) }, copy(LineAddr(50), true), copy(LineAddr(60), false)];
         assert_eq!(ops, [&[before][..], &frame, &others].concat());
     }
 }

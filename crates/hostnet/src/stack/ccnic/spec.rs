@@ -3,7 +3,7 @@
 use super::pool::FreeRing;
 use super::rings::{Shape, GROUP};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Real};
+use crate::kernel::{Int, LineAddr, Real};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -418,7 +418,7 @@ impl CcnicSpec {
 
     /// Ring `queue` of a region that begins at line `base`, and whose registers begin at line `registers`; `groups` says
     /// whether it may have groups.
-    pub fn shape(&self, base: u64, registers: u64, queue: u64, groups: bool) -> Shape {
+    pub fn shape(&self, base: LineAddr, registers: LineAddr, queue: u64, groups: bool) -> Shape {
         let (units, per_line) = (self.units(groups), self.per_line(groups));
         Shape {
             base: base + queue * (units / per_line),

@@ -4,7 +4,7 @@
 use super::{port, PollMode};
 use crate::app::Content;
 use crate::core::Program;
-use crate::kernel::{Int, PacketId};
+use crate::kernel::{Int, LineAddr, PacketId};
 use crate::stack::Ctx;
 
 impl PollMode {
@@ -48,7 +48,7 @@ impl PollMode {
     }
 
     /// First line of a buffer's data.
-    pub(in crate::stack) fn data(&self, buffer: u32) -> u64 {
+    pub(in crate::stack) fn data(&self, buffer: u32) -> LineAddr {
         self.pool.data(buffer)
     }
 

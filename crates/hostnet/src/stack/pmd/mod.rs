@@ -19,7 +19,7 @@ use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content, Origin};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::{Layout, Nic, RingsSpec, DATA_ROOM};
-use crate::kernel::{Int, PacketId, Side, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use crate::placement::{Spent, SweepTx};
@@ -50,10 +50,10 @@ pub fn note_lines(slots: u32) -> u64 {
 pub struct DriverMemory {
     pub pool: PoolMemory,
     /// Notes about the receive and the transmit ring.
-    pub receive_notes: u64,
-    pub transmit_notes: u64,
+    pub receive_notes: LineAddr,
+    pub transmit_notes: LineAddr,
     /// Memory that packets are copied to, as many as there are receive descriptors.
-    pub copies: u64,
+    pub copies: LineAddr,
 }
 
 /// Lines of a packet's copy.
@@ -70,7 +70,7 @@ pub struct Buffers {
 /// A segment that lies elsewhere, with the line that counts its users.
 #[derive(Clone, Copy, Debug)]
 struct External {
-    users: Option<u64>,
+    users: Option<LineAddr>,
 }
 
 /// What a transmit descriptor is of: a buffer of which so many lines are sent, or one whose metadata stands for a segment elsewhere.
@@ -220,7 +220,7 @@ impl PollMode {
         self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s))
     }
 
-    fn note(&self, side: Side, i: u64) -> Option<u64> {
+    fn note(&self, side: Side, i: u64) -> Option<LineAddr> {
         let (base, of) = match side {
             Side::Receive => (self.memory.receive_notes, self.receive.usable() + 1),
             Side::Transmit => (self.memory.transmit_notes, self.transmit.usable() + 1),
@@ -229,7 +229,7 @@ impl PollMode {
     }
 
     /// Reads the line on which it depends whether a core that has to wait goes on.
-    fn read(&mut self, line: u64, state: State, p: &mut Program) -> Step {
+    fn read(&mut self, line: LineAddr, state: State, p: &mut Program) -> Step {
         foresight::poll(line, false, None, p);
         self.state = state;
         Step::Run
@@ -260,7 +260,7 @@ impl PollMode {
     }
 
     /// The line that says whether packets have come.
-    fn awaited(&self, c: &Ctx) -> u64 {
+    fn awaited(&self, c: &Ctx) -> LineAddr {
         match &c.pipe {
             Some(pipe) if self.stage == Stage::Work => pipe.producer(),
             _ => self.receive.line(self.taken),
@@ -482,7 +482,7 @@ impl Software for PollMode {
                 self.state = State::Poll;
                 Step::Run
             }
-            State::Blocked => self.read(c.pipe.as_ref().map_or(0, |p| p.consumer()), State::Room, c.program),
+            State::Blocked => self.read(c.pipe.as_ref().map_or(LineAddr(0), |p| p.consumer()), State::Room, c.program),
             State::Room => {
                 let pipe = c.pipe.as_ref().expect("a pipeline has a ring");
                 if pipe.room() == 0 {

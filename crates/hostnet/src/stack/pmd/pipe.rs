@@ -9,7 +9,7 @@
 //! go back to the pool's common ring, which the first one takes from.
 
 use crate::core::{Op, Program};
-use crate::kernel::{Int, PacketId};
+use crate::kernel::{Int, LineAddr, PacketId};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ const POINTERS: u64 = LINE / 8;
 #[derive(Clone)]
 pub struct Pipe {
     spec: PipelineSpec,
-    base: u64,
+    base: LineAddr,
     /// Packets whose stores have not retired, and those that the other core can see.
     put: VecDeque<PacketId>,
     seen: VecDeque<PacketId>,
@@ -69,7 +69,7 @@ pub struct Pipe {
 
 impl Pipe {
     /// One that lies at line `base`.
-    pub fn new(spec: PipelineSpec, base: u64) -> Pipe {
+    pub fn new(spec: PipelineSpec, base: LineAddr) -> Pipe {
         let (put, seen, freed) = Default::default();
         Pipe { spec, base, put, seen, tail: 0, head: 0, freed, wakes: false }
     }
@@ -80,10 +80,10 @@ impl Pipe {
     }
 
     /// The line that says whether there are packets, and the one that says whether there is room.
-    pub fn producer(&self) -> u64 {
+    pub fn producer(&self) -> LineAddr {
         self.base
     }
-    pub fn consumer(&self) -> u64 {
+    pub fn consumer(&self) -> LineAddr {
         self.base + 1
     }
 
@@ -97,7 +97,7 @@ impl Pipe {
     }
 
     /// Lines that hold `n` pointers from the `from`-th on.
-    fn slots(&self, from: u64, n: u64) -> impl Iterator<Item = u64> + use<> {
+    fn slots(&self, from: u64, n: u64) -> impl Iterator<Item = LineAddr> + use<> {
         let (base, of) = (self.base + 2, u64::from(self.spec.ring) / POINTERS);
         (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % of)
     }
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn packets_come_out_as_they_went_in_once_their_stores_have_retired() {
-        let mut pipe = Pipe::new(PipelineSpec { ring: 64, burst_instructions: 40 }, 1000);
+        let mut pipe = Pipe::new(PipelineSpec { ring: 64, burst_instructions: 40 }, LineAddr(1000));
         let (mut p, mut out) = (Program::default(), Vec::new());
         assert_eq!((Pipe::lines(&pipe.spec), pipe.room()), (10, 64));
         pipe.enqueue(&[7, 8, 9].map(PacketId::new), &mut p);
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!((pipe.waiting(), pipe.room(), pipe.wakes()), (0, 55, false));
         // The second burst begins in the first line of slots and ends in the next.
         let stores: Vec<u64> =
-            p.ops.iter().filter_map(|o| if let Op::Store { line, .. } = o { Some(*line) } else { None }).collect();
+            p.ops.iter().filter_map(|o| if let Op::Store { line, .. } = o { Some(line.0) } else { None }).collect();
         assert_eq!(stores, [1002, 1000, 1002, 1003, 1000]);
         pipe.show(3);
         assert!(pipe.wakes() && !pipe.wakes());
@@ -157,7 +157,8 @@ mod tests {
         pipe.dequeue(2, &mut out, &mut p);
         assert_eq!((&out[..], pipe.waiting(), pipe.room()), (&[7, 8].map(PacketId::new)[..], 1, 57));
         assert!(
-            p.ops.contains(&Op::Load { line: 1002, lines: 1 }) && p.ops.contains(&Op::Store { line: 1001, lines: 1 })
+            p.ops.contains(&Op::Load { line: LineAddr(1002), lines: 1 })
+                && p.ops.contains(&Op::Store { line: LineAddr(1001), lines: 1 })
         );
         pipe.dequeue(32, &mut out, &mut p);
         assert_eq!(out, [7, 8, 9].map(PacketId::new));
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_ring_begins_again_at_its_end() {
-        let mut pipe = Pipe::new(PipelineSpec { ring: 64, burst_instructions: 1 }, 0);
+        let mut pipe = Pipe::new(PipelineSpec { ring: 64, burst_instructions: 1 }, LineAddr(0));
         let (mut p, mut out) = (Program::default(), Vec::new());
         for n in [40, 40] {
             pipe.enqueue(&vec![PacketId::new(1); n], &mut p);
@@ -174,7 +175,7 @@ mod tests {
             pipe.dequeue(64, &mut out, &mut p);
         }
         let loads: Vec<u64> =
-            p.ops.iter().filter_map(|o| if let Op::Load { line, .. } = o { Some(*line) } else { None }).collect();
+            p.ops.iter().filter_map(|o| if let Op::Load { line, .. } = o { Some(line.0) } else { None }).collect();
         assert_eq!(loads, [7, 8, 9, 2, 3]);
     }
 }

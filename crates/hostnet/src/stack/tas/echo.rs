@@ -3,7 +3,7 @@
 use super::{Entry, Service, EVENTS, FROM_APP, POSTED, QUEUE, TO_APP};
 use crate::app::tcp_echo::Calls;
 use crate::core::{Op, Program};
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 use crate::stack::{Ctx, Step};
 use std::collections::VecDeque;
 
@@ -125,7 +125,7 @@ impl Echo {
             p.compute(calls.costs().rpc * n.to_u32());
             let socket = t.socket(flow);
             let (requests, replies) = (t.received_at(flow, read, n * rpc), t.transmit_at(flow, written, n * rpc));
-            let copy = |from: &[(u64, u32)], to: &[(u64, u32)], p: &mut Program| {
+            let copy = |from: &[(LineAddr, u32)], to: &[(LineAddr, u32)], p: &mut Program| {
                 from.iter().for_each(|(line, lines)| p.push(Op::Load { line: *line, lines: *lines }));
                 to.iter().for_each(|(line, lines)| p.push(Op::Store { line: *line, lines: *lines }));
             };

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::core::{Op, Program};
 use crate::device::nic::Packet;
-use crate::kernel::Int;
+use crate::kernel::{Int, LineAddr};
 use crate::stack::pmd::port;
 use crate::stack::{Ctx, Step};
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ pub struct FastPath {
 }
 
 /// A spin lock of a flow's state, which is then read and written.
-fn update(state: u64, p: &mut Program) {
+fn update(state: LineAddr, p: &mut Program) {
     p.push(Op::Atomic { line: state });
     p.push(Op::Load { line: state, lines: STATE as u32 });
     p.push(Op::Store { line: state, lines: STATE as u32 });

@@ -1,6 +1,6 @@
 //! How the fast path moves packets: a poll-mode driver, or queue pairs of CC-NIC.
 
-use crate::kernel::{Int, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::stack::ccnic::Ports;
 use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software};
@@ -9,7 +9,7 @@ use crate::stack::{Ctx, Software};
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
     pub id: PacketId,
-    pub line: u64,
+    pub line: LineAddr,
     pub buffer: u32,
     pub port: usize,
 }
@@ -72,7 +72,7 @@ impl Io {
     }
 
     /// A buffer for a packet of `bytes` bytes that goes through `queue`, and the first line of its data.
-    pub fn buffer(&mut self, queue: usize, bytes: u64, c: &mut Ctx) -> Option<(u32, u64)> {
+    pub fn buffer(&mut self, queue: usize, bytes: u64, c: &mut Ctx) -> Option<(u32, LineAddr)> {
         match self {
             Io::Driver(d) => {
                 let buffer = d.buffer_to_send(c.program)?;

@@ -21,7 +21,7 @@ pub use io::Io;
 
 use super::{Ctx, Software, Step};
 use crate::app::tcp_echo::{TcpEchoSpec, HEADERS, MSS, SOCKET_BUFFER};
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use std::collections::VecDeque;
@@ -47,13 +47,13 @@ const POSTED: u32 = 3;
 /// Where the parts lie: first lines.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    pub buckets: u64,
-    pub states: u64,
-    pub receive: u64,
-    pub transmit: u64,
+    pub buckets: LineAddr,
+    pub states: LineAddr,
+    pub receive: LineAddr,
+    pub transmit: LineAddr,
     /// By thread of the fast path: entries to the application and from it, and places of its queue manager.
-    pub threads: Vec<[u64; 3]>,
-    pub sockets: u64,
+    pub threads: Vec<[LineAddr; 3]>,
+    pub sockets: LineAddr,
 }
 
 /// Lines of each part for `flows` connections: buckets, states, receive and transmit buffers; those of a thread; sockets.
@@ -129,20 +129,20 @@ impl Service {
         }
     }
 
-    fn state(&self, flow: u32) -> u64 {
+    fn state(&self, flow: u32) -> LineAddr {
         self.memory.states + u64::from(flow) * STATE
     }
-    fn bucket(&self, flow: u32) -> u64 {
+    fn bucket(&self, flow: u32) -> LineAddr {
         self.memory.buckets + u64::from(self.flows[flow.to_usize()].hash) % BUCKETS
     }
-    fn socket(&self, flow: u32) -> u64 {
+    fn socket(&self, flow: u32) -> LineAddr {
         self.memory.sockets + u64::from(flow) * SOCKET
     }
     /// The pieces of `bytes` bytes from the `at`-th on in a flow's buffer: first line and lines.
-    fn received_at(&self, flow: u32, at: u64, bytes: u64) -> Vec<(u64, u32)> {
+    fn received_at(&self, flow: u32, at: u64, bytes: u64) -> Vec<(LineAddr, u32)> {
         pieces(self.memory.receive, flow, at, bytes)
     }
-    fn transmit_at(&self, flow: u32, at: u64, bytes: u64) -> Vec<(u64, u32)> {
+    fn transmit_at(&self, flow: u32, at: u64, bytes: u64) -> Vec<(LineAddr, u32)> {
         pieces(self.memory.transmit, flow, at, bytes)
     }
 
@@ -156,7 +156,7 @@ impl Service {
 }
 
 /// The same in the ring of bytes that begins at line `base` for the first flow.
-fn pieces(base: u64, flow: u32, at: u64, bytes: u64) -> Vec<(u64, u32)> {
+fn pieces(base: LineAddr, flow: u32, at: u64, bytes: u64) -> Vec<(LineAddr, u32)> {
     let (base, at) = (base + u64::from(flow) * (SOCKET_BUFFER / LINE), at % SOCKET_BUFFER);
     let piece = |from: u64, to: u64| (base + from / LINE, (to.div_ceil(LINE) - from / LINE).to_u32());
     match (at + bytes).checked_sub(SOCKET_BUFFER) {

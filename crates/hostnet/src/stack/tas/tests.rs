@@ -3,13 +3,16 @@ use super::*;
 /// Lines by hand: a buffer has 128, RPCs of 64 B begin lines, and a segment of 1448 B ends in the middle of one.
 #[test]
 fn bytes_of_a_buffer_lie_in_the_lines_that_follow_from_their_place() {
-    let rpc = |n: u64| pieces(1000, 0, n * 64, 64);
-    assert_eq!((rpc(0), rpc(1), rpc(127)), (vec![(1000, 1)], vec![(1001, 1)], vec![(1127, 1)]));
+    let rpc = |n: u64| pieces(LineAddr(1000), 0, n * 64, 64);
+    assert_eq!(
+        (rpc(0), rpc(1), rpc(127)),
+        (vec![(LineAddr(1000), 1)], vec![(LineAddr(1001), 1)], vec![(LineAddr(1127), 1)])
+    );
     assert_eq!(rpc(128), rpc(0), "the ring begins again");
-    assert_eq!(pieces(1000, 2, 0, 1448), vec![(1000 + 2 * 128, 23)]);
+    assert_eq!(pieces(LineAddr(1000), 2, 0, 1448), vec![(LineAddr(1000 + 2 * 128), 23)]);
     // The next segment begins 40 bytes into the last line: 40 + 1448 bytes are 24 lines.
-    assert_eq!(pieces(1000, 0, 1448, 1448), vec![(1022, 24)]);
-    assert_eq!(pieces(1000, 0, 8192 - 64, 192), vec![(1127, 1), (1000, 2)]);
+    assert_eq!(pieces(LineAddr(1000), 0, 1448, 1448), vec![(LineAddr(1022), 24)]);
+    assert_eq!(pieces(LineAddr(1000), 0, 8192 - 64, 192), vec![(LineAddr(1127), 1), (LineAddr(1000), 2)]);
 }
 
 /// Ethernet 14, IP 20, TCP 20, timestamps 12 bytes; one RPC's frame is 130 B in three lines, an acknowledgement 66 B in two.

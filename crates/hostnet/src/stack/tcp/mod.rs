@@ -10,7 +10,7 @@ use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::App;
 use crate::device::nic::{EthernetSpec, Nic};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::LINE;
 use crate::traffic::dctcp::Ack;
 use receiver::{Choice, Phase, Reader};
@@ -84,20 +84,20 @@ struct Frames<'a> {
 }
 
 impl Places for Frames<'_> {
-    fn line(&mut self, at: u64) -> u64 {
+    fn line(&mut self, at: u64) -> LineAddr {
         self.nic.line(self.queue, at)
     }
-    fn structure(&mut self, at: u64) -> u64 {
+    fn structure(&mut self, at: u64) -> LineAddr {
         self.nic.structure(self.queue, at)
     }
 }
 
 /// The same behind descriptor rings, where each frame has the room of its socket buffer.
 impl Places for Napi {
-    fn line(&mut self, at: u64) -> u64 {
+    fn line(&mut self, at: u64) -> LineAddr {
         self.frame(0) + at
     }
-    fn structure(&mut self, at: u64) -> u64 {
+    fn structure(&mut self, at: u64) -> LineAddr {
         Napi::structure(self, (at / ROOM).to_u32())
     }
     fn free(&mut self, at: u64) {
@@ -188,7 +188,7 @@ impl TcpReceiver {
                     let (seq, marked, at) = (p.key.to_u32(), p.marked, u64::from(skb) * ROOM);
                     p.done = true;
                     nic.end_use(id);
-                    r.merge(Received { seq, marked, completion: 0, at, last: false });
+                    r.merge(Received { seq, marked, completion: LineAddr(0), at, last: false });
                 });
                 r.end_poll(&self.costs, c.program, napi);
             }

@@ -5,7 +5,7 @@
 
 use super::TcpSpec;
 use crate::core::{Op, Program};
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::LINE;
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 pub struct Received {
     pub seq: u32,
     pub marked: bool,
-    pub completion: u64,
+    pub completion: LineAddr,
     /// Offset of the frame in its pool.
     pub at: u64,
     /// It ends a merged segment: what that held is freed once this one has been copied.
@@ -39,9 +39,9 @@ impl Layout {
 
 /// Where the parts of frames are in physical memory, by their offset in the pool.
 pub trait Places {
-    fn line(&mut self, at: u64) -> u64;
+    fn line(&mut self, at: u64) -> LineAddr;
     /// The kernel's structure for that line's page.
-    fn structure(&mut self, at: u64) -> u64;
+    fn structure(&mut self, at: u64) -> LineAddr;
     /// The frame at `at` is used no more.
     fn free(&mut self, at: u64) {
         let _ = at;
@@ -52,7 +52,7 @@ pub trait Places {
 /// buffer is full before it asks again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reader {
-    pub buffer: u64,
+    pub buffer: LineAddr,
     pub lines: u64,
     pub between: u32,
 }

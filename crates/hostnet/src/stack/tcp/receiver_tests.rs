@@ -9,11 +9,11 @@ const PAYLOAD: u64 = 8948;
 
 struct Plain;
 impl Places for Plain {
-    fn line(&mut self, at: u64) -> u64 {
-        at
+    fn line(&mut self, at: u64) -> LineAddr {
+        LineAddr(at)
     }
-    fn structure(&mut self, at: u64) -> u64 {
-        1_000_000 + at / LAYOUT.page
+    fn structure(&mut self, at: u64) -> LineAddr {
+        LineAddr(1_000_000 + at / LAYOUT.page)
     }
 }
 
@@ -39,7 +39,7 @@ fn receiver(s: &TcpSpec) -> Receiver {
 
 fn land(r: &mut Receiver, seq: u32) {
     let at = u64::from(seq) * LAYOUT.frame;
-    r.landed(Received { seq, marked: false, completion: 9_000_000, at, last: false });
+    r.landed(Received { seq, marked: false, completion: LineAddr(9_000_000), at, last: false });
 }
 
 /// One step of what the core chooses, and its ops.
@@ -47,7 +47,7 @@ fn step(r: &mut Receiver, s: &TcpSpec) -> (Choice, Vec<Op>) {
     let (choice, mut p) = (r.choose(Time::ZERO, Some(Time::ZERO)), Program::default());
     match choice {
         Choice::Poll => r.poll(s, &mut p, &mut Plain),
-        Choice::Copy => r.copy(s, &mut p, Reader { buffer: 5_000_000, lines: 2048, between: 0 }, &mut Plain),
+        Choice::Copy => r.copy(s, &mut p, Reader { buffer: LineAddr(5_000_000), lines: 2048, between: 0 }, &mut Plain),
         Choice::Release => r.release(s, &mut p, &mut Plain),
         _ => {}
     }
@@ -57,7 +57,7 @@ fn step(r: &mut Receiver, s: &TcpSpec) -> (Choice, Vec<Op>) {
 
 fn structures(ops: &[Op]) -> Vec<u64> {
     let page = |o: &Op| match *o {
-        Op::Store { line, .. } if (1_000_000..2_000_000).contains(&line) => Some(line - 1_000_000),
+        Op::Store { line, .. } if (1_000_000..2_000_000).contains(&line.0) => Some(line.0 - 1_000_000),
         _ => None,
     };
     ops.iter().filter_map(page).collect()
@@ -112,7 +112,7 @@ fn a_copy_goes_in_pieces_that_end_with_their_pages() {
     land(&mut r, 0);
     let reads = |ops: &[Op]| -> Vec<u64> {
         let read = |o: &Op| match *o {
-            Op::Load { line, .. } | Op::Copy { from: line, .. } if line < 141 => Some(line),
+            Op::Load { line, .. } | Op::Copy { from: line, .. } if line.0 < 141 => Some(line.0),
             _ => None,
         };
         ops.iter().filter_map(read).collect()

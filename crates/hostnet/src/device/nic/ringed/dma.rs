@@ -276,6 +276,7 @@ mod tests {
     use crate::device::endpoint::{Device, Direction};
     use crate::device::nic::{Packet, RingMemory};
     use crate::kernel::units::Size;
+    use crate::kernel::LineAddr;
     use crate::kernel::Stream;
 
     const WAYS: [Direction; 2] = [Direction::P2mRead, Direction::P2mWrite];
@@ -287,8 +288,9 @@ mod tests {
             let rings = serde_json::json!({ "one_engine": one, "receive_packets": most, "transmit_packets": most,
                 "receive_turnaround": "5 ns", "transmit_turnaround": "2 ns", "fetch_delay": "20 ns" });
             let spec = serde_json::from_value(serde_json::json!({ "rings": rings })).expect("a NIC");
-            let mut nic = Nic::ringed(&spec, &[RingMemory { receive: 0, transmit: 256 }], Size(512));
-            (0..1023).for_each(|i| nic.arm(0, i, 1024 + u64::from(i) * 16));
+            let mut nic =
+                Nic::ringed(&spec, &[RingMemory { receive: LineAddr(0), transmit: LineAddr(256) }], Size(512));
+            (0..1023).for_each(|i| nic.arm(0, i, LineAddr(1024 + u64::from(i) * 16)));
             nic.start_armed(0);
             let (mut cal, mut now, mut dice) = (Events::default(), Time::ZERO, Stream::new(1, "frames", most));
             let (mut out, mut denied) = (Vec::new(), 0);

@@ -20,7 +20,7 @@ use super::{Attachment, Completion, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
 use crate::flow::{Credits, Link};
 use crate::kernel::units::{Size, Span};
-use crate::kernel::{Event, Events, Int, PacketId, RingTask, Side, Time};
+use crate::kernel::{Event, Events, Int, LineAddr, PacketId, RingTask, Side, Time};
 use crate::memory::{Tag, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use std::collections::VecDeque;
@@ -48,7 +48,7 @@ enum Work {
 struct Moving {
     what: Work,
     slot: u16,
-    line: u64,
+    line: LineAddr,
     /// Lines that have set out, of how many, and bytes that have not.
     at: u32,
     lines: u32,
@@ -84,7 +84,7 @@ struct Pair {
     receive: Ring,
     transmit: Ring,
     /// Buffers that software has put into receive descriptors: number and first line of data.
-    armed: VecDeque<(u32, u64)>,
+    armed: VecDeque<(u32, LineAddr)>,
     /// Packets that are wholly in memory and whose descriptors are not.
     filled: VecDeque<PacketId>,
     /// Packets that software has put into transmit descriptors, of each segment whether it is the second; and how many
@@ -378,19 +378,19 @@ impl Ringed {
         }
     }
 
-    fn descriptors(&mut self, queue: u16, side: Side, from: u64, n: u64) -> (Work, u64, u32, u32) {
+    fn descriptors(&mut self, queue: u16, side: Side, from: u64, n: u64) -> (Work, LineAddr, u32, u32) {
         let (line, lines, bytes) = self.pairs[usize::from(queue)].ring(side).layout.span(from, n);
         (Work::Descriptors { queue, side, n: n.to_u32() }, line, lines, bytes)
     }
 
-    fn open_write(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32), held: u32, now: Time) {
+    fn open_write(&mut self, (what, line, lines, bytes): (Work, LineAddr, u32, u32), held: u32, now: Time) {
         self.meter.set_busy(true, now);
         let slot = self.writes.open(what, lines);
         self.write =
             Some(Moving { what, slot, line, at: 0, lines, bytes, held, tags: Default::default(), split: false });
     }
 
-    fn open_read(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32)) {
+    fn open_read(&mut self, (what, line, lines, bytes): (Work, LineAddr, u32, u32)) {
         let slot = self.reads.open(what, lines);
         self.read =
             Some(Moving { what, slot, line, at: 0, lines, bytes, held: 0, tags: Default::default(), split: false });
@@ -495,7 +495,7 @@ impl Nic {
     }
 
     /// Software puts `buffer`, whose data begin at `line`, into the next receive descriptor.
-    pub fn arm(&mut self, queue: usize, buffer: u32, line: u64) {
+    pub fn arm(&mut self, queue: usize, buffer: u32, line: LineAddr) {
         self.ringed_mut().pairs[queue].armed.push_back((buffer, line));
     }
 
@@ -546,7 +546,7 @@ impl Nic {
 
     /// A packet comes to `queue` and is visible at once; its record, and the line of its descriptor. All counts of the ring
     /// move on together, so that what is under way is as it was.
-    pub fn receive_at_once(&mut self, queue: usize, mut p: Packet) -> (PacketId, u64) {
+    pub fn receive_at_once(&mut self, queue: usize, mut p: Packet) -> (PacketId, LineAddr) {
         let r = self.ringed_mut();
         r.strip(&mut p);
         let pair = &mut r.pairs[queue];
@@ -560,7 +560,7 @@ impl Nic {
 
     /// What the next transmit descriptor of `queue` names is sent at once: the packet's record, whether it is its second
     /// segment, and the descriptor's line.
-    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(PacketId, bool, u64)> {
+    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(PacketId, bool, LineAddr)> {
         let pair = &mut self.ringed_mut().pairs[queue];
         let (id, second) = pair.put.pop_front()?;
         let line = pair.transmit.layout.line(pair.transmit.seen);
