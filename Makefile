@@ -46,6 +46,14 @@ test: build ## run every test, Rust and Python
 	cargo test --profile checks --workspace --exclude hostnet-python
 	$(BIN)/python -m pytest -n auto
 
+.PHONY: same
+same: ## compare every metric of short scenarios with the committed table, bit for bit
+	cargo test --profile checks -p hostnet --test same
+
+.PHONY: same-write
+same-write: ## write that table anew, after a change of results that is meant
+	cargo test --profile checks -p hostnet --test same -- --write
+
 .PHONY: bench
 bench: ## measure the simulator's speed (medians over runs)
 	cargo bench --profile release -p hostnet --bench '*'
