@@ -4,7 +4,8 @@
 //! table as it is; a change of a model changes it in a diff that a person can read. The table guards against
 //! accidents and proves nothing about what is right: expected values of tests come from elsewhere.
 //!
-//! `make same` compares, `make same-write` writes the table anew. Words after `--` choose the cases whose names hold one of them.
+//! `make same` compares, `make same-write` writes the table anew. `cargo test --profile checks -p hostnet --test same -- idio probe`
+//! runs only cases whose names contain one of these words.
 
 mod cases;
 mod coverage;
