@@ -2,6 +2,8 @@
 //! production code over loom's atomics. Payloads are loom cells, so a hand-over that does not
 //! order the payload accesses fails the model.
 
+#![allow(unsafe_code, reason = "loom hands out the contents of a cell as a pointer")]
+
 use ccnic::mem::Mem;
 use ccnic::pool::FreeRing;
 use ccnic::post::{PostHost, PostNic};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ccnic::{Buf, Config, Error, HostPort, HostQueue, Layout, NicQueue, Signal};
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each program that shares this file uses a part of it")]
 #[path = "../src/bin/ccnic-bench/scribble.rs"]
 mod scribble;
 

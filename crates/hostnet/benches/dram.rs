@@ -4,7 +4,7 @@
 mod common;
 
 #[path = "../examples/dram_ladder/replay.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each program that shares this file uses a part of it")]
 mod replay;
 
 use common::{cpu_seconds, filter, median};

@@ -3,7 +3,7 @@
 
 mod common;
 #[path = "../examples/hierarchy_ladder/drive.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each program that shares this file uses a part of it")]
 mod drive;
 
 use common::{cpu_seconds, filter, median};

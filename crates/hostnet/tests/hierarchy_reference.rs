@@ -2,7 +2,7 @@
 //! (`validation/hierarchy/gem5_hierarchy.csv`).
 
 #[path = "../examples/hierarchy_ladder/drive.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each program that shares this file uses a part of it")]
 pub mod drive;
 
 use drive::{run, Figures, Row};

@@ -3,7 +3,7 @@
 //! Every function checks its pointers for null and reports failures as negative codes; the
 //! sentence is kept per thread for `ccnic_last_error`. Pointers that are not null must be
 //! what the header says they are; that is the only thing taken on trust.
-#![allow(clippy::missing_safety_doc)] // the header states each contract once
+#![allow(clippy::missing_safety_doc, reason = "the header states each contract once")]
 
 mod nic;
 mod pool;

@@ -171,7 +171,7 @@ impl Region {
     }
 
     /// Size in bytes.
-    #[allow(clippy::len_without_is_empty)] // never empty
+    #[allow(clippy::len_without_is_empty, reason = "a region is never empty")]
     pub fn len(&self) -> usize {
         self.len
     }

@@ -12,7 +12,7 @@ use hostnet::memory::stats::Class;
 use hostnet::memory::{Memory, Op, Probe, Txn, LINE};
 
 #[path = "../dram_ladder/replay.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each program that shares this file uses a part of it")]
 pub mod replay;
 
 /// A row of `validation/hierarchy/gem5_hierarchy.csv`.

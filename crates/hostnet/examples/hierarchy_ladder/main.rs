@@ -1,7 +1,7 @@
 //! Repeats the rows of `validation/hierarchy/gem5_hierarchy.csv` and prints expected, measured and
 //! deviation. `hierarchy_ladder [FILTER]`.
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each program that shares this file uses a part of it")]
 mod drive;
 
 use std::time::Instant;

@@ -113,7 +113,9 @@ impl Default for RingSpec {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum WaysSpec {
+    /// A number of ways, counted from the top way down.
     Count(u32),
+    /// Ways by number, such as `0-3`.
     Range(String),
 }
 
@@ -353,7 +355,9 @@ pub struct Scenario {
 /// Who drives a NIC whose descriptor rings lie in memory, and what that costs.
 #[derive(Clone, Debug)]
 pub enum Driver<'a> {
+    /// A poll-mode driver of DPDK.
     PollMode(&'a PollModeSpec),
+    /// The driver of an operating system's kernel, which interrupts wake.
     Kernel(Costs),
 }
 
@@ -370,16 +374,22 @@ impl Driver<'_> {
 /// What a tenant has whose packets come through such rings.
 #[derive(Clone, Debug)]
 pub struct RingSite<'a> {
+    /// The tenant, counted from 0.
     pub tenant: usize,
+    /// The descriptor rings of each of its queues.
     pub rings: RingsSpec,
+    /// The driver of the rings.
     pub driver: Driver<'a>,
 }
 
 /// Cores beside a tenant's own, and their node.
 #[derive(Clone, Copy, Debug)]
 pub struct Peers {
+    /// The tenant, counted from 0.
     pub tenant: usize,
+    /// The number of cores beside the tenant's own.
     pub cores: u32,
+    /// The node of those cores, counted from 0.
     pub node: u32,
 }
 

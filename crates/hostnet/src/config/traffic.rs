@@ -140,7 +140,9 @@ pub enum Mix {
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SizesSpec {
+    /// A mix that has a name.
     Named(Mix),
+    /// Sizes with weights.
     Table(Vec<SizeWeight>),
 }
 

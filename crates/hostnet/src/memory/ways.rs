@@ -28,6 +28,7 @@ impl Block {
 
     /// A bit for each word that is `tag`.
     #[cfg(target_arch = "x86_64")]
+    #[allow(unsafe_code, reason = "loads of SSE2 take pointers")]
     #[inline]
     pub fn equal(&self, tag: u32) -> u32 {
         use std::arch::x86_64::{
@@ -94,6 +95,7 @@ pub(super) fn spread(mask: u32) -> [u8; 32] {
 
 /// The first of the lowest `ages` that are not `closed` (255 there, else 0), one of which must be open.
 #[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, reason = "loads of SSE2 take pointers")]
 #[inline]
 pub(super) fn least(ages: &[u8; 32], closed: &[u8; 32]) -> u32 {
     use std::arch::x86_64::{

@@ -5,14 +5,20 @@ use crate::kernel::Time;
 /// Where a packet is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DropPlace {
+    /// The NIC's buffer for received frames.
     ReceiveBuffer,
+    /// A receive ring that holds no descriptor for the frame.
     DescriptorRing,
+    /// Admission to a queue whose packets have an objective.
     Admission,
+    /// The queue of a switch in front of the host.
     SwitchQueue,
+    /// The receive buffer of a socket.
     Socket,
 }
 
 impl DropPlace {
+    /// The place in words, as in results.
     pub fn name(self) -> &'static str {
         match self {
             DropPlace::ReceiveBuffer => "receive buffer",
@@ -64,13 +70,17 @@ impl DropCause {
 /// Losses of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Loss {
+    /// Place of the losses.
     pub place: DropPlace,
+    /// Cause of the losses.
     pub cause: DropCause,
-    /// Since the beginning, and since the window's start.
+    /// Packets lost since the beginning.
     pub ever: u64,
+    /// Packets lost since the start of the window.
     pub count: u64,
-    /// First and last of the window.
+    /// Time of the first loss in the window.
     pub first: Time,
+    /// Time of the last loss in the window.
     pub last: Time,
 }
 
@@ -81,6 +91,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// Counts a packet that is lost at `place` because of `cause` at `now`.
     #[cold]
     pub fn lose(&mut self, place: DropPlace, cause: DropCause, now: Time) {
         let known = self.losses.iter().position(|l| l.place == place && l.cause == cause);

@@ -5,8 +5,11 @@ pub mod drops;
 /// One number that a run yields.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
+    /// Name, as in columns of results.
     pub name: &'static str,
+    /// Unit; `fraction` for a share between 0 and 1.
     pub unit: &'static str,
+    /// One sentence on what is measured.
     pub description: &'static str,
 }
 
@@ -277,6 +280,8 @@ pub const RENAMED: &[(&str, &str)] = &[("p2m_write_nowhere_ratio", "p2m_write_un
 
 /// Index of a metric.
 ///
+/// Sets the metric `name` to `v`, or to no value where `v` is not finite.
+///
 /// # Panics
 /// When nobody declared it.
 pub fn index(name: &str) -> usize {
@@ -299,6 +304,10 @@ impl Values {
     pub fn set(&mut self, name: &str, v: f64) {
         self.0[index(name)] = v.is_finite().then_some(v);
     }
+    /// The value of the metric `name`, where it has one.
+    ///
+    /// # Panics
+    /// When nobody declared `name`.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0[index(name)]
     }

@@ -29,6 +29,7 @@ const EXHAUSTED: f64 = 0.95;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
+    /// Name of the domain.
     pub name: String,
     /// Credits of all senders together.
     pub credits: f64,
@@ -44,7 +45,9 @@ pub struct Measured {
 /// What follows from a domain's measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reading {
+    /// Name of the domain.
     pub name: String,
+    /// Latency by Little's law, in ns.
     pub latency_ns: f64,
     /// Of all credits at this latency.
     pub bound_gbs: f64,
@@ -57,6 +60,7 @@ pub struct Reading {
 }
 
 impl Measured {
+    /// Derives latency, bound and use of the domain.
     pub fn reading(&self) -> Reading {
         let latency_ns = little_ns(self.occupancy, self.rate_gbs);
         let used = self.occupancy / self.credits;

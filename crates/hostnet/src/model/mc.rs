@@ -9,18 +9,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hardware {
+    /// Channels of the memory controller.
     pub channels: f64,
     /// One line on the channel.
     pub t_trans_ns: f64,
-    /// Turning the channel from writes to reads, and back.
+    /// Time to turn the channel from writes to reads, in ns.
     pub t_wtr_ns: f64,
+    /// Time to turn the channel from reads to writes, in ns.
     pub t_rtw_ns: f64,
-    /// Opening and closing a row.
+    /// Time to open a row, in ns.
     pub t_act_ns: f64,
+    /// Time to close a row, in ns.
     pub t_pre_ns: f64,
-    /// Latencies without contention.
+    /// Latency of a core's read without contention, in ns.
     pub c2m_read_ns: f64,
+    /// Latency of a core's write-back without contention, in ns.
     pub c2m_write_ns: f64,
+    /// Latency of a device's write without contention, in ns.
     pub p2m_write_ns: f64,
     /// Not measurable on the paper's machine; whoever has it says so.
     pub p2m_read_ns: Option<f64>,
@@ -61,16 +66,20 @@ pub struct Counters {
     pub waiting_writes: f64,
     /// Changes from write to read mode.
     pub switches: f64,
+    /// Lines read.
     pub lines_read: f64,
+    /// Lines written.
     pub lines_written: f64,
+    /// Activations for reads.
     pub act_read: f64,
+    /// Activations for writes.
     pub act_write: f64,
     /// Precharges because another row was open.
     pub pre_conflict: f64,
-    /// Share of the time that the read queue is full, and reads of cores and devices at the CHA; for
-    /// the correction that the authors' code applies in quadrant 4.
+    /// Share of the time that the read queue is full, for the correction that the authors' code applies in quadrant 4.
     #[serde(default)]
     pub rpq_full: Option<f64>,
+    /// Mean number of reads, of cores and devices, that wait at the CHA; for the same correction.
     #[serde(default)]
     pub waiting_reads: Option<f64>,
 }
@@ -89,16 +98,22 @@ pub enum WriteForm {
 /// A latency, term by term, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Terms {
+    /// Latency without contention.
     pub constant: f64,
+    /// Time for turning the channel between reads and writes.
     pub switching: f64,
+    /// Head-of-line blocking by writes.
     pub write_hol: f64,
+    /// Head-of-line blocking by reads.
     pub read_hol: f64,
+    /// Time at the top of the queue: opening and closing rows.
     pub top_of_queue: f64,
     /// Measured, not computed: what the formulae do not cover.
     pub cha_admission: f64,
 }
 
 impl Terms {
+    /// The sum of all terms, in ns.
     pub fn total(&self) -> f64 {
         self.constant + self.queueing() + self.cha_admission
     }
@@ -210,12 +225,16 @@ pub fn write_latency(hw: &Hardware, c: &Counters, constant_ns: f64, form: WriteF
 /// A traffic class with its formula (section 6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Class {
+    /// Reads of cores.
     #[serde(rename = "c2m-read")]
     C2mRead,
+    /// Reads of cores whose lines are written back.
     #[serde(rename = "c2m-readwrite")]
     C2mReadWrite,
+    /// Reads of devices.
     #[serde(rename = "p2m-read")]
     P2mRead,
+    /// Writes of devices.
     #[serde(rename = "p2m-write")]
     P2mWrite,
 }

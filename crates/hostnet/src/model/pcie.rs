@@ -8,10 +8,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Generation {
+    /// 2.5 GT/s, 8b/10b.
     Gen1,
+    /// 5 GT/s, 8b/10b.
     Gen2,
+    /// 8 GT/s, 128b/130b.
     Gen3,
+    /// 16 GT/s, 128b/130b.
     Gen4,
+    /// 32 GT/s, 128b/130b.
     Gen5,
 }
 
@@ -19,7 +24,9 @@ pub enum Generation {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkSpec {
+    /// Generation of the link, which sets rate and line code.
     pub generation: Generation,
+    /// Number of lanes.
     pub lanes: u32,
     /// Maximum payload of one TLP, in bytes.
     pub mps: u32,
@@ -213,25 +220,32 @@ impl LinkSpec {
 pub struct Driver {
     /// Packets per write of the transmit tail pointer.
     pub tx_tail: u32,
-    /// Descriptors the NIC fetches at once, and writes back at once.
+    /// Transmit descriptors that the NIC fetches at once.
     pub tx_fetch: u32,
+    /// Transmit descriptors that the NIC writes back at once.
     pub tx_writeback: Option<u32>,
-    /// Packets per transmit interrupt, and per read of the transmit head pointer.
+    /// Packets per transmit interrupt.
     pub tx_interrupt: Option<u32>,
+    /// Packets per read of the transmit head pointer.
     pub tx_head: Option<u32>,
     /// Packets per write of the receive tail pointer.
     pub rx_tail: u32,
     /// The NIC fetches a receive descriptor per packet; not counted in the published numbers.
     pub rx_fetch_request: bool,
+    /// Packets per receive interrupt.
     pub rx_interrupt: Option<u32>,
+    /// Packets per read of the receive head pointer.
     pub rx_head: Option<u32>,
 }
 
 /// Which packets flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
+    /// The host sends.
     Transmit,
+    /// The host receives.
     Receive,
+    /// The host sends and receives as many packets.
     Both,
 }
 

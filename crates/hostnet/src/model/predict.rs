@@ -18,42 +18,65 @@ use super::domain::LINE;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
+    /// Memory channels.
     pub channels: f64,
-    /// Banks of one channel, ranks included, and how many of them a stream of consecutive lines is in
-    /// at a time.
+    /// Banks of one channel, ranks included.
     pub banks: f64,
+    /// Banks of a channel that a stream of consecutive lines is in at a time.
     pub banks_per_stream: f64,
+    /// Lines in a row of a bank.
     pub lines_per_row: f64,
+    /// Time of a line on the channel.
     pub t_trans_ns: f64,
+    /// Time from opening a row to a column command (tRCD).
     pub t_rcd_ns: f64,
+    /// Time to close a row (tRP).
     pub t_rp_ns: f64,
+    /// Shortest time from opening a row to closing it (tRAS).
     pub t_ras_ns: f64,
+    /// Time from a write command to its data (tCWL).
     pub t_cwl_ns: f64,
+    /// Write recovery, from a write's data to closing its row (tWR).
     pub t_wr_ns: f64,
+    /// Time to turn the channel from writes to reads.
     pub t_wtr_ns: f64,
+    /// Time to turn the channel from reads to writes.
     pub t_rtw_ns: f64,
+    /// Length of a refresh (tRFC).
     pub t_rfc_ns: f64,
+    /// Interval of refreshes (tREFI).
     pub t_refi_ns: f64,
+    /// Entries of a channel's read queue.
     pub rpq: f64,
+    /// Entries of a channel's write queue.
     pub wpq: f64,
-    /// Lines between the marks at which writing starts and ends, and the longest and shortest burst.
+    /// Lines between the marks of the write queue at which writing starts and ends.
     pub write_drain: f64,
+    /// Longest burst of writes, in lines.
     pub write_burst: f64,
+    /// Shortest burst of reads, in lines.
     pub read_burst: f64,
     /// Writes below the mark go out while no read waits, and give way to one that comes.
     pub writes_yield: bool,
     /// Share of a stream's write-backs that do not follow their neighbour out of the caches: LLC slices scatter them.
     pub victims_apart: f64,
+    /// Line fill buffers of a core.
     pub lfb_credits: f64,
     /// From the end of one miss until the next one has its line fill buffer.
     pub lfb_retry_ns: f64,
+    /// Entries of the IIO's write buffer.
     pub iio_write_credits: f64,
+    /// Entries of the IIO's read buffer.
     pub iio_read_credits: f64,
     /// Writes that may wait at the CHA.
     pub cha_buffer: f64,
+    /// Lines that the LLC holds.
     pub llc_lines: f64,
+    /// Latency of a core's read without contention.
     pub c2m_read_ns: f64,
+    /// Latency of a device's read without contention.
     pub p2m_read_ns: f64,
+    /// Latency of a device's write without contention.
     pub p2m_write_ns: f64,
 }
 
@@ -61,41 +84,50 @@ pub struct Host {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Offered {
+    /// Cores that read memory in a closed loop.
     pub cores: f64,
     /// Write-backs per line that cores read.
     pub core_writes: f64,
     /// Consecutive lines of a core's buffer: its pages lie anywhere in memory.
     pub core_run: f64,
-    /// What the device would move on an unloaded host, and whether it writes memory.
+    /// Rate at which the device would move lines on an unloaded host, in GB/s.
     pub device_gbs: f64,
+    /// Whether the device writes memory; else it reads.
     pub device_writes: bool,
-    /// Places in memory that the device goes on at, lines that it moves at one of them before it turns
-    /// to another, and lines of one request.
+    /// Places in memory at which the device moves lines in turn.
     pub device_streams: f64,
+    /// Consecutive lines that the device moves at one place before it turns to another.
     pub device_run: f64,
+    /// Lines of one request of the device.
     pub device_request: f64,
-    /// Lines that the kernel reads and writes for each line of the device as long as none is cached, each in a row of its
-    /// own, and how many different ones there are.
+    /// Lines that the kernel reads for each line of the device as long as none is cached, each in a row of its own.
     pub kernel_reads: f64,
+    /// Lines that the kernel writes for each line of the device as long as none is cached, each in a row of its own.
     pub kernel_writes: f64,
+    /// Different lines that the kernel touches.
     pub kernel_lines: f64,
 }
 
 /// What comes out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Prediction {
+    /// Lines that pass through the cores' line fill buffers, in GB/s.
     pub c2m_gbs: f64,
+    /// Lines that the device moves, in GB/s.
     pub p2m_gbs: f64,
     /// Latency of the cores' domain: read, and write-back where there is one.
     pub c2m_ns: f64,
+    /// Latency of the device's domain, in ns.
     pub p2m_ns: f64,
     /// Occupancy of one channel's read queue.
     pub rpq_occupancy: f64,
+    /// Share of lines read that open a row.
     pub row_miss_ratio: f64,
     /// Share of the time that the channels are busy, turning included.
     pub utilisation: f64,
-    /// Wait of a write at the CHA for the write queue, and of every request for the CHA.
+    /// Wait of a write at the CHA for the write queue, in ns.
     pub write_wait_ns: f64,
+    /// Wait of every request for admission at the CHA, in ns.
     pub admission_ns: f64,
 }
 

@@ -102,7 +102,7 @@ impl Arrivals {
 
     /// The time of the next arrival.
     #[inline]
-    #[allow(clippy::should_implement_trait)] // never ends, so it is not an Iterator
+    #[allow(clippy::should_implement_trait, reason = "it never ends, so it is not an Iterator")]
     pub fn next(&mut self) -> Time {
         match self {
             Arrivals::Fixed(a) => a.next(),
