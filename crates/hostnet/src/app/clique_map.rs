@@ -5,7 +5,7 @@
 //!                 the other one, when it is there                           GET: sent from here, SET: copied to here
 //! ```
 //!
-//! All cores share index and objects. [`index`] says where a key is. An object's header has its length and the number of its
+//! All cores share index and objects. `index` says where a key is. An object's header has its length and the number of its
 //! users, as DPDK's external buffers have them: a GET's reply is one until it is sent.
 
 use super::{lines, Answer, Application, Content, Site};

@@ -547,11 +547,11 @@ mod tests {
     #[test]
     fn a_core_that_waits_for_a_line_reads_it_again_with_the_first_whole_poll_after_the_write() {
         let (mut host, line) = pair();
-        let read = [Op::Anchor { line: line }, Op::Fence];
+        let read = [Op::Anchor { line }, Op::Fence];
         program(&mut host, 0, &read);
         let (since, _) = until_free(&mut host, 0);
         host.wait(0, Awaited::Line(line), 640, Time::MAX); // 640 / 2 / 3.2 GHz = 100 ns a poll
-        program(&mut host, 1, &[Op::Stall(250_000), Op::Store { line: line, lines: 1 }, Op::Fence]);
+        program(&mut host, 1, &[Op::Stall(250_000), Op::Store { line, lines: 1 }, Op::Fence]);
         let (resumed, woken) = until_free(&mut host, 0);
         let woken = woken.expect("the write wakes it");
         assert!(woken > since + Time::ns(250));
@@ -567,9 +567,9 @@ mod tests {
     #[test]
     fn a_line_that_was_written_before_the_wait_began_is_no_wait() {
         let (mut host, line) = pair();
-        program(&mut host, 0, &[Op::Anchor { line: line }, Op::Fence]);
+        program(&mut host, 0, &[Op::Anchor { line }, Op::Fence]);
         until_free(&mut host, 0);
-        program(&mut host, 1, &[Op::Store { line: line, lines: 1 }, Op::Fence]);
+        program(&mut host, 1, &[Op::Store { line, lines: 1 }, Op::Fence]);
         let (written, _) = until_free(&mut host, 1);
         host.wait(0, Awaited::Line(line), 640, Time::MAX);
         assert_eq!(until_free(&mut host, 0).0, written);

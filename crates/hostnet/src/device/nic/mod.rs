@@ -8,9 +8,9 @@
 //!   wire <----------- transmit <----- DMA reads <----- doorbell ------------------------------+
 //! ```
 //!
-//! What lies between the NIC and memory is its *attachment*. On the chip ([`integrated`]) a packet is a burst to the home
-//! agent, and a message tells the core that it is there. Behind a port ([`pcie`]) it is payload lines and a completion line
-//! in memory, and software sees it when all of them have been written. With descriptor rings in memory ([`ringed`]) software sees
+//! What lies between the NIC and memory is its *attachment*. On the chip (`integrated`) a packet is a burst to the home
+//! agent, and a message tells the core that it is there. Behind a port (`pcie`) it is payload lines and a completion line
+//! in memory, and software sees it when all of them have been written. With descriptor rings in memory (`ringed`) software sees
 //! a packet when its descriptor has been written back. Software meets the same calls on all.
 
 mod classify;

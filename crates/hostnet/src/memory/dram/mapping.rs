@@ -78,8 +78,8 @@ fn log2(n: u32) -> u32 {
 impl Mapper {
     /// Compiles `order`, the fields from the top bit down: two letters each out of
     /// `ro ra bg ba co ch`, `ba` standing for bank and group when `bg` is absent; or
-    /// `MOP4CLXOR`; or `skylake`, `skylake_sp` or `skylake_sp_fine`, see [`skylake`] and [`skylake_sp`]; or `zsim`, see
-    /// [`folded`].
+    /// `MOP4CLXOR`; or `skylake`, `skylake_sp` or `skylake_sp_fine`, see `skylake` and `skylake_sp`; or `zsim`, see
+    /// `folded`.
     ///
     /// # Errors
     /// One sentence about the order when a field is unknown, missing or doubled, when

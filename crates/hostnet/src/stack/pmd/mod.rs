@@ -11,7 +11,7 @@
 //! Where work is a pipeline of two cores ([`pipe`]), the first does rx_burst and the second the rest.
 //!
 //! Packets can begin here, too: as many as go (testpmd's txonly, which never receives), those that a load generator is to send, or
-//! those of a generator whose wire loops back ([`looped`]).
+//! those of a generator whose wire loops back (`looped`).
 
 use super::foresight::{self, Foresight};
 use super::mempool::{Mempool, PoolMemory};
