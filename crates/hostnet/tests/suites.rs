@@ -17,6 +17,7 @@ mod core_prefetch;
 mod device_contract;
 mod domains_contract;
 mod dram_reference;
+mod engine_digest;
 mod gather;
 mod hierarchy_reference;
 mod host_contract;
