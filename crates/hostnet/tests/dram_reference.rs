@@ -2,7 +2,7 @@
 //! same traces and configurations (`validation/dram/dram.csv`).
 
 use crate::hierarchy_reference::drive::replay::{self, profile, references, trace, Measured, Offer, Reference};
-use hostnet::kernel::{LineAddr, Time};
+use hostnet::kernel::{LineAddr, Time, TxnId};
 use hostnet::memory::dram::standards::Standard;
 use hostnet::memory::dram::{Controller, DramSpec, Request};
 
@@ -153,7 +153,7 @@ fn a_copy_of_a_warm_controller_goes_on_alike() {
             let (ch, place) = c.route(LineAddr(line));
             c.advance(now, ch, done);
             assert!(c.can_accept(ch, write));
-            c.push(now, ch, Request { token: i as u32, line: LineAddr(line), write, class: 0 }, place, done);
+            c.push(now, ch, Request { token: Some(TxnId::new(i)), line: LineAddr(line), write, class: 0 }, place, done);
         }
     };
     feed(&mut a, 0, &mut done);

@@ -1,7 +1,7 @@
 //! Trace replay at saturation, as the reference simulators were driven: requests are
 //! offered in order, the one at the head waits for a full queue and all others behind it.
 
-use hostnet::kernel::{LineAddr, Time};
+use hostnet::kernel::{LineAddr, Time, TxnId};
 use hostnet::memory::dram::standards::Standard;
 use hostnet::memory::dram::timing::TimingOverride;
 use hostnet::memory::dram::{Completion, Controller, DramSpec, PagePolicy, Release, Request, Scheduler};
@@ -117,10 +117,10 @@ pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result
         }
         in_cycle += 1;
         arrived[i] = now;
-        let req = Request { token: i as u32, line: LineAddr(line), write, class: 0 };
+        let req = Request { token: Some(TxnId::new(i)), line: LineAddr(line), write, class: 0 };
         c.push(Time(now), ch, req, place, &mut done);
         for d in done.drain(..) {
-            latency += u128::from(d.at.0 - arrived[d.token as usize]);
+            latency += u128::from(d.at.0 - arrived[d.token.expect("a read has a token").index()]);
             reads += 1;
         }
     }
@@ -128,7 +128,7 @@ pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result
         c.advance(Time(now), ch, &mut done);
     }
     for d in done.drain(..) {
-        latency += u128::from(d.at.0 - arrived[d.token as usize]);
+        latency += u128::from(d.at.0 - arrived[d.token.expect("a read has a token").index()]);
         reads += 1;
     }
     let mut m = Measured {

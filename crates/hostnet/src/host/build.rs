@@ -21,9 +21,9 @@ use crate::device::endpoint::{Bay, Endpoint};
 use crate::device::iio::Iio;
 use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingStart, RingsSpec, COMPLETIONS, DATA_ROOM};
 use crate::flow::Domain;
-use crate::kernel::{Clock, Int, LineAddr, NicAt, Stream, Time};
+use crate::kernel::{Clock, Int, LineAddr, NicAt, RegionId, Stream, Time};
 use crate::machine::Machine;
-use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, RegionId, Sharing, PAGE};
+use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, OffCores, Siblings, LINE};
 use crate::placement::{ddio, Placement};
@@ -431,7 +431,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
     };
     let all = cores.iter().map(&mut piece).collect();
     if let Some(p) = s.peers().filter(|_| overlay) {
-        (first..map.iter().count()).for_each(|r| map.set_home(r as RegionId, p.node.to_u8()));
+        (first..map.iter().count()).for_each(|r| map.set_home(RegionId::new(r), p.node.to_u8()));
     }
     all
 }

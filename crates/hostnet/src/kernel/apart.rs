@@ -1,24 +1,31 @@
 //! Tables whose entries begin with a line of the host's cache each.
 
+use super::Id;
+use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 struct Line<T>(T);
 
-/// A vector of values of up to 64 bytes: to look at one takes no more than one line of the host's cache.
+/// A table of values of up to 64 bytes, indexed by an identifier: to look at one takes no more than one line of the host's
+/// cache.
 #[derive(Clone)]
-pub struct Apart<T>(Vec<Line<T>>);
+pub struct Apart<I, T>(Vec<Line<T>>, PhantomData<fn(I) -> I>);
 
-impl<T> Apart<T> {
-    pub fn with_capacity(n: usize) -> Apart<T> {
+impl<I: Id, T> Apart<I, T> {
+    /// An empty table with room for `n` values.
+    pub fn with_capacity(n: usize) -> Apart<I, T> {
         const { assert!(size_of::<T>() <= 64) };
-        Apart(Vec::with_capacity(n))
+        Apart(Vec::with_capacity(n), PhantomData)
     }
 
-    #[inline]
-    pub fn push(&mut self, value: T) {
+    /// Appends `value` and returns its identifier.
+    #[inline(always)]
+    pub fn push(&mut self, value: T) -> I {
+        let id = I::new(self.0.len());
         self.0.push(Line(value));
+        id
     }
 
     #[inline]
@@ -36,30 +43,32 @@ impl<T> Apart<T> {
     }
 }
 
-impl<T> Index<usize> for Apart<T> {
+impl<I: Id, T> Index<I> for Apart<I, T> {
     type Output = T;
     #[inline(always)]
-    fn index(&self, i: usize) -> &T {
-        &self.0[i].0
+    fn index(&self, id: I) -> &T {
+        &self.0[id.index()].0
     }
 }
 
-impl<T> IndexMut<usize> for Apart<T> {
+impl<I: Id, T> IndexMut<I> for Apart<I, T> {
     #[inline(always)]
-    fn index_mut(&mut self, i: usize) -> &mut T {
-        &mut self.0[i].0
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.0[id.index()].0
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::TxnId;
 
     #[test]
     fn every_entry_begins_with_a_line_of_the_host_s_cache() {
         let mut table = Apart::with_capacity(1);
-        (0..100u64).for_each(|n| table.push([n; 5]));
-        assert!((0..100).all(|i| std::ptr::from_ref(&table[i]).addr() % 64 == 0 && table[i] == [i as u64; 5]));
+        let ids: Vec<TxnId> = (0..100u64).map(|n| table.push([n; 5])).collect();
+        let mut values = ids.iter().map(|id| &table[*id]).zip(0..);
+        assert!(values.all(|(value, n)| std::ptr::from_ref(value).addr() % 64 == 0 && *value == [n; 5]));
         assert_eq!((table.len(), table.iter().count()), (100, 100));
     }
 }

@@ -1,6 +1,6 @@
 //! Everything that can happen at an instant. Plain and small: components are named by index.
 
-use super::ids::{LineAddr, PacketId, ShortLine};
+use super::ids::{LineAddr, PacketId, ShortLine, TxnId};
 
 /// Which NIC of a host is meant: the one on the chip, or the one behind a PCIe port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,13 +62,15 @@ pub enum DeviceAccess {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// Transaction reaches the caching and home agent.
-    Cha(u32),
+    Cha(TxnId),
+    /// Requests that wait for a register of an LLC slice may go on.
+    Slices,
     /// Memory channel has something to schedule.
     Dram(u8),
     /// Transaction goes on between nodes.
-    Link(u32),
+    Link(TxnId),
     /// Transaction's data reaches its requester.
-    Fill(u32),
+    Fill(TxnId),
     /// A core's program continues (next phase, or after a stall).
     Core(u16),
     /// Hits of a core that has run ahead are due: another agent may have written these lines.

@@ -254,6 +254,10 @@ niche_id!(
     TxnId
 );
 niche_id!(
+    /// A miss at the LLC that holds a miss status holding register.
+    MissId
+);
+niche_id!(
     /// A packet on its way through a host.
     PacketId
 );

@@ -20,7 +20,7 @@ use crate::core::{Cpu, Retired};
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::kernel::units::Span;
-use crate::kernel::{DeviceAccess, Event, Events, Int, LineAddr, NicAt, PacketId, Time};
+use crate::kernel::{DeviceAccess, Event, Events, Int, LineAddr, NicAt, PacketId, Time, TxnId};
 use crate::memory::{Agent, Memory, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
@@ -48,7 +48,7 @@ pub enum Signal {
     /// The device on `port` has moved `lines` lines, and no packet has become visible with them.
     Moved { port: u16, lines: u16 },
     /// The answer to transaction `0` of an agent that is no core or device of this machine: take it with `mem.answered`.
-    Answer(u32),
+    Answer(TxnId),
     /// An event that is nobody's in the machine: traffic, the network, timers and control loops.
     Outside(Event),
 }
@@ -138,6 +138,7 @@ impl Machine {
                     self.mem.on_cha(&mut self.cal, id, now);
                 }
             }
+            Event::Slices => self.mem.resume_slices(&mut self.cal, now),
             Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.to_usize(), now),
             Event::Fill(id) => return self.on_fill(id),
             Event::Link(id) => self.mem.on_link(&mut self.cal, id, now),
@@ -215,13 +216,13 @@ impl Machine {
 
     /// Whether transaction `id`, which comes to the home agent, waits for the way that cores have in common with devices.
     #[inline(never)]
-    fn waits_for_way(&mut self, id: u32) -> bool {
+    fn waits_for_way(&mut self, id: TxnId) -> bool {
         self.iio.as_mut().is_some_and(|iio| iio.holds_up(&mut self.mem, &mut self.cal, id, self.now))
     }
 
     /// A transaction is answered: its agent goes on.
     #[inline(always)]
-    fn on_fill(&mut self, id: u32) -> Option<Signal> {
+    fn on_fill(&mut self, id: TxnId) -> Option<Signal> {
         let now = self.now;
         let t = self.mem.request(id);
         if self.bare && (t.agent != Agent::Core || t.who.to_usize() >= self.cpus.len()) {

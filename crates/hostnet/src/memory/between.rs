@@ -23,7 +23,7 @@ use super::shadow::At;
 use super::spec::{LlcRole, StoreHit};
 use super::stats::Class;
 use super::{Memory, Node, Op, Sweep, Txn};
-use crate::kernel::{Event, Events, LineAddr, Time};
+use crate::kernel::{Event, Events, LineAddr, Time, TxnId};
 
 /// What a look-up over both nodes comes to.
 enum Answer {
@@ -92,18 +92,18 @@ impl Memory {
 
     /// `begin` for a request that has come to its home; false when it is none.
     #[inline]
-    pub(super) fn begins_at_home(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
+    pub(super) fn begins_at_home(&mut self, cal: &mut Events, id: TxnId, now: Time) -> bool {
         self.between.is_some() && self.begins_after_a_trip(cal, id, now)
     }
 
     #[cold]
-    fn begins_after_a_trip(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
+    fn begins_after_a_trip(&mut self, cal: &mut Events, id: TxnId, now: Time) -> bool {
         if !self.links().trip(id).travelled {
             return false;
         }
-        let m = &mut self.marks[id as usize];
+        let m = &mut self.marks[id];
         (m.home, m.queued, m.data) = (now, now, now);
-        if self.txns[id as usize].op == Op::Stream {
+        if self.txns[id].op == Op::Stream {
             self.stream_at_home(cal, id, now);
         } else {
             self.order(cal, id, now);
@@ -113,8 +113,8 @@ impl Memory {
 
     /// A core's read at its own node's agent.
     #[cold]
-    pub(super) fn core_read_of_nodes(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let t = self.txns[id as usize];
+    pub(super) fn core_read_of_nodes(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let t = self.txns[id];
         let near = self.node_of_core(t.who as usize);
         if self.home_of(t.line) != near && !self.answers_near(&t) {
             return self.depart(cal, id, now);
@@ -123,11 +123,11 @@ impl Memory {
     }
 
     /// A request takes its place among those for its line.
-    fn order(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, op, entry, .. } = self.txns[id as usize];
+    fn order(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let Txn { line, op, entry, .. } = self.txns[id];
         if entry.is_none() && self.map.of(line).is_ordered() {
             match self.lines.enter(line, id, op == Op::Own) {
-                Turn::Now { epoch } => self.txns[id as usize].entry = Some(epoch),
+                Turn::Now { epoch } => self.txns[id].entry = Some(epoch),
                 Turn::Later => return,
             }
         }
@@ -135,8 +135,8 @@ impl Memory {
     }
 
     /// A core's read leaves for the other node, when there is a credit. One that others wait for has one.
-    fn depart(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, who, entry, op, .. } = self.txns[id as usize];
+    fn depart(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let Txn { line, who, entry, op, .. } = self.txns[id];
         let near = self.node_of_core(who as usize);
         let look_up = self.nodes[near].look_up;
         let b = self.links();
@@ -153,11 +153,11 @@ impl Memory {
 
     /// It is a request's turn.
     #[cold]
-    pub(super) fn in_turn_of_nodes(&mut self, cal: &mut Events, id: u32, now: Time) {
+    pub(super) fn in_turn_of_nodes(&mut self, cal: &mut Events, id: TxnId, now: Time) {
         if self.overtaken(id) {
             return self.order(cal, id, now);
         }
-        let t = self.txns[id as usize];
+        let t = self.txns[id];
         let (near, home) = (self.node_of_core(t.who as usize), self.home_of(t.line));
         let travelled = self.links().trip(id).travelled;
         if near != home && !travelled && !self.answers_near(&t) {
@@ -206,8 +206,8 @@ impl Memory {
     }
 
     /// What a request's answer brings.
-    fn grant(&mut self, id: u32, with: With) {
-        let t = &mut self.txns[id as usize];
+    fn grant(&mut self, id: TxnId, with: With) {
+        let t = &mut self.txns[id];
         if t.entry.is_some() && matches!(with, With::Line { .. }) {
             self.lines.take_over(t.line, id);
         }
@@ -215,18 +215,18 @@ impl Memory {
     }
 
     /// An answer that no memory is read for leaves at `at`.
-    fn answer_leaves(&mut self, cal: &mut Events, id: u32, at: Time) {
-        let m = &mut self.marks[id as usize];
+    fn answer_leaves(&mut self, cal: &mut Events, id: TxnId, at: Time) {
+        let m = &mut self.marks[id];
         (m.owner, m.queued, m.data) = (at, at, at);
         cal.push(at, Event::Link(id));
     }
 
     /// Memory is read beside the snoop of `parent`, whose answer waits for it.
-    fn speculate(&mut self, cal: &mut Events, parent: u32, now: Time) {
-        let t = self.txns[parent as usize];
+    fn speculate(&mut self, cal: &mut Events, parent: TxnId, now: Time) {
+        let t = self.txns[parent];
         let class = Class::of_read(self.map.of(t.line).kind);
         let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::Read, t.line, t.who, now) });
-        self.marks[id as usize] = Marks::at(now, now);
+        self.marks[id] = Marks::at(now, now);
         let b = self.links();
         b.speculative_reads += 1;
         *b.trip(id) = Trip { leg: Leg::Useless { parent }, ..Trip::default() };
@@ -238,7 +238,7 @@ impl Memory {
 
     /// Memory's data for transaction `id` is at the home agent at `known`; false when it stays in the node.
     #[cold]
-    pub(super) fn data_travels(&mut self, cal: &mut Events, id: u32, known: Time) -> bool {
+    pub(super) fn data_travels(&mut self, cal: &mut Events, id: TxnId, known: Time) -> bool {
         let leg = self.links().trip(id).leg;
         let travels = matches!(leg, Leg::Back { .. } | Leg::Useless { .. });
         if travels {
@@ -248,8 +248,8 @@ impl Memory {
     }
 
     /// `Event::Link`: a transaction goes on between nodes.
-    pub fn on_link(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, class, .. } = self.txns[id as usize];
+    pub fn on_link(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let Txn { line, class, .. } = self.txns[id];
         let home = self.home_of(line);
         let b = self.links();
         let trip = b.trip(id);
@@ -276,29 +276,29 @@ impl Memory {
             }
             Leg::Write => {
                 self.finish(id);
-                self.write_here(cal, line, class, super::NOBODY, now);
+                self.write_here(cal, line, class, None, now);
             }
         }
     }
 
     /// One of the things that an answer waits for is there at `at`.
-    fn arrives(&mut self, cal: &mut Events, id: u32, at: Time) {
-        let near = self.node_of_core(self.txns[id as usize].who as usize);
+    fn arrives(&mut self, cal: &mut Events, id: TxnId, at: Time) {
+        let near = self.node_of_core(self.txns[id].who as usize);
         let noc = self.nodes[near].noc;
         let trip = self.links().trip(id);
         trip.ready = trip.ready.max(at);
         trip.awaits -= 1;
         if trip.awaits == 0 {
             let (ready, more) = (trip.ready, trip.more);
-            self.marks[id as usize].back = ready;
+            self.marks[id].back = ready;
             cal.push(ready + more + noc, Event::Fill(id));
         }
     }
 
     /// A transaction that may have crossed is answered: its credit comes back, and whoever waits for it leaves.
     #[cold]
-    pub(super) fn trip_ends(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { who, thread, op, agent, line, .. } = self.txns[id as usize];
+    pub(super) fn trip_ends(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let Txn { who, thread, op, agent, line, .. } = self.txns[id];
         let trip = *self.links().trip(id);
         if trip.crossed && agent == Agent::Core {
             let remote = &mut self.stats.remote[who as usize];
@@ -356,14 +356,14 @@ impl Memory {
     /// A core's store of a whole line past the caches, at its own node's agent. It is done when the home has it and no
     /// cache a copy.
     #[cold]
-    pub(super) fn stream_of_nodes(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, who, .. } = self.txns[id as usize];
+    pub(super) fn stream_of_nodes(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let Txn { line, who, .. } = self.txns[id];
         let near = self.node_of_core(who as usize);
         if self.home_of(line) != near {
             return self.depart(cal, id, now);
         }
         let far = 1 - near;
-        let there = self.copies_in(far, &self.txns[id as usize]);
+        let there = self.copies_in(far, &self.txns[id]);
         self.stream(cal, near, line, now);
         if there.none() {
             return cal.push(now + self.nodes[near].noc, Event::Fill(id));
@@ -376,8 +376,8 @@ impl Memory {
         self.answer_leaves(cal, id, at);
     }
 
-    fn stream_at_home(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let line = self.txns[id as usize].line;
+    fn stream_at_home(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let line = self.txns[id].line;
         let home = self.home_of(line);
         self.stream(cal, home, line, now);
         let trip = self.links().trip(id);

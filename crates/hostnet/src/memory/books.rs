@@ -69,7 +69,7 @@ impl Memory {
     /// The requests of a core's thread that are under way.
     pub fn requests_of(&self, thread: u16) -> impl Iterator<Item = &Txn> {
         let mut live = vec![true; self.txns.len()];
-        self.free_txns.iter().for_each(|id| live[*id as usize] = false);
+        self.free_txns.iter().for_each(|id| live[id.index()] = false);
         let own = move |t: &&Txn| t.agent == Agent::Core && t.thread == thread;
         self.txns.iter().zip(live).filter(|t| t.1).map(|t| t.0).filter(own)
     }

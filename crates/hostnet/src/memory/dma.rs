@@ -10,8 +10,8 @@ use super::request::{Agent, Inbound, Op, Outbound};
 use super::shadow::At;
 use super::spec::DeviceRead;
 use super::stats::Place;
-use super::{rx, Memory, Txn, NOBODY};
-use crate::kernel::{Event, Events, LineAddr, Time};
+use super::{rx, Memory, Txn};
+use crate::kernel::{Event, Events, LineAddr, Time, TxnId};
 
 /// What a device's read found, and what that cost beside the look-up.
 pub(super) enum Source {
@@ -35,41 +35,41 @@ impl Memory {
     }
 
     /// Places the lines of an integrated NIC's burst, as far as there is room; true after the last one.
-    pub(super) fn write_burst(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
+    pub(super) fn write_burst(&mut self, cal: &mut Events, id: TxnId, lane: usize, now: Time) -> bool {
         debug_assert_eq!(lane, FIRST);
-        let mut t = self.txns[id as usize];
+        let mut t = self.txns[id];
         loop {
-            self.place(cal, &t, NOBODY, now);
+            self.place(cal, &t, None, now);
             t.line += 1;
             t.lines -= 1;
             if t.lines == 0 {
                 break;
             }
             if !self.admits(DEVICES_AT, lane) {
-                self.txns[id as usize] = t;
+                self.txns[id] = t;
                 return false;
             }
         }
-        self.paths.admit(Path::P2mWrite, now - self.marks[id as usize].cha);
+        self.paths.admit(Path::P2mWrite, now - self.marks[id].cha);
         cal.push(now, Event::Fill(id));
         true
     }
 
     /// A device behind the IIO writes. The entry of a line comes back once the LLC or a write queue has it; lines that the LLC
     /// takes at once are answered together.
-    pub(super) fn io_write(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let t = self.txns[id as usize];
+    pub(super) fn io_write(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let t = self.txns[id];
         let mut here = t.lines;
         if t.lines == 1 {
-            if !self.place(cal, &t, id, now) {
+            if !self.place(cal, &t, Some(id), now) {
                 return; // a write queue will answer
             }
         } else {
             for line in t.line.span(t.lines) {
                 let one = Txn { line, lines: 1, ..t };
                 let part = self.txn(one);
-                self.marks[part as usize] = self.marks[id as usize];
-                if self.place(cal, &one, part, now) {
+                self.marks[part] = self.marks[id];
+                if self.place(cal, &one, Some(part), now) {
                     self.finish(part);
                 } else {
                     here -= 1;
@@ -80,7 +80,7 @@ impl Memory {
                 self.paths.under_way[Path::P2mWrite as usize].give(now, t.issued);
                 return self.finish(id);
             }
-            self.txns[id as usize].lines = here;
+            self.txns[id].lines = here;
         }
         let freed = now + self.lat.ownership + self.nodes[DEVICES_AT].look_up;
         let held = &mut self.paths.held[Path::P2mWrite as usize];
@@ -91,7 +91,7 @@ impl Memory {
 
     /// The first line of a device's write goes to its place. False when `waiter` has to wait for a write queue: for the
     /// line itself, or for the one that makes room for it.
-    pub(super) fn place(&mut self, cal: &mut Events, t: &Txn, waiter: u32, now: Time) -> bool {
+    pub(super) fn place(&mut self, cal: &mut Events, t: &Txn, waiter: Option<TxnId>, now: Time) -> bool {
         let Txn { line, to, agent, class, .. } = *t;
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
@@ -120,13 +120,13 @@ impl Memory {
                 (slot.map(|s| s.way()), !told)
             }
             Inbound::Llc { ways } | Inbound::Hint { ways, .. } => {
-                self.evicts_for = (waiter != NOBODY).then_some(waiter);
+                self.evicts_for = waiter;
                 let way = self.ddio_write(cal, line, ways, now);
                 self.stats.dma[agent as usize].write_misses += u64::from(way.is_none());
                 if let Inbound::Hint { core, .. } = to {
                     self.tell_core(cal, core, line, now);
                 }
-                (way, waiter == NOBODY || self.evicts_for.take().is_some())
+                (way, waiter.is_none() || self.evicts_for.take().is_some())
             }
         };
         let was = self.located(taken.held, way);
@@ -174,8 +174,8 @@ impl Memory {
     }
 
     /// A device reads. Lines found on the chip are answered together; each that DRAM delivers by itself.
-    pub(super) fn read_burst(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let t = self.txns[id as usize];
+    pub(super) fn read_burst(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let t = self.txns[id];
         let (mut here, mut snoop, mut modified) = (0, Time::ZERO, 0);
         for line in t.line.span(t.lines) {
             match self.source(cal, &t, line, now) {
@@ -190,7 +190,7 @@ impl Memory {
                 }
                 Source::Dram => {
                     let part = self.txn(Txn { line, lines: 1, ..t });
-                    self.marks[part as usize] = Marks { admitted: now, ..self.marks[id as usize] };
+                    self.marks[part] = Marks { admitted: now, ..self.marks[id] };
                     self.paths.under_way[Path::P2mRead as usize].force(t.issued);
                     self.tie_miss(part);
                     self.read_dram(cal, part, t.class, now);
@@ -202,7 +202,7 @@ impl Memory {
             self.finish(id);
             return;
         }
-        let answer = &mut self.txns[id as usize];
+        let answer = &mut self.txns[id];
         (answer.lines, answer.record) = (here, modified);
         cal.push(now + self.nodes[DEVICES_AT].look_up + snoop + self.way_back(&t), Event::Fill(id));
     }
@@ -280,7 +280,7 @@ impl Memory {
         }
         let ways =
             if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[DEVICES_AT].llc.ways()) } else { self.device_ways };
-        let looks_up = near && self.miss == NOBODY; // what comes from a core misses the LLC as well
+        let looks_up = near && self.miss.is_none(); // what comes from a core misses the LLC as well
         if looks_up {
             self.begin_miss(home, now);
         }
@@ -327,7 +327,7 @@ impl Memory {
     pub fn dma_at_once(&mut self, cal: &mut Events, t: &Txn) {
         for line in t.line.span(t.lines) {
             if t.op == Op::DmaWrite {
-                self.place(cal, &Txn { line, ..*t }, NOBODY, t.issued);
+                self.place(cal, &Txn { line, ..*t }, None, t.issued);
             } else if let Source::Dram = self.source(cal, t, line, t.issued) {
                 self.end_look_up(cal, t.issued);
                 self.stats.count(t.class);

@@ -3,17 +3,14 @@
 use super::dram::{self, mapping::Decoded, Overflow};
 use super::paths::Path;
 use super::stats::Class;
-use super::{Agent, Memory, NOBODY};
-use crate::kernel::{Event, Events, LineAddr, Time};
+use super::{Agent, Memory};
+use crate::kernel::{Event, Events, Int, LineAddr, MissId, Time, TxnId};
 use std::collections::VecDeque;
-
-/// Token of a DRAM write: nobody waits for one.
-const WRITE: u32 = u32::MAX;
 
 #[derive(Clone)]
 pub(super) struct Channel {
     pub next: Time,
-    reads: VecDeque<(u32, Decoded)>,
+    reads: VecDeque<(TxnId, Decoded)>,
     /// By side, see `Memory::side`.
     writes: [VecDeque<Write>; 2],
     /// Writes in these two queues, and all that waits at the door.
@@ -51,7 +48,7 @@ impl Channel {
     pub fn victims_waiting(&self) -> usize {
         let behind =
             self.shared.iter().flatten().filter_map(|r| if let Request::Write(w) = r { Some(w) } else { None });
-        self.writes.iter().flatten().chain(behind).filter(|w| w.miss != NOBODY).count()
+        self.writes.iter().flatten().chain(behind).filter(|w| w.miss.is_some()).count()
     }
 
     fn waits(&self) -> bool {
@@ -70,12 +67,12 @@ impl Channel {
     }
 
     /// A read waits, behind others.
-    fn hold_read(&mut self, id: u32, at: Decoded) {
+    fn hold_read(&mut self, id: TxnId, at: Decoded) {
         self.reads.push_back((id, at));
         self.all += 1;
     }
 
-    fn next_read(&mut self) -> Option<(u32, Decoded)> {
+    fn next_read(&mut self) -> Option<(TxnId, Decoded)> {
         let r = self.reads.pop_front()?;
         self.all -= 1;
         Some(r)
@@ -100,24 +97,24 @@ struct Write {
     at: Decoded,
     since: Time,
     path: Path,
-    /// Transaction of a device that waits for the queue to take it, or `NOBODY`.
-    id: u32,
-    /// The miss that pushed the line out, or `NOBODY`.
-    miss: u32,
+    /// Transaction of a device that waits for the queue to take it.
+    id: Option<TxnId>,
+    /// The miss that pushed the line out.
+    miss: Option<MissId>,
 }
 
 /// What waits at a door that reads and writes share.
 #[derive(Clone, Copy)]
 enum Request {
-    Read(u32, Decoded),
+    Read(TxnId, Decoded),
     Write(Write),
 }
 
 impl Memory {
     /// Puts a read at the memory controller's door.
-    pub(super) fn read_dram(&mut self, cal: &mut Events, id: u32, class: Class, now: Time) {
-        let line = self.txns[id as usize].line;
-        let t = &mut self.txns[id as usize];
+    pub(super) fn read_dram(&mut self, cal: &mut Events, id: TxnId, class: Class, now: Time) {
+        let line = self.txns[id].line;
+        let t = &mut self.txns[id];
         t.at_mc = now;
         self.paths.held[Path::of(t.op) as usize].force(now);
         self.stats.count(class);
@@ -128,7 +125,7 @@ impl Memory {
         } else if !c.reads.is_empty() {
             return self.channels[ch].hold_read(id, at); // nothing changes for the channel
         } else if self.accepts(ch, false, now) {
-            self.enqueue(ch, line, id, at, now);
+            self.enqueue(ch, line, Some(id), at, now);
         } else {
             self.channels[ch].hold_read(id, at);
         }
@@ -137,7 +134,7 @@ impl Memory {
 
     /// Puts a write of node `from` at the memory controller's door; nobody waits for it.
     pub(super) fn write_dram(&mut self, cal: &mut Events, from: usize, line: LineAddr, class: Class, now: Time) {
-        self.write_dram_for(cal, from, line, class, NOBODY, now);
+        self.write_dram_for(cal, from, line, class, None, now);
     }
 
     /// The same for a device's transaction `id`, which ends when the queue has taken the write. False when nobody will tell it: a
@@ -148,7 +145,7 @@ impl Memory {
         from: usize,
         line: LineAddr,
         class: Class,
-        id: u32,
+        id: Option<TxnId>,
         now: Time,
     ) -> bool {
         self.stats.count(class);
@@ -161,19 +158,19 @@ impl Memory {
             return false;
         }
         self.write_here(cal, line, class, id, now);
-        id != NOBODY
+        id.is_some()
     }
 
     /// A write that has come to its home.
     #[inline(always)]
-    pub(super) fn write_here(&mut self, cal: &mut Events, line: LineAddr, class: Class, id: u32, now: Time) {
+    pub(super) fn write_here(&mut self, cal: &mut Events, line: LineAddr, class: Class, id: Option<TxnId>, now: Time) {
         let (ch, at) = self.route(line);
-        let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
+        let path = if class.is_device_write() || id.is_some() { Path::P2mWrite } else { Path::C2mWrite };
         let miss = self.miss;
         // Made where it will lie: see `Memory::txn`.
         let w = || Write { line, at, since: now, path, id, miss };
         self.paths.held[path as usize].force(now);
-        if let Some(m) = self.mshrs.as_mut().filter(|_| miss != NOBODY) {
+        if let Some((m, miss)) = self.mshrs.as_mut().zip(miss) {
             m.extend(miss);
         }
         if self.channels[ch].shared.is_some() {
@@ -182,7 +179,7 @@ impl Memory {
             home.cha_writes.force(now);
             self.join(cal, ch, Request::Write(w()), now);
         } else if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
-            self.enqueue(ch, line, WRITE, at, now);
+            self.enqueue(ch, line, None, at, now);
             self.accepted(cal, &w(), now);
         } else {
             let first = !self.channels[ch].waits_to_write();
@@ -209,14 +206,14 @@ impl Memory {
     #[inline]
     fn accepted(&mut self, cal: &mut Events, w: &Write, now: Time) {
         let Write { path, since, id, miss, .. } = *w;
-        if let Some(m) = self.mshrs.as_mut().filter(|_| miss != NOBODY) {
+        if let Some((m, miss)) = self.mshrs.as_mut().zip(miss) {
             m.end(cal, miss, now);
         }
-        let device = if id == NOBODY { Time::ZERO } else { self.lat.ownership };
+        let device = if id.is_none() { Time::ZERO } else { self.lat.ownership };
         let freed = now + device + self.lat.write_ack;
         self.paths.held[path as usize].give_at(freed, since);
-        if id != NOBODY {
-            let m = &mut self.marks[id as usize];
+        if let Some(id) = id {
+            let m = &mut self.marks[id];
             (m.queued, m.data) = (now, now);
             cal.push(freed + self.lat.to_iio, Event::Fill(id));
         }
@@ -233,10 +230,10 @@ impl Memory {
     }
 
     #[inline]
-    fn enqueue(&mut self, ch: usize, line: LineAddr, token: u32, at: Decoded, now: Time) {
-        let req = dram::Request { token, line, write: token == WRITE, class: 0 };
-        if token != WRITE {
-            self.marks[token as usize].queued = now;
+    fn enqueue(&mut self, ch: usize, line: LineAddr, reader: Option<TxnId>, at: Decoded, now: Time) {
+        let req = dram::Request { token: reader, line, write: reader.is_none(), class: 0 };
+        if let Some(id) = reader {
+            self.marks[id].queued = now;
         }
         self.dram.push(now, ch, req, at, &mut self.done);
     }
@@ -258,7 +255,7 @@ impl Memory {
             let next = next.max(now);
             if next < c.next {
                 c.next = next;
-                cal.push(next, Event::Dram(ch as u8));
+                cal.push(next, Event::Dram(ch.to_u8()));
             }
         }
         if !self.done.is_empty() {
@@ -270,25 +267,26 @@ impl Memory {
     #[inline(never)]
     fn deliver(&mut self, cal: &mut Events, ch: usize, now: Time) {
         for i in 0..self.done.len() {
-            let d = self.done[i];
-            let t = &self.txns[d.token as usize];
-            let at = d.at.max(now);
+            let dram::Completion { token, at, .. } = self.done[i];
+            let id = token.expect("somebody waits for a read");
+            let t = &self.txns[id];
+            let at = at.max(now);
             self.stats.dram_latency(at - t.at_mc);
             let path = Path::of(t.op);
             let node = &self.nodes[self.channels[ch].node];
             let known = at + node.look_up + node.from_dram;
             let private = if t.agent == Agent::Core { self.lat.from_llc } else { Time::ZERO };
             let (back, at_mc) = (self.way_back(t) + private, t.at_mc);
-            if self.between.is_some() && self.data_travels(cal, d.token, known) {
+            if self.between.is_some() && self.data_travels(cal, id, known) {
                 self.paths.held[path as usize].give_at(known, at_mc);
-                self.marks[d.token as usize].data = at;
+                self.marks[id].data = at;
                 continue;
             }
             // Data goes straight to a core; the home agent's entry is there until the core has it.
             let freed = if path == Path::C2mRead { known + back } else { known };
             self.paths.held[path as usize].give_at(freed, at_mc);
-            self.marks[d.token as usize].data = at;
-            cal.push(known + back, Event::Fill(d.token));
+            self.marks[id].data = at;
+            cal.push(known + back, Event::Fill(id));
         }
         self.done.clear();
     }
@@ -328,12 +326,12 @@ impl Memory {
             let home = &mut self.nodes[self.channels[ch].node];
             home.waiting[side] -= 1;
             home.cha_writes.give(now, w.since);
-            self.enqueue(ch, w.line, WRITE, w.at, now);
+            self.enqueue(ch, w.line, None, w.at, now);
             self.accepted(cal, &w, now);
         }
         while self.dram.can_accept(ch, false) {
             let Some((id, at)) = self.channels[ch].next_read() else { break };
-            self.enqueue(ch, self.txns[id as usize].line, id, at, now);
+            self.enqueue(ch, self.txns[id].line, Some(id), at, now);
         }
         self.serve_shared(cal, ch, now);
     }
@@ -364,11 +362,11 @@ impl Memory {
     }
 
     fn enter(&mut self, cal: &mut Events, ch: usize, r: Request, now: Time) {
-        let (line, token, at) = match r {
-            Request::Read(id, at) => (self.txns[id as usize].line, id, at),
-            Request::Write(w) => (w.line, WRITE, w.at),
+        let (line, reader, at) = match r {
+            Request::Read(id, at) => (self.txns[id].line, Some(id), at),
+            Request::Write(w) => (w.line, None, w.at),
         };
-        self.enqueue(ch, line, token, at, now);
+        self.enqueue(ch, line, reader, at, now);
         if let Request::Write(w) = r {
             let home = &mut self.nodes[self.channels[ch].node];
             home.waiting[0] -= 1;

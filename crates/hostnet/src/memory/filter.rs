@@ -2,7 +2,7 @@
 
 use super::region::AddressMap;
 use crate::kernel::rng::mix;
-use crate::kernel::LineAddr;
+use crate::kernel::{Int, LineAddr};
 
 /// The cores of a mask, in order.
 pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = usize> {
@@ -121,7 +121,7 @@ impl LineSet {
     fn place(map: &AddressMap, line: LineAddr) -> (usize, usize, u64) {
         let id = map.id(line);
         let at = line - map.get(id).base;
-        (id.into(), at as usize / 64, 1 << (at % 64))
+        (id.index(), (at / 64).to_usize(), 1 << (at % 64))
     }
     pub(super) fn add(&mut self, map: &AddressMap, line: LineAddr) {
         let (region, word, bit) = LineSet::place(map, line);

@@ -13,7 +13,7 @@ use super::shadow::At;
 use super::spec::UpgradeMiss;
 use super::stats::Class;
 use super::{rx, Memory, Op, Txn};
-use crate::kernel::{Event, Events, LineAddr, Time};
+use crate::kernel::{Event, Events, LineAddr, Time, TxnId};
 
 /// Queues of requests that are not admitted yet: everybody's, devices' where the two take turns, and an integrated NIC's,
 /// which goes first.
@@ -57,17 +57,14 @@ impl With {
 
 impl Memory {
     /// `Event::Cha`: a request arrives, and waits while the home agent admits none of its kind.
-    pub fn on_cha(&mut self, cal: &mut Events, id: u32, now: Time) {
-        if id == super::NOBODY {
-            return self.resume_slices(cal, now);
-        }
-        if self.txns[id as usize].entry.is_some() {
+    pub fn on_cha(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        if self.txns[id].entry.is_some() {
             return self.turn_comes(cal, id, now);
         }
         if self.mshrs.is_some() {
             return self.on_slice(cal, id, now);
         }
-        let t = &self.txns[id as usize];
+        let t = &self.txns[id];
         let (node, lane) = (self.agent_of(t), self.lane(t));
         if !self.nodes[node].admission[lane].is_empty() || !self.admits(node, lane) {
             return self.nodes[node].admission[lane].push_back(id);
@@ -91,7 +88,7 @@ impl Memory {
         }
         let node = self.node_of_core(t.who as usize);
         let id = self.txn(t);
-        self.marks[id as usize] = marks;
+        self.marks[id] = marks;
         self.nodes[node].admission[CORES].push_back(id);
     }
 
@@ -157,12 +154,12 @@ impl Memory {
 
     /// An admitted request begins; false while there is no room for the rest of it.
     #[inline(never)]
-    pub(super) fn begin(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
+    pub(super) fn begin(&mut self, cal: &mut Events, id: TxnId, lane: usize, now: Time) -> bool {
         if self.begins_at_home(cal, id, now) {
             return true;
         }
-        let op = self.txns[id as usize].op;
-        let m = &mut self.marks[id as usize];
+        let op = self.txns[id].op;
+        let m = &mut self.marks[id];
         (m.admitted, m.queued, m.data) = (now, now, now);
         let waited = now - m.cha;
         match op {
@@ -171,8 +168,8 @@ impl Memory {
                 self.core_read(cal, id, now);
             }
             Op::WriteBack => {
-                let t = self.txns[id as usize];
-                self.txns[id as usize].dirty = false;
+                let t = self.txns[id];
+                self.txns[id].dirty = false;
                 self.admit_write_back(cal, &t, waited, now);
                 cal.push(now + self.way_back(&t), Event::Fill(id));
             }
@@ -185,8 +182,8 @@ impl Memory {
 
     /// The same for a device's request.
     #[inline(never)]
-    fn device_begins(&mut self, cal: &mut Events, id: u32, lane: usize, waited: Time, now: Time) -> bool {
-        let Txn { op, agent, .. } = self.txns[id as usize];
+    fn device_begins(&mut self, cal: &mut Events, id: TxnId, lane: usize, waited: Time, now: Time) -> bool {
+        let Txn { op, agent, .. } = self.txns[id];
         if op == Op::DmaWrite && agent == Agent::Nic {
             return self.write_burst(cal, id, lane, now);
         }
@@ -201,19 +198,19 @@ impl Memory {
 
     /// The same for a core's store past the caches.
     #[inline(never)]
-    fn stream_begins(&mut self, cal: &mut Events, id: u32, waited: Time, now: Time) {
+    fn stream_begins(&mut self, cal: &mut Events, id: TxnId, waited: Time, now: Time) {
         self.paths.admit(Path::of(Op::Stream), waited);
         if self.between.is_some() {
             return self.stream_of_nodes(cal, id, now);
         }
-        let t = self.txns[id as usize];
+        let t = self.txns[id];
         self.stream(cal, self.agent_of(&t), t.line, now);
         cal.push(now + self.way_back(&t), Event::Fill(id));
     }
 
     /// A core's read waits for its turn where several agents use the line.
     #[inline(always)]
-    fn core_read(&mut self, cal: &mut Events, id: u32, now: Time) {
+    fn core_read(&mut self, cal: &mut Events, id: TxnId, now: Time) {
         if self.between.is_some() {
             return self.core_read_of_nodes(cal, id, now);
         }
@@ -224,8 +221,8 @@ impl Memory {
 
     /// A core's read takes its place among those for its line; false when it waits there.
     #[inline(always)]
-    fn takes_turn(&mut self, id: u32) -> bool {
-        let t = &mut self.txns[id as usize];
+    fn takes_turn(&mut self, id: TxnId) -> bool {
+        let t = &mut self.txns[id];
         if self.map.of(t.line).is_ordered() {
             match self.lines.enter(t.line, id, t.op == Op::Own) {
                 Turn::Now { epoch } => t.entry = Some(epoch),
@@ -237,7 +234,7 @@ impl Memory {
 
     /// A core's read that has waited goes on.
     #[cold]
-    fn turn_comes(&mut self, cal: &mut Events, id: u32, now: Time) {
+    fn turn_comes(&mut self, cal: &mut Events, id: TxnId, now: Time) {
         if self.between.is_some() {
             self.in_turn_of_nodes(cal, id, now);
         } else if !self.overtaken(id) || self.takes_turn(id) {
@@ -246,28 +243,28 @@ impl Memory {
     }
 
     /// Whether another reader whose turn came together with `id`'s has taken the line along; then `id` has lost its turn.
-    pub(super) fn overtaken(&mut self, id: u32) -> bool {
-        let Txn { line, entry, .. } = self.txns[id as usize];
+    pub(super) fn overtaken(&mut self, id: TxnId) -> bool {
+        let Txn { line, entry, .. } = self.txns[id];
         let Some(epoch) = entry else { return false };
         let lost = self.lines.owner(line).is_some_and(|owner| owner != id);
         if lost {
             self.lines.leave(line, id, epoch);
-            self.txns[id as usize].entry = None;
+            self.txns[id].entry = None;
         }
         lost
     }
 
     /// It is a core's turn on a machine of one node.
     #[inline(always)]
-    fn core_read_in_turn(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let t = self.txns[id as usize];
+    fn core_read_in_turn(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let t = self.txns[id];
         let Txn { line, who, entry, .. } = t;
         match self.look_up_here(cal, &t, t.home, DEVICES_AT, now) {
             Found::Here { snoop, with } => {
                 if entry.is_some() && matches!(with, With::Line { .. }) {
                     self.lines.take_over(line, id);
                 }
-                with.note(&mut self.txns[id as usize]);
+                with.note(&mut self.txns[id]);
                 let node = &self.nodes[DEVICES_AT];
                 cal.push(now + node.look_up + snoop + node.noc + self.lat.from_llc, Event::Fill(id));
             }
@@ -282,8 +279,8 @@ impl Memory {
     /// A core's request for a line of several agents ends: whose turn it is next goes on. Says whether the data is to be
     /// used once and not kept, because the line has been taken away on its way.
     #[inline(never)]
-    pub(super) fn leave_line(&mut self, cal: &mut Events, id: u32, epoch: u16, now: Time) -> bool {
-        let Txn { line, who, .. } = self.txns[id as usize];
+    pub(super) fn leave_line(&mut self, cal: &mut Events, id: TxnId, epoch: u16, now: Time) -> bool {
+        let Txn { line, who, .. } = self.txns[id];
         let Left { stale, others_wait } = self.lines.leave(line, id, epoch);
         if stale && self.sharing(line) == Sharing::Shared && !self.holds(who as usize, line) {
             self.shared.drop_holder(line, who as usize);
@@ -301,8 +298,8 @@ impl Memory {
         // it to store to it does so.
         let at = if self.between.is_some() { now + self.lat.noc } else { now };
         let Memory { lines, txns, .. } = self;
-        while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id as usize].op == Op::Own) {
-            txns[next as usize].entry = Some(epoch);
+        while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id].op == Op::Own) {
+            txns[next].entry = Some(epoch);
             cal.push(at, Event::Cha(next)); // behind the end of the request before it
         }
     }
@@ -314,7 +311,7 @@ impl Memory {
         self.note_write(line);
         let mut taken = self.invalidate_private(line);
         if let Some(owner) = self.lines.invalidate(line) {
-            taken.dirty += u64::from(std::mem::take(&mut self.txns[owner as usize].dirty));
+            taken.dirty += u64::from(std::mem::take(&mut self.txns[owner].dirty));
         }
         taken
     }
@@ -565,7 +562,7 @@ impl Memory {
 
     /// A line that the LLC has given up goes to DRAM by itself, not with a core's write-back.
     pub(super) fn write_victim(&mut self, cal: &mut Events, node: usize, line: LineAddr, now: Time) {
-        let id = self.evicts_for.unwrap_or(super::NOBODY);
+        let id = self.evicts_for;
         if self.write_dram_for(cal, node, line, Class::of_eviction(self.map.of(line).kind), id, now) {
             self.evicts_for = None;
         }

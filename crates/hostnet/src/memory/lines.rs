@@ -1,8 +1,9 @@
 //! Lines that several agents use, while requests of cores for them are in flight: one entry a line, as in the
 //! home agent's table of requests. Owners that cross take turns, and an invalidation reaches fills under way.
 
-use super::NOBODY;
-use crate::kernel::LineAddr;
+use crate::kernel::{Int, LineAddr, TxnId};
+
+/// The line of an empty entry.
 const NO_LINE: LineAddr = LineAddr(u64::MAX);
 
 /// Requests in flight for one line.
@@ -13,14 +14,14 @@ struct Entry {
     readers: u16,
     /// Invalidations that the entry has seen.
     epoch: u16,
-    /// The request that takes the line, or `NOBODY`.
-    owner: u32,
+    /// The request that takes the line.
+    owner: Option<TxnId>,
     /// Requests that wait for their turn: the first and the last.
-    first: u32,
-    last: u32,
+    first: Option<TxnId>,
+    last: Option<TxnId>,
 }
 
-const FREE: Entry = Entry { line: NO_LINE, readers: 0, epoch: 0, owner: NOBODY, first: NOBODY, last: NOBODY };
+const FREE: Entry = Entry { line: NO_LINE, readers: 0, epoch: 0, owner: None, first: None, last: None };
 
 /// Whether a request may go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +47,7 @@ pub struct Lines {
     entries: Vec<Entry>,
     used: u32,
     /// The request that waits behind each, by transaction.
-    next: Vec<u32>,
+    next: Vec<Option<TxnId>>,
 }
 
 impl Default for Lines {
@@ -59,7 +60,7 @@ impl Lines {
     /// Where the search for `line` begins (Fibonacci hashing: neighbours lie far apart).
     #[inline]
     fn first_slot(&self, line: LineAddr) -> usize {
-        (line.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.entries.len() - 1)
+        (line.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).to_usize() & (self.entries.len() - 1)
     }
 
     #[inline(always)]
@@ -83,96 +84,92 @@ impl Lines {
 
     /// Request `id` for `line` wants to go on; `takes` when it ends with the line in one core's hands.
     #[inline(always)]
-    pub fn enter(&mut self, line: LineAddr, id: u32, takes: bool) -> Turn {
-        if self.used as usize * 2 >= self.entries.len() {
+    pub fn enter(&mut self, line: LineAddr, id: TxnId, takes: bool) -> Turn {
+        if self.used.to_usize() * 2 >= self.entries.len() {
             self.grow();
         }
         let i = self.slot(line);
         let e = &mut self.entries[i];
         if e.line == NO_LINE {
             self.used += 1;
-            *e = Entry { line, readers: u16::from(!takes), owner: if takes { id } else { NOBODY }, ..FREE };
+            *e = Entry { line, readers: u16::from(!takes), owner: takes.then_some(id), ..FREE };
             return Turn::Now { epoch: 0 };
         }
-        let free = e.first == NOBODY && e.owner == NOBODY && (e.readers == 0 || !takes);
+        let free = e.first.is_none() && e.owner.is_none() && (e.readers == 0 || !takes);
         if free {
             if takes {
-                e.owner = id;
+                e.owner = Some(id);
             } else {
                 e.readers += 1;
             }
             return Turn::Now { epoch: e.epoch };
         }
-        if self.next.len() <= id as usize {
-            self.next.resize(id as usize + 1, NOBODY);
+        if self.next.len() <= id.index() {
+            self.next.resize(id.index() + 1, None);
         }
-        self.next[id as usize] = NOBODY;
-        if e.first == NOBODY {
-            e.first = id;
-        } else {
-            self.next[e.last as usize] = id;
+        self.next[id.index()] = None;
+        match e.last.filter(|_| e.first.is_some()) {
+            None => e.first = Some(id),
+            Some(last) => self.next[last.index()] = Some(id),
         }
-        e.last = id;
+        e.last = Some(id);
         Turn::Later
     }
 
     /// A read that entered beside others takes the line along after all: it found it with nobody else.
     #[inline]
-    pub fn take_over(&mut self, line: LineAddr, id: u32) {
+    pub fn take_over(&mut self, line: LineAddr, id: TxnId) {
         if let Some(i) = self.find(line) {
             let e = &mut self.entries[i];
-            if e.owner == NOBODY {
+            if e.owner.is_none() {
                 e.readers -= 1;
-                e.owner = id;
+                e.owner = Some(id);
             }
         }
     }
 
     /// Request `id`, which entered at `epoch`, ends.
     #[inline(always)]
-    pub fn leave(&mut self, line: LineAddr, id: u32, epoch: u16) -> Left {
+    pub fn leave(&mut self, line: LineAddr, id: TxnId, epoch: u16) -> Left {
         let i = self.find(line).expect("a request in flight has an entry");
         let e = &mut self.entries[i];
-        if e.owner == id {
-            e.owner = NOBODY;
+        if e.owner == Some(id) {
+            e.owner = None;
         } else {
             e.readers -= 1;
         }
-        let left = Left { stale: e.epoch != epoch, others_wait: e.first != NOBODY };
-        if e.owner == NOBODY && e.readers == 0 && !left.others_wait {
+        let left = Left { stale: e.epoch != epoch, others_wait: e.first.is_some() };
+        if e.owner.is_none() && e.readers == 0 && !left.others_wait {
             self.remove(i);
         }
         left
     }
 
     /// The request for `line` whose turn it is, if one waits and may go on; `takes` says whether it takes the line.
-    pub fn next_turn(&mut self, line: LineAddr, takes: impl Fn(u32) -> bool) -> Option<(u32, u16)> {
+    pub fn next_turn(&mut self, line: LineAddr, takes: impl Fn(TxnId) -> bool) -> Option<(TxnId, u16)> {
         let i = self.find(line)?;
         let e = &mut self.entries[i];
-        let id = e.first;
-        if id == NOBODY || e.owner != NOBODY {
-            return None;
-        }
+        let id = e.first.filter(|_| e.owner.is_none())?;
         if takes(id) {
             if e.readers > 0 {
                 return None;
             }
-            e.owner = id;
+            e.owner = Some(id);
         } else {
             e.readers += 1;
         }
-        e.first = self.next[id as usize];
+        e.first = self.next[id.index()];
         Some((id, e.epoch))
     }
 
     /// All copies of `line` are taken away: fills under way must not be kept. Returns the request that holds the line
     /// in flight, which may have the only dirty copy.
     #[inline]
-    pub fn invalidate(&mut self, line: LineAddr) -> Option<u32> {
+    pub fn invalidate(&mut self, line: LineAddr) -> Option<TxnId> {
         let i = self.find(line)?;
         let e = &mut self.entries[i];
         e.epoch = e.epoch.wrapping_add(1);
-        (e.owner != NOBODY).then_some(e.owner)
+        e.owner
     }
 
     /// Reads of `line` in flight that leave it where others may read it too.
@@ -182,9 +179,8 @@ impl Lines {
 
     /// The request that holds `line` in flight.
     #[inline]
-    pub fn owner(&self, line: LineAddr) -> Option<u32> {
-        let owner = self.entries[self.find(line)?].owner;
-        (owner != NOBODY).then_some(owner)
+    pub fn owner(&self, line: LineAddr) -> Option<TxnId> {
+        self.entries[self.find(line)?].owner
     }
 
     /// Lines with requests in flight.
@@ -244,42 +240,50 @@ mod tests {
 
     const NOW: Turn = Turn::Now { epoch: 0 };
 
+    fn id(n: usize) -> TxnId {
+        TxnId::new(n)
+    }
+
     #[test]
     fn readers_go_together_and_an_owner_waits_for_them_and_they_for_it() {
         let mut l = Lines::default();
-        assert_eq!((l.enter(LineAddr(5), 1, false), l.enter(LineAddr(5), 2, false)), (NOW, NOW));
-        assert_eq!(l.enter(LineAddr(5), 3, true), Turn::Later);
-        assert_eq!(l.enter(LineAddr(5), 4, false), Turn::Later, "behind the owner, for else it would wait for ever");
-        let takes = |id| id == 3;
-        assert!(!l.leave(LineAddr(5), 1, 0).stale);
+        assert_eq!((l.enter(LineAddr(5), id(1), false), l.enter(LineAddr(5), id(2), false)), (NOW, NOW));
+        assert_eq!(l.enter(LineAddr(5), id(3), true), Turn::Later);
+        assert_eq!(
+            l.enter(LineAddr(5), id(4), false),
+            Turn::Later,
+            "behind the owner, for else it would wait for ever"
+        );
+        let takes = |other| other == id(3);
+        assert!(!l.leave(LineAddr(5), id(1), 0).stale);
         assert_eq!(l.next_turn(LineAddr(5), takes), None);
-        assert_eq!(l.leave(LineAddr(5), 2, 0), Left { stale: false, others_wait: true });
-        assert_eq!(l.next_turn(LineAddr(5), takes), Some((3, 0)));
+        assert_eq!(l.leave(LineAddr(5), id(2), 0), Left { stale: false, others_wait: true });
+        assert_eq!(l.next_turn(LineAddr(5), takes), Some((id(3), 0)));
         assert_eq!(l.next_turn(LineAddr(5), takes), None);
-        assert!(l.leave(LineAddr(5), 3, 0).others_wait);
-        assert_eq!(l.next_turn(LineAddr(5), takes), Some((4, 0)));
-        assert!(!l.leave(LineAddr(5), 4, 0).others_wait);
+        assert!(l.leave(LineAddr(5), id(3), 0).others_wait);
+        assert_eq!(l.next_turn(LineAddr(5), takes), Some((id(4), 0)));
+        assert!(!l.leave(LineAddr(5), id(4), 0).others_wait);
         assert_eq!(l.used(), 0);
     }
 
     #[test]
     fn an_invalidation_reaches_what_is_under_way_and_nothing_that_comes_later() {
         let mut l = Lines::default();
-        l.enter(LineAddr(5), 1, false);
+        l.enter(LineAddr(5), id(1), false);
         assert_eq!(l.invalidate(LineAddr(5)), None);
-        assert_eq!(l.enter(LineAddr(5), 2, false), Turn::Now { epoch: 1 });
-        assert!(l.leave(LineAddr(5), 1, 0).stale && !l.leave(LineAddr(5), 2, 1).stale);
-        l.enter(LineAddr(6), 3, true);
-        assert_eq!((l.invalidate(LineAddr(6)), l.invalidate(LineAddr(7))), (Some(3), None));
-        assert!(l.leave(LineAddr(6), 3, 0).stale);
+        assert_eq!(l.enter(LineAddr(5), id(2), false), Turn::Now { epoch: 1 });
+        assert!(l.leave(LineAddr(5), id(1), 0).stale && !l.leave(LineAddr(5), id(2), 1).stale);
+        l.enter(LineAddr(6), id(3), true);
+        assert_eq!((l.invalidate(LineAddr(6)), l.invalidate(LineAddr(7))), (Some(id(3)), None));
+        assert!(l.leave(LineAddr(6), id(3), 0).stale);
     }
 
     /// Against a table that cannot lose an entry.
     #[test]
     fn entries_are_found_whatever_came_and_went_before() {
         let mut rng = crate::kernel::Stream::new(3, "lines", 0);
-        let (mut l, mut all) = (Lines::default(), HashMap::<u64, u32>::new());
-        for id in 0..200_000 {
+        let (mut l, mut all) = (Lines::default(), HashMap::<u64, TxnId>::new());
+        for id in (0..200_000).map(id) {
             let line = rng.below(600);
             if let Some(id) = all.remove(&line) {
                 assert_eq!(l.owner(LineAddr(line)), Some(id));

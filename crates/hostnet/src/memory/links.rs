@@ -3,7 +3,7 @@
 use super::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
 use crate::flow::domain::{Domain, Reading};
 use crate::flow::Link;
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{LineAddr, Time, TxnId};
 use std::collections::VecDeque;
 
 /// What `Event::Link` means for a transaction.
@@ -17,7 +17,7 @@ pub(super) enum Leg {
     /// Its answer leaves node `from`.
     Back { from: u8 },
     /// Memory has answered a read that was for nothing, made beside the snoop of `parent`.
-    Useless { parent: u32 },
+    Useless { parent: TxnId },
     /// A line that is written back reaches its home.
     Write,
 }
@@ -54,7 +54,7 @@ pub(super) struct Direction {
     /// Requests of the node that are under way.
     pub credits: Domain,
     /// Requests that wait for a credit.
-    pub waiting: VecDeque<u32>,
+    pub waiting: VecDeque<TxnId>,
 }
 
 /// What two nodes have between them.
@@ -105,14 +105,14 @@ impl Between {
         Some(Box::new(Between { link, protocol: s.protocol, directions, trips: Vec::new(), speculative_reads: 0 }))
     }
 
-    pub(super) fn trip(&mut self, id: u32) -> &mut Trip {
-        if self.trips.len() <= id as usize {
-            self.trips.resize(id as usize + 1, Trip::default());
+    pub(super) fn trip(&mut self, id: TxnId) -> &mut Trip {
+        if self.trips.len() <= id.index() {
+            self.trips.resize(id.index() + 1, Trip::default());
         }
-        &mut self.trips[id as usize]
+        &mut self.trips[id.index()]
     }
 
-    pub(super) fn clear(&mut self, id: u32) {
+    pub(super) fn clear(&mut self, id: TxnId) {
         *self.trip(id) = Trip::default();
     }
 

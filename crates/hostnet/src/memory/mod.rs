@@ -47,7 +47,7 @@ pub use tag::Tag;
 
 use crate::flow::domain::{Domain, Reading};
 use crate::kernel::LineAddr;
-use crate::kernel::{apart::Apart, hint::prefetch};
+use crate::kernel::{apart::Apart, hint::prefetch, MissId, TxnId};
 use crate::kernel::{Clock, Event, Events, Time};
 use array::{Array, Indexing};
 use door::Channel;
@@ -61,9 +61,6 @@ use spec::{CacheSpec, CleanVictim, HierarchySpec};
 use stats::MemStats;
 
 pub use crate::kernel::ids::{LINE, LINE_U32};
-
-/// No transaction waits.
-const NOBODY: u32 = u32::MAX;
 
 /// Bytes of tags beyond which the LLC's sets are announced before fills: what a core of the host that we measure on
 /// has as L2. Affects no result.
@@ -124,7 +121,7 @@ pub struct Memory {
     inclusive_ways: u32,
     /// Registers for misses, where they are limited, and the miss whose look-up is under way.
     mshrs: Option<Box<Mshrs>>,
-    miss: u32,
+    miss: Option<MissId>,
     clean_victim: CleanVictim,
     clean_victim_cleans: bool,
     /// LLC ways that each tenant's fills may take.
@@ -136,9 +133,9 @@ pub struct Memory {
     pub dram: Controller,
     channels: Vec<Channel>,
     done: Vec<dram::Completion>,
-    txns: Apart<Txn>,
-    marks: Apart<Marks>,
-    free_txns: Vec<u32>,
+    txns: Apart<TxnId, Txn>,
+    marks: Apart<TxnId, Marks>,
+    free_txns: Vec<TxnId>,
     live_txns: u32,
     /// Cores (0) and devices (1) queue apart; else all share the first of two queues.
     sides: bool,
@@ -156,7 +153,7 @@ pub struct Memory {
     /// Modified lines that L2s have given to the LLC, but for those without time.
     pub written_back: u64,
     /// The device's transaction that the next eviction makes room for.
-    evicts_for: Option<u32>,
+    evicts_for: Option<TxnId>,
     lives: rx::Lives,
     /// Where received lines are; counted when that is first asked for.
     received: Option<Box<received::Received>>,
@@ -286,7 +283,7 @@ impl Memory {
             from_last: h.llc.device_ways == spec::DeviceWays::Highest,
             inclusive_ways: h.llc.inclusive_mask(),
             mshrs: (h.llc.mshrs > 0).then(|| Box::new(Mshrs::new(llc_slices, h.llc.mshrs))),
-            miss: NOBODY,
+            miss: None,
             clean_victim: h.llc.clean_victim,
             clean_victim_cleans: h.llc.clean_victim_cleans,
             tenant_ways: tenant_ways.into_iter().map(|w| w & !h.llc.inclusive_mask()).collect(),
@@ -366,15 +363,14 @@ impl Memory {
     /// Part of its callers, so that a transaction is made where it will lie: to copy what has just been written in pieces
     /// makes the host wait.
     #[inline(always)]
-    fn txn(&mut self, t: Txn) -> u32 {
+    fn txn(&mut self, t: Txn) -> TxnId {
         self.live_txns += 1;
         if let Some(id) = self.free_txns.pop() {
-            self.txns[id as usize] = t;
+            self.txns[id] = t;
             return id;
         }
-        self.txns.push(t);
         self.marks.push(Marks::default());
-        (self.txns.len() - 1) as u32
+        self.txns.push(t)
     }
 
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
@@ -398,15 +394,15 @@ impl Memory {
 
     /// Transaction `id` is on its way.
     #[inline(never)]
-    fn leaves(&mut self, cal: &mut Events, at: Time, id: u32) {
-        let t = &self.txns[id as usize];
+    fn leaves(&mut self, cal: &mut Events, at: Time, id: TxnId) {
+        let t = &self.txns[id];
         let Txn { line, lines, op, agent, who, issued, .. } = *t;
         let (node, n) = (self.agent_of(t), self.requests_in(t));
         if lines == 1 {
             let llc = &self.nodes[node].llc;
             let home = llc.home(line);
             llc.announce_at(home);
-            self.txns[id as usize].home = home;
+            self.txns[id].home = home;
         } else {
             self.announce(line, lines.into());
         }
@@ -420,40 +416,40 @@ impl Memory {
         if agent != Agent::Background {
             self.paths.under_way[Path::of(op) as usize].force_many(n, issued);
         }
-        self.marks[id as usize] = Marks::at(issued, at);
+        self.marks[id] = Marks::at(issued, at);
         cal.push(at, Event::Cha(id));
     }
 
     /// Whether `Event::Cha` of `id` is the arrival of a core's request, and not its turn at a line.
     #[inline]
-    pub fn comes_from_core(&self, id: u32) -> bool {
-        id != NOBODY && self.txns[id as usize].agent == Agent::Core && self.txns[id as usize].entry.is_none()
+    pub fn comes_from_core(&self, id: TxnId) -> bool {
+        self.txns[id].agent == Agent::Core && self.txns[id].entry.is_none()
     }
 
     /// Request `id`, which has just come, arrives at `at` only.
-    pub fn arrives_at(&mut self, cal: &mut Events, at: Time, id: u32) {
-        self.marks[id as usize] = Marks::at(self.marks[id as usize].start, at);
+    pub fn arrives_at(&mut self, cal: &mut Events, at: Time, id: TxnId) {
+        self.marks[id] = Marks::at(self.marks[id].start, at);
         cal.push(at, Event::Cha(id));
     }
 
     /// Request `id` will soon be looked at.
     #[inline]
-    fn expect(&self, id: u32) {
-        prefetch(&self.txns[id as usize]);
-        prefetch(&self.marks[id as usize]);
+    fn expect(&self, id: TxnId) {
+        prefetch(&self.txns[id]);
+        prefetch(&self.marks[id]);
     }
 
     /// A request that has been answered, as its agent will get it from `answered`.
     #[inline]
-    pub fn request(&self, id: u32) -> &Txn {
-        &self.txns[id as usize]
+    pub fn request(&self, id: TxnId) -> &Txn {
+        &self.txns[id]
     }
 
     /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
     #[inline(always)]
-    pub fn answered(&mut self, cal: &mut Events, id: u32, now: Time) -> Txn {
+    pub fn answered(&mut self, cal: &mut Events, id: TxnId, now: Time) -> Txn {
         // Copied before it is written: see `txn`.
-        let mut answer = self.txns[id as usize];
+        let mut answer = self.txns[id];
         answer.transient |= self.ends(cal, id, now);
         if let Some(s) = self.siblings.as_mut().filter(|_| answer.agent == Agent::Core) {
             s.ends(&answer);
@@ -463,14 +459,14 @@ impl Memory {
 
     /// A request ends. Says whether its data is to be used once and not kept.
     #[inline(never)]
-    fn ends(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
-        self.txns[id as usize].dirty = false;
-        let t = &self.txns[id as usize];
+    fn ends(&mut self, cal: &mut Events, id: TxnId, now: Time) -> bool {
+        self.txns[id].dirty = false;
+        let t = &self.txns[id];
         let (entry, path) = (t.entry, Path::of(t.op));
         let counted = if t.agent != Agent::Background && t.holds_credit() { self.requests_in(t) } else { 0 };
         let stale = entry.is_some_and(|epoch| self.leave_line(cal, id, epoch, now));
         if counted > 0 {
-            self.paths.end(path, counted, &self.marks[id as usize], now);
+            self.paths.end(path, counted, &self.marks[id], now);
         }
         if self.between.is_some() {
             self.trip_ends(cal, id, now);
@@ -483,7 +479,7 @@ impl Memory {
     }
 
     #[inline]
-    fn finish(&mut self, id: u32) {
+    fn finish(&mut self, id: TxnId) {
         self.live_txns -= 1;
         self.free_txns.push(id);
         if let Some(b) = &mut self.between {

@@ -4,16 +4,16 @@ use super::array::Home;
 use super::dma::Source;
 use super::node::DEVICES_AT;
 use super::paths::Path;
-use super::{Agent, Memory, Op, Txn, NOBODY};
+use super::{Agent, Memory, Op, Txn};
 use crate::flow::Domain;
-use crate::kernel::{Event, Events, LineAddr, Time};
+use crate::kernel::{Event, Events, IdVec, Int, LineAddr, MissId, Time, TxnId};
 use std::collections::VecDeque;
 
 #[derive(Clone)]
 struct Slice {
     registers: Domain,
     /// Requests that came while none was free, in their order.
-    waiting: VecDeque<u32>,
+    waiting: VecDeque<TxnId>,
 }
 
 /// A miss.
@@ -28,10 +28,10 @@ struct Miss {
 #[derive(Clone)]
 pub struct Mshrs {
     slices: Vec<Slice>,
-    misses: Vec<Miss>,
-    spare: Vec<u32>,
-    /// The miss of each transaction, or `NOBODY`.
-    of: Vec<u32>,
+    misses: IdVec<MissId, Miss>,
+    spare: Vec<MissId>,
+    /// The miss of each transaction.
+    of: Vec<Option<MissId>>,
     /// Slices that may take somebody in.
     due: Vec<u16>,
 }
@@ -40,11 +40,11 @@ impl Mshrs {
     /// `each` registers in each of `slices` slices.
     pub(super) fn new(slices: usize, each: u32) -> Mshrs {
         let slice = Slice { registers: Domain::new(each), waiting: VecDeque::new() };
-        Mshrs { slices: vec![slice; slices], misses: Vec::new(), spare: Vec::new(), of: Vec::new(), due: Vec::new() }
+        Mshrs { slices: vec![slice; slices], misses: IdVec::new(), spare: Vec::new(), of: Vec::new(), due: Vec::new() }
     }
 
     /// Whether a request for `slice` goes on now; else it waits.
-    pub(super) fn enter(&mut self, slice: usize, id: u32) -> bool {
+    pub(super) fn enter(&mut self, slice: usize, id: TxnId) -> bool {
         let free = self.is_free(slice);
         if !free {
             self.wait(slice, id);
@@ -60,64 +60,61 @@ impl Mshrs {
     }
 
     /// Request `id` waits at `slice`, behind those that do.
-    fn wait(&mut self, slice: usize, id: u32) {
+    fn wait(&mut self, slice: usize, id: TxnId) {
         self.slices[slice].waiting.push_back(id);
     }
 
     /// A miss at `slice` takes a register, or, when an L2's victim causes it, one more than there are.
-    pub(super) fn begin(&mut self, slice: usize, now: Time) -> u32 {
+    pub(super) fn begin(&mut self, slice: usize, now: Time) -> MissId {
         self.slices[slice].registers.force(now);
-        let miss = Miss { slice: slice as u16, awaits: 1, since: now };
+        let miss = Miss { slice: slice.to_u16(), awaits: 1, since: now };
         if let Some(i) = self.spare.pop() {
-            self.misses[i as usize] = miss;
+            self.misses[i] = miss;
             return i;
         }
-        self.misses.push(miss);
-        (self.misses.len() - 1) as u32
+        self.misses.push(miss)
     }
 
     /// The miss has one thing more to wait for.
-    pub(super) fn extend(&mut self, miss: u32) {
-        self.misses[miss as usize].awaits += 1;
+    pub(super) fn extend(&mut self, miss: MissId) {
+        self.misses[miss].awaits += 1;
     }
 
     /// One thing that the miss waited for has happened; with the last its register is free, and if somebody waits for
-    /// that, `Event::Cha` of nobody makes them go on.
-    pub(super) fn end(&mut self, cal: &mut Events, miss: u32, now: Time) {
-        let m = &mut self.misses[miss as usize];
+    /// that, `Event::Slices` makes them go on.
+    pub(super) fn end(&mut self, cal: &mut Events, miss: MissId, now: Time) {
+        let m = &mut self.misses[miss];
         m.awaits -= 1;
         if m.awaits == 0 {
             let m = *m;
-            self.slices[m.slice as usize].registers.give(now, m.since);
+            self.slices[usize::from(m.slice)].registers.give(now, m.since);
             self.spare.push(miss);
-            if !self.slices[m.slice as usize].waiting.is_empty() {
+            if !self.slices[usize::from(m.slice)].waiting.is_empty() {
                 self.due.push(m.slice);
-                cal.push(now, Event::Cha(NOBODY));
+                cal.push(now, Event::Slices);
             }
         }
     }
 
     /// The miss ends when transaction `id` is answered.
-    pub(super) fn tie(&mut self, id: u32, miss: u32) {
-        if self.of.len() <= id as usize {
-            self.of.resize(id as usize + 1, NOBODY);
+    pub(super) fn tie(&mut self, id: TxnId, miss: MissId) {
+        if self.of.len() <= id.index() {
+            self.of.resize(id.index() + 1, None);
         }
-        self.of[id as usize] = miss;
+        self.of[id.index()] = Some(miss);
     }
 
     /// Transaction `id` has been answered.
-    pub(super) fn answered(&mut self, cal: &mut Events, id: u32, now: Time) {
-        if let Some(miss) = self.of.get_mut(id as usize).map(|m| std::mem::replace(m, NOBODY)) {
-            if miss != NOBODY {
-                self.end(cal, miss, now);
-            }
+    pub(super) fn answered(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        if let Some(miss) = self.of.get_mut(id.index()).and_then(Option::take) {
+            self.end(cal, miss, now);
         }
     }
 
     /// The next request that goes on.
-    pub(super) fn next(&mut self) -> Option<u32> {
+    pub(super) fn next(&mut self) -> Option<TxnId> {
         while let Some(&slice) = self.due.last() {
-            let s = &mut self.slices[slice as usize];
+            let s = &mut self.slices[usize::from(slice)];
             if s.registers.free() > 0 {
                 if let Some(id) = s.waiting.pop_front() {
                     return Some(id);
@@ -151,7 +148,7 @@ impl Mshrs {
             ));
         }
         let awaits: usize = self.misses.iter().map(|m| usize::from(m.awaits)).sum();
-        let answers = self.of.iter().filter(|m| **m != NOBODY).count();
+        let answers = self.of.iter().filter(|m| m.is_some()).count();
         if awaits != answers + victims {
             return Err(format!(
                 "misses of the LLC wait for {awaits} events; {answers} answers and {victims} victims are to come"
@@ -174,31 +171,31 @@ impl Memory {
             return;
         }
         if let Some(m) = &mut self.mshrs {
-            debug_assert_eq!(self.miss, NOBODY, "a miss within a miss");
-            self.miss = m.begin(self.nodes[DEVICES_AT].llc.slice(home), now);
+            debug_assert!(self.miss.is_none(), "a miss within a miss");
+            self.miss = Some(m.begin(self.nodes[DEVICES_AT].llc.slice(home), now));
         }
     }
 
     /// The miss needs no data.
     #[inline]
     pub(super) fn end_look_up(&mut self, cal: &mut Events, now: Time) {
-        if let Some(m) = self.mshrs.as_mut().filter(|_| self.miss != NOBODY) {
-            m.end(cal, std::mem::replace(&mut self.miss, NOBODY), now);
+        if let Some(miss) = self.miss.take() {
+            self.mshrs.as_mut().expect("a miss holds a register").end(cal, miss, now);
         }
     }
 
     /// The miss ends when transaction `id` is answered.
     #[inline]
-    pub(super) fn tie_miss(&mut self, id: u32) {
-        if let Some(m) = self.mshrs.as_mut().filter(|_| self.miss != NOBODY) {
-            m.tie(id, std::mem::replace(&mut self.miss, NOBODY));
+    pub(super) fn tie_miss(&mut self, id: TxnId) {
+        if let Some(miss) = self.miss.take() {
+            self.mshrs.as_mut().expect("a miss holds a register").tie(id, miss);
         }
     }
 
     /// A request arrives at the slice of its first line.
     #[inline(never)]
-    pub(super) fn on_slice(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, op, lines, agent, .. } = self.txns[id as usize];
+    pub(super) fn on_slice(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let Txn { line, op, lines, agent, .. } = self.txns[id];
         if lines > 1 && agent == Agent::Nic {
             return self.on_slices(cal, id, now);
         }
@@ -219,9 +216,9 @@ impl Memory {
 
     /// The lines of an integrated NIC's burst arrive, each at its slice. Those that are done at the same time are answered
     /// together; one that waits, for its slice or for DRAM, becomes a transaction of its own.
-    fn on_slices(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let t = self.txns[id as usize];
-        let m = &mut self.marks[id as usize];
+    fn on_slices(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let t = self.txns[id];
+        let m = &mut self.marks[id];
         let waited = now - m.cha;
         (m.admitted, m.queued, m.data) = (now, now, now);
         // Lines that the LLC takes or gives, and those that a core gives.
@@ -237,7 +234,7 @@ impl Memory {
             }
             self.paths.admit(Path::of(t.op), waited);
             if t.op == Op::DmaWrite {
-                self.place(cal, &one, NOBODY, now);
+                self.place(cal, &one, None, now);
                 here += 1;
                 continue;
             }
@@ -262,20 +259,20 @@ impl Memory {
     }
 
     /// A part of transaction `id` that goes its own way from now on.
-    fn part(&mut self, id: u32, t: Txn) -> u32 {
+    fn part(&mut self, id: TxnId, t: Txn) -> TxnId {
         let part = self.txn(t);
-        self.marks[part as usize] = self.marks[id as usize];
+        self.marks[part] = self.marks[id];
         part
     }
 
-    fn begin_whole(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let lane = self.lane(&self.txns[id as usize]);
+    fn begin_whole(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+        let lane = self.lane(&self.txns[id]);
         while !self.begin(cal, id, lane, now) {}
     }
 
-    /// Requests go on that waited for a register.
+    /// `Event::Slices`: requests go on that waited for a register.
     #[inline(never)]
-    pub(super) fn resume_slices(&mut self, cal: &mut Events, now: Time) {
+    pub fn resume_slices(&mut self, cal: &mut Events, now: Time) {
         while let Some(id) = self.mshrs.as_mut().and_then(|m| m.next()) {
             self.begin_whole(cal, id, now);
         }

@@ -2,7 +2,7 @@
 
 use super::array::Array;
 use crate::flow::Domain;
-use crate::kernel::Time;
+use crate::kernel::{Time, TxnId};
 use std::collections::VecDeque;
 use std::iter::once;
 use std::ops::{Index, IndexMut};
@@ -20,7 +20,7 @@ pub struct Node {
     /// What a line from DRAM takes through the LLC on its way to who asked.
     pub(super) from_dram: Time,
     /// Requests that the home agent has not admitted yet: see `home::CORES`.
-    pub(super) admission: [VecDeque<u32>; 3],
+    pub(super) admission: [VecDeque<TxnId>; 3],
     /// Writes that wait at the home agent, by side.
     pub(super) waiting: [u32; 2],
     /// Writes waiting at the home agent: the second stage of backpressure.

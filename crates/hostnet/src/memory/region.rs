@@ -3,7 +3,7 @@
 
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::LineAddr;
+use crate::kernel::{IdVec, Int, LineAddr, RegionId};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,16 +63,13 @@ impl Region {
 /// The home of a region before it has one.
 const ANYWHERE: u8 = u8::MAX;
 
-/// Index of a region.
-pub type RegionId = u16;
-
 /// Small rings lie back to back, so that they spread over all banks of DRAM.
 pub const ALIGNMENT: Size = Size(128 << 10);
 
 /// The simulated physical address space: regions back to back, as a pool in huge pages gives.
 #[derive(Clone, Debug)]
 pub struct AddressMap {
-    regions: Vec<Region>,
+    regions: IdVec<RegionId, Region>,
     granules: Vec<RegionId>,
     /// Lines of a granule, as a power of two.
     granule_bits: u32,
@@ -88,14 +85,14 @@ impl AddressMap {
     /// Regions begin at multiples of `alignment`, a power of two of at least a page.
     pub fn aligned(alignment: Size) -> AddressMap {
         let granule_bits = (alignment.0 / LINE).trailing_zeros();
-        AddressMap { regions: Vec::new(), granules: Vec::new(), granule_bits }
+        AddressMap { regions: IdVec::new(), granules: Vec::new(), granule_bits }
     }
     /// Registers a region of `lines` 64-byte lines and returns its index.
     pub fn add(&mut self, lines: u64, kind: Kind, sharing: Sharing, tenant: u8) -> RegionId {
-        let id = self.regions.len() as RegionId;
+        let id = self.regions.next_id();
         let base = LineAddr(self.span());
         let granules = lines.div_ceil(1 << self.granule_bits).max(1);
-        self.granules.extend(std::iter::repeat_n(id, granules as usize));
+        self.granules.extend(std::iter::repeat_n(id, granules.to_usize()));
         self.regions.push(Region {
             base,
             lines,
@@ -111,7 +108,7 @@ impl AddressMap {
     }
     /// The region lies in the memory of `node`; without, in that of its core's node, or in the first one's.
     pub fn set_home(&mut self, id: RegionId, node: u8) {
-        self.regions[usize::from(id)].home = node;
+        self.regions[id].home = node;
     }
     /// Regions of a thread are its core's: `cores` has the core of each.
     pub fn settle_on_cores(&mut self, cores: &[u16]) {
@@ -138,42 +135,48 @@ impl AddressMap {
     }
     /// Marks the pages of `line`'s region as ones whose dirty lines software may drop.
     pub fn make_invalidatable(&mut self, line: LineAddr) {
-        let id = self.granules[(line.0 >> self.granule_bits) as usize];
-        self.regions[usize::from(id)].invalidatable = true;
+        let id = self.id(line);
+        self.regions[id].invalidatable = true;
     }
     #[inline(always)]
     pub fn of(&self, line: LineAddr) -> &Region {
-        &self.regions[self.granules[(line.0 >> self.granule_bits) as usize] as usize]
+        &self.regions[self.id(line)]
     }
     /// Cores read lines of the region without being told that a device has written them.
     pub fn set_polled(&mut self, id: RegionId) {
-        self.regions[id as usize].polled = true;
+        self.regions[id].polled = true;
     }
     /// Somebody writes to the region that `line` is in.
     pub(super) fn note_write(&mut self, line: LineAddr) {
-        self.regions[self.granules[(line.0 >> self.granule_bits) as usize] as usize].written = true;
+        let id = self.id(line);
+        self.regions[id].written = true;
+    }
+    /// The granule that `line` is in.
+    #[inline(always)]
+    fn granule(&self, line: LineAddr) -> usize {
+        (line.0 >> self.granule_bits).to_usize()
     }
     /// Whether there is nothing but regions of this `kind` in `lines`.
     pub fn is_all(&self, kind: Kind, lines: &Range<LineAddr>) -> bool {
-        let end = (lines.end.0.div_ceil(1 << self.granule_bits) as usize).min(self.granules.len());
-        let ids = &self.granules[(lines.start.0 >> self.granule_bits) as usize..end];
-        ids.iter().all(|id| self.regions[usize::from(*id)].kind == kind)
+        let end = (lines.end.0.div_ceil(1 << self.granule_bits).to_usize()).min(self.granules.len());
+        let ids = &self.granules[self.granule(lines.start)..end];
+        ids.iter().all(|id| self.regions[*id].kind == kind)
     }
     /// The region that `line` is in.
-    #[inline]
+    #[inline(always)]
     pub fn id(&self, line: LineAddr) -> RegionId {
-        self.granules[(line.0 >> self.granule_bits) as usize]
+        self.granules[self.granule(line)]
     }
     #[inline]
     pub fn get(&self, id: RegionId) -> &Region {
-        &self.regions[id as usize]
+        &self.regions[id]
     }
     pub fn iter(&self) -> impl Iterator<Item = &Region> {
         self.regions.iter()
     }
     /// Lines from zero to the end of the last region.
     pub fn span(&self) -> u64 {
-        (self.granules.len() as u64) << self.granule_bits
+        self.granules.len().to_u64() << self.granule_bits
     }
 }
 
@@ -242,9 +245,9 @@ impl Contiguous {
         match self {
             Contiguous::Buddy => {
                 let pieces: u64 = (0..KINDS).map(|k| CELL >> k.min(TOP)).sum();
-                (KINDS * CELL) as f64 / pieces as f64 * (PAGE.0 / LINE) as f64
+                (KINDS * CELL).to_f64() / pieces.to_f64() * (PAGE.0 / LINE).to_f64()
             }
-            Contiguous::Pieces(s) => (s.0 / LINE) as f64,
+            Contiguous::Pieces(s) => (s.0 / LINE).to_f64(),
         }
     }
 

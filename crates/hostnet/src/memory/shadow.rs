@@ -114,7 +114,7 @@ impl Memory {
         if dirty.len() > 1 || (dirty.len() == 1 && holders.len() > 1) {
             return Err(format!("cores {holders:?} hold line {line}, which cores {dirty:?} have written"));
         }
-        let moving = self.lines.owner(line).is_some_and(|id| self.txns[id as usize].dirty);
+        let moving = self.lines.owner(line).is_some_and(|id| self.txns[id].dirty);
         let mut llc_dirty = false;
         for (n, llc) in self.nodes.iter().map(|n| &n.llc).enumerate() {
             let Some(slot) = llc.find(line) else { continue };

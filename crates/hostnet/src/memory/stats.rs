@@ -2,7 +2,7 @@
 
 use super::region::Kind;
 use super::request::{Agent, AGENTS};
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{LineAddr, RegionId, Time};
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -274,12 +274,12 @@ impl OffCores {
         OffCores { regions, remote: counts.clone(), watched: counts.clone(), watching: vec![Vec::new(); cores], counts }
     }
     #[inline]
-    pub(in crate::memory) fn note(&mut self, thread: u16, region: u16, op: super::Op) {
-        self.counts[usize::from(thread) * self.regions + usize::from(region)].note(op);
+    pub(in crate::memory) fn note(&mut self, thread: u16, region: RegionId, op: super::Op) {
+        self.counts[usize::from(thread) * self.regions + region.index()].note(op);
     }
-    pub(in crate::memory) fn note_remote(&mut self, thread: u16, region: u16, line: LineAddr, op: super::Op) {
+    pub(in crate::memory) fn note_remote(&mut self, thread: u16, region: RegionId, line: LineAddr, op: super::Op) {
         let core = usize::from(thread);
-        let at = core * self.regions + usize::from(region);
+        let at = core * self.regions + region.index();
         self.remote[at].note(op);
         if self.watching[core].contains(&line) {
             self.watched[at].note(op);
@@ -293,14 +293,14 @@ impl OffCores {
     pub fn watch_none(&mut self, core: usize) {
         self.watching[core].clear();
     }
-    pub fn of(&self, core: usize, region: u16) -> OffCore {
-        self.counts[core * self.regions + usize::from(region)]
+    pub fn of(&self, core: usize, region: RegionId) -> OffCore {
+        self.counts[core * self.regions + region.index()]
     }
-    pub fn remote(&self, core: usize, region: u16) -> OffCore {
-        self.remote[core * self.regions + usize::from(region)]
+    pub fn remote(&self, core: usize, region: RegionId) -> OffCore {
+        self.remote[core * self.regions + region.index()]
     }
-    pub fn watched(&self, core: usize, region: u16) -> OffCore {
-        self.watched[core * self.regions + usize::from(region)]
+    pub fn watched(&self, core: usize, region: RegionId) -> OffCore {
+        self.watched[core * self.regions + region.index()]
     }
     pub(in crate::memory) fn restart(&mut self) {
         self.counts.fill(OffCore::default());

@@ -7,7 +7,7 @@ use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{Op, Retired};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::units::{ByteRate, Freq, Size, Span};
-use hostnet::kernel::{Clock, LineAddr, Time};
+use hostnet::kernel::{Clock, LineAddr, Time, TxnId};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
@@ -145,7 +145,7 @@ impl Rig {
     }
 
     /// Transaction `id` is answered; a line for a core enters its caches, and `write` says how, or else the transaction.
-    pub fn fill(&mut self, id: u32, write: Option<bool>) {
+    pub fn fill(&mut self, id: TxnId, write: Option<bool>) {
         let f = self.m.mem.answered(&mut self.m.cal, id, self.m.now);
         self.answers.push((self.m.now, f));
         if f.agent == Agent::Core && !f.transient && matches!(f.op, memory::Op::Read | memory::Op::Own) {

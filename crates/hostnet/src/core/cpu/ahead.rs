@@ -65,7 +65,7 @@ impl Cpu {
     #[inline(never)]
     fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (LineAddr, u8), own: bool, at: Time) {
         let Some(p) = &mut self.prefetcher else { return };
-        let lines = p.observe(u32::from(mem.map.id(line)) << 8 | u32::from(site), line);
+        let lines = p.observe(u32::from(mem.map.id(line).0) << 8 | u32::from(site), line);
         if p.waiting.is_used() {
             p.waiting.drop_line(line);
             return self.wait_ahead(mem, cal, lines, at);
@@ -145,7 +145,7 @@ impl Cpu {
     fn follow_load(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (LineAddr, u8), at: Time) {
         let Some(p) = &mut self.l1_prefetcher else { return };
         let several = self.per_line > 1 || Op::is_walk(site);
-        let lines = p.load(u32::from(mem.map.id(line)) << 8 | u32::from(site), line, several);
+        let lines = p.load(u32::from(mem.map.id(line).0) << 8 | u32::from(site), line, several);
         let misses = p.misses;
         for l in lines.into_iter().flatten() {
             if self.lfb.credits() - self.lfb.free() < misses {

@@ -10,7 +10,7 @@
 //! for one packet of the devices'.
 
 use super::Iio;
-use crate::kernel::{Events, Int, Time};
+use crate::kernel::{Events, Int, Time, TxnId};
 use crate::memory::Memory;
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ pub(super) struct Shared {
     /// Until when cores have had the way.
     free: Time,
     /// Requests of cores that wait for the way, in the order in which they will have it.
-    waiting: VecDeque<u32>,
+    waiting: VecDeque<TxnId>,
     /// Modified lines of L2s that have taken the way, or are owed to it.
     seen: u64,
 }
@@ -42,7 +42,7 @@ impl Iio {
     /// back when that is its own.
     ///
     /// What L2s have written back since the last request goes behind this one, as far as there is room.
-    pub fn holds_up(&mut self, mem: &mut Memory, cal: &mut Events, id: u32, now: Time) -> bool {
+    pub fn holds_up(&mut self, mem: &mut Memory, cal: &mut Events, id: TxnId, now: Time) -> bool {
         let Some(shared) = &mut self.shared else { return false };
         if shared.waiting.front() == Some(&id) {
             shared.waiting.pop_front();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     /// When `n` requests that come at time zero have had the way, in order of their numbers.
-    fn passed(n: u64, before: impl FnOnce(&mut Iio, &mut Memory)) -> Vec<(u64, u32)> {
+    fn passed(n: u64, before: impl FnOnce(&mut Iio, &mut Memory)) -> Vec<(u64, usize)> {
         let (mut iio, mut mem, mut cal) = parts();
         before(&mut iio, &mut mem);
         (0..n).for_each(|line| mem.send(&mut cal, Time::ZERO, Txn::new(Op::Read, LineAddr(line), 0, Time::ZERO)));
@@ -101,7 +101,7 @@ mod tests {
         while let Some((at, e)) = cal.pop() {
             let Event::Cha(id) = e else { panic!("{e:?}") };
             if !iio.holds_up(&mut mem, &mut cal, id, at) {
-                gone.push((at.0 / 1000, id));
+                gone.push((at.0 / 1000, id.index()));
             }
         }
         gone
@@ -122,9 +122,9 @@ mod tests {
             passed(2, |iio, _| assert_eq!(iio.controllers[0].door.leave_first(Time::ZERO, Time::ns(1), 2), Time::ZERO));
         assert_eq!(short, [(2, 0), (3, 1)]);
         let (mut iio, mut mem, mut cal) = parts();
-        for line in 0..2 {
-            mem.send(&mut cal, Time::ZERO, Txn::new(Op::Own, LineAddr(line), 0, Time::ZERO));
-            iio.holds_up(&mut mem, &mut cal, line as u32, Time::ZERO);
+        for n in 0..2 {
+            mem.send(&mut cal, Time::ZERO, Txn::new(Op::Own, LineAddr(n.to_u64()), 0, Time::ZERO));
+            iio.holds_up(&mut mem, &mut cal, TxnId::new(n), Time::ZERO);
         }
         assert_eq!(device(&mut iio, Time::ZERO), Time::ns(2));
     }
@@ -141,6 +141,6 @@ mod tests {
         for _ in 0..2 {
             mem.send(&mut cal, Time::ZERO, Txn::dma_read(Agent::Io, Class::NicTxRd, LineAddr(0), 1, 0, Time::ZERO));
         }
-        assert!((0..2).all(|id| !iio.holds_up(&mut mem, &mut cal, id, Time::ZERO)));
+        assert!((0..2).map(TxnId::new).all(|id| !iio.holds_up(&mut mem, &mut cal, id, Time::ZERO)));
     }
 }

@@ -4,7 +4,7 @@
 use super::channel::{Channel, Command, ALL_STALE, BANKS, HELD, NONE, NO_ROW, READ, WRITE};
 use super::choice::{key, ACTIVE, QUEUE};
 use super::RowOutcome;
-use crate::kernel::LineAddr;
+use crate::kernel::{LineAddr, TxnId};
 use std::ops::{Index, IndexMut};
 
 /// A queued request. Slots of one bank and direction form a list, oldest first.
@@ -14,7 +14,7 @@ pub(super) struct Slot {
     pub arrive: u64,
     /// Order of arrival.
     pub age: u32,
-    pub token: u32,
+    pub token: Option<TxnId>,
     pub row: u32,
     pub next: u16,
     pub prev: u16,

@@ -178,7 +178,7 @@ impl Channel {
                 line: LineAddr(0),
                 arrive: 0,
                 age: 0,
-                token: 0,
+                token: None,
                 row: 0,
                 next: if i + 1 < n { i as u16 + 1 } else { NONE },
                 prev: NONE,

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::region::{ALIGNMENT, PAGE};
 use crate::kernel::units::Size;
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{LineAddr, Time, TxnId};
 use channel::Channel;
 use mapping::{Decoded, Mapper};
 use standards::{Device, DeviceWidth, Standard};
@@ -234,7 +234,7 @@ pub struct Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Comes back with the completion.
-    pub token: u32,
+    pub token: Option<TxnId>,
     /// Address / 64.
     pub line: LineAddr,
     pub write: bool,
@@ -257,7 +257,7 @@ pub enum RowOutcome {
 /// A read whose data arrives at `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    pub token: u32,
+    pub token: Option<TxnId>,
     pub class: u8,
     pub outcome: RowOutcome,
     pub at: Time,

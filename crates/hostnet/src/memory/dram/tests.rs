@@ -8,6 +8,7 @@ use super::standards::{Device, DeviceWidth, Standard};
 use super::timing::Timing;
 use super::*;
 use crate::kernel::rng::Stream;
+use crate::kernel::{Int, LineAddr, TxnId};
 
 mod on_arrival;
 
@@ -36,7 +37,7 @@ impl Bench {
             self.ch.advance(now - 1, &mut self.done);
         }
         let line = u64::from(self.next) + 1_000_000 * u64::from(bank);
-        let req = Request { token: self.next, line: LineAddr(line), write, class: 0 };
+        let req = Request { token: Some(TxnId::new(self.next.to_usize())), line: LineAddr(line), write, class: 0 };
         self.ch.push(now, req, Decoded { bank, row, column: 0 }, &mut self.done);
         self.next += 1;
         self
@@ -59,7 +60,7 @@ impl Bench {
     /// Clock at which the read's data is complete.
     fn data(&mut self, token: u32) -> u64 {
         self.run(100_000);
-        self.done.iter().find(|d| d.token == token).unwrap().at.0 / self.tck
+        self.done.iter().find(|d| d.token == Some(TxnId::new(token.to_usize()))).unwrap().at.0 / self.tck
     }
 }
 
@@ -255,13 +256,18 @@ fn p04_a_row_is_closed_once_nobody_has_used_it_for_long() {
 fn q01_reads_are_served_from_the_write_queue_and_writes_merge() {
     let mut b = Bench::new(&DramSpec { write_idle: 0.5, ..quiet() });
     let place = Decoded { bank: 3, row: 1, column: 0 };
-    let w = Request { token: 0, line: LineAddr(42), write: true, class: 0 };
+    let w = Request { token: None, line: LineAddr(42), write: true, class: 0 };
     b.ch.push(0, w, place, &mut b.done);
     b.ch.push(0, w, place, &mut b.done);
-    b.ch.push(0, Request { token: 9, line: LineAddr(42), write: false, class: 5 }, place, &mut b.done);
+    b.ch.push(
+        0,
+        Request { token: Some(TxnId::new(9)), line: LineAddr(42), write: false, class: 5 },
+        place,
+        &mut b.done,
+    );
     assert_eq!(b.ch.used, [0, 1]);
     let hit = b.done[0];
-    assert_eq!((hit.token, hit.class, hit.outcome), (9, 5, RowOutcome::Forwarded));
+    assert_eq!((hit.token, hit.class, hit.outcome), (Some(TxnId::new(9)), 5, RowOutcome::Forwarded));
     assert_eq!((b.ch.stats.writes_merged, b.ch.stats.reads_forwarded), (1, 1));
 }
 
