@@ -368,7 +368,7 @@ class DramSpec(Section):
 
 
 class EthernetPeripheralSpec(Section):
-    """Ethernet NIC that receives for the kernel's TCP."""
+    """Ethernet NIC behind a PCIe port, for a poll-mode driver or the kernel's TCP and UDP."""
     descriptors: int
     """Receive descriptors of each core, one a frame."""
     flow_director: list[FlowRule]

@@ -5,7 +5,7 @@ use crate::common::{execute, scenario, small, IDIO_RUN};
 use hostnet::core::hints::HintOverflow;
 use hostnet::core::hints::Hints;
 use hostnet::core::{Cpu, Op};
-use hostnet::kernel::{LineAddr, Time};
+use hostnet::kernel::{LineAddr, Post, Time};
 use hostnet::machine::Machine;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::protocol::Held;
@@ -390,7 +390,7 @@ fn a_load_joins_the_prefetch_of_its_line() {
     r.m.now += Time::us(1);
     let at = r.m.now + r.m.mem.lat.noc;
     r.m.mem.dma_at_once(&mut r.m.cal, &Txn::dma_write(Agent::Nic, Class::NicRxWr, INTO_LLC, line, 1, 0, r.m.now));
-    r.m.cal.push(at, hostnet::kernel::Event::hint(0, line));
+    r.m.cal.post(at, hostnet::memory::Event::hint(0, line));
     r.m.cpus[0].program.ops = vec![Op::Stall(at.0 - r.m.now.0 + 1_000), Op::Load { line, lines: 1 }, Op::Fence];
     r.m.start(0);
     r.m.settle();

@@ -2,12 +2,13 @@
 //! books of dirty lines.
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
-use hostnet::kernel::{Event, Events, LineAddr, Stream, Time};
+use hostnet::kernel::{LineAddr, Stream, Time};
+use hostnet::machine::{Event, Events};
 use hostnet::memory::array::Replacement;
 use hostnet::memory::protocol::Held;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, ReadHit, StoreHit, UpgradeMiss};
 use hostnet::memory::stats::Class;
-use hostnet::memory::{Agent, Inbound, Op, Outbound, Probe, Sweep, Txn};
+use hostnet::memory::{self, Agent, Inbound, Op, Outbound, Probe, Sweep, Txn};
 
 const ALL: u32 = 0b1111;
 const LOW_TWO: Inbound = Inbound::Llc { ways: 0b0011 };
@@ -497,7 +498,7 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
         let mut later = Vec::new();
         while let Some(e) = r.m.pop() {
             match e {
-                Event::Cha(_) => _ = r.m.handle(e),
+                Event::Memory(memory::Event::Cha(_)) => _ = r.m.handle(e),
                 e => later.push((r.m.now, e)), // DRAM stands still meanwhile
             }
         }

@@ -2,14 +2,17 @@
 //! them.
 
 use hostnet::kernel::units::{Freq, Size, Span};
-use hostnet::kernel::{Clock, Event, LineAddr, Stream, Time};
-use hostnet::machine::{Machine, Signal};
+use hostnet::kernel::{Clock, LineAddr, Stream, Time};
+use hostnet::machine::{Event, Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit, WriteBacks};
 use hostnet::memory::stats::Class;
 use hostnet::memory::{Memory, Op, Probe, Txn, LINE};
+
+/// The timer of the next access; the other timers are those of the slots.
+const STIMULUS: u32 = u32::MAX;
 
 #[path = "../dram_ladder/replay.rs"]
 #[allow(dead_code, reason = "each program that shares this file uses a part of it")]
@@ -252,18 +255,18 @@ impl Generator {
 
     /// Runs to the last response.
     pub fn go(&mut self) {
-        self.m.cal.push(Time::ZERO, Event::Arrival(0));
+        self.m.cal.push(Time::ZERO, Event::Timer(STIMULUS));
         // Writes may stay in the controller's queue for good.
         while self.left > 0 || self.free.len() < self.mshrs.len() {
             let Some(s) = self.m.next_signal() else { return };
             let now = self.m.now;
             match s {
-                Signal::Outside(Event::Arrival(_)) => {
+                Signal::Timer(STIMULUS) => {
                     let (line, write) = self.stimulus.next();
                     self.head = Some((line, write, now));
                     self.offer(now);
                 }
-                Signal::Outside(Event::Timer(slot)) => self.respond_now(slot as u8, now),
+                Signal::Timer(slot) => self.respond_now(slot as u8, now),
                 Signal::Answer(id) => {
                     let t = self.m.mem.answered(&mut self.m.cal, id, now);
                     let write = self.mshrs[t.record as usize].write;
@@ -286,7 +289,7 @@ impl Generator {
         self.access(line, write, made, now);
         if self.left > 0 {
             let period = Time(self.stimulus.row.period_ps);
-            self.m.cal.push((made + period).max(now), Event::Arrival(0));
+            self.m.cal.push((made + period).max(now), Event::Timer(STIMULUS));
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::nic::{FrameMemory, RingMemory};
 pub use super::Endpoint;
+use super::Posts;
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Events, Int, LineAddr, Stream, Time};
+use crate::kernel::{Int, LineAddr, Stream, Time};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Tag, LINE};
 use crate::meter::drops::Ledger;
@@ -182,7 +183,7 @@ pub trait Device: Sized {
     fn take(&mut self, way: Direction, n: u32, now: Time) -> Piece;
 
     /// `n` lines of `slot` are done; true when the device may have more to do because of it.
-    fn done(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool;
+    fn done(&mut self, cal: &mut impl Posts, way: Direction, slot: u16, n: u32, now: Time) -> bool;
 
     /// The `n` lines of a read request of `slot` will be here soon, behind those of requests before it. `Some(false)`: they end
     /// nothing and count as done. `Some(true)`: they end something. None: the device is told of every request when it ends.

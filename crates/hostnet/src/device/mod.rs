@@ -1,14 +1,18 @@
 //! Devices. One file each, and one line of the list below; `docs/develop/extending.md` walks through a new one.
 
 pub mod endpoint;
+mod event;
 pub mod iio;
 pub mod pcie;
 pub mod response;
 
-use crate::kernel::{Events, LineAddr, Time};
+use crate::kernel::{LineAddr, Time};
 use crate::meter::drops::Ledger;
 use crate::placement::DeviceKind;
 use endpoint::{Bay, Device, Direction, Offer, Piece};
+#[cfg(test)]
+pub(crate) use event::testing;
+pub use event::{Event, NicAt, Posts, RingTask, Side};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +82,7 @@ macro_rules! devices {
                 match self { $(Endpoint::$name(d) => Device::take(&mut **d, way, n, now),)* }
             }
             #[inline]
-            pub fn done(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool {
+            pub fn done(&mut self, cal: &mut impl Posts, way: Direction, slot: u16, n: u32, now: Time) -> bool {
                 debug_assert!(self.moves(way), "the device moves nothing {way:?}");
                 match self { $(Endpoint::$name(d) => Device::done(&mut **d, cal, way, slot, n, now),)* }
             }
@@ -125,12 +129,12 @@ devices! {
     mod ssd => Ssd(ssd::Ssd),
     /// RoCE NIC with priority flow control.
     mod roce => Roce(roce::Roce),
-    /// Ethernet NIC that receives for the kernel's TCP.
+    /// Ethernet NIC behind a PCIe port, for a poll-mode driver or the kernel's TCP and UDP.
     mod nic => Ethernet(nic::Nic),
 }
 
 impl PeripheralSpec {
-    /// The NIC for the kernel's TCP, if it is one.
+    /// The Ethernet NIC; None for a device of another kind.
     pub fn ethernet(&self) -> Option<&nic::EthernetSpec> {
         match self {
             PeripheralSpec::Ethernet(e) => Some(e),

@@ -5,9 +5,10 @@
 //! their times, none of which can depend on what the port has not done yet.
 
 use super::endpoint::{check_buffer, check_counts, check_link, defaults, Bay, Device, Direction, Offer, Piece};
+use super::Posts;
 use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Events, Int, LineAddr, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::{LINE, LINE_U32};
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
@@ -347,7 +348,7 @@ impl Device for Roce {
     }
 
     /// `n` lines are done: written, or here to be sent.
-    fn done(&mut self, _cal: &mut Events, _way: Direction, _slot: u16, n: u32, now: Time) -> bool {
+    fn done(&mut self, _cal: &mut impl Posts, _way: Direction, _slot: u16, n: u32, now: Time) -> bool {
         let message = u64::from(self.packet) * u64::from(self.packets);
         self.ended += u64::from(n);
         if self.ended >= message {

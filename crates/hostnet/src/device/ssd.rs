@@ -2,8 +2,9 @@
 //! a time. What the medium does between is a latency per command.
 
 use super::endpoint::{check_counts, defaults, Bay, Device, Direction, Offer, Piece};
+use super::Posts;
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Events, Int, LineAddr, Stream, Time};
+use crate::kernel::{Int, LineAddr, Stream, Time};
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::LINE;
 use crate::placement::DeviceKind;
@@ -224,7 +225,7 @@ impl Device for Ssd {
     fn may_move(&self) -> [bool; 2] {
         [Direction::P2mRead, Direction::P2mWrite].map(|way| self.op == way)
     }
-    fn done(&mut self, _cal: &mut Events, _way: Direction, slot: u16, n: u32, now: Time) -> bool {
+    fn done(&mut self, _cal: &mut impl Posts, _way: Direction, slot: u16, n: u32, now: Time) -> bool {
         self.end(slot, n, now)
     }
     fn completed(&self) -> u64 {

@@ -1,9 +1,10 @@
 //! What a system reads that is otherwise idle: daemons, timers, the other sockets. Nothing of it is simulated but its
 //! reads of memory, which take entries of the read queues and close rows.
 
+use super::timer::Timer;
 use super::Host;
 use crate::config::Scenario;
-use crate::kernel::{Event, Int, LineAddr, Real, Stream, Time};
+use crate::kernel::{Int, LineAddr, Post, Real, Stream, Time};
 use crate::memory::{Txn, LINE};
 
 #[derive(Clone)]
@@ -26,7 +27,7 @@ impl Background {
 impl Host {
     pub(super) fn next_background(&mut self) {
         if let Some(b) = self.background.as_mut().filter(|_| !self.stopped) {
-            self.machine.cal.push(self.machine.now + Time(b.rng.exp(b.mean).whole()), Event::Background);
+            self.machine.cal.post(self.machine.now + Time(b.rng.exp(b.mean).whole()), Timer::Background);
         }
     }
 

@@ -9,8 +9,9 @@ use crate::config::traffic::sets_no_size;
 use crate::config::Scenario;
 use crate::device::nic::Packet;
 use crate::device::PeripheralSpec;
-use crate::kernel::{Event, Int, Stream, Time};
+use crate::kernel::{Int, Post, Stream, Time};
 use crate::meter::Values;
+use crate::traffic;
 use crate::traffic::generator::{Flows, Generator, Returned, Sizes, CHECKSUM};
 use crate::traffic::mac::Mac;
 use crate::traffic::writer::Frames;
@@ -119,7 +120,7 @@ impl Host {
                 let now = self.machine.now;
                 let Some(s) = &mut self.source else { return };
                 let arrives = s.generator.send(p, &mut self.machine.cal, now);
-                self.machine.cal.push(arrives, Event::Arrival(0));
+                self.machine.cal.post(arrives, traffic::Event::Arrival);
             }
         } else {
             self.inject(whose);
@@ -138,14 +139,14 @@ impl Host {
         true
     }
 
-    pub(super) fn on_client(&mut self, e: Event) {
+    pub(super) fn on_client(&mut self, e: traffic::Event) {
         if self.segment_back() || self.gives_up() {
             return;
         }
         let (cal, now) = (&mut self.machine.cal, self.machine.now);
         let Some(s) = self.source.as_mut().filter(|_| !self.stopped) else { return };
         match e {
-            Event::Back => s.generator.on_back(cal, now),
+            traffic::Event::Back => s.generator.on_back(cal, now),
             _ => s.generator.on_overdue(cal, now),
         }
     }

@@ -1,7 +1,8 @@
 //! A control plane of the user's own: at the end of each epoch it sees counters and answers with settings of the policy.
 
+use super::timer::Timer;
 use super::Host;
-use crate::kernel::{Event, Int, Time};
+use crate::kernel::{Int, Post, Time};
 use crate::memory::stats::{Class, DmaCounts};
 use crate::placement::{Placement, Settings};
 use std::sync::{Arc, Mutex};
@@ -66,7 +67,7 @@ fn since(is: u64, was: u64) -> u64 {
 impl Host {
     /// Epochs of `control` begin.
     pub fn control_by(&mut self, control: Control) {
-        self.machine.cal.push(self.machine.now + control.every, Event::Control);
+        self.machine.cal.post(self.machine.now + control.every, Timer::Control);
         self.control = Some(Box::new(control));
     }
 
@@ -75,7 +76,7 @@ impl Host {
         self.control.as_mut()?.failed.take()
     }
 
-    /// `Event::Control`.
+    /// `Timer::Control`.
     pub(super) fn on_control(&mut self) {
         let (is, ways) = (self.view(), self.machine.mem.llc_ways());
         let Some(c) = self.control.as_mut().filter(|_| !self.stopped) else { return };
@@ -83,7 +84,7 @@ impl Host {
         let said = c.decide.lock().map_err(|_| "the control plane has failed".to_string());
         let said = said.and_then(|mut decide| decide(epoch(is, &was)));
         match said.and_then(|s| self.machine.placement.set(&s, ways)) {
-            Ok(()) => self.machine.cal.push(self.machine.now + c.every, Event::Control),
+            Ok(()) => self.machine.cal.post(self.machine.now + c.every, Timer::Control),
             Err(e) => c.failed = Some(e),
         }
     }

@@ -6,8 +6,9 @@ use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
 use crate::core::Op;
 use crate::device::nic::Packet;
-use crate::kernel::{Clock, Event, Int, LineAddr, NicAt, PacketId, Time};
-use crate::machine::Signal;
+use crate::device::NicAt;
+use crate::kernel::{Clock, Int, LineAddr, PacketId, Post, Time};
+use crate::machine::{Event, Signal};
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::shadow::Shadow;
 use crate::memory::stats::{Class, CLASSES};
@@ -15,6 +16,7 @@ use crate::memory::{Agent, Inbound, Sweep, Txn};
 use crate::meter::Values;
 use crate::placement::SweepTx;
 use crate::stack::qp::Effect;
+use crate::{device, memory};
 use serde_json::{json, Map};
 
 /// Events of DRAM in a row, and no others, after which nothing but refreshes is to come.
@@ -89,15 +91,15 @@ impl Host {
         let (mut log, mut of_dram) = (Log::default(), 0u32);
         while let Some(e) = self.machine.pop() {
             let now = self.machine.now;
-            of_dram = if matches!(e, Event::Dram(_)) { of_dram + 1 } else { 0 };
+            of_dram = if matches!(e, Event::Memory(memory::Event::Dram(_))) { of_dram + 1 } else { 0 };
             if of_dram > REFRESHES && self.machine.mem.is_at_rest() {
                 self.machine.handle(e);
                 break;
             }
             match e {
-                Event::NicTx(..) => _ = log.wq_read.get_or_insert(now),
-                Event::Sweep { .. } => log.last_sweep = Some(now),
-                Event::Freed(..) => {
+                Event::Device(device::Event::NicTx(..)) => _ = log.wq_read.get_or_insert(now),
+                Event::Memory(memory::Event::Sweep { .. }) => log.last_sweep = Some(now),
+                Event::Device(device::Event::Freed(..)) => {
                     log.freed = Some(now); // of no ring
                     continue;
                 }
@@ -109,7 +111,7 @@ impl Host {
                 Some(Signal::Sent(_, id)) => {
                     log.sent = Some(now);
                     let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
-                    self.machine.cal.push(released, Event::Freed(NicAt::Chip, id));
+                    self.machine.cal.post(released, device::Event::Freed(NicAt::Chip, id));
                 }
                 Some(s) => self.on(s),
                 None => {}

@@ -9,8 +9,10 @@
 
 use super::Host;
 use crate::device::nic::Packet;
-use crate::kernel::{Event, NicAt, PacketId};
+use crate::device::NicAt;
+use crate::kernel::{PacketId, Post};
 use crate::stack::Notice;
+use crate::traffic;
 
 impl Host {
     /// Packet `id`'s frame is on the wire, which returns it.
@@ -24,7 +26,7 @@ impl Host {
         let (flow, queue, key, wire_bytes) = (p.queue.into(), p.queue, p.key, p.wire_bytes);
         let back = Packet { flow, queue, key, wire_bytes, dscp: s.dscp, uses: 1, ..Packet::default() };
         let arrives = s.generator.turn_round(back, self.machine.now);
-        self.machine.cal.push(arrives, Event::Arrival(0));
+        self.machine.cal.post(arrives, traffic::Event::Arrival);
     }
 
     /// A frame for `queue` was lost on its way back, if frames loop: its sender gives it up after `traffic.timeout`.
@@ -32,7 +34,7 @@ impl Host {
         let timeout = self.spec.traffic.timeout.into();
         let Some(s) = self.source.as_mut().filter(|s| s.loops) else { return };
         s.lost.push_back(queue);
-        self.machine.cal.push(self.machine.now + timeout, Event::Overdue);
+        self.machine.cal.post(self.machine.now + timeout, traffic::Event::Overdue);
     }
 
     /// `Event::Overdue`: the sender of the frame that was lost first gives it up. False when none was.

@@ -21,6 +21,7 @@ mod storage;
 mod tas;
 mod threads;
 mod timeline;
+mod timer;
 mod trace;
 mod two_hosts;
 mod uncore;
@@ -36,18 +37,21 @@ use crate::config::Scenario;
 use crate::core::Retired;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
+use crate::device::{NicAt, Side};
 use crate::flow::Domain;
-use crate::kernel::{Event, Int, NicAt, PacketId, Side, Stream, Time};
-use crate::machine::{Machine, Signal};
+use crate::kernel::{Int, PacketId, Post, Stream, Time};
+use crate::machine::{Event, Machine, Signal};
 use crate::meter::drops::Ledger;
 use crate::placement::Counters;
 use crate::stack::pmd::Pipe;
 use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::spikes::Spikes;
+use crate::{core, device, traffic};
 use hdrhistogram::Histogram;
 use measure::Window;
 use offer::{Source, Whose};
 use std::sync::Arc;
+use timer::Timer;
 
 /// What a core does whose thread runs no program.
 #[derive(Clone, Copy)]
@@ -116,7 +120,7 @@ impl Host {
             let polls = |t: &TenantSpec| t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_));
             if tenant.is_some_and(|t| starts(t) || polls(t)) {
                 self.cores[c].rest = Rest::Not;
-                self.machine.cal.push(self.machine.now, Event::Core(c.to_u16()));
+                self.machine.cal.post(self.machine.now, core::Event::Free(c.to_u16()));
             }
         }
         if let Some(iio) = &mut self.machine.iio {
@@ -165,14 +169,15 @@ impl Host {
             Signal::Landed(_) if self.network.is_some() && !self.network_has_rings() => self.frames_landed(),
             Signal::Landed(_) => self.rings_landed(),
             Signal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
-            Signal::Outside(e) => self.on_outside(e),
+            Signal::Traffic(e) => self.on_traffic(e),
+            Signal::Timer(n) => self.on_timer(Timer::numbered(n)),
         }
     }
 
     #[inline]
-    fn on_outside(&mut self, e: Event) {
+    fn on_traffic(&mut self, e: traffic::Event) {
         match e {
-            Event::Arrival(_) => {
+            traffic::Event::Arrival => {
                 // A source that turned to another process leaves its last event behind.
                 if !self.came_off_link()
                     && !self.came_off_wire()
@@ -182,14 +187,19 @@ impl Host {
                     self.next_arrival();
                 }
             }
-            Event::Offer => self.on_offer(),
-            Event::Back | Event::Overdue => self.on_client(e),
-            Event::Epoch => self.epoch(),
-            Event::Sample => self.on_sample(),
-            Event::Bin => self.on_bin(),
-            Event::Control => self.on_control(),
-            Event::Background => self.on_background(),
+            traffic::Event::Offer => self.on_offer(),
+            traffic::Event::Back | traffic::Event::Overdue => self.on_client(e),
             e => self.on_network(e),
+        }
+    }
+
+    fn on_timer(&mut self, t: Timer) {
+        match t {
+            Timer::Epoch => self.epoch(),
+            Timer::Sample => self.on_sample(),
+            Timer::Bin => self.on_bin(),
+            Timer::Control => self.on_control(),
+            Timer::Background => self.on_background(),
         }
     }
 
@@ -263,7 +273,7 @@ impl Host {
             let of = self.machine.core_of(core);
             if !self.machine.mem.holds(of, line) {
                 // Taken away since the thread has read it: this poll finds what came.
-                return self.machine.cal.push(now, Event::Core(core.to_u16()));
+                return self.machine.cal.post(now, core::Event::Free(core.to_u16()));
             }
             self.machine.mem.watch(core.to_u16(), of, line);
         }
@@ -278,7 +288,7 @@ impl Host {
         match (seat.thread.notify(what, now), seat.rest) {
             (Wakes::Now, Rest::Asleep) => {
                 seat.rest = Rest::Not;
-                self.machine.cal.push(now, Event::Core(core.to_u16()));
+                self.machine.cal.post(now, core::Event::Free(core.to_u16()));
             }
             (Wakes::Now, Rest::Polling { on, since, instructions, counted, .. }) => {
                 seat.rest = Rest::Not;
@@ -288,7 +298,7 @@ impl Host {
                 let cpu = &mut self.machine.cpus[core];
                 let (at, polls) = cpu.next_poll(since, now, instructions);
                 cpu.instructions += (polls - counted) * u64::from(instructions);
-                self.machine.cal.push(at, Event::Core(core.to_u16()));
+                self.machine.cal.post(at, core::Event::Free(core.to_u16()));
             }
             _ => {}
         }
@@ -363,7 +373,7 @@ impl Host {
             self.machine.nic.leave_to_software(id);
             self.notify(queue, Notice::Queue);
         } else if p.zero_copy {
-            self.machine.cal.push(released, Event::Freed(NicAt::Chip, id));
+            self.machine.cal.post(released, device::Event::Freed(NicAt::Chip, id));
         } else {
             self.notify(queue, Notice::Queue); // it may have waited for a transmit buffer
         }
@@ -424,7 +434,7 @@ impl Host {
 
     fn next_epoch(&mut self) {
         if let Some(epoch) = self.machine.placement.epoch().filter(|_| !self.stopped) {
-            self.machine.cal.push(self.machine.now + epoch, Event::Epoch);
+            self.machine.cal.post(self.machine.now + epoch, Timer::Epoch);
         }
     }
 

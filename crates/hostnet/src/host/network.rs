@@ -8,12 +8,14 @@ use crate::config::Scenario;
 use crate::core::Op;
 use crate::device::nic::{EthernetSpec, Nic, NicCounts, Packet};
 use crate::device::response::Responder;
-use crate::kernel::{Event, Int, NicAt, PacketId, Time};
+use crate::device::NicAt;
+use crate::kernel::{Int, PacketId, Time};
 use crate::memory::LINE;
 use crate::meter::drops::Ledger;
 use crate::meter::Values;
 use crate::stack::tcp::{Received, Receiver};
 use crate::stack::{Notice, Thread};
+use crate::traffic;
 use crate::traffic::dctcp::Senders;
 
 /// Weight of a frame's look at the IIO in the average (hostCC's for occupancy).
@@ -135,14 +137,14 @@ impl Host {
     }
 
     /// Events of the network.
-    pub(super) fn on_network(&mut self, e: Event) {
+    pub(super) fn on_network(&mut self, e: traffic::Event) {
         let now = self.machine.now;
         let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
         match e {
-            Event::Emit(port) => tcp.senders.on_emit(&mut self.machine.cal, port.into(), now),
-            Event::Ack => tcp.senders.on_ack(&mut self.machine.cal, now),
-            Event::Probe(flow) => tcp.senders.on_probe(&mut self.machine.cal, flow.into(), now),
-            Event::Segment => {
+            traffic::Event::Emit(port) => tcp.senders.on_emit(&mut self.machine.cal, port.into(), now),
+            traffic::Event::Ack => tcp.senders.on_ack(&mut self.machine.cal, now),
+            traffic::Event::Probe(flow) => tcp.senders.on_probe(&mut self.machine.cal, flow.into(), now),
+            traffic::Event::Segment => {
                 let s = tcp.senders.arriving();
                 let Some((port, _)) = iio.nic() else { return };
                 let congested = tcp.host_congested(iio.held_writes(port));

@@ -5,8 +5,10 @@ use crate::app::Content;
 use crate::config::scenario::Spread;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, Packet};
-use crate::kernel::{Event, Int, NicAt, Stream, Time};
+use crate::device::NicAt;
+use crate::kernel::{Int, Post, Stream, Time};
 use crate::stack::Bursts;
+use crate::traffic;
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::generator::Generator;
 use crate::traffic::pcap::Capture;
@@ -100,8 +102,8 @@ impl Host {
         if let Some(b) = &mut self.tally.bursts {
             b.begin_later(late);
         }
-        let e = if s.generator.has_wire() { Event::Offer } else { Event::Arrival(0) };
-        self.machine.cal.push(s.base + due, e);
+        let e = if s.generator.has_wire() { traffic::Event::Offer } else { traffic::Event::Arrival };
+        self.machine.cal.post(s.base + due, e);
     }
 
     pub(super) fn top_up(&mut self, core: u16) {

@@ -7,13 +7,15 @@ use crate::app::{lines, AppSpec, Content};
 use crate::config::Scenario;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, RingsSpec};
-use crate::kernel::{Event, Int, NicAt, PacketId};
+use crate::device::NicAt;
+use crate::kernel::{Int, PacketId, Post};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::meter::drops::Loss;
 use crate::meter::Values;
 use crate::stack::ccnic::{Agent, Interface, Setup};
 use crate::stack::tas::{frame, sizes, Io, Memory, Segment, Service, Tas, ACKNOWLEDGES, ASKS, REPLIES};
 use crate::stack::Thread;
+use crate::traffic;
 use crate::traffic::frame::rss_hash;
 use crate::traffic::generator::addresses;
 
@@ -75,7 +77,7 @@ impl Host {
     pub(super) fn start_tas(&mut self) -> bool {
         let Some(t) = &mut self.tas else { return false };
         let (now, n) = (self.machine.now, t.client.begin(self.machine.now));
-        (0..n).for_each(|_| self.machine.cal.push(now, Event::Offer));
+        (0..n).for_each(|_| self.machine.cal.post(now, traffic::Event::Offer));
         true
     }
 
@@ -118,7 +120,7 @@ impl Host {
             self.tally.completed(s.tenant, now - made, rpc);
             s.generator.came_back(back - made, rpc);
         }
-        self.machine.cal.push(back, Event::Back);
+        self.machine.cal.post(back, traffic::Event::Back);
     }
 
     /// The server's oldest segment on its way is back.
@@ -129,7 +131,7 @@ impl Host {
             return true;
         }
         match t.client.back(now) {
-            Ok(n) => (0..n).for_each(|_| self.machine.cal.push(now, Event::Offer)),
+            Ok(n) => (0..n).for_each(|_| self.machine.cal.post(now, traffic::Event::Offer)),
             Err(why) => t.broken = Some(why),
         }
         true

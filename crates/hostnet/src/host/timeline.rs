@@ -1,7 +1,8 @@
 //! The timeline: what moved in each bin of time, and where received lines are at its end.
 
+use super::timer::Timer;
 use super::Host;
-use crate::kernel::{Event, Int, Time};
+use crate::kernel::{Int, Post, Time};
 use crate::memory::stats::{DmaCounts, MemStats};
 use crate::memory::LINE;
 use serde_json::{json, Value};
@@ -65,11 +66,11 @@ impl Host {
         self.timeline.batches = (0, 0);
         self.tally.batch = Some(Vec::new());
         if !std::mem::replace(&mut self.timeline.pending, true) {
-            self.machine.cal.push(self.machine.now + every, Event::Bin);
+            self.machine.cal.post(self.machine.now + every, Timer::Bin);
         }
     }
 
-    /// `Event::Bin`.
+    /// `Timer::Bin`.
     pub(super) fn on_bin(&mut self) {
         self.timeline.pending = false;
         let (Some(every), false) = (self.timeline.every, self.stopped) else { return };
@@ -89,7 +90,7 @@ impl Host {
         let mut values = moves.into_iter().chain(places).chain([gbs]);
         self.timeline.rows.push(std::array::from_fn(|_| values.next().expect("a value for each column")));
         self.timeline.pending = true;
-        self.machine.cal.push(now + every, Event::Bin);
+        self.machine.cal.post(now + every, Timer::Bin);
     }
 
     /// Packets of a batch have ended: which of their lines the core's caches have.

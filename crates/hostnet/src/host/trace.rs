@@ -1,8 +1,9 @@
 //! A trace over time of what peripherals and their flow control do, for scales at which means hide it.
 
+use super::timer::Timer;
 use super::Host;
 use crate::device::endpoint::Endpoint;
-use crate::kernel::{Event, Int, Time};
+use crate::kernel::{Int, Post, Time};
 use crate::memory::LINE;
 use serde_json::{json, Value};
 
@@ -43,7 +44,7 @@ impl Host {
         self.trace.last = self.seen();
         if !self.trace.pending {
             self.trace.pending = true;
-            self.machine.cal.push(self.machine.now + every, Event::Sample);
+            self.machine.cal.post(self.machine.now + every, Timer::Sample);
         }
     }
 
@@ -64,7 +65,7 @@ impl Host {
         }
     }
 
-    /// `Event::Sample`.
+    /// `Timer::Sample`.
     pub(super) fn on_sample(&mut self) {
         self.trace.pending = false;
         let (Some(every), false) = (self.trace.every, self.stopped) else { return };
@@ -81,7 +82,7 @@ impl Host {
         ]);
         self.trace.last = is;
         self.trace.pending = true;
-        self.machine.cal.push(self.machine.now + every, Event::Sample);
+        self.machine.cal.post(self.machine.now + every, Timer::Sample);
     }
 
     /// One row per interval of the window.

@@ -11,10 +11,11 @@
 use super::Host;
 use crate::config::Scenario;
 use crate::device::nic::Packet;
-use crate::kernel::{Event, Int, PacketId, Time};
+use crate::kernel::{Int, PacketId, Time};
 use crate::machine::{Machine, World};
 use crate::meter::Values;
 use crate::stack::Notice;
+use crate::traffic;
 use crate::traffic::generator::reply_bytes;
 use crate::traffic::software::Client;
 use std::collections::{HashMap, VecDeque};
@@ -148,7 +149,7 @@ impl World<Host> {
             match c {
                 Crossing::Frame(at, p, request) => {
                     self.lend(from);
-                    self.members[from].machine.cal.push_to(to.to_u8(), at, Event::Arrival(0));
+                    self.members[from].machine.cal.push_to(to.to_u8(), at, traffic::Event::Arrival.into());
                     if let Some(e) = &mut self.members[to].end {
                         e.coming.push_back((p, request));
                     }

@@ -25,6 +25,20 @@ struct Node<E> {
     event: E,
 }
 
+/// Takes events of type `E` for later: a calendar of any type that an `E` can become.
+pub trait Post<E> {
+    /// Posts `event` for `at`, which must not lie before the last event that the calendar has handed out.
+    fn post(&mut self, at: Time, event: E);
+}
+
+impl<E, J: Copy + From<E>> Post<E> for Calendar<J> {
+    /// Part of its callers, as [`Calendar::push`] is: the conversion of a known variant costs nothing there.
+    #[inline(always)]
+    fn post(&mut self, at: Time, event: E) {
+        self.push(at, event.into());
+    }
+}
+
 /// Pending events in time order.
 #[derive(Clone)]
 pub struct Calendar<E> {
@@ -68,6 +82,9 @@ impl<E: Copy> Default for Calendar<E> {
 }
 
 impl<E: Copy> Calendar<E> {
+    /// Bytes of an event with its time and its link.
+    pub const NODE_BYTES: usize = size_of::<Node<E>>();
+
     /// Posts `event` for `at`, which must not lie before the last popped event.
     ///
     /// Part of its callers, so that the event is made where it will lie: to copy what has just been written in pieces
@@ -105,12 +122,12 @@ impl<E: Copy> Calendar<E> {
             self.nodes.push(Node { at: key, next: NIL, event });
             (self.nodes.len() - 1) as u32
         };
-        self.post(id, key);
+        self.place(id, key);
     }
 
     /// Puts node `id` where its time belongs.
     #[inline(never)]
-    fn post(&mut self, id: u32, at: u64) {
+    fn place(&mut self, id: u32, at: u64) {
         let bucket = at >> SHIFT;
         debug_assert!(bucket >= self.cursor, "an event was posted into the past");
         if bucket >= self.cursor + BUCKETS as u64 {

@@ -2,7 +2,6 @@
 
 pub mod apart;
 pub mod calendar;
-pub mod event;
 pub mod hint;
 pub mod ids;
 pub mod num;
@@ -10,8 +9,7 @@ pub mod rng;
 pub mod time;
 pub mod units;
 
-pub use calendar::Calendar;
-pub use event::{DeviceAccess, Event, NicAt, RingTask, Side};
+pub use calendar::{Calendar, Post};
 pub use ids::{
     ChannelId, CoreId, Id, IdVec, LineAddr, MissId, NodeId, PacketId, PortId, QueueId, RegionId, TenantId, ThreadId,
     TxnId,
@@ -19,6 +17,3 @@ pub use ids::{
 pub use num::{Int, Real};
 pub use rng::Stream;
 pub use time::{Clock, Time};
-
-/// The calendar of a host.
-pub type Events = Calendar<Event>;

@@ -3,7 +3,8 @@
 use super::Machine;
 use crate::core::{Mapped, Op, Program};
 use crate::device::nic::Packet;
-use crate::kernel::{Int, LineAddr, NicAt, PacketId, Time};
+use crate::device::NicAt;
+use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, SweepTx, Transfer};

@@ -10,29 +10,47 @@
 
 use super::Machine;
 use crate::core::Retired;
-use crate::kernel::{DeviceAccess, Event, Int, Time};
+use crate::kernel::{Int, Post, Time};
+
+/// How far an access of a core to a device has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeviceAccess {
+    /// A doorbell with this tag is at the IIO.
+    Doorbell { core: u16, tag: u32 },
+    /// A write-combining buffer is at the IIO.
+    Store { core: u16, buffer: u8, bytes: u8 },
+    /// The IIO has taken it, and the core knows.
+    Taken { core: u16, buffer: u8 },
+    /// An uncached load is at the IIO.
+    Load { core: u16, bytes: u8 },
+    /// The device answers it.
+    Answer { core: u16, bytes: u8 },
+    /// Its data is at the core.
+    Loaded { core: u16 },
+}
 
 impl Machine {
     /// Something leaves `core` for a device now, if `r` is that. Returns what is left to do for whoever runs on top: what rings
     /// at the NIC on the chip is a tag.
     #[inline]
-    pub(super) fn leaves_for_device(&mut self, core: usize, r: Retired) -> Retired {
+    pub(super) fn leaves_for_device(&mut self, thread: usize, r: Retired) -> Retired {
+        let core = thread.to_u16();
         let access = match r {
-            Retired::Mmio(tag) if self.has_nic_on_port() => DeviceAccess::Doorbell { tag },
+            Retired::Mmio(tag) if self.has_nic_on_port() => DeviceAccess::Doorbell { core, tag },
             Retired::Mmio(tag) => return Retired::Tag(tag),
-            Retired::Combined { buffer, bytes } => DeviceAccess::Store { buffer, bytes },
-            Retired::Load { bytes } => DeviceAccess::Load { bytes },
+            Retired::Combined { buffer, bytes } => DeviceAccess::Store { core, buffer, bytes },
+            Retired::Load { bytes } => DeviceAccess::Load { core, bytes },
             _ => return r,
         };
         if self.iio.is_some() {
-            self.access(core, self.at_home(core) + self.mem.lat.to_iio, access);
+            self.cal.post(self.at_home(thread) + self.mem.lat.to_iio, access);
             return r;
         }
         let end = match access {
-            DeviceAccess::Store { buffer, .. } => DeviceAccess::Taken { buffer },
-            _ => DeviceAccess::Loaded,
+            DeviceAccess::Store { buffer, .. } => DeviceAccess::Taken { core, buffer },
+            _ => DeviceAccess::Loaded { core },
         };
-        self.access(core, self.now + self.nic.notify, end);
+        self.cal.post(self.now + self.nic.notify, end);
         r
     }
 
@@ -55,32 +73,33 @@ impl Machine {
         }
     }
 
-    fn access(&mut self, core: usize, at: Time, access: DeviceAccess) {
-        self.cal.push(at, Event::Device(core.to_u16(), access));
-    }
-
-    /// `Event::Device`.
+    /// `Event::Access`.
     #[inline(never)]
-    pub(super) fn on_device_access(&mut self, core: u16, access: DeviceAccess) {
-        let (now, c) = (self.now, usize::from(core));
-        let back = self.way_back(c);
+    pub(super) fn on_device_access(&mut self, access: DeviceAccess) {
+        let now = self.now;
         let next = match (access, &mut self.iio) {
-            (DeviceAccess::Store { buffer, bytes }, Some(iio)) => {
-                (iio.store(bytes.into(), now) + back, DeviceAccess::Taken { buffer })
+            (DeviceAccess::Store { core, buffer, bytes }, Some(iio)) => {
+                let taken = iio.store(bytes.into(), now);
+                (taken + self.way_back(core.into()), DeviceAccess::Taken { core, buffer })
             }
-            (DeviceAccess::Load { bytes }, Some(iio)) => (iio.load(now), DeviceAccess::Answer { bytes }),
-            (DeviceAccess::Answer { bytes }, Some(iio)) => (iio.answer(bytes.into(), now) + back, DeviceAccess::Loaded),
-            (DeviceAccess::Taken { buffer }, _) => {
+            (DeviceAccess::Load { core, bytes }, Some(iio)) => (iio.load(now), DeviceAccess::Answer { core, bytes }),
+            (DeviceAccess::Answer { core, bytes }, Some(iio)) => {
+                let answered = iio.answer(bytes.into(), now);
+                (answered + self.way_back(core.into()), DeviceAccess::Loaded { core })
+            }
+            (DeviceAccess::Taken { core, buffer }, _) => {
+                let c = usize::from(core);
                 let end = self.cpus[c].on_taken(&mut self.mem, &mut self.cal, buffer, now);
                 return self.ends(c, end);
             }
-            (DeviceAccess::Loaded, _) => {
+            (DeviceAccess::Loaded { core }, _) => {
+                let c = usize::from(core);
                 let end = self.cpus[c].on_loaded(&mut self.mem, &mut self.cal, now);
                 return self.ends(c, end);
             }
             (DeviceAccess::Doorbell { .. }, _) => unreachable!("a doorbell is a signal"),
             (_, None) => unreachable!("nothing reaches an IIO that is not there"),
         };
-        self.access(c, next.0, next.1);
+        self.cal.post(next.0, next.1);
     }
 }

@@ -12,18 +12,23 @@
 
 mod at_once;
 mod device_access;
+mod event;
 mod world;
 
+pub use device_access::DeviceAccess;
+pub use event::{Event, Events};
 pub use world::World;
 
 use crate::core::{Cpu, Retired};
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
+use crate::device::NicAt;
 use crate::kernel::units::Span;
-use crate::kernel::{DeviceAccess, Event, Events, Int, LineAddr, NicAt, PacketId, Time, TxnId};
+use crate::kernel::{Int, LineAddr, PacketId, Post, Time, TxnId};
 use crate::memory::{Agent, Memory, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
+use crate::{core, device, memory, traffic};
 
 /// What the hardware tells whoever runs on top of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,8 +54,10 @@ pub enum Signal {
     Moved { port: u16, lines: u16 },
     /// The answer to transaction `0` of an agent that is no core or device of this machine: take it with `mem.answered`.
     Answer(TxnId),
-    /// An event that is nobody's in the machine: traffic, the network, timers and control loops.
-    Outside(Event),
+    /// Traffic, which runs on top of the machine.
+    Traffic(traffic::Event),
+    /// A timer with this number, of whoever runs on top.
+    Timer(u32),
 }
 
 /// Memory, cores and devices of one host, and the time.
@@ -133,83 +140,75 @@ impl Machine {
     pub fn handle(&mut self, e: Event) -> Option<Signal> {
         let now = self.now;
         match e {
-            Event::Cha(id) => {
+            Event::Memory(memory::Event::Cha(id)) => {
                 if !self.shares_way || !self.waits_for_way(id) {
                     self.mem.on_cha(&mut self.cal, id, now);
                 }
             }
-            Event::Slices => self.mem.resume_slices(&mut self.cal, now),
-            Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.to_usize(), now),
-            Event::Fill(id) => return self.on_fill(id),
-            Event::Link(id) => self.mem.on_link(&mut self.cal, id, now),
-            Event::Tlp(port) => {
+            Event::Memory(memory::Event::Slices) => self.mem.resume_slices(&mut self.cal, now),
+            Event::Memory(memory::Event::Dram(ch)) => self.mem.on_dram(&mut self.cal, ch.to_usize(), now),
+            Event::Memory(memory::Event::Fill(id)) => return self.on_fill(id),
+            Event::Memory(memory::Event::Link(id)) => self.mem.on_link(&mut self.cal, id, now),
+            Event::Device(device::Event::Tlp(port)) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
                 }
             }
-            Event::Hint { core, line } => {
+            Event::Memory(memory::Event::Hint { core, line }) => {
                 self.cpus[usize::from(core)].on_hint(&mut self.mem, &mut self.cal, line.into(), now);
             }
-            Event::Turn { port, way } => {
+            Event::Device(device::Event::Turn { port, way }) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_turn(&mut self.cal, port.into(), way, now);
                 }
             }
-            Event::Completed(job) => {
+            Event::Device(device::Event::Completed(job)) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_completed(&mut self.cal, job, now);
                 }
             }
-            Event::Due(c) => {
+            Event::Core(core::Event::Due(c)) => {
                 let end = self.cpus[c.to_usize()].on_due(&mut self.mem, &mut self.cal, now);
                 self.ends(c.into(), end);
             }
-            Event::Device(core, DeviceAccess::Doorbell { tag }) => return Some(Signal::Doorbell(core, tag)),
-            Event::Device(core, access) => self.on_device_access(core, access),
-            Event::Core(c) => return Some(Signal::CoreFree(c)),
+            Event::Access(DeviceAccess::Doorbell { core, tag }) => return Some(Signal::Doorbell(core, tag)),
+            Event::Access(access) => self.on_device_access(access),
+            Event::Core(core::Event::Free(c)) => return Some(Signal::CoreFree(c)),
             Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
-            Event::Wake(c) => return Some(Signal::Line(c)),
-            Event::Retire(c) => return Some(Signal::Retired(c)),
-            Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now),
-            Event::Delivered(id) => return Some(Signal::Delivered(self.nic.on_delivered(id).to_u16())),
-            Event::Freed(at, id) => {
+            Event::Memory(memory::Event::Wake(c)) => return Some(Signal::Line(c)),
+            Event::Core(core::Event::Retire(c)) => return Some(Signal::Retired(c)),
+            Event::Device(device::Event::NicRx) => {
+                self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now)
+            }
+            Event::Device(device::Event::Delivered(id)) => {
+                return Some(Signal::Delivered(self.nic.on_delivered(id).to_u16()))
+            }
+            Event::Device(device::Event::Freed(at, id)) => {
                 let p = *self.nic_at(at)?.packet(id);
                 self.mem.consumed(p.line, p.lines.into());
                 let nic = self.nic_at(at)?;
                 nic.release(id);
                 nic.replenish(p.queue.into(), 1, now);
             }
-            Event::NicTx(at, id) => {
+            Event::Device(device::Event::NicTx(at, id)) => {
                 let sent = match at {
                     NicAt::Chip => self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now),
                     NicAt::Port => self.iio.as_mut()?.on_nic_tx(&mut self.cal, id, now),
                 };
                 return sent.then_some(Signal::Sent(at, id));
             }
-            Event::Ring { queue, task, n } => {
+            Event::Device(device::Event::Ring { queue, task, n }) => {
                 if let Some(iio) = &mut self.iio {
-                    iio.on_ring(&mut self.cal, queue, task, n, now);
+                    iio.on_ring(&mut self.cal, queue, task, n.into(), now);
                 }
             }
-            Event::Sweep { line, count, op } => {
+            Event::Memory(memory::Event::Sweep { line, count, op }) => {
                 for l in LineAddr::from(line).span(count) {
-                    self.mem.on_sweep(&mut self.cal, l, Sweep::from_u8(op), now);
+                    self.mem.on_sweep(&mut self.cal, l, op, now);
                 }
             }
-            Event::Arrival(_)
-            | Event::Offer
-            | Event::Back
-            | Event::Overdue
-            | Event::Emit(_)
-            | Event::Segment
-            | Event::Ack
-            | Event::Probe(_)
-            | Event::Timer(_)
-            | Event::Epoch
-            | Event::Sample
-            | Event::Bin
-            | Event::Control
-            | Event::Background => return Some(Signal::Outside(e)),
+            Event::Traffic(e) => return Some(Signal::Traffic(e)),
+            Event::Timer(n) => return Some(Signal::Timer(n)),
         }
         None
     }
@@ -259,7 +258,7 @@ impl Machine {
     #[inline]
     fn ends(&mut self, core: usize, end: Option<Time>) {
         if let Some(t) = end {
-            self.cal.push(t.max(self.now), Event::Core(core.to_u16()));
+            self.cal.post(t.max(self.now), core::Event::Free(core.to_u16()));
         }
     }
 

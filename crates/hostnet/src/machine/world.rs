@@ -7,8 +7,8 @@
 //!
 //! The calendar is lent to the machine at work, so that one machine alone has it to itself and pays nothing for worlds.
 
-use super::{Machine, Signal};
-use crate::kernel::{Events, Int};
+use super::{Events, Machine, Signal};
+use crate::kernel::Int;
 use std::mem::swap;
 
 /// Machines, or hosts that have one each, on one calendar.
@@ -76,7 +76,8 @@ impl AsMut<Machine> for Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Event, Stream, Time};
+    use crate::kernel::{Stream, Time};
+    use crate::machine::Event;
     use crate::memory::region::AddressMap;
     use crate::memory::testing::memory_of;
 
@@ -94,7 +95,7 @@ mod tests {
     fn run(world: &mut World<Machine>) -> Vec<(Time, usize, u32)> {
         let mut seen = Vec::new();
         while let Some((i, s)) = world.step() {
-            let Some(Signal::Outside(Event::Timer(n))) = s else { panic!("{s:?}") };
+            let Some(Signal::Timer(n)) = s else { panic!("{s:?}") };
             let m = &mut world.members[i];
             seen.push((m.now, i, n));
             // Some timers cause one more, on the same machine and on the other.

@@ -1,17 +1,17 @@
 //! What cores ask of memory without time: caches are being warmed. See [`Memory::functional`].
 
 use super::home::Found;
-use super::{Memory, Op, Probe, Txn};
-use crate::kernel::{Events, LineAddr, Time};
+use super::{Memory, Op, Posts, Probe, Txn};
+use crate::kernel::{LineAddr, Time};
 
 impl Memory {
     /// A non-temporal store of a line by `core`, at once.
-    pub fn stream_at_once(&mut self, cal: &mut Events, core: u16, line: LineAddr) {
+    pub fn stream_at_once(&mut self, cal: &mut impl Posts, core: u16, line: LineAddr) {
         self.stream(cal, self.node_of_core(core.into()), line, Time::ZERO);
     }
 
     /// A core's access with everything it causes, at once: see [`Memory::functional`].
-    pub fn access_at_once(&mut self, cal: &mut Events, core: u16, line: LineAddr, write: bool) {
+    pub fn access_at_once(&mut self, cal: &mut impl Posts, core: u16, line: LineAddr, write: bool) {
         let now = Time::ZERO;
         if self.probe(cal, core.into(), line, write, now) != Probe::Miss {
             return;
@@ -24,7 +24,7 @@ impl Memory {
     }
 
     /// The same for a core that is to own a line and does not write it yet.
-    pub fn own_at_once(&mut self, cal: &mut Events, core: u16, line: LineAddr) {
+    pub fn own_at_once(&mut self, cal: &mut impl Posts, core: u16, line: LineAddr) {
         if self.owns(core.into(), line) {
             return;
         }
@@ -35,7 +35,7 @@ impl Memory {
     }
 
     /// The answer to a core's request, at once.
-    pub(super) fn look_up_at_once(&mut self, cal: &mut Events, mut t: Txn) -> Txn {
+    pub(super) fn look_up_at_once(&mut self, cal: &mut impl Posts, mut t: Txn) -> Txn {
         if self.between.is_some() {
             return self.consult_at_once(cal, t);
         }
@@ -48,7 +48,7 @@ impl Memory {
     }
 
     /// Without time: `core` stores to `line`, and the line goes on to the LLC. False when some core has it already.
-    pub fn spill_at_once(&mut self, cal: &mut Events, core: usize, line: LineAddr) -> bool {
+    pub fn spill_at_once(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr) -> bool {
         if self.l1.iter().chain(&self.l2).any(|c| c.find(line).is_some()) {
             return false;
         }

@@ -22,8 +22,8 @@ use super::request::Agent;
 use super::shadow::At;
 use super::spec::{LlcRole, StoreHit};
 use super::stats::Class;
-use super::{Memory, Node, Op, Sweep, Txn};
-use crate::kernel::{Event, Events, LineAddr, Time, TxnId};
+use super::{Event, Memory, Node, Op, Posts, Sweep, Txn};
+use crate::kernel::{LineAddr, Time, TxnId};
 
 /// What a look-up over both nodes comes to.
 enum Answer {
@@ -92,12 +92,12 @@ impl Memory {
 
     /// `begin` for a request that has come to its home; false when it is none.
     #[inline]
-    pub(super) fn begins_at_home(&mut self, cal: &mut Events, id: TxnId, now: Time) -> bool {
+    pub(super) fn begins_at_home(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {
         self.between.is_some() && self.begins_after_a_trip(cal, id, now)
     }
 
     #[cold]
-    fn begins_after_a_trip(&mut self, cal: &mut Events, id: TxnId, now: Time) -> bool {
+    fn begins_after_a_trip(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {
         if !self.links().trip(id).travelled {
             return false;
         }
@@ -113,7 +113,7 @@ impl Memory {
 
     /// A core's read at its own node's agent.
     #[cold]
-    pub(super) fn core_read_of_nodes(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    pub(super) fn core_read_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let near = self.node_of_core(t.who as usize);
         if self.home_of(t.line) != near && !self.answers_near(&t) {
@@ -123,7 +123,7 @@ impl Memory {
     }
 
     /// A request takes its place among those for its line.
-    fn order(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    fn order(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, op, entry, .. } = self.txns[id];
         if entry.is_none() && self.map.of(line).is_ordered() {
             match self.lines.enter(line, id, op == Op::Own) {
@@ -135,7 +135,7 @@ impl Memory {
     }
 
     /// A core's read leaves for the other node, when there is a credit. One that others wait for has one.
-    fn depart(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    fn depart(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, who, entry, op, .. } = self.txns[id];
         let near = self.node_of_core(who as usize);
         let look_up = self.nodes[near].look_up;
@@ -148,12 +148,12 @@ impl Memory {
         credits.force(now);
         let at = b.send(near, line, op == Op::Stream, now) + look_up;
         *b.trip(id) = Trip { leg: Leg::ToHome, credit: Some(now), ..Trip::default() };
-        cal.push(at, Event::Link(id));
+        cal.post(at, Event::Link(id));
     }
 
     /// It is a request's turn.
     #[cold]
-    pub(super) fn in_turn_of_nodes(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    pub(super) fn in_turn_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         if self.overtaken(id) {
             return self.order(cal, id, now);
         }
@@ -169,7 +169,7 @@ impl Memory {
                 self.grant(id, with);
                 let Node { noc, look_up, .. } = self.nodes[near];
                 if !travelled {
-                    return cal.push(now + look_up + snoop + noc, Event::Fill(id));
+                    return cal.post(now + look_up + snoop + noc, Event::Fill(id));
                 }
                 // The line has come to the own node meanwhile: the home sends the request back.
                 let leaves = now + self.nodes[home].look_up;
@@ -215,14 +215,14 @@ impl Memory {
     }
 
     /// An answer that no memory is read for leaves at `at`.
-    fn answer_leaves(&mut self, cal: &mut Events, id: TxnId, at: Time) {
+    fn answer_leaves(&mut self, cal: &mut impl Posts, id: TxnId, at: Time) {
         let m = &mut self.marks[id];
         (m.owner, m.queued, m.data) = (at, at, at);
-        cal.push(at, Event::Link(id));
+        cal.post(at, Event::Link(id));
     }
 
     /// Memory is read beside the snoop of `parent`, whose answer waits for it.
-    fn speculate(&mut self, cal: &mut Events, parent: TxnId, now: Time) {
+    fn speculate(&mut self, cal: &mut impl Posts, parent: TxnId, now: Time) {
         let t = self.txns[parent];
         let class = Class::of_read(self.map.of(t.line).kind);
         let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::Read, t.line, t.who, now) });
@@ -238,17 +238,17 @@ impl Memory {
 
     /// Memory's data for transaction `id` is at the home agent at `known`; false when it stays in the node.
     #[cold]
-    pub(super) fn data_travels(&mut self, cal: &mut Events, id: TxnId, known: Time) -> bool {
+    pub(super) fn data_travels(&mut self, cal: &mut impl Posts, id: TxnId, known: Time) -> bool {
         let leg = self.links().trip(id).leg;
         let travels = matches!(leg, Leg::Back { .. } | Leg::Useless { .. });
         if travels {
-            cal.push(known, Event::Link(id));
+            cal.post(known, Event::Link(id));
         }
         travels
     }
 
     /// `Event::Link`: a transaction goes on between nodes.
-    pub fn on_link(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    pub fn on_link(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, class, .. } = self.txns[id];
         let home = self.home_of(line);
         let b = self.links();
@@ -282,7 +282,7 @@ impl Memory {
     }
 
     /// One of the things that an answer waits for is there at `at`.
-    fn arrives(&mut self, cal: &mut Events, id: TxnId, at: Time) {
+    fn arrives(&mut self, cal: &mut impl Posts, id: TxnId, at: Time) {
         let near = self.node_of_core(self.txns[id].who as usize);
         let noc = self.nodes[near].noc;
         let trip = self.links().trip(id);
@@ -291,13 +291,13 @@ impl Memory {
         if trip.awaits == 0 {
             let (ready, more) = (trip.ready, trip.more);
             self.marks[id].back = ready;
-            cal.push(ready + more + noc, Event::Fill(id));
+            cal.post(ready + more + noc, Event::Fill(id));
         }
     }
 
     /// A transaction that may have crossed is answered: its credit comes back, and whoever waits for it leaves.
     #[cold]
-    pub(super) fn trip_ends(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    pub(super) fn trip_ends(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { who, thread, op, agent, line, .. } = self.txns[id];
         let trip = *self.links().trip(id);
         if trip.crossed && agent == Agent::Core {
@@ -323,7 +323,7 @@ impl Memory {
     /// Maintenance of `lines` lines leaves `core` now: a message for each that is another node's. Returns when the last arrives.
     pub fn maintain(
         &mut self,
-        cal: &mut Events,
+        cal: &mut impl Posts,
         core: usize,
         line: LineAddr,
         lines: u32,
@@ -339,24 +339,24 @@ impl Memory {
                 at = at.max(self.links().send(near, l, false, now) + out + look_up);
             }
         }
-        cal.push(at, Event::sweep(line, lines, op as u8));
+        cal.post(at, Event::sweep(line, lines, op));
         at
     }
 
     /// Node `from` writes back a line of the other node.
     #[cold]
-    pub(super) fn write_across(&mut self, cal: &mut Events, from: usize, line: LineAddr, class: Class, now: Time) {
+    pub(super) fn write_across(&mut self, cal: &mut impl Posts, from: usize, line: LineAddr, class: Class, now: Time) {
         let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::WriteBack, line, 0, now) });
         let b = self.links();
         *b.trip(id) = Trip { leg: Leg::Write, ..Trip::default() };
         let at = b.send(from, line, true, now);
-        cal.push(at, Event::Link(id));
+        cal.post(at, Event::Link(id));
     }
 
     /// A core's store of a whole line past the caches, at its own node's agent. It is done when the home has it and no
     /// cache a copy.
     #[cold]
-    pub(super) fn stream_of_nodes(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    pub(super) fn stream_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, who, .. } = self.txns[id];
         let near = self.node_of_core(who as usize);
         if self.home_of(line) != near {
@@ -366,7 +366,7 @@ impl Memory {
         let there = self.copies_in(far, &self.txns[id]);
         self.stream(cal, near, line, now);
         if there.none() {
-            return cal.push(now + self.nodes[near].noc, Event::Fill(id));
+            return cal.post(now + self.nodes[near].noc, Event::Fill(id));
         }
         let own = self.nodes[near].look_up;
         let asked = if there.private == Held::Nowhere { Time::ZERO } else { self.ask_core(far) };
@@ -376,7 +376,7 @@ impl Memory {
         self.answer_leaves(cal, id, at);
     }
 
-    fn stream_at_home(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    fn stream_at_home(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let line = self.txns[id].line;
         let home = self.home_of(line);
         self.stream(cal, home, line, now);
@@ -388,7 +388,7 @@ impl Memory {
 
     /// The answer to a core's request, at once.
     #[cold]
-    pub(super) fn consult_at_once(&mut self, cal: &mut Events, mut t: Txn) -> Txn {
+    pub(super) fn consult_at_once(&mut self, cal: &mut impl Posts, mut t: Txn) -> Txn {
         match self.consult(cal, &t, t.issued) {
             Answer::Here(Found::Here { with, .. }) | Answer::Across { with, .. } => with.note(&mut t),
             Answer::Here(Found::InDram(class)) => self.stats.count(class),
@@ -397,7 +397,7 @@ impl Memory {
     }
 
     /// What a core's request does to the caches of both nodes.
-    fn consult(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Answer {
+    fn consult(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) -> Answer {
         let row = self.row(t);
         let local = !row.asks_far() && row.source != Source::Nobody || row.source == Source::Memory;
         if local {

@@ -10,8 +10,8 @@ use super::request::{Agent, Inbound, Op, Outbound};
 use super::shadow::At;
 use super::spec::DeviceRead;
 use super::stats::Place;
-use super::{rx, Memory, Txn};
-use crate::kernel::{Event, Events, LineAddr, Time, TxnId};
+use super::{rx, Event, Memory, Posts, Txn};
+use crate::kernel::{LineAddr, Time, TxnId};
 
 /// What a device's read found, and what that cost beside the look-up.
 pub(super) enum Source {
@@ -35,7 +35,7 @@ impl Memory {
     }
 
     /// Places the lines of an integrated NIC's burst, as far as there is room; true after the last one.
-    pub(super) fn write_burst(&mut self, cal: &mut Events, id: TxnId, lane: usize, now: Time) -> bool {
+    pub(super) fn write_burst(&mut self, cal: &mut impl Posts, id: TxnId, lane: usize, now: Time) -> bool {
         debug_assert_eq!(lane, FIRST);
         let mut t = self.txns[id];
         loop {
@@ -51,13 +51,13 @@ impl Memory {
             }
         }
         self.paths.admit(Path::P2mWrite, now - self.marks[id].cha);
-        cal.push(now, Event::Fill(id));
+        cal.post(now, Event::Fill(id));
         true
     }
 
     /// A device behind the IIO writes. The entry of a line comes back once the LLC or a write queue has it; lines that the LLC
     /// takes at once are answered together.
-    pub(super) fn io_write(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    pub(super) fn io_write(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let mut here = t.lines;
         if t.lines == 1 {
@@ -86,12 +86,12 @@ impl Memory {
         let held = &mut self.paths.held[Path::P2mWrite as usize];
         held.force(now);
         held.give_at(freed, now);
-        cal.push(freed + self.lat.to_iio, Event::Fill(id));
+        cal.post(freed + self.lat.to_iio, Event::Fill(id));
     }
 
     /// The first line of a device's write goes to its place. False when `waiter` has to wait for a write queue: for the
     /// line itself, or for the one that makes room for it.
-    pub(super) fn place(&mut self, cal: &mut Events, t: &Txn, waiter: Option<TxnId>, now: Time) -> bool {
+    pub(super) fn place(&mut self, cal: &mut impl Posts, t: &Txn, waiter: Option<TxnId>, now: Time) -> bool {
         let Txn { line, to, agent, class, .. } = *t;
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
@@ -147,16 +147,16 @@ impl Memory {
     }
 
     /// A hint leaves for `core`'s L2.
-    fn tell_core(&mut self, cal: &mut Events, core: u8, line: LineAddr, now: Time) {
+    fn tell_core(&mut self, cal: &mut impl Posts, core: u8, line: LineAddr, now: Time) {
         self.holds_unread = true;
         if self.functional {
             return self.fetch_at_once(cal, core.into(), line);
         }
-        cal.push(now + self.nodes[DEVICES_AT].noc, Event::hint(core.into(), line));
+        cal.post(now + self.nodes[DEVICES_AT].noc, Event::hint(core.into(), line));
     }
 
     /// A device's whole line enters the LLC, in place or else into one of `ways`; the way that it had there.
-    fn ddio_write(&mut self, cal: &mut Events, line: LineAddr, ways: u32, now: Time) -> Option<u32> {
+    fn ddio_write(&mut self, cal: &mut impl Posts, line: LineAddr, ways: u32, now: Time) -> Option<u32> {
         self.stats.ledger.created += 1;
         let home = self.nodes[DEVICES_AT].llc.home(line);
         let ways = self.ways_of_devices(ways);
@@ -174,7 +174,7 @@ impl Memory {
     }
 
     /// A device reads. Lines found on the chip are answered together; each that DRAM delivers by itself.
-    pub(super) fn read_burst(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    pub(super) fn read_burst(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let (mut here, mut snoop, mut modified) = (0, Time::ZERO, 0);
         for line in t.line.span(t.lines) {
@@ -204,11 +204,11 @@ impl Memory {
         }
         let answer = &mut self.txns[id];
         (answer.lines, answer.record) = (here, modified);
-        cal.push(now + self.nodes[DEVICES_AT].look_up + snoop + self.way_back(&t), Event::Fill(id));
+        cal.post(now + self.nodes[DEVICES_AT].look_up + snoop + self.way_back(&t), Event::Fill(id));
     }
 
     /// Looks for a line that a device reads. A private copy answers for the LLC, which may take it.
-    pub(super) fn source(&mut self, cal: &mut Events, t: &Txn, line: LineAddr, now: Time) -> Source {
+    pub(super) fn source(&mut self, cal: &mut impl Posts, t: &Txn, line: LineAddr, now: Time) -> Source {
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
             let stale = self.lives.of(line) == rx::SWEPT;
@@ -259,7 +259,7 @@ impl Memory {
 
     /// A line that a device reads comes into the LLC: from a core that is `near` and keeps a clean copy, or with the data
     /// that DRAM delivers.
-    fn install(&mut self, cal: &mut Events, home: Home, line: LineAddr, near: bool, now: Time) {
+    fn install(&mut self, cal: &mut impl Posts, home: Home, line: LineAddr, near: bool, now: Time) {
         let dirty = near && self.clean_above(line).is_some();
         if near {
             self.read_by_devices.add(&self.map, line);
@@ -291,7 +291,7 @@ impl Memory {
     }
 
     /// A private copy that is dirty, or the only one, goes down to the LLC.
-    fn demote_for_device(&mut self, cal: &mut Events, line: LineAddr, in_llc: bool, now: Time) {
+    fn demote_for_device(&mut self, cal: &mut impl Posts, line: LineAddr, in_llc: bool, now: Time) {
         let holders = match self.sharing(line) {
             Sharing::Device => 0,
             Sharing::Core(c) => 1u128 << c,
@@ -324,7 +324,7 @@ impl Memory {
 
     /// A device's request with everything it causes, at `t.issued` and without a door or an answer: see
     /// [`Memory::functional`].
-    pub fn dma_at_once(&mut self, cal: &mut Events, t: &Txn) {
+    pub fn dma_at_once(&mut self, cal: &mut impl Posts, t: &Txn) {
         for line in t.line.span(t.lines) {
             if t.op == Op::DmaWrite {
                 self.place(cal, &Txn { line, ..*t }, None, t.issued);

@@ -3,8 +3,8 @@
 use super::dram::{self, mapping::Decoded, Overflow};
 use super::paths::Path;
 use super::stats::Class;
-use super::{Agent, Memory};
-use crate::kernel::{Event, Events, Int, LineAddr, MissId, Time, TxnId};
+use super::{Agent, Event, Memory, Posts};
+use crate::kernel::{Int, LineAddr, MissId, Time, TxnId};
 use std::collections::VecDeque;
 
 #[derive(Clone)]
@@ -112,7 +112,7 @@ enum Request {
 
 impl Memory {
     /// Puts a read at the memory controller's door.
-    pub(super) fn read_dram(&mut self, cal: &mut Events, id: TxnId, class: Class, now: Time) {
+    pub(super) fn read_dram(&mut self, cal: &mut impl Posts, id: TxnId, class: Class, now: Time) {
         let line = self.txns[id].line;
         let t = &mut self.txns[id];
         t.at_mc = now;
@@ -133,7 +133,7 @@ impl Memory {
     }
 
     /// Puts a write of node `from` at the memory controller's door; nobody waits for it.
-    pub(super) fn write_dram(&mut self, cal: &mut Events, from: usize, line: LineAddr, class: Class, now: Time) {
+    pub(super) fn write_dram(&mut self, cal: &mut impl Posts, from: usize, line: LineAddr, class: Class, now: Time) {
         self.write_dram_for(cal, from, line, class, None, now);
     }
 
@@ -141,7 +141,7 @@ impl Memory {
     /// write to another node is the link's at once.
     pub(super) fn write_dram_for(
         &mut self,
-        cal: &mut Events,
+        cal: &mut impl Posts,
         from: usize,
         line: LineAddr,
         class: Class,
@@ -163,7 +163,14 @@ impl Memory {
 
     /// A write that has come to its home.
     #[inline(always)]
-    pub(super) fn write_here(&mut self, cal: &mut Events, line: LineAddr, class: Class, id: Option<TxnId>, now: Time) {
+    pub(super) fn write_here(
+        &mut self,
+        cal: &mut impl Posts,
+        line: LineAddr,
+        class: Class,
+        id: Option<TxnId>,
+        now: Time,
+    ) {
         let (ch, at) = self.route(line);
         let path = if class.is_device_write() || id.is_some() { Path::P2mWrite } else { Path::C2mWrite };
         let miss = self.miss;
@@ -204,7 +211,7 @@ impl Memory {
 
     /// A channel's queue has taken a write: the home agent hears of it, and so does the device.
     #[inline]
-    fn accepted(&mut self, cal: &mut Events, w: &Write, now: Time) {
+    fn accepted(&mut self, cal: &mut impl Posts, w: &Write, now: Time) {
         let Write { path, since, id, miss, .. } = *w;
         if let Some((m, miss)) = self.mshrs.as_mut().zip(miss) {
             m.end(cal, miss, now);
@@ -215,7 +222,7 @@ impl Memory {
         if let Some(id) = id {
             let m = &mut self.marks[id];
             (m.queued, m.data) = (now, now);
-            cal.push(freed + self.lat.to_iio, Event::Fill(id));
+            cal.post(freed + self.lat.to_iio, Event::Fill(id));
         }
     }
 
@@ -249,13 +256,13 @@ impl Memory {
 
     /// Asks for an event when channel `ch` next has something to do, and delivers what is done.
     #[inline]
-    fn arm(&mut self, cal: &mut Events, ch: usize, now: Time) {
+    fn arm(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
         let c = &mut self.channels[ch];
         if let Some(next) = self.dram.wake(ch, c.waits()) {
             let next = next.max(now);
             if next < c.next {
                 c.next = next;
-                cal.push(next, Event::Dram(ch.to_u8()));
+                cal.post(next, Event::Dram(ch.to_u8()));
             }
         }
         if !self.done.is_empty() {
@@ -265,7 +272,7 @@ impl Memory {
 
     /// Data that channel `ch` has read travels to those who asked.
     #[inline(never)]
-    fn deliver(&mut self, cal: &mut Events, ch: usize, now: Time) {
+    fn deliver(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
         for i in 0..self.done.len() {
             let dram::Completion { token, at, .. } = self.done[i];
             let id = token.expect("somebody waits for a read");
@@ -286,13 +293,13 @@ impl Memory {
             let freed = if path == Path::C2mRead { known + back } else { known };
             self.paths.held[path as usize].give_at(freed, at_mc);
             self.marks[id].data = at;
-            cal.push(known + back, Event::Fill(id));
+            cal.post(known + back, Event::Fill(id));
         }
         self.done.clear();
     }
 
     /// `Event::Dram`.
-    pub fn on_dram(&mut self, cal: &mut Events, ch: usize, now: Time) {
+    pub fn on_dram(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
         if self.channels[ch].next != now {
             return; // an earlier event took this one's place
         }
@@ -320,7 +327,7 @@ impl Memory {
 
     /// Those who wait at the door go in, as far as there is room.
     #[inline(never)]
-    fn let_in(&mut self, cal: &mut Events, ch: usize, now: Time) {
+    fn let_in(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
         while self.dram.can_accept(ch, true) {
             let Some((w, side)) = self.channels[ch].next_write() else { break };
             let home = &mut self.nodes[self.channels[ch].node];
@@ -337,7 +344,7 @@ impl Memory {
     }
 
     /// A request comes to a door that reads and writes share: it goes in while both queues have room, and waits otherwise.
-    fn join(&mut self, cal: &mut Events, ch: usize, r: Request, now: Time) {
+    fn join(&mut self, cal: &mut impl Posts, ch: usize, r: Request, now: Time) {
         if self.both_have_room(ch) || self.dram.advance(now, ch, &mut self.done) && self.both_have_room(ch) {
             self.enter(cal, ch, r, now);
         } else {
@@ -352,7 +359,7 @@ impl Memory {
     }
 
     /// The first of those that wait at a shared door goes in: one after each command.
-    fn serve_shared(&mut self, cal: &mut Events, ch: usize, now: Time) {
+    fn serve_shared(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
         if self.both_have_room(ch) {
             if let Some(r) = self.channels[ch].shared.as_mut().and_then(VecDeque::pop_front) {
                 self.channels[ch].all -= 1;
@@ -361,7 +368,7 @@ impl Memory {
         }
     }
 
-    fn enter(&mut self, cal: &mut Events, ch: usize, r: Request, now: Time) {
+    fn enter(&mut self, cal: &mut impl Posts, ch: usize, r: Request, now: Time) {
         let (line, reader, at) = match r {
             Request::Read(id, at) => (self.txns[id].line, Some(id), at),
             Request::Write(w) => (w.line, None, w.at),

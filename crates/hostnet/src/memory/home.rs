@@ -12,8 +12,8 @@ use super::request::Agent;
 use super::shadow::At;
 use super::spec::UpgradeMiss;
 use super::stats::Class;
-use super::{rx, Memory, Op, Txn};
-use crate::kernel::{Event, Events, LineAddr, Time, TxnId};
+use super::{rx, Event, Memory, Op, Posts, Txn};
+use crate::kernel::{LineAddr, Time, TxnId};
 
 /// Queues of requests that are not admitted yet: everybody's, devices' where the two take turns, and an integrated NIC's,
 /// which goes first.
@@ -57,7 +57,7 @@ impl With {
 
 impl Memory {
     /// `Event::Cha`: a request arrives, and waits while the home agent admits none of its kind.
-    pub fn on_cha(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    pub fn on_cha(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         if self.txns[id].entry.is_some() {
             return self.turn_comes(cal, id, now);
         }
@@ -94,7 +94,7 @@ impl Memory {
 
     /// An admitted write-back: the line that it pushed out of the LLC goes to memory.
     #[inline]
-    pub(super) fn admit_write_back(&mut self, cal: &mut Events, t: &Txn, waited: Time, now: Time) {
+    pub(super) fn admit_write_back(&mut self, cal: &mut impl Posts, t: &Txn, waited: Time, now: Time) {
         self.paths.admit(Path::C2mWrite, waited);
         if t.dirty {
             let class = Class::of_eviction(self.map.of(t.line).kind);
@@ -130,14 +130,14 @@ impl Memory {
 
     /// Admits who waits at `node`, as far as there is room.
     #[inline]
-    pub(super) fn resume(&mut self, cal: &mut Events, node: usize, now: Time) {
+    pub(super) fn resume(&mut self, cal: &mut impl Posts, node: usize, now: Time) {
         if self.nodes[node].admission.iter().any(|lane| !lane.is_empty()) {
             self.admit_waiting(cal, node, now);
         }
     }
 
     #[inline(never)]
-    fn admit_waiting(&mut self, cal: &mut Events, node: usize, now: Time) {
+    fn admit_waiting(&mut self, cal: &mut impl Posts, node: usize, now: Time) {
         for lane in [FIRST, CORES, DEVICES] {
             while let Some(id) = self.nodes[node].admission[lane].front().copied() {
                 if !self.admits(node, lane) {
@@ -154,7 +154,7 @@ impl Memory {
 
     /// An admitted request begins; false while there is no room for the rest of it.
     #[inline(never)]
-    pub(super) fn begin(&mut self, cal: &mut Events, id: TxnId, lane: usize, now: Time) -> bool {
+    pub(super) fn begin(&mut self, cal: &mut impl Posts, id: TxnId, lane: usize, now: Time) -> bool {
         if self.begins_at_home(cal, id, now) {
             return true;
         }
@@ -171,7 +171,7 @@ impl Memory {
                 let t = self.txns[id];
                 self.txns[id].dirty = false;
                 self.admit_write_back(cal, &t, waited, now);
-                cal.push(now + self.way_back(&t), Event::Fill(id));
+                cal.post(now + self.way_back(&t), Event::Fill(id));
             }
             Op::DmaRead | Op::DmaWrite => return self.device_begins(cal, id, lane, waited, now),
             Op::Stream => self.stream_begins(cal, id, waited, now),
@@ -182,7 +182,7 @@ impl Memory {
 
     /// The same for a device's request.
     #[inline(never)]
-    fn device_begins(&mut self, cal: &mut Events, id: TxnId, lane: usize, waited: Time, now: Time) -> bool {
+    fn device_begins(&mut self, cal: &mut impl Posts, id: TxnId, lane: usize, waited: Time, now: Time) -> bool {
         let Txn { op, agent, .. } = self.txns[id];
         if op == Op::DmaWrite && agent == Agent::Nic {
             return self.write_burst(cal, id, lane, now);
@@ -198,19 +198,19 @@ impl Memory {
 
     /// The same for a core's store past the caches.
     #[inline(never)]
-    fn stream_begins(&mut self, cal: &mut Events, id: TxnId, waited: Time, now: Time) {
+    fn stream_begins(&mut self, cal: &mut impl Posts, id: TxnId, waited: Time, now: Time) {
         self.paths.admit(Path::of(Op::Stream), waited);
         if self.between.is_some() {
             return self.stream_of_nodes(cal, id, now);
         }
         let t = self.txns[id];
         self.stream(cal, self.agent_of(&t), t.line, now);
-        cal.push(now + self.way_back(&t), Event::Fill(id));
+        cal.post(now + self.way_back(&t), Event::Fill(id));
     }
 
     /// A core's read waits for its turn where several agents use the line.
     #[inline(always)]
-    fn core_read(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    fn core_read(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         if self.between.is_some() {
             return self.core_read_of_nodes(cal, id, now);
         }
@@ -234,7 +234,7 @@ impl Memory {
 
     /// A core's read that has waited goes on.
     #[cold]
-    fn turn_comes(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    fn turn_comes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         if self.between.is_some() {
             self.in_turn_of_nodes(cal, id, now);
         } else if !self.overtaken(id) || self.takes_turn(id) {
@@ -256,7 +256,7 @@ impl Memory {
 
     /// It is a core's turn on a machine of one node.
     #[inline(always)]
-    fn core_read_in_turn(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    fn core_read_in_turn(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let Txn { line, who, entry, .. } = t;
         match self.look_up_here(cal, &t, t.home, DEVICES_AT, now) {
@@ -266,7 +266,7 @@ impl Memory {
                 }
                 with.note(&mut self.txns[id]);
                 let node = &self.nodes[DEVICES_AT];
-                cal.push(now + node.look_up + snoop + node.noc + self.lat.from_llc, Event::Fill(id));
+                cal.post(now + node.look_up + snoop + node.noc + self.lat.from_llc, Event::Fill(id));
             }
             Found::InDram(class) => {
                 self.note_copy(line, At::Dram, At::ToCore(who as u16));
@@ -279,7 +279,7 @@ impl Memory {
     /// A core's request for a line of several agents ends: whose turn it is next goes on. Says whether the data is to be
     /// used once and not kept, because the line has been taken away on its way.
     #[inline(never)]
-    pub(super) fn leave_line(&mut self, cal: &mut Events, id: TxnId, epoch: u16, now: Time) -> bool {
+    pub(super) fn leave_line(&mut self, cal: &mut impl Posts, id: TxnId, epoch: u16, now: Time) -> bool {
         let Txn { line, who, .. } = self.txns[id];
         let Left { stale, others_wait } = self.lines.leave(line, id, epoch);
         if stale && self.sharing(line) == Sharing::Shared && !self.holds(who as usize, line) {
@@ -293,20 +293,20 @@ impl Memory {
 
     /// Those whose turn it is for `line` go on.
     #[cold]
-    fn next_turns(&mut self, cal: &mut Events, line: LineAddr, now: Time) {
+    fn next_turns(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
         // Between nodes, a line is with its core before another's snoop comes from the home agent: a core that was waiting for
         // it to store to it does so.
         let at = if self.between.is_some() { now + self.lat.noc } else { now };
         let Memory { lines, txns, .. } = self;
         while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id].op == Op::Own) {
             txns[next].entry = Some(epoch);
-            cal.push(at, Event::Cha(next)); // behind the end of the request before it
+            cal.post(at, Event::Cha(next)); // behind the end of the request before it
         }
     }
 
     /// Every copy of `line` is taken away, those under way too; returns what private caches had, and all dirty ones.
     #[inline(always)]
-    pub(super) fn take_away(&mut self, cal: &mut Events, line: LineAddr, now: Time) -> Taken {
+    pub(super) fn take_away(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) -> Taken {
         self.tell_watchers(cal, line, now);
         self.note_write(line);
         let mut taken = self.invalidate_private(line);
@@ -329,13 +329,13 @@ impl Memory {
 
     /// Whoever waits for `line` hears of it when the invalidation has reached its caches.
     #[inline]
-    pub(super) fn tell_watchers(&mut self, cal: &mut Events, line: LineAddr, now: Time) {
+    pub(super) fn tell_watchers(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
         if !self.watched.is_empty() {
             let Memory { watched, nodes, lat, .. } = self;
             watched.retain(|&(l, thread, node)| {
                 if l == line {
                     let way = nodes[usize::from(node)].noc + lat.l2;
-                    cal.push(now + way, Event::Wake(thread));
+                    cal.post(now + way, Event::Wake(thread));
                 }
                 l != line
             });
@@ -349,7 +349,7 @@ impl Memory {
 
     /// What a request of core `who` does to the caches.
     #[inline(never)]
-    pub(super) fn look_up(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Found {
+    pub(super) fn look_up(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) -> Found {
         let node = self.node_of_core(t.who as usize);
         let home = self.nodes[node].llc.home(t.line);
         self.look_up_here(cal, t, home, node, now)
@@ -357,7 +357,7 @@ impl Memory {
 
     /// The same in the core's `node`, as part of its caller.
     #[inline(always)]
-    fn look_up_here(&mut self, cal: &mut Events, t: &Txn, home: Home, node: usize, now: Time) -> Found {
+    fn look_up_here(&mut self, cal: &mut impl Posts, t: &Txn, home: Home, node: usize, now: Time) -> Found {
         let Txn { line, op, who, .. } = *t;
         let region = self.map.of(line);
         let (kind, tenant) = (region.kind, region.tenant as usize);
@@ -435,7 +435,7 @@ impl Memory {
 
     /// Asks the other cores that may have copies of a shared line; returns the time that takes.
     #[inline(never)]
-    fn snoop_others(&mut self, cal: &mut Events, line: LineAddr, op: Op, who: u32, now: Time) -> Time {
+    fn snoop_others(&mut self, cal: &mut impl Posts, line: LineAddr, op: Op, who: u32, now: Time) -> Time {
         let own = op == Op::Own || self.habits.takes_modified() && self.another_has_modified(line, who as usize);
         if own {
             self.tell_watchers(cal, line, now);
@@ -465,7 +465,7 @@ impl Memory {
     }
 
     /// A whole line is stored past the caches by a core of node `from`.
-    pub(super) fn stream(&mut self, cal: &mut Events, from: usize, line: LineAddr, now: Time) {
+    pub(super) fn stream(&mut self, cal: &mut impl Posts, from: usize, line: LineAddr, now: Time) {
         let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
         self.stats.ledger.overwritten += dropped;
         self.stats.ledger.bypassed += 1;
@@ -477,7 +477,7 @@ impl Memory {
     }
 
     /// A core's L2 gives a line to the LLC.
-    pub(super) fn fill_llc(&mut self, cal: &mut Events, core: usize, line: LineAddr, dirty: bool, now: Time) {
+    pub(super) fn fill_llc(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, dirty: bool, now: Time) {
         let node = self.node_of_core(core);
         let llc = &mut self.nodes[node].llc;
         let home = llc.home(line);
@@ -507,7 +507,15 @@ impl Memory {
         self.end_look_up(cal, now);
     }
 
-    pub(super) fn llc_insert(&mut self, cal: &mut Events, node: usize, home: Home, dirty: bool, mask: u32, now: Time) {
+    pub(super) fn llc_insert(
+        &mut self,
+        cal: &mut impl Posts,
+        node: usize,
+        home: Home,
+        dirty: bool,
+        mask: u32,
+        now: Time,
+    ) {
         let (_, victim) = self.nodes[node].llc.insert_at(home, dirty, mask);
         let Some(Victim { line, mut dirty, .. }) = victim else { return };
         if self.strict {
@@ -520,7 +528,7 @@ impl Memory {
 
     /// Takes the private copies of a line that leaves an inclusive LLC, which had it `dirty`; says whether somebody had.
     /// Data on its way to a core enters the LLC again.
-    pub(super) fn pull(&mut self, cal: &mut Events, line: LineAddr, dirty: bool, now: Time) -> bool {
+    pub(super) fn pull(&mut self, cal: &mut impl Posts, line: LineAddr, dirty: bool, now: Time) -> bool {
         self.tell_watchers(cal, line, now);
         let above = self.invalidate_private(line).dirty;
         if above > 0 {
@@ -533,7 +541,7 @@ impl Memory {
     }
 
     /// A line that comes to a core's caches is in the LLC, too.
-    pub(super) fn include(&mut self, cal: &mut Events, node: usize, line: LineAddr, now: Time) {
+    pub(super) fn include(&mut self, cal: &mut impl Posts, node: usize, line: LineAddr, now: Time) {
         let llc = &self.nodes[node].llc;
         let home = llc.home(line);
         if llc.find_at(home).is_none() {
@@ -543,7 +551,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn evict(&mut self, cal: &mut Events, node: usize, line: LineAddr, now: Time) {
+    pub(super) fn evict(&mut self, cal: &mut impl Posts, node: usize, line: LineAddr, now: Time) {
         self.note_copy(line, At::Llc(node as u8), At::Dram);
         let kind = self.map.of(line).kind;
         self.stats.llc_wb += 1;
@@ -561,7 +569,7 @@ impl Memory {
     }
 
     /// A line that the LLC has given up goes to DRAM by itself, not with a core's write-back.
-    pub(super) fn write_victim(&mut self, cal: &mut Events, node: usize, line: LineAddr, now: Time) {
+    pub(super) fn write_victim(&mut self, cal: &mut impl Posts, node: usize, line: LineAddr, now: Time) {
         let id = self.evicts_for;
         if self.write_dram_for(cal, node, line, Class::of_eviction(self.map.of(line).kind), id, now) {
             self.evicts_for = None;

@@ -5,8 +5,8 @@ use super::node::Node;
 use super::region::{Kind, Sharing};
 use super::shadow::At;
 use super::stats::Class;
-use super::{rx, Memory};
-use crate::kernel::{Events, LineAddr, Time};
+use super::{rx, Memory, Posts};
+use crate::kernel::{LineAddr, Time};
 
 /// What a cache-maintenance message does with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,15 +28,12 @@ impl Sweep {
     pub fn drops_data(self) -> bool {
         matches!(self, Sweep::Sweep | Sweep::Invalidate | Sweep::InvalidateOwn)
     }
-    pub fn from_u8(v: u8) -> Sweep {
-        [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack, Sweep::Invalidate, Sweep::InvalidateOwn][v as usize]
-    }
 }
 
 impl Memory {
     /// Forces `line` out of the LLC as a replacement would; returns whether that wrote DRAM, None
     /// when the line is not there.
-    pub fn force_out(&mut self, cal: &mut Events, line: LineAddr, now: Time) -> Option<bool> {
+    pub fn force_out(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) -> Option<bool> {
         let held = |n: &Node| n.llc.find(line);
         let (node, slot) = self.nodes.iter().enumerate().find_map(|(i, n)| Some((i, held(n)?)))?;
         let mut dirty = self.nodes[node].llc.remove(slot);
@@ -50,7 +47,7 @@ impl Memory {
     }
 
     /// Moves `line` from private caches to the LLC, as evictions of dirty copies would.
-    pub fn push_out(&mut self, cal: &mut Events, line: LineAddr, now: Time) {
+    pub fn push_out(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
         let holders = match self.sharing(line) {
             Sharing::Core(c) => 1 << c,
             Sharing::Shared => self.shared.holders(line),
@@ -85,7 +82,7 @@ impl Memory {
     }
 
     /// Writes a dirty line back wherever it lies, leaving clean copies.
-    pub(super) fn clean(&mut self, cal: &mut Events, line: LineAddr, now: Time) {
+    pub(super) fn clean(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
         let mut dirty = self.clean_above(line).map(|core| self.node_of_core(core));
         for (n, node) in self.nodes.iter_mut().enumerate() {
             let Some(s) = node.llc.find(line) else { continue };
@@ -108,7 +105,7 @@ impl Memory {
 
     /// A cache-maintenance message for `line` arrives at the home agent. The issuing core's own
     /// caches have seen it on its way.
-    pub fn on_sweep(&mut self, cal: &mut Events, line: LineAddr, op: Sweep, now: Time) {
+    pub fn on_sweep(&mut self, cal: &mut impl Posts, line: LineAddr, op: Sweep, now: Time) {
         self.stats.sweep_messages += 1;
         match op {
             Sweep::Invalidate if !self.allows_invalidation(line) => {}

@@ -10,6 +10,7 @@ mod books;
 mod dma;
 mod door;
 pub mod dram;
+mod event;
 mod filter;
 pub mod home;
 mod indexing;
@@ -35,6 +36,7 @@ pub mod stats;
 pub mod tag;
 mod ways;
 
+pub use event::{Event, Posts};
 pub use links::{Between, LinkReading};
 pub use maintenance::Sweep;
 pub use mshr::Mshrs;
@@ -48,7 +50,7 @@ pub use tag::Tag;
 use crate::flow::domain::{Domain, Reading};
 use crate::kernel::LineAddr;
 use crate::kernel::{apart::Apart, hint::prefetch, MissId, TxnId};
-use crate::kernel::{Clock, Event, Events, Time};
+use crate::kernel::{Clock, Time};
 use array::{Array, Indexing};
 use door::Channel;
 use dram::{Controller, DramSpec};
@@ -375,14 +377,14 @@ impl Memory {
 
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
     #[inline(always)]
-    pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
+    pub fn send(&mut self, cal: &mut impl Posts, at: Time, t: Txn) {
         let id = self.txn(t);
         self.leaves(cal, at, id);
     }
 
     /// The same from a core, which may be counted.
     #[inline(always)]
-    pub fn send_from_core(&mut self, cal: &mut Events, at: Time, t: Txn) {
+    pub fn send_from_core(&mut self, cal: &mut impl Posts, at: Time, t: Txn) {
         if let Some(n) = &mut self.off_core {
             n.note(t.thread, self.map.id(t.line), t.op);
         }
@@ -394,7 +396,7 @@ impl Memory {
 
     /// Transaction `id` is on its way.
     #[inline(never)]
-    fn leaves(&mut self, cal: &mut Events, at: Time, id: TxnId) {
+    fn leaves(&mut self, cal: &mut impl Posts, at: Time, id: TxnId) {
         let t = &self.txns[id];
         let Txn { line, lines, op, agent, who, issued, .. } = *t;
         let (node, n) = (self.agent_of(t), self.requests_in(t));
@@ -417,7 +419,7 @@ impl Memory {
             self.paths.under_way[Path::of(op) as usize].force_many(n, issued);
         }
         self.marks[id] = Marks::at(issued, at);
-        cal.push(at, Event::Cha(id));
+        cal.post(at, Event::Cha(id));
     }
 
     /// Whether `Event::Cha` of `id` is the arrival of a core's request, and not its turn at a line.
@@ -427,9 +429,9 @@ impl Memory {
     }
 
     /// Request `id`, which has just come, arrives at `at` only.
-    pub fn arrives_at(&mut self, cal: &mut Events, at: Time, id: TxnId) {
+    pub fn arrives_at(&mut self, cal: &mut impl Posts, at: Time, id: TxnId) {
         self.marks[id] = Marks::at(self.marks[id].start, at);
-        cal.push(at, Event::Cha(id));
+        cal.post(at, Event::Cha(id));
     }
 
     /// Request `id` will soon be looked at.
@@ -447,7 +449,7 @@ impl Memory {
 
     /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
     #[inline(always)]
-    pub fn answered(&mut self, cal: &mut Events, id: TxnId, now: Time) -> Txn {
+    pub fn answered(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) -> Txn {
         // Copied before it is written: see `txn`.
         let mut answer = self.txns[id];
         answer.transient |= self.ends(cal, id, now);
@@ -459,7 +461,7 @@ impl Memory {
 
     /// A request ends. Says whether its data is to be used once and not kept.
     #[inline(never)]
-    fn ends(&mut self, cal: &mut Events, id: TxnId, now: Time) -> bool {
+    fn ends(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {
         self.txns[id].dirty = false;
         let t = &self.txns[id];
         let (entry, path) = (t.entry, Path::of(t.op));

@@ -4,9 +4,9 @@ use super::array::Home;
 use super::dma::Source;
 use super::node::DEVICES_AT;
 use super::paths::Path;
-use super::{Agent, Memory, Op, Txn};
+use super::{Agent, Event, Memory, Op, Posts, Txn};
 use crate::flow::Domain;
-use crate::kernel::{Event, Events, IdVec, Int, LineAddr, MissId, Time, TxnId};
+use crate::kernel::{IdVec, Int, LineAddr, MissId, Time, TxnId};
 use std::collections::VecDeque;
 
 #[derive(Clone)]
@@ -82,7 +82,7 @@ impl Mshrs {
 
     /// One thing that the miss waited for has happened; with the last its register is free, and if somebody waits for
     /// that, `Event::Slices` makes them go on.
-    pub(super) fn end(&mut self, cal: &mut Events, miss: MissId, now: Time) {
+    pub(super) fn end(&mut self, cal: &mut impl Posts, miss: MissId, now: Time) {
         let m = &mut self.misses[miss];
         m.awaits -= 1;
         if m.awaits == 0 {
@@ -91,7 +91,7 @@ impl Mshrs {
             self.spare.push(miss);
             if !self.slices[usize::from(m.slice)].waiting.is_empty() {
                 self.due.push(m.slice);
-                cal.push(now, Event::Slices);
+                cal.post(now, Event::Slices);
             }
         }
     }
@@ -105,7 +105,7 @@ impl Mshrs {
     }
 
     /// Transaction `id` has been answered.
-    pub(super) fn answered(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    pub(super) fn answered(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         if let Some(miss) = self.of.get_mut(id.index()).and_then(Option::take) {
             self.end(cal, miss, now);
         }
@@ -178,7 +178,7 @@ impl Memory {
 
     /// The miss needs no data.
     #[inline]
-    pub(super) fn end_look_up(&mut self, cal: &mut Events, now: Time) {
+    pub(super) fn end_look_up(&mut self, cal: &mut impl Posts, now: Time) {
         if let Some(miss) = self.miss.take() {
             self.mshrs.as_mut().expect("a miss holds a register").end(cal, miss, now);
         }
@@ -194,7 +194,7 @@ impl Memory {
 
     /// A request arrives at the slice of its first line.
     #[inline(never)]
-    pub(super) fn on_slice(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    pub(super) fn on_slice(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, op, lines, agent, .. } = self.txns[id];
         if lines > 1 && agent == Agent::Nic {
             return self.on_slices(cal, id, now);
@@ -216,7 +216,7 @@ impl Memory {
 
     /// The lines of an integrated NIC's burst arrive, each at its slice. Those that are done at the same time are answered
     /// together; one that waits, for its slice or for DRAM, becomes a transaction of its own.
-    fn on_slices(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    fn on_slices(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let m = &mut self.marks[id];
         let waited = now - m.cha;
@@ -252,7 +252,7 @@ impl Memory {
         for (lines, at) in [(here, back), (near, back + snooped)] {
             if lines > 0 {
                 let part = self.part(id, Txn { lines, ..t });
-                cal.push(at, Event::Fill(part));
+                cal.post(at, Event::Fill(part));
             }
         }
         self.finish(id);
@@ -265,14 +265,14 @@ impl Memory {
         part
     }
 
-    fn begin_whole(&mut self, cal: &mut Events, id: TxnId, now: Time) {
+    fn begin_whole(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let lane = self.lane(&self.txns[id]);
         while !self.begin(cal, id, lane, now) {}
     }
 
     /// `Event::Slices`: requests go on that waited for a register.
     #[inline(never)]
-    pub fn resume_slices(&mut self, cal: &mut Events, now: Time) {
+    pub fn resume_slices(&mut self, cal: &mut impl Posts, now: Time) {
         while let Some(id) = self.mshrs.as_mut().and_then(|m| m.next()) {
             self.begin_whole(cal, id, now);
         }

@@ -8,8 +8,8 @@ use super::paths::{Marks, Path};
 use super::protocol::Held;
 use super::region::{Kind, Sharing};
 use super::shadow::At;
-use super::{rx, CleanVictim, Leaving, Memory, Op, Txn};
-use crate::kernel::{Events, LineAddr, Time};
+use super::{rx, CleanVictim, Leaving, Memory, Op, Posts, Txn};
+use crate::kernel::{LineAddr, Time};
 
 /// Where a core found a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ impl Memory {
     /// Looks `line` up in the core's caches; a write marks the L1 copy dirty. An L2 hit brings the
     /// line into the L1.
     #[inline]
-    pub fn probe(&mut self, cal: &mut Events, core: usize, line: LineAddr, write: bool, now: Time) -> Probe {
+    pub fn probe(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, write: bool, now: Time) -> Probe {
         if let Some(s) = self.l1[core].find_in_slice(line) {
             if write && self.others_hold(core, line, self.l1[core].is_dirty(s)) {
                 return Probe::Miss;
@@ -145,7 +145,7 @@ impl Memory {
         }
     }
 
-    fn fill_l1(&mut self, cal: &mut Events, core: usize, line: LineAddr, now: Time) -> Slot {
+    fn fill_l1(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, now: Time) -> Slot {
         let place = self.l1_place(core, line);
         self.enter_l1(cal, core, place, now)
     }
@@ -157,7 +157,7 @@ impl Memory {
     }
 
     #[inline]
-    fn enter_l1(&mut self, cal: &mut Events, core: usize, place: Place, now: Time) -> Slot {
+    fn enter_l1(&mut self, cal: &mut impl Posts, core: usize, place: Place, now: Time) -> Slot {
         let victim = self.l1[core].enter(place, false);
         if let Some(Victim { line, dirty: true, .. }) = victim {
             self.take_from_l1(cal, core, line, now);
@@ -167,7 +167,7 @@ impl Memory {
 
     /// The L2 takes a dirty line that the L1 gives up.
     #[inline(never)]
-    fn take_from_l1(&mut self, cal: &mut Events, core: usize, line: LineAddr, now: Time) {
+    fn take_from_l1(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, now: Time) {
         match self.l2[core].find_in_slice(line) {
             Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) => self.l2[core].set_dirty(s, true),
@@ -177,7 +177,7 @@ impl Memory {
 
     /// `copied` marks a clean copy of a line that the LLC holds.
     #[inline(never)]
-    fn fill_l2(&mut self, cal: &mut Events, core: usize, line: LineAddr, dirty: bool, copied: bool, now: Time) {
+    fn fill_l2(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, dirty: bool, copied: bool, now: Time) {
         if let Sharing::Shared = self.sharing(line) {
             self.shared.add(line, core);
         }
@@ -232,7 +232,7 @@ impl Memory {
     /// Data for a core's miss has come: fills L2 and L1. `write` leaves the line dirty in the L1;
     /// `t.dirty` says that the duty to write it back came along. True when a write-back left that
     /// keeps the line fill buffer until the home agent has admitted it.
-    pub fn fill(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) -> bool {
+    pub fn fill(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, write: bool, now: Time) -> bool {
         if self.writebacks && !self.functional {
             self.leaving = Some(Leaving {
                 core: core as u32,
@@ -248,7 +248,7 @@ impl Memory {
     }
 
     /// The same for a prefetch, which fills the L2 only; its write-back carries `record`.
-    pub fn fill_ahead(&mut self, cal: &mut Events, core: usize, t: &Txn, record: u8, now: Time) -> bool {
+    pub fn fill_ahead(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, record: u8, now: Time) -> bool {
         if self.writebacks && !self.functional {
             self.leaving = Some(Leaving {
                 core: core as u32,
@@ -266,7 +266,7 @@ impl Memory {
     /// A fill is over: whether a write-back keeps its line fill buffer. An inclusive LLC may have given up a line where the L2
     /// gave up none.
     #[inline]
-    fn has_left(&mut self, cal: &mut Events, now: Time) -> bool {
+    fn has_left(&mut self, cal: &mut impl Posts, now: Time) -> bool {
         let Some(l) = self.leaving.take() else { return false };
         if let Some(line) = l.victim {
             self.write_victim(cal, self.node_of_core(l.core as usize), line, now);
@@ -289,7 +289,7 @@ impl Memory {
     }
 
     /// A line arrives that was fetched into the core's LLC.
-    pub fn fill_llc_ahead(&mut self, cal: &mut Events, core: usize, t: &Txn, now: Time) {
+    pub fn fill_llc_ahead(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, now: Time) {
         if t.transient || t.copied {
             return;
         }
@@ -317,7 +317,7 @@ impl Memory {
     /// pushed out of the LLC. It leaves early enough to be acknowledged when the fill is complete, so that only
     /// a home agent that admits nothing makes the line fill buffer wait. Tags are updated at once, so that no
     /// look-up misses a line in flight.
-    fn leave(&mut self, cal: &mut Events, core: usize, v: &Victim, now: Time) {
+    fn leave(&mut self, cal: &mut impl Posts, core: usize, v: &Victim, now: Time) {
         let Some(l) = &mut self.leaving else { return };
         let out = l.victim.take();
         if !v.dirty && out.is_none() {
@@ -352,7 +352,7 @@ impl Memory {
     }
 
     #[inline(always)]
-    fn fill_l2_once(&mut self, cal: &mut Events, core: usize, t: &Txn, now: Time) {
+    fn fill_l2_once(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, now: Time) {
         let (line, dirty) = (t.line, t.dirty);
         if self.shadow.is_some() && !self.holds(core, line) {
             self.note_copy(line, At::ToCore(core as u16), At::Core(core as u16));
@@ -372,7 +372,7 @@ impl Memory {
     }
 
     #[inline(always)]
-    fn fill_private(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) {
+    fn fill_private(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, write: bool, now: Time) {
         let line = t.line;
         self.note_hit(line);
         // What the L1 gives up goes to the L2: the host fetches its set while the L2 is filled, which leaves the
@@ -451,7 +451,7 @@ impl Memory {
     }
 
     /// `core` gives `line` to the LLC, with its dirtiness, as a device's read may make it do.
-    pub fn demote(&mut self, cal: &mut Events, core: usize, line: LineAddr, now: Time) {
+    pub fn demote(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, now: Time) {
         let taken = self.invalidate_in(core, line);
         if self.sharing(line) == Sharing::Shared {
             self.shared.drop_holder(line, core);
@@ -464,7 +464,7 @@ impl Memory {
     }
 
     /// Without time: `core`'s L2 fetches `line`, which nobody has asked for yet.
-    pub(super) fn fetch_at_once(&mut self, cal: &mut Events, core: usize, line: LineAddr) {
+    pub(super) fn fetch_at_once(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr) {
         if !self.worth_fetching(core, line) {
             return;
         }

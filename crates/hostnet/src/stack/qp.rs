@@ -5,7 +5,8 @@ use super::{Awaited, Ctx, Notice, Software, Step, Tally, Wakes};
 use crate::app::{Answer, Content};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::Nic;
-use crate::kernel::{Event, Int, LineAddr, NicAt, PacketId, Time};
+use crate::device::{self, NicAt};
+use crate::kernel::{Int, LineAddr, PacketId, Post, Time};
 use crate::machine::Machine;
 use crate::placement::{sweeper, Spent};
 use schemars::JsonSchema;
@@ -268,7 +269,7 @@ impl Software for QueuePair {
         match Effect::of(tag) {
             (Effect::Post, id) => c.nic.post(c.cal, id, c.now),
             // Behind the sweeps, which travel as far.
-            (Effect::FreeRx, id) => c.cal.push(c.at_home, Event::Freed(NicAt::Chip, id)),
+            (Effect::FreeRx, id) => c.cal.post(c.at_home, device::Event::Freed(NicAt::Chip, id)),
             (Effect::Done, id) => {
                 ended(c.nic, id, c.tenant, c.tally, c.now);
                 c.nic.end_use(id);

@@ -4,9 +4,10 @@
 //! Loss is found by selective acknowledgements in the order of sending (RACK): a segment is lost once one that was sent
 //! three later has arrived. The host at the other end sees segments and says acknowledgements.
 
+use super::{Event, Posts};
 use crate::flow::Link;
 use crate::kernel::units::{Size, Span};
-use crate::kernel::{Event, Events, Int, PacketId, Real, Time};
+use crate::kernel::{Int, PacketId, Real, Time};
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -377,19 +378,19 @@ impl Senders {
         }
     }
 
-    pub fn start(&mut self, cal: &mut Events, now: Time) {
+    pub fn start(&mut self, cal: &mut impl Posts, now: Time) {
         for p in 0..self.ports.len() {
             self.kick(cal, p, now);
         }
         for f in 0..self.flows.len() {
-            cal.push(now + self.probe, Event::Probe(f.to_u8()));
+            cal.post(now + self.probe, Event::Probe(f.to_u8()));
         }
     }
 
-    fn kick(&mut self, cal: &mut Events, p: usize, now: Time) {
+    fn kick(&mut self, cal: &mut impl Posts, p: usize, now: Time) {
         if !self.ports[p].pending {
             self.ports[p].pending = true;
-            cal.push(now, Event::Emit(p.to_u8()));
+            cal.post(now, Event::Emit(p.to_u8()));
         }
     }
 
@@ -409,7 +410,7 @@ impl Senders {
     }
 
     /// `Event::Emit`: port `p` is free.
-    pub fn on_emit(&mut self, cal: &mut Events, p: usize, now: Time) {
+    pub fn on_emit(&mut self, cal: &mut impl Posts, p: usize, now: Time) {
         self.ports[p].pending = false;
         if self.stopped {
             return;
@@ -420,7 +421,7 @@ impl Senders {
         let span = self.link.time(self.wire_bytes);
         let end = now + span;
         self.ports[p].pending = true;
-        cal.push(end, Event::Emit(p.to_u8()));
+        cal.post(end, Event::Emit(p.to_u8()));
         let mut segment = Segment { flow, seq, marked: false };
         let mut ready = now;
         if self.ports.len() > 1 {
@@ -435,7 +436,7 @@ impl Senders {
         }
         let leaves = self.link.send(self.wire_bytes, ready);
         self.wire.push_back(segment);
-        cal.push(leaves + self.link.flight, Event::Segment);
+        cal.post(leaves + self.link.flight, Event::Segment);
     }
 
     /// `Event::Segment`: what comes off the wire now.
@@ -444,9 +445,9 @@ impl Senders {
     }
 
     /// The receiver acknowledges at `at`.
-    pub fn acknowledge(&mut self, cal: &mut Events, a: Ack, at: Time) {
+    pub fn acknowledge(&mut self, cal: &mut impl Posts, a: Ack, at: Time) {
         self.acks.push_back(a);
-        cal.push(at + self.ack_delay, Event::Ack);
+        cal.post(at + self.ack_delay, Event::Ack);
     }
 
     /// Packet `id` in the receiver's transmit ring is this acknowledgement.
@@ -455,7 +456,7 @@ impl Senders {
     }
 
     /// Packet `id` has left the receiver's NIC at `at`.
-    pub fn left(&mut self, cal: &mut Events, id: PacketId, at: Time) {
+    pub fn left(&mut self, cal: &mut impl Posts, id: PacketId, at: Time) {
         if let Some(i) = self.leaving.iter().position(|l| l.0 == id) {
             let (_, a) = self.leaving.remove(i);
             self.acknowledge(cal, a, at);
@@ -463,7 +464,7 @@ impl Senders {
     }
 
     /// `Event::Ack`: the oldest acknowledgement is at its sender.
-    pub fn on_ack(&mut self, cal: &mut Events, now: Time) {
+    pub fn on_ack(&mut self, cal: &mut impl Posts, now: Time) {
         let a = self.acks.pop_front().expect("an acknowledgement on its way");
         let f = a.flow.to_usize();
         self.flows[f].acknowledge(&a, self.gain, self.burst, now);
@@ -471,18 +472,18 @@ impl Senders {
     }
 
     /// `Event::Probe`: looks whether flow `f` has fallen silent.
-    pub fn on_probe(&mut self, cal: &mut Events, f: usize, now: Time) {
+    pub fn on_probe(&mut self, cal: &mut impl Posts, f: usize, now: Time) {
         if self.stopped {
             return;
         }
         let due = self.flows[f].heard + self.probe;
         if due > now {
-            return cal.push(due, Event::Probe(f.to_u8()));
+            return cal.post(due, Event::Probe(f.to_u8()));
         }
         if self.flows[f].probe() {
             self.kick(cal, f % self.ports.len(), now);
         }
-        cal.push(now + self.probe, Event::Probe(f.to_u8()));
+        cal.post(now + self.probe, Event::Probe(f.to_u8()));
     }
 
     /// Segments on their way to the receiver.

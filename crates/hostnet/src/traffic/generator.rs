@@ -5,10 +5,11 @@
 //! changes nothing.
 
 use super::frame::rss_hash;
+use super::{Event, Posts};
 use crate::device::nic::Packet;
 use crate::flow::Link;
 use crate::kernel::units::Bandwidth;
-use crate::kernel::{Event, Events, Int, Stream, Time};
+use crate::kernel::{Int, Stream, Time};
 use crate::memory::LINE_U32;
 use hdrhistogram::Histogram;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -117,9 +118,9 @@ struct Closed {
 
 impl Closed {
     /// A client's next request goes now.
-    fn offer(&mut self, client: u32, cal: &mut Events, now: Time) {
+    fn offer(&mut self, client: u32, cal: &mut impl Posts, now: Time) {
         self.due.push_back(client);
-        cal.push(now, Event::Offer);
+        cal.post(now, Event::Offer);
     }
 }
 
@@ -274,7 +275,7 @@ impl Generator {
     ///
     /// # Panics
     /// Without a wire.
-    pub fn send(&mut self, p: Packet, cal: &mut Events, now: Time) -> Time {
+    pub fn send(&mut self, p: Packet, cal: &mut impl Posts, now: Time) -> Time {
         let w = self.wire.as_mut().expect("a wire");
         let arrives = w.there.send(u64::from(p.wire_bytes + w.beside), now) + w.there.flight;
         w.on_it.push_back(p);
@@ -301,7 +302,7 @@ impl Generator {
 
     /// `p` arrives at `p.arrived`, and is on its way.
     #[inline]
-    pub fn ask(&mut self, p: &Packet, cal: &mut Events) {
+    pub fn ask(&mut self, p: &Packet, cal: &mut impl Posts) {
         self.sent += 1;
         if self.closed.is_none() && self.recorder.is_none() {
             return;
@@ -310,7 +311,7 @@ impl Generator {
         if let Some(c) = &mut self.closed {
             c.waiting.insert((sent, p.client));
             if !std::mem::replace(&mut c.timer, true) {
-                cal.push(sent + c.timeout, Event::Overdue);
+                cal.post(sent + c.timeout, Event::Overdue);
             }
         }
         if let Some(r) = &mut self.recorder {
@@ -329,14 +330,14 @@ impl Generator {
 
     /// The NIC has sent the last bit of the reply to `p`.
     #[inline]
-    pub fn replied(&mut self, p: &Packet, cal: &mut Events, now: Time) {
+    pub fn replied(&mut self, p: &Packet, cal: &mut impl Posts, now: Time) {
         let reply = reply_bytes(p);
         let sent = self.left(p);
         let back = self.back_at(reply, now);
         self.rtt.record(back - sent, reply);
         if let Some(c) = &mut self.closed {
             c.coming.push_back((sent, p.client));
-            cal.push(back, Event::Back);
+            cal.post(back, Event::Back);
         }
         if let Some(r) = &mut self.recorder {
             let asked = r.asked.get_mut(&(p.arrived, p.flow)).and_then(VecDeque::pop_front);
@@ -363,7 +364,7 @@ impl Generator {
     }
 
     /// From now on `most` requests are under way, each a client's, whatever became of those before.
-    pub fn close(&mut self, most: u32, timeout: Time, cal: &mut Events, now: Time) {
+    pub fn close(&mut self, most: u32, timeout: Time, cal: &mut impl Posts, now: Time) {
         let empty =
             Closed { timeout, waiting: BTreeSet::new(), coming: VecDeque::new(), due: VecDeque::new(), timer: false };
         let closed = self.closed.insert(empty);
@@ -375,7 +376,7 @@ impl Generator {
     }
 
     /// `Event::Back`: a reply is back at its client, which sends the next request.
-    pub fn on_back(&mut self, cal: &mut Events, now: Time) {
+    pub fn on_back(&mut self, cal: &mut impl Posts, now: Time) {
         let Some(c) = &mut self.closed else { return };
         let Some(reply) = c.coming.pop_front() else { return };
         // One that has been given up has been replaced already.
@@ -385,14 +386,14 @@ impl Generator {
     }
 
     /// `Event::Overdue`: requests that have waited too long are given up, and others go instead.
-    pub fn on_overdue(&mut self, cal: &mut Events, now: Time) {
+    pub fn on_overdue(&mut self, cal: &mut impl Posts, now: Time) {
         let Some(c) = &mut self.closed else { return };
         c.timer = false;
         while let Some(&(sent, client)) = c.waiting.first() {
             let due = sent + c.timeout;
             if due > now {
                 c.timer = true;
-                cal.push(due, Event::Overdue);
+                cal.post(due, Event::Overdue);
                 return;
             }
             c.waiting.pop_first();
@@ -425,7 +426,10 @@ pub fn reply_bytes(p: &Packet) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Calendar;
     use std::collections::BTreeMap;
+
+    type Events = Calendar<Event>;
 
     fn stream() -> Stream {
         Stream::new(1, "sizes", 0)

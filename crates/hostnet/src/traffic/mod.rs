@@ -2,6 +2,7 @@
 
 pub mod arrival;
 pub mod dctcp;
+mod event;
 pub mod frame;
 pub mod generator;
 pub mod mac;
@@ -13,3 +14,5 @@ pub mod software;
 pub mod spikes;
 pub mod writer;
 pub mod zipf;
+
+pub use event::{Event, Posts};

@@ -6,8 +6,9 @@ use hostnet::core::Cpu;
 use hostnet::device::endpoint::Endpoint;
 use hostnet::device::iio::Iio;
 use hostnet::device::nic::{EthernetSpec, Nic, Packet};
-use hostnet::kernel::{Clock, Event, LineAddr, NicAt, PacketId};
-use hostnet::machine::{Machine, Signal};
+use hostnet::device::{self, NicAt};
+use hostnet::kernel::{Clock, LineAddr, PacketId, Post};
+use hostnet::machine::{Event, Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -139,7 +140,7 @@ impl Bench {
 
     /// Software is done with packet `id`'s buffer and hands it back to the NIC.
     pub fn give_back(&mut self, id: PacketId) {
-        self.m.cal.push(self.m.now, Event::Freed(self.at, id));
+        self.m.cal.post(self.m.now, device::Event::Freed(self.at, id));
     }
 
     /// The next event; None when there is none left.
@@ -147,7 +148,9 @@ impl Bench {
         let e = self.m.pop()?;
         let Some(signal) = self.m.handle(e) else { return Some(Vec::new()) };
         Some(match (signal, e) {
-            (Signal::Delivered(queue), Event::Delivered(id)) => vec![Seen::Visible(queue.into(), id)],
+            (Signal::Delivered(queue), Event::Device(device::Event::Delivered(id))) => {
+                vec![Seen::Visible(queue.into(), id)]
+            }
             (Signal::Landed(_), _) => {
                 let nic = self.nic();
                 let mut next = || nic.landed().map(|id| Seen::Visible(nic.packet(id).queue.into(), id));

@@ -3,12 +3,13 @@
 use super::{send, Cpu};
 use crate::core::op::Op;
 use crate::core::prefetch::{CacheLevel, Prefetcher};
-use crate::kernel::{Events, LineAddr, Time};
+use crate::core::Posts;
+use crate::kernel::{LineAddr, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 
 impl Cpu {
     /// `Event::Hint`: a device has written `line` for this core.
-    pub fn on_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, now: Time) {
+    pub fn on_hint(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, now: Time) {
         if let Some(h) = &mut self.hints {
             h.push(line, now);
         }
@@ -17,7 +18,7 @@ impl Cpu {
 
     /// Makes prefetches of the oldest hints, as far as L2 misses may be under way.
     #[inline(never)]
-    pub(super) fn follow_hints(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+    pub(super) fn follow_hints(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         while let Some(line) = self.hints.as_ref().and_then(|h| h.first()) {
             let under_way = self.prefetcher.as_ref().is_some_and(|p| p.fetches(line)) || self.same_line(line).is_some();
             let fetch = !under_way && mem.worth_fetching(self.core as usize, line);
@@ -52,7 +53,7 @@ impl Cpu {
     pub(super) fn look_ahead(
         &mut self,
         mem: &mut Memory,
-        cal: &mut Events,
+        cal: &mut impl Posts,
         of: (LineAddr, u8),
         (goes, own): (bool, bool),
         at: Time,
@@ -63,7 +64,14 @@ impl Cpu {
     }
 
     #[inline(never)]
-    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (LineAddr, u8), own: bool, at: Time) {
+    fn fetch_ahead(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl Posts,
+        (line, site): (LineAddr, u8),
+        own: bool,
+        at: Time,
+    ) {
         let Some(p) = &mut self.prefetcher else { return };
         let lines = p.observe(u32::from(mem.map.id(line).0) << 8 | u32::from(site), line);
         if p.waiting.is_used() {
@@ -89,14 +97,14 @@ impl Cpu {
 
     /// Sends the prefetches that have waited longest, as far as L2 misses may be under way.
     #[inline]
-    pub(super) fn send_waiting(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+    pub(super) fn send_waiting(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         if self.prefetcher.as_ref().is_some_and(|p| !p.waiting.is_empty()) {
             self.send_oldest(mem, cal, now);
         }
     }
 
     #[inline(never)]
-    fn send_oldest(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+    fn send_oldest(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         while self.may_prefetch() {
             let Some(p) = self.prefetcher.as_mut().filter(|p| p.queue.free() > 0) else { return };
             let Some((line, since)) = p.waiting.pop() else { return };
@@ -105,7 +113,7 @@ impl Cpu {
     }
 
     /// A prefetch of `line`, unless it is there or on its way; `own` when a request for ownership causes it.
-    pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, own: bool, at: Time) {
+    pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, own: bool, at: Time) {
         let Some(p) = &self.prefetcher else { return };
         let (network, own, into, core) = (p.network, own && p.ownership, p.into, self.core as usize);
         let there = into == CacheLevel::Llc && mem.in_llc_or_shared(core, line);
@@ -123,7 +131,14 @@ impl Cpu {
 
     /// An access has fetched `line` into the L2, with ownership if `own`, which may fetch the other line of the pair.
     #[inline]
-    pub(super) fn complete_pair(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, own: bool, at: Time) {
+    pub(super) fn complete_pair(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl Posts,
+        line: LineAddr,
+        own: bool,
+        at: Time,
+    ) {
         if self.prefetcher.as_ref().is_some_and(|p| p.adjacent) && self.may_prefetch() {
             self.fetch(mem, cal, LineAddr(line.0 ^ 1), own, at);
         }
@@ -131,7 +146,7 @@ impl Cpu {
 
     /// An instruction of kind `site` has loaded or stored a line at `at`: the L1's prefetchers look at it.
     #[inline]
-    pub(super) fn teach(&mut self, mem: &mut Memory, cal: &mut Events, of: (LineAddr, u8), store: bool, at: Time) {
+    pub(super) fn teach(&mut self, mem: &mut Memory, cal: &mut impl Posts, of: (LineAddr, u8), store: bool, at: Time) {
         if let Some(p) = &mut self.l1_prefetcher {
             if store {
                 p.store();
@@ -142,7 +157,7 @@ impl Cpu {
     }
 
     #[inline(never)]
-    fn follow_load(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (LineAddr, u8), at: Time) {
+    fn follow_load(&mut self, mem: &mut Memory, cal: &mut impl Posts, (line, site): (LineAddr, u8), at: Time) {
         let Some(p) = &mut self.l1_prefetcher else { return };
         let several = self.per_line > 1 || Op::is_walk(site);
         let lines = p.load(u32::from(mem.map.id(line).0) << 8 | u32::from(site), line, several);
@@ -155,7 +170,7 @@ impl Cpu {
     }
 
     /// A read that nothing waits for, of a line that neither the L1 has nor a request brings.
-    fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (LineAddr, u8), at: Time) {
+    fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut impl Posts, (line, site): (LineAddr, u8), at: Time) {
         let asks = self.live != u64::MAX && self.may_miss() && !self.is_asked_for(mem, line);
         if !asks || !mem.worth_loading(self.core as usize, line) || self.is_ahead(mem, line, false, at) {
             return;

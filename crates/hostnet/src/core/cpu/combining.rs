@@ -8,7 +8,8 @@
 
 use super::{send, Cpu};
 use crate::core::op::Mapped;
-use crate::kernel::{Events, LineAddr, Time};
+use crate::core::Posts;
+use crate::kernel::{LineAddr, Time};
 use crate::memory::{self, Memory, Txn, LINE};
 use std::collections::VecDeque;
 
@@ -108,7 +109,7 @@ impl Cpu {
     pub(super) fn combine(
         &mut self,
         mem: &mut Memory,
-        cal: &mut Events,
+        cal: &mut impl Posts,
         (line, bytes, to): (LineAddr, u8, Mapped),
         now: Time,
     ) -> bool {
@@ -135,7 +136,7 @@ impl Cpu {
     }
 
     /// A buffer leaves.
-    fn empty(&mut self, mem: &mut Memory, cal: &mut Events, i: usize, now: Time) {
+    fn empty(&mut self, mem: &mut Memory, cal: &mut impl Posts, i: usize, now: Time) {
         let b = &mut self.devices.buffers[i];
         b.state = Use::Leaves;
         let (buffer, Buffer { line, bytes, to, .. }) = (i as u8, *b);
@@ -149,25 +150,25 @@ impl Cpu {
     }
 
     /// All open buffers leave, in the order in which they were opened.
-    pub(super) fn empty_all(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+    pub(super) fn empty_all(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         while let Some(i) = self.devices.oldest_open() {
             self.empty(mem, cal, i, now);
         }
     }
 
     /// What buffer `buffer` held has been taken. Returns the program's end as `start` does.
-    pub fn on_taken(&mut self, mem: &mut Memory, cal: &mut Events, buffer: u8, now: Time) -> Option<Time> {
+    pub fn on_taken(&mut self, mem: &mut Memory, cal: &mut impl Posts, buffer: u8, now: Time) -> Option<Time> {
         self.devices.buffers[usize::from(buffer)].state = Use::Free;
         self.past_caches(mem, cal, now)
     }
 
     /// The data of an uncached load is there. Returns the program's end as `start` does.
-    pub fn on_loaded(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
+    pub fn on_loaded(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
         self.devices.loading = false;
         self.past_caches(mem, cal, now)
     }
 
-    fn past_caches(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
+    fn past_caches(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
         self.due.at(mem, now);
         self.devices.blocked = false;
         if self.effects_wait() {

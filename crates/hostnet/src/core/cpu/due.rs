@@ -3,7 +3,8 @@
 //! it likewise, as they would take places from what comes before.
 
 use super::{Cpu, State, Wait};
-use crate::kernel::{Event, Events, LineAddr, Time};
+use crate::core::{Event, Posts};
+use crate::kernel::{LineAddr, Time};
 use crate::memory::Memory;
 
 /// Accesses that are looked up at their time.
@@ -30,10 +31,10 @@ impl Due {
         self.horizon = now + mem.lat.noc;
     }
 
-    fn post(&mut self, cal: &mut Events, core: u16, at: Time) {
+    fn post(&mut self, cal: &mut impl Posts, core: u16, at: Time) {
         if at < self.event {
             self.event = at;
-            cal.push(at, Event::Due(core));
+            cal.post(at, Event::Due(core));
         }
     }
 
@@ -53,7 +54,7 @@ impl Cpu {
 
     /// Record `r`, whose address is known at `ready`, is looked up then.
     #[inline(never)]
-    pub(super) fn look_up_later(&mut self, cal: &mut Events, r: u8, ready: Time) {
+    pub(super) fn look_up_later(&mut self, cal: &mut impl Posts, r: u8, ready: Time) {
         self.recs[r].state = State::Address;
         self.recs[r].delay = 0;
         self.due.records.push((ready, r));
@@ -64,7 +65,7 @@ impl Cpu {
     pub(super) fn wait_ahead(
         &mut self,
         mem: &mut Memory,
-        cal: &mut Events,
+        cal: &mut impl Posts,
         lines: impl Iterator<Item = LineAddr>,
         at: Time,
     ) {
@@ -84,14 +85,14 @@ impl Cpu {
         }
     }
 
-    fn post_prefetches(&mut self, cal: &mut Events) {
+    fn post_prefetches(&mut self, cal: &mut impl Posts) {
         if let Some(at) = self.prefetcher.as_ref().and_then(|p| p.waiting.next()) {
             self.due.post(cal, self.id, at);
         }
     }
 
     /// `Event::Due`: looks up what is due at `now`. Returns the program's end as `start` does.
-    pub fn on_due(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
+    pub fn on_due(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
         self.due.at(mem, now);
         if self.due.event <= now {
             self.due.event = Time::MAX;

@@ -4,7 +4,8 @@ use super::retire::Effect;
 use super::{send, Cpu, Entry, Retired, State, Wait, FRAC};
 use crate::core::op::Op;
 use crate::core::prefetch::CacheLevel;
-use crate::kernel::{Events, LineAddr, Time};
+use crate::core::Posts;
+use crate::kernel::{LineAddr, Time};
 use crate::memory::{self, Memory, Probe};
 
 #[derive(Clone, Copy)]
@@ -16,7 +17,7 @@ struct Access {
 }
 
 impl Cpu {
-    pub(super) fn run(&mut self, mem: &mut Memory, cal: &mut Events) -> Option<Time> {
+    pub(super) fn run(&mut self, mem: &mut Memory, cal: &mut impl Posts) -> Option<Time> {
         self.wait = Wait::Nothing;
         while self.pc < self.program.ops.len() {
             if !self.step(mem, cal) {
@@ -28,7 +29,7 @@ impl Cpu {
     }
 
     /// Executes (part of) the op at `pc`; false when the core has to wait.
-    fn step(&mut self, mem: &mut Memory, cal: &mut Events) -> bool {
+    fn step(&mut self, mem: &mut Memory, cal: &mut impl Posts) -> bool {
         const LOAD: Access = Access { write: false, from_anchor: false, anchors: false, delay: 0 };
         const STORE: Access = Access { write: true, ..LOAD };
         let op = self.program.ops[self.pc];
@@ -236,7 +237,7 @@ impl Cpu {
     }
 
     /// One line access. False when the core must wait (and `wait` says for what).
-    fn access(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, a: Access) -> bool {
+    fn access(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, a: Access) -> bool {
         if !self.rob_room() || (a.write && !self.sq_room()) {
             return false;
         }
@@ -316,7 +317,7 @@ impl Cpu {
     }
 
     /// A load that brings ownership along. False when the core must wait (and `wait` says for what).
-    fn load_own(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) -> bool {
+    fn load_own(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) -> bool {
         if !self.rob_room() {
             return false;
         }
@@ -366,7 +367,7 @@ impl Cpu {
         self.dispatch(self.per_line);
     }
 
-    fn stream_write(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) -> bool {
+    fn stream_write(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) -> bool {
         if !self.rob_room() {
             return false;
         }
@@ -401,14 +402,14 @@ impl Cpu {
         true
     }
 
-    fn prefetch_own(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) {
+    fn prefetch_own(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         self.own_ahead(mem, cal, line, at);
     }
 
     /// Asks for ownership of `line`, unless it is there or on its way.
-    pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, at: Time) {
+    pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, at: Time) {
         if !self.may_miss() || self.is_asked_for(mem, line) || mem.owns(self.core as usize, line) {
             return;
         }
@@ -421,7 +422,7 @@ impl Cpu {
 
     /// Nothing waits for its record but loads of the line that find it under way. It waits for a line fill buffer, as the cycles
     /// do that Intel's event L1D_PEND_MISS.FB_FULL counts.
-    fn prefetch_from_anchor(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) {
+    fn prefetch_from_anchor(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         let Some(r) = self.new_rec(line, false, false, at) else { return };
@@ -434,13 +435,13 @@ impl Cpu {
         }
     }
 
-    fn prefetch(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) {
+    fn prefetch(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         self.prefetch_at(mem, cal, line, at);
     }
 
-    fn prefetch_at(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr, at: Time) {
+    fn prefetch_at(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, at: Time) {
         if !self.may_miss() || self.is_asked_for(mem, line) {
             return; // prefetches are hints
         }
@@ -452,7 +453,7 @@ impl Cpu {
     }
 
     /// A request that nothing waits for, side effects neither.
-    fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: LineAddr) {
+    fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         if !self.may_miss() || self.is_asked_for(mem, line) || self.is_ahead(mem, line, false, at) {

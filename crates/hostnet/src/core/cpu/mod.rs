@@ -22,8 +22,9 @@ use super::l1_prefetch::L1Prefetcher;
 use super::op::Program;
 use super::prefetch::{self, CacheLevel, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
+use crate::core::Posts;
 use crate::flow::Domain;
-use crate::kernel::{Clock, Events, LineAddr, Time};
+use crate::kernel::{Clock, LineAddr, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 use combining::DeviceAccesses;
 use due::Due;
@@ -272,7 +273,7 @@ impl Cpu {
 
     /// Starts the ops in `program` at `now`; returns the time the last one dispatched, or None when
     /// the core is stalled and `on_fill` will say.
-    pub fn start(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
+    pub fn start(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
         debug_assert!(!self.running);
         self.due.at(mem, now);
         self.not_before(now);
@@ -285,7 +286,7 @@ impl Cpu {
     }
 
     /// `Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
-    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) -> Option<Time> {
+    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut impl Posts, t: &Txn, now: Time) -> Option<Time> {
         self.due.at(mem, now);
         if t.op == memory::Op::WriteBack {
             if t.record == prefetch::WRITE_BACK {
@@ -372,7 +373,7 @@ impl Cpu {
         None
     }
 
-    fn go_on(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
+    fn go_on(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
         self.not_before(now);
         self.run(mem, cal)
     }
@@ -384,7 +385,7 @@ impl Cpu {
 
     /// Gives free line fill buffers to the misses that wait for one.
     #[inline]
-    fn hand_out(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+    fn hand_out(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         if !self.no_credit.is_empty() {
             self.hand_out_buffers(mem, cal, now);
         }
@@ -395,7 +396,7 @@ impl Cpu {
     }
 
     #[inline(never)]
-    fn hand_out_buffers(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+    fn hand_out_buffers(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         let finished = self.finished;
         while self.may_miss() {
             let Some(next) = self.no_credit.pop_front() else { break };
@@ -433,7 +434,7 @@ impl Cpu {
     }
 
     /// A record's data is there at `at`: those that waited for it as their address go on.
-    fn complete(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
+    fn complete(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, at: Time) {
         self.recs[r].state = State::Done;
         self.recs[r].done = at;
         self.finished |= 1 << r;
@@ -468,7 +469,7 @@ impl Cpu {
     }
 
     /// The address of record `r` is known at `ready`: look it up, and go to the home agent if need be.
-    fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
+    fn reach(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, ready: Time) {
         let Rec { line, write, load, owns, site, .. } = self.recs[r];
         self.recs[r].ready = ready;
         if !(write || load) {
@@ -508,7 +509,7 @@ impl Cpu {
     }
 
     /// The same for a prefetch that the program asked for.
-    fn reach_hint(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
+    fn reach_hint(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, ready: Time) {
         let line = self.recs[r].line;
         let asks = self.same_line(line).is_none_or(|o| o == r) && !self.is_ahead(mem, line, false, ready);
         let asks = asks && !mem.sibling_fetches(self.id, line);
@@ -527,7 +528,7 @@ impl Cpu {
 
     /// Record `r` goes to the L2 now, or waits for a line fill buffer; which of the two.
     #[inline(never)]
-    fn want_credit(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) -> bool {
+    fn want_credit(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, ready: Time) -> bool {
         let line = self.recs[r].line;
         if let Some(at) = self.prefetcher.as_mut().and_then(|p| p.waiting.overtaken(line, ready)) {
             if self.may_prefetch() {
@@ -545,13 +546,13 @@ impl Cpu {
     }
 
     #[inline(never)]
-    fn issue(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
+    fn issue(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, at: Time) {
         self.issue_here(mem, cal, r, at);
     }
 
     /// The same as part of its caller.
     #[inline(always)]
-    fn issue_here(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
+    fn issue_here(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, at: Time) {
         self.lfb.take(at);
         let rec = &mut self.recs[r];
         rec.state = State::Issued;
@@ -586,7 +587,7 @@ impl Cpu {
 
 /// L1 and L2 look-ups and the crossbar lie between issue and the home agent.
 #[inline(always)]
-fn send(mem: &mut Memory, cal: &mut Events, at: Time, t: Txn) {
+fn send(mem: &mut Memory, cal: &mut impl Posts, at: Time, t: Txn) {
     let arrive = at + mem.way_out(t.who as usize);
     mem.send_from_core(cal, arrive, t);
 }

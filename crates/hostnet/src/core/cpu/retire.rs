@@ -3,7 +3,8 @@
 use super::combining::Leaving;
 use super::{Cpu, Rec};
 use crate::core::op::Mapped;
-use crate::kernel::{Event, Events, LineAddr, Time};
+use crate::core::{Event, Posts};
+use crate::kernel::{LineAddr, Time};
 use crate::memory::{Memory, Probe, Sweep};
 
 /// A side effect that is due.
@@ -76,7 +77,7 @@ pub(super) struct Release {
 const SENIOR: usize = 8;
 
 impl Cpu {
-    pub(super) fn defer(&mut self, cal: &mut Events, instructions: u32, stores: bool, what: Effect) {
+    pub(super) fn defer(&mut self, cal: &mut impl Posts, instructions: u32, stores: bool, what: Effect) {
         self.dispatch(instructions);
         let at = self.now();
         self.retire.push_back(Pending { seq: self.seq, at, stores, what });
@@ -114,7 +115,7 @@ impl Cpu {
         }
     }
 
-    pub(super) fn release_later(&mut self, cal: &mut Events, line: LineAddr, tag: u32) {
+    pub(super) fn release_later(&mut self, cal: &mut impl Posts, line: LineAddr, tag: u32) {
         self.dispatch(1);
         let at = self.now();
         self.releases.push_back(Release { seq: self.seq, at, line, tag, turn: Turn::Waits, ahead: false });
@@ -142,7 +143,7 @@ impl Cpu {
 
     /// Does what stores can that wait for those before them, in their order. A line that has just come is written before
     /// another agent's request, which waits for it, takes it away.
-    pub(super) fn release(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+    pub(super) fn release(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         for i in 0..self.releases.len() {
             let Release { seq, line, turn, .. } = self.releases[i];
             if turn == Turn::Done {
@@ -173,7 +174,7 @@ impl Cpu {
     }
 
     /// Stores from release `i` on that can no longer be undone, as all loads before them are done, ask for their lines.
-    fn ask_ahead(&mut self, mem: &mut Memory, cal: &mut Events, i: usize, now: Time) {
+    fn ask_ahead(&mut self, mem: &mut Memory, cal: &mut impl Posts, i: usize, now: Time) {
         for i in i..self.releases.len().min(i + SENIOR) {
             let Release { seq, at, line, turn, ahead, .. } = self.releases[i];
             if ahead || turn != Turn::Waits {
@@ -198,14 +199,14 @@ impl Cpu {
     }
 
     #[inline]
-    pub(super) fn schedule_retirement(&mut self, cal: &mut Events, now: Time) {
+    pub(super) fn schedule_retirement(&mut self, cal: &mut impl Posts, now: Time) {
         if self.releases_wait() || !self.still_waits() {
             self.post_retirement(cal, now);
         }
     }
 
     #[inline(never)]
-    fn post_retirement(&mut self, cal: &mut Events, now: Time) {
+    fn post_retirement(&mut self, cal: &mut impl Posts, now: Time) {
         let due = match (self.retirement(), self.next_release()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -214,13 +215,13 @@ impl Cpu {
             let at = at.max(now);
             if self.retire_event.is_none_or(|t| at < t) {
                 self.retire_event = Some(at);
-                cal.push(at, Event::Retire(self.id));
+                cal.post(at, Event::Retire(self.id));
             }
         }
     }
 
     /// `Event::Retire`: takes the next side effect that is due at `now`, if any. Call until None.
-    pub fn retired(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Retired> {
+    pub fn retired(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Retired> {
         if self.retire_event.is_some_and(|t| t <= now) {
             self.retire_event = None;
         }

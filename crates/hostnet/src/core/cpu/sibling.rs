@@ -1,7 +1,8 @@
 //! A thread beside another one of its core: a line that the other has asked for comes for both.
 
 use super::{Cpu, State};
-use crate::kernel::{Events, LineAddr, Time};
+use crate::core::Posts;
+use crate::kernel::{LineAddr, Time};
 use crate::memory::{self, Memory, Txn};
 
 impl Cpu {
@@ -40,7 +41,7 @@ impl Cpu {
     }
 
     /// The other thread has got the line of record `r`, which looks for it now.
-    pub fn sibling_has_it(&mut self, cal: &mut Events, r: u8, now: Time) {
+    pub fn sibling_has_it(&mut self, cal: &mut impl Posts, r: u8, now: Time) {
         self.look_up_later(cal, r, now);
     }
 }

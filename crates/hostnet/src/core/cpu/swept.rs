@@ -6,7 +6,8 @@
 //! ```
 
 use super::{Cpu, Wait};
-use crate::kernel::{Event, Events, LineAddr, Time};
+use crate::core::{Event, Posts};
+use crate::kernel::{LineAddr, Time};
 use crate::memory::Memory;
 use std::collections::VecDeque;
 
@@ -47,7 +48,7 @@ impl Swept {
 impl Cpu {
     /// Whether a store to `line` may go on; else the core is to wait.
     #[inline(never)]
-    pub(super) fn is_behind_sweeps(&mut self, cal: &mut Events, line: LineAddr) -> bool {
+    pub(super) fn is_behind_sweeps(&mut self, cal: &mut impl Posts, line: LineAddr) -> bool {
         let Some(&Message { arrives, .. }) = self.swept.of(line) else { return true };
         self.wait = Wait::Swept;
         if let Some(at) = arrives {
@@ -62,7 +63,7 @@ impl Cpu {
     }
 
     /// The oldest message that has not left does, and arrives at `at`.
-    pub fn sweep_left(&mut self, cal: &mut Events, at: Time) {
+    pub fn sweep_left(&mut self, cal: &mut impl Posts, at: Time) {
         if let Some(m) = self.swept.0.iter_mut().find(|m| m.arrives.is_none()) {
             m.arrives = Some(at);
         }
@@ -71,12 +72,12 @@ impl Cpu {
         }
     }
 
-    fn look_after(&self, cal: &mut Events, at: Time) {
-        cal.push(at + Time(1), Event::Retire(self.id));
+    fn look_after(&self, cal: &mut impl Posts, at: Time) {
+        cal.post(at + Time(1), Event::Retire(self.id));
     }
 
     /// Messages have arrived before `now`. Returns the program's end as `start` does.
-    pub fn on_swept(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
+    pub fn on_swept(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
         self.swept.forget(now);
         if self.running && self.wait == Wait::Swept {
             return self.go_on(mem, cal, now);

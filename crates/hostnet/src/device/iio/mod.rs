@@ -22,9 +22,10 @@ pub use spec::IioSpec;
 use super::endpoint::{Direction, Endpoint, Offer, Piece};
 use super::nic::{Nic, Packet};
 use super::pcie::{PcieSpec, NON_POSTED, POSTED};
+use crate::device::{Event, NicAt, Posts, RingTask, Side};
 use crate::flow::domain::Domain;
 use crate::flow::{Credits, Wait};
-use crate::kernel::{Event, Events, Int, NicAt, PacketId, RingTask, Side, Time};
+use crate::kernel::{Int, PacketId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Inbound, Memory, Op, Tag, Txn, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
@@ -110,21 +111,21 @@ impl Iio {
     }
 
     /// Devices begin.
-    pub fn start(&mut self, cal: &mut Events, now: Time) {
+    pub fn start(&mut self, cal: &mut impl Posts, now: Time) {
         for p in 0..self.ports.len() {
             self.launch(cal, p, now);
         }
     }
 
     /// Port `p` asks its device again at `at`.
-    fn wait_until(&mut self, cal: &mut Events, p: usize, way: Direction, at: Time) {
+    fn wait_until(&mut self, cal: &mut impl Posts, p: usize, way: Direction, at: Time) {
         self.ports[p].holds[way.index()] = Hold::Timer;
-        cal.push(at, Event::Turn { port: p.to_u16(), way: way.index().to_u8() });
+        cal.post(at, Event::Turn { port: p.to_u16(), way: way.index().to_u8() });
     }
 
     /// The device on port `p` sends its next packet, if it may. Mostly it has none.
     #[inline]
-    fn launch(&mut self, cal: &mut Events, p: usize, now: Time) {
+    fn launch(&mut self, cal: &mut impl Posts, p: usize, now: Time) {
         let port = &self.ports[p];
         if port.on_wire.is_none() {
             let may = port.device.may_move();
@@ -135,7 +136,7 @@ impl Iio {
     }
 
     #[inline(never)]
-    fn launch_one(&mut self, cal: &mut Events, p: usize, may: [bool; 2], now: Time) {
+    fn launch_one(&mut self, cal: &mut impl Posts, p: usize, may: [bool; 2], now: Time) {
         let port = &self.ports[p];
         let (first, second) = (port.turn, port.turn.other());
         let sent = may[first.index()] && self.send(cal, p, first, now);
@@ -145,7 +146,7 @@ impl Iio {
     }
 
     /// A packet of one way sets out; false when there is none that may.
-    fn send(&mut self, cal: &mut Events, p: usize, way: Direction, now: Time) -> bool {
+    fn send(&mut self, cal: &mut impl Posts, p: usize, way: Direction, now: Time) -> bool {
         let port = &mut self.ports[p];
         if port.holds[way.index()] != Hold::Open {
             return false;
@@ -208,7 +209,7 @@ impl Iio {
             }
         };
         self.ports[p].turn = way.other();
-        cal.push(end, Event::Tlp(p.to_u16()));
+        cal.post(end, Event::Tlp(p.to_u16()));
         true
     }
 
@@ -222,13 +223,13 @@ impl Iio {
     }
 
     /// `Event::Turn`: what one way of port `p` waited for is there.
-    pub fn on_turn(&mut self, cal: &mut Events, p: usize, way: u8, now: Time) {
+    pub fn on_turn(&mut self, cal: &mut impl Posts, p: usize, way: u8, now: Time) {
         self.ports[p].holds[usize::from(way)] = Hold::Open;
         self.launch(cal, p, now);
     }
 
     /// `Event::Tlp`: the packet on port `p`'s link has arrived, and the device goes on.
-    pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, p: usize, now: Time) {
+    pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, p: usize, now: Time) {
         let device = self.ports[p].device.kind();
         match self.ports[p].on_wire.take() {
             Some(Tlp::Write(piece, lines, reserved)) => {
@@ -272,7 +273,15 @@ impl Iio {
 
     /// Lines have arrived, which need entries.
     #[inline]
-    fn want_write(&mut self, mem: &mut Memory, cal: &mut Events, rule: &mut Placement, c: usize, w: Want, now: Time) {
+    fn want_write(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl Posts,
+        rule: &mut Placement,
+        c: usize,
+        w: Want,
+        now: Time,
+    ) {
         let ctl = &mut self.controllers[c];
         if ctl.writes.is_empty() && ctl.write.free() >= w.lines.into() {
             self.enter_write(mem, cal, rule, c, w, now);
@@ -282,7 +291,7 @@ impl Iio {
     }
 
     /// Lines that wait get the entries that are free.
-    fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
+    fn enter_writes(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, c: usize, now: Time) {
         while let Some(&w) = self.controllers[c].writes.front() {
             if self.controllers[c].write.free() < w.lines.into() {
                 break;
@@ -294,7 +303,15 @@ impl Iio {
 
     /// A line gets an entry and leaves for the home agent.
     #[inline]
-    fn enter_write(&mut self, mem: &mut Memory, cal: &mut Events, rule: &mut Placement, c: usize, w: Want, now: Time) {
+    fn enter_write(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl Posts,
+        rule: &mut Placement,
+        c: usize,
+        w: Want,
+        now: Time,
+    ) {
         let ctl = &mut self.controllers[c];
         ctl.write.force_many(w.lines.into(), now);
         let data = Time((self.line_interval - self.line_header).0 * u64::from(w.bytes) / LINE);
@@ -324,7 +341,7 @@ impl Iio {
     }
 
     /// As `enter_writes`.
-    fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
+    fn enter_reads(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, c: usize, now: Time) {
         while let Some(&w) = self.controllers[c].reads.front() {
             if self.controllers[c].read.free() < w.lines.into() {
                 break;
@@ -341,7 +358,7 @@ impl Iio {
     fn enter_read(
         &mut self,
         mem: &mut Memory,
-        cal: &mut Events,
+        cal: &mut impl Posts,
         rule: &mut Placement,
         c: usize,
         w: Want,
@@ -365,7 +382,7 @@ impl Iio {
     }
 
     /// `Event::Fill`: the home agent has answered for a line.
-    pub fn on_line(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, t: &Txn, now: Time) {
+    pub fn on_line(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, t: &Txn, now: Time) {
         let p = self.port_of(t);
         let c = self.controller_of(p);
         let n = u32::from(t.lines);
@@ -438,7 +455,7 @@ impl Iio {
                     self.spare.push(t.who);
                 } else {
                     j.returned = ends.is_some();
-                    cal.push(at, Event::Completed(t.who));
+                    cal.post(at, Event::Completed(t.who));
                 }
                 if wait {
                     self.wait_until(cal, p, Direction::P2mRead, at); // a request may wait for this tag
@@ -450,7 +467,7 @@ impl Iio {
     }
 
     /// `Event::Completed`: all of a read request is at its device.
-    pub fn on_completed(&mut self, cal: &mut Events, job: u32, now: Time) {
+    pub fn on_completed(&mut self, cal: &mut impl Posts, job: u32, now: Time) {
         let j = self.jobs[job.to_usize()];
         self.jobs[job.to_usize()].returned = false;
         self.spare.push(job);
@@ -465,7 +482,7 @@ impl Iio {
     }
 
     /// Moves `lines` lines of each writing device without timing.
-    pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, lines: u64) {
+    pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, lines: u64) {
         for port in &mut self.ports {
             let mut moved = 0;
             while moved < lines {
@@ -492,7 +509,7 @@ impl Iio {
     ///
     /// # Errors
     /// The cause, when it is dropped at once.
-    pub fn arrive(&mut self, cal: &mut Events, packet: Packet, now: Time) -> Result<(), DropCause> {
+    pub fn arrive(&mut self, cal: &mut impl Posts, packet: Packet, now: Time) -> Result<(), DropCause> {
         let (port, nic) = self.nic().expect("a NIC on a port");
         nic.arrive(cal, packet, now)?;
         self.launch(cal, port, now);
@@ -500,17 +517,17 @@ impl Iio {
     }
 
     /// A doorbell for packet `id`'s reply is here: it goes down the link to that NIC.
-    pub fn post(&mut self, cal: &mut Events, id: PacketId, now: Time) {
+    pub fn post(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) {
         let (port, nic) = self.nic().expect("a NIC on a port");
         nic.ring(id);
         let port = &mut self.ports[port];
         let end = port.down.send(port.framing.write(DOORBELL), now);
         let at = end + port.down.flight * 2 + self.register_write;
-        cal.push(at, Event::NicTx(NicAt::Port, id));
+        cal.post(at, Event::NicTx(NicAt::Port, id));
     }
 
     /// `Event::NicTx` of that NIC: a doorbell has come, or a reply has left. True once it is sent.
-    pub fn on_nic_tx(&mut self, cal: &mut Events, id: PacketId, now: Time) -> bool {
+    pub fn on_nic_tx(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) -> bool {
         let (port, nic) = self.nic().expect("a NIC on a port");
         let sent = nic.on_tx_port(id, now);
         self.launch(cal, port, now); // a doorbell is work, and a frame that has left makes room
@@ -518,12 +535,12 @@ impl Iio {
     }
 
     /// A doorbell of `side` of `queue` is here, for `n` descriptors: it goes down the link to that NIC.
-    pub fn ring(&mut self, cal: &mut Events, queue: u16, side: Side, n: u32, now: Time) {
+    pub fn ring(&mut self, cal: &mut impl Posts, queue: u16, side: Side, n: u32, now: Time) {
         let (port, _) = self.nic().expect("a NIC on a port");
         let port = &mut self.ports[port];
         let end = port.down.send(port.framing.write(TAIL), now);
         let at = end + port.down.flight * 2 + self.register_write;
-        cal.push(at, Event::Ring { queue, task: RingTask::Tail(side), n });
+        cal.post(at, Event::Ring { queue, task: RingTask::Tail(side), n: n.to_u16() });
     }
 
     /// A core's store of `bytes` bytes is here, for the device on the first port; returns when it has left on the link. The
@@ -546,7 +563,7 @@ impl Iio {
     }
 
     /// `Event::Ring`: something is due at a queue of that NIC.
-    pub fn on_ring(&mut self, cal: &mut Events, queue: u16, task: RingTask, n: u32, now: Time) {
+    pub fn on_ring(&mut self, cal: &mut impl Posts, queue: u16, task: RingTask, n: u32, now: Time) {
         let (port, nic) = self.nic().expect("a NIC on a port");
         nic.on_ring(cal, queue.into(), task, n, now);
         self.launch(cal, port, now);

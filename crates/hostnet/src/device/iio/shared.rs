@@ -10,7 +10,8 @@
 //! for one packet of the devices'.
 
 use super::Iio;
-use crate::kernel::{Events, Int, Time, TxnId};
+use crate::device::Posts;
+use crate::kernel::{Int, Time, TxnId};
 use crate::memory::Memory;
 use std::collections::VecDeque;
 
@@ -42,7 +43,7 @@ impl Iio {
     /// back when that is its own.
     ///
     /// What L2s have written back since the last request goes behind this one, as far as there is room.
-    pub fn holds_up(&mut self, mem: &mut Memory, cal: &mut Events, id: TxnId, now: Time) -> bool {
+    pub fn holds_up(&mut self, mem: &mut Memory, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {
         let Some(shared) = &mut self.shared else { return false };
         if shared.waiting.front() == Some(&id) {
             shared.waiting.pop_front();
@@ -68,11 +69,12 @@ impl Iio {
 mod tests {
     use super::super::{IioSpec, PcieSpec};
     use super::*;
-    use crate::kernel::{Event, LineAddr};
+    use crate::device::testing::{Either, Events};
+    use crate::kernel::LineAddr;
     use crate::memory::region::{AddressMap, Kind, Sharing};
     use crate::memory::stats::Class;
     use crate::memory::testing::memory_of;
-    use crate::memory::{Agent, Op, Txn};
+    use crate::memory::{self, Agent, Op, Txn};
     use serde::Deserialize;
 
     /// What these tests read of a platform's file.
@@ -99,7 +101,7 @@ mod tests {
         (0..n).for_each(|line| mem.send(&mut cal, Time::ZERO, Txn::new(Op::Read, LineAddr(line), 0, Time::ZERO)));
         let mut gone = Vec::new();
         while let Some((at, e)) = cal.pop() {
-            let Event::Cha(id) = e else { panic!("{e:?}") };
+            let Either::Memory(memory::Event::Cha(id)) = e else { panic!("{e:?}") };
             if !iio.holds_up(&mut mem, &mut cal, id, at) {
                 gone.push((at.0 / 1000, id.index()));
             }

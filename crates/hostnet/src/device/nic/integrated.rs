@@ -2,7 +2,8 @@
 //! entries with a SweepBuffer bit (Fig. 4). A packet gets its buffer as it comes; messages take `notify`.
 
 use super::{Attachment, Completion, Nic, Packet};
-use crate::kernel::{Event, Events, Int, LineAddr, NicAt, PacketId, Time};
+use crate::device::{Event, NicAt, Posts};
+use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Memory, Op, Txn};
 use crate::meter::drops::DropCause;
@@ -33,7 +34,7 @@ impl Nic {
     }
 
     /// A packet has come: it gets a buffer, and its turn.
-    pub(super) fn receive(&mut self, cal: &mut Events, mut p: Packet, now: Time) -> Result<(), DropCause> {
+    pub(super) fn receive(&mut self, cal: &mut impl Posts, mut p: Packet, now: Time) -> Result<(), DropCause> {
         self.give_buffer(&mut p, now)?;
         let id = self.packets.add(p);
         self.queues[p.queue.to_usize()].arriving.push_back(id);
@@ -42,13 +43,13 @@ impl Nic {
         e.rx.push_back(id);
         if !e.rx_scheduled {
             e.rx_scheduled = true;
-            cal.push((now + pipeline).max(e.rx_free_at), Event::NicRx);
+            cal.post((now + pipeline).max(e.rx_free_at), Event::NicRx);
         }
         Ok(())
     }
 
     /// `Event::NicRx`: the oldest packet's lines go to the home agent as one burst.
-    pub fn on_rx(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, now: Time) {
+    pub fn on_rx(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, now: Time) {
         let Some(&id) = self.engine().rx.front() else {
             self.engine().rx_scheduled = false;
             return;
@@ -81,7 +82,7 @@ impl Nic {
     }
 
     /// `Event::Fill` of a burst, or of a line that DRAM delivered.
-    pub fn on_answer(&mut self, cal: &mut Events, t: &Txn, now: Time) {
+    pub fn on_answer(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) {
         if t.op == Op::DmaWrite {
             return self.placed(cal, t, now);
         }
@@ -90,12 +91,12 @@ impl Nic {
         p.left -= t.lines;
         p.data_at = p.data_at.max(now);
         if p.left == 0 {
-            cal.push(p.data_at + self.pipeline, Event::NicTx(NicAt::Chip, id));
+            cal.post(p.data_at + self.pipeline, Event::NicTx(NicAt::Chip, id));
         }
     }
 
     /// A burst is placed, or a line of a packet whose lines go on one by one. Packets are announced in their order.
-    fn placed(&mut self, cal: &mut Events, t: &Txn, now: Time) {
+    fn placed(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) {
         if self.engine().writing.is_empty() {
             if t.record == 0 {
                 self.written(cal, packet_of(t), now);
@@ -109,28 +110,28 @@ impl Nic {
             }
             self.engine().writing.pop_front();
             self.counts.rx_lines += u64::from(self.packets.get(first).lines);
-            cal.push(now + self.notify, Event::Delivered(first));
+            cal.post(now + self.notify, Event::Delivered(first));
         }
     }
 
     /// The oldest packet's lines are all placed: it is announced to its core, and the next one follows.
-    fn written(&mut self, cal: &mut Events, id: PacketId, now: Time) {
+    fn written(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) {
         let lines = u64::from(self.packets.get(id).lines);
         let end = now + self.interval * lines;
         self.counts.rx_lines += lines;
-        cal.push(end + self.notify, Event::Delivered(id));
+        cal.post(end + self.notify, Event::Delivered(id));
         self.follow(cal, end);
     }
 
     /// The engine is done with its packet at `end`, and turns to the next one.
-    fn follow(&mut self, cal: &mut Events, end: Time) {
+    fn follow(&mut self, cal: &mut impl Posts, end: Time) {
         let e = self.engine();
         e.rx.pop_front();
         e.rx_free_at = end;
         e.rx_scheduled = !e.rx.is_empty();
         if let Some(&next) = e.rx.front() {
             let ready = self.packets.get(next).arrived + self.pipeline;
-            cal.push(end.max(ready), Event::NicRx);
+            cal.post(end.max(ready), Event::NicRx);
         }
     }
 
@@ -146,16 +147,16 @@ impl Nic {
     }
 
     /// The core has written a work queue entry for packet `id`'s reply.
-    pub fn post(&mut self, cal: &mut Events, id: PacketId, now: Time) {
+    pub fn post(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) {
         self.ready(id);
-        cal.push(now + self.notify, Event::NicTx(NicAt::Chip, id));
+        cal.post(now + self.notify, Event::NicTx(NicAt::Chip, id));
     }
 
     /// `Event::NicTx`: asks for the buffer, or finds that all of it has come and sends. True once it is sent.
     pub fn on_tx(
         &mut self,
         mem: &mut Memory,
-        cal: &mut Events,
+        cal: &mut impl Posts,
         placement: &mut Placement,
         id: PacketId,
         now: Time,

@@ -33,8 +33,9 @@ pub use ringed::RingMeter;
 pub use rings::{Layout, RingMemory, RingsSpec, Throttle, WriteBack, DATA_ROOM};
 pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
+use crate::device::Posts;
 use crate::flow::Credits;
-use crate::kernel::{Event, Events, Int, LineAddr, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::memory::Tag;
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use crate::placement::SweepTx;
@@ -189,7 +190,7 @@ impl Nic {
     ///
     /// # Errors
     /// The cause, when it is dropped.
-    pub fn arrive(&mut self, cal: &mut Events, mut p: Packet, now: Time) -> Result<(), DropCause> {
+    pub fn arrive(&mut self, cal: &mut impl Posts, mut p: Packet, now: Time) -> Result<(), DropCause> {
         self.counts.offered += 1;
         p.queue = self.classifier.queue(p.flow, p.hash);
         p.arrived = now;
@@ -426,7 +427,7 @@ impl Nic {
 
     /// After transmission: sweeps if asked, then gives the buffer back to the core.
     /// Returns the time of release.
-    pub fn release_tx(&mut self, cal: &mut Events, id: PacketId, now: Time) -> Time {
+    pub fn release_tx(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) -> Time {
         let p = *self.packets.get(id);
         let q = &mut self.queues[p.queue.to_usize()];
         let mut released = now;
@@ -435,7 +436,7 @@ impl Nic {
             SweepTx::Nic => {
                 let count = u32::from(p.tx_lines);
                 let at = now + self.notify;
-                cal.push(at, Event::sweep(p.tx_line, count, crate::memory::Sweep::Sweep as u8));
+                cal.post(at, crate::memory::Event::sweep(p.tx_line, count, crate::memory::Sweep::Sweep));
                 released = at + self.interval * u64::from(count);
             }
             SweepTx::Cpu => q.hints.push_back((p.tx_line, p.tx_lines, now)),

@@ -9,8 +9,9 @@ use super::contexts::Contexts;
 use super::queue::{Completion, Receive};
 use super::{Attachment, EthernetSpec, Nic};
 use crate::device::endpoint::{Bay, Device, Direction, Offer, Piece};
+use crate::device::{Event, NicAt, Posts};
 use crate::flow::{Credits, Link};
-use crate::kernel::{Event, Events, Int, LineAddr, NicAt, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::memory::{LINE, LINE_U32};
 use crate::meter::drops::Ledger;
 use crate::placement::DeviceKind;
@@ -269,7 +270,7 @@ impl Device for Nic {
         }
     }
 
-    fn done(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool {
+    fn done(&mut self, cal: &mut impl Posts, way: Direction, slot: u16, n: u32, now: Time) -> bool {
         match way {
             Direction::P2mWrite if self.has_rings() => return self.ring_written(cal, slot, n, now),
             Direction::P2mRead if self.has_rings() => return self.ring_read(cal, slot, n, now),
@@ -289,7 +290,7 @@ impl Device for Nic {
                     let bytes = u64::from(p.tx_lines) * LINE;
                     let (ready, port) = (now + self.pipeline, self.port());
                     let end = port.wire.send(bytes + u64::from(port.framing), ready);
-                    cal.push(end, Event::NicTx(NicAt::Port, id));
+                    cal.post(end, Event::NicTx(NicAt::Port, id));
                     return blocked;
                 }
             }

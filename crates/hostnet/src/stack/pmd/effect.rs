@@ -2,7 +2,8 @@
 
 use super::looped;
 use crate::device::nic::{Nic, Packet};
-use crate::kernel::{Int, NicAt, PacketId, Side};
+use crate::device::{NicAt, Side};
+use crate::kernel::{Int, PacketId};
 use crate::machine::Machine;
 use crate::memory::LINE_U32;
 use crate::stack::{qp, Ctx};

@@ -2,7 +2,8 @@
 
 use super::{port, Effect, FreeSent, PollMode, Sent, State};
 use crate::core::{Op, Program};
-use crate::kernel::{Int, Side};
+use crate::device::Side;
+use crate::kernel::Int;
 use crate::placement::{sweeper, SweepTx};
 use crate::stack::Ctx;
 

@@ -2,13 +2,14 @@
 
 use super::{Attachment, Completion, Moving, Nic, Work, GAP};
 use crate::device::endpoint::{Offer, Piece};
-use crate::kernel::{Event, Events, Int, NicAt, PacketId, RingTask, Side, Time};
+use crate::device::{Event, NicAt, Posts, RingTask, Side};
+use crate::kernel::{Int, PacketId, Time};
 use crate::memory::Sweep;
 use crate::placement::SweepTx;
 
 impl Nic {
     /// `Event::Ring`.
-    pub(in crate::device) fn on_ring(&mut self, cal: &mut Events, queue: usize, task: RingTask, n: u32, now: Time) {
+    pub(in crate::device) fn on_ring(&mut self, cal: &mut impl Posts, queue: usize, task: RingTask, n: u32, now: Time) {
         let r = self.ringed_mut();
         match task {
             RingTask::Tail(side) => {
@@ -161,7 +162,7 @@ impl Nic {
     }
 
     /// Lines are in memory; true when that ended something.
-    pub(in crate::device::nic) fn ring_written(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
+    pub(in crate::device::nic) fn ring_written(&mut self, cal: &mut impl Posts, slot: u16, n: u32, now: Time) -> bool {
         let (Attachment::Ringed(r), queues) = (&mut self.attachment, &mut self.queues) else { return false };
         let Some(work) = r.writes.done(slot, n) else { return false };
         let busy = !r.writes.is_empty();
@@ -209,7 +210,7 @@ impl Nic {
     }
 
     /// Lines have come from memory; true when that ended something.
-    pub(in crate::device::nic) fn ring_read(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
+    pub(in crate::device::nic) fn ring_read(&mut self, cal: &mut impl Posts, slot: u16, n: u32, now: Time) -> bool {
         let r = self.ringed_mut();
         let Some(work) = r.reads.done(slot, n) else { return false };
         let queue = match work {
@@ -220,11 +221,11 @@ impl Nic {
                 p.data_at = now;
                 if self.sweep_tx == SweepTx::Nic && work == Work::Packet(id) {
                     // All of it has been read; its buffer is software's only behind a descriptor's write-back.
-                    cal.push(now, Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep as u8));
+                    cal.post(now, crate::memory::Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep));
                 }
                 if p.left == 0 {
                     let end = r.wire.send((p.tx_bytes + p.object_bytes + r.stripped() + GAP).into(), now);
-                    cal.push(end, Event::NicTx(NicAt::Port, id));
+                    cal.post(end, Event::NicTx(NicAt::Port, id));
                 }
                 let queue = usize::from(p.queue);
                 let idle = r.pairs.iter().all(|p| p.transmit.cached() == 0);
@@ -275,9 +276,10 @@ mod tests {
     use super::*;
     use crate::device::endpoint::{Device, Direction};
     use crate::device::nic::{Packet, RingMemory};
+    use crate::device::testing::{Either, Events};
     use crate::kernel::units::Size;
     use crate::kernel::LineAddr;
-    use crate::kernel::Stream;
+    use crate::kernel::{Post, Stream};
 
     const WAYS: [Direction; 2] = [Direction::P2mRead, Direction::P2mWrite];
 
@@ -304,11 +306,11 @@ mod tests {
                         nic.done(&mut cal, way, slot, n, now);
                     }
                     2 => match cal.pop() {
-                        Some((at, Event::Ring { queue, task, n })) => {
+                        Some((at, Either::Device(Event::Ring { queue, task, n }))) => {
                             now = at;
-                            nic.on_ring(&mut cal, queue.into(), task, n, now);
+                            nic.on_ring(&mut cal, queue.into(), task, n.into(), now);
                         }
-                        Some((at, Event::NicTx(_, id))) => {
+                        Some((at, Either::Device(Event::NicTx(_, id)))) => {
                             now = at;
                             nic.on_tx_port(id, now);
                             nic.end_use(id);
@@ -333,7 +335,7 @@ mod tests {
                     denied += u64::from(!may);
                     match nic.next(way, now) {
                         Offer::Lines(n) if may => out.push((way, Device::take(&mut nic, way, n, now).slot, n)),
-                        Offer::At(at) if may => cal.push(at, Event::Turn { port: 0, way: way as u8 }),
+                        Offer::At(at) if may => cal.post(at, Event::Turn { port: 0, way: way as u8 }),
                         Offer::Nothing => {}
                         denied => panic!("{way:?}: {denied:?} was denied"),
                     }

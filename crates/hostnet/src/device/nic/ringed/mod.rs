@@ -18,9 +18,10 @@ use super::drops::{Full, State};
 use super::rings::{Layout, Ring, RingMemory, RingsSpec, WriteBack};
 use super::{Attachment, Completion, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
+use crate::device::{Event, Posts, RingTask, Side};
 use crate::flow::{Credits, Link};
 use crate::kernel::units::{Size, Span};
-use crate::kernel::{Event, Events, Int, LineAddr, PacketId, RingTask, Side, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::memory::{Tag, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use std::collections::VecDeque;
@@ -278,7 +279,7 @@ impl Ringed {
     }
 
     /// Decides on a fetch or a write-back, which takes its delay.
-    fn decide(&mut self, cal: &mut Events, queue: usize, task: RingTask, now: Time) {
+    fn decide(&mut self, cal: &mut impl Posts, queue: usize, task: RingTask, now: Time) {
         let delay: Time = match task {
             RingTask::Fetch(side) => {
                 self.pairs[queue].ring(side).fetching = true;
@@ -291,7 +292,7 @@ impl Ringed {
             _ => unreachable!("no decision of the NIC"),
         };
         if delay > Time::ZERO {
-            cal.push(now + delay, Event::Ring { queue: queue.to_u16(), task, n: 0 });
+            cal.post(now + delay, Event::Ring { queue: queue.to_u16(), task, n: 0 });
         } else {
             self.begin(queue, task);
         }
@@ -312,9 +313,9 @@ impl Ringed {
     }
 
     /// Something has ended at `queue`, and is known after `delay`.
-    fn after(&mut self, cal: &mut Events, queue: usize, task: RingTask, n: u32, delay: Span, now: Time) {
+    fn after(&mut self, cal: &mut impl Posts, queue: usize, task: RingTask, n: u32, delay: Span, now: Time) {
         if delay.0 > 0 {
-            cal.push(now + delay.into(), Event::Ring { queue: queue.to_u16(), task, n });
+            cal.post(now + delay.into(), Event::Ring { queue: queue.to_u16(), task, n: n.to_u16() });
         } else {
             self.end(queue, task, n);
         }
@@ -322,7 +323,7 @@ impl Ringed {
 
     /// A packet's DMA has ended. Its place is free after `delay`: `at_once`, where none waits for it now, with a note for the
     /// next that comes; else there is an event.
-    fn ends(&mut self, cal: &mut Events, queue: usize, side: Side, delay: Span, at_once: bool, now: Time) {
+    fn ends(&mut self, cal: &mut impl Posts, queue: usize, side: Side, delay: Span, at_once: bool, now: Time) {
         let after = if at_once {
             self.ready[side.index()] = now + delay.into();
             Span(0)
@@ -347,7 +348,7 @@ impl Ringed {
     }
 
     /// Something has changed at `queue`: what is due there?
-    fn look(&mut self, cal: &mut Events, queue: usize, now: Time) {
+    fn look(&mut self, cal: &mut impl Posts, queue: usize, now: Time) {
         let Pair { receive: r, transmit: t, .. } = &self.pairs[queue];
         let few = r.asked - r.used < u64::from(self.spec.replenish);
         let fetch = [!r.fetching && few && r.can_fetch(), {

@@ -1,0 +1,96 @@
+//! Events of devices and of the ports that they are attached to.
+
+use crate::kernel::{PacketId, Post};
+use crate::memory;
+
+/// Which NIC of a host is meant: the one on the chip, or the one behind a PCIe port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NicAt {
+    Chip,
+    Port,
+}
+
+/// A ring of descriptors: for packets that come, or for those that leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    Receive,
+    Transmit,
+}
+
+impl Side {
+    /// Its place in pairs that hold one value per ring.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What is due at a queue of a NIC with descriptor rings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RingTask {
+    /// The doorbell that moves a ring's tail.
+    Tail(Side),
+    /// Descriptors are fetched from memory.
+    Fetch(Side),
+    /// Used descriptors are written back to memory.
+    WriteBack(Side),
+    /// The places of written descriptors in the NIC's cache are free.
+    Recycled(Side),
+    /// Another packet's DMA may begin where one has ended.
+    Next(Side),
+    /// Read requests of frames may be made again.
+    Requests,
+}
+
+/// What is due at a device or at its port.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// The NIC's receive engine continues.
+    NicRx,
+    /// A received packet is visible to its core.
+    Delivered(PacketId),
+    /// A receive buffer's return reaches the NIC.
+    Freed(NicAt, PacketId),
+    /// A transmit job of the NIC continues.
+    NicTx(NicAt, PacketId),
+    /// `task` is due at a queue of the NIC on a port, for `n` descriptors or requests. A ring has at most 65,535 descriptors in use.
+    Ring { queue: u16, task: RingTask, n: u16 },
+    /// A packet of port `0` has reached the IIO, and its device goes on.
+    Tlp(u16),
+    /// What one way of a port waited for is there: its device is asked again.
+    Turn { port: u16, way: u8 },
+    /// A device's read request has all its data.
+    Completed(u32),
+}
+
+/// A calendar that devices post their events to, and those of the memory system that they ask.
+pub trait Posts: Post<Event> + memory::Posts {}
+impl<C: Post<Event> + memory::Posts> Posts for C {}
+
+/// Calendars for the unit tests of devices.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::Event;
+    use crate::kernel::Calendar;
+    use crate::memory;
+
+    /// An event of a device or of the memory system below it.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub(crate) enum Either {
+        Device(Event),
+        Memory(memory::Event),
+    }
+
+    impl From<Event> for Either {
+        fn from(e: Event) -> Either {
+            Either::Device(e)
+        }
+    }
+    impl From<memory::Event> for Either {
+        fn from(e: memory::Event) -> Either {
+            Either::Memory(e)
+        }
+    }
+
+    pub(crate) type Events = Calendar<Either>;
+}

@@ -1,0 +1,44 @@
+//! Events of the memory system.
+
+use super::Sweep;
+use crate::kernel::ids::ShortLine;
+use crate::kernel::{LineAddr, Post, TxnId};
+
+/// What is due in the memory system, or reaches a core from there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// Transaction reaches the caching and home agent.
+    Cha(TxnId),
+    /// Requests that wait for a register of an LLC slice may go on.
+    Slices,
+    /// Memory channel has something to schedule.
+    Dram(u8),
+    /// Transaction goes on between nodes.
+    Link(TxnId),
+    /// Transaction's data reaches its requester.
+    Fill(TxnId),
+    /// A line that a core waits for has been written or taken away.
+    Wake(u16),
+    /// `count` sweep (or flush) messages reach the home agent: see [`Event::sweep`].
+    Sweep { line: ShortLine, count: u32, op: Sweep },
+    /// A device has written a line for this core, whose L2 is to fetch it: see [`Event::hint`].
+    Hint { core: u16, line: ShortLine },
+}
+
+impl Event {
+    /// Sweep messages for `count` lines from `line` on.
+    #[inline]
+    pub fn sweep(line: LineAddr, count: u32, op: Sweep) -> Event {
+        Event::Sweep { line: line.into(), count, op }
+    }
+
+    /// A hint for `core` that a device has written `line`.
+    #[inline]
+    pub fn hint(core: u16, line: LineAddr) -> Event {
+        Event::Hint { core, line: line.into() }
+    }
+}
+
+/// A calendar that the memory system posts its events to.
+pub trait Posts: Post<Event> {}
+impl<C: Post<Event>> Posts for C {}

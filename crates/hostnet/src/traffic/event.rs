@@ -1,0 +1,28 @@
+//! Events of the world beyond the wire.
+
+use crate::kernel::Post;
+
+/// What is due at a source of traffic, at a load generator or in the network.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// The next packet of the traffic source reaches the NIC.
+    Arrival,
+    /// The load generator sends its next packet.
+    Offer,
+    /// The next reply is back at the load generator.
+    Back,
+    /// The load generator gives up requests that have waited too long.
+    Overdue,
+    /// Port `0` of the senders beyond the network is free.
+    Emit(u8),
+    /// The next segment on the network's wire reaches the NIC.
+    Segment,
+    /// The next acknowledgement reaches its sender.
+    Ack,
+    /// Sender `0` looks whether its receiver has fallen silent.
+    Probe(u8),
+}
+
+/// A calendar that generators and senders post their events to.
+pub trait Posts: Post<Event> {}
+impl<C: Post<Event>> Posts for C {}
