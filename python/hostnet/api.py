@@ -127,6 +127,14 @@ def sweep_results(
     quiet: bool = True,
 ) -> tuple[list[dict[str, Any]], list[Result]]:
     """The points of a sweep and their results, in the same order."""
+    points, specs = sweep_specs(scenario, vary, quiet=quiet)
+    return points, run_many(specs, jobs=jobs, cache=cache, progress=Progress(quiet), label="sweep")
+
+
+def sweep_specs(
+    scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, quiet: bool = True
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The points of a sweep and their resolved specs, in the same order."""
     scenario, points = Scenario.of(scenario), grid(vary)
     if len(points) > MANY_POINTS and not quiet:
         print(
@@ -134,13 +142,12 @@ def sweep_results(
             file=sys.stderr,
             flush=True,
         )
-    progress = Progress(quiet)
     specs = []
-    with progress.stage("checking", {"points": 1.0}, unit="") as report:
+    with Progress(quiet).stage("checking", {"points": 1.0}, unit="") as report:
         for i, p in enumerate(points):
             specs.append(scenario.with_(p).resolve())
             report("points", (i + 1) / len(points))
-    return points, run_many(specs, jobs=jobs, cache=cache, progress=progress, label="sweep")
+    return points, specs
 
 
 def without_effect(points: list[dict[str, Any]], results: list[Result]) -> list[str]:

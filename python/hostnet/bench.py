@@ -67,9 +67,10 @@ def figures(frame: pl.DataFrame) -> dict[str, Figure]:
     }
 
 
-def plot(files: list[Path], out: Path) -> list[Path]:
-    """Draws every table into `out` as PNG and SVG, named after its file and experiment; returns the paths."""
-    from .output import directory
+def plot(files: list[Path], out: Path, *, replace: bool = False) -> list[Path]:
+    """Draws every table into `out` as PNG and SVG, named after its file and experiment; returns the paths. Plots of other
+    tables that are there are refused unless `replace` is set."""
+    from .output import Contents, directory
     from .plots import save
 
     frames = {path: read(path) for path in files}
@@ -78,7 +79,8 @@ def plot(files: list[Path], out: Path) -> list[Path]:
     if twice is not None:
         raise HostnetError(f"two tables are called {twice}; their plots would overwrite each other.")
     written: list[Path] = []
-    with directory(out, "bench") as tmp:
+    tables = Contents("tables of ccnic-bench", dict.fromkeys(stems, ""))
+    with directory(out, "bench", tables, replace=replace) as tmp:
         for path, frame in frames.items():
             for name, figure in figures(frame).items():
                 stem = path.stem if path.stem == name else f"{path.stem}-{name}"

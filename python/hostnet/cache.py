@@ -10,12 +10,14 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from . import _core
 from .errors import HostnetError
-from .output import check_writable, write_text
+from .output import Contents, check_writable, write_text
 from .results import ResultData, fault
 
 
@@ -33,6 +35,17 @@ def _file_digest(path: str, _stamp: tuple[int, int]) -> str:
 
 def key_of(resolved: str) -> str:
     """The cache key of a resolved spec (JSON text as :meth:`Scenario.resolve` gives it)."""
+    return hashlib.sha256("\n".join((engine_id(), *_identity(resolved))).encode()).hexdigest()
+
+
+def digest_of(resolved: str) -> str:
+    """Digest of what a resolved spec simulates, whichever engine runs it. Raises HostnetError for a capture that cannot be
+    read."""
+    return hashlib.sha256("\n".join(_identity(resolved)).encode()).hexdigest()
+
+
+def _identity(resolved: str) -> tuple[str, str]:
+    """The resolved spec without the place of its capture, and the digest of that capture."""
     spec = json.loads(resolved)
     pcap = (spec.get("traffic") or {}).get("pcap")
     contents = ""
@@ -44,7 +57,16 @@ def key_of(resolved: str) -> str:
             raise HostnetError(f"traffic.pcap.file = {pcap['file']}: cannot be read ({e.strerror}).") from None
         pcap["file"] = Path(pcap["file"]).name  # where a checkout lies is no part of the simulation
         resolved = json.dumps(spec, sort_keys=True)
-    return hashlib.sha256("\n".join((engine_id(), resolved, contents)).encode()).hexdigest()
+    return resolved, contents
+
+
+def contents(
+    specs: Sequence[str], points: Sequence[Mapping[str, Any]] | None = None, of: str = "", *, quick: bool = False
+) -> Contents:
+    """What results of these resolved specs, with these swept values, are of. ``of`` is the scenario's name when absent."""
+    labels = [json.dumps(p, sort_keys=True) for p in points or [{}] * len(specs)]
+    digests = {label: digest_of(spec) for label, spec in zip(labels, specs, strict=True)}
+    return Contents(of or str(json.loads(specs[0])["name"]), digests, _core.version(), quick)
 
 
 def default_root() -> Path:

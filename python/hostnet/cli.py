@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -40,6 +40,9 @@ Cluster = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Directory for the results.")]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Overwrite other results that --out holds; they are refused otherwise.")
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Change one value, such as placement.ways=4; repeatable."),
@@ -82,13 +85,24 @@ def _scenario(name: str, changes: list[str] | None) -> Scenario:
     return sc
 
 
-def _owned(out: Path | None, command: str) -> AbstractContextManager[Path | None]:
+def _owned(
+    out: Path | None,
+    command: str,
+    replace: bool,
+    specs: Sequence[str],
+    points: Sequence[Mapping[str, Any]] | None = None,
+) -> AbstractContextManager[Path | None]:
     """The directory of a command's results, its own for as long as the command runs; nothing without ``--out``."""
     from contextlib import nullcontext
 
+    from .cache import contents
     from .output import directory
 
-    return nullcontext() if out is None else directory(out, command)
+    if out is None:
+        if replace:
+            raise HostnetError("--replace is about the directory that --out names; give both or neither.")
+        return nullcontext()
+    return directory(out, command, contents(specs, points), replace=replace)
 
 
 @contextmanager
@@ -127,6 +141,7 @@ def run(
         typer.Option("--pcap", metavar="FILE", help="Capture the packets that came back to the load generator."),
     ] = None,
     lenient: Lenient = False,
+    replace: Replace = False,
     quiet: Quiet = False,
 ) -> None:
     """Simulate one scenario and print the figures that matter for it."""
@@ -135,8 +150,9 @@ def run(
     from . import api, show
 
     sc = _scenario(scenario, changes)
-    with _owned(out, "run") as folder:
-        result = api.run(sc, quiet=quiet, pcap=pcap, lenient=lenient)
+    sc = api.leniently(sc) if lenient else sc
+    with _owned(out, "run", replace, [sc.resolve()]) as folder:
+        result = api.run(sc, quiet=quiet, pcap=pcap)
         if folder is not None:
             _write_tables(folder, "result", result.to_frame(), [result])
     if as_json:
@@ -164,11 +180,14 @@ def sweep(
     jobs: Jobs = None,
     cluster: Cluster = None,
     lenient: Lenient = False,
+    replace: Replace = False,
     quiet: Quiet = False,
 ) -> None:
     """Simulate every combination of the given values and print one row per point."""
     from . import api, headlines, show
+    from .progress import Progress
     from .results import tidy
+    from .runner import run_many
     from .specs import parse_assignment, parse_value, split_values
 
     sc = _scenario(scenario, changes)
@@ -181,8 +200,9 @@ def sweep(
         if "" in grid[path]:
             raise HostnetError(f"--vary {path}={values}: a value is missing.")
     wanted = headlines.chosen(metrics) if metrics else None
-    with _owned(out, "sweep") as folder, _workers(jobs, cluster) as workers:
-        points, results = api.sweep_results(sc, grid, jobs=workers, quiet=quiet)
+    points, specs = api.sweep_specs(sc, grid, quiet=quiet)
+    with _owned(out, "sweep", replace, specs, points) as folder, _workers(jobs, cluster) as workers:
+        results = run_many(specs, jobs=workers, progress=Progress(quiet), label="sweep")
         frame = tidy(results, points)
         if folder is not None:
             _write_tables(folder, "sweep", frame, results)
@@ -202,6 +222,7 @@ def study(
     jobs: Jobs = None,
     cluster: Cluster = None,
     quick: Quick = False,
+    replace: Replace = False,
     quiet: Quiet = False,
 ) -> None:
     """Run a published figure: table (CSV, Parquet), plot and resolved specs."""
@@ -219,7 +240,7 @@ def study(
             folder = s.table if platform is None else f"{s.table}-{platform}"
             s = s if platform is None else studies.on(s, platform)
             where = (out or Path("results")) / folder if several or out is None else out
-            done = studies.run(s, quick=quick, jobs=workers, progress=Progress(quiet), out=where)
+            done = studies.run(s, quick=quick, jobs=workers, progress=Progress(quiet), out=where, replace=replace)
             show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title)
             typer.echo(
                 f"{s.system} {s.figure}: {len(done.points)} points, "
@@ -302,12 +323,13 @@ def explain(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+    replace: Replace = False,
     quiet: Quiet = False,
 ) -> None:
     """Say which domain's credits hold the host back, in which regime it is, and why."""
     from .explain import main as explain_main
 
-    explain_main(given, counters, template, changes, seconds, out, as_json, quiet, write_counters)
+    explain_main(given, counters, template, changes, seconds, out, as_json, quiet, write_counters, replace)
 
 
 @app.command()
@@ -355,22 +377,26 @@ def schema(
 def report(
     result_dir: Annotated[Path, typer.Argument(help="Directory that a run, sweep or study wrote.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The HTML file.")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Overwrite a file that is no report of these results.")
+    ] = False,
 ) -> None:
     """Make a self-contained HTML report of a directory of results."""
     from .report import write_report
 
-    typer.echo(f"report: {write_report(result_dir, out)}")
+    typer.echo(f"report: {write_report(result_dir, out, replace=replace)}")
 
 
 @app.command()
 def bench(
     tables: Annotated[list[Path], typer.Argument(help="CSV files of ccnic-bench or compare.py.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the plots.")] = Path("results/ccnic"),
+    replace: Replace = False,
 ) -> None:
     """Plot what ccnic-bench measured on this machine."""
     from .bench import plot
 
-    for path in plot(tables, out):
+    for path in plot(tables, out, replace=replace):
         typer.echo(path)
 
 

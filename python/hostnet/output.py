@@ -1,7 +1,8 @@
 """Writing results: a directory belongs to one command, and a failed command leaves nothing half-written behind.
 
-A directory of results holds ``hostnet.json``: which command wrote it, and which files. The same command replaces those
-files whole, another command is refused, and files that are not listed are nobody's business here.
+A directory of results holds ``hostnet.json``: which command wrote it, of which points, and which files. The same command
+replaces those files whole when its own points include those that are there; other points and another command are refused.
+Files that are not listed stay as they are.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,39 @@ MANIFEST = "hostnet.json"
 _LOCK, _PART = ".hostnet.lock", ".part-"
 #: What writing may meet in the middle of the work, however well it began.
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Points that a directory's results are of.
+
+    ``of`` names the scenario or the figure, ``points`` maps each point's swept values to the digest of what was simulated,
+    ``engine`` is the version that ran them, and ``quick`` says that fewer requests were measured.
+    """
+
+    of: str
+    points: Mapping[str, str]
+    engine: str = ""
+    quick: bool = False
+
+    def lost(self, there: Contents) -> str | None:
+        """What replacing ``there`` would lose, as the end of a sentence; None when these points include those."""
+        many = f"{len(there.points):,} point{'' if len(there.points) == 1 else 's'}"
+        if self.of != there.of:
+            return f"holds {many} of {there.of}, and this is {self.of}"
+        if self.quick != there.quick:
+            return f"holds {many} of {there.of} in full, and this is a quick run" if self.quick else None
+        missing = sum(label not in self.points for label in there.points)
+        if missing:
+            return f"holds {many} of {there.of}, of which this one lacks {missing:,}"
+        other = sum(self.points[label] != digest for label, digest in there.points.items())
+        if self.engine == there.engine and other:  # another engine may fill in other defaults
+            return f"holds {many} of {there.of}, of which {other:,} differ{'s' if other == 1 else ''} in other values"
+        return None
+
+
+#: How a user keeps what is there, or gives it up.
+WAYS_OUT = "give another --out, or --replace to overwrite"
 
 
 def _refusal(path: Path, why: OSError | str) -> HostnetError:
@@ -128,15 +163,16 @@ def files_of(folder: Path, pattern: str) -> list[Path]:
 
 
 @contextmanager
-def directory(out: Path, command: str) -> Iterator[Path]:
+def directory(out: Path, command: str, contents: Contents | None = None, *, replace: bool = False) -> Iterator[Path]:
     """Makes ``out`` the directory of ``command`` ("sweep", "study sweeper fig5") for the block.
 
     Yields a temporary directory. Its files replace whatever the same command left in ``out`` when the block succeeds,
     and vanish when it fails. Raises HostnetError at once, before the block, when ``out`` cannot be written, holds files
-    of another command or of nobody, or is in use by another process.
+    of another command or of nobody, or is in use by another process; and when it holds points that ``contents`` lacks, unless
+    ``replace`` is set.
     """
     with _made(out), _locked(out):
-        before = _claim(out, command)
+        before = _claim(out, command, None if replace else contents)
         try:
             for left in out.glob(f"{_PART}*"):  # of a process that was killed
                 shutil.rmtree(left, ignore_errors=True)
@@ -145,7 +181,7 @@ def directory(out: Path, command: str) -> Iterator[Path]:
             raise _refusal(out, e) from None
         try:
             yield tmp
-            _replace(out, command, before, tmp)
+            _replace(out, command, contents, before, tmp)
         except OSError as e:
             if e.errno in _FULL or str(e.filename or "").startswith(str(out)):
                 raise _refusal(out, e) from None
@@ -154,7 +190,7 @@ def directory(out: Path, command: str) -> Iterator[Path]:
             shutil.rmtree(tmp, ignore_errors=True)
 
 
-def _claim(out: Path, command: str) -> list[str]:
+def _claim(out: Path, command: str, contents: Contents | None) -> list[str]:
     """The files that ``command`` may replace. Raises HostnetError when the directory is not its own."""
     owned = manifest(out)
     if owned is None:
@@ -168,18 +204,31 @@ def _claim(out: Path, command: str) -> list[str]:
         raise HostnetError(
             f"{out}: holds what `hostnet {owned.get('command')}` wrote; remove it or name another directory."
         )
+    if contents is not None:
+        lost = _lost(contents, owned.get("contents"))
+        if lost is not None:
+            raise HostnetError(f"{out}: {lost}; {WAYS_OUT}.")
     files: list[str] = owned["files"]
     return files
 
 
-def _replace(out: Path, command: str, before: list[str], tmp: Path) -> None:
+def _lost(contents: Contents, there: Any) -> str | None:
+    try:
+        return contents.lost(Contents(**there))
+    except (TypeError, AttributeError):
+        return "holds results of which it does not say what they are of"
+
+
+def _replace(out: Path, command: str, contents: Contents | None, before: list[str], tmp: Path) -> None:
     fresh = sorted(f.name for f in tmp.iterdir())
     taken = next((n for n in fresh if n not in before and (out / n).exists()), None)
     if taken is not None:
         raise _refusal(out, f"{taken} is there and was not written by hostnet")
 
     def note(files: list[str], complete: bool) -> None:
-        about = {"command": command, "complete": complete, "files": files}
+        about: dict[str, Any] = {"command": command, "complete": complete, "files": files}
+        if contents is not None:
+            about["contents"] = asdict(contents)
         write_text(out / MANIFEST, json.dumps(about, indent=1) + "\n")
 
     note(sorted({*before, *fresh}), False)

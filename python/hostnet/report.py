@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import capture, headlines
 from .errors import HostnetError
-from .output import add_file, files_of
+from .output import WAYS_OUT, add_file, files_of
 from .plots import CLASS_COLOURS, axis_label, figure_of, horizontal_bars, horizontal_stack, lines, style
 from .results import fault
 
@@ -29,27 +29,62 @@ _SYSTEMS = {"dma": "DMA", "ddio": "DDIO", "ideal": "ideal DDIO"}
 
 
 def write_report(
-    source: str | Path | Sequence[Mapping[str, Any]], out: str | Path | None = None, title: str | None = None
+    source: str | Path | Sequence[Mapping[str, Any]],
+    out: str | Path | None = None,
+    title: str | None = None,
+    *,
+    replace: bool = False,
 ) -> Path:
     """Writes the report of `source` and returns its path.
 
     `source` is a directory that a run, sweep, demo or study wrote, or a list of results (objects as `Result.data`; an
     additional `label` names one). `out` defaults to `report.html` in that directory. Raises HostnetError when there is
-    nothing to report or the file cannot be written.
+    nothing to report, when the file cannot be written, or when it is something else than a report of results that are all in
+    `source`; `replace` overwrites that, too.
     """
     if isinstance(source, (str, Path)):
         folder = Path(source)
         out = Path(out) if out is not None else folder / "report.html"
         if (folder / "study.json").is_file():
             body, default = _study(folder)
+            specs = [s["spec"] for s in _objects(folder / "specs.json", ("point", "spec"))]
         else:
-            body, default = _results(_load(folder)), f"Results in {folder.name}"
+            results = _load(folder)
+            body, default = _results(results), f"Results in {folder.name}"
+            specs = [r["spec"] for r in results]
     else:
         if out is None:
             raise HostnetError("a report of results in memory needs the name of the HTML file.")
-        body, default = _results([dict(getattr(r, "data", r)) for r in source]), "Results"
-    add_file(Path(out), _page(title or default, body))
-    return Path(out)
+        results = [dict(getattr(r, "data", r)) for r in source]
+        body, default = _results(results), "Results"
+        specs = [r["spec"] for r in results]
+    out, digests = Path(out), [hashlib.sha256(json.dumps(s, sort_keys=True).encode()).hexdigest()[:16] for s in specs]
+    lost = None if replace else _lost(out, digests)
+    if lost is not None:
+        raise HostnetError(f"{out}: {lost}; {WAYS_OUT}.")
+    add_file(out, _page(title or default, body, digests))
+    return out
+
+
+_REPORTED = re.compile(r'<meta name="hostnet-results" content="([0-9a-f ]*)">')
+
+
+def _lost(out: Path, digests: Sequence[str]) -> str | None:
+    """What writing a report of these results to `out` would lose, as the end of a sentence; None when nothing."""
+    try:
+        there = _REPORTED.search(out.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        there = None
+    except OSError as e:
+        return f"cannot be read ({e.strerror})"
+    if there is None:
+        return "is there and is no report of hostnet's"
+    old = there[1].split()
+    missing = len(set(old) - set(digests))
+    many = f"{len(old):,} result{'' if len(old) == 1 else 's'}"
+    return f"is a report of {many}, of which this one lacks {missing:,}" if missing else None
 
 
 def _load(folder: Path) -> list[dict[str, Any]]:
@@ -478,12 +513,13 @@ pre { background: #f6f6f6; border: 1px solid #e4e4e4; padding: .7rem; overflow-x
 """
 
 
-def _page(title: str, body: str) -> str:
+def _page(title: str, body: str, digests: Sequence[str]) -> str:
     headings = re.findall(r'<section id="([^"]+)"><h2>(.*?)</h2>', body)
     nav = "".join(f'<a href="#{key}">{text.split(":")[0]}</a> ' for key, text in headings)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_CSS}</style></head>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="hostnet-results" content="{" ".join(digests)}"><style>{_CSS}</style></head>\n'
         f'<body><header><h1>{escape(title)}</h1><p class="lead">hostnet: what happens between the wire and the core</p>'
         f'<nav aria-label="Sections">{nav}</nav></header>\n<main>\n{body}</main></body></html>\n'
     )

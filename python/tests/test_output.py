@@ -25,11 +25,109 @@ def one_sentence(done, code=2):
     return done.stderr
 
 
-def test_a_second_sweep_replaces_the_first_whole(cli, tiny_file, tmp_path):
+def contents(folder):
+    return {p.name: p.read_bytes() for p in folder.iterdir()}
+
+
+def test_another_sweep_is_refused_before_it_runs_and_says_what_is_there(cli, tiny_file, tmp_path):
+    out = tmp_path / "out"
+    cli("sweep", tiny_file, "--vary", "seed=1,2,3", "--out", out, check=0)
+    before, ran = contents(out), len(list((tmp_path / "cache").rglob("*.json")))
+    for other, lacks in (
+        (["--vary", "placement.ways=4"], "of which this one lacks 3"),
+        (["--vary", "seed=1,2"], "of which this one lacks 1"),
+        (["--vary", "seed=1,2,3", "--set", "placement.ways=4"], "of which 3 differ in other values"),
+    ):
+        said = one_sentence(cli("sweep", tiny_file, *other, "--out", out))
+        assert f"{out}: holds 3 points of tiny, {lacks}; give another --out, or --replace" in said, other
+    assert contents(out) == before and len(list((tmp_path / "cache").rglob("*.json"))) == ran
+
+
+def test_the_same_sweep_and_one_with_more_values_go_on(cli, tiny_file, tmp_path):
+    out = tmp_path / "out"
+    for seeds, rows in (("1,2", 2), ("2,1", 2), ("1,2,3", 3)):
+        cli("sweep", tiny_file, "--vary", f"seed={seeds}", "--out", out, check=0)
+        assert len((out / "sweep.csv").read_text().splitlines()) == 1 + rows
+
+
+def test_results_of_another_engine_are_replaced_by_the_same_points(tmp_path):
+    def made(engine, **points):
+        with output.directory(tmp_path / "out", "sweep", output.Contents("kvs", points, engine)) as tmp:
+            (tmp / "a").write_text(engine)
+
+    made("1", ways2="x")
+    made("2", ways2="y")
+    with pytest.raises(hn.HostnetError, match="1 point of kvs, of which 1 differs in other values"):
+        made("2", ways2="z")
+    with pytest.raises(hn.HostnetError, match="1 point of kvs, of which this one lacks 1"):
+        made("3", ways4="y")
+    assert (tmp_path / "out" / "a").read_text() == "2"
+
+
+def test_a_directory_that_does_not_say_what_it_holds_is_refused(tmp_path):
+    out = tmp_path / "out"
+    with output.directory(out, "run") as tmp:
+        (tmp / "a").write_text("1")
+    with (
+        pytest.raises(hn.HostnetError, match="does not say what they are of; give another --out, or --replace"),
+        output.directory(out, "run", output.Contents("kvs", {})),
+    ):
+        pass
+
+
+def test_another_run_is_refused_and_replaced_on_demand(cli, tiny_file, tmp_path):
+    out = tmp_path / "out"
+    cli("run", tiny_file, "--out", out, check=0)
+    cli("run", tiny_file, "--out", out, check=0)
+    before = contents(out)
+    said = one_sentence(cli("run", tiny_file, "--set", "seed=9", "--out", out))
+    assert "holds 1 point of tiny, of which 1 differs in other values" in said and contents(out) == before
+    cli("run", tiny_file, "--set", "seed=9", "--out", out, "--replace", check=0)
+    assert json.loads((out / "result-0000.json").read_text())["seed"] == 9
+    assert "--replace is about the directory" in one_sentence(cli("run", tiny_file, "--replace"))
+
+
+def test_a_quick_study_does_not_replace_a_full_one(tmp_path):
+    def made(quick, *points):
+        found = output.Contents("sweeper fig5", dict.fromkeys(points, ""), "1", quick)
+        with output.directory(tmp_path / "out", "study sweeper fig5", found) as tmp:
+            (tmp / "a").write_text(str(quick))
+
+    made(True, "p", "q")
+    made(False, "p")  # a full study goes before a quick one
+    with pytest.raises(hn.HostnetError, match="holds 1 point of sweeper fig5 in full, and this is a quick run"):
+        made(True, "p", "q")
+
+
+def test_a_study_and_an_explanation_know_what_they_are_of(cli, tmp_path):
+    cli("study", "hostnetwork", "peakbw-cl", "--quick", "--out", "s", check=0)
+    cli("study", "hostnetwork", "peakbw-cl", "--quick", "--out", "s", check=0)
+    held = json.loads((cli.cwd / "s" / "hostnet.json").read_text())["contents"]
+    assert (held["of"], held["quick"], len(held["points"])) == ("hostnetwork peakbw-cl", True, 1)
+    cli("explain", "quadrant1", "--set", "run.time=20 us", "--out", "e", check=0)
+    said = one_sentence(cli("explain", "quadrant3", "--set", "run.time=20 us", "--out", "e"))
+    assert "e: holds 1 point of quadrant1, and this is quadrant3" in said
+
+
+def test_a_report_replaces_reports_of_the_same_results_alone(cli, tiny_file, tmp_path):
+    for name, seeds in (("a", "1"), ("b", "1,2")):
+        cli("sweep", tiny_file, "--vary", f"seed={seeds}", "--out", tmp_path / name, check=0)
+    page, mine = tmp_path / "page.html", tmp_path / "mine.html"
+    cli("report", tmp_path / "a", "--out", page, check=0)
+    cli("report", tmp_path / "b", "--out", page, check=0)
+    said = one_sentence(cli("report", tmp_path / "a", "--out", page))
+    assert f"{page}: is a report of 2 results, of which this one lacks 1; give another --out, or --replace" in said
+    mine.write_text("<html>")
+    assert "is there and is no report of hostnet's" in one_sentence(cli("report", tmp_path / "a", "--out", mine))
+    assert mine.read_text() == "<html>"
+    cli("report", tmp_path / "a", "--out", mine, "--replace", check=0)
+
+
+def test_a_replaced_sweep_goes_whole(cli, tiny_file, tmp_path):
     out = tmp_path / "out"
     cli("sweep", tiny_file, "--vary", "placement.ways=2,4,6", "--out", out, check=0)
     cli("report", out, check=0)
-    cli("sweep", tiny_file, "--vary", "seed=7", "--out", out, check=0)
+    cli("sweep", tiny_file, "--vary", "seed=7", "--out", out, "--replace", check=0)
     assert names(out) == ["hostnet.json", "sweep-0000.json", "sweep.csv", "sweep.parquet"]
     cli("report", out, check=0)
     page = (out / "report.html").read_text()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import HostnetError
-from ..output import check_file, directory, write_text
+from ..output import Contents, check_file, directory, write_text
 from .explanation import Domain, Estimate, Explanation
 
 if TYPE_CHECKING:
     from ..results import Result
+    from ..specs import Scenario
 
 __all__ = ["Domain", "Estimate", "Explanation", "main", "of_counters", "of_result"]
 
@@ -42,9 +44,13 @@ def main(
     as_json: bool,
     quiet: bool,
     write_counters: Path | None = None,
+    replace: bool = False,
 ) -> None:
     """The command: prints the explanation of a result, a scenario or a recording, or a recording script."""
     import typer
+
+    from .. import _core, api
+    from ..specs import Scenario
 
     if sum(x is not None for x in (given, counters, template)) != 1:
         raise HostnetError("give one of: a result or scenario, --counters FILE, or --template perf.")
@@ -61,12 +67,24 @@ def main(
             raise HostnetError(f"--template {template}: choose perf or pcm.")
         typer.echo(script(template), nl=False)
         return
-    with nullcontext() if out is None else directory(out, "explain") as folder:
-        if counters is not None:
-            ex = of_counters(counters, tuple(changes or ()), seconds)
+    if replace and out is None:
+        raise HostnetError("--replace is about the directory that --out names; give both or neither.")
+    found: Result | Scenario | Explanation
+    if counters is not None:
+        found = of_counters(counters, tuple(changes or ()), seconds)
+        told = {"counters": hashlib.sha256(counters.read_bytes()).hexdigest(), "changes": " ".join(changes or ())}
+        of = Contents(str(counters), told, _core.version())
+    else:
+        assert given is not None, "one of the three is given"
+        found = _result(given, changes)
+        spec = json.loads(found.resolve()) if isinstance(found, Scenario) else found.spec
+        told = {"": hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()}
+        of = Contents(str(spec.get("name", given)), told, _core.version())
+    with nullcontext() if out is None else directory(out, "explain", of, replace=replace) as folder:
+        if isinstance(found, Explanation):
+            ex = found
         else:
-            assert given is not None, "one of the three is given"
-            result = _result(given, changes, quiet)
+            result = api.run(found, quiet=quiet) if isinstance(found, Scenario) else found
             ex = of_result(result)
             if write_counters is not None:
                 from .vendor import perf_csv
@@ -83,9 +101,8 @@ def main(
         render.to_terminal(ex)
 
 
-def _result(given: str, changes: list[str] | None, quiet: bool) -> Result:
-    """A saved result, or the run of a scenario."""
-    from .. import api
+def _result(given: str, changes: list[str] | None) -> Result | Scenario:
+    """A saved result, or the scenario to run."""
     from ..cli import _scenario
     from ..results import Result
 
@@ -93,4 +110,4 @@ def _result(given: str, changes: list[str] | None, quiet: bool) -> Result:
         if changes:
             raise HostnetError(f"--set changes a scenario or a machine, and {given} is a finished result.")
         return Result.load(given)
-    return api.run(_scenario(given, changes), quiet=quiet)
+    return _scenario(given, changes)

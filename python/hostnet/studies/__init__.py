@@ -10,7 +10,7 @@ import json
 import platform as host
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cache import Cache
+from ..cache import Cache, contents
 from ..errors import HostnetError, NotBuiltYet
 from ..output import directory, write_frame
 from ..paths import nearest
@@ -336,12 +336,18 @@ def run(
     progress: Progress | None = None,
     out: Path | None = None,
     plot: bool = True,
+    replace: bool = False,
 ) -> StudyRun:
-    """Run a study, and make ``out`` its directory when given (which is checked before any point runs)."""
-    with nullcontext() if out is None else directory(out, study.command) as folder:
-        points, missing = _built(study.points(quick))
-        if not points:
-            raise NotBuiltYet(f"{study.system} {study.figure} is not built yet: it needs {missing[0].needs}.")
+    """Run a study, and make ``out`` its directory when given (which is checked before any point runs). Other points that are
+    there, and those of a full study when this one is quick, are refused unless ``replace`` is set."""
+    points, missing = _built(study.points(quick))
+    if not points:
+        raise NotBuiltYet(f"{study.system} {study.figure} is not built yet: it needs {missing[0].needs}.")
+    owned: AbstractContextManager[Path | None] = nullcontext()
+    if out is not None:
+        found = contents(_specs(points), [p.columns for p in points], f"{study.system} {study.figure}", quick=quick)
+        owned = directory(out, study.command, found, replace=replace)
+    with owned as folder:
         results = _run_points(points, study, jobs, cache, progress)
         if study.then is not None:
             rows = [{**p.columns, **r.metrics} for p, r in zip(points, results, strict=True)]
@@ -384,10 +390,15 @@ def _built(points: Iterable[Point]) -> tuple[list[Point], list[Point]]:
 def _run_points(
     points: Iterable[Point], study: Study, jobs: Jobs, cache: Cache | None, progress: Progress | None
 ) -> list[Result]:
+    return run_many(_specs(points), jobs=jobs, cache=cache, progress=progress, label=study.table)
+
+
+def _specs(points: Iterable[Point]) -> list[str]:
+    """The resolved specs of points."""
     bases: dict[str, Scenario] = {}
     specs = []
     for p in points:
         if p.base not in bases:
             bases[p.base] = Scenario.load(p.base)
         specs.append(bases[p.base].with_(p.changes).resolve())
-    return run_many(specs, jobs=jobs, cache=cache, progress=progress, label=study.table)
+    return specs
