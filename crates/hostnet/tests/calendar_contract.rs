@@ -4,7 +4,7 @@
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Pipeline};
 use hostnet::host::Host;
-use hostnet::kernel::{Clock, LineAddr, Time};
+use hostnet::kernel::{Clock, LineAddr, QueueId, TenantId, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::protocol::Held;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
@@ -32,13 +32,13 @@ impl Bench {
     fn new(ring: bool, pipeline: Pipeline) -> Bench {
         let mut map = AddressMap::default();
         let r = match ring {
-            true => map.add(1 << 10, Kind::Rx, Sharing::Core(0), 0),
-            false => map.add(1 << 10, Kind::App, Sharing::Shared, 0),
+            true => map.add(1 << 10, Kind::Rx, Sharing::Core(0), TenantId(0)),
+            false => map.add(1 << 10, Kind::App, Sharing::Shared, TenantId(0)),
         };
         if ring {
             map.set_polled(r);
         }
-        let own = map.add(1 << 10, Kind::App, Sharing::Core(0), 0);
+        let own = map.add(1 << 10, Kind::App, Sharing::Core(0), TenantId(0));
         let (line, own) = (map.get(r).base, map.get(own).base);
         Bench::of(map, line, own, !ring, pipeline)
     }
@@ -182,9 +182,9 @@ fn a_core_sees_a_descriptor_of_a_hosts_rings_only_after_its_write() {
         let host = Host::new(Arc::new(scenario(&text))).expect("a host");
         let nic = host.machine.iio.as_ref().and_then(|i| i.look_at_nic()).expect("its NIC");
         let mut map = host.machine.mem.map.clone();
-        let own = map.add(1 << 10, Kind::App, Sharing::Core(0), 0);
+        let own = map.add(1 << 10, Kind::App, Sharing::Core(0), TenantId(0));
         let own = map.get(own).base;
-        let (receive, transmit) = nic.layouts(0);
+        let (receive, transmit) = nic.layouts(QueueId(0));
         for line in [receive.line(0), transmit.line(1000)] {
             for at in [60_000, 99_000, 103_000, 139_000] {
                 polls_beside_a_write(Bench::of(map.clone(), line, own, false, Pipeline::OutOfOrder), at);

@@ -4,7 +4,7 @@ use crate::common::bench::{Bench, LLC_LINES};
 use crate::common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
 use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
-use hostnet::kernel::{Clock, LineAddr, Stream, Time};
+use hostnet::kernel::{Clock, LineAddr, Stream, TenantId, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::NodesSpec;
@@ -94,7 +94,7 @@ fn a_chain_of_dram_loads_takes_one_latency_each() {
     let mut ops: Vec<Op> = (0..n).map(|_| Op::Chase { line: b.base + dice.below(1 << 20), delay: 0 }).collect();
     ops.push(Op::Fence);
     let (ns, _) = b.run(&ops);
-    let s = &b.m.mem.stats.tenants[0];
+    let s = &b.m.mem.stats.tenants[TenantId(0)];
     // some lines come twice, and hit
     let misses = s.llc_misses as f64;
     assert!(misses > 0.99 * f64::from(n));
@@ -347,7 +347,7 @@ fn pair_with(change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr) {
     let mut core = s.platform.core;
     change(&mut core);
     let mut map = AddressMap::default();
-    let r = map.add(1 << 14, Kind::App, Sharing::Shared, 0);
+    let r = map.add(1 << 14, Kind::App, Sharing::Shared, TenantId(0));
     let base = map.get(r).base;
     let clock = Clock::from_hz(core.clock.0);
     let (h, d) = (&s.platform.caches, &s.platform.memory);

@@ -5,7 +5,7 @@ use hostnet::core::l1_prefetch::L1PrefetchSpec;
 use hostnet::core::prefetch::{CacheLevel, Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op};
 use hostnet::kernel::units::Size;
-use hostnet::kernel::{Clock, LineAddr, Time};
+use hostnet::kernel::{Clock, LineAddr, TenantId, Time};
 use hostnet::machine::Machine;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -28,7 +28,7 @@ fn machine(kind: Kind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr
     core.stores_per_line = 1;
     change(&mut core);
     let mut map = AddressMap::default();
-    let r = map.add(1 << 12, kind, Sharing::Core(0), 0);
+    let r = map.add(1 << 12, kind, Sharing::Core(0), TenantId(0));
     let base = map.get(r).base;
     let clock = Clock::from_hz(core.clock.0);
     let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 1, vec![(1 << 12) - 1], map).unwrap();

@@ -10,7 +10,7 @@ use hostnet::device::roce::Roce;
 use hostnet::device::ssd::Ssd;
 use hostnet::device::{NicAt, Side};
 use hostnet::kernel::units::Size;
-use hostnet::kernel::{Clock, LineAddr, Stream, Time};
+use hostnet::kernel::{Clock, LineAddr, QueueId, Stream, TenantId, Time};
 use hostnet::machine::{Events, Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing};
@@ -47,15 +47,15 @@ fn device(kind: &str, base: LineAddr) -> Endpoint {
         _ if kind.ends_with("rings") => {
             let rings = RingMemory { receive: base, transmit: base + 256 };
             let mut nic = Nic::ringed(&serde_json::from_str("{}").expect("defaults"), &[rings], Size(512));
-            (0..1023).for_each(|i| nic.arm(0, i, base + 1024 + u64::from(i) * 16));
-            nic.start_armed(0);
+            (0..1023).for_each(|i| nic.arm(QueueId(0), i, base + 1024 + u64::from(i) * 16));
+            nic.start_armed(QueueId(0));
             Endpoint::Ethernet(Box::new(nic))
         }
         _ => {
             let mut nic = Nic::pcie(&serde_json::from_str("{}").expect("defaults"), 1);
-            nic.attach_receive(0, base, 1024, 16);
-            nic.attach_transmit(0, base + (1 << 15), 1024, 16);
-            nic.attach_completions(0, base + (1 << 15) + (1 << 14), 64);
+            nic.attach_receive(QueueId(0), base, 1024, 16);
+            nic.attach_transmit(QueueId(0), base + (1 << 15), 1024, 16);
+            nic.attach_completions(QueueId(0), base + (1 << 15) + (1 << 14), 64);
             Endpoint::Ethernet(Box::new(nic))
         }
     }
@@ -64,13 +64,13 @@ fn device(kind: &str, base: LineAddr) -> Endpoint {
 /// Gives a NIC something to do: a packet off the wire, and a doorbell. The others find work by themselves.
 fn work(d: &mut Endpoint, cal: &mut Events, now: Time) {
     let Endpoint::Ethernet(nic) = d else { return };
-    while nic.inside() < 8 && nic.buffers(0) > 8 {
+    while nic.inside() < 8 && nic.buffers(QueueId(0)) > 8 {
         nic.arrive(cal, Packet { lines: 10, wire_bytes: 600, uses: 1, ..Packet::default() }, now).expect("room");
     }
     while nic.landed().is_some() {
-        let id = nic.take(0).expect("it has landed");
+        let id = nic.take(QueueId(0)).expect("it has landed");
         nic.release(id);
-        nic.replenish(0, 1, now);
+        nic.replenish(QueueId(0), 1, now);
     }
 }
 
@@ -148,7 +148,7 @@ fn machine(kind: &str) -> Machine {
                 \"roce\"\nop = \"p2m_read\"\n[run]\nload = \"saturate\"\n";
     let s = resolve(text, "d.toml", &[platforms()]).unwrap_or_else(|e| panic!("{e}"));
     let mut map = AddressMap::default();
-    let region = map.add(LINES, Kind::Io, Sharing::Device, 0);
+    let region = map.add(LINES, Kind::Io, Sharing::Device, TenantId(0));
     let base = map.get(region).base;
     let clock = Clock::from_hz(MHZ_3200);
     let mut mem = Memory::new(&small(), &DramSpec::default(), clock, 1, vec![0b1111], map).expect("a small machine");
@@ -170,18 +170,18 @@ fn send_back(m: &mut Machine) {
     let (now, mut n) = (m.now, 0);
     let nic = m.nic_at(NicAt::Port).expect("it is one");
     while nic.landed_ring().is_some() {}
-    while let Some(id) = nic.take(0) {
+    while let Some(id) = nic.take(QueueId(0)) {
         let p = nic.packet(id);
         (p.tx_line, p.tx_lines, p.tx_bytes) = (p.line, p.lines, p.wire_bytes - 4);
         let (buffer, line) = (p.buffer, p.line);
-        nic.put(0, id);
-        nic.arm(0, buffer, line);
+        nic.put(QueueId(0), id);
+        nic.arm(QueueId(0), buffer, line);
         n += 1;
     }
     let Machine { iio: Some(iio), cal, .. } = m else { return };
     for side in [Side::Receive, Side::Transmit] {
         if n > 0 {
-            iio.ring(cal, 0, side, n, now);
+            iio.ring(cal, QueueId(0), side, n, now);
         }
     }
 }
@@ -196,9 +196,9 @@ fn run(m: &mut Machine, until: Time) {
                 send_back(m);
             } else {
                 while nic.landed().is_some() {
-                    let id = nic.take(0).expect("it has landed");
+                    let id = nic.take(QueueId(0)).expect("it has landed");
                     nic.release(id);
-                    nic.replenish(0, 1, now);
+                    nic.replenish(QueueId(0), 1, now);
                 }
             }
             if wire <= now {

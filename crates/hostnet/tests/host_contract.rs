@@ -4,7 +4,7 @@
 use crate::common::{close, get, scenario, simulate, small, Rig};
 use hostnet::device::nic::{Nic, Packet};
 use hostnet::host::{run, Outcome};
-use hostnet::kernel::Time;
+use hostnet::kernel::{QueueId, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::meter::drops::{DropCause, DropPlace};
 use hostnet::placement::Placement;
@@ -222,8 +222,8 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     let s = scenario(&Touch::default().text());
     let mut r = Rig::new(&small(), 0b1111);
     let mut nic = Nic::integrated(&s.platform.nic, 1);
-    nic.attach_receive(0, r.rx, 16, 4);
-    nic.attach_transmit(0, r.tx, 1, 4);
+    nic.attach_receive(QueueId(0), r.rx, 16, 4);
+    nic.attach_transmit(QueueId(0), r.tx, 1, 4);
     let packet = Packet { lines: 4, uses: 1, ..Packet::default() };
     let verdicts: Vec<_> = (0..20).map(|_| nic.arrive(&mut r.m.cal, packet, Time::ns(1))).collect();
     assert!(verdicts[..16].iter().all(Result::is_ok));
@@ -236,14 +236,14 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     m.cal = r.m.cal;
     while let Some(s) = m.next_signal() {
         if let Signal::Delivered(queue) = s {
-            ids.extend(m.nic.take(queue.into()));
+            ids.extend(m.nic.take(QueueId(queue)));
         }
     }
     assert_eq!(ids.len(), 16);
     // one buffer comes back: one packet fits, into that buffer, at the end of the ring
     m.nic.release(ids[3]);
     assert_eq!(m.nic.arrive(&mut m.cal, packet, m.now), Err(DropCause::NoDescriptor), "nobody handed it to the NIC");
-    m.nic.replenish(0, 1, m.now);
+    m.nic.replenish(QueueId(0), 1, m.now);
     assert!(m.nic.arrive(&mut m.cal, packet, m.now).is_ok());
     assert_eq!(m.nic.arrive(&mut m.cal, packet, m.now), Err(DropCause::NoDescriptor));
 }
@@ -253,12 +253,12 @@ fn rings_start_at_the_slots_they_are_told() {
     let s = scenario(&Touch::default().text());
     let mut r = Rig::new(&small(), 0b1111);
     let mut nic = Nic::integrated(&s.platform.nic, 1);
-    nic.attach_receive(0, r.rx, 16, 4);
-    nic.attach_transmit(0, r.tx, 8, 4);
-    nic.start_at(0, 15, 7);
+    nic.attach_receive(QueueId(0), r.rx, 16, 4);
+    nic.attach_transmit(QueueId(0), r.tx, 8, 4);
+    nic.start_at(QueueId(0), 15, 7);
     let mut seen = Vec::new();
     for _ in 0..3 {
-        seen.push(nic.cycle(0).expect("a buffer that nobody has"));
+        seen.push(nic.cycle(QueueId(0)).expect("a buffer that nobody has"));
     }
     let expected = [(15, 7), (0, 0), (1, 1)].map(|(rx, tx)| (r.rx + rx * 4, r.tx + tx * 4));
     assert_eq!(seen, expected);

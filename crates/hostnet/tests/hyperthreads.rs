@@ -2,7 +2,7 @@
 
 use crate::common::{get, refused, scenario, simulate, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op};
-use hostnet::kernel::{Clock, LineAddr, Time};
+use hostnet::kernel::{Clock, LineAddr, TenantId, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::stats::Class;
@@ -24,7 +24,7 @@ impl Bench {
         let mut core = s.platform.core;
         change(&mut core);
         let mut map = AddressMap::default();
-        let r = map.add(1 << 12, Kind::App, Sharing::Shared, 0);
+        let r = map.add(1 << 12, Kind::App, Sharing::Shared, TenantId(0));
         let line = map.get(r).base;
         let clock = Clock::from_hz(core.clock.0);
         let (h, d) = (&s.platform.caches, &s.platform.memory);

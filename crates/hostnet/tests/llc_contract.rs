@@ -3,7 +3,7 @@
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
 use hostnet::kernel::units::Size;
-use hostnet::kernel::{Stream, Time};
+use hostnet::kernel::{Stream, TenantId, Time};
 use hostnet::memory::dram::{DramSpec, Overflow};
 use hostnet::memory::protocol::Held;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, DeviceWays, HierarchySpec, LlcRole, StoreHit};
@@ -96,7 +96,7 @@ fn while_a_slice_has_no_register_hits_wait_too() {
         r.request(0, line, Op::Read);
         r.settle();
         let answer = r.answers.iter().find(|a| a.1.agent == Agent::Core).expect("the hit").0;
-        assert_eq!(r.m.mem.stats.tenants[0].llc_misses, 1, "the store before");
+        assert_eq!(r.m.mem.stats.tenants[TenantId(0)].llc_misses, 1, "the store before");
         (answer - start, r.m.mem.lat)
     };
     let (free, lat) = hit(100);
@@ -227,9 +227,9 @@ fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store
     r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
     assert_eq!((r.m.mem.private_copy(0, line), r.m.mem.llc_copy(0, line)), (Held::Clean, Held::Dirty));
     assert_eq!(r.read(line).probe, Probe::L1);
-    let hits = r.m.mem.stats.tenants[0].llc_hits;
+    let hits = r.m.mem.stats.tenants[TenantId(0)].llc_hits;
     assert_eq!(r.write(line).probe, Probe::Miss);
-    assert_eq!(r.m.mem.stats.tenants[0].llc_hits, hits + 1);
+    assert_eq!(r.m.mem.stats.tenants[TenantId(0)].llc_hits, hits + 1);
     assert_eq!(r.write(line).probe, Probe::L1, "the core owns it now");
     assert_eq!(r.dram_transfers(), before);
     // The LLC loses the line: the core still has the data, and needs leave alone.

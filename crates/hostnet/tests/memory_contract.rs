@@ -2,7 +2,7 @@
 //! books of dirty lines.
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
-use hostnet::kernel::{LineAddr, Stream, Time};
+use hostnet::kernel::{LineAddr, Stream, TenantId, Time};
 use hostnet::machine::{Event, Events};
 use hostnet::memory::array::Replacement;
 use hostnet::memory::protocol::Held;
@@ -502,7 +502,7 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
                 e => later.push((r.m.now, e)), // DRAM stands still meanwhile
             }
         }
-        let entered = r.m.mem.stats.tenants[0].llc_misses == 1;
+        let entered = r.m.mem.stats.tenants[TenantId(0)].llc_misses == 1;
         assert_eq!(entered, core_enters, "{waiting} writes wait");
         assert_eq!(r.m.mem.stats.dma(Agent::Nic).writes - writes, u64::from(nic_enters), "{waiting} writes wait");
         r.m.cal = Events::default(); // what stood still lies before the last event
@@ -510,7 +510,7 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
             r.m.cal.push(t, e);
         }
         r.settle();
-        assert_eq!(r.m.mem.stats.tenants[0].llc_misses, 1, "whoever waited enters later");
+        assert_eq!(r.m.mem.stats.tenants[TenantId(0)].llc_misses, 1, "whoever waited enters later");
         r.balanced();
     }
 }

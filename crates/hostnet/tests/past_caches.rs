@@ -3,7 +3,7 @@
 use crate::common::{close, execute, get, scenario, simulate, ONE_CORE};
 use hostnet::core::{Cpu, Mapped, Op, Retired};
 use hostnet::host::Host;
-use hostnet::kernel::{Clock, LineAddr, Time};
+use hostnet::kernel::{Clock, LineAddr, TenantId, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -21,7 +21,7 @@ fn run(buffers: u32, ops: impl FnOnce(LineAddr) -> Vec<Op>) -> (f64, Vec<(f64, R
     let mut core = s.platform.core;
     core.combining_buffers = Some(buffers);
     let mut map = AddressMap::default();
-    let r = map.add(1 << 14, Kind::App, Sharing::Core(0), 0);
+    let r = map.add(1 << 14, Kind::App, Sharing::Core(0), TenantId(0));
     let base = map.get(r).base;
     let clock = Clock::from_hz(core.clock.0);
     let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 1, vec![(1 << 12) - 1], map).unwrap();

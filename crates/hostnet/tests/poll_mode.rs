@@ -2,7 +2,7 @@
 
 use crate::common::{get, refused, scenario, simulate};
 use hostnet::host::{Host, Outcome};
-use hostnet::kernel::{Stream, Time};
+use hostnet::kernel::{QueueId, Stream, Time};
 use hostnet::traffic::frame::rss_hash;
 use hostnet::traffic::generator::addresses;
 use std::sync::Arc;
@@ -379,7 +379,7 @@ fn sent_by_queue(flows: u32, rules: &str) -> [u64; 3] {
     host.run_for(Time::us(3000));
     host.check().unwrap_or_else(|e| panic!("{e}"));
     let nic = host.machine.iio.as_ref().and_then(|i| i.look_at_nic()).expect("its NIC");
-    std::array::from_fn(|queue| nic.sent_descriptors(queue))
+    std::array::from_fn(|queue| nic.sent_descriptors(QueueId::new(queue)))
 }
 
 /// RSS: a table of the queues in turn, and the Toeplitz hash of the flow's addresses.

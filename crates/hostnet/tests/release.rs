@@ -2,7 +2,7 @@
 
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Retired};
-use hostnet::kernel::{Clock, LineAddr, Time};
+use hostnet::kernel::{Clock, LineAddr, TenantId, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -20,7 +20,7 @@ impl Bench {
     fn new() -> Bench {
         let s = scenario(TWO_CORES);
         let mut map = AddressMap::default();
-        let r = map.add(1 << 10, Kind::App, Sharing::Shared, 0);
+        let r = map.add(1 << 10, Kind::App, Sharing::Shared, TenantId(0));
         let line = map.get(r).base;
         let (core, p) = (&s.platform.core, &s.platform);
         let clock = Clock::from_hz(core.clock.0);

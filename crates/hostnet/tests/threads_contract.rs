@@ -2,7 +2,7 @@
 
 use crate::common::{close, get, scenario, simulate};
 use hostnet::host::{Host, Outcome};
-use hostnet::kernel::Time;
+use hostnet::kernel::{QueueId, Time};
 use hostnet::traffic::arrival::Arrivals;
 use hostnet::traffic::pcap::{Capture, Wanted};
 use std::path::Path;
@@ -76,7 +76,7 @@ fn no_packet_is_lost_to_a_core_that_polls() {
         host.run_for(Time::us(200));
         host.check().expect("balanced books");
         let nic = &host.machine.nic;
-        assert_eq!((nic.unconsumed(0), nic.unfinished()), (0, 0), "{polls}: packets wait for ever");
+        assert_eq!((nic.unconsumed(QueueId(0)), nic.unfinished()), (0, 0), "{polls}: packets wait for ever");
         assert!(nic.counts.accepted >= 49 * 16);
     }
 }

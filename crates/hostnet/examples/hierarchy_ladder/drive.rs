@@ -2,7 +2,7 @@
 //! them.
 
 use hostnet::kernel::units::{Freq, Size, Span};
-use hostnet::kernel::{Clock, LineAddr, Stream, Time};
+use hostnet::kernel::{Clock, LineAddr, Stream, TenantId, Time};
 use hostnet::machine::{Event, Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
@@ -232,7 +232,7 @@ pub struct Generator {
 impl Generator {
     pub fn new(row: &Row) -> Result<Generator, String> {
         let mut map = AddressMap::default();
-        map.add(row.span_lines, Kind::App, Sharing::Core(0), 0);
+        map.add(row.span_lines, Kind::App, Sharing::Core(0), TenantId(0));
         let clock = Clock::from_hz(3_000_000_000);
         let ways = vec![(1 << 18) - 1];
         let mem = Memory::new(&hierarchy(), &dram(row.channels), clock, 1, ways, map)?;
@@ -375,7 +375,7 @@ impl Generator {
     pub fn figures(&self) -> Figures {
         let ns = self.end.as_ns();
         let gbps = |lines: u64| (lines * LINE) as f64 / ns;
-        let l3 = &self.m.mem.stats.tenants[0];
+        let l3 = &self.m.mem.stats.tenants[TenantId(0)];
         Figures {
             gbps: gbps(self.stimulus.made),
             latency_ns: self.latency_ps as f64 / self.reads as f64 / 1e3,

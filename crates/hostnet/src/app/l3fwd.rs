@@ -174,7 +174,7 @@ impl Routes {
 
     fn lpm(s: &L3fwdSpec, site: Site) -> Routes {
         let mut lpm = Lpm::default();
-        let mut rng = Stream::new(site.seed, "l3fwd routes", site.tenant.into());
+        let mut rng = Stream::new(site.seed, "l3fwd routes", site.tenant.0.into());
         // Routes a line of the table apart, so that n routes touch n lines.
         let stride = (1u32 << 24) / ENTRIES_PER_LINE / s.rules.next_power_of_two();
         let routes: Vec<u32> = (0..s.rules)

@@ -304,6 +304,7 @@ impl Application for Mica {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::TenantId;
     use crate::memory::region::AddressMap;
 
     fn store(pairs: u64, buckets: u64, log: u64, update: Update) -> Mica {
@@ -319,7 +320,7 @@ mod tests {
             instructions: 250,
         };
         let mut map = AddressMap::default();
-        let site = Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None };
+        let site = Site { map: &mut map, tenant: TenantId(0), cores: &[0], seed: 1, capture: None, stlb: None };
         Mica::build(&spec, 0, site).unwrap()
     }
 

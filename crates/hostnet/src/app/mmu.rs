@@ -3,7 +3,7 @@
 //! above it lies in a core's own structures (Intel, TLBs, Paging-Structure Caches, and Their Invalidation, 2007).
 
 use crate::core::spec::TlbSpec;
-use crate::kernel::{LineAddr, Stream};
+use crate::kernel::{LineAddr, Stream, TenantId};
 use crate::memory::array::{Array, Indexing, Replacement};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
@@ -30,7 +30,7 @@ impl Mmu {
         s: &TlbSpec,
         pages: u64,
         core: u16,
-        tenant: u8,
+        tenant: TenantId,
         map: &mut AddressMap,
         rng: &mut Stream,
     ) -> Result<Mmu, String> {
@@ -62,7 +62,7 @@ mod tests {
     fn a_page_is_walked_for_once_its_set_has_seen_as_many_others_as_it_has_ways() {
         let spec = TlbSpec { entries: 1536, ways: 12, walk_cycles: 20 };
         let (mut map, mut rng) = (AddressMap::default(), Stream::new(1, "test", 0));
-        let mut m = Mmu::new(&spec, 1 << 15, 0, 0, &mut map, &mut rng).unwrap();
+        let mut m = Mmu::new(&spec, 1 << 15, 0, TenantId(0), &mut map, &mut rng).unwrap();
         // 128 sets: every 128th page is of the first one.
         assert!((0..12).all(|i| m.walk(128 * i).is_some()));
         assert!((0..12).all(|i| m.walk(128 * i).is_none()));

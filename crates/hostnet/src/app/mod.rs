@@ -9,7 +9,7 @@ mod mmu;
 use crate::core::spec::TlbSpec;
 use crate::core::Program;
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, Stream};
+use crate::kernel::{Int, LineAddr, Stream, TenantId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::traffic::pcap::{Capture, Captured};
 pub use content::Content;
@@ -178,7 +178,7 @@ pub enum Answer {
 /// What building an application needs.
 pub struct Site<'a> {
     pub map: &'a mut AddressMap,
-    pub tenant: u8,
+    pub tenant: TenantId,
     /// Indices of the tenant's cores on the host.
     pub cores: &'a [u16],
     pub seed: u64,

@@ -413,12 +413,14 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::TenantId;
     use crate::memory::region::AddressMap;
 
     fn redis(command: &str, keys: u64, map: &mut AddressMap) -> Redis {
         let text = format!("command = \"{command}\"\nkeys = {keys}\nvalue = \"1 KiB\"");
         let spec: RedisSpec = toml::from_str(&text).unwrap();
-        Redis::build(&spec, 0, Site { map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None }).unwrap()
+        Redis::build(&spec, 0, Site { map, tenant: TenantId(0), cores: &[0], seed: 1, capture: None, stlb: None })
+            .unwrap()
     }
 
     #[test]
@@ -478,7 +480,7 @@ mod tests {
         let spec: RedisSpec = toml::from_str(text).unwrap();
         let stlb = crate::core::spec::TlbSpec { entries: 1, ways: 1, walk_cycles: 20 };
         let mut map = AddressMap::default();
-        let site = Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: Some(&stlb) };
+        let site = Site { map: &mut map, tenant: TenantId(0), cores: &[0], seed: 1, capture: None, stlb: Some(&stlb) };
         let mut r = Redis::build(&spec, 0, site).unwrap();
         let mut ops = |key| {
             let mut p = Program::default();

@@ -157,6 +157,7 @@ impl Application for StreamApp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::TenantId;
     use crate::memory::region::AddressMap;
 
     /// Lines of one round through a buffer that begins where the first does.
@@ -167,7 +168,7 @@ mod tests {
         let mut s = StreamApp::build(
             &spec,
             0,
-            Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None },
+            Site { map: &mut map, tenant: TenantId(0), cores: &[0], seed: 1, capture: None, stlb: None },
         )
         .unwrap();
         s.cores[0].at = 0;

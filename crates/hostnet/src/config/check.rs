@@ -320,9 +320,12 @@ fn peripherals(s: &Scenario) -> Check {
             AppSpec::BlockStores(b) => b.target == StoredTo::WcDevice,
             _ => false,
         };
-        let asking = s.tenants.iter().position(asks);
+        let asking = s.find_tenant(asks);
         return need(asking.is_none(), || {
-            format!("tenant[{}].app uses a device, and none is there: give a [[peripheral]]", asking.unwrap_or(0))
+            format!(
+                "tenant[{}].app uses a device, and none is there: give a [[peripheral]]",
+                asking.unwrap_or_default()
+            )
         });
     }
     need(p.iio.is_some() && p.pcie.is_some(), || {
@@ -410,16 +413,16 @@ fn traffic(s: &Scenario) -> Check {
         need(!search, || "run.load searches for a rate of packets, and no tenant serves any; choose saturate".into())?;
         need(s.run.load == Load::None || s.run.time.0 > 0, || "run.time = \"0 ps\" must be positive".into())?;
     }
-    let own = s.tenants.iter().position(|t| t.origin() != Origin::Network);
+    let own = s.find_tenant(|t| t.origin() != Origin::Network);
     if let Some(i) = own {
-        need(s.tenants[i].stack == Some(StackSpec::PollMode), || {
+        need(s.tenant(i).stack == Some(StackSpec::PollMode), || {
             format!("tenant[{i}].app sends packets of its own, which needs stack = \"poll_mode\"")
         })?;
-        need(s.tenants[i].recycling == Recycling::RunToCompletion, || {
+        need(s.tenant(i).recycling == Recycling::RunToCompletion, || {
             format!("tenant[{i}].recycling is of packets that come, and its app sends its own; leave it out")
         })?;
         let free = t.arrivals == Arrivals::None && matches!(s.run.load, Load::Fixed | Load::None);
-        need(free || matches!(s.tenants[i].origin(), Origin::Due | Origin::Loop), || {
+        need(free || matches!(s.tenant(i).origin(), Origin::Due | Origin::Loop), || {
             format!(
                 "tenant[{i}].app sends packets of its own: leave traffic.arrivals out, and give run.load = \"fixed\""
             )
@@ -474,7 +477,7 @@ fn traffic(s: &Scenario) -> Check {
         }
         Arrivals::None => {}
     }
-    let memcached = s.tenants.iter().position(|t| matches!(t.app, AppSpec::Memcached(_)));
+    let memcached = s.find_tenant(|t| matches!(t.app, AppSpec::Memcached(_)));
     if let Some(i) = memcached.filter(|_| t.arrivals != Arrivals::Pcap) {
         return Err(format!("tenant[{i}].app of kind \"memcached\" needs traffic.arrivals = \"pcap\""));
     }

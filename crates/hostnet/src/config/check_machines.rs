@@ -9,7 +9,7 @@ use crate::placement::Policy;
 /// What a second host is built for so far: an open loop at one rate, towards a NIC with descriptor rings in memory.
 pub(super) fn client(s: &Scenario) -> Check {
     let Some(c) = &s.client else {
-        let senders = s.tenants.iter().position(|t| t.app.origin() == Origin::Due);
+        let senders = s.find_tenant(|t| t.app.origin() == Origin::Due);
         let alone = senders.filter(|_| s.traffic.arrivals != Arrivals::None);
         return match alone {
             Some(i) => Err(format!("tenant[{i}].app.kind = \"load_generator\" is for the [client] of a scenario")),
@@ -26,7 +26,7 @@ pub(super) fn client(s: &Scenario) -> Check {
                 .into(),
         );
     };
-    need(s.tenants[site.tenant].origin() == Origin::Network, || {
+    need(s.tenant(site.tenant).origin() == Origin::Network, || {
         "client: the application of the scenario sends packets of its own, and answers none".into()
     })?;
     need(s.run.load == Load::Fixed, || {

@@ -4,6 +4,7 @@ use super::check::{need, past_caches, serves, word, Check};
 use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, Spread, StackSpec, TenantSpec};
 use crate::app::{AppSpec, Work};
 use crate::device::nic::DATA_ROOM;
+use crate::kernel::TenantId;
 use crate::placement::{Spent, SweepTx};
 use crate::stack::ccnic::spec::{CcnicSpec, Mode, ReleaseKind, Wake};
 
@@ -26,7 +27,7 @@ pub(super) fn stacks(s: &Scenario) -> Check {
                 return Err(format!("{}: the application receives through the kernel only", key()))
             }
             (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {
-                driver(s, i)?
+                driver(s, TenantId::new(i))?
             }
         }
     }
@@ -37,7 +38,7 @@ pub(super) fn stacks(s: &Scenario) -> Check {
     probe(s)?;
     flow_director(s)?;
     let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
-    let receiver = s.tenants.iter().position(|t| t.app.work() == Work::Kernel && t.stack.is_none());
+    let receiver = s.find_tenant(|t| t.app.work() == Work::Kernel && t.stack.is_none());
     match (rings, receiver) {
         (Some(i), Some(t)) => Err(format!(
             "peripheral[{i}].rings are for drivers, and tenant[{t}] receives frames with a completion each; give it stack = \
@@ -79,7 +80,7 @@ fn probe(s: &Scenario) -> Check {
 /// TAS is one tenant's, over a poll-mode driver or an overlay of CC-NIC, and its clients wait for replies.
 fn tas(s: &Scenario) -> Check {
     let Some(i) = s.tas_tenant() else { return Ok(()) };
-    let (t, key) = (&s.tenants[i], format!("tenant[{i}].app of kind \"tcp_echo\""));
+    let (t, key) = (&s.tenant(i), format!("tenant[{i}].app of kind \"tcp_echo\""));
     let wrong = t.stack == Some(StackSpec::Ccnic) && !s.overlay();
     need(matches!(t.stack, Some(StackSpec::PollMode | StackSpec::Ccnic)) && !wrong, || {
         format!("{key} needs stack = \"poll_mode\", or \"ccnic\" with ccnic.mode = \"overlay\"")
@@ -103,7 +104,7 @@ fn tas(s: &Scenario) -> Check {
 
 /// CC-NIC is one tenant that runs loopback, and nothing else that moves packets.
 fn ccnic(s: &Scenario) -> Check {
-    let loopback = s.tenants.iter().position(|t| matches!(t.app, AppSpec::Loopback(_)) && !t.loops());
+    let loopback = s.find_tenant(|t| matches!(t.app, AppSpec::Loopback(_)) && !t.loops());
     let Some(i) = s.ccnic_tenant() else {
         if let Some(i) = loopback {
             return Err(format!("tenant[{i}].app of kind \"loopback\" needs stack = \"ccnic\" or \"poll_mode\""));
@@ -127,16 +128,16 @@ fn ccnic(s: &Scenario) -> Check {
     if c.mode == Mode::Overlay {
         return overlay(s, i, &c);
     }
-    let AppSpec::Loopback(app) = &s.tenants[i].app else {
+    let AppSpec::Loopback(app) = &s.tenant(i).app else {
         return Err(format!("{key} runs app of kind \"loopback\" only, or \"clique_map\" with ccnic.mode = \"overlay\"; others are not built yet"));
     };
     if let Some(n) = c.nic_threads {
-        several_pairs(&c, n, s.tenants[i].cores).map_err(|e| format!("ccnic.nic_threads = {n} {e}"))?;
+        several_pairs(&c, n, s.tenant(i).cores).map_err(|e| format!("ccnic.nic_threads = {n} {e}"))?;
     }
     need(!s.tenants.iter().any(serves) && s.peripherals.is_empty(), || {
         format!("{key} beside other packets or a [[peripheral]] needs ccnic.mode = \"overlay\"")
     })?;
-    c.check(s.tenants[i].cores, app.bytes.0).map_err(|e| format!("ccnic.{e}"))
+    c.check(s.tenant(i).cores, app.bytes.0).map_err(|e| format!("ccnic.{e}"))
 }
 
 /// Threads of the NIC that serve several queue pairs each, in loopback.
@@ -153,7 +154,7 @@ fn several_pairs(c: &CcnicSpec, threads: u32, cores: u32) -> Check {
 /// A NIC whose wire loops back and a generator on the host go together, and nothing else sends packets.
 fn looped(s: &Scenario) -> Check {
     let nic = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.loopback));
-    let tenant = s.tenants.iter().position(TenantSpec::loops);
+    let tenant = s.find_tenant(TenantSpec::loops);
     let (i, t) = match (tenant, nic) {
         (None, None) => return Ok(()),
         (None, Some(i)) => {
@@ -189,7 +190,7 @@ fn looped(s: &Scenario) -> Check {
     need(matches!(s.run.load, Load::Fixed | Load::None), || {
         format!("run.load = \"{}\": {key} needs \"fixed\"", word(s.run.load))
     })?;
-    let AppSpec::Loopback(app) = &s.tenants[i].app else { return Ok(()) };
+    let AppSpec::Loopback(app) = &s.tenant(i).app else { return Ok(()) };
     need((LEAST..=DATA_ROOM).contains(&app.bytes.0), || {
         format!(
             "tenant[{i}].app.bytes = \"{}\" is not within {LEAST} B, the least frame less its check sequence, to the {DATA_ROOM} B of \
@@ -203,9 +204,9 @@ fn looped(s: &Scenario) -> Check {
 const LEAST: u64 = 60;
 
 /// An overlay has a PCIe NIC at the NIC's node, a server of packets, and room for whole packets.
-fn overlay(s: &Scenario, tenant: usize, c: &CcnicSpec) -> Check {
+fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
     let key = "ccnic.mode = \"overlay\"";
-    let t = &s.tenants[tenant];
+    let t = &s.tenant(tenant);
     need(matches!(t.app, AppSpec::CliqueMap(_) | AppSpec::TcpEcho(_)), || {
         format!("{key} runs app of kind \"clique_map\" or \"tcp_echo\" only; others are not built yet")
     })?;
@@ -263,14 +264,14 @@ fn flow_director(s: &Scenario) -> Check {
 }
 
 /// A driver of a NIC with descriptor rings in memory.
-fn driver(s: &Scenario, tenant: usize) -> Check {
-    let (name, tables): (_, &[_]) = match s.tenants[tenant].stack {
+fn driver(s: &Scenario, tenant: TenantId) -> Check {
+    let (name, tables): (_, &[_]) = match s.tenant(tenant).stack {
         Some(StackSpec::Kernel) => ("kernel", &[("tcp", s.platform.tcp.is_some()), ("udp", s.platform.udp.is_some())]),
         Some(StackSpec::Ccnic) => ("ccnic", &[("poll_mode", s.platform.poll_mode.is_some())]),
         _ => ("poll_mode", &[("poll_mode", s.platform.poll_mode.is_some())]),
     };
     let key = || format!("tenant[{tenant}].stack = \"{name}\"");
-    need(!s.tenants[tenant].app.is_directed(), || format!("{} is not for directed tests", key()))?;
+    need(!s.tenant(tenant).app.is_directed(), || format!("{} is not for directed tests", key()))?;
     let nics = s.peripherals.iter().filter(|p| p.ethernet().is_some()).count();
     need(nics == 1, || format!("{} needs one [[peripheral]] of kind \"ethernet\"; here are {nics}", key()))?;
     if let Some((table, _)) = tables.iter().find(|t| !t.1) {
@@ -284,7 +285,7 @@ fn driver(s: &Scenario, tenant: usize) -> Check {
             costs.udp.check().map_err(|e| format!("platform.udp.{e}"))?;
             let nics = s.peripherals.iter().enumerate();
             let (i, nic) = nics.filter_map(|(i, p)| Some((i, p.ethernet()?))).next().expect("a driver has a NIC");
-            need(s.tenants[tenant].app.work() != Work::Kernel || nic.frame_bytes() <= DATA_ROOM, || {
+            need(s.tenant(tenant).app.work() != Work::Kernel || nic.frame_bytes() <= DATA_ROOM, || {
                 format!(
                     "peripheral[{i}].mtu = \"{}\" makes frames of {} B; a socket buffer behind rings has room for {DATA_ROOM}",
                     nic.mtu,

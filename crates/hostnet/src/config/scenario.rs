@@ -11,6 +11,7 @@ use crate::device::nic::{EthernetSpec, NicSpec, RingsSpec};
 use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
 use crate::kernel::units::{OfferedRate, Size, Span};
+use crate::kernel::TenantId;
 use crate::memory::dram::DramSpec;
 use crate::memory::nodes::NodesSpec;
 use crate::memory::spec::HierarchySpec;
@@ -375,7 +376,7 @@ impl Driver<'_> {
 #[derive(Clone, Debug)]
 pub struct RingSite<'a> {
     /// The tenant, counted from 0.
-    pub tenant: usize,
+    pub tenant: TenantId,
     /// The descriptor rings of each of its queues.
     pub rings: RingsSpec,
     /// The driver of the rings.
@@ -386,7 +387,7 @@ pub struct RingSite<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Peers {
     /// The tenant, counted from 0.
-    pub tenant: usize,
+    pub tenant: TenantId,
     /// The number of cores beside the tenant's own.
     pub cores: u32,
     /// The node of those cores, counted from 0.
@@ -394,14 +395,24 @@ pub struct Peers {
 }
 
 impl Scenario {
+    /// The tenant of that place in the file.
+    pub fn tenant(&self, id: TenantId) -> &TenantSpec {
+        &self.tenants[id.index()]
+    }
+
+    /// The first tenant that `is` names.
+    pub fn find_tenant(&self, is: impl Fn(&TenantSpec) -> bool) -> Option<TenantId> {
+        self.tenants.iter().position(is).map(TenantId::new)
+    }
+
     /// The tenant whose packets come through descriptor rings in memory, if there is one.
     pub fn ringed(&self) -> Option<RingSite<'_>> {
-        let tenant = self.tenants.iter().position(TenantSpec::has_rings)?;
+        let tenant = self.find_tenant(TenantSpec::has_rings)?;
         let nic = self.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
-        let driver = match self.tenants[tenant].stack {
+        let driver = match self.tenant(tenant).stack {
             Some(StackSpec::Kernel) => {
                 let (tcp, udp) = (self.platform.tcp.clone()?, self.platform.udp.clone()?);
-                Driver::Kernel(match self.tenants[tenant].app.work() {
+                Driver::Kernel(match self.tenant(tenant).app.work() {
                     Work::Kernel => Costs::of_tcp(tcp, udp, nic.frame_lines()),
                     _ => Costs::of_udp(tcp, udp),
                 })
@@ -412,13 +423,13 @@ impl Scenario {
     }
 
     /// The tenant whose packets go through CC-NIC.
-    pub fn ccnic_tenant(&self) -> Option<usize> {
-        self.tenants.iter().position(|t| t.stack == Some(StackSpec::Ccnic))
+    pub fn ccnic_tenant(&self) -> Option<TenantId> {
+        self.find_tenant(|t| t.stack == Some(StackSpec::Ccnic))
     }
 
     /// The tenant whose TCP is TAS's.
-    pub fn tas_tenant(&self) -> Option<usize> {
-        self.tenants.iter().position(|t| matches!(t.app, AppSpec::TcpEcho(_)))
+    pub fn tas_tenant(&self) -> Option<TenantId> {
+        self.find_tenant(|t| matches!(t.app, AppSpec::TcpEcho(_)))
     }
 
     /// Whether CC-NIC's NIC forwards to and from a PCIe NIC.
@@ -427,15 +438,15 @@ impl Scenario {
     }
 
     /// The tenant whose threads work in pairs.
-    pub fn paired_tenant(&self) -> Option<usize> {
-        self.tenants.iter().position(|t| matches!(t.app, AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_)))
+    pub fn paired_tenant(&self) -> Option<TenantId> {
+        self.find_tenant(|t| matches!(t.app, AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_)))
     }
 
     /// Cores that a tenant's threads work with: CC-NIC's NIC, or the other threads of pairs. They come after all others.
     pub fn peers(&self) -> Option<Peers> {
         let tenant = self.ccnic_tenant().or(self.paired_tenant())?;
-        let all = self.tenants[tenant].receivers();
-        let (cores, node) = match &self.tenants[tenant].app {
+        let all = self.tenant(tenant).receivers();
+        let (cores, node) = match &self.tenant(tenant).app {
             AppSpec::Pingpong(p) => (all, p.peer_node.into()),
             AppSpec::StreamTransfer(t) => (if t.stores == Written::None { 0 } else { all }, t.peer_node.into()),
             _ => {

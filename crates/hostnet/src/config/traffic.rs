@@ -438,8 +438,8 @@ fn flows(t: &TrafficSpec) -> Check {
 /// Rates in bits need sizes that are known, and a wire carries no more than its own.
 fn rates(s: &Scenario) -> Check {
     let (t, peak) = (&s.traffic, s.run.load == Load::PeakLoss);
-    let tenant = s.tenants.iter().position(serves);
-    let sized = tenant.is_none_or(|i| sets_no_size(&s.tenants[i].app));
+    let tenant = s.find_tenant(serves);
+    let sized = tenant.is_none_or(|i| sets_no_size(&s.tenant(i).app));
     let captured = t.arrivals == Arrivals::Pcap;
     if let (false, Some(i)) = (sized || captured, tenant) {
         need(t.sizes.is_none(), || {

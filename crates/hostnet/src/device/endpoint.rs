@@ -4,7 +4,7 @@ use super::nic::{FrameMemory, RingMemory};
 pub use super::Endpoint;
 use super::Posts;
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Int, LineAddr, Stream, Time};
+use crate::kernel::{Int, LineAddr, Stream, TenantId, Time};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Tag, LINE};
 use crate::meter::drops::Ledger;
@@ -137,7 +137,7 @@ impl Bay<'_> {
     pub fn buffer(&mut self, what: &str, lines: u64, contiguous: Contiguous) -> (Pages, Stream) {
         let page = PAGE.0 / LINE;
         let lines = contiguous.whole(lines, page);
-        let r = self.map.add(lines, Kind::Io, Sharing::Device, 0);
+        let r = self.map.add(lines, Kind::Io, Sharing::Device, TenantId(0));
         let mut rng = Stream::new(self.seed, what, self.port.to_u64());
         let key = rng.below(u64::MAX);
         (Pages::new(self.map.get(r).base, lines, contiguous, page, key), rng)

@@ -1,6 +1,6 @@
 //! Events of devices and of the ports that they are attached to.
 
-use crate::kernel::{PacketId, Post};
+use crate::kernel::{PacketId, Post, QueueId};
 use crate::memory;
 
 /// Which NIC of a host is meant: the one on the chip, or the one behind a PCIe port.
@@ -54,7 +54,7 @@ pub enum Event {
     /// A transmit job of the NIC continues.
     NicTx(NicAt, PacketId),
     /// `task` is due at a queue of the NIC on a port, for `n` descriptors or requests. A ring has at most 65,535 descriptors in use.
-    Ring { queue: u16, task: RingTask, n: u16 },
+    Ring { queue: QueueId, task: RingTask, n: u16 },
     /// A packet of port `0` has reached the IIO, and its device goes on.
     Tlp(u16),
     /// What one way of a port waited for is there: its device is asked again.

@@ -22,7 +22,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingStart, RingsSpec, COMPLETIONS, DATA_ROOM};
 use crate::device::NicAt;
 use crate::flow::Domain;
-use crate::kernel::{Clock, Int, LineAddr, RegionId, Stream, Time};
+use crate::kernel::{Clock, IdVec, Int, LineAddr, QueueId, RegionId, Stream, TenantId, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::spec::CacheSpec;
@@ -75,19 +75,19 @@ impl Host {
         };
         let mut map = AddressMap::aligned(s.platform.memory.alignment);
         // Tenant of each core, and the core's number there.
-        let mut cores: Vec<(u8, u16)> = Vec::new();
-        let mut groups: Vec<Vec<u16>> = Vec::new();
-        for (t, tenant) in s.tenants.iter().enumerate() {
+        let mut cores: Vec<(TenantId, u16)> = Vec::new();
+        let mut groups: IdVec<TenantId, Vec<u16>> = IdVec::new();
+        for tenant in &s.tenants {
             let first = cores.len().to_u16();
-            groups.push((first..first + tenant.cores.to_u16()).collect());
-            cores.extend((0..tenant.cores.to_u16()).map(|local| (t.to_u8(), local)));
+            let t = groups.push((first..first + tenant.cores.to_u16()).collect());
+            cores.extend((0..tenant.cores.to_u16()).map(|local| (t, local)));
         }
-        let (kernel, first) = (s.tenants.len().to_u8(), cores.len());
+        let (kernel, first) = (groups.next_id(), cores.len());
         cores.extend((0..s.storage_cores().to_u16()).map(|local| (kernel, local)));
         let peers = cores.len().to_u16();
         cores.extend(s.peers().into_iter().flat_map(|p| {
-            let own = s.tenants[p.tenant].cores.to_u16();
-            (own..own + p.cores.to_u16()).map(move |local| (p.tenant.to_u8(), local))
+            let own = s.tenant(p.tenant).cores.to_u16();
+            (own..own + p.cores.to_u16()).map(move |local| (p.tenant, local))
         }));
         let peers: Vec<u16> = (peers..cores.len().to_u16()).collect();
         let mut nic = Nic::integrated(&s.platform.nic, cores.len().to_u32());
@@ -97,7 +97,7 @@ impl Host {
         nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, (0..cores.len().to_u16()).collect())));
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
-        let serving = s.tenants.iter().position(check::serves);
+        let serving = s.find_tenant(check::serves);
         let ringed = s.ringed();
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
         let rx_buffers = check::rx_buffers(s);
@@ -105,14 +105,14 @@ impl Host {
             for kind in [Kind::Rx, Kind::Tx] {
                 for &c in &groups[t] {
                     let n = if kind == Kind::Rx { rx_buffers } else { s.rings.tx_buffers };
-                    let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::Core(c), t.to_u8());
+                    let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::Core(c), t);
                     let base = map.get(r).base;
                     if kind == Kind::Rx && s.placement.spent().follows_transmission() {
                         map.make_invalidatable(base);
                     }
                     match kind {
-                        Kind::Rx => nic.attach_receive(c.to_usize(), base, n, buffer_lines),
-                        _ => nic.attach_transmit(c.to_usize(), base, n, buffer_lines),
+                        Kind::Rx => nic.attach_receive(QueueId(c), base, n, buffer_lines),
+                        _ => nic.attach_transmit(QueueId(c), base, n, buffer_lines),
                     }
                 }
             }
@@ -120,24 +120,24 @@ impl Host {
             for &c in starts {
                 let mut rng = Stream::new(seed, "ring phase", c.into());
                 let (rx, tx) = (rng.below(rx_buffers.into()), rng.below(s.rings.tx_buffers.into()));
-                nic.start_at(c.to_usize(), rx, tx);
+                nic.start_at(QueueId(c), rx, tx);
             }
         }
         let queues = frame_memory(s, &groups, &mut map);
-        let mut apps = Vec::new();
+        let mut apps = IdVec::new();
         let probes = s.tenants.iter().any(|t| matches!(t.app, AppSpec::ProbeLatency(_)));
         if s.tenants.iter().any(check::directed) {
-            map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0);
+            map.add(PAGE_LINES, Kind::App, Sharing::Core(0), TenantId(0));
             if probes {
                 for node in 0..s.nodes().count {
-                    let r = map.add(PAGE_LINES, Kind::App, Sharing::Shared, 0);
+                    let r = map.add(PAGE_LINES, Kind::App, Sharing::Shared, TenantId(0));
                     map.set_home(r, node.to_u8());
                 }
             }
         } else {
-            for (t, tenant) in s.tenants.iter().enumerate() {
+            for (t, tenant) in groups.ids().zip(&s.tenants) {
                 let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
-                let site = Site { map: &mut map, tenant: t.to_u8(), cores, seed, capture, stlb };
+                let site = Site { map: &mut map, tenant: t, cores, seed, capture, stlb };
                 let app = App::build(&tenant.app, s.traffic.frame_sizes().0.to_u32(), site)?;
                 let largest = match (&app, capture) {
                     (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
@@ -177,7 +177,7 @@ impl Host {
                 Endpoint::Ethernet(nic) => Some(nic),
                 _ => None,
             });
-            nics.for_each(|nic| nic.marker = Some(Box::new(Marker::new(i, groups[t].clone()))));
+            nics.for_each(|nic| nic.marker = Some(Box::new(Marker::new(i, groups[t].clone().into()))));
         }
         let ethernet = devices.iter().find_map(|d| match &d.0 {
             Endpoint::Ethernet(nic) => Some(nic),
@@ -198,7 +198,7 @@ impl Host {
         }
         let clock = Clock::from_hz(s.platform.core.clock.0);
         let (tenants, span) = (s.tenants.len(), map.span());
-        let node_of = |t: u8| s.tenants.get(usize::from(t)).map_or(0, |t| t.node);
+        let node_of = |t: TenantId| s.tenants.get(t.index()).map_or(0, |t| t.node);
         map.settle_by_tenant(node_of);
         let mut thread_nodes: Vec<u8> = cores.iter().map(|c| node_of(c.0)).collect();
         if let Some(last) = thread_nodes.last_mut().filter(|_| probes) {
@@ -234,12 +234,12 @@ impl Host {
             cores: if ringed.is_some() {
                 driving.to_vec()
             } else {
-                groups[t][..s.tenants[t].receivers().to_usize()].to_vec()
+                groups[t][..s.tenant(t).receivers().to_usize()].to_vec()
             },
             tenant: t,
-            dscp: s.tenants[t].dscp,
+            dscp: s.tenant(t).dscp,
             spread: s.traffic.spread,
-            loops: s.tenants[t].loops(),
+            loops: s.tenant(t).loops(),
             lost: VecDeque::new(),
             depth: 0,
             capture: capture.clone(),
@@ -253,7 +253,7 @@ impl Host {
         });
         let (mut block, mut sent) = (block.into_iter(), driven.iter().map(|d| d.sent));
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
-            let thread = match s.tenants.get(usize::from(*tenant)) {
+            let thread = match s.tenants.get(tenant.index()) {
                 Some(t) if service.is_some() && u32::from(*local) < t.cores => {
                     let fast = t.receivers().to_usize();
                     tas::thread(s, fast, (*local).into(), interface.as_deref(), &mut drivers)
@@ -262,7 +262,7 @@ impl Host {
                     let i = interface.as_ref().expect("memory of the interface");
                     ccnic::thread(s, i, (*local).into(), &mut drivers.by_ref().zip(sent.by_ref()))
                 }
-                Some(_) if Some(usize::from(*tenant)) == s.paired_tenant() => pairs[usize::from(*local)].clone(),
+                Some(_) if Some(*tenant) == s.paired_tenant() => pairs[usize::from(*local)].clone(),
                 Some(t) if t.has_rings() => drivers.next().expect("a driver for each core"),
                 Some(t) => threads::of_app(&t.app, s),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
@@ -292,7 +292,7 @@ impl Host {
             }
         }
         for (c, (tenant, _)) in cores.iter().enumerate() {
-            if let Some(size) = s.tenants.get(usize::from(*tenant)).and_then(|t| t.l2_size) {
+            if let Some(size) = s.tenants.get(tenant.index()).and_then(|t| t.l2_size) {
                 mem.resize_l2(core_of[c].into(), &CacheSpec { size, ..s.platform.caches.l2.clone() })?;
             }
         }
@@ -351,39 +351,39 @@ enum ThreadMemory {
 }
 
 /// The cores that drive descriptor rings: their tenant's, or those of an overlay's NIC.
-fn driving_cores<'a>(s: &Scenario, groups: &'a [Vec<u16>], peers: &'a [u16]) -> &'a [u16] {
+fn driving_cores<'a>(s: &Scenario, groups: &'a IdVec<TenantId, Vec<u16>>, peers: &'a [u16]) -> &'a [u16] {
     match s.ringed() {
         None => &[],
         Some(_) if s.overlay() => peers,
-        Some(site) => &groups[site.tenant][..s.tenants[site.tenant].receivers().to_usize()],
+        Some(site) => &groups[site.tenant][..s.tenant(site.tenant).receivers().to_usize()],
     }
 }
 
 /// That of each of these cores.
 fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Driven> {
     let Some(RingSite { tenant, rings, driver }) = s.ringed() else { return Vec::new() };
-    let receivers = s.tenants[tenant].receivers().to_u16();
-    let pairs = s.tenants[tenant].pipeline.is_some();
+    let receivers = s.tenant(tenant).receivers().to_u16();
+    let pairs = s.tenant(tenant).pipeline.is_some();
     let overlay = s.overlay();
     let first = map.iter().count();
     let one_pool = matches!(&driver, Driver::PollMode(costs) if costs.mempool_shared);
     let mut set_up = |c: &u16| {
         let own = if pairs { Sharing::Shared } else { Sharing::Core(*c) };
-        let r = map.add(u64::from(rings.receive) * STRIDE, Kind::Rx, own, tenant.to_u8());
+        let r = map.add(u64::from(rings.receive) * STRIDE, Kind::Rx, own, tenant);
         (rings.receive, map.get(r).base)
     };
     let mut armed: Vec<_> = cores.iter().rev().filter(|_| one_pool).map(&mut set_up).collect();
     let mut piece = |c: &u16| {
         let sends = if pairs { *c + receivers } else { *c };
         let both = if pairs { Sharing::Shared } else { Sharing::Core(*c) };
-        let mut region = |lines, kind, core| map.add(lines, kind, Sharing::Core(core), tenant.to_u8());
+        let mut region = |lines, kind, core| map.add(lines, kind, Sharing::Core(core), tenant);
         let receive = region(Layout::lines(rings.receive, rings.descriptor), Kind::Rx, *c);
         let transmit = region(Layout::lines(rings.transmit, rings.descriptor), Kind::Tx, sends);
         map.set_polled(receive);
         map.set_polled(transmit);
         let ring = RingMemory { receive: map.get(receive).base, transmit: map.get(transmit).base };
         let mut add = |lines, kind, sharing| {
-            let r = map.add(lines, kind, sharing, tenant.to_u8());
+            let r = map.add(lines, kind, sharing, tenant);
             map.get(r).base
         };
         let own = Sharing::Core(*c);
@@ -401,7 +401,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
                 };
                 let receive_notes = add(pmd::note_lines(rings.receive), Kind::App, own);
                 let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App, Sharing::Core(sends));
-                let copies = match s.tenants[tenant].recycling {
+                let copies = match s.tenant(tenant).recycling {
                     Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, Kind::App, own),
                     _ => LineAddr(0),
                 };
@@ -416,14 +416,14 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
                 let memory =
                     BufferMemory { structures: add(structures, Kind::App, own), frames: add(frames, Kind::Rx, own) };
                 // A TCP receiver has a buffer of its own.
-                let user = if check::serves(&s.tenants[tenant]) { add(USER, Kind::App, own) } else { LineAddr(0) };
+                let user = if check::serves(s.tenant(tenant)) { add(USER, Kind::App, own) } else { LineAddr(0) };
                 ThreadMemory::Socket(memory, user)
             }
         };
         let sent = match &driver {
             Driver::PollMode(costs) if overlay => {
                 let buffers = u64::from(sized(s, tenant, costs, &rings).buffers(&rings));
-                let r = map.add(buffers * SENT_LINES, Kind::Tx, own, tenant.to_u8());
+                let r = map.add(buffers * SENT_LINES, Kind::Tx, own, tenant);
                 map.get(r).base
             }
             _ => LineAddr(0),
@@ -438,17 +438,17 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
 }
 
 /// The driver's costs with a mempool that a software ring fits, too, where the platform does not say how large it is.
-fn sized(s: &Scenario, tenant: usize, costs: &PollModeSpec, rings: &RingsSpec) -> PollModeSpec {
-    let ring = s.tenants[tenant].pipeline.as_ref().map_or(0, |p| p.ring);
+fn sized(s: &Scenario, tenant: TenantId, costs: &PollModeSpec, rings: &RingsSpec) -> PollModeSpec {
+    let ring = s.tenant(tenant).pipeline.as_ref().map_or(0, |p| p.ring);
     PollModeSpec { mempool: Some(costs.buffers_and(rings, ring)), ..costs.clone() }
 }
 
 /// The software rings of that tenant's cores, if they work in pairs.
 fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<Pipe> {
-    let pipeline = s.ringed().and_then(|site| Some((site.tenant, s.tenants[site.tenant].pipeline.clone()?)));
+    let pipeline = s.ringed().and_then(|site| Some((site.tenant, s.tenant(site.tenant).pipeline.clone()?)));
     let Some((tenant, spec)) = pipeline else { return Vec::new() };
     let mut pipe = |_| {
-        let r = map.add(Pipe::lines(&spec), Kind::App, Sharing::Shared, tenant.to_u8());
+        let r = map.add(Pipe::lines(&spec), Kind::App, Sharing::Shared, tenant);
         Pipe::new(spec.clone(), map.get(r).base)
     };
     (0..pairs).map(&mut pipe).collect()
@@ -462,11 +462,11 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
         _ => None,
     });
     let nic = nic.expect("a driver has a NIC");
-    let (recycling, origin) = (s.tenants[site.tenant].recycling, s.tenants[site.tenant].origin());
+    let (recycling, origin) = (s.tenant(site.tenant).recycling, s.tenant(site.tenant).origin());
     let buffers = Buffers { recycling, spent: s.placement.spent(), sweep_tx: s.placement.sweep_tx };
     nic.sweep_tx = s.placement.sweep_tx;
     let queues = memory.len();
-    let bytes = match &s.tenants[site.tenant].app {
+    let bytes = match &s.tenant(site.tenant).app {
         AppSpec::Loopback(app) if origin == Origin::Loop => Some(app.bytes.0),
         _ => None,
     };
@@ -474,7 +474,7 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
         (ThreadMemory::PollMode(memory), Driver::PollMode(costs)) => {
             let costs = sized(s, site.tenant, costs, &site.rings);
             let how = (buffers, origin);
-            let driver = PollMode::new(costs, &site.rings, queue, *memory, nic, how, &s.platform.core);
+            let driver = PollMode::new(costs, &site.rings, QueueId::new(queue), *memory, nic, how, &s.platform.core);
             Thread::PollMode(Box::new(match bytes {
                 Some(bytes) => driver.generating(threads::demand(s, queue, queues, bytes)),
                 None => driver,
@@ -482,15 +482,23 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
         }
         (ThreadMemory::Socket(memory, user), Driver::Kernel(costs)) => {
             let costs = costs.clone();
-            match threads::tcp_receiver(s).filter(|_| !check::serves(&s.tenants[site.tenant])) {
-                Some(t) => Thread::Tcp(Box::new(t.behind(Napi::new(costs, &site.rings, queue, *memory, nic)))),
-                None => Thread::Udp(Box::new(UdpSocket::new(costs, &site.rings, queue, (*memory, *user), nic))),
+            match threads::tcp_receiver(s).filter(|_| !check::serves(s.tenant(site.tenant))) {
+                Some(t) => {
+                    Thread::Tcp(Box::new(t.behind(Napi::new(costs, &site.rings, QueueId::new(queue), *memory, nic))))
+                }
+                None => Thread::Udp(Box::new(UdpSocket::new(
+                    costs,
+                    &site.rings,
+                    QueueId::new(queue),
+                    (*memory, *user),
+                    nic,
+                ))),
             }
         }
         _ => unreachable!("memory is that of the driver"),
     };
     let mut threads: Vec<Thread> = memory.iter().enumerate().map(thread).collect();
-    if s.tenants[site.tenant].pipeline.is_some() {
+    if s.tenant(site.tenant).pipeline.is_some() {
         let second = |t: &mut Thread| match t {
             Thread::PollMode(first) => Some(Thread::PollMode(Box::new(first.hand_on()))),
             _ => None,
@@ -502,12 +510,12 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
 }
 
 /// Memory for the frames of TCP receivers without descriptor rings, their completions and the structures of their pages, a piece for each core.
-fn frame_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<FrameMemory> {
+fn frame_memory(s: &Scenario, groups: &IdVec<TenantId, Vec<u16>>, map: &mut AddressMap) -> Vec<FrameMemory> {
     let Some((tenant, nic)) = network::parts(s).filter(|_| s.ringed().is_none()) else { return Vec::new() };
     let mut piece = |c: &u16| {
         let (lines, page) = (nic.pool.0 / LINE, nic.page.0 / LINE);
         let mut add = |lines, kind| {
-            let r = map.add(lines, kind, Sharing::Core(*c), tenant.to_u8());
+            let r = map.add(lines, kind, Sharing::Core(*c), tenant);
             map.get(r).base
         };
         let (frames, completions) = (add(lines, Kind::Rx), add(COMPLETIONS, Kind::Rx));

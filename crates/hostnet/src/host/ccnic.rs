@@ -7,7 +7,7 @@ use crate::app::loopback::LoopbackSpec;
 use crate::app::AppSpec;
 use crate::config::scenario::TenantSpec;
 use crate::config::Scenario;
-use crate::kernel::{Int, LineAddr};
+use crate::kernel::{Int, LineAddr, TenantId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::OffCore;
 use crate::meter::Values;
@@ -18,7 +18,7 @@ use serde_json::{json, Value};
 
 /// The tenant on CC-NIC, and its application.
 pub struct Parts<'a> {
-    pub tenant: usize,
+    pub tenant: TenantId,
     pub queues: u32,
     /// The generator of packets, but for an overlay.
     pub app: Option<&'a LoopbackSpec>,
@@ -27,11 +27,11 @@ pub struct Parts<'a> {
 
 pub fn parts(s: &Scenario) -> Option<Parts<'_>> {
     let tenant = s.ccnic_tenant()?;
-    let app = match &s.tenants[tenant].app {
+    let app = match &s.tenant(tenant).app {
         AppSpec::Loopback(app) => Some(app),
         _ => None,
     };
-    let queues = s.peers()?.cores.max(s.tenants[tenant].receivers());
+    let queues = s.peers()?.cores.max(s.tenant(tenant).receivers());
     Some(Parts { tenant, queues, app, spec: s.ccnic.clone().unwrap_or_default() })
 }
 
@@ -42,13 +42,13 @@ const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", 
 pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
     let Parts { tenant, queues, spec, .. } = parts(s)?;
     let nodes = |end| match end {
-        End::Host => s.tenants[tenant].node,
+        End::Host => s.tenant(tenant).node,
         End::Nic => spec.nic_node.to_u8(),
     };
     let (tx, rx, buffer) = (nodes(spec.tx_home), nodes(spec.rx_home), nodes(spec.buffer_home));
     let mut homes = [tx, rx, tx, rx, buffer, buffer].into_iter();
     let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = spec.lines(queues.into()).map(|lines| {
-        let r = map.add(lines, Kind::App, Sharing::Shared, tenant.to_u8());
+        let r = map.add(lines, Kind::App, Sharing::Shared, tenant);
         map.set_home(r, homes.next().unwrap_or(buffer));
         map.get(r).base
     });
@@ -65,7 +65,7 @@ pub fn thread(
     driven: &mut impl Iterator<Item = (Thread, LineAddr)>,
 ) -> Thread {
     let p = parts(s).expect("an interface has a tenant");
-    let own = s.tenants[p.tenant].cores.to_usize();
+    let own = s.tenant(p.tenant).cores.to_usize();
     let forwards = p.spec.mode == Mode::Forward;
     let setup = Setup { spec: &p.spec, core: &s.platform.core, interface: i };
     let demand = |queue, app: &LoopbackSpec| demand(s, queue, i.pairs.len(), app.bytes.0);

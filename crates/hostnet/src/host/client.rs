@@ -9,7 +9,7 @@ use crate::config::traffic::sets_no_size;
 use crate::config::Scenario;
 use crate::device::nic::Packet;
 use crate::device::PeripheralSpec;
-use crate::kernel::{Int, Post, Stream, Time};
+use crate::kernel::{Int, Post, Stream, TenantId, Time};
 use crate::meter::Values;
 use crate::traffic;
 use crate::traffic::generator::{Flows, Generator, Returned, Sizes, CHECKSUM};
@@ -21,9 +21,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The generator that a scenario describes for the tenant that serves packets.
-pub fn generator(s: &Scenario, tenant: usize) -> Generator {
+pub fn generator(s: &Scenario, tenant: TenantId) -> Generator {
     let t = &s.traffic;
-    let drawn = t.sizes.is_some() && sets_no_size(&s.tenants[tenant].app);
+    let drawn = t.sizes.is_some() && sets_no_size(&s.tenant(tenant).app);
     let sizes = drawn.then(|| {
         let table = t.frames().into_iter().map(|f| (f.size.0.to_u32(), f.weight));
         Sizes::new(table, Stream::new(s.seed, "sizes", 0))

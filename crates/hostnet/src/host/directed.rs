@@ -7,7 +7,7 @@ use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
 use crate::core::Op;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
-use crate::kernel::{Clock, Int, LineAddr, PacketId, Post, Time};
+use crate::kernel::{Clock, Int, LineAddr, PacketId, Post, QueueId, Time};
 use crate::machine::{Event, Signal};
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::shadow::Shadow;
@@ -107,7 +107,7 @@ impl Host {
             }
             match self.machine.handle(e) {
                 Some(Signal::CoreFree(_)) => log.core_end = now,
-                Some(Signal::Delivered(core)) => log.delivered = self.machine.nic.take(core.into()),
+                Some(Signal::Delivered(core)) => log.delivered = self.machine.nic.take(QueueId(core)),
                 Some(Signal::Sent(_, id)) => {
                     log.sent = Some(now);
                     let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
@@ -203,8 +203,8 @@ impl Host {
 
     fn transmit(&mut self, blocks: u32, busy: Time, v: &mut Values) -> Vec<(Time, &'static str)> {
         let n = u64::from(blocks);
-        let line = self.machine.nic.next_tx(0);
-        self.machine.nic.reserve_tx(0, self.machine.now);
+        let line = self.machine.nic.next_tx(QueueId(0));
+        self.machine.nic.reserve_tx(QueueId(0), self.machine.now);
         self.execute(&[Op::Store { line, lines: blocks }, Op::Fence]);
         self.execute(&[Op::Compute(1000)]);
         let id =
@@ -216,7 +216,7 @@ impl Host {
         let mut released = log.freed.unwrap_or(sent);
         if self.spec.placement.sweep_tx == SweepTx::Cpu {
             // The core comes back to its completion queue only now.
-            while let Some((line, lines, _)) = self.machine.nic.hint(0) {
+            while let Some((line, lines, _)) = self.machine.nic.hint(QueueId(0)) {
                 let lines = u32::from(lines);
                 let (_, log) = self.execute(&[Op::Maintain { line, lines, op: Sweep::Sweep }]);
                 swept = log.last_sweep;

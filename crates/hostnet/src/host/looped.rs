@@ -10,7 +10,7 @@
 use super::Host;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
-use crate::kernel::{PacketId, Post};
+use crate::kernel::{PacketId, Post, QueueId};
 use crate::stack::Notice;
 use crate::traffic;
 
@@ -23,14 +23,14 @@ impl Host {
         nic.end_use(id);
         let Some(s) = &mut self.source else { return };
         // The flow is the queue, and the key is the time stamp in its payload.
-        let (flow, queue, key, wire_bytes) = (p.queue.into(), p.queue, p.key, p.wire_bytes);
+        let (flow, queue, key, wire_bytes) = (p.queue.0.into(), p.queue, p.key, p.wire_bytes);
         let back = Packet { flow, queue, key, wire_bytes, dscp: s.dscp, uses: 1, ..Packet::default() };
         let arrives = s.generator.turn_round(back, self.machine.now);
         self.machine.cal.post(arrives, traffic::Event::Arrival);
     }
 
     /// A frame for `queue` was lost on its way back, if frames loop: its sender gives it up after `traffic.timeout`.
-    pub(super) fn lost_in_loop(&mut self, queue: u16) {
+    pub(super) fn lost_in_loop(&mut self, queue: QueueId) {
         let timeout = self.spec.traffic.timeout.into();
         let Some(s) = self.source.as_mut().filter(|s| s.loops) else { return };
         s.lost.push_back(queue);
@@ -41,7 +41,7 @@ impl Host {
     pub(super) fn gives_up(&mut self) -> bool {
         let Some(s) = &mut self.source else { return false };
         let Some(queue) = s.lost.pop_front() else { return false };
-        let core = s.cores[usize::from(queue)];
+        let core = s.cores[queue.index()];
         self.notify(core.into(), Notice::Lost);
         true
     }

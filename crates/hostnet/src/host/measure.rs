@@ -4,7 +4,7 @@ use super::Host;
 use crate::config::{check, Scenario};
 use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
-use crate::kernel::{Clock, Int, Time};
+use crate::kernel::{Clock, Int, TenantId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, LINE};
 use crate::meter::drops::{DropCause, Ledger, Loss};
@@ -214,16 +214,16 @@ impl Host {
             v.set("amat_cycles", cycles.cycles(Time((ps / u128::from(n)).to_u64())));
         }
         let (mut hits, mut misses) = (0, 0);
-        for (t, c) in m.tenants.iter().take(self.spec.tenants.len()).enumerate() {
+        for (t, c) in m.tenants.enumerate().take(self.spec.tenants.len()) {
             (hits, misses) = (hits + c.llc_hits, misses + c.llc_misses);
-            if t < 2 {
-                v.set(["t0_mops", "t1_mops"][t], y.operations[t].to_f64() / us);
+            if t.index() < 2 {
+                v.set(["t0_mops", "t1_mops"][t.index()], y.operations[t].to_f64() / us);
                 let ratio = c.llc_misses.to_f64() / (c.llc_hits + c.llc_misses).to_f64();
-                v.set(["t0_llc_miss_ratio", "t1_llc_miss_ratio"][t], ratio);
+                v.set(["t0_llc_miss_ratio", "t1_llc_miss_ratio"][t.index()], ratio);
             }
         }
         v.set("llc_miss_ratio", misses.to_f64() / (hits + misses).to_f64());
-        if let Some(first) = m.tenants.first() {
+        if let Some(first) = m.tenants.get(TenantId(0)) {
             let all = first.llc_hits + first.llc_misses + m.dma(Agent::Nic).lines();
             v.set("llc_app_share", first.app.to_f64() / all.to_f64());
         }
@@ -355,7 +355,7 @@ impl Host {
             Thread::Tcp(t) => Some((now - self.window.start).saturating_sub(t.receiver.busy.total()).0),
             _ => None,
         });
-        let cores = self.spec.ringed().map_or(1, |site| self.spec.tenants[site.tenant].cores);
+        let cores = self.spec.ringed().map_or(1, |site| self.spec.tenant(site.tenant).cores);
         1.0 - idle.sum::<u64>().to_f64() / span / f64::from(cores)
     }
 

@@ -39,7 +39,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::device::{NicAt, Side};
 use crate::flow::Domain;
-use crate::kernel::{Int, PacketId, Post, Stream, Time};
+use crate::kernel::{IdVec, Int, PacketId, Post, QueueId, Stream, TenantId, Time};
 use crate::machine::{Event, Machine, Signal};
 use crate::meter::drops::Ledger;
 use crate::placement::Counters;
@@ -69,7 +69,7 @@ enum Rest {
 /// A core's thread, and what it has of its own.
 #[derive(Clone)]
 struct Seat {
-    tenant: u8,
+    tenant: TenantId,
     /// The core as its tenant counts.
     local: u16,
     rest: Rest,
@@ -92,7 +92,7 @@ pub struct Host {
     /// Values of the registers that pairs of threads share, and round trips between them in ps.
     registers: Vec<u64>,
     trips: Histogram<u64>,
-    apps: Vec<App>,
+    apps: IdVec<TenantId, App>,
     cores: Vec<Seat>,
     /// Cores of tenants; those of the kernel come after them.
     tenant_cores: usize,
@@ -115,7 +115,7 @@ impl Host {
     /// Posts the first events. Free-running cores start; traffic begins.
     fn ignite(&mut self) {
         for c in 0..self.cores.len() {
-            let tenant = self.spec.tenants.get(usize::from(self.cores[c].tenant));
+            let tenant = self.spec.tenants.get(self.cores[c].tenant.index());
             let starts = |t: &TenantSpec| t.app.work() == Work::Own || t.app.origin() == Origin::Always;
             let polls = |t: &TenantSpec| t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_));
             if tenant.is_some_and(|t| starts(t) || polls(t)) {
@@ -211,7 +211,7 @@ impl Host {
         let mut c = Ctx {
             core: core.to_u16(),
             local: seat.local.into(),
-            tenant: seat.tenant.into(),
+            tenant: seat.tenant,
             now: m.now,
             at_home,
             stopped: self.stopped,
@@ -224,11 +224,11 @@ impl Host {
             tas: self.tas.as_deref_mut(),
             registers: &mut self.registers,
             trips: &mut self.trips,
-            app: self.apps.get_mut(usize::from(seat.tenant)),
+            app: self.apps.get_mut(seat.tenant),
             rng: &mut seat.rng,
             spikes: self.spikes.as_mut(),
             pipe: match (self.pipes.len(), &self.source) {
-                (pairs, Some(s)) if pairs > 0 && s.tenant == usize::from(seat.tenant) => {
+                (pairs, Some(s)) if pairs > 0 && s.tenant == seat.tenant => {
                     self.pipes.get_mut(usize::from(seat.local) % pairs)
                 }
                 _ => None,
@@ -315,7 +315,7 @@ impl Host {
     }
 
     /// The NIC on a port interrupts the cores that its queues have asked for, which notice it when they sleep.
-    fn interrupts_asked(&mut self, core_of: impl Fn(&Host, usize) -> Option<u16>) {
+    fn interrupts_asked(&mut self, core_of: impl Fn(&Host, QueueId) -> Option<u16>) {
         while let Some((queue, at)) = self.machine.nic_at(NicAt::Port).and_then(Nic::interrupt) {
             let Some(core) = core_of(self, queue) else { continue };
             if let Rest::Asleep = self.cores[usize::from(core)].rest {
@@ -362,20 +362,20 @@ impl Host {
         let now = self.machine.now;
         let p = *self.machine.nic.packet(id);
         self.replied(&p);
-        let queue = usize::from(p.queue);
+        let queue = p.queue;
         let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
         if self.spec.platform.queue_pair.send_completions {
             self.machine.nic.complete_send(queue);
         }
-        qp::ended(&mut self.machine.nic, id, self.cores[queue].tenant.into(), &mut self.tally, now);
+        qp::ended(&mut self.machine.nic, id, self.cores[queue.index()].tenant, &mut self.tally, now);
         self.machine.nic.end_use(id);
         if p.zero_copy && self.machine.nic.reclaims {
             self.machine.nic.leave_to_software(id);
-            self.notify(queue, Notice::Queue);
+            self.notify(queue.index(), Notice::Queue);
         } else if p.zero_copy {
             self.machine.cal.post(released, device::Event::Freed(NicAt::Chip, id));
         } else {
-            self.notify(queue, Notice::Queue); // it may have waited for a transmit buffer
+            self.notify(queue.index(), Notice::Queue); // it may have waited for a transmit buffer
         }
     }
 
@@ -396,7 +396,7 @@ impl Host {
         nic.end_use(id);
         match &mut self.end {
             Some(e) if e.client.is_some() => e.request(id, now),
-            _ if self.spec.tenants[tenant].app.origin() == Origin::Always => {}
+            _ if self.spec.tenant(tenant).app.origin() == Origin::Always => {}
             _ => self.replied(&p),
         }
     }
@@ -408,16 +408,16 @@ impl Host {
             match side {
                 Side::Receive => self.notify(core.into(), Notice::Queue),
                 Side::Transmit if self.pipes.is_empty() => self.notify(core.into(), Notice::Transmitted),
-                Side::Transmit => self.notify(self.second_core(queue).into(), Notice::Transmitted),
+                Side::Transmit => self.notify(self.second_core(queue.index()).into(), Notice::Transmitted),
             }
         }
         self.interrupts_asked(Host::driver_of);
     }
 
     /// The core whose driver has the rings of `queue`.
-    fn driver_of(&self, queue: usize) -> Option<u16> {
+    fn driver_of(&self, queue: QueueId) -> Option<u16> {
         match &self.source {
-            Some(s) => s.cores.get(queue).copied(),
+            Some(s) => s.cores.get(queue.index()).copied(),
             None => self.receiver_of(queue),
         }
     }

@@ -9,7 +9,7 @@ use crate::core::Op;
 use crate::device::nic::{EthernetSpec, Nic, NicCounts, Packet};
 use crate::device::response::Responder;
 use crate::device::NicAt;
-use crate::kernel::{Int, PacketId, Time};
+use crate::kernel::{Int, PacketId, QueueId, TenantId, Time};
 use crate::memory::LINE;
 use crate::meter::drops::Ledger;
 use crate::meter::Values;
@@ -24,7 +24,7 @@ const WEIGHT: f64 = 1.0 / 8.0;
 /// Connections, one to each core of a tenant.
 #[derive(Clone)]
 pub struct Network {
-    pub tenant: usize,
+    pub tenant: TenantId,
     /// The host's cores that the tenant has.
     pub cores: Vec<u16>,
     pub senders: Senders,
@@ -40,17 +40,17 @@ pub struct Network {
 }
 
 /// The tenant that receives and its NIC.
-pub fn parts(s: &Scenario) -> Option<(usize, &EthernetSpec)> {
-    let tenant = s.tenants.iter().position(|t| matches!(t.app, AppSpec::TcpReceive(_)))?;
+pub fn parts(s: &Scenario) -> Option<(TenantId, &EthernetSpec)> {
+    let tenant = s.find_tenant(|t| matches!(t.app, AppSpec::TcpReceive(_)))?;
     let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
     Some((tenant, nic))
 }
 
 /// The next frame that is wholly in memory, and its queue: the kernel takes what has landed.
-fn received(nic: &mut Nic) -> Option<(usize, Received)> {
+fn received(nic: &mut Nic) -> Option<(QueueId, Received)> {
     let id = nic.landed()?;
     let (p, at) = (*nic.packet(id), nic.offset(id));
-    let queue = usize::from(p.queue);
+    let queue = p.queue;
     let taken = nic.take(queue);
     debug_assert_eq!(taken, Some(id), "frames of a queue overtake each other");
     nic.packet(id).done = true;
@@ -115,7 +115,7 @@ impl Host {
     pub(super) fn warm_network(&mut self) {
         let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
         let Some(nic) = iio.look_at_nic() else { return };
-        let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(i))).collect();
+        let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(QueueId::new(i)))).collect();
         for (core, lines) in cores {
             let p = &mut self.machine.cpus[usize::from(core)].program;
             p.ops.clear();
@@ -174,23 +174,22 @@ impl Host {
     fn hold_back(&mut self, delay: Time) {
         let receivers = self.network.as_ref().map(|t| t.tenant);
         for (c, cpu) in self.cores.iter().zip(&mut self.machine.cpus) {
-            let tenant = usize::from(c.tenant);
-            if tenant < self.apps.len() && Some(tenant) != receivers {
+            if c.tenant.index() < self.apps.len() && Some(c.tenant) != receivers {
                 cpu.hold_back(delay);
             }
         }
     }
 
     /// The core that has the frames of `queue`.
-    pub(super) fn receiver_of(&self, queue: usize) -> Option<u16> {
-        self.network.as_ref()?.cores.get(queue).copied()
+    pub(super) fn receiver_of(&self, queue: QueueId) -> Option<u16> {
+        self.network.as_ref()?.cores.get(queue.index()).copied()
     }
 
     /// Frames that are wholly in memory come to their cores' notice.
     pub(super) fn frames_landed(&mut self) {
         while let Some((queue, received)) = self.machine.nic_at(NicAt::Port).and_then(received) {
             let Some(network) = &self.network else { return };
-            let core = network.cores[queue];
+            let core = network.cores[queue.index()];
             self.notify(core.into(), Notice::Frame(received));
         }
         self.interrupts_asked(Host::receiver_of);
@@ -267,7 +266,7 @@ impl Host {
             kept += u64::from(in_order) + waiting + r.duplicates;
         }
         let nic = self.machine.iio.as_ref().and_then(|i| i.look_at_nic());
-        kept += nic.map_or(0, |n| (0..tcp.cores.len()).map(|q| n.waiting(q).to_u64()).sum());
+        kept += nic.map_or(0, |n| (0..tcp.cores.len()).map(|q| n.waiting(QueueId::new(q)).to_u64()).sum());
         let counts = nic.map(|n| n.counts.clone()).unwrap_or_default();
         if counts.delivered != kept {
             return Err(format!("{} frames were delivered, the kernel knows of {kept}", counts.delivered));

@@ -6,7 +6,7 @@ use crate::config::scenario::Spread;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, Packet};
 use crate::device::NicAt;
-use crate::kernel::{Int, Post, Stream, Time};
+use crate::kernel::{Int, Post, QueueId, Stream, TenantId, Time};
 use crate::stack::Bursts;
 use crate::traffic;
 use crate::traffic::arrival::Arrivals;
@@ -25,14 +25,14 @@ pub(super) struct Source {
     pub(super) at: NicAt,
     /// Cores that packets go to.
     pub(super) cores: Vec<u16>,
-    pub(super) tenant: usize,
+    pub(super) tenant: TenantId,
     /// Differentiated services code point of the packets.
     pub(super) dscp: u8,
     pub(super) spread: Spread,
     /// The NIC's wire returns what the host's cores send, which are the generator.
     pub(super) loops: bool,
     /// Queues whose frames were lost on their way back, as long as their senders do not know.
-    pub(super) lost: VecDeque<u16>,
+    pub(super) lost: VecDeque<QueueId>,
     /// Waiting packets that the generator maintains per core; 0 for open loop.
     pub(super) depth: u32,
     pub(super) capture: Option<Arc<Capture>>,
@@ -47,7 +47,7 @@ impl Source {
     fn shortest(&mut self, nic: &Nic) -> usize {
         let n = self.cores.len();
         let round = (0..n).map(|i| (self.turn + i) % n);
-        let least = round.min_by_key(|i| nic.unconsumed(self.cores[*i].into())).unwrap_or(0);
+        let least = round.min_by_key(|i| nic.unconsumed(QueueId(self.cores[*i]))).unwrap_or(0);
         self.turn = (least + 1) % n;
         least
     }
@@ -149,7 +149,7 @@ impl Host {
                             flow = s.generator.flow(own, &mut s.rng);
                             let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
                             match (flow, nic.filter(|_| s.at == NicAt::Port)) {
-                                (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).into(),
+                                (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).index(),
                                 (Some((_, hash)), None) => hash.to_usize() % s.cores.len(),
                                 (None, _) => match own {
                                     Some(client) => client.to_usize() % s.cores.len(),
@@ -209,13 +209,13 @@ impl Host {
     }
 
     /// The queue of a core's packets: the NIC on the chip has one for each core, the one on a port for each that drives it.
-    pub(super) fn queue(&self, core: u16) -> usize {
+    pub(super) fn queue(&self, core: u16) -> QueueId {
         match &self.source {
             Some(s) if s.at == NicAt::Port => {
                 let local = |c: u16| usize::from(self.cores[usize::from(c)].local);
-                local(core) - local(s.cores[0])
+                QueueId::new(local(core) - local(s.cores[0]))
             }
-            _ => core.into(),
+            _ => QueueId(core),
         }
     }
 
@@ -228,10 +228,10 @@ impl Host {
 }
 
 /// A packet for a queue of the NIC at `at` that asks for `c`. On the chip its buffer and its reply are two uses of its record.
-pub(super) fn packet(queue: usize, at: NicAt, c: &Content) -> Packet {
+pub(super) fn packet(queue: QueueId, at: NicAt, c: &Content) -> Packet {
     Packet {
-        flow: queue.to_u32(),
-        queue: queue.to_u16(),
+        flow: queue.0.into(),
+        queue,
         lines: c.lines,
         wire_bytes: c.wire_bytes,
         kind: c.kind,

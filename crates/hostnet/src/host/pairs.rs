@@ -16,9 +16,9 @@ use crate::stack::Thread;
 /// `cores` are the tenant's cores, `peers` the others.
 pub fn build(s: &Scenario, map: &mut AddressMap, cores: &[u16], peers: &[u16]) -> Option<(Vec<Thread>, usize)> {
     let tenant = s.paired_tenant()?;
-    let (here, app) = (s.tenants[tenant].node, &s.tenants[tenant].app);
+    let (here, app) = (s.tenant(tenant).node, &s.tenant(tenant).app);
     let mut add = |lines, sharing, home| {
-        let r = map.add(lines, Kind::App, sharing, tenant.to_u8());
+        let r = map.add(lines, Kind::App, sharing, tenant);
         map.set_home(r, home);
         map.get(r).base
     };
@@ -75,7 +75,7 @@ impl Host {
     pub(super) fn pair_metrics(&self, v: &mut Values, us: f64) {
         let Some(tenant) = self.spec.paired_tenant() else { return };
         let done = self.tally.operations[tenant];
-        match &self.spec.tenants[tenant].app {
+        match &self.spec.tenant(tenant).app {
             AppSpec::Pingpong(_) if done > 0 => {
                 v.set("pingpong_ns", self.trips.value_at_quantile(0.5).to_f64() / 1e3);
                 let remote: u64 = self.machine.mem.stats.remote.iter().map(|r| r.reads + r.rfos).sum();

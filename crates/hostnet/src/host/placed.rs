@@ -43,7 +43,7 @@ impl Host {
         v.set("llc_wb_victim", (m.llc_wb - m.rx_evct_premature).to_f64());
         v.set("dma_mtps", m.dma.iter().map(DmaCounts::lines).sum::<u64>().to_f64() / us);
         for (t, name) in ["t0_cpi", "t1_cpi"].into_iter().enumerate() {
-            let cpus = self.machine.cpus.iter().zip(&self.cores).filter(|(_, s)| usize::from(s.tenant) == t);
+            let cpus = self.machine.cpus.iter().zip(&self.cores).filter(|(_, s)| s.tenant.index() == t);
             if let Some(cpi) = self.cpi(cpus.map(|(c, _)| c)).filter(|_| t < self.spec.tenants.len()) {
                 v.set(name, cpi);
             }
@@ -85,7 +85,7 @@ impl Host {
         let us = (self.machine.now - self.window.start).0.max(1).to_f64() / 1e6;
         let row = |i: usize| {
             let (c, cpu) = (self.counts_of(i), &self.machine.cpus[i]);
-            let tenant = self.spec.tenants.get(usize::from(self.cores[i].tenant)).map_or("kernel", |t| &t.name);
+            let tenant = self.spec.tenants.get(self.cores[i].tenant.index()).map_or("kernel", |t| &t.name);
             let h = cpu.hints.as_ref().map(|h| h.counts).unwrap_or_default();
             vec![
                 json!(i),

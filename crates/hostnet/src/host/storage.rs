@@ -5,7 +5,7 @@ use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Cpu;
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Real, Stream};
+use crate::kernel::{Int, Real, Stream, TenantId};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 use crate::meter::Values;
@@ -22,7 +22,7 @@ pub struct Kept {
 
 /// Memory for the books of all SSDs that the kernel has cores for, and the threads of these cores, which are numbered from
 /// `first`.
-pub fn block_layer(s: &Scenario, first: usize, tenant: u8, map: &mut AddressMap) -> (Vec<Kept>, Vec<BlockLayer>) {
+pub fn block_layer(s: &Scenario, first: usize, tenant: TenantId, map: &mut AddressMap) -> (Vec<Kept>, Vec<BlockLayer>) {
     let Some(spec) = s.platform.block.as_ref().filter(|_| s.storage_cores() > 0) else { return Default::default() };
     let (mut kept, mut port, mut core) = (Vec::new(), 0, first.to_u16());
     let mut threads = vec![BlockLayer::new(spec.clone()); s.storage_cores().to_usize()];

@@ -8,7 +8,7 @@ use crate::config::Scenario;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, RingsSpec};
 use crate::device::NicAt;
-use crate::kernel::{Int, PacketId, Post};
+use crate::kernel::{IdVec, Int, PacketId, Post, TenantId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::meter::drops::Loss;
 use crate::meter::Values;
@@ -20,12 +20,12 @@ use crate::traffic::frame::rss_hash;
 use crate::traffic::generator::addresses;
 
 /// Registers the memory of a scenario's TAS, if it has one. `cores` are its tenant's.
-pub fn build(s: &Scenario, map: &mut AddressMap, groups: &[Vec<u16>]) -> Option<Box<Service>> {
+pub fn build(s: &Scenario, map: &mut AddressMap, groups: &IdVec<TenantId, Vec<u16>>) -> Option<Box<Service>> {
     let tenant = s.tas_tenant()?;
-    let AppSpec::TcpEcho(spec) = &s.tenants[tenant].app else { return None };
-    let (cores, fast) = (&groups[tenant], s.tenants[tenant].receivers().to_usize());
+    let AppSpec::TcpEcho(spec) = &s.tenant(tenant).app else { return None };
+    let (cores, fast) = (&groups[tenant], s.tenant(tenant).receivers().to_usize());
     let mut add = |lines, sharing| {
-        let r = map.add(lines, Kind::App, sharing, tenant.to_u8());
+        let r = map.add(lines, Kind::App, sharing, tenant);
         map.get(r).base
     };
     let (shared, own, sockets) = sizes(spec.flows);
@@ -35,7 +35,7 @@ pub fn build(s: &Scenario, map: &mut AddressMap, groups: &[Vec<u16>]) -> Option<
         [add(to, Sharing::Shared), add(from, Sharing::Shared), add(managed, Sharing::Core(*c))]
     };
     let threads = cores[..fast].iter().map(thread).collect();
-    let sockets = map.add(sockets, Kind::App, Sharing::Core(cores[fast]), tenant.to_u8());
+    let sockets = map.add(sockets, Kind::App, Sharing::Core(cores[fast]), tenant);
     let sockets = map.get(sockets).base;
     let memory = Memory { buckets, states, receive, transmit, threads, sockets };
     Some(Box::new(Service::new(spec.clone(), memory, fast)))
@@ -93,12 +93,7 @@ impl Host {
             value_lines: 0,
             wire_bytes: frame(segment.bytes),
         };
-        Some(Drawn {
-            core: s.cores[usize::from(flow.queue)],
-            flow: Some((segment.flow, flow.hash)),
-            client: 0,
-            content,
-        })
+        Some(Drawn { core: s.cores[flow.queue.index()], flow: Some((segment.flow, flow.hash)), client: 0, content })
     }
 
     /// Packet `id` has left the NIC: the server's data go to the client.
@@ -182,7 +177,7 @@ impl Host {
              the load, which is traffic.outstanding = flows x pipelined of tenant[{}].app{room}",
             first.place.name(),
             first.cause.sentence().trim_end_matches('.'),
-            s.tas_tenant().unwrap_or(0)
+            s.tas_tenant().unwrap_or_default()
         )
     }
 

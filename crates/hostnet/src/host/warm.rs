@@ -10,7 +10,7 @@ use crate::config::check;
 use crate::core::Op;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{Int, LineAddr, QueueId, Time};
 use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::stats::TenantCounts;
 use crate::memory::{Agent, LINE};
@@ -159,14 +159,14 @@ impl Host {
                 self.machine.devices_write_at_once(ROUND);
             }
             for c in 0..self.cores.len() {
-                let t = self.cores[c].tenant.to_usize();
-                let Some(rate) = rates.get(t) else { continue };
-                let share = f64::from(self.spec.tenants[t].cores);
-                owed[t] += rate * (devices * ROUND).to_f64() / share;
+                let t = self.cores[c].tenant;
+                let Some(rate) = rates.get(t.index()) else { continue };
+                let share = f64::from(self.spec.tenant(t).cores);
+                owed[t.index()] += rate * (devices * ROUND).to_f64() / share;
                 if stores_only {
-                    self.spill_at_once(c, &mut owed[t]);
+                    self.spill_at_once(c, &mut owed[t.index()]);
                 } else {
-                    self.turn_at_once(c, &mut owed[t]);
+                    self.turn_at_once(c, &mut owed[t.index()]);
                 }
             }
             let now = self.fills(stores_only) - before;
@@ -178,8 +178,8 @@ impl Host {
     /// Fills the private caches of the kernel's cores with its books.
     fn fill_kernel(&mut self, private: u64) {
         let apps = self.apps.len();
-        let cores = self.cores.iter().filter(|c| c.tenant.to_usize() >= apps).count().to_u64();
-        let missed = |host: &Host| host.machine.mem.stats.tenants[apps..].iter().map(|t| t.llc_misses).sum::<u64>();
+        let cores = self.cores.iter().filter(|c| c.tenant.index() >= apps).count().to_u64();
+        let missed = |host: &Host| host.machine.mem.stats.tenants.iter().skip(apps).map(|t| t.llc_misses).sum::<u64>();
         let until = missed(self) + 2 * private * cores;
         let (mut now, mut without) = (0, 0);
         while now < until && without < PATIENCE {
@@ -197,7 +197,7 @@ impl Host {
 
     /// The application of core `c` runs until it has turned to the LLC `owed` times.
     fn turn_at_once(&mut self, c: usize, owed: &mut f64) {
-        let tenant = usize::from(self.cores[c].tenant);
+        let tenant = self.cores[c].tenant;
         while *owed >= 1.0 {
             let before = self.machine.mem.stats.tenants[tenant].llc_look_ups();
             self.step_at_once(c);
@@ -212,7 +212,7 @@ impl Host {
     /// Puts the stores that a while of core `c`'s application comes to into its program. False when only steps can tell.
     fn stores_of(&mut self, c: usize) -> bool {
         let seat = &mut self.cores[c];
-        let Some(app) = self.apps.get_mut(usize::from(seat.tenant)) else { return false };
+        let Some(app) = self.apps.get_mut(seat.tenant) else { return false };
         let program = &mut self.machine.cpus[c].program;
         program.ops.clear();
         app.stores(seat.local.into(), &mut seat.rng, program)
@@ -245,8 +245,8 @@ impl Host {
         }
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let nic = &mut self.machine.nic;
-        let Some((rx, tx)) = nic.cycle(core.into()) else { return 1 };
-        let packet = packet(core.into(), NicAt::Chip, &content);
+        let Some((rx, tx)) = nic.cycle(QueueId(core)) else { return 1 };
+        let packet = packet(QueueId(core), NicAt::Chip, &content);
         let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, dscp, ..packet });
         self.machine.receive_at_once(packet);
         let spikes = self.spikes.take(); // they take nothing but time
@@ -271,7 +271,7 @@ impl Host {
         }
         while self.step_at_once(core.into()) {}
         if !self.pipes.is_empty() {
-            let second = self.second_core(queue);
+            let second = self.second_core(queue.index());
             while self.step_at_once(second.into()) {}
         }
         self.spikes = spikes;

@@ -4,7 +4,7 @@ use super::Machine;
 use crate::core::{Mapped, Op, Program};
 use crate::device::nic::Packet;
 use crate::device::NicAt;
-use crate::kernel::{Int, LineAddr, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, SweepTx, Transfer};
@@ -123,12 +123,12 @@ impl Machine {
     }
 
     /// A packet comes to `queue` of the NIC on a port, whose descriptors lie in memory, and is visible; its record.
-    pub fn ring_receive_at_once(&mut self, queue: usize, packet: Packet) -> Option<PacketId> {
+    pub fn ring_receive_at_once(&mut self, queue: QueueId, packet: Packet) -> Option<PacketId> {
         let nic = self.nic_at(NicAt::Port)?;
         let (id, descriptor) = nic.receive_at_once(queue, packet);
         let p = *nic.packet(id);
         let parts = nic.parts(&p);
-        let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue.to_u16()));
+        let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue));
         for (tag, first, lines) in parts {
             self.io_at_once(true, p.line + u64::from(first), lines, tag);
         }
@@ -138,7 +138,7 @@ impl Machine {
     }
 
     /// That NIC sends all packets of `queue` that are in transmit descriptors.
-    pub fn ring_transmit_at_once(&mut self, queue: usize) {
+    pub fn ring_transmit_at_once(&mut self, queue: QueueId) {
         while let Some((id, second, descriptor)) = self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_at_once(queue))
         {
             let Some(nic) = self.nic_at(NicAt::Port) else { return };
@@ -146,7 +146,7 @@ impl Machine {
             if second || p.object_bytes == 0 {
                 nic.end_use(id);
             }
-            let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue.to_u16()));
+            let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue));
             self.io_at_once(false, descriptor, 1, own);
             if second {
                 self.io_at_once(false, p.object, p.object_lines().to_u16(), own);

@@ -180,15 +180,13 @@ impl Machine {
             Event::Device(device::Event::NicRx) => {
                 self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now)
             }
-            Event::Device(device::Event::Delivered(id)) => {
-                return Some(Signal::Delivered(self.nic.on_delivered(id).to_u16()))
-            }
+            Event::Device(device::Event::Delivered(id)) => return Some(Signal::Delivered(self.nic.on_delivered(id).0)),
             Event::Device(device::Event::Freed(at, id)) => {
                 let p = *self.nic_at(at)?.packet(id);
                 self.mem.consumed(p.line, p.lines.into());
                 let nic = self.nic_at(at)?;
                 nic.release(id);
-                nic.replenish(p.queue.into(), 1, now);
+                nic.replenish(p.queue, 1, now);
             }
             Event::Device(device::Event::NicTx(at, id)) => {
                 let sent = match at {

@@ -406,7 +406,7 @@ impl Memory {
         let (line, who) = (t.line, t.who as usize);
         let near = self.node_of_core(who);
         let far = 1 - near;
-        let (tenant, kind) = (self.map.of(line).tenant as usize, self.map.of(line).kind);
+        let (tenant, kind) = (self.map.of(line).tenant, self.map.of(line).kind);
         self.note_use(t, kind);
         let counts = &mut self.stats.tenants[tenant];
         counts.app += u64::from(kind == Kind::App);

@@ -360,7 +360,7 @@ impl Memory {
     fn look_up_here(&mut self, cal: &mut impl Posts, t: &Txn, home: Home, node: usize, now: Time) -> Found {
         let Txn { line, op, who, .. } = *t;
         let region = self.map.of(line);
-        let (kind, tenant) = (region.kind, region.tenant as usize);
+        let (kind, tenant) = (region.kind, region.tenant);
         let (mut snoop, mut alone) = (Time::ZERO, true);
         match region.sharing {
             Sharing::Device => unreachable!("no core touches device buffers"),
@@ -497,7 +497,7 @@ impl Memory {
         }
         debug_assert!(core < self.l2.len());
         self.note_from_core(core, line);
-        let tenant = self.map.of(line).tenant as usize;
+        let tenant = self.map.of(line).tenant;
         self.stats.tenants[tenant].dirty_fills += u64::from(dirty);
         let mask = self.tenant_ways[tenant];
         self.begin_miss(home, now);
@@ -545,7 +545,7 @@ impl Memory {
         let llc = &self.nodes[node].llc;
         let home = llc.home(line);
         if llc.find_at(home).is_none() {
-            let mask = self.tenant_ways[self.map.of(line).tenant as usize];
+            let mask = self.tenant_ways[self.map.of(line).tenant];
             self.note_copy(line, At::Dram, At::Llc(node as u8));
             self.llc_insert(cal, node, home, false, mask, now);
         }

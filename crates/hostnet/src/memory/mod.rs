@@ -48,9 +48,7 @@ pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
 use crate::flow::domain::{Domain, Reading};
-use crate::kernel::LineAddr;
-use crate::kernel::{apart::Apart, hint::prefetch, MissId, TxnId};
-use crate::kernel::{Clock, Time};
+use crate::kernel::{apart::Apart, hint::prefetch, Clock, IdVec, LineAddr, MissId, TenantId, Time, TxnId};
 use array::{Array, Indexing};
 use door::Channel;
 use dram::{Controller, DramSpec};
@@ -127,7 +125,7 @@ pub struct Memory {
     clean_victim: CleanVictim,
     clean_victim_cleans: bool,
     /// LLC ways that each tenant's fills may take.
-    tenant_ways: Vec<u32>,
+    tenant_ways: IdVec<TenantId, u32>,
     /// Network data lives in a cache of its own without limit (ideal-DDIO).
     pub ideal_network: bool,
     /// Accesses take no time and DRAM is only counted: caches are being warmed.

@@ -3,7 +3,7 @@
 
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::{IdVec, Int, LineAddr, RegionId};
+use crate::kernel::{IdVec, Int, LineAddr, RegionId, TenantId};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub struct Region {
     pub lines: u64,
     pub kind: Kind,
     pub sharing: Sharing,
-    pub tenant: u8,
+    pub tenant: TenantId,
     /// The node whose memory it is in.
     pub home: u8,
     /// Cores read its lines without being told that a device has written them: rings of descriptors.
@@ -88,7 +88,7 @@ impl AddressMap {
         AddressMap { regions: IdVec::new(), granules: Vec::new(), granule_bits }
     }
     /// Registers a region of `lines` 64-byte lines and returns its index.
-    pub fn add(&mut self, lines: u64, kind: Kind, sharing: Sharing, tenant: u8) -> RegionId {
+    pub fn add(&mut self, lines: u64, kind: Kind, sharing: Sharing, tenant: TenantId) -> RegionId {
         let id = self.regions.next_id();
         let base = LineAddr(self.span());
         let granules = lines.div_ceil(1 << self.granule_bits).max(1);
@@ -119,7 +119,7 @@ impl AddressMap {
         }
     }
     /// Regions that nobody has given a home lie in the node of their tenant.
-    pub fn settle_by_tenant(&mut self, node: impl Fn(u8) -> u8) {
+    pub fn settle_by_tenant(&mut self, node: impl Fn(TenantId) -> u8) {
         for r in self.regions.iter_mut().filter(|r| r.home == ANYWHERE) {
             r.home = node(r.tenant);
         }
@@ -387,11 +387,11 @@ mod tests {
     #[test]
     fn every_line_of_a_region_maps_back_to_it() {
         let mut m = AddressMap::default();
-        let a = m.add(10, Kind::Rx, Sharing::Core(0), 0);
-        let b = m.add(40_000, Kind::App, Sharing::Shared, 1);
+        let a = m.add(10, Kind::Rx, Sharing::Core(0), TenantId(0));
+        let b = m.add(40_000, Kind::App, Sharing::Shared, TenantId(1));
         assert_eq!(m.of(m.get(a).base + 9).kind, Kind::Rx);
         let r = m.get(b);
-        assert_eq!(m.of(r.base + 39_999).tenant, 1);
+        assert_eq!(m.of(r.base + 39_999).tenant, TenantId(1));
         assert_eq!(r.base, LineAddr(2048), "the first region takes one granule");
         assert!(
             m.is_all(Kind::Rx, &(LineAddr(0)..LineAddr(2048)))

@@ -2,7 +2,7 @@
 
 use super::region::Kind;
 use super::request::{Agent, AGENTS};
-use crate::kernel::{LineAddr, RegionId, Time};
+use crate::kernel::{IdVec, LineAddr, RegionId, TenantId, Time};
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -178,7 +178,7 @@ pub struct MemStats {
     pub refused_invalidations: u64,
     /// Latency of DRAM reads from the controller's door to data, in picoseconds.
     pub dram_ps: Histogram<u64>,
-    pub tenants: Vec<TenantCounts>,
+    pub tenants: IdVec<TenantId, TenantCounts>,
     pub clsweeps: u64,
     pub sweep_messages: u64,
     /// Lines that devices read and wrote, by agent.
@@ -202,7 +202,7 @@ impl MemStats {
             remote: vec![RemoteCounts::default(); cores],
             refused_invalidations: 0,
             dram_ps: Histogram::new_with_bounds(1, 1 << 40, 3).expect("valid bounds"),
-            tenants: vec![TenantCounts::default(); tenants],
+            tenants: IdVec::filled(TenantCounts::default(), tenants),
             clsweeps: 0,
             sweep_messages: 0,
             dma: Default::default(),

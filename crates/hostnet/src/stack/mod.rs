@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
-use crate::kernel::{Int, LineAddr, PacketId, Stream, Time};
+use crate::kernel::{IdVec, Int, LineAddr, PacketId, Stream, TenantId, Time};
 use crate::machine::{Events, Machine};
 use crate::memory::stats::OffCores;
 use crate::traffic::dctcp::Senders;
@@ -92,7 +92,7 @@ pub struct Ctx<'a> {
     /// The core, as the host counts them and as its tenant does; and the tenant.
     pub core: u16,
     pub local: usize,
-    pub tenant: usize,
+    pub tenant: TenantId,
     pub now: Time,
     /// When something that leaves the core now reaches the home agent.
     pub at_home: Time,
@@ -239,7 +239,7 @@ pub struct Tally {
     pub services: u64,
     pub service_ps: u128,
     /// Operations of each tenant.
-    pub operations: Vec<u64>,
+    pub operations: IdVec<TenantId, u64>,
     /// Bursts of packets, where traffic comes in bursts.
     pub bursts: Option<Bursts>,
     /// Received lines of the packets that have just ended, where somebody asks.
@@ -323,7 +323,7 @@ impl Tally {
             taken: 0,
             services: 0,
             service_ps: 0,
-            operations: vec![0; tenants],
+            operations: IdVec::filled(0, tenants),
             bursts: None,
             batch: None,
         }
@@ -338,7 +338,7 @@ impl Tally {
 
     /// A request of `tenant` has ended.
     #[inline]
-    pub fn completed(&mut self, tenant: usize, latency: Time, wire_bytes: u32) {
+    pub fn completed(&mut self, tenant: TenantId, latency: Time, wire_bytes: u32) {
         self.operations[tenant] += 1;
         self.completed += 1;
         self.completed_ever += 1;

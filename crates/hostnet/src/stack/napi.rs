@@ -16,7 +16,7 @@ use super::udp::UdpSpec;
 use super::Ctx;
 use crate::core::{Op, Program};
 use crate::device::nic::{Layout, Nic, Packet, RingsSpec, DATA_ROOM};
-use crate::kernel::{Int, LineAddr, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
 use crate::memory::{LINE, LINE_U32};
 use std::collections::VecDeque;
 
@@ -94,7 +94,7 @@ pub struct Frame {
 #[derive(Clone)]
 pub struct Napi {
     pub costs: Costs,
-    pub queue: usize,
+    pub queue: QueueId,
     receive: Layout,
     transmit: Layout,
     memory: BufferMemory,
@@ -118,7 +118,7 @@ pub struct Napi {
 
 impl Napi {
     /// The driver of `queue` of `nic`, with all of its receive descriptors armed.
-    pub fn new(costs: Costs, rings: &RingsSpec, queue: usize, memory: BufferMemory, nic: &mut Nic) -> Napi {
+    pub fn new(costs: Costs, rings: &RingsSpec, queue: QueueId, memory: BufferMemory, nic: &mut Nic) -> Napi {
         let (receive, transmit) = nic.layouts(queue);
         let mut n = Napi {
             free: (0..costs.buffers(rings).to_u32()).rev().collect(),
@@ -291,8 +291,7 @@ impl Napi {
         let skb = self.allocate();
         c.program.push(Op::Store { line: self.structure(skb), lines: SKB });
         c.program.push(Op::Store { line: self.frame(skb), lines: bytes.div_ceil(LINE_U32) });
-        let packet =
-            Packet { queue: self.queue.to_u16(), wire_bytes: bytes, arrived: c.now, uses: 1, ..Packet::default() };
+        let packet = Packet { queue: self.queue, wire_bytes: bytes, arrived: c.now, uses: 1, ..Packet::default() };
         let id = port(c.iio.as_deref_mut()).originate(packet);
         self.transmit(id, skb, c);
         id

@@ -6,7 +6,7 @@ use crate::app::{Answer, Content};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::Nic;
 use crate::device::{self, NicAt};
-use crate::kernel::{Int, LineAddr, PacketId, Post, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Post, QueueId, TenantId, Time};
 use crate::machine::Machine;
 use crate::placement::{sweeper, Spent};
 use schemars::JsonSchema;
@@ -121,7 +121,7 @@ impl QueuePair {
     }
 
     /// The packet to serve now; the queue's entries are taken as many at once as a batch has.
-    fn next(&mut self, queue: usize, c: &mut Ctx) -> Option<PacketId> {
+    fn next(&mut self, queue: QueueId, c: &mut Ctx) -> Option<PacketId> {
         while self.gathering {
             self.gather(queue, c);
             if self.costs.batch_of == BatchOf::Packets && !c.program.ops.is_empty() {
@@ -147,7 +147,7 @@ impl QueuePair {
 
     /// Takes entries off the queue, until the batch is whole or nothing is there; where packets are counted, until behind a
     /// completion.
-    fn gather(&mut self, queue: usize, c: &mut Ctx) {
+    fn gather(&mut self, queue: QueueId, c: &mut Ctx) {
         let of_packets = self.costs.batch_of == BatchOf::Packets;
         while self.room > 0 {
             let completion = c.nic.take_completion(queue);
@@ -178,12 +178,13 @@ impl QueuePair {
 
     /// Ops of packet `id`, whose reply goes to line `tx`.
     fn serve(&mut self, id: PacketId, tx: LineAddr, c: &mut Ctx) -> Answer {
+        let queue = queue_of(c);
         let p = *c.nic.packet(id);
         let content = Content::of(&p);
         c.program.compute(self.costs.poll_instructions);
         let app = c.app.as_mut().expect("packets come for applications");
         let (answer, tx_lines) = app.serve(c.local, &content, p.line, tx, c.program);
-        if let Some(key) = c.nic.next_key(c.core.into()) {
+        if let Some(key) = c.nic.next_key(queue) {
             app.announce(c.local, key);
         }
         if let Some(s) = &mut c.spikes {
@@ -226,6 +227,11 @@ impl QueuePair {
     }
 }
 
+/// The queue of the thread: the NIC on the chip has one for each.
+fn queue_of(c: &Ctx) -> QueueId {
+    QueueId(c.core)
+}
+
 impl Software for QueuePair {
     fn step(&mut self, c: &mut Ctx) -> Step {
         if let Some(since) = self.since.take() {
@@ -239,7 +245,7 @@ impl Software for QueuePair {
         if c.stopped {
             return Step::Idle;
         }
-        let queue = usize::from(c.core);
+        let queue = queue_of(c);
         while let Some((line, lines, _)) = c.nic.hint(queue) {
             sweeper::relinquish(c.program, line, lines.into());
         }
@@ -283,7 +289,7 @@ impl Software for QueuePair {
                 m.transmit_at_once(id);
                 let p = *m.nic.packet(id);
                 if let (true, Spent::Invalidate { op, .. }) = (p.zero_copy, self.spent) {
-                    m.maintain_at_once(m.core_of(p.queue.into()).to_u16(), p.line, p.lines.into(), op);
+                    m.maintain_at_once(m.core_of(p.queue.index()).to_u16(), p.line, p.lines.into(), op);
                 }
             }
             (Effect::FreeRx, id) => {
@@ -300,7 +306,7 @@ impl Software for QueuePair {
 }
 
 /// Packet `id` of `tenant` has been served: it was consumed for good, or its reply is on the wire.
-pub fn ended(nic: &mut Nic, id: PacketId, tenant: usize, tally: &mut Tally, now: Time) {
+pub fn ended(nic: &mut Nic, id: PacketId, tenant: TenantId, tally: &mut Tally, now: Time) {
     let p = nic.packet(id);
     p.done = true;
     tally.completed(tenant, now - p.arrived, p.wire_bytes);

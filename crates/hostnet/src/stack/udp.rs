@@ -15,7 +15,7 @@ use crate::core::{Op, Program};
 use crate::device::nic::DATA_ROOM;
 use crate::device::nic::{Nic, RingsSpec};
 use crate::kernel::units::Size;
-use crate::kernel::{LineAddr, PacketId, Time};
+use crate::kernel::{LineAddr, PacketId, QueueId, Time};
 use crate::machine::Machine;
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use schemars::JsonSchema;
@@ -98,7 +98,7 @@ impl UdpSocket {
     pub fn new(
         costs: Costs,
         rings: &RingsSpec,
-        queue: usize,
+        queue: QueueId,
         (memory, user): (BufferMemory, LineAddr),
         nic: &mut Nic,
     ) -> UdpSocket {

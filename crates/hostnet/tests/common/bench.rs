@@ -2,7 +2,7 @@
 
 use crate::common::{execute, scenario, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op, Retired};
-use hostnet::kernel::{Clock, LineAddr, Time};
+use hostnet::kernel::{Clock, LineAddr, TenantId, Time};
 use hostnet::machine::Machine;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -23,7 +23,7 @@ impl Bench {
         let mut core = s.platform.core;
         change(&mut core);
         let mut map = AddressMap::default();
-        let r = map.add(1 << 20, Kind::App, Sharing::Core(0), 0);
+        let r = map.add(1 << 20, Kind::App, Sharing::Core(0), TenantId(0));
         let base = map.get(r).base;
         let clock = Clock::from_hz(core.clock.0);
         let (h, d) = (&s.platform.caches, &s.platform.memory);

@@ -7,7 +7,7 @@ use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{Op, Retired};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::units::{ByteRate, Freq, Size, Span};
-use hostnet::kernel::{Clock, LineAddr, Time, TxnId};
+use hostnet::kernel::{Clock, LineAddr, TenantId, Time, TxnId};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
@@ -117,14 +117,14 @@ impl Rig {
     pub fn with_nodes(h: &HierarchySpec, tenant_ways: u32, d: &DramSpec, nodes: &NodesSpec, cores: Vec<u8>) -> Rig {
         let mut map = AddressMap::default();
         let mut add = |kind, sharing| {
-            let r = map.add(1 << 14, kind, sharing, 0);
+            let r = map.add(1 << 14, kind, sharing, TenantId(0));
             map.get(r).base
         };
         let rx = add(Kind::Rx, Sharing::Core(0));
         let tx = add(Kind::Tx, Sharing::Core(0));
         let app = add(Kind::App, Sharing::Core(0));
         let shared = add(Kind::App, Sharing::Shared);
-        let far = map.add(1 << 14, Kind::App, Sharing::Shared, 0);
+        let far = map.add(1 << 14, Kind::App, Sharing::Shared, TenantId(0));
         map.set_home(far, nodes.count as u8 - 1);
         let far = map.get(far).base;
         let clock = Clock::from_hz(MHZ_3200);

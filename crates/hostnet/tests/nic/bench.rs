@@ -7,7 +7,7 @@ use hostnet::device::endpoint::Endpoint;
 use hostnet::device::iio::Iio;
 use hostnet::device::nic::{EthernetSpec, Nic, Packet};
 use hostnet::device::{self, NicAt};
-use hostnet::kernel::{Clock, LineAddr, PacketId, Post};
+use hostnet::kernel::{Clock, LineAddr, PacketId, Post, QueueId, TenantId};
 use hostnet::machine::{Event, Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
@@ -26,7 +26,7 @@ pub const ATTACHMENTS: [NicAt; 2] = [NicAt::Chip, NicAt::Port];
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Seen {
     /// Packet `id` of a queue is visible.
-    Visible(usize, PacketId),
+    Visible(QueueId, PacketId),
     /// The reply to packet `id` has left.
     Sent(PacketId),
     /// The core has come to the end of its program.
@@ -64,7 +64,7 @@ impl Bench {
         let s = spec();
         let mut map = AddressMap::default();
         let mut region = |kind, core| {
-            let r = map.add(1 << 14, kind, Sharing::Core(core), 0);
+            let r = map.add(1 << 14, kind, Sharing::Core(core), TenantId(0));
             map.get(r).base
         };
         let rx = [region(Kind::Rx, 0), region(Kind::Rx, 1)];
@@ -79,13 +79,13 @@ impl Bench {
             NicAt::Port => Nic::pcie(nic, QUEUES as u32),
         };
         for q in 0..QUEUES {
-            nic.attach_receive(q, rx[q], SLOTS, LINES);
-            nic.attach_transmit(q, tx[q], SLOTS, LINES);
+            nic.attach_receive(QueueId::new(q), rx[q], SLOTS, LINES);
+            nic.attach_transmit(QueueId::new(q), tx[q], SLOTS, LINES);
         }
         let (chip, iio) = match at {
             NicAt::Chip => (nic, None),
             NicAt::Port => {
-                (0..QUEUES).for_each(|q| nic.attach_completions(q, done[q], 64));
+                (0..QUEUES).for_each(|q| nic.attach_completions(QueueId::new(q), done[q], 64));
                 let (iio, pcie) = (s.platform.iio.as_ref().expect("an IIO"), s.platform.pcie.as_ref().expect("links"));
                 mem.lat.ownership = iio.ownership.into();
                 mem.lat.to_iio = iio.from_cha.into();
@@ -115,7 +115,7 @@ impl Bench {
     /// Software sends `lines` lines in reply to packet `id`.
     pub fn reply(&mut self, id: PacketId, lines: u16) {
         let now = self.m.now;
-        let queue = self.nic().packet(id).queue as usize;
+        let queue = self.nic().packet(id).queue;
         let line = self.nic().next_tx(queue);
         self.nic().reserve_tx(queue, now);
         let p = self.nic().packet(id);
@@ -149,11 +149,11 @@ impl Bench {
         let Some(signal) = self.m.handle(e) else { return Some(Vec::new()) };
         Some(match (signal, e) {
             (Signal::Delivered(queue), Event::Device(device::Event::Delivered(id))) => {
-                vec![Seen::Visible(queue.into(), id)]
+                vec![Seen::Visible(QueueId(queue), id)]
             }
             (Signal::Landed(_), _) => {
                 let nic = self.nic();
-                let mut next = || nic.landed().map(|id| Seen::Visible(nic.packet(id).queue.into(), id));
+                let mut next = || nic.landed().map(|id| Seen::Visible(nic.packet(id).queue, id));
                 std::iter::from_fn(&mut next).collect()
             }
             (Signal::Sent(at, id), _) => {

@@ -9,14 +9,14 @@ use hostnet::core::{Op, Retired};
 use hostnet::device::nic::EthernetSpec;
 use hostnet::device::NicAt;
 use hostnet::kernel::units::{Bandwidth, Size};
-use hostnet::kernel::{PacketId, Stream, Time};
+use hostnet::kernel::{PacketId, QueueId, Stream, TenantId, Time};
 use hostnet::memory::region::AddressMap;
 use hostnet::meter::drops::{DropCause, DropPlace};
 use hostnet::stack::qp::Effect;
 use std::collections::HashSet;
 
 /// Packets that software has by the end, and the time at which it saw each, in order.
-fn see_all(b: &mut Bench) -> Vec<(usize, PacketId, Time)> {
+fn see_all(b: &mut Bench) -> Vec<(QueueId, PacketId, Time)> {
     let mut all = Vec::new();
     while let Some(seen) = b.step() {
         let now = b.m.now;
@@ -39,7 +39,7 @@ fn packets_of_a_queue_are_seen_in_the_order_of_their_arrival() {
         assert_eq!(seen.len(), 2 * SLOTS as usize, "{a:?}");
         for queue in 0..QUEUES {
             let mut keys = Vec::new();
-            while let Some(id) = b.nic().take(queue) {
+            while let Some(id) = b.nic().take(QueueId::new(queue)) {
                 keys.push(b.nic().packet(id).key);
             }
             let expected: Vec<u64> = (0..2 * u64::from(SLOTS)).filter(|k| *k as usize % 2 == queue).collect();
@@ -88,7 +88,7 @@ fn a_full_ring_loses_what_has_no_buffer_and_says_why() {
             let _ = b.arrive(Bench::packet(0, i.into()));
         }
         assert_eq!(see_all(&mut b).len(), SLOTS as usize);
-        assert_eq!((b.nic().buffers(0), b.nic().buffers(1)), (0, SLOTS));
+        assert_eq!((b.nic().buffers(QueueId(0)), b.nic().buffers(QueueId(1))), (0, SLOTS));
         let losses: Vec<_> = b.nic().drops.losses().copied().collect();
         assert_eq!(losses.len(), 1);
         let l = losses[0];
@@ -135,14 +135,14 @@ fn a_buffer_goes_back_in_two_steps() {
         (0..SLOTS).for_each(|i| b.arrive(Bench::packet(0, i.into())).expect("there is a buffer"));
         let ids: Vec<PacketId> = see_all(&mut b).iter().map(|s| s.1).collect();
         let now = b.m.now;
-        b.nic().replenish(0, 4, now);
-        assert_eq!(b.nic().buffers(0), 0, "{a:?}: software has no buffer to hand out");
+        b.nic().replenish(QueueId(0), 4, now);
+        assert_eq!(b.nic().buffers(QueueId(0)), 0, "{a:?}: software has no buffer to hand out");
         ids[..3].iter().for_each(|id| b.nic().release(*id));
-        assert_eq!(b.nic().buffers(0), 0, "{a:?}: it has not handed them out");
-        b.nic().replenish(0, 2, now);
-        assert_eq!(b.nic().buffers(0), 2);
-        b.nic().replenish(0, 9, now);
-        assert_eq!(b.nic().buffers(0), 3);
+        assert_eq!(b.nic().buffers(QueueId(0)), 0, "{a:?}: it has not handed them out");
+        b.nic().replenish(QueueId(0), 2, now);
+        assert_eq!(b.nic().buffers(QueueId(0)), 2);
+        b.nic().replenish(QueueId(0), 9, now);
+        assert_eq!(b.nic().buffers(QueueId(0)), 3);
     }
 }
 
@@ -156,7 +156,7 @@ fn a_queue_that_is_too_deep_drops_by_policy_and_not_for_want_of_buffers() {
             see_all(&mut b);
         }
         let n = b.nic();
-        assert_eq!((n.waiting(0), n.drops.of(DropCause::TooLate), n.drops.count()), (5, 3, 3), "{a:?}");
+        assert_eq!((n.waiting(QueueId(0)), n.drops.of(DropCause::TooLate), n.drops.count()), (5, 3, 3), "{a:?}");
     }
 }
 
@@ -185,10 +185,10 @@ fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
         let mut b = Bench::new(a);
         b.arrive(Bench::packet(0, 1)).expect("there is a buffer");
         let id = see_all(&mut b)[0].1;
-        assert_eq!(b.nic().take(0), Some(id));
+        assert_eq!(b.nic().take(QueueId(0)), Some(id));
         b.give_back(id);
         // The reply lies in the LLC, as after a packet that came in there.
-        let line = b.nic().next_tx(0);
+        let line = b.nic().next_tx(QueueId(0));
         for l in line.span(LINES) {
             b.m.mem.spill_at_once(&mut b.m.cal, 0, l);
         }
@@ -208,11 +208,11 @@ fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
         for i in 0..=SLOTS {
             b.arrive(Bench::packet(0, i.into())).expect("buffers come back");
             see_all(&mut b);
-            let taken = b.nic().take(0);
+            let taken = b.nic().take(QueueId(0));
             assert_eq!(taken.is_some(), i < SLOTS, "{a:?}: {i} replies are out");
             if let Some(id) = taken {
                 let now = b.m.now;
-                b.nic().reserve_tx(0, now);
+                b.nic().reserve_tx(QueueId(0), now);
                 b.give_back(id);
             }
         }
@@ -227,7 +227,7 @@ fn an_echo_runs_on_every_attachment() {
         let (mut offered, mut answered) = (0, 0);
         let (mut serving, mut idle) = (Vec::new(), 0);
         while answered < 200 {
-            if offered < 200 && dice.below(4) == 0 && b.nic().unconsumed(offered as usize % 2) < 8 {
+            if offered < 200 && dice.below(4) == 0 && b.nic().unconsumed(QueueId::new(offered as usize % 2)) < 8 {
                 b.arrive(Bench::packet(offered as u32 % 2, offered)).expect("room for eight");
                 offered += 1;
             }
@@ -254,7 +254,11 @@ fn an_echo_runs_on_every_attachment() {
         assert!(see_all(&mut b).is_empty() && serving.is_empty());
         let counts = b.nic().counts.clone();
         assert_eq!((counts.offered, counts.delivered, counts.sent), (200, 200, 200), "{a:?}");
-        assert_eq!((b.nic().buffers(0), b.nic().buffers(1)), (SLOTS, SLOTS), "{a:?}: buffers come back");
+        assert_eq!(
+            (b.nic().buffers(QueueId(0)), b.nic().buffers(QueueId(1))),
+            (SLOTS, SLOTS),
+            "{a:?}: buffers come back"
+        );
         assert_eq!(b.m.mem.in_flight(), 0, "{a:?}: a request is lost");
         b.m.mem.check().expect("no dirty line is lost");
         if let Some(iio) = &b.m.iio {
@@ -272,13 +276,20 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
     let qp = bench::spec().platform.queue_pair;
     for (a, answers) in ATTACHMENTS.into_iter().flat_map(|a| [(a, false), (a, true)]) {
         let mut b = Bench::new(a);
-        let site = Site { map: &mut AddressMap::default(), tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None };
+        let site = Site {
+            map: &mut AddressMap::default(),
+            tenant: TenantId(0),
+            cores: &[0],
+            seed: 1,
+            capture: None,
+            stlb: None,
+        };
         let spec = serde_json::from_str("{}").expect("defaults");
         let mut app = Touchdrop::build(&spec, 64 * LINES as u32, site).expect("it keeps no data");
         let content = app.content(0, &mut Stream::new(1, "content", 0));
         let (mut offered, mut ended, mut idle, mut sent) = (0, 0, true, 0);
         while ended < PACKETS || sent < PACKETS * u64::from(answers) {
-            while offered < PACKETS && b.nic().unconsumed(0) < 6 && b.nic().buffers(0) > 6 {
+            while offered < PACKETS && b.nic().unconsumed(QueueId(0)) < 6 && b.nic().buffers(QueueId(0)) > 6 {
                 b.arrive(Bench::packet(0, offered)).expect("there are buffers");
                 offered += 1;
             }
@@ -309,9 +320,9 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
                     }
                 }
             }
-            let Some(id) = idle.then(|| b.nic().take(0)).flatten() else { continue };
+            let Some(id) = idle.then(|| b.nic().take(QueueId(0))).flatten() else { continue };
             idle = false;
-            let (p, tx, now) = (*b.nic().packet(id), b.nic().next_tx(0), b.m.now);
+            let (p, tx, now) = (*b.nic().packet(id), b.nic().next_tx(QueueId(0)), b.m.now);
             b.m.cpus[0].program.ops.clear();
             b.m.cpus[0].program.compute(qp.poll_instructions);
             app.serve(0, &content, p.line, tx, &mut b.m.cpus[0].program);
@@ -319,7 +330,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
                 b.m.cpus[0].program.push(Op::Store { line: tx, lines: LINES as u32 });
                 b.m.cpus[0].program.compute(qp.post_instructions);
                 b.m.cpus[0].program.push(Op::Mmio { tag: Effect::Post.tag(id) });
-                b.nic().reserve_tx(0, now);
+                b.nic().reserve_tx(QueueId(0), now);
                 (b.nic().packet(id).tx_line, b.nic().packet(id).tx_lines) = (tx, LINES as u16);
             }
             b.m.cpus[0].program.push(Op::Retire { tag: Effect::FreeRx.tag(id), stores: false });
@@ -332,7 +343,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
         let c = b.nic().counts.clone();
         let replies = PACKETS * u64::from(answers);
         assert_eq!((c.offered, c.delivered, c.sent, b.nic().inside()), (PACKETS, PACKETS, replies, 0), "{a:?}");
-        assert_eq!((b.nic().buffers(0), b.nic().waiting(0)), (SLOTS, 0), "{a:?}");
+        assert_eq!((b.nic().buffers(QueueId(0)), b.nic().waiting(QueueId(0))), (SLOTS, 0), "{a:?}");
         assert_eq!(b.m.mem.in_flight(), 0, "{a:?}: a request is lost");
         b.m.mem.check().expect("no dirty line is lost");
         assert!(b.m.iio.as_ref().is_none_or(|i| i.at_rest()), "a credit has not come back");
@@ -359,20 +370,25 @@ fn both_ways_share_a_link_as_their_packets_take_it() {
     let fast = EthernetSpec { link: Bandwidth(400_000_000_000), ..ethernet() };
     let mut b = Bench::with(NicAt::Port, &fast, 4);
     let tx = b.tx;
-    b.nic().attach_transmit(1, tx, 64, LINES);
+    b.nic().attach_transmit(QueueId(1), tx, 64, LINES);
     let (mut received, mut sent) = (0, 0);
     let mut window = None;
     let mut posted = 0;
     loop {
-        while b.nic().unconsumed(0) < 8 && b.nic().inside() < 12 {
+        while b.nic().unconsumed(QueueId(0)) < 8 && b.nic().inside() < 12 {
             b.arrive(Bench::packet(0, 0)).expect("room");
         }
         while posted < 60 {
             let now = b.m.now;
-            let line = b.nic().next_tx(1);
-            b.nic().reserve_tx(1, now);
-            let p =
-                hostnet::device::nic::Packet { queue: 1, tx_line: line, tx_lines: 4, uses: 1, ..Default::default() };
+            let line = b.nic().next_tx(QueueId(1));
+            b.nic().reserve_tx(QueueId(1), now);
+            let p = hostnet::device::nic::Packet {
+                queue: QueueId(1),
+                tx_line: line,
+                tx_lines: 4,
+                uses: 1,
+                ..Default::default()
+            };
             let id = b.nic().adopt(p);
             b.post(id);
             posted += 1;

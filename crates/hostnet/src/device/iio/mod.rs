@@ -25,7 +25,7 @@ use super::pcie::{PcieSpec, NON_POSTED, POSTED};
 use crate::device::{Event, NicAt, Posts, RingTask, Side};
 use crate::flow::domain::Domain;
 use crate::flow::{Credits, Wait};
-use crate::kernel::{Int, PacketId, Time};
+use crate::kernel::{Int, PacketId, QueueId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Inbound, Memory, Op, Tag, Txn, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
@@ -535,7 +535,7 @@ impl Iio {
     }
 
     /// A doorbell of `side` of `queue` is here, for `n` descriptors: it goes down the link to that NIC.
-    pub fn ring(&mut self, cal: &mut impl Posts, queue: u16, side: Side, n: u32, now: Time) {
+    pub fn ring(&mut self, cal: &mut impl Posts, queue: QueueId, side: Side, n: u32, now: Time) {
         let (port, _) = self.nic().expect("a NIC on a port");
         let port = &mut self.ports[port];
         let end = port.down.send(port.framing.write(TAIL), now);
@@ -563,9 +563,9 @@ impl Iio {
     }
 
     /// `Event::Ring`: something is due at a queue of that NIC.
-    pub fn on_ring(&mut self, cal: &mut impl Posts, queue: u16, task: RingTask, n: u32, now: Time) {
+    pub fn on_ring(&mut self, cal: &mut impl Posts, queue: QueueId, task: RingTask, n: u32, now: Time) {
         let (port, nic) = self.nic().expect("a NIC on a port");
-        nic.on_ring(cal, queue.into(), task, n, now);
+        nic.on_ring(cal, queue, task, n, now);
         self.launch(cal, port, now);
     }
 

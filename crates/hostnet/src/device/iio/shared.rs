@@ -70,7 +70,7 @@ mod tests {
     use super::super::{IioSpec, PcieSpec};
     use super::*;
     use crate::device::testing::{Either, Events};
-    use crate::kernel::LineAddr;
+    use crate::kernel::{LineAddr, TenantId};
     use crate::memory::region::{AddressMap, Kind, Sharing};
     use crate::memory::stats::Class;
     use crate::memory::testing::memory_of;
@@ -90,7 +90,7 @@ mod tests {
         let Attachment { iio, pcie } = toml::from_str(platform).unwrap();
         let iio = IioSpec { shared_with_cores: true, write_back_buffer: 4, ..iio };
         let mut map = AddressMap::default();
-        map.add(64, Kind::App, Sharing::Core(0), 0);
+        map.add(64, Kind::App, Sharing::Core(0), TenantId(0));
         (Iio::new(&iio, &pcie, Vec::new()), memory_of(platform, 1, map), Events::default())
     }
 

@@ -1,6 +1,6 @@
 //! Which queue a packet goes to, and what its lines tell placement.
 
-use crate::kernel::{Int, Time};
+use crate::kernel::{IdVec, Int, QueueId, Time};
 use crate::memory::Tag;
 use crate::placement::idio::{Burst, IdioSpec};
 
@@ -10,25 +10,25 @@ use std::collections::HashMap;
 /// every packet of theirs carries towards memory.
 #[derive(Clone, Debug)]
 pub struct Classifier {
-    table: Vec<u16>,
+    table: Vec<QueueId>,
     /// Flow director: flows whose queue is said, before the hash is asked.
-    exact: HashMap<u32, u16>,
+    exact: HashMap<u32, QueueId>,
 }
 
 impl Classifier {
     /// Hash `i` goes to queue `i`, and those beyond the last begin again.
     pub fn spread(queues: usize) -> Classifier {
-        Classifier { table: (0..queues.to_u16()).collect(), exact: HashMap::new() }
+        Classifier { table: (0..queues).map(QueueId::new).collect(), exact: HashMap::new() }
     }
 
     /// Flow `flow` goes to `queue` from now on.
-    pub fn direct(&mut self, flow: u32, queue: u16) {
+    pub fn direct(&mut self, flow: u32, queue: QueueId) {
         self.exact.insert(flow, queue);
     }
 
     /// The queue of a flow and its RSS hash. One without a hash is its own hash, and has no addresses to match.
     #[inline]
-    pub fn queue(&self, flow: u32, hash: Option<u32>) -> u16 {
+    pub fn queue(&self, flow: u32, hash: Option<u32>) -> QueueId {
         if hash.is_some() && !self.exact.is_empty() {
             if let Some(queue) = self.exact.get(&flow) {
                 return *queue;
@@ -56,13 +56,13 @@ pub struct Marker {
     interval: Time,
     burst: Burst,
     /// The core of each queue.
-    cores: Vec<u16>,
+    cores: IdVec<QueueId, u16>,
     counters: Vec<Bytes>,
 }
 
 impl Marker {
     /// For queues of these cores.
-    pub fn new(s: &IdioSpec, cores: Vec<u16>) -> Marker {
+    pub fn new(s: &IdioSpec, cores: IdVec<QueueId, u16>) -> Marker {
         Marker {
             class_1: s.class1_dscp.iter().fold(0, |m, d| m | 1 << d),
             threshold: s.burst_bytes(),
@@ -74,16 +74,16 @@ impl Marker {
     }
 
     /// The tags of a packet's first line and of its others. `at` is when it came, unless its bytes are not to count.
-    pub fn tags(&mut self, queue: u16, dscp: u8, bytes: u32, at: Option<Time>) -> [Tag; 2] {
-        let core = self.cores[usize::from(queue)];
+    pub fn tags(&mut self, queue: QueueId, dscp: u8, bytes: u32, at: Option<Time>) -> [Tag; 2] {
+        let core = self.cores[queue];
         let burst = at.is_some_and(|now| self.is_burst(core, bytes, now));
         let class_1 = self.class_1 >> (dscp & 63) & 1 == 1;
         [true, false].map(|header| Tag::new(core, class_1, header, burst))
     }
 
     /// What lines of `queue` that are of no packet carry: descriptors are steered as payload of its core.
-    pub fn tag(&self, queue: u16) -> Tag {
-        Tag::new(self.cores[usize::from(queue)], false, false, false)
+    pub fn tag(&self, queue: QueueId) -> Tag {
+        Tag::new(self.cores[queue], false, false, false)
     }
 
     fn is_burst(&mut self, core: u16, bytes: u32, now: Time) -> bool {
@@ -111,18 +111,18 @@ mod tests {
     fn flows_of_one_hash_share_a_queue_and_the_table_is_used_evenly() {
         let c = Classifier::spread(3);
         let queues: Vec<_> = (0..7).map(|f| c.queue(f, None)).collect();
-        assert_eq!(queues, [0, 1, 2, 0, 1, 2, 0]);
+        assert_eq!(queues, [0, 1, 2, 0, 1, 2, 0].map(QueueId));
         let queues: Vec<_> = (0..7).map(|h| c.queue(9, Some(h))).collect();
-        assert_eq!(queues, [0, 1, 2, 0, 1, 2, 0]);
+        assert_eq!(queues, [0, 1, 2, 0, 1, 2, 0].map(QueueId));
     }
 
     #[test]
     fn a_flow_that_is_directed_goes_to_its_queue_and_others_do_not() {
         let mut c = Classifier::spread(3);
-        c.direct(4, 2);
+        c.direct(4, QueueId(2));
         let queues: Vec<_> = (0..7).map(|f| c.queue(f, Some(f))).collect();
-        assert_eq!(queues, [0, 1, 2, 0, 2, 2, 0]);
-        assert_eq!(c.queue(4, None), 1, "a packet without addresses matches nothing");
+        assert_eq!(queues, [0, 1, 2, 0, 2, 2, 0].map(QueueId));
+        assert_eq!(c.queue(4, None), QueueId(1), "a packet without addresses matches nothing");
     }
 
     /// Hashes of "Verifying the RSS hash calculation" (learn.microsoft.com), IPv4 with ports, that a table of 128 entries
@@ -138,7 +138,7 @@ mod tests {
         ];
         let c = Classifier::spread(4);
         for (i, (source, hash, queue)) in flows.into_iter().enumerate() {
-            assert_eq!(c.queue(i as u32, Some(hash)), queue, "{source}");
+            assert_eq!(c.queue(i as u32, Some(hash)), QueueId(queue), "{source}");
         }
     }
 
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn lines_are_tagged_with_the_core_of_their_queue_and_the_class_of_their_dscp() {
         let s = IdioSpec { class1_dscp: vec![8, 63], ..IdioSpec::default() };
-        let mut m = Marker::new(&s, vec![4, 9]);
+        let mut m = Marker::new(&s, vec![4, 9].into());
         for (queue, dscp, class_1) in [(0, 0, false), (0, 8, true), (1, 63, true), (1, 9, false)] {
             let core = [4, 9][usize::from(queue)];
-            let [header, payload] = m.tags(queue, dscp, 64, Some(Time::ZERO));
+            let [header, payload] = m.tags(QueueId(queue), dscp, 64, Some(Time::ZERO));
             assert_eq!((header.core(), header.is_header()), (Some(core), true));
             assert_eq!((payload.core(), payload.is_header()), ((!class_1).then_some(core), false), "DSCP {dscp}");
         }
@@ -172,9 +172,9 @@ mod tests {
             (6_000, 0, 2000, true, true), // nothing came in the interval before
         ];
         for burst in [Burst::Edge, Burst::Level] {
-            let mut m = Marker::new(&IdioSpec { burst, ..IdioSpec::default() }, vec![0, 1]);
+            let mut m = Marker::new(&IdioSpec { burst, ..IdioSpec::default() }, vec![0, 1].into());
             for (ns, core, bytes, edge, level) in packets {
-                let [header, payload] = m.tags(core, 0, bytes, Some(Time::ns(ns)));
+                let [header, payload] = m.tags(QueueId(core), 0, bytes, Some(Time::ns(ns)));
                 let expected = if burst == Burst::Edge { edge } else { level };
                 assert_eq!(header.is_burst(), expected, "{burst:?} at {ns} ns");
                 assert_eq!(payload.is_burst(), expected);

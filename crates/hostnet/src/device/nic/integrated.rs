@@ -3,7 +3,7 @@
 
 use super::{Attachment, Completion, Nic, Packet};
 use crate::device::{Event, NicAt, Posts};
-use crate::kernel::{Int, LineAddr, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Memory, Op, Txn};
 use crate::meter::drops::DropCause;
@@ -37,7 +37,7 @@ impl Nic {
     pub(super) fn receive(&mut self, cal: &mut impl Posts, mut p: Packet, now: Time) -> Result<(), DropCause> {
         self.give_buffer(&mut p, now)?;
         let id = self.packets.add(p);
-        self.queues[p.queue.to_usize()].arriving.push_back(id);
+        self.queues[p.queue].arriving.push_back(id);
         let pipeline = self.pipeline;
         let e = self.engine();
         e.rx.push_back(id);
@@ -77,8 +77,8 @@ impl Nic {
         }
     }
 
-    fn transfer(&self, queue: u16, line: LineAddr) -> Transfer {
-        Transfer { tag: self.queues[usize::from(queue)].tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) }
+    fn transfer(&self, queue: QueueId, line: LineAddr) -> Transfer {
+        Transfer { tag: self.queues[queue].tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) }
     }
 
     /// `Event::Fill` of a burst, or of a line that DRAM delivered.
@@ -136,8 +136,8 @@ impl Nic {
     }
 
     /// `Event::Delivered`: the packet is visible; returns its queue.
-    pub fn on_delivered(&mut self, id: PacketId) -> usize {
-        let queue = self.packets.get(id).queue.to_usize();
+    pub fn on_delivered(&mut self, id: PacketId) -> QueueId {
+        let queue = self.packets.get(id).queue;
         let q = &mut self.queues[queue];
         let first = q.arriving.pop_front();
         debug_assert_eq!(first, Some(id), "packets of a queue overtake each other");

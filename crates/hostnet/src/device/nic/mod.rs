@@ -35,7 +35,7 @@ pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
 use crate::device::Posts;
 use crate::flow::Credits;
-use crate::kernel::{Int, LineAddr, PacketId, Time};
+use crate::kernel::{IdVec, Int, LineAddr, PacketId, QueueId, Time};
 use crate::memory::Tag;
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use crate::placement::SweepTx;
@@ -89,13 +89,13 @@ pub struct Nic {
     pub marker: Option<Box<Marker>>,
     /// Receive buffers that were sent go to software, which gives them back.
     pub reclaims: bool,
-    queues: Vec<Queue>,
+    queues: IdVec<QueueId, Queue>,
     packets: Packets,
     /// Bytes between wire and DMA; absent where a packet gets its buffer as it comes.
     buffer: Option<Credits>,
     attachment: Attachment,
     /// Queues whose interrupt has been asked for, with its time, that nobody has fetched.
-    asked: VecDeque<(u16, Time)>,
+    asked: VecDeque<(QueueId, Time)>,
     pub sweep_tx: SweepTx,
     /// Proactive drop: waiting packets from which on arrivals are dropped.
     pub drop_depth: Option<u32>,
@@ -108,7 +108,12 @@ impl Nic {
     /// A NIC on the chip.
     pub fn integrated(s: &NicSpec, queues: u32) -> Nic {
         let times = (s.pipeline.into(), s.line_interval.into(), s.notify.into());
-        Nic::new(times, vec![Queue::default(); queues.to_usize()], None, Attachment::Integrated(Integrated::default()))
+        Nic::new(
+            times,
+            IdVec::filled(Queue::default(), queues.to_usize()),
+            None,
+            Attachment::Integrated(Integrated::default()),
+        )
     }
 
     /// A NIC behind a PCIe port, without buffers of its queues.
@@ -121,12 +126,17 @@ impl Nic {
         let none = (Time::ZERO, Time::ZERO, Time::ZERO);
         let moderation = Moderation::new(s.moderation.into(), s.moderation_frames);
         let queue = Queue { moderation, ..Queue::default() };
-        let mut nic = Nic::new(none, vec![queue; queues.to_usize()], Some(buffer), attachment);
-        s.flow_director.iter().for_each(|r| nic.direct(r.flow, r.queue));
+        let mut nic = Nic::new(none, IdVec::filled(queue, queues.to_usize()), Some(buffer), attachment);
+        s.flow_director.iter().for_each(|r| nic.direct(r.flow, QueueId(r.queue)));
         nic
     }
 
-    fn new(times: (Time, Time, Time), queues: Vec<Queue>, buffer: Option<Credits>, attachment: Attachment) -> Nic {
+    fn new(
+        times: (Time, Time, Time),
+        queues: IdVec<QueueId, Queue>,
+        buffer: Option<Credits>,
+        attachment: Attachment,
+    ) -> Nic {
         let (pipeline, interval, notify) = times;
         Nic {
             pipeline,
@@ -149,38 +159,38 @@ impl Nic {
     }
 
     /// Gives `queue` a ring of `slots` receive buffers of `lines` lines from line `base` on.
-    pub fn attach_receive(&mut self, queue: usize, base: LineAddr, slots: u32, lines: u64) {
+    pub fn attach_receive(&mut self, queue: QueueId, base: LineAddr, slots: u32, lines: u64) {
         self.queues[queue].receive = Some(Receive::ring(base, slots, lines));
     }
 
     /// Gives `queue` a ring of `slots` transmit buffers of `lines` lines from line `base` on.
-    pub fn attach_transmit(&mut self, queue: usize, base: LineAddr, slots: u32, lines: u64) {
+    pub fn attach_transmit(&mut self, queue: QueueId, base: LineAddr, slots: u32, lines: u64) {
         self.queues[queue].transmit = Some(Transmit::new(base, slots, lines));
     }
 
     /// Completions of `queue` go to `entries` lines from `base` on, in turn.
-    pub fn attach_completions(&mut self, queue: usize, base: LineAddr, entries: u64) {
+    pub fn attach_completions(&mut self, queue: QueueId, base: LineAddr, entries: u64) {
         self.queues[queue].receive().complete_to(base, entries);
     }
 
     /// Packets of `flow` go to `queue`, whatever their hash says.
-    pub fn direct(&mut self, flow: u32, queue: u16) {
+    pub fn direct(&mut self, flow: u32, queue: QueueId) {
         self.classifier.direct(flow, queue);
     }
 
     /// The queue of packets of `flow` with this RSS hash.
-    pub fn classify(&self, flow: u32, hash: u32) -> u16 {
+    pub fn classify(&self, flow: u32, hash: u32) -> QueueId {
         self.classifier.queue(flow, Some(hash))
     }
 
     /// Packets of `queue` carry this steering tag towards memory.
-    pub fn steer(&mut self, queue: usize, tag: Tag) {
+    pub fn steer(&mut self, queue: QueueId, tag: Tag) {
         self.queues[queue].tag = tag;
     }
 
     /// Starts the rings of `queue` at these slots, as an uptime would leave them: rings in step put all that
     /// they evict into the same rank of DRAM.
-    pub fn start_at(&mut self, queue: usize, rx: u64, tx: u64) {
+    pub fn start_at(&mut self, queue: QueueId, rx: u64, tx: u64) {
         let q = &mut self.queues[queue];
         q.receive().start_at(rx);
         q.transmit().start_at(tx);
@@ -197,13 +207,13 @@ impl Nic {
         if let Some(m) = &mut self.marker {
             p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, Some(now));
         }
-        let waiting = self.unconsumed(p.queue.into());
+        let waiting = self.unconsumed(p.queue);
         if self.drop_depth.is_some_and(|depth| waiting >= depth) {
             return Err(self.lose(DropPlace::Admission, DropCause::TooLate, now));
         }
         let refused = self.buffer.as_mut().is_some_and(|b| b.take(p.wire_bytes, now).is_err());
         let why = match &mut self.attachment {
-            Attachment::Ringed(r) => r.sample(p.queue.into(), refused),
+            Attachment::Ringed(r) => r.sample(p.queue, refused),
             _ => refused.then_some(DropCause::BufferFull),
         };
         if let Some(cause) = why {
@@ -212,13 +222,13 @@ impl Nic {
         match &mut self.attachment {
             Attachment::Integrated(_) => self.receive(cal, p, now),
             Attachment::Pcie(pcie) => {
-                self.queues[p.queue.to_usize()].buffered += 1;
+                self.queues[p.queue].buffered += 1;
                 pcie.fifo.push_back(self.packets.add(p));
                 Ok(())
             }
             Attachment::Ringed(r) => {
                 r.strip(&mut p);
-                self.queues[p.queue.to_usize()].buffered += 1;
+                self.queues[p.queue].buffered += 1;
                 r.admit(self.packets.add(p));
                 Ok(())
             }
@@ -233,7 +243,7 @@ impl Nic {
 
     /// A descriptor and its buffer for packet `p`; it has to arrive there.
     fn give_buffer(&mut self, p: &mut Packet, now: Time) -> Result<(), DropCause> {
-        let q = &mut self.queues[p.queue.to_usize()];
+        let q = &mut self.queues[p.queue];
         let Some(buffer) = q.receive().take(now) else {
             self.counts.pauses += u64::from(!std::mem::replace(&mut q.full, true));
             return Err(self.lose(DropPlace::DescriptorRing, DropCause::NoDescriptor, now));
@@ -261,7 +271,7 @@ impl Nic {
     pub fn parts(&self, p: &Packet) -> impl Iterator<Item = (Tag, u16, u16)> + use<> {
         let [header, payload] = p.tags;
         let parts = if self.marker.is_none() {
-            [(self.queues[usize::from(p.queue)].tag, 0, p.lines), (payload, 0, 0)]
+            [(self.queues[p.queue].tag, 0, p.lines), (payload, 0, 0)]
         } else {
             [(header, 0, 1), (payload, 1, p.lines - 1)]
         };
@@ -269,41 +279,41 @@ impl Nic {
     }
 
     /// The next packet of `queue` that has been sent from its receive buffer, for software to give that back.
-    pub fn reclaim(&mut self, queue: usize) -> Option<PacketId> {
+    pub fn reclaim(&mut self, queue: QueueId) -> Option<PacketId> {
         self.queues[queue].reclaims.pop_front()
     }
 
     /// Packet `id` has been sent from its receive buffer: software hears of it.
     pub fn leave_to_software(&mut self, id: PacketId) {
         let queue = self.packets.get(id).queue;
-        self.queues[usize::from(queue)].reclaims.push_back(id);
+        self.queues[queue].reclaims.push_back(id);
     }
 
     // Software's side, the same for every attachment.
 
     /// Entries of `queue` that software can see and has not taken: packets, and completions of sends.
-    pub fn waiting(&self, queue: usize) -> usize {
+    pub fn waiting(&self, queue: QueueId) -> usize {
         self.queues[queue].waiting.len()
     }
 
     /// Those, and the ones that it is about to see.
-    pub fn unconsumed(&self, queue: usize) -> u32 {
+    pub fn unconsumed(&self, queue: QueueId) -> u32 {
         let q = &self.queues[queue];
         (q.waiting.len() + q.arriving.len()).to_u32() + q.buffered
     }
 
     /// Those of all queues.
     pub fn waiting_packets(&self) -> u32 {
-        (0..self.queues.len()).map(|q| self.unconsumed(q)).sum()
+        self.queues.ids().map(|q| self.unconsumed(q)).sum()
     }
 
     /// Receive buffers that the NIC may fill.
-    pub fn buffers(&self, queue: usize) -> u32 {
+    pub fn buffers(&self, queue: QueueId) -> u32 {
         self.queues[queue].receive.as_ref().map_or(0, |r| r.descriptors.free())
     }
 
     /// The core takes its oldest packet, if it also has a transmit buffer for the reply, where there are any.
-    pub fn take(&mut self, queue: usize) -> Option<PacketId> {
+    pub fn take(&mut self, queue: QueueId) -> Option<PacketId> {
         let q = &mut self.queues[queue];
         if q.transmit.as_ref().is_some_and(|t| t.buffers.free() == 0) {
             return None;
@@ -315,7 +325,7 @@ impl Nic {
     }
 
     /// What the packet asks for that `queue`'s core will take next.
-    pub fn next_key(&self, queue: usize) -> Option<u64> {
+    pub fn next_key(&self, queue: QueueId) -> Option<u64> {
         match *self.queues[queue].waiting.front()? {
             Completion::Received(id) => Some(self.packets.get(id).key),
             Completion::Sent => None,
@@ -323,12 +333,12 @@ impl Nic {
     }
 
     /// A send of `queue` is complete: an entry says so, behind the packets that wait.
-    pub fn complete_send(&mut self, queue: usize) {
+    pub fn complete_send(&mut self, queue: QueueId) {
         self.queues[queue].waiting.push_back(Completion::Sent);
     }
 
     /// The core takes the completion of a send, if that is its oldest entry.
-    pub fn take_completion(&mut self, queue: usize) -> bool {
+    pub fn take_completion(&mut self, queue: QueueId) -> bool {
         let waiting = &mut self.queues[queue].waiting;
         let sent = waiting.front() == Some(&Completion::Sent);
         if sent {
@@ -338,61 +348,61 @@ impl Nic {
     }
 
     /// Whether `queue` has a transmit buffer for a reply.
-    pub fn may_reply(&self, queue: usize) -> bool {
+    pub fn may_reply(&self, queue: QueueId) -> bool {
         self.queues[queue].transmit.as_ref().is_none_or(|t| t.buffers.free() > 0)
     }
 
     /// Where packet `id` lies in its queue's memory, in lines.
     pub fn offset(&self, id: PacketId) -> u64 {
         let p = self.packets.get(id);
-        self.queues[p.queue.to_usize()].receive.as_ref().map_or(0, |r| r.offset(p.buffer))
+        self.queues[p.queue].receive.as_ref().map_or(0, |r| r.offset(p.buffer))
     }
 
     // Interrupts of a NIC behind a port.
 
     /// A completion of `queue` is in memory.
-    fn completion(&mut self, queue: usize, now: Time) {
+    fn completion(&mut self, queue: QueueId, now: Time) {
         if self.registers.raise(COMPLETION) {
             if let Some(at) = self.queues[queue].moderation.completed(now) {
-                self.asked.push_back((queue.to_u16(), at));
+                self.asked.push_back((queue, at));
             }
         }
     }
 
     /// A queue that has asked for an interrupt since the last call, and when it is due.
-    pub fn interrupt(&mut self) -> Option<(usize, Time)> {
+    pub fn interrupt(&mut self) -> Option<(QueueId, Time)> {
         let (queue, at) = self.asked.pop_front()?;
-        Some((queue.into(), at))
+        Some((queue, at))
     }
 
     /// When the interrupt of `queue` is due, if it has asked for one.
-    pub fn interrupt_due(&self, queue: usize) -> Option<Time> {
+    pub fn interrupt_due(&self, queue: QueueId) -> Option<Time> {
         self.queues[queue].moderation.due()
     }
 
     /// Software polls `queue` from now on, which interrupts no more.
-    pub fn mask_interrupt(&mut self, queue: usize) {
+    pub fn mask_interrupt(&mut self, queue: QueueId) {
         self.registers.acknowledge();
         self.queues[queue].moderation.mask();
     }
 
     /// Software has found all that is there: the next completion asks for an interrupt.
-    pub fn unmask_interrupt(&mut self, queue: usize, now: Time) {
+    pub fn unmask_interrupt(&mut self, queue: QueueId, now: Time) {
         self.queues[queue].moderation.unmask(now);
     }
 
     /// From one interrupt of `queue` to the next at least.
-    pub fn throttle(&mut self, queue: usize, interval: Time) {
+    pub fn throttle(&mut self, queue: QueueId, interval: Time) {
         self.queues[queue].moderation.throttle(interval);
     }
 
     /// First line of the next transmit buffer of the ring.
-    pub fn next_tx(&self, queue: usize) -> LineAddr {
+    pub fn next_tx(&self, queue: QueueId) -> LineAddr {
         self.queues[queue].transmit.as_ref().map_or(LineAddr(0), Transmit::line)
     }
 
     /// Takes the next transmit buffer of the ring.
-    pub fn reserve_tx(&mut self, queue: usize, now: Time) {
+    pub fn reserve_tx(&mut self, queue: QueueId, now: Time) {
         let t = self.queues[queue].transmit();
         t.step();
         t.buffers.take(1, now).expect("`take` saw that one is free");
@@ -401,12 +411,12 @@ impl Nic {
     /// Software is done with the packet's receive buffer, which the next `replenish` may hand to the NIC.
     pub fn release(&mut self, id: PacketId) {
         let p = *self.packets.get(id);
-        self.queues[p.queue.to_usize()].receive().release(p.buffer);
+        self.queues[p.queue].receive().release(p.buffer);
         self.end_use(id);
     }
 
     /// Software hands `n` descriptors to `queue`, as far as it has buffers for them.
-    pub fn replenish(&mut self, queue: usize, n: u32, now: Time) {
+    pub fn replenish(&mut self, queue: QueueId, n: u32, now: Time) {
         let q = &mut self.queues[queue];
         q.receive().replenish(n, now);
         let d = &q.receive().descriptors;
@@ -429,7 +439,7 @@ impl Nic {
     /// Returns the time of release.
     pub fn release_tx(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) -> Time {
         let p = *self.packets.get(id);
-        let q = &mut self.queues[p.queue.to_usize()];
+        let q = &mut self.queues[p.queue];
         let mut released = now;
         match self.sweep_tx {
             SweepTx::None => {}
@@ -448,13 +458,13 @@ impl Nic {
     }
 
     /// A completion queue hint that asks `queue`'s core to sweep: (line, lines, time sent).
-    pub fn hint(&mut self, queue: usize) -> Option<(LineAddr, u16, Time)> {
+    pub fn hint(&mut self, queue: QueueId) -> Option<(LineAddr, u16, Time)> {
         self.queues[queue].hints.pop_front()
     }
 
     /// The first lines of the next receive and transmit buffers of an idle `queue`, which both go to the
     /// end of their rings; None while packets are in all receive buffers.
-    pub fn cycle(&mut self, queue: usize) -> Option<(LineAddr, LineAddr)> {
+    pub fn cycle(&mut self, queue: QueueId) -> Option<(LineAddr, LineAddr)> {
         let q = &mut self.queues[queue];
         let rx = q.receive().cycle()?;
         let tx = q.transmit().line();
@@ -463,18 +473,18 @@ impl Nic {
     }
 
     /// The memory of the kernel's frames in `queue`: a line of it.
-    pub fn line(&mut self, queue: usize, at: u64) -> LineAddr {
+    pub fn line(&mut self, queue: QueueId, at: u64) -> LineAddr {
         self.queues[queue].receive().kernel().0.pages.line(at)
     }
 
     /// The line of the kernel's structure for the page that has line `at`.
-    pub fn structure(&mut self, queue: usize, at: u64) -> LineAddr {
+    pub fn structure(&mut self, queue: QueueId, at: u64) -> LineAddr {
         let (m, page_lines) = self.queues[queue].receive().kernel();
         m.structures + (m.pages.line(at) - m.frames) / page_lines
     }
 
     /// Lines of all these structures.
-    pub fn structures(&self, queue: usize) -> std::ops::Range<LineAddr> {
+    pub fn structures(&self, queue: QueueId) -> std::ops::Range<LineAddr> {
         self.queues[queue].receive.as_ref().map_or(LineAddr(0)..LineAddr(0), Receive::structures)
     }
 

@@ -1,6 +1,6 @@
 //! Packets between their arrival and the end of their last use.
 
-use crate::kernel::{Int, LineAddr, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
 use crate::memory::{Tag, LINE_U32};
 
 /// A packet. What it asks for is the sender's and the application's business.
@@ -10,7 +10,7 @@ pub struct Packet {
     /// What the classifier looks at: the flow, and the RSS hash of its addresses if it has any; and the queue that it chose.
     pub flow: u32,
     pub hash: Option<u32>,
-    pub queue: u16,
+    pub queue: QueueId,
     /// Which client of a closed loop waits for its reply.
     pub client: u32,
     /// Lines in memory.

@@ -96,7 +96,7 @@ impl Nic {
                     return Offer::Lines(1); // the header, which says that it is
                 }
                 let p = self.packets.get(m.id);
-                let q = &mut self.queues[p.queue.to_usize()];
+                let q = &mut self.queues[p.queue];
                 return Offer::Lines(q.receive().together(p.buffer, m.at.into(), m.lines - m.at));
             }
             if !self.port().writes.has_room() {
@@ -104,13 +104,13 @@ impl Nic {
             }
             let Some(id) = self.port().fifo.pop_front() else { return Offer::Nothing };
             let mut p = *self.packets.get(id);
-            self.queues[p.queue.to_usize()].buffered -= 1;
+            self.queues[p.queue].buffered -= 1;
             if self.give_buffer(&mut p, now).is_err() {
                 self.buffer.as_mut().expect("behind the wire").give(p.wire_bytes, now);
                 self.packets.drop_record(id);
                 continue;
             }
-            let q = &mut self.queues[p.queue.to_usize()];
+            let q = &mut self.queues[p.queue];
             let completion = q.receive().completion();
             q.arriving.push_back(id);
             p.completion = completion.unwrap_or_default();
@@ -141,7 +141,7 @@ impl Nic {
     fn write_lines(&mut self, n: u32, now: Time) -> Piece {
         let mut m = self.port().receiving.expect("lines were promised");
         let p = *self.packets.get(m.id);
-        let q = &mut self.queues[p.queue.to_usize()];
+        let q = &mut self.queues[p.queue];
         let tag = match &self.marker {
             None => q.tag,
             Some(_) => p.tags[usize::from(m.at > 0)],
@@ -169,13 +169,13 @@ impl Nic {
             self.port().fetching = None;
         }
         let p = self.packets.get(id);
-        Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue.to_usize()].tag, omits: 0 }
+        Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue].tag, omits: 0 }
     }
 
     /// All of packet `id` is in memory. Packets of a queue become visible in the order of their completions.
     fn land(&mut self, id: PacketId, now: Time) {
         self.packets.get_mut(id).in_memory = true;
-        let queue = self.packets.get(id).queue.to_usize();
+        let queue = self.packets.get(id).queue;
         while let Some(&first) = self.queues[queue].arriving.front().filter(|i| self.packets.get(**i).in_memory) {
             let q = &mut self.queues[queue];
             q.arriving.pop_front();

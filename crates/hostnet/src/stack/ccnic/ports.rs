@@ -2,7 +2,7 @@
 
 use super::server::Port;
 use super::{Effect, Interface};
-use crate::kernel::{Int, LineAddr, PacketId};
+use crate::kernel::{Int, LineAddr, PacketId, QueueId};
 use crate::stack::tas::io::Received;
 use crate::stack::Ctx;
 
@@ -63,12 +63,12 @@ impl Ports {
     }
 
     /// The queue pair of the NIC's queue `queue`: threads take turns with them.
-    fn of(&self, queue: usize) -> usize {
-        self.ports.iter().position(|p| p.host.common.queue == queue).unwrap_or(0)
+    fn of(&self, queue: QueueId) -> usize {
+        self.ports.iter().position(|p| p.host.common.queue == queue.index()).unwrap_or(0)
     }
 
     /// A buffer for a packet that goes through `queue`, and its first line.
-    pub fn buffer(&mut self, queue: usize, bytes: u64, c: &mut Ctx) -> Option<(u32, LineAddr)> {
+    pub fn buffer(&mut self, queue: QueueId, bytes: u64, c: &mut Ctx) -> Option<(u32, LineAddr)> {
         let Ctx { ccnic: Some(i), program: p, .. } = c else { return None };
         let port = self.of(queue);
         let buffer = self.ports[port].host.buffers(i, bytes.to_u32(), 1, p).pop()?;
@@ -81,7 +81,7 @@ impl Ports {
     }
 
     /// Packet `id` goes in `buffer` with the next flush, through the queue pair of `queue`.
-    pub fn send(&mut self, queue: usize, id: PacketId, buffer: u32, bytes: u64, i: &mut Interface) {
+    pub fn send(&mut self, queue: QueueId, id: PacketId, buffer: u32, bytes: u64, i: &mut Interface) {
         i.packets[buffer.to_usize()] = Some(id);
         let port = self.of(queue);
         self.ports[port].queue_up(buffer, bytes.to_u16());

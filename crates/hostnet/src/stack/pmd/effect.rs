@@ -3,7 +3,7 @@
 use super::looped;
 use crate::device::nic::{Nic, Packet};
 use crate::device::{NicAt, Side};
-use crate::kernel::{Int, PacketId};
+use crate::kernel::{Int, PacketId, QueueId};
 use crate::machine::Machine;
 use crate::memory::LINE_U32;
 use crate::stack::{qp, Ctx};
@@ -61,7 +61,7 @@ pub(in crate::stack) fn answered(packet: &mut Packet, lines: u16) {
 }
 
 /// A program's side effect is due at `queue`; `consumed` are the packets that end with one.
-pub(in crate::stack) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<PacketId>, c: &mut Ctx) {
+pub(in crate::stack) fn retire(tag: u32, queue: QueueId, consumed: &mut VecDeque<PacketId>, c: &mut Ctx) {
     match Effect::of(tag) {
         Effect::Done(n) => {
             for _ in 0..n {
@@ -83,14 +83,14 @@ pub(in crate::stack) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<P
 }
 
 /// A doorbell: the tail of a ring of `queue` moves by `n` descriptors.
-fn ring(queue: usize, side: Side, n: u32, c: &mut Ctx) {
+fn ring(queue: QueueId, side: Side, n: u32, c: &mut Ctx) {
     if let Some(iio) = c.iio.as_deref_mut() {
-        iio.ring(c.cal, queue.to_u16(), side, n, c.now);
+        iio.ring(c.cal, queue, side, n, c.now);
     }
 }
 
 /// The same without time. Receive descriptors are the NIC's again as packets come.
-pub(in crate::stack) fn retire_at_once(tag: u32, queue: usize, consumed: &mut VecDeque<PacketId>, m: &mut Machine) {
+pub(in crate::stack) fn retire_at_once(tag: u32, queue: QueueId, consumed: &mut VecDeque<PacketId>, m: &mut Machine) {
     match Effect::of(tag) {
         Effect::Armed(_) | Effect::Passed(_) | Effect::Stamp(_) | Effect::Seen(_) => {}
         Effect::Put(_) => m.ring_transmit_at_once(queue),

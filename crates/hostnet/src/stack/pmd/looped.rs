@@ -88,8 +88,8 @@ impl PollMode {
             let content = app.content(c.local, c.rng);
             let nic = port(c.iio.as_deref_mut());
             let id = nic.originate(Packet {
-                flow: self.queue.to_u32(),
-                queue: self.queue.to_u16(),
+                flow: self.queue.0.into(),
+                queue: self.queue,
                 wire_bytes: content.wire_bytes + nic.check_sequence(),
                 arrived: c.now,
                 tx_line: tx,

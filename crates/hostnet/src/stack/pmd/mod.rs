@@ -20,7 +20,7 @@ use crate::app::{Answer, Content, Origin};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::{Layout, Nic, RingsSpec, DATA_ROOM};
 use crate::device::Side;
-use crate::kernel::{Int, LineAddr, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use crate::placement::{Spent, SweepTx};
@@ -113,7 +113,7 @@ enum State {
 #[derive(Clone)]
 pub struct PollMode {
     costs: PollModeSpec,
-    queue: usize,
+    queue: QueueId,
     receive: Layout,
     transmit: Layout,
     memory: DriverMemory,
@@ -159,7 +159,7 @@ impl PollMode {
     pub fn new(
         costs: PollModeSpec,
         rings: &RingsSpec,
-        queue: usize,
+        queue: QueueId,
         memory: DriverMemory,
         nic: &mut Nic,
         (buffers, origin): (Buffers, Origin),

@@ -4,7 +4,6 @@ use super::{port, PollMode};
 use crate::app::{Content, Origin};
 use crate::core::Op;
 use crate::device::nic::Packet;
-use crate::kernel::Int;
 use crate::stack::Ctx;
 
 impl PollMode {
@@ -39,7 +38,7 @@ impl PollMode {
             c.program.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
             app.make(c.local, &content, tx, c.program);
             let packet = Packet {
-                queue: self.queue.to_u16(),
+                queue: self.queue,
                 wire_bytes: content.wire_bytes,
                 arrived: c.now,
                 tx_line: tx,

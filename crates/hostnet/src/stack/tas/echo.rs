@@ -92,7 +92,7 @@ impl Echo {
 
     /// Entries for the fast path: what has been written since the last poll.
     fn tell(&mut self, t: &mut Service, p: &mut Program) {
-        let owner = |t: &Service, flow: u32| usize::from(t.flows[flow.to_usize()].queue) % t.contexts.len();
+        let owner = |t: &Service, flow: u32| t.flows[flow.to_usize()].queue.index() % t.contexts.len();
         while let Some(&flow) = self.unsaid.front() {
             let q = owner(t, flow);
             let context = &mut t.contexts[q];

@@ -145,7 +145,7 @@ impl FastPath {
             let Some(flow) = self.managed.pop_front() else { break };
             let Flow { queue, available, sent, .. } = t.flows[flow.to_usize()];
             let bytes = (available - sent).min(MSS);
-            let Some((buffer, line)) = self.io.buffer(queue.into(), HEADERS + bytes, c) else {
+            let Some((buffer, line)) = self.io.buffer(queue, HEADERS + bytes, c) else {
                 self.managed.push_front(flow);
                 short = true;
                 break;
@@ -170,7 +170,7 @@ impl FastPath {
                 ..Packet::default()
             };
             let id = port(c.iio.as_deref_mut()).originate(packet);
-            self.io.send(queue.into(), id, buffer, HEADERS + bytes, c);
+            self.io.send(queue, id, buffer, HEADERS + bytes, c);
             let f = &mut t.flows[flow.to_usize()];
             f.sent += bytes;
             f.managed = f.sent < f.available;

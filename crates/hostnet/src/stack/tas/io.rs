@@ -1,6 +1,6 @@
 //! How the fast path moves packets: a poll-mode driver, or queue pairs of CC-NIC.
 
-use crate::kernel::{Int, LineAddr, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
 use crate::stack::ccnic::Ports;
 use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software};
@@ -72,7 +72,7 @@ impl Io {
     }
 
     /// A buffer for a packet of `bytes` bytes that goes through `queue`, and the first line of its data.
-    pub fn buffer(&mut self, queue: usize, bytes: u64, c: &mut Ctx) -> Option<(u32, LineAddr)> {
+    pub fn buffer(&mut self, queue: QueueId, bytes: u64, c: &mut Ctx) -> Option<(u32, LineAddr)> {
         match self {
             Io::Driver(d) => {
                 let buffer = d.buffer_to_send(c.program)?;
@@ -83,7 +83,7 @@ impl Io {
     }
 
     /// Packet `id` of `bytes` bytes goes in `buffer`.
-    pub fn send(&mut self, queue: usize, id: PacketId, buffer: u32, bytes: u64, c: &mut Ctx) {
+    pub fn send(&mut self, queue: QueueId, id: PacketId, buffer: u32, bytes: u64, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.queue_up(id, buffer),
             Io::Ports(p) => {

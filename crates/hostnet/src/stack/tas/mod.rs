@@ -21,7 +21,7 @@ pub use io::Io;
 
 use super::{Ctx, Software, Step};
 use crate::app::tcp_echo::{TcpEchoSpec, HEADERS, MSS, SOCKET_BUFFER};
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{Int, LineAddr, QueueId, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use std::collections::VecDeque;
@@ -67,7 +67,7 @@ pub fn sizes(flows: u32) -> ([u64; 4], [u64; 3], u64) {
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
     /// The queue of the NIC that its segments come through, and RSS's hash.
-    pub queue: u16,
+    pub queue: QueueId,
     pub hash: u32,
     /// Received, read by the application, and of its replies written, told to the fast path, and sent.
     pub received: u64,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::kernel::LineAddr;
 
 /// Lines by hand: a buffer has 128, RPCs of 64 B begin lines, and a segment of 1448 B ends in the middle of one.
 #[test]

@@ -10,7 +10,7 @@ use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::App;
 use crate::device::nic::{EthernetSpec, Nic};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{Int, LineAddr, QueueId, Time};
 use crate::memory::LINE;
 use crate::traffic::dctcp::Ack;
 use receiver::{Choice, Phase, Reader};
@@ -80,7 +80,7 @@ impl TcpSpec {
 /// A queue's frames in memory.
 struct Frames<'a> {
     nic: &'a mut Nic,
-    queue: usize,
+    queue: QueueId,
 }
 
 impl Places for Frames<'_> {
@@ -214,7 +214,7 @@ impl TcpReceiver {
     /// The same over a NIC that completes each frame with a line of its own.
     fn step_completions(&mut self, c: &mut Ctx) -> Step {
         let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
-        let (r, queue) = (&mut self.receiver, c.local);
+        let (r, queue) = (&mut self.receiver, QueueId::new(c.local));
         let polled = r.is_polling();
         let (opened, descriptors) = r.end(c.now);
         if polled && !r.is_polling() {
@@ -223,7 +223,7 @@ impl TcpReceiver {
         nic.replenish(queue, descriptors, c.now);
         if let Some(senders) = c.senders.as_deref_mut() {
             let (cal, now) = (&mut *c.cal, c.now);
-            self.told(opened, queue.to_u8(), |a| senders.acknowledge(cal, a, now));
+            self.told(opened, c.local.to_u8(), |a| senders.acknowledge(cal, a, now));
         }
         let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
         let (r, costs) = (&mut self.receiver, &self.costs);
@@ -237,7 +237,7 @@ impl TcpReceiver {
             Choice::Poll => r.poll(costs, c.program, &mut frames),
             Choice::Copy => {
                 let Some(App::TcpReceive(app)) = &c.app else { return Step::Idle };
-                let (buffer, lines) = app.buffer(queue);
+                let (buffer, lines) = app.buffer(c.local);
                 r.copy(costs, c.program, Reader { buffer, lines, between: app.gap_instructions }, &mut frames);
             }
             Choice::Release => r.release(costs, c.program, &mut frames),
@@ -263,7 +263,7 @@ impl Software for TcpReceiver {
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         // Frames end with their poll.
-        retire(tag, c.local, &mut VecDeque::new(), c);
+        retire(tag, QueueId::new(c.local), &mut VecDeque::new(), c);
     }
 
     fn notify(&mut self, what: Notice, _: Time) -> Wakes {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::kernel::units::Size;
+use crate::kernel::LineAddr;
 
 /// Frames of 141 lines in pages of 64; a line stands for its offset, a page's structure for 10^6 and its number.
 const LAYOUT: Layout = Layout { frame: 141, page: 64 };

@@ -3,13 +3,20 @@
 use super::{Attachment, Completion, Moving, Nic, Work, GAP};
 use crate::device::endpoint::{Offer, Piece};
 use crate::device::{Event, NicAt, Posts, RingTask, Side};
-use crate::kernel::{Int, PacketId, Time};
+use crate::kernel::{Int, PacketId, QueueId, Time};
 use crate::memory::Sweep;
 use crate::placement::SweepTx;
 
 impl Nic {
     /// `Event::Ring`.
-    pub(in crate::device) fn on_ring(&mut self, cal: &mut impl Posts, queue: usize, task: RingTask, n: u32, now: Time) {
+    pub(in crate::device) fn on_ring(
+        &mut self,
+        cal: &mut impl Posts,
+        queue: QueueId,
+        task: RingTask,
+        n: u32,
+        now: Time,
+    ) {
         let r = self.ringed_mut();
         match task {
             RingTask::Tail(side) => {
@@ -59,7 +66,7 @@ impl Nic {
         let r = self.ringed_mut();
         let Some(&id) = r.fifo.front().filter(|_| r.receiving < r.spec.receive_packets) else { return };
         let mut p = *self.packets.get(id);
-        let queue = usize::from(p.queue);
+        let queue = p.queue;
         let r = self.ringed_mut();
         let pair = &mut r.pairs[queue];
         if pair.receive.cached() == 0 {
@@ -105,7 +112,8 @@ impl Nic {
             return;
         }
         let of = r.pairs.len();
-        for queue in (r.turn..of).chain(0..r.turn) {
+        for at in (r.turn..of).chain(0..r.turn) {
+            let queue = QueueId::new(at);
             let pair = &mut r.pairs[queue];
             if pair.transmit.cached() == 0 || r.spec.queue_requests.is_some_and(|most| pair.requests >= most) {
                 continue;
@@ -127,7 +135,7 @@ impl Nic {
             r.reading += 1;
             r.meter.frames_read += 1;
             r.meter.frame_bytes += u64::from(work.3);
-            r.turn = if queue + 1 == of { 0 } else { queue + 1 };
+            r.turn = if at + 1 == of { 0 } else { at + 1 };
             return r.open_read(work);
         }
     }
@@ -171,7 +179,7 @@ impl Nic {
             Work::Packet(id) => {
                 let p = self.packets.get_mut(id);
                 p.in_memory = true;
-                let queue = usize::from(p.queue);
+                let queue = p.queue;
                 let (delay, at_once) = (r.spec.receive_turnaround, r.spec.receive_packets == 1 && r.fifo.is_empty());
                 r.ends(cal, queue, Side::Receive, delay, at_once, now);
                 let arriving = &queues[queue].arriving;
@@ -185,7 +193,6 @@ impl Nic {
             Work::Object(_) => unreachable!("a segment to be sent is read"),
             Work::Descriptors { queue, side, n } => {
                 r.landed.push_back((queue, side));
-                let queue = usize::from(queue);
                 r.after(cal, queue, RingTask::Recycled(side), n, r.spec.write_back_completion, now);
                 let pair = &mut r.pairs[queue];
                 pair.ring(side).seen += u64::from(n);
@@ -201,7 +208,7 @@ impl Nic {
         r.look(cal, queue, now);
         if r.fifo.is_empty() && matches!(work, Work::Packet(_)) {
             // An empty buffer is a reason to write back at every queue.
-            (0..r.pairs.len()).filter(|q| *q != queue).for_each(|q| r.look(cal, q, now));
+            r.pairs.ids().filter(|q| *q != queue).for_each(|q| r.look(cal, q, now));
         }
         if let Work::Descriptors { n, .. } = work {
             (0..n).for_each(|_| self.completion(queue, now));
@@ -227,7 +234,7 @@ impl Nic {
                     let end = r.wire.send((p.tx_bytes + p.object_bytes + r.stripped() + GAP).into(), now);
                     cal.post(end, Event::NicTx(NicAt::Port, id));
                 }
-                let queue = usize::from(p.queue);
+                let queue = p.queue;
                 let idle = r.pairs.iter().all(|p| p.transmit.cached() == 0);
                 let (delay, at_once) = (r.spec.transmit_turnaround, r.spec.transmit_packets == 1 && idle);
                 r.ends(cal, queue, Side::Transmit, delay, at_once, now);
@@ -247,10 +254,10 @@ impl Nic {
                 queue
             }
             Work::Descriptors { queue, side, n } => {
-                let ring = r.pairs[usize::from(queue)].ring(side);
+                let ring = r.pairs[queue].ring(side);
                 ring.fetched += u64::from(n);
                 ring.fetching = false;
-                usize::from(queue)
+                queue
             }
         };
         self.ringed_mut().look(cal, queue, now);
@@ -292,8 +299,8 @@ mod tests {
             let spec = serde_json::from_value(serde_json::json!({ "rings": rings })).expect("a NIC");
             let mut nic =
                 Nic::ringed(&spec, &[RingMemory { receive: LineAddr(0), transmit: LineAddr(256) }], Size(512));
-            (0..1023).for_each(|i| nic.arm(0, i, LineAddr(1024 + u64::from(i) * 16)));
-            nic.start_armed(0);
+            (0..1023).for_each(|i| nic.arm(QueueId(0), i, LineAddr(1024 + u64::from(i) * 16)));
+            nic.start_armed(QueueId(0));
             let (mut cal, mut now, mut dice) = (Events::default(), Time::ZERO, Stream::new(1, "frames", most));
             let (mut out, mut denied) = (Vec::new(), 0);
             for _ in 0..40_000 {
@@ -308,7 +315,7 @@ mod tests {
                     2 => match cal.pop() {
                         Some((at, Either::Device(Event::Ring { queue, task, n }))) => {
                             now = at;
-                            nic.on_ring(&mut cal, queue.into(), task, n.into(), now);
+                            nic.on_ring(&mut cal, queue, task, n.into(), now);
                         }
                         Some((at, Either::Device(Event::NicTx(_, id)))) => {
                             now = at;
@@ -318,14 +325,14 @@ mod tests {
                         other => now = other.map_or(now, |o| o.0),
                     },
                     _ => {
-                        if let Some(id) = Nic::take(&mut nic, 0) {
+                        if let Some(id) = Nic::take(&mut nic, QueueId(0)) {
                             let p = nic.packet(id);
                             (p.tx_line, p.tx_lines, p.tx_bytes) = (p.line, p.lines, p.rx_bytes);
                             let (buffer, line) = (p.buffer, p.line);
-                            nic.put(0, id);
-                            nic.arm(0, buffer, line);
+                            nic.put(QueueId(0), id);
+                            nic.arm(QueueId(0), buffer, line);
                             for side in [Side::Receive, Side::Transmit] {
-                                nic.on_ring(&mut cal, 0, RingTask::Tail(side), 1, now);
+                                nic.on_ring(&mut cal, QueueId(0), RingTask::Tail(side), 1, now);
                             }
                         }
                     }

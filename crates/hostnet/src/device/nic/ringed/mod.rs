@@ -21,7 +21,7 @@ use crate::device::endpoint::{Offer, Piece};
 use crate::device::{Event, Posts, RingTask, Side};
 use crate::flow::{Credits, Link};
 use crate::kernel::units::{Size, Span};
-use crate::kernel::{Int, LineAddr, PacketId, Time};
+use crate::kernel::{IdVec, Int, LineAddr, PacketId, QueueId, Time};
 use crate::memory::{Tag, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ enum Work {
     /// The second segment of a packet to be sent.
     Object(PacketId),
     /// Descriptors of a ring: on their way up written back, on their way down fetched.
-    Descriptors { queue: u16, side: Side, n: u32 },
+    Descriptors { queue: QueueId, side: Side, n: u32 },
 }
 
 /// The piece of work whose lines are moving.
@@ -173,7 +173,7 @@ pub(super) struct Ringed {
     spec: RingsSpec,
     /// Lines of a read request.
     request_lines: u32,
-    pairs: Vec<Pair>,
+    pairs: IdVec<QueueId, Pair>,
     /// Packets in the receive buffer that have no descriptor yet.
     fifo: VecDeque<PacketId>,
     /// Packets whose receive DMA is in flight, and frames whose payload is being read.
@@ -183,17 +183,17 @@ pub(super) struct Ringed {
     ready: [Time; 2],
     write: Option<Moving>,
     writes: Contexts<Work>,
-    write_backs: VecDeque<(u16, Side)>,
+    write_backs: VecDeque<(QueueId, Side)>,
     read: Option<Moving>,
     reads: Contexts<Work>,
-    fetches: VecDeque<(u16, Side)>,
+    fetches: VecDeque<(QueueId, Side)>,
     /// The queue that transmits next.
     turn: usize,
     /// Bytes of the transmit buffer.
     room: Credits,
     wire: Link,
     /// Rings of which software can see more, as nobody has fetched.
-    landed: VecDeque<(u16, Side)>,
+    landed: VecDeque<(QueueId, Side)>,
     drops: State,
     meter: RingMeter,
 }
@@ -229,7 +229,7 @@ impl Ringed {
     }
 
     /// A packet that comes finds these flags; why it is lost, if it is.
-    pub fn sample(&mut self, queue: usize, refused: bool) -> Option<DropCause> {
+    pub fn sample(&mut self, queue: QueueId, refused: bool) -> Option<DropCause> {
         let p = &self.pairs[queue];
         let found = Full {
             buffer: refused,
@@ -279,7 +279,7 @@ impl Ringed {
     }
 
     /// Decides on a fetch or a write-back, which takes its delay.
-    fn decide(&mut self, cal: &mut impl Posts, queue: usize, task: RingTask, now: Time) {
+    fn decide(&mut self, cal: &mut impl Posts, queue: QueueId, task: RingTask, now: Time) {
         let delay: Time = match task {
             RingTask::Fetch(side) => {
                 self.pairs[queue].ring(side).fetching = true;
@@ -292,7 +292,7 @@ impl Ringed {
             _ => unreachable!("no decision of the NIC"),
         };
         if delay > Time::ZERO {
-            cal.post(now + delay, Event::Ring { queue: queue.to_u16(), task, n: 0 });
+            cal.post(now + delay, Event::Ring { queue, task, n: 0 });
         } else {
             self.begin(queue, task);
         }
@@ -304,18 +304,18 @@ impl Ringed {
     }
 
     /// What was decided on stands in line for the link.
-    fn begin(&mut self, queue: usize, task: RingTask) {
+    fn begin(&mut self, queue: QueueId, task: RingTask) {
         match task {
-            RingTask::Fetch(side) => self.fetches.push_back((queue.to_u16(), side)),
-            RingTask::WriteBack(side) => self.write_backs.push_back((queue.to_u16(), side)),
+            RingTask::Fetch(side) => self.fetches.push_back((queue, side)),
+            RingTask::WriteBack(side) => self.write_backs.push_back((queue, side)),
             _ => unreachable!("no decision of the NIC"),
         }
     }
 
     /// Something has ended at `queue`, and is known after `delay`.
-    fn after(&mut self, cal: &mut impl Posts, queue: usize, task: RingTask, n: u32, delay: Span, now: Time) {
+    fn after(&mut self, cal: &mut impl Posts, queue: QueueId, task: RingTask, n: u32, delay: Span, now: Time) {
         if delay.0 > 0 {
-            cal.post(now + delay.into(), Event::Ring { queue: queue.to_u16(), task, n: n.to_u16() });
+            cal.post(now + delay.into(), Event::Ring { queue, task, n: n.to_u16() });
         } else {
             self.end(queue, task, n);
         }
@@ -323,7 +323,7 @@ impl Ringed {
 
     /// A packet's DMA has ended. Its place is free after `delay`: `at_once`, where none waits for it now, with a note for the
     /// next that comes; else there is an event.
-    fn ends(&mut self, cal: &mut impl Posts, queue: usize, side: Side, delay: Span, at_once: bool, now: Time) {
+    fn ends(&mut self, cal: &mut impl Posts, queue: QueueId, side: Side, delay: Span, at_once: bool, now: Time) {
         let after = if at_once {
             self.ready[side.index()] = now + delay.into();
             Span(0)
@@ -333,7 +333,7 @@ impl Ringed {
         self.after(cal, queue, RingTask::Next(side), 1, after, now);
     }
 
-    fn end(&mut self, queue: usize, task: RingTask, n: u32) {
+    fn end(&mut self, queue: QueueId, task: RingTask, n: u32) {
         match task {
             RingTask::Recycled(side) => {
                 let ring = self.pairs[queue].ring(side);
@@ -348,7 +348,7 @@ impl Ringed {
     }
 
     /// Something has changed at `queue`: what is due there?
-    fn look(&mut self, cal: &mut impl Posts, queue: usize, now: Time) {
+    fn look(&mut self, cal: &mut impl Posts, queue: QueueId, now: Time) {
         let Pair { receive: r, transmit: t, .. } = &self.pairs[queue];
         let few = r.asked - r.used < u64::from(self.spec.replenish);
         let fetch = [!r.fetching && few && r.can_fetch(), {
@@ -379,8 +379,8 @@ impl Ringed {
         }
     }
 
-    fn descriptors(&mut self, queue: u16, side: Side, from: u64, n: u64) -> (Work, LineAddr, u32, u32) {
-        let (line, lines, bytes) = self.pairs[usize::from(queue)].ring(side).layout.span(from, n);
+    fn descriptors(&mut self, queue: QueueId, side: Side, from: u64, n: u64) -> (Work, LineAddr, u32, u32) {
+        let (line, lines, bytes) = self.pairs[queue].ring(side).layout.span(from, n);
         (Work::Descriptors { queue, side, n: n.to_u32() }, line, lines, bytes)
     }
 
@@ -400,7 +400,7 @@ impl Ringed {
     /// Descriptors to be fetched, first; they are few and much waits for them.
     fn fetch(&mut self) -> bool {
         let Some((queue, side)) = self.fetches.pop_front() else { return false };
-        let ring = self.pairs[usize::from(queue)].ring(side);
+        let ring = self.pairs[queue].ring(side);
         let (from, n) = (ring.asked, ring.fetchable());
         ring.asked += n;
         self.meter.transmit_fetches += u64::from(side == Side::Transmit);
@@ -411,7 +411,7 @@ impl Ringed {
 
     fn write_back(&mut self, now: Time) -> bool {
         let Some((queue, side)) = self.write_backs.pop_front() else { return false };
-        let ring = self.pairs[usize::from(queue)].ring(side);
+        let ring = self.pairs[queue].ring(side);
         let (from, n) = (ring.written, ring.writable());
         ring.written += n;
         if side == Side::Receive {
@@ -490,18 +490,18 @@ impl Nic {
     // Software's side of the rings.
 
     /// Where the receive ring and the transmit ring of `queue` lie.
-    pub fn layouts(&self, queue: usize) -> (Layout, Layout) {
+    pub fn layouts(&self, queue: QueueId) -> (Layout, Layout) {
         let p = &self.ringed_ref().pairs[queue];
         (p.receive.layout, p.transmit.layout)
     }
 
     /// Software puts `buffer`, whose data begin at `line`, into the next receive descriptor.
-    pub fn arm(&mut self, queue: usize, buffer: u32, line: LineAddr) {
+    pub fn arm(&mut self, queue: QueueId, buffer: u32, line: LineAddr) {
         self.ringed_mut().pairs[queue].armed.push_back((buffer, line));
     }
 
     /// All buffers that software has put into receive descriptors are the NIC's from the start, as an uptime would leave it.
-    pub fn start_armed(&mut self, queue: usize) {
+    pub fn start_armed(&mut self, queue: QueueId) {
         let Pair { receive: r, armed, .. } = &mut self.ringed_mut().pairs[queue];
         r.posted = armed.len().to_u64();
         r.asked = r.posted.min(r.cache);
@@ -509,7 +509,7 @@ impl Nic {
     }
 
     /// Software puts packet `id`'s reply into the next transmit descriptor, or two for two segments.
-    pub fn put(&mut self, queue: usize, id: PacketId) {
+    pub fn put(&mut self, queue: QueueId, id: PacketId) {
         let packet = self.packets.get_mut(id);
         let segments = 1 + u16::from(packet.object_bytes > 0);
         packet.left = segments;
@@ -533,35 +533,35 @@ impl Nic {
     }
 
     /// Transmit descriptors of `queue` that software sees to be sent, since the beginning.
-    pub fn sent_descriptors(&self, queue: usize) -> u64 {
+    pub fn sent_descriptors(&self, queue: QueueId) -> u64 {
         self.ringed_ref().pairs[queue].transmit.seen
     }
 
     /// A ring of which software can see more since the last call.
-    pub fn landed_ring(&mut self) -> Option<(usize, Side)> {
+    pub fn landed_ring(&mut self) -> Option<(QueueId, Side)> {
         let (queue, side) = self.ringed_mut().landed.pop_front()?;
-        Some((queue.into(), side))
+        Some((queue, side))
     }
 
     // The same without time.
 
     /// A packet comes to `queue` and is visible at once; its record, and the line of its descriptor. All counts of the ring
     /// move on together, so that what is under way is as it was.
-    pub fn receive_at_once(&mut self, queue: usize, mut p: Packet) -> (PacketId, LineAddr) {
+    pub fn receive_at_once(&mut self, queue: QueueId, mut p: Packet) -> (PacketId, LineAddr) {
         let r = self.ringed_mut();
         r.strip(&mut p);
         let pair = &mut r.pairs[queue];
         (p.buffer, p.line) = pair.armed.pop_front().expect("software keeps the ring armed");
         let line = pair.receive.layout.line(pair.receive.seen);
         pair.receive.step_at_once();
-        let id = self.adopt(Packet { queue: queue.to_u16(), done: true, in_memory: true, ..p });
+        let id = self.adopt(Packet { queue: queue, done: true, in_memory: true, ..p });
         self.queues[queue].waiting.push_back(Completion::Received(id));
         (id, line)
     }
 
     /// What the next transmit descriptor of `queue` names is sent at once: the packet's record, whether it is its second
     /// segment, and the descriptor's line.
-    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(PacketId, bool, LineAddr)> {
+    pub fn transmit_at_once(&mut self, queue: QueueId) -> Option<(PacketId, bool, LineAddr)> {
         let pair = &mut self.ringed_mut().pairs[queue];
         let (id, second) = pair.put.pop_front()?;
         let line = pair.transmit.layout.line(pair.transmit.seen);
