@@ -74,12 +74,49 @@ llvm-profdata:
 flags: ## print the flags that the compiler gets beside Cargo.toml's
 	@echo "$${RUSTFLAGS-those of .cargo/config.toml}"
 
-.PHONY: lint
-lint: build ## check formatting and common mistakes
-	cargo fmt --all --check
-	rustfmt --edition 2021 --check crates/hostnet/src/{app,device,placement,stack}/*.rs crates/hostnet/src/{app,device,stack}/*/*.rs
-	cargo clippy --release --workspace --all-targets -- -D warnings
-	$(BIN)/ruff check python
+# What a change must pass before its tests are worth running; each part can be run by itself, and `make -k gate` runs them all.
+.PHONY: gate
+gate: gate-format gate-rust gate-docs gate-python gate-dependencies ## check formatting, lints, types, documentation and dependencies
+
+# Every file that is tracked, because cargo fmt does not see the modules that a macro declares.
+rustfmt := git ls-files -z '*.rs' | xargs -0 rustfmt --edition $(shell sed -n 's/^edition = "\(.*\)"/\1/p' Cargo.toml)
+
+.PHONY: gate-format
+gate-format: $(VENV)/.installed
+	$(rustfmt) --check
+	$(BIN)/ruff format --check
+
+.PHONY: gate-rust
+gate-rust:
+	cargo clippy --locked --release --workspace --all-targets -- -D warnings
+
+.PHONY: gate-docs
+gate-docs:
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --release --workspace --no-deps
+
+.PHONY: gate-python
+gate-python: build
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/stubtest --mypy-config-file pyproject.toml hostnet._core
+
+.PHONY: gate-dependencies
+gate-dependencies: $(VENV)/.installed cargo-deny
+	cargo deny --locked check licenses bans sources
+	cargo deny --locked --manifest-path fuzz/Cargo.toml --config deny.toml check licenses bans sources
+	$(BIN)/python .ci/dependencies.py licences
+	$(BIN)/python .ci/dependencies.py advisories
+
+# Unoptimised it is built in a minute, and is quick enough.
+.PHONY: cargo-deny
+cargo-deny:
+	@cargo deny --version >/dev/null 2>&1 || cargo install cargo-deny --version 0.20.2 --locked --debug
+
+.PHONY: format
+format: $(VENV)/.installed ## format every Rust and Python file
+	$(rustfmt)
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
 
 .PHONY: stubs
 stubs: build ## rewrite the typed face of scenarios after the schema has changed
