@@ -57,7 +57,7 @@ def licence_of(package: str, clarified: dict[str, str]) -> str | None:
     about = metadata.metadata(package)
     for field in ("License-Expression", "License"):
         try:
-            return canonicalize_license_expression(about.get(field) or "")
+            return canonicalize_license_expression((about.get_all(field) or [""])[0])
         except InvalidLicenseExpression:
             continue
     known = {CLASSIFIERS[c] for c in about.get_all("Classifier") or () if c in CLASSIFIERS}

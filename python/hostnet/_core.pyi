@@ -13,6 +13,7 @@ __all__ = [
     "metrics",
     "pcie_bandwidth",
     "predict",
+    "renamed",
     "resolve",
     "run",
     "schema",

@@ -26,7 +26,8 @@ class RenamedWarning(FutureWarning):
 @lru_cache(maxsize=1)
 def _renamed() -> dict[str, dict[str, str]]:
     """Old name to new one, of ``keys`` (``path``, and ``path = word`` of a choice) and of ``metrics``."""
-    return json.loads(_core.renamed())
+    names: dict[str, dict[str, str]] = json.loads(_core.renamed())
+    return names
 
 
 def _warn(sentence: str) -> None:
@@ -62,17 +63,18 @@ def value(path: str, given: Any, file: str) -> Any:
     if isinstance(given, list):
         return [value(f"{path}.{i}", item, file) for i, item in enumerate(given)]
     if isinstance(given, str):
-        new = _renamed()["keys"].get(f"{_table(path)} = {given}", given)
-        if new != given:
+        choice = _renamed()["keys"].get(f"{_table(path)} = {given}", given)
+        if choice != given:
             at = _shown(path)
-            _warn(f'{file}: {at} = "{given}" is now {at} = "{new}"')
-        return new
+            _warn(f'{file}: {at} = "{given}" is now {at} = "{choice}"')
+        return choice
     if not isinstance(given, dict):
         return given
+    table: dict[str, Any] = given
     found: dict[str, Any] = {}
-    for old, child in given.items():
+    for old, child in table.items():
         new = _renamed()["keys"].get(_below(_table(path), old), old)
-        if new != old and new in given:
+        if new != old and new in table:
             was, now = _shown(_below(path, old)), _shown(_below(path, new))
             raise SpecError(f"{file}: {was} is the old name of {now}, which is given too; remove {was}.")
         key(path, old, file)

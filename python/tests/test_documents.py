@@ -24,9 +24,9 @@ FIDELITY = sorted(p for p in (ROOT / "docs/fidelity").glob("*.md") if p.name != 
 
 #: What may lie at the root. Whatever else a commit brings there is a scratch file until it is named here.
 AT_ROOT = {
-    ".cargo", ".ci", ".gitignore", "CITATION.cff", "Cargo.lock", "Cargo.toml", "LICENSE", "Makefile", "README.md",
-    "captures", "claims", "crates", "docs", "fuzz", "platforms", "pyproject.toml", "python", "requirements.txt",
-    "rustfmt.toml", "scenarios", "validation",
+    ".cargo", ".ci", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Cargo.lock", "Cargo.toml", "LICENSE",
+    "Makefile", "README.md", "SECURITY.md", "captures", "claims", "crates", "deny.toml", "docs", "fuzz", "platforms",
+    "pyproject.toml", "python", "requirements.txt", "rust-toolchain.toml", "rustfmt.toml", "scenarios", "validation",
 }  # fmt: skip
 
 #: Words in a sentence, at most. A generated page is not prose.
