@@ -63,7 +63,7 @@ def _identity(resolved: str) -> tuple[str, str]:
 def contents(
     specs: Sequence[str], points: Sequence[Mapping[str, Any]] | None = None, of: str = "", *, quick: bool = False
 ) -> Contents:
-    """What results of these resolved specs, with these swept values, are of. ``of`` is the scenario's name when absent."""
+    """Contents of results of these resolved specs with these swept values. ``of`` is the scenario's name when absent."""
     labels = [json.dumps(p, sort_keys=True) for p in points or [{}] * len(specs)]
     digests = {label: digest_of(spec) for label, spec in zip(labels, specs, strict=True)}
     return Contents(of or str(json.loads(specs[0])["name"]), digests, _core.version(), quick)

@@ -46,7 +46,7 @@ class Contents:
     quick: bool = False
 
     def lost(self, there: Contents) -> str | None:
-        """What replacing ``there`` would lose, as the end of a sentence; None when these points include those."""
+        """The loss when these results replace ``there``, as the end of a sentence; None when these points include those."""
         many = f"{len(there.points):,} point{'' if len(there.points) == 1 else 's'}"
         if self.of != there.of:
             return f"holds {many} of {there.of}, and this is {self.of}"

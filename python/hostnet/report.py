@@ -70,7 +70,7 @@ _REPORTED = re.compile(r'<meta name="hostnet-results" content="([0-9a-f ]*)">')
 
 
 def _lost(out: Path, digests: Sequence[str]) -> str | None:
-    """What writing a report of these results to `out` would lose, as the end of a sentence; None when nothing."""
+    """The loss when a report of these results replaces `out`, as the end of a sentence; None when there is none."""
     try:
         there = _REPORTED.search(out.read_text(encoding="utf-8"))
     except FileNotFoundError:
