@@ -20,6 +20,7 @@ from .errors import HostnetError
 from .output import check_file
 from .paths import PLATFORMS, SCENARIOS, nearest
 from .progress import Progress
+from .quantities import swept
 from .results import Result, tidy
 from .runner import Jobs, run_many
 from .specs import Scenario, plain, platform_values, schema, section_schema
@@ -173,11 +174,12 @@ def sweep(
     """Simulate every combination of ``vary`` ({"placement.ways": [2, 4]}): one row per point.
 
     Values come from any iterable, NumPy arrays and generators included. Columns are the dotted paths, every metric and
-    the provenance. ``jobs`` is the number of worker processes (default: one per core), or an executor of :mod:`concurrent.futures`
+    the provenance. A path whose values are quantities is a column of numbers whose name ends with the unit:
+    ``traffic.rate_gbps``, ``traffic.packet_bytes``. ``jobs`` is the number of worker processes (default: one per core), or an executor of :mod:`concurrent.futures`
     whose workers may be on other machines; the table does not depend on it.
     """
     points, results = sweep_results(scenario, vary, jobs=jobs, cache=cache, quiet=quiet)
-    return tidy(results, points)
+    return tidy(results, swept(points, results))
 
 
 def study(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from . import runner
+    from .parquet import ColumnInfo
     from .results import Result
     from .specs import Scenario
 
@@ -119,12 +120,15 @@ def _workers(jobs: int | None, cluster: str | None) -> Iterator[runner.Jobs]:
         yield executor
 
 
-def _write_tables(folder: Path, name: str, frame: pl.DataFrame, results: Iterable[Result]) -> None:
+def _write_tables(
+    folder: Path, name: str, frame: pl.DataFrame, results: Iterable[Result], about: Mapping[str, ColumnInfo]
+) -> None:
     import json
 
     from .output import write_frame
+    from .results import column_info
 
-    write_frame(frame, folder / name)
+    write_frame(frame, folder / name, {**column_info(), **about})
     for i, r in enumerate(results):
         (folder / f"{name}-{i:04d}.json").write_text(json.dumps(r.data) + "\n", encoding="utf-8")
 
@@ -154,7 +158,7 @@ def run(
     with _owned(out, "run", replace, [sc.resolve()]) as folder:
         result = api.run(sc, quiet=quiet, pcap=pcap)
         if folder is not None:
-            _write_tables(folder, "result", result.to_frame(), [result])
+            _write_tables(folder, "result", result.to_frame(), [result], {})
     if as_json:
         typer.echo(json.dumps(result.data))
     else:
@@ -184,7 +188,7 @@ def sweep(
     quiet: Quiet = False,
 ) -> None:
     """Simulate every combination of the given values and print one row per point."""
-    from . import api, headlines, show
+    from . import api, headlines, quantities, show
     from .progress import Progress
     from .results import tidy
     from .runner import run_many
@@ -203,10 +207,11 @@ def sweep(
     points, specs = api.sweep_specs(sc, grid, quiet=quiet)
     with _owned(out, "sweep", replace, specs, points) as folder, _workers(jobs, cluster) as workers:
         results = run_many(specs, jobs=workers, progress=Progress(quiet), label="sweep")
-        frame = tidy(results, points)
+        columns = quantities.swept(points, results)
+        frame = tidy(results, columns)
         if folder is not None:
-            _write_tables(folder, "sweep", frame, results)
-    show.rows(frame, list(grid), wanted or headlines.columns_for(r.metrics for r in results))
+            _write_tables(folder, "sweep", frame, results, quantities.described(points, results))
+    show.rows(frame, list(columns[0]), wanted or headlines.columns_for(r.metrics for r in results))
     show.captures(r.data for r in results)
     for path in api.without_effect(points, results):
         typer.echo(f"hostnet: note: no metric depends on {path} here.", err=True)

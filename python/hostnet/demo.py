@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from .output import directory, write_frame
+from .parquet import ColumnInfo
 from .progress import Progress
-from .results import metric_info, tidy
+from .results import column_info, metric_info, tidy
 from .runner import run_many
 from .show import captures, number
 from .specs import Scenario
@@ -25,7 +26,8 @@ def main(out: Path, jobs: int | None, quiet: bool) -> None:
     with directory(out, "demo") as tmp:
         results = run_many(specs, jobs=jobs, progress=Progress(quiet), label="demo")
         frame = tidy(results, [{"system": s} for s in SYSTEMS])
-        write_frame(frame, tmp / "demo")
+        system: ColumnInfo = {"unit": "", "description": "placement of inbound lines"}
+        write_frame(frame, tmp / "demo", {**column_info(), "system": system})
         for name, r in zip(SYSTEMS.values(), results, strict=True):
             r.save(tmp / f"{name}.json")
         labelled = [{**r.data, "label": system} for system, r in zip(SYSTEMS, results, strict=True)]

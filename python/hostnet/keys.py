@@ -78,6 +78,11 @@ def _below(node: Node) -> dict[str, Node]:
     return names
 
 
+def patterns(node: Node) -> list[str]:
+    """Patterns of the texts that a key takes; none where any text will do."""
+    return [o["pattern"] for o in _choices(node) if "pattern" in o]
+
+
 def _about(node: Node) -> list[str]:
     opened = _open(node)
     default = opened.get("default")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import io
 import json
 import os
 import shutil
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import HostnetError
+from .parquet import ColumnInfo, parquet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,12 +84,11 @@ def write_text(path: Path, text: str) -> None:
         raise _refusal(path, e) from None
 
 
-def write_frame(frame: pl.DataFrame, stem: Path) -> None:
-    """A table as ``stem.csv`` and ``stem.parquet``. Raises OSError when they cannot be written."""
+def write_frame(frame: pl.DataFrame, stem: Path, about: Mapping[str, ColumnInfo]) -> None:
+    """A table as ``stem.csv`` and ``stem.parquet``, which carries ``about``: unit and meaning of each column. Raises OSError
+    when they cannot be written."""
     stem.with_name(f"{stem.name}.csv").write_text(frame.write_csv(), encoding="utf-8")
-    parquet = io.BytesIO()
-    frame.write_parquet(parquet)
-    stem.with_name(f"{stem.name}.parquet").write_bytes(parquet.getvalue())
+    stem.with_name(f"{stem.name}.parquet").write_bytes(parquet(frame, about))
 
 
 def check_file(path: Path) -> None:

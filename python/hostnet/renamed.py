@@ -55,6 +55,11 @@ def key(path: str, name: str, file: str) -> str:
     return new
 
 
+def current(path: str, name: str) -> str:
+    """The name that the key ``name`` of the table at ``path`` has in this version, whichever name is given."""
+    return _renamed()["keys"].get(_below(_table(path), name), name)
+
+
 def value(path: str, given: Any, file: str) -> Any:
     """The value ``given`` for the key at ``path``, with every key and choice in it under the name of this version.
 

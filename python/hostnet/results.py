@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from . import _core
 from .errors import HostnetError
 from .output import write_text
+from .parquet import ColumnInfo
 from .paths import nearest
 from .renamed import Metrics, metric
 
@@ -180,6 +181,25 @@ class Result:
         return f"Result({self.spec.get('name')!r}, {shown})"
 
 
+#: What a tidy table says about each point beside swept values and metrics.
+_PROVENANCE: dict[str, ColumnInfo] = {
+    "seed": {"unit": "", "description": "seed of the random streams"},
+    "version": {"unit": "", "description": "version of the engine"},
+    "sim_us": {"unit": "us", "description": "simulated time"},
+    "warmup_us": {"unit": "us", "description": "simulated time before the measurement window"},
+    "measure_us": {"unit": "us", "description": "length of the measurement window"},
+    "key": {"unit": "", "description": "the point's key in the result cache"},
+}
+
+
+def column_info() -> dict[str, ColumnInfo]:
+    """Unit and meaning of the columns that every tidy table has: metrics and provenance."""
+    found: dict[str, ColumnInfo] = {
+        n: {"unit": m["unit"], "description": m["description"]} for n, m in metric_info().items()
+    }
+    return found | _PROVENANCE
+
+
 def tidy(results: Sequence[Result], columns: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
     """One row per result: the given swept columns, every metric, then provenance.
 
@@ -193,7 +213,7 @@ def tidy(results: Sequence[Result], columns: Sequence[Mapping[str, Any]] | None 
     for name in metric_info():
         if name not in out:
             out[name] = pl.Series(name, [r.metrics.get(name) for r in results], dtype=pl.Float64, strict=False)
-    for name in ("seed", "version", "sim_us", "warmup_us", "measure_us", "key"):
+    for name in _PROVENANCE:
         out[name] = pl.Series(name, [getattr(r, name) for r in results])
     return pl.DataFrame(list(out.values()))
 

@@ -24,7 +24,7 @@ from ._toml import tomllib
 from .errors import HostnetError, SpecError
 from .paths import nearest, platform_dirs, scenario_file
 
-_ENTRY = re.compile(r"\[(\d+)\]")  # of a list, as messages name it
+ENTRY = re.compile(r"\[(\d+)\]")  # of a list, as messages name it
 
 #: What ends the name of a table under ``override`` in the schema.
 PARTLY = "InOverride"
@@ -426,7 +426,7 @@ class Scenario(Fields):
 
         ``platform.memory.channels`` sets ``override.memory.channels``. Raises SpecError for a path that leads nowhere.
         """
-        *parents, last = _ENTRY.sub(r".\1", path).split(".")
+        *parents, last = ENTRY.sub(r".\1", path).split(".")
         if parents[:1] == ["platform"] and isinstance(self._data.get("platform"), str):
             parents[0] = "override"
         at: Any = self

@@ -21,14 +21,20 @@ from typing import TYPE_CHECKING, Any
 from ..cache import Cache, contents
 from ..errors import HostnetError, NotBuiltYet
 from ..output import directory, write_frame
+from ..parquet import ColumnInfo
 from ..paths import nearest
 from ..progress import Progress
-from ..results import Result, metric_info, tidy, tidy_table
+from ..results import Result, column_info, metric_info, tidy, tidy_table
 from ..runner import Jobs, run_many
 from ..specs import Scenario
+from .columns import COLUMN_ORDER as COLUMN_ORDER
+from .columns import MEANINGS
 
 if TYPE_CHECKING:
     import polars as pl
+
+# What a column is that neither the points nor the engine bring.
+_DERIVED = "made of the row's other columns: docs/boards/study-tables.md"
 
 SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic", "real")
 
@@ -41,90 +47,6 @@ _MODULES = {
     "real": ("real", "real_library"),
     "ccnic": ("ccnic", "ccnic_links", "ccnic_pcie", "ccnic_kv", "ccnic_tcp"),
 }
-
-# Swept columns come first in every table, in this order.
-COLUMN_ORDER = (
-    "platform",
-    "quadrant",
-    "app",
-    "packet_bytes",
-    "interval_ns",
-    "dca",
-    "clock_ghz",
-    "core",
-    "rob",
-    "l1_kib",
-    "l2_kib",
-    "llc_mib",
-    "write_back",
-    "run",
-    "ddio",
-    "prefetch",
-    "c2m",
-    "p2m",
-    "n",
-    "repeat",
-    "case",
-    "scenario",
-    "level",
-    "app_ways",
-    "request",
-    "location",
-    "mlc_dirty",
-    "status",
-    "app_class",
-    "system",
-    "injection",
-    "agent",
-    "eviction",
-    "guard",
-    "mode",
-    "item_bytes",
-    "buf",
-    "ways",
-    "depth",
-    "endpoints",
-    "channels",
-    "split_a",
-    "split_b",
-    "ring",
-    "packets",
-    "rate_gbps",
-    "core_gbps",
-    "thr_mtps",
-    "link",
-    "place",
-    "placed",
-    "layout",
-    "signal",
-    "variant",
-    "pool",
-    "policy",
-    "alloc_order",
-    "made_of",
-    "touch",
-    "stores_as",
-    "pairs",
-    "tx_batch",
-    "rx_batch",
-    "nic_threads",
-    "queues",
-    "signalling",
-    "nic_reads",
-    "access",
-    "load_bytes",
-    "target",
-    "block_bytes",
-    "stores",
-    "slowdown",
-    "share",
-    "uncore_ghz",
-    "calls",
-    "rate_mrps",
-    "rate_basis",
-    "load",
-    "quick",
-)
 
 
 @dataclass(frozen=True)
@@ -240,7 +162,7 @@ class StudyRun:
     def write(self, folder: Path, *, plot: bool = True) -> list[str]:
         """Write tables, resolved specs and the plot into an existing directory; returns the names of the files."""
         for name, frame in self.tables().items():
-            write_frame(frame, folder / name)
+            write_frame(frame, folder / name, self.column_info(name))
         with (folder / "specs.json").open("w", encoding="utf-8") as f:
             for row, r in zip(self.columns, self.results, strict=True):
                 f.write(json.dumps({"key": r.key, "point": row, "spec": r.spec}) + "\n")
@@ -251,9 +173,28 @@ class StudyRun:
             plot_study(self.study, self.frame, folder, self.side_frames())
         return sorted(f.name for f in folder.iterdir())
 
+    def column_info(self, table: str) -> dict[str, ColumnInfo]:
+        """Unit and meaning of each column of one of the study's tables."""
+        units = self._units()
+        found = {n: ColumnInfo(unit=u, description=MEANINGS.get(n, _DERIVED)) for n, u in units.items()} | column_info()
+        if self.missing:
+            found["not_built"] = {"unit": "", "description": "model that the point needs and that is not built yet"}
+        side = table.removeprefix(f"{self.study.table}_")
+        for result in self.results if side in self.study.side_tables else ():
+            if side in result.tables:
+                found |= {
+                    n: ColumnInfo(unit=u, description=f"column of the table {side}")
+                    for n, u in result.units(side).items()
+                }
+        return found
+
+    def _units(self) -> dict[str, str]:
+        """Units of the columns that this study adds to metrics."""
+        known = {"item_bytes": "B", "packet_bytes": "B", "rate_mrps": "Mrps", **self.study.derived_units}
+        return {n: known.get(n, "") for n in self.columns[0]}
+
     def about(self) -> dict[str, Any]:
         """Facts about a study that its tables do not contain: units, title, where and how long it ran."""
-        swept_units = {"item_bytes": "B", "packet_bytes": "B", "rate_mrps": "Mrps", **self.study.derived_units}
         return {
             "system": self.study.system,
             "figure": self.study.figure,
@@ -262,7 +203,7 @@ class StudyRun:
             "quick": self.quick,
             "metrics": list(self.study.metrics),
             "units": {
-                **{n: swept_units.get(n, "") for n in self.columns[0]},
+                **self._units(),
                 **{n: m["unit"] for n, m in metric_info().items()},
             },
             "points": len(self.points),

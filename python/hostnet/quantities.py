@@ -1,0 +1,98 @@
+"""Swept values as numbers: the quantity of each key, in one unit that the column's name ends with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import renamed
+from .keys import patterns
+from .parquet import ColumnInfo
+from .results import Result
+from .specs import ENTRY, schema, section_schema
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A kind of quantity: the unit of its columns, how their names end, and every unit by its size in that one."""
+
+    unit: str
+    suffix: str
+    units: Mapping[str, float]
+
+
+#: Each with a unit that no other quantity has.
+QUANTITIES = {
+    "ns": Quantity("ns", "ns", {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}),
+    "KiB": Quantity("B", "bytes", {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}),
+    "GHz": Quantity("GHz", "ghz", {"Hz": 1e-9, "kHz": 1e-6, "MHz": 1e-3, "GHz": 1.0}),
+    "Mrps": Quantity("Mrps", "mrps", {"pps": 1e-6, "kpps": 1e-3, "Mpps": 1.0, "rps": 1e-6, "krps": 1e-3, "Mrps": 1.0}),
+    "Gbps": Quantity("Gb/s", "gbps", {"bps": 1e-9, "Kbps": 1e-6, "Mbps": 1e-3, "Gbps": 1.0, "Tbps": 1e3}),
+    "GB/s": Quantity("GB/s", "gbs", {"B/s": 1e-9, "KB/s": 1e-6, "MB/s": 1e-3, "GB/s": 1.0}),
+    "Gps": Quantity("1e6/s", "mps", {"ps": 1e-6, "kps": 1e-3, "Mps": 1.0, "Gps": 1e3}),
+}
+_VALUE = re.compile(r"([0-9][0-9_.]*)\s*(\S+)")
+
+
+def swept(points: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Swept columns of each point. A path whose values are quantities becomes a column of numbers, such as
+    ``traffic.rate_gbps``; where a path has values of two quantities, each has a column. All others stay as they are."""
+    columns: list[dict[str, Any]] = [{} for _ in points]
+    for path in dict.fromkeys(p for point in points for p in point):
+        found = [_read(r.spec, path) if isinstance(p.get(path), str) else None for p, r in zip(points, results)]
+        if any(f is None and p.get(path) is not None for f, p in zip(found, points)):
+            for column, point in zip(columns, points):
+                column[path] = point.get(path)
+            continue
+        for quantity in dict.fromkeys(f[0].suffix for f in found if f is not None):
+            for column, f in zip(columns, found):
+                column[f"{path}_{quantity}"] = f[1] if f is not None and f[0].suffix == quantity else None
+    return columns
+
+
+def described(points: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> dict[str, ColumnInfo]:
+    """Unit and meaning of each column that ``swept`` makes."""
+    about: dict[str, ColumnInfo] = {}
+    for name in dict.fromkeys(n for c in swept(points, results) for n in c):
+        path, _, suffix = name.rpartition("_")
+        known = next((q for q in QUANTITIES.values() if q.suffix == suffix and path in points[0]), None)
+        node, _ = _node(results[0].spec, path if known else name)
+        words = " ".join(str((node or {}).get("description", "")).split())
+        about[name] = {"unit": known.unit if known else "", "description": words or "swept value"}
+    return about
+
+
+def _read(spec: Mapping[str, Any], path: str) -> tuple[Quantity, float] | None:
+    """The quantity at ``path`` of a resolved spec; None where there is none."""
+    node, value = _node(spec, path)
+    match = _VALUE.fullmatch(value) if isinstance(value, str) else None
+    if node is None or match is None:
+        return None
+    number, unit = match.groups()
+    units = {u for text in patterns(node) for group in re.findall(r"\(([^()]*)\)\$$", text) for u in group.split("|")}
+    quantity = next((q for sign, q in QUANTITIES.items() if sign in units and unit in q.units), None)
+    return None if quantity is None else (quantity, float(number.replace("_", "")) * quantity.units[unit])
+
+
+def _node(spec: Mapping[str, Any], path: str) -> tuple[Mapping[str, Any] | None, Any]:
+    """The schema's node of ``path`` and the value that a resolved spec has there; None where either has no such."""
+    node: Any = schema()
+    value: Any = spec
+    done: list[str] = []
+    for i, given in enumerate(ENTRY.sub(r".\1", path).split(".")):
+        part = "platform" if i == 0 and given == "override" else renamed.current(".".join(done), given)
+        done.append(part)
+        if isinstance(value, list):
+            if not part.isdigit() or int(part) >= len(value):
+                return None, None
+            node, value = node.get("items", {}), value[int(part)]
+        elif isinstance(value, Mapping):
+            name = "override" if i == 0 and part == "platform" else part
+            node, value = section_schema(node, value).get("properties", {}).get(name), value.get(part)
+        else:
+            return None, None
+        if node is None:
+            return None, None
+    return node, value
