@@ -1,7 +1,7 @@
 //! The L2's queue of hints: lines that a device has written for this core and that its L2 is to fetch (IDIO, section V-C).
 
 use crate::flow::Domain;
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -45,7 +45,7 @@ pub struct Hints {
 impl Hints {
     pub fn new(places: u32, overflow: HintOverflow) -> Hints {
         Hints {
-            queue: VecDeque::with_capacity(places as usize),
+            queue: VecDeque::with_capacity(places.to_usize()),
             kept: VecDeque::new(),
             overflow,
             places: Domain::new(places),

@@ -7,7 +7,7 @@
 
 use super::prefetch::PAGE;
 use crate::kernel::units::Size;
-use crate::kernel::LineAddr;
+use crate::kernel::{Int, LineAddr};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,10 +87,10 @@ pub struct L1Prefetcher {
 impl L1Prefetcher {
     pub fn new(s: &L1PrefetchSpec) -> Option<L1Prefetcher> {
         s.enabled.then(|| L1Prefetcher {
-            recent: VecDeque::with_capacity(s.recent as usize),
-            recent_most: s.recent as usize,
-            entries: Vec::with_capacity(s.instructions as usize),
-            most: s.instructions as usize,
+            recent: VecDeque::with_capacity(s.recent.to_usize()),
+            recent_most: s.recent.to_usize(),
+            entries: Vec::with_capacity(s.instructions.to_usize()),
+            most: s.instructions.to_usize(),
             longest: (s.longest.0 / LINE) as i64,
             trigger: s.trigger,
             misses: s.misses,

@@ -4,7 +4,7 @@
 
 use super::strides::{Strides, Waiting};
 use crate::flow::Domain;
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ impl PrefetchSpec {
     pub fn check(&self) -> Result<(), String> {
         for (key, v, most) in [
             ("streams", self.streams, 256),
-            ("distance", self.distance, PAGE as u32 - 1),
+            ("distance", self.distance, PAGE.to_u32() - 1),
             ("degree", self.degree, 16),
             ("credits", self.credits, u32::from(u8::MAX - FIRST)),
         ] {
@@ -190,14 +190,14 @@ impl Prefetcher {
             trigger: s.trigger,
             network: s.network,
             into: s.into,
-            streams: if strides.is_some() { Vec::new() } else { vec![none; s.streams as usize] },
+            streams: if strides.is_some() { Vec::new() } else { vec![none; s.streams.to_usize()] },
             strides,
             waiting: Waiting::new(s.waiting),
             reserve: s.reserve,
             adjacent: s.adjacent,
             ownership: s.ownership,
             tick: 0,
-            flights: vec![None; s.credits as usize],
+            flights: vec![None; s.credits.to_usize()],
             queue: Domain::new(s.credits),
         })
     }
@@ -224,8 +224,8 @@ impl Prefetcher {
 
     /// As many prefetches as `n` misses may be under way, if these are more than its own credits.
     pub fn widen(&mut self, n: u32) {
-        let n = n.max(self.flights.len() as u32);
-        self.flights.resize(n as usize, None);
+        let n = n.max(self.flights.len().to_u32());
+        self.flights.resize(n.to_usize(), None);
         self.queue = Domain::new(n);
     }
 
@@ -294,7 +294,7 @@ impl Prefetcher {
         let slot = self.flights.iter().position(Option::is_none)?;
         self.flights[slot] = Some(Flight { line, own, into, waiter: None });
         self.queue.take(at);
-        Some(FIRST + slot as u8)
+        Some(FIRST + slot.to_u8())
     }
 
     /// An access to `line` misses the L2, and needs ownership if `own`: whether a prefetch will bring that, and then record `r` is

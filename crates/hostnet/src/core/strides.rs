@@ -7,7 +7,7 @@
 //! address here; the table is fully associative, and gives up what was used longest ago, where gem5's has four ways.
 
 use super::prefetch::PAGE;
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use std::collections::VecDeque;
 
 /// A confidence counter of 3 bits (`confidence_counter_bits`), and where it begins (`initial_confidence`).
@@ -38,7 +38,12 @@ impl Strides {
     pub fn new(most: u32, degree: u32, trigger: u32) -> Strides {
         // The second access lowers the confidence by one, and each that confirms the stride raises it by one.
         let threshold = BEGIN - 1 + (trigger - 2);
-        Strides { entries: Vec::with_capacity(most as usize), most: most as usize, degree: degree.into(), threshold }
+        Strides {
+            entries: Vec::with_capacity(most.to_usize()),
+            most: most.to_usize(),
+            degree: degree.into(),
+            threshold,
+        }
     }
 
     /// `instruction` asks for `line`: the first line to fetch, how far it is to the next, and how many there are.
@@ -83,7 +88,7 @@ pub struct Waiting {
 
 impl Waiting {
     pub fn new(places: u32) -> Waiting {
-        let places = places as usize;
+        let places = places.to_usize();
         Waiting { queue: VecDeque::with_capacity(places), places, later: VecDeque::new() }
     }
 

@@ -2,7 +2,7 @@
 //! ("Understanding the Host Network", SIGCOMM'24, §4). Every bounded resource of the host is one,
 //! so that occupancy, arrivals and latency of each come from one place.
 
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use std::collections::VecDeque;
 
 /// Credits of one sender, metered. Occupancy is integrated over time and latency is measured per
@@ -169,16 +169,16 @@ impl Domain {
     }
 
     pub fn read(&self, now: Time) -> Reading {
-        let window = (now - self.since).0.max(1) as f64;
-        let integral = self.integral(now) as f64;
+        let window = (now - self.since).0.max(1).to_f64();
+        let integral = self.integral(now).to_f64();
         let occupancy = integral / window;
-        let per = |sum: f64, n: u64| if n == 0 { 0.0 } else { sum / n as f64 / 1e3 };
+        let per = |sum: f64, n: u64| if n == 0 { 0.0 } else { sum / n.to_f64() / 1e3 };
         Reading {
             credits: self.credits,
             occupancy,
             peak: self.peak,
-            arrival_rate: self.arrivals as f64 / window * 1e12,
-            latency_ns: per(self.held as f64, self.returns),
+            arrival_rate: self.arrivals.to_f64() / window * 1e12,
+            latency_ns: per(self.held.to_f64(), self.returns),
             little_ns: per(integral, self.arrivals),
             refused: self.refused,
         }
@@ -243,7 +243,7 @@ impl Booked {
 
     /// Credits that are out, those among them whose return is booked; unless settled, no fewer than there are.
     fn used(&self) -> u32 {
-        self.domain.used() + self.returns.len() as u32
+        self.domain.used() + self.returns.len().to_u32()
     }
 
     /// Starts a new window: forgets what was metered, keeps the credits in use.

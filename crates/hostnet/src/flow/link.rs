@@ -3,7 +3,7 @@
 use super::credits::{Credits, Wait};
 use super::domain::{Domain, Reading};
 use crate::kernel::units::Bandwidth;
-use crate::kernel::Time;
+use crate::kernel::{Int, Real, Time};
 
 /// One direction of a link. Its packets wait for each other, and for credits of the class that they belong to; what it
 /// carries and for how long is metered.
@@ -34,7 +34,7 @@ impl Link {
 
     /// Of an Ethernet link.
     pub fn ethernet(rate: Bandwidth, flight: Time) -> Link {
-        Link::new(rate.0 as f64, flight)
+        Link::new(rate.0.to_f64(), flight)
     }
 
     /// A link whose receiver grants so many credits of each class.
@@ -46,7 +46,7 @@ impl Link {
     /// Time that `bytes` hold the link.
     #[inline]
     pub fn time(&self, bytes: u64) -> Time {
-        Time((bytes as f64 * self.ps_per_byte).round() as u64)
+        Time((bytes.to_f64() * self.ps_per_byte).round().whole())
     }
 
     /// A packet of `bytes` is ready at `now`; returns when its last byte leaves.

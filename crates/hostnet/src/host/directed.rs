@@ -155,7 +155,7 @@ impl Host {
     pub(super) fn moved(&self) -> (u64, u64) {
         let d = &self.machine.mem.stats.dram;
         let writes = [Class::NicRxWr, Class::RxEvct, Class::TxEvct, Class::OtherEvct];
-        let w: u64 = writes.iter().map(|c| d[*c as usize]).sum();
+        let w: u64 = writes.iter().map(|c| d[c.index()]).sum();
         (d[..CLASSES].iter().sum::<u64>() - w, w)
     }
 

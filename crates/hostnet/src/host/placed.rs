@@ -113,7 +113,7 @@ impl Host {
             let d = self.machine.mem.stats.dma(agent);
             for (request, at) in [("write", d.wrote_at), ("read", d.read_at)] {
                 for (place, name) in PLACES.into_iter().zip(names) {
-                    rows.push(vec![json!(device), json!(request), json!(name), json!(at[place as usize])]);
+                    rows.push(vec![json!(device), json!(request), json!(name), json!(at[place.index()])]);
                 }
             }
         }

@@ -90,8 +90,8 @@ impl Host {
     fn cores_and_home_agent(&self, v: &mut Values) {
         let p = &self.machine.mem.paths;
         let mean = |path: Path| {
-            let n = p.count[path as usize];
-            (n > 0).then(|| p.sums()[path as usize].iter().sum::<u64>().to_f64() / n.to_f64() / 1e3)
+            let n = p.count[path.index()];
+            (n > 0).then(|| p.sums()[path.index()].iter().sum::<u64>().to_f64() / n.to_f64() / 1e3)
         };
         let mut set = |name: &str, x: Option<f64>| {
             if let Some(x) = x {
@@ -100,7 +100,7 @@ impl Host {
         };
         set("c2m_read_lat_ns", mean(Path::C2mRead));
         set("c2m_write_lat_ns", mean(Path::C2mWrite));
-        let held = |path: Path| p.held[path as usize].read(self.machine.now);
+        let held = |path: Path| p.held[path.index()].read(self.machine.now);
         for (path, occupancy, latency) in [
             (Path::C2mRead, "cha_c2m_read_occ", "cha_dram_read_c2m_ns"),
             (Path::C2mWrite, "cha_c2m_write_occ", "cha_mc_write_c2m_ns"),
@@ -167,7 +167,7 @@ impl Host {
         v.set("rpq_full_frac", mean(&|s| s.marked_ps[READ]));
         v.set("wpq_full_frac", mean(&|s| s.marked_ps[WRITE]));
         v.set("wpq_at_capacity_frac", mean(&|s| s.full_ps[WRITE]));
-        let (miss, conflict) = (RowOutcome::Miss as usize, RowOutcome::Conflict as usize);
+        let (miss, conflict) = (RowOutcome::Miss.index(), RowOutcome::Conflict.index());
         let activates = |dir: usize| sum(&|s| s.rows[dir][miss] + s.rows[dir][conflict]);
         let reads = sum(&|s| s.reads());
         v.set("lines_read", reads);
@@ -212,7 +212,7 @@ impl Host {
         }
         for (name, misses, lines) in [
             ("p2m_write_miss_ratio", io.write_misses, io.writes),
-            ("p2m_write_uncached_ratio", io.wrote_at[Place::Dram as usize], io.writes),
+            ("p2m_write_uncached_ratio", io.wrote_at[Place::Dram.index()], io.writes),
             ("p2m_read_miss_ratio", io.read_misses, io.reads),
         ] {
             if lines > 0 {
@@ -298,9 +298,9 @@ impl Host {
             }
         }
         for (path, name) in PATHS {
-            if p.count[path as usize] > 0 {
-                rows.push((format!("path {name}"), p.under_way[path as usize].read(self.machine.now)));
-                rows.push((format!("CHA {name}"), p.held[path as usize].read(self.machine.now)));
+            if p.count[path.index()] > 0 {
+                rows.push((format!("path {name}"), p.under_way[path.index()].read(self.machine.now)));
+                rows.push((format!("CHA {name}"), p.held[path.index()].read(self.machine.now)));
             }
         }
         rows
@@ -311,11 +311,11 @@ impl Host {
         let p = &self.machine.mem.paths;
         let mut rows = Vec::new();
         for (path, name) in PATHS {
-            let n = p.count[path as usize];
+            let n = p.count[path.index()];
             if n == 0 {
                 continue;
             }
-            let sums = p.sums()[path as usize];
+            let sums = p.sums()[path.index()];
             let total = sums.iter().sum::<u64>().max(1).to_f64();
             let one = self.machine.mem.nodes.len() == 1;
             for (_, (segment, ps)) in

@@ -4,7 +4,7 @@
 //! times leave by lane and then in the order they came, which is what makes runs reproducible. A lane is
 //! the machine that an event is for, where several share a calendar; a machine alone has lane 0.
 
-use super::Time;
+use super::{Int, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -102,7 +102,7 @@ impl<E: Copy> Calendar<E> {
     /// The lane of the last popped event.
     #[inline]
     pub fn lane(&self) -> u8 {
-        self.lane as u8
+        self.lane.to_u8()
     }
 
     /// What is pushed from now on goes to `lane`.
@@ -113,14 +113,14 @@ impl<E: Copy> Calendar<E> {
     #[inline(always)]
     fn insert(&mut self, key: u64, event: E) {
         let id = self.free;
-        let id = if let Some(node) = self.nodes.get_mut(id as usize) {
+        let id = if let Some(node) = self.nodes.get_mut(id.to_usize()) {
             self.free = node.next;
             node.at = key;
             node.event = event;
             id
         } else {
             self.nodes.push(Node { at: key, next: NIL, event });
-            (self.nodes.len() - 1) as u32
+            (self.nodes.len() - 1).to_u32()
         };
         self.place(id, key);
     }
@@ -130,7 +130,7 @@ impl<E: Copy> Calendar<E> {
     fn place(&mut self, id: u32, at: u64) {
         let bucket = at >> SHIFT;
         debug_assert!(bucket >= self.cursor, "an event was posted into the past");
-        if bucket >= self.cursor + BUCKETS as u64 {
+        if bucket >= self.cursor + BUCKETS.to_u64() {
             self.far_seq += 1;
             self.far_first = self.far_first.min(bucket);
             self.far.push(Reverse((at, self.far_seq, id)));
@@ -142,34 +142,34 @@ impl<E: Copy> Calendar<E> {
     /// Puts node `id` into its bucket's list.
     #[inline]
     fn link(&mut self, id: u32, at: u64) {
-        let b = (at >> SHIFT) as usize & (BUCKETS - 1);
+        let b = (at >> SHIFT).to_usize() & (BUCKETS - 1);
         self.near += 1;
         let (word, bit) = (&mut self.used[b / 64], 1 << (b % 64));
         if *word & bit == 0 {
             *word |= bit;
             self.words |= 1 << (b / 64);
-            self.nodes[id as usize].next = id;
+            self.nodes[id.to_usize()].next = id;
             self.last[b] = id;
             return;
         }
         let tail = self.last[b];
-        let (mut prev, mut next) = (tail, self.nodes[tail as usize].next);
-        if self.nodes[tail as usize].at <= at {
+        let (mut prev, mut next) = (tail, self.nodes[tail.to_usize()].next);
+        if self.nodes[tail.to_usize()].at <= at {
             self.last[b] = id;
         } else {
             // Behind the last that is not later; before the head that is after the tail.
-            while self.nodes[next as usize].at <= at {
-                (prev, next) = (next, self.nodes[next as usize].next);
+            while self.nodes[next.to_usize()].at <= at {
+                (prev, next) = (next, self.nodes[next.to_usize()].next);
             }
         }
-        self.nodes[id as usize].next = next;
-        self.nodes[prev as usize].next = id;
+        self.nodes[id.to_usize()].next = next;
+        self.nodes[prev.to_usize()].next = id;
     }
 
     /// Moves what the window has reached out of the heap.
     #[cold]
     fn migrate(&mut self) {
-        let end = self.cursor + BUCKETS as u64;
+        let end = self.cursor + BUCKETS.to_u64();
         self.far_first = u64::MAX;
         while let Some(Reverse((at, _, _))) = self.far.peek() {
             let bucket = *at >> SHIFT;
@@ -192,24 +192,24 @@ impl<E: Copy> Calendar<E> {
             self.cursor = at >> SHIFT;
             self.migrate();
         }
-        let start = self.cursor as usize & (BUCKETS - 1);
+        let start = self.cursor.to_usize() & (BUCKETS - 1);
         let b = self.first_used(start);
         let ahead = (b + BUCKETS - start) & (BUCKETS - 1);
-        self.cursor += ahead as u64;
-        if self.far_first < self.cursor + BUCKETS as u64 {
+        self.cursor += ahead.to_u64();
+        if self.far_first < self.cursor + BUCKETS.to_u64() {
             self.migrate();
         }
         let tail = self.last[b];
-        let id = self.nodes[tail as usize].next;
-        let node = self.nodes[id as usize];
+        let id = self.nodes[tail.to_usize()].next;
+        let node = self.nodes[id.to_usize()];
         if id == tail {
             let word = &mut self.used[b / 64];
             *word &= !(1 << (b % 64));
             self.words &= !(u64::from(*word == 0) << (b / 64));
         } else {
-            self.nodes[tail as usize].next = node.next;
+            self.nodes[tail.to_usize()].next = node.next;
         }
-        self.nodes[id as usize].next = self.free;
+        self.nodes[id.to_usize()].next = self.free;
         self.free = id;
         self.near -= 1;
         self.popped += 1;
@@ -223,13 +223,13 @@ impl<E: Copy> Calendar<E> {
         let w = start / 64;
         let first = self.used[w] & (u64::MAX << (start % 64));
         if first != 0 {
-            return w * 64 + first.trailing_zeros() as usize;
+            return w * 64 + first.trailing_zeros().to_usize();
         }
         // Round from the next word to this one, whose buckets before `start` come last.
         debug_assert!(self.words != 0, "near > 0, so a bucket is in use");
-        let ahead = self.words.rotate_right(w as u32 + 1).trailing_zeros() as usize;
+        let ahead = self.words.rotate_right(w.to_u32() + 1).trailing_zeros().to_usize();
         let i = (w + 1 + ahead) % WORDS;
-        i * 64 + self.used[i].trailing_zeros() as usize % 64
+        i * 64 + self.used[i].trailing_zeros().to_usize() % 64
     }
 
     /// Events handed out so far.

@@ -122,7 +122,7 @@ pub trait Id: Copy {
 
 #[cold]
 #[inline(never)]
-fn no_room(index: usize, name: &str) -> ! {
+pub(crate) fn no_room(index: usize, name: &str) -> ! {
     panic!("{name} has no room for {index}")
 }
 
@@ -167,32 +167,33 @@ macro_rules! plain_id {
     };
 }
 
+/// An identifier whose number is never zero, so that `None` needs no room beside it.
 macro_rules! niche_id {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident($number:ty)) => {
         $(#[$doc])*
         ///
-        /// An `Option` of it takes four bytes too.
+        /// An `Option` of it takes no more room.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(NonZeroU32); // the position and one
+        pub struct $name($number); // the position and one
 
         impl $name {
             /// The identifier of position `index`.
             ///
             /// # Panics
-            /// When `index` is beyond 2^32 - 2.
+            /// When the identifier's type has no room for `index`.
             #[inline(always)]
             pub fn new(index: usize) -> $name {
-                let number = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
-                $name(number.unwrap_or_else(|| no_room(index, stringify!($name))))
+                let number = std::num::NonZero::new(index + 1).and_then(|n| n.try_into().ok());
+                $name(number.unwrap_or_else(|| $crate::kernel::ids::no_room(index, stringify!($name))))
             }
             /// The position in a table.
             #[inline(always)]
             pub fn index(self) -> usize {
-                (self.0.get() - 1).to_usize()
+                $crate::kernel::Int::to_usize(self.0.get() - 1)
             }
         }
 
-        impl Id for $name {
+        impl $crate::kernel::Id for $name {
             #[inline(always)]
             fn new(index: usize) -> $name {
                 $name::new(index)
@@ -203,19 +204,20 @@ macro_rules! niche_id {
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(f, concat!(stringify!($name), "({})"), self.index())
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 self.index().fmt(f)
             }
         }
     };
 }
+pub(crate) use niche_id;
 
 plain_id!(
     /// A core of a machine.
@@ -251,15 +253,11 @@ plain_id!(
 );
 niche_id!(
     /// A request under way in the memory system.
-    TxnId
-);
-niche_id!(
-    /// A miss at the LLC that holds a miss status holding register.
-    MissId
+    TxnId(NonZeroU32)
 );
 niche_id!(
     /// A packet on its way through a host.
-    PacketId
+    PacketId(NonZeroU32)
 );
 
 /// A table indexed by an identifier: one value for each `I` from zero on.

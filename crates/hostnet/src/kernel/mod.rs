@@ -11,8 +11,7 @@ pub mod units;
 
 pub use calendar::{Calendar, Post};
 pub use ids::{
-    ChannelId, CoreId, Id, IdVec, LineAddr, MissId, NodeId, PacketId, PortId, QueueId, RegionId, TenantId, ThreadId,
-    TxnId,
+    ChannelId, CoreId, Id, IdVec, LineAddr, NodeId, PacketId, PortId, QueueId, RegionId, TenantId, ThreadId, TxnId,
 };
 pub use num::{Int, Real};
 pub use rng::Stream;

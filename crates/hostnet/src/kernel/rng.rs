@@ -1,6 +1,7 @@
 //! Random streams. Each belongs to one component, so that adding a component or a core
 //! does not shift the numbers another one sees.
 
+use super::Int;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -20,12 +21,12 @@ impl Stream {
     /// Uniform in [0, 1).
     #[inline]
     pub fn unit(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+        (self.0.next_u64() >> 11).to_f64() * (1.0 / (1u64 << 53).to_f64())
     }
     /// Uniform in [0, n); `n` must be positive.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
-        ((self.0.next_u64() as u128 * n as u128) >> 64) as u64
+        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64).to_u64()
     }
     /// Exponential with the given mean.
     #[inline]

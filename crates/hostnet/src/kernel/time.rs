@@ -1,5 +1,6 @@
 //! Simulated time: integer picoseconds, so that no rounding depends on the order of additions.
 
+use super::{Int, Real};
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
@@ -22,13 +23,13 @@ impl Time {
     }
     /// Rounds to the nearest picosecond; negative and non-finite spans become zero.
     pub fn from_ns_f64(ns: f64) -> Time {
-        Time((ns * 1e3).round().max(0.0) as u64)
+        Time((ns * 1e3).round().max(0.0).whole())
     }
     pub fn as_ns(self) -> f64 {
-        self.0 as f64 / 1e3
+        self.0.to_f64() / 1e3
     }
     pub fn as_secs(self) -> f64 {
-        self.0 as f64 / 1e12
+        self.0.to_f64() / 1e12
     }
     pub fn saturating_sub(self, other: Time) -> Time {
         Time(self.0.saturating_sub(other.0))
@@ -91,10 +92,10 @@ impl Clock {
         if cycles < 1 << 24 {
             return Time((cycles * 1_000_000_000_000 + self.hz / 2) / self.hz); // of 64 bits: 24 and 40
         }
-        Time(((cycles as u128 * 1_000_000_000_000 + self.hz as u128 / 2) / self.hz as u128) as u64)
+        Time(((u128::from(cycles) * 1_000_000_000_000 + u128::from(self.hz) / 2) / u128::from(self.hz)).to_u64())
     }
     pub fn cycles(self, t: Time) -> f64 {
-        t.0 as f64 * self.hz as f64 / 1e12
+        t.0.to_f64() * self.hz.to_f64() / 1e12
     }
     pub fn hz(self) -> u64 {
         self.hz

@@ -1,7 +1,7 @@
 //! Quantities with their unit in the type. In TOML and JSON they are strings ("36 MiB",
 //! "3.2 GHz", "15 us"), so that a size can never be read as a time.
 
-use super::Time;
+use super::{Int, Time};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -139,8 +139,8 @@ impl OfferedRate {
     /// Packets per second, of `bytes` each on average.
     pub fn packets(self, bytes: f64) -> f64 {
         match self {
-            OfferedRate::Packets(r) => r.0 as f64,
-            OfferedRate::Bits(b) => b.0 as f64 / (8.0 * bytes),
+            OfferedRate::Packets(r) => r.0.to_f64(),
+            OfferedRate::Bits(b) => b.0.to_f64() / (8.0 * bytes),
         }
     }
 
@@ -217,11 +217,11 @@ fn parse(s: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     let mut value = whole.checked_mul(scale).ok_or("; it is too large")?;
     if !frac.is_empty() {
         let digits: u128 = frac.parse().map_err(|_| String::new())?;
-        let ten = 10u128.pow(frac.len() as u32);
+        let ten = 10u128.pow(frac.len().to_u32());
         if digits * u128::from(scale) % ten != 0 {
             return Err(format!("; it is not a whole number of {}", units[0].0));
         }
-        value = value.checked_add((digits * u128::from(scale) / ten) as u64).ok_or("; it is too large")?;
+        value = value.checked_add((digits * u128::from(scale) / ten).to_u64()).ok_or("; it is too large")?;
     }
     Ok(value)
 }

@@ -120,11 +120,11 @@ impl Array {
             wide,
             set_bits: (sets / slices).trailing_zeros(),
             policy,
-            blocks: vec![Block([0; 16]); (sets as usize) << u32::from(wide)],
+            blocks: vec![Block([0; 16]); sets.to_usize() << u32::from(wide)],
             all: u32::MAX >> (32 - ways),
             closed: [0; 32],
             some: (0, [u8::MAX; 32]),
-            tree: vec![0; if policy == Replacement::TreePlru { sets as usize } else { 0 }],
+            tree: vec![0; if policy == Replacement::TreePlru { sets.to_usize() } else { 0 }],
             dice: 0x5eed,
             held: 0,
             moves: None,
@@ -156,28 +156,28 @@ impl Array {
 
     #[inline]
     pub(super) fn set_of(&self, base: u32) -> usize {
-        base as usize >> u32::from(self.wide)
+        base.to_usize() >> u32::from(self.wide)
     }
     #[inline]
     fn tag(&self, base: u32, way: u32) -> u32 {
-        self.blocks[(base + way / 16) as usize].0[way as usize % 16]
+        self.blocks[(base + way / 16).to_usize()].0[way.to_usize() % 16]
     }
     #[inline]
     fn tag_mut(&mut self, base: u32, way: u32) -> &mut u32 {
-        &mut self.blocks[(base + way / 16) as usize].0[way as usize % 16]
+        &mut self.blocks[(base + way / 16).to_usize()].0[way.to_usize() % 16]
     }
     /// The set's last block.
     #[inline]
     fn rest(&self, base: u32) -> &Block {
-        &self.blocks[base as usize + usize::from(self.wide)]
+        &self.blocks[base.to_usize() + usize::from(self.wide)]
     }
     #[inline]
     fn rest_mut(&mut self, base: u32) -> &mut Block {
-        &mut self.blocks[base as usize + usize::from(self.wide)]
+        &mut self.blocks[base.to_usize() + usize::from(self.wide)]
     }
     #[inline]
     fn set_mut<const N: usize>(&mut self, base: u32) -> &mut [Block; N] {
-        let base = base as usize;
+        let base = base.to_usize();
         (&mut self.blocks[base..base + N]).try_into().expect("N blocks")
     }
     #[inline]
@@ -195,7 +195,7 @@ impl Array {
         self.rest_mut(base).age_mut(first + way)
     }
     pub(super) fn ages_mut(&mut self, base: u32) -> &mut [u8] {
-        let (first, ways) = (self.first_age() as usize, self.ways as usize);
+        let (first, ways) = (self.first_age().to_usize(), self.ways.to_usize());
         &mut self.rest_mut(base).upper_mut()[first..first + ways]
     }
 
@@ -207,7 +207,7 @@ impl Array {
         self.ways
     }
     pub fn slices(&self) -> usize {
-        self.slices as usize
+        self.slices.to_usize()
     }
 
     /// Where `line` belongs.
@@ -215,23 +215,23 @@ impl Array {
     pub fn home(&self, line: LineAddr) -> Home {
         let LineAddr(line) = line;
         let inner = line & ((1 << self.set_bits) - 1);
-        let tag = (line >> self.set_bits) as u32;
+        let tag = (line >> self.set_bits).to_u32();
         let set = if self.slices == 1 {
             inner
         } else {
             let slice = match self.indexing {
                 Indexing::InterleavedSlices => {
-                    let place = (line ^ mix(line >> SEQUENCE_BITS)) as u32 & ((1 << SEQUENCE_BITS) - 1);
+                    let place = (line ^ mix(line >> SEQUENCE_BITS)).low_u32() & ((1 << SEQUENCE_BITS) - 1);
                     self.round(place)
                 }
                 Indexing::HashedSlices | Indexing::Modulo => {
-                    (((mix(line) >> 32) * u64::from(self.slices)) >> 32) as u32
+                    (((mix(line) >> 32) * u64::from(self.slices)) >> 32).low_u32()
                 }
                 Indexing::EvenSlices | Indexing::FoldedSlices => self.rarer_slice(line),
             };
             (u64::from(slice) << self.set_bits) | inner
         };
-        Home { base: (set as u32) << u32::from(self.wide), tag }
+        Home { base: set.to_u32() << u32::from(self.wide), tag }
     }
 
     /// The slice of `line` by indexings that few platforms have.
@@ -240,12 +240,12 @@ impl Array {
     fn rarer_slice(&self, line: u64) -> u32 {
         if self.indexing == Indexing::FoldedSlices {
             let half = line ^ line >> 32;
-            return self.round((half ^ half >> 16) as u32 & 0xffff);
+            return self.round((half ^ half >> 16).low_u32() & 0xffff);
         }
         let inner = line & ((1 << self.set_bits) - 1);
-        let tag = (line >> self.set_bits) as u32;
+        let tag = (line >> self.set_bits).to_u32();
         let stretch = tag / self.slices;
-        let place = (inner ^ mix(stretch.into())) as u32 & ((1 << self.set_bits) - 1);
+        let place = (inner ^ mix(stretch.into())).low_u32() & ((1 << self.set_bits) - 1);
         self.round(place + tag % self.slices)
     }
 
@@ -253,7 +253,7 @@ impl Array {
     #[inline]
     fn round(&self, place: u32) -> u32 {
         let times = (u64::from(place) * self.per_slice) >> SLICE_BITS;
-        place - times as u32 * self.slices
+        place - times.to_u32() * self.slices
     }
 
     /// Tells the host that `line`'s set is about to be looked up: the sets of a large cache do not fit the
@@ -277,7 +277,7 @@ impl Array {
 
     #[inline(always)]
     fn announce_set(&self, base: u32) {
-        prefetch(&self.blocks[base as usize]);
+        prefetch(&self.blocks[base.to_usize()]);
         if self.wide {
             prefetch(self.rest(base));
         }
@@ -305,8 +305,8 @@ impl Array {
     #[inline(always)]
     fn home_in_slice(&self, line: LineAddr) -> Home {
         debug_assert!(self.slices == 1);
-        let set = (line.0 & ((1 << self.set_bits) - 1)) as u32;
-        Home { base: set << u32::from(self.wide), tag: (line.0 >> self.set_bits) as u32 }
+        let set = (line.0 & ((1 << self.set_bits) - 1)).to_u32();
+        Home { base: set << u32::from(self.wide), tag: (line.0 >> self.set_bits).to_u32() }
     }
 
     /// The same for the line of `home`.
@@ -320,7 +320,7 @@ impl Array {
     /// The ways of the set at `base` that hold `tag`, or are empty when it is `EMPTY`.
     #[inline]
     pub(super) fn ways_with(&self, base: u32, tag: u32) -> u32 {
-        let mut found = self.blocks[base as usize].equal(tag);
+        let mut found = self.blocks[base.to_usize()].equal(tag);
         if self.wide {
             found |= self.rest(base).equal(tag) << 16;
         }
@@ -501,7 +501,7 @@ impl Array {
     pub(super) fn draw(&mut self, among: u32) -> u32 {
         self.dice = mix(self.dice);
         let nth = ((self.dice >> 32) * u64::from(among.count_ones())) >> 32;
-        nth_bit(among, nth as u32)
+        nth_bit(among, nth.to_u32())
     }
 
     /// Empties `slot`; returns whether it was dirty.
@@ -550,15 +550,15 @@ impl Array {
     fn renumber(&mut self, base: u32) {
         let emptied = self.policy == Replacement::LruScan;
         let held = (0..self.ways).filter(|w| emptied || self.tag(base, *w) != EMPTY);
-        let mut order: Vec<usize> = held.map(|w| w as usize).collect();
+        let mut order: Vec<usize> = held.map(|w| w.to_usize()).collect();
         let ages = self.ages_mut(base);
         order.sort_by_key(|w| ages[*w]);
         ages.fill(0);
         for (rank, way) in order.iter().enumerate() {
-            ages[*way] = rank as u8 + 1;
+            ages[*way] = rank.to_u8() + 1;
         }
         let last = self.last_mut(base);
-        *last = *last & 0x00ff_ffff | (order.len() as u32) << 24;
+        *last = *last & 0x00ff_ffff | order.len().to_u32() << 24;
     }
 }
 
@@ -566,7 +566,7 @@ impl Array {
 #[inline]
 fn tick(rest: &mut Block, at: usize, age: u32) {
     rest.0[at] += TICK;
-    *rest.age_mut(age) = (rest.0[at] >> 24) as u8;
+    *rest.age_mut(age) = (rest.0[at] >> 24).to_u8();
 }
 
 /// Puts `tag` into a way of a set; returns the tag before, and whether it was dirty and marked.
@@ -578,7 +578,7 @@ fn replace<const N: usize>(
     tag: u32,
     dirty: bool,
 ) -> (u32, bool, bool) {
-    let old = std::mem::replace(&mut set[way as usize / 16 % N].0[way as usize % 16], tag);
+    let old = std::mem::replace(&mut set[way.to_usize() / 16 % N].0[way.to_usize() % 16], tag);
     let rest = &mut set[N - 1];
     let (at, first, mark) = if N == 1 { (15, 16, 1 << (NARROW + way)) } else { (14, 0, 1 << way) };
     let marked = rest.0[15] & mark != 0;

@@ -23,7 +23,7 @@ use super::shadow::At;
 use super::spec::{LlcRole, StoreHit};
 use super::stats::Class;
 use super::{Event, Memory, Node, Op, Posts, Sweep, Txn};
-use crate::kernel::{LineAddr, Time, TxnId};
+use crate::kernel::{Int, LineAddr, Time, TxnId};
 
 /// What a look-up over both nodes comes to.
 enum Answer {
@@ -54,7 +54,7 @@ impl Memory {
 
     /// What `node` has of a request's line, but for who asks.
     fn copies_in(&self, node: usize, t: &Txn) -> Copies {
-        let (line, who) = (t.line, t.who as usize);
+        let (line, who) = (t.line, t.who.to_usize());
         let own = u16::from(t.entry.is_some() && t.op == Op::Read);
         let mut private = Held::Nowhere;
         // The filter may name a core that has lost the line, but not while the line is on its way to it.
@@ -71,7 +71,7 @@ impl Memory {
 
     /// The row of the table for a request.
     fn row(&self, t: &Txn) -> Crossing {
-        let who = t.who as usize;
+        let who = t.who.to_usize();
         let near = self.node_of_core(who);
         let want = match t.op {
             Op::Own if self.holds(who, t.line) => Want::Upgrade,
@@ -115,7 +115,7 @@ impl Memory {
     #[cold]
     pub(super) fn core_read_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
-        let near = self.node_of_core(t.who as usize);
+        let near = self.node_of_core(t.who.to_usize());
         if self.home_of(t.line) != near && !self.answers_near(&t) {
             return self.depart(cal, id, now);
         }
@@ -137,7 +137,7 @@ impl Memory {
     /// A core's read leaves for the other node, when there is a credit. One that others wait for has one.
     fn depart(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, who, entry, op, .. } = self.txns[id];
-        let near = self.node_of_core(who as usize);
+        let near = self.node_of_core(who.to_usize());
         let look_up = self.nodes[near].look_up;
         let b = self.links();
         let credits = &mut b.directions[near].credits;
@@ -158,12 +158,12 @@ impl Memory {
             return self.order(cal, id, now);
         }
         let t = self.txns[id];
-        let (near, home) = (self.node_of_core(t.who as usize), self.home_of(t.line));
+        let (near, home) = (self.node_of_core(t.who.to_usize()), self.home_of(t.line));
         let travelled = self.links().trip(id).travelled;
         if near != home && !travelled && !self.answers_near(&t) {
             return self.depart(cal, id, now);
         }
-        let back = Leg::Back { from: home as u8 };
+        let back = Leg::Back { from: home.to_u8() };
         match self.consult(cal, &t, now) {
             Answer::Here(Found::Here { snoop, with }) => {
                 self.grant(id, with);
@@ -178,7 +178,7 @@ impl Memory {
                 self.answer_leaves(cal, id, leaves);
             }
             Answer::Here(Found::InDram(class)) => {
-                self.note_copy(t.line, At::Dram, At::ToCore(t.who as u16));
+                self.note_copy(t.line, At::Dram, At::ToCore(t.who.to_u16()));
                 if travelled {
                     let trip = self.links().trip(id);
                     (trip.leg, trip.data, trip.awaits) = (back, true, 1);
@@ -195,7 +195,7 @@ impl Memory {
                     leaves = leaves + own + (self.links().send(near, t.line, false, now) - now);
                 }
                 let trip = self.links().trip(id);
-                (trip.leg, trip.awaits) = (Leg::Back { from: far as u8 }, 1);
+                (trip.leg, trip.awaits) = (Leg::Back { from: far.to_u8() }, 1);
                 trip.data = row.source == Source::Far;
                 self.answer_leaves(cal, id, leaves);
                 if row.speculates {
@@ -283,7 +283,7 @@ impl Memory {
 
     /// One of the things that an answer waits for is there at `at`.
     fn arrives(&mut self, cal: &mut impl Posts, id: TxnId, at: Time) {
-        let near = self.node_of_core(self.txns[id].who as usize);
+        let near = self.node_of_core(self.txns[id].who.to_usize());
         let noc = self.nodes[near].noc;
         let trip = self.links().trip(id);
         trip.ready = trip.ready.max(at);
@@ -301,7 +301,7 @@ impl Memory {
         let Txn { who, thread, op, agent, line, .. } = self.txns[id];
         let trip = *self.links().trip(id);
         if trip.crossed && agent == Agent::Core {
-            let remote = &mut self.stats.remote[who as usize];
+            let remote = &mut self.stats.remote[who.to_usize()];
             match op {
                 Op::Own => remote.rfos += 1,
                 Op::Read => remote.reads += 1,
@@ -312,7 +312,7 @@ impl Memory {
             }
         }
         let Some(since) = trip.credit else { return };
-        let near = self.node_of_core(who as usize);
+        let near = self.node_of_core(who.to_usize());
         let d = &mut self.links().directions[near];
         d.credits.give(now, since);
         if let Some(next) = d.waiting.pop_front() {
@@ -358,7 +358,7 @@ impl Memory {
     #[cold]
     pub(super) fn stream_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, who, .. } = self.txns[id];
-        let near = self.node_of_core(who as usize);
+        let near = self.node_of_core(who.to_usize());
         if self.home_of(line) != near {
             return self.depart(cal, id, now);
         }
@@ -372,7 +372,7 @@ impl Memory {
         let asked = if there.private == Held::Nowhere { Time::ZERO } else { self.ask_core(far) };
         let at = self.links().send(near, line, false, now) + own + self.nodes[far].look_up + asked;
         let trip = self.links().trip(id);
-        (trip.leg, trip.awaits) = (Leg::Back { from: far as u8 }, 1);
+        (trip.leg, trip.awaits) = (Leg::Back { from: far.to_u8() }, 1);
         self.answer_leaves(cal, id, at);
     }
 
@@ -381,7 +381,7 @@ impl Memory {
         let home = self.home_of(line);
         self.stream(cal, home, line, now);
         let trip = self.links().trip(id);
-        (trip.leg, trip.awaits) = (Leg::Back { from: home as u8 }, 1);
+        (trip.leg, trip.awaits) = (Leg::Back { from: home.to_u8() }, 1);
         let at = now + self.nodes[home].look_up;
         self.answer_leaves(cal, id, at);
     }
@@ -403,7 +403,7 @@ impl Memory {
         if local {
             return Answer::Here(self.look_up(cal, t, now));
         }
-        let (line, who) = (t.line, t.who as usize);
+        let (line, who) = (t.line, t.who.to_usize());
         let near = self.node_of_core(who);
         let far = 1 - near;
         let (tenant, kind) = (self.map.of(line).tenant, self.map.of(line).kind);
@@ -484,18 +484,18 @@ impl Memory {
         let far_cores = || cores_of(self.shared.holders(line)).filter(|c| self.node_of_core(*c) == far);
         let writer = far_cores().find(|c| self.private_copy(*c, line) == Held::Dirty);
         let from = match row.source {
-            Source::Nobody => At::Core(who as u16),
-            Source::Near | Source::Memory => At::Llc(near as u8),
-            Source::Far if writer.is_none() && self.llc_copy(far, line) != Held::Nowhere => At::Llc(far as u8),
+            Source::Nobody => At::Core(who.to_u16()),
+            Source::Near | Source::Memory => At::Llc(near.to_u8()),
+            Source::Far if writer.is_none() && self.llc_copy(far, line) != Held::Nowhere => At::Llc(far.to_u8()),
             Source::Far => match writer.or_else(|| far_cores().find(|c| self.holds(*c, line))) {
-                Some(c) => At::Core(c as u16),
-                None => At::ToCore(far_cores().next().expect("a copy") as u16),
+                Some(c) => At::Core(c.to_u16()),
+                None => At::ToCore(far_cores().next().expect("a copy").to_u16()),
             },
         };
-        self.note_copy(line, from, At::ToCore(who as u16));
+        self.note_copy(line, from, At::ToCore(who.to_u16()));
         if row.written {
             self.note_copy(line, from, At::Dram);
-            self.note_copy(line, from, At::Llc(far as u8));
+            self.note_copy(line, from, At::Llc(far.to_u8()));
         }
     }
 }

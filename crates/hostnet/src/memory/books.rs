@@ -4,12 +4,13 @@ use super::door::Channel;
 use super::node::DEVICES_AT;
 use super::region::Kind;
 use super::{Agent, Memory, Txn};
+use crate::kernel::Int;
 
 impl Memory {
     /// Lines that the LLC and the private caches hold.
     pub fn lines_held(&self) -> u64 {
         let arrays = self.l2.iter().chain(self.nodes.iter().map(|n| &n.llc));
-        arrays.map(|a| a.held() as u64).sum()
+        arrays.map(|a| a.held().to_u64()).sum()
     }
     /// LLC lines that hold receive buffers: (all of them, those outside a policy's `ways`).
     pub fn llc_rx_lines(&self, ways: u32) -> (u64, u64) {
@@ -45,16 +46,16 @@ impl Memory {
     pub fn check(&self) -> Result<(), String> {
         let waiting: usize = self.channels.iter().map(Channel::writes_waiting).sum();
         let used: u32 = self.nodes.iter().map(|n| n.cha_writes.used()).sum();
-        if [used, self.nodes.iter().flat_map(|n| n.waiting).sum()] != [waiting as u32; 2] {
+        if [used, self.nodes.iter().flat_map(|n| n.waiting).sum()] != [waiting.to_u32(); 2] {
             return Err(format!("{used} home-agent credits are out for {waiting} waiting writes"));
         }
         if let Some(m) = &self.mshrs {
             m.check(self.channels.iter().map(Channel::victims_waiting).sum())?;
         }
         let arrays = self.l1.iter().chain(&self.l2).chain(self.nodes.iter().map(|n| &n.llc));
-        let resident = arrays.map(|a| a.iter().filter(|l| l.2).count() as u64).sum::<u64>();
+        let resident = arrays.map(|a| a.iter().filter(|l| l.2).count().to_u64()).sum::<u64>();
         // Ownership that is on its way to a core.
-        let moving = self.txns.iter().filter(|t| t.dirty).count() as u64;
+        let moving = self.txns.iter().filter(|t| t.dirty).count().to_u64();
         if self.live_txns == 0 && self.lines.used() > 0 {
             return Err(format!("{} lines have an entry and no request is in flight", self.lines.used()));
         }

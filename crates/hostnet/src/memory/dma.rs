@@ -73,17 +73,17 @@ impl Memory {
                     self.finish(part);
                 } else {
                     here -= 1;
-                    self.paths.under_way[Path::P2mWrite as usize].force(t.issued);
+                    self.paths.under_way[Path::P2mWrite.index()].force(t.issued);
                 }
             }
             if here == 0 {
-                self.paths.under_way[Path::P2mWrite as usize].give(now, t.issued);
+                self.paths.under_way[Path::P2mWrite.index()].give(now, t.issued);
                 return self.finish(id);
             }
             self.txns[id].lines = here;
         }
         let freed = now + self.lat.ownership + self.nodes[DEVICES_AT].look_up;
-        let held = &mut self.paths.held[Path::P2mWrite as usize];
+        let held = &mut self.paths.held[Path::P2mWrite.index()];
         held.force(now);
         held.give_at(freed, now);
         cal.post(freed + self.lat.to_iio, Event::Fill(id));
@@ -107,7 +107,7 @@ impl Memory {
                 self.stats.cores[usize::from(c)].mlc_invalidations += 1;
             }
         }
-        self.stats.dma[agent as usize].writes += 1;
+        self.stats.dma[agent.index()].writes += 1;
         let (way, placed) = match to {
             Inbound::Apart => return true,
             Inbound::Dram => {
@@ -116,13 +116,13 @@ impl Memory {
                 self.stats.ledger.overwritten += dropped;
                 self.stats.ledger.bypassed += 1;
                 let told = self.write_dram_for(cal, DEVICES_AT, line, class, waiter, now);
-                self.stats.dma[agent as usize].write_misses += 1;
+                self.stats.dma[agent.index()].write_misses += 1;
                 (slot.map(|s| s.way()), !told)
             }
             Inbound::Llc { ways } | Inbound::Hint { ways, .. } => {
                 self.evicts_for = waiter;
                 let way = self.ddio_write(cal, line, ways, now);
-                self.stats.dma[agent as usize].write_misses += u64::from(way.is_none());
+                self.stats.dma[agent.index()].write_misses += u64::from(way.is_none());
                 if let Inbound::Hint { core, .. } = to {
                     self.tell_core(cal, core, line, now);
                 }
@@ -130,7 +130,7 @@ impl Memory {
             }
         };
         let was = self.located(taken.held, way);
-        self.stats.dma[agent as usize].wrote_at[was as usize] += 1;
+        self.stats.dma[agent.index()].wrote_at[was.index()] += 1;
         placed
     }
 
@@ -191,14 +191,14 @@ impl Memory {
                 Source::Dram => {
                     let part = self.txn(Txn { line, lines: 1, ..t });
                     self.marks[part] = Marks { admitted: now, ..self.marks[id] };
-                    self.paths.under_way[Path::P2mRead as usize].force(t.issued);
+                    self.paths.under_way[Path::P2mRead.index()].force(t.issued);
                     self.tie_miss(part);
                     self.read_dram(cal, part, t.class, now);
                 }
             }
         }
         if here == 0 {
-            self.paths.under_way[Path::P2mRead as usize].give(now, t.issued);
+            self.paths.under_way[Path::P2mRead.index()].give(now, t.issued);
             self.finish(id);
             return;
         }
@@ -215,7 +215,7 @@ impl Memory {
             self.lives.set(line, if stale { rx::SWEPT } else { rx::CONSUMED });
             self.stats.stale_reads += u64::from(stale && !t.ahead);
         }
-        self.stats.dma[t.agent as usize].reads += 1;
+        self.stats.dma[t.agent.index()].reads += 1;
         if self.apart(kind) {
             return Source::Chip { snoop: Time::ZERO, modified: false };
         }
@@ -235,14 +235,14 @@ impl Memory {
             }
         }
         let was = self.located(near, slot.map(|s| s.way()));
-        self.stats.dma[t.agent as usize].read_at[was as usize] += 1;
+        self.stats.dma[t.agent.index()].read_at[was.index()] += 1;
         if near && self.habits.device_read == DeviceRead::Demote {
             self.demote_for_device(cal, line, slot.is_some(), now);
         }
         let missed = !near && slot.is_none();
         if missed {
             self.begin_miss(home, now);
-            self.stats.dma[t.agent as usize].read_misses += 1;
+            self.stats.dma[t.agent.index()].read_misses += 1;
         }
         if self.habits.device_read == DeviceRead::Install {
             self.install(cal, home, line, near, now);

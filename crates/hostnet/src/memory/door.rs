@@ -1,10 +1,11 @@
 //! The memory controllers' door: reads and writes enter the channels' queues, or wait for room.
 
 use super::dram::{self, mapping::Decoded, Overflow};
+use super::mshr::MissId;
 use super::paths::Path;
 use super::stats::Class;
 use super::{Agent, Event, Memory, Posts};
-use crate::kernel::{Int, LineAddr, MissId, Time, TxnId};
+use crate::kernel::{Int, LineAddr, Time, TxnId};
 use std::collections::VecDeque;
 
 #[derive(Clone)]
@@ -116,7 +117,7 @@ impl Memory {
         let line = self.txns[id].line;
         let t = &mut self.txns[id];
         t.at_mc = now;
-        self.paths.held[Path::of(t.op) as usize].force(now);
+        self.paths.held[Path::of(t.op).index()].force(now);
         self.stats.count(class);
         let (ch, at) = self.route(line);
         let c = &self.channels[ch];
@@ -176,7 +177,7 @@ impl Memory {
         let miss = self.miss;
         // Made where it will lie: see `Memory::txn`.
         let w = || Write { line, at, since: now, path, id, miss };
-        self.paths.held[path as usize].force(now);
+        self.paths.held[path.index()].force(now);
         if let Some((m, miss)) = self.mshrs.as_mut().zip(miss) {
             m.extend(miss);
         }
@@ -218,7 +219,7 @@ impl Memory {
         }
         let device = if id.is_none() { Time::ZERO } else { self.lat.ownership };
         let freed = now + device + self.lat.write_ack;
-        self.paths.held[path as usize].give_at(freed, since);
+        self.paths.held[path.index()].give_at(freed, since);
         if let Some(id) = id {
             let m = &mut self.marks[id];
             (m.queued, m.data) = (now, now);
@@ -285,13 +286,13 @@ impl Memory {
             let private = if t.agent == Agent::Core { self.lat.from_llc } else { Time::ZERO };
             let (back, at_mc) = (self.way_back(t) + private, t.at_mc);
             if self.between.is_some() && self.data_travels(cal, id, known) {
-                self.paths.held[path as usize].give_at(known, at_mc);
+                self.paths.held[path.index()].give_at(known, at_mc);
                 self.marks[id].data = at;
                 continue;
             }
             // Data goes straight to a core; the home agent's entry is there until the core has it.
             let freed = if path == Path::C2mRead { known + back } else { known };
-            self.paths.held[path as usize].give_at(freed, at_mc);
+            self.paths.held[path.index()].give_at(freed, at_mc);
             self.marks[id].data = at;
             cal.post(known + back, Event::Fill(id));
         }

@@ -7,7 +7,7 @@ use crate::kernel::{Int, LineAddr};
 /// The cores of a mask, in order.
 pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
-        let c = mask.trailing_zeros() as usize;
+        let c = mask.trailing_zeros().to_usize();
         mask &= mask.wrapping_sub(1);
         (c < 128).then_some(c)
     })
@@ -34,7 +34,7 @@ impl Default for SharedFilter {
 impl SharedFilter {
     fn slot(&self, line: LineAddr) -> usize {
         let mask = self.keys.len() - 1;
-        let mut i = mix(line.0) as usize & mask;
+        let mut i = mix(line.0).to_usize() & mask;
         while self.keys[i] != NO_LINE && self.keys[i] != line {
             i = (i + 1) & mask;
         }
@@ -97,7 +97,7 @@ impl SharedFilter {
                 if self.keys[j] == NO_LINE {
                     return;
                 }
-                let home = mix(self.keys[j].0) as usize & mask;
+                let home = mix(self.keys[j].0).to_usize() & mask;
                 if (j.wrapping_sub(home) & mask) >= (j.wrapping_sub(i) & mask) {
                     break;
                 }
@@ -130,7 +130,7 @@ impl LineSet {
         }
         let words = &mut self.regions[region];
         if words.is_empty() {
-            words.resize(map.of(line).lines.div_ceil(64) as usize, 0);
+            words.resize(map.of(line).lines.div_ceil(64).to_usize(), 0);
         }
         words[word] |= bit;
     }

@@ -13,7 +13,7 @@ use super::shadow::At;
 use super::spec::UpgradeMiss;
 use super::stats::Class;
 use super::{rx, Event, Memory, Op, Posts, Txn};
-use crate::kernel::{LineAddr, Time, TxnId};
+use crate::kernel::{Int, LineAddr, Time, TxnId};
 
 /// Queues of requests that are not admitted yet: everybody's, devices' where the two take turns, and an integrated NIC's,
 /// which goes first.
@@ -84,9 +84,9 @@ impl Memory {
     /// A write-back that nothing admits yet, and that arrived at `marks.cha`.
     pub(super) fn wait_for_admission(&mut self, t: Txn, marks: Marks) {
         if t.holds_credit() {
-            self.paths.under_way[Path::C2mWrite as usize].force(marks.start);
+            self.paths.under_way[Path::C2mWrite.index()].force(marks.start);
         }
-        let node = self.node_of_core(t.who as usize);
+        let node = self.node_of_core(t.who.to_usize());
         let id = self.txn(t);
         self.marks[id] = marks;
         self.nodes[node].admission[CORES].push_back(id);
@@ -98,7 +98,7 @@ impl Memory {
         self.paths.admit(Path::C2mWrite, waited);
         if t.dirty {
             let class = Class::of_eviction(self.map.of(t.line).kind);
-            self.write_dram(cal, self.node_of_core(t.who as usize), t.line, class, now);
+            self.write_dram(cal, self.node_of_core(t.who.to_usize()), t.line, class, now);
         }
     }
 
@@ -269,7 +269,7 @@ impl Memory {
                 cal.post(now + node.look_up + snoop + node.noc + self.lat.from_llc, Event::Fill(id));
             }
             Found::InDram(class) => {
-                self.note_copy(line, At::Dram, At::ToCore(who as u16));
+                self.note_copy(line, At::Dram, At::ToCore(who.to_u16()));
                 self.tie_miss(id);
                 self.read_dram(cal, id, class, now);
             }
@@ -282,8 +282,8 @@ impl Memory {
     pub(super) fn leave_line(&mut self, cal: &mut impl Posts, id: TxnId, epoch: u16, now: Time) -> bool {
         let Txn { line, who, .. } = self.txns[id];
         let Left { stale, others_wait } = self.lines.leave(line, id, epoch);
-        if stale && self.sharing(line) == Sharing::Shared && !self.holds(who as usize, line) {
-            self.shared.drop_holder(line, who as usize);
+        if stale && self.sharing(line) == Sharing::Shared && !self.holds(who.to_usize(), line) {
+            self.shared.drop_holder(line, who.to_usize());
         }
         if others_wait {
             self.next_turns(cal, line, now);
@@ -350,7 +350,7 @@ impl Memory {
     /// What a request of core `who` does to the caches.
     #[inline(never)]
     pub(super) fn look_up(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) -> Found {
-        let node = self.node_of_core(t.who as usize);
+        let node = self.node_of_core(t.who.to_usize());
         let home = self.nodes[node].llc.home(t.line);
         self.look_up_here(cal, t, home, node, now)
     }
@@ -369,7 +369,7 @@ impl Memory {
             }
             Sharing::Shared => {
                 snoop = self.snoop_others(cal, line, op, who, now);
-                alone = self.shared.add(line, who as usize);
+                alone = self.shared.add(line, who.to_usize());
             }
         }
         self.note_use(t, kind);
@@ -379,10 +379,10 @@ impl Memory {
         let slot = if apart { None } else { llc.find_at(home) };
         let mut upgrades = false;
         if self.installs() {
-            upgrades = op == Op::Own && self.holds(who as usize, line);
+            upgrades = op == Op::Own && self.holds(who.to_usize(), line);
             self.read_by_devices.remove(&self.map, line);
             if upgrades && !apart && slot.is_none() && self.habits.upgrade_miss == UpgradeMiss::Grant {
-                self.note_copy(line, At::Core(who as u16), At::ToCore(who as u16));
+                self.note_copy(line, At::Core(who.to_u16()), At::ToCore(who.to_u16()));
                 return Found::Here { snoop, with: With::Copy };
             }
         }
@@ -400,13 +400,13 @@ impl Memory {
             self.begin_miss(home, now);
             if becomes == Llc::FillClean {
                 let mask = self.tenant_ways[tenant];
-                self.note_copy(line, At::Dram, At::Llc(node as u8));
+                self.note_copy(line, At::Dram, At::Llc(node.to_u8()));
                 self.llc_insert(cal, node, home, false, mask, now);
             }
             return Found::InDram(Class::of_read(kind));
         };
         self.nodes[node].llc.touch(slot);
-        self.note_copy(line, At::Llc(node as u8), At::ToCore(who as u16));
+        self.note_copy(line, At::Llc(node.to_u8()), At::ToCore(who.to_u16()));
         if becomes == Llc::Give {
             return Found::Here { snoop, with: With::Line { dirty: self.nodes[node].llc.remove(slot) } };
         }
@@ -436,17 +436,17 @@ impl Memory {
     /// Asks the other cores that may have copies of a shared line; returns the time that takes.
     #[inline(never)]
     fn snoop_others(&mut self, cal: &mut impl Posts, line: LineAddr, op: Op, who: u32, now: Time) -> Time {
-        let own = op == Op::Own || self.habits.takes_modified() && self.another_has_modified(line, who as usize);
+        let own = op == Op::Own || self.habits.takes_modified() && self.another_has_modified(line, who.to_usize());
         if own {
             self.tell_watchers(cal, line, now);
         }
-        let (asked, giver) = self.snoop(who as usize, line, own);
+        let (asked, giver) = self.snoop(who.to_usize(), line, own);
         if let Some(giver) = giver {
             // the data goes through the home agent, which keeps it
             self.fill_llc(cal, giver, line, true, now);
         }
         if asked && (own || giver.is_some()) {
-            self.ask_core(self.node_of_core(who as usize))
+            self.ask_core(self.node_of_core(who.to_usize()))
         } else {
             Time::ZERO
         }
@@ -546,13 +546,13 @@ impl Memory {
         let home = llc.home(line);
         if llc.find_at(home).is_none() {
             let mask = self.tenant_ways[self.map.of(line).tenant];
-            self.note_copy(line, At::Dram, At::Llc(node as u8));
+            self.note_copy(line, At::Dram, At::Llc(node.to_u8()));
             self.llc_insert(cal, node, home, false, mask, now);
         }
     }
 
     pub(super) fn evict(&mut self, cal: &mut impl Posts, node: usize, line: LineAddr, now: Time) {
-        self.note_copy(line, At::Llc(node as u8), At::Dram);
+        self.note_copy(line, At::Llc(node.to_u8()), At::Dram);
         let kind = self.map.of(line).kind;
         self.stats.llc_wb += 1;
         if kind == Kind::Rx {

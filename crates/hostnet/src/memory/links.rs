@@ -3,7 +3,7 @@
 use super::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
 use crate::flow::domain::{Domain, Reading};
 use crate::flow::Link;
-use crate::kernel::{LineAddr, Time, TxnId};
+use crate::kernel::{Int, LineAddr, Time, TxnId};
 use std::collections::VecDeque;
 
 /// What `Event::Link` means for a transaction.
@@ -84,24 +84,24 @@ pub struct LinkReading {
 /// The link that messages about `line` take. The processors' hash is not published; this one (Fibonacci hashing) spreads
 /// lines at any distance from each other over all links, as that does.
 fn link_of(line: LineAddr, links: u64) -> usize {
-    (((line.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * links) >> 32) as usize
+    (((line.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * links) >> 32).to_usize()
 }
 
 impl Between {
     /// What joins the nodes, where there are several.
     pub(super) fn new(s: &NodesSpec) -> Option<Box<Between>> {
         let link = s.link.clone().filter(|_| s.count > 1)?;
-        let one = Link::new(link.rate.0 as f64 * 8.0, link.latency.into());
+        let one = Link::new(link.rate.0.to_f64() * 8.0, link.latency.into());
         let direction = Direction {
-            links: vec![one; link.links as usize],
-            spare: vec![0; link.links as usize],
+            links: vec![one; link.links.to_usize()],
+            spare: vec![0; link.links.to_usize()],
             bytes: 0,
             payload: 0,
             since: Time::ZERO,
             credits: Domain::new(link.credits),
             waiting: VecDeque::new(),
         };
-        let directions = vec![direction; s.count as usize];
+        let directions = vec![direction; s.count.to_usize()];
         Some(Box::new(Between { link, protocol: s.protocol, directions, trips: Vec::new(), speculative_reads: 0 }))
     }
 
@@ -120,7 +120,7 @@ impl Between {
     pub(super) fn send(&mut self, from: usize, line: LineAddr, data: bool, now: Time) -> Time {
         let bytes = if data { self.link.data.0 } else { self.link.message.0 };
         let d = &mut self.directions[from];
-        let i = link_of(line, d.links.len() as u64);
+        let i = link_of(line, d.links.len().to_u64());
         let (link, spare) = (&mut d.links[i], &mut d.spare[i]);
         if link.backlog(now) == Time::ZERO {
             *spare = 0;
@@ -148,12 +148,12 @@ impl Between {
     /// The links from `node` to the other.
     pub fn read(&self, node: usize, now: Time) -> LinkReading {
         let d = &self.directions[node];
-        let span = (now - d.since).0.max(1) as f64 * d.links.len() as f64;
+        let span = (now - d.since).0.max(1).to_f64() * d.links.len().to_f64();
         let busy: u64 = d.links.iter().map(|l| l.busy().0).sum();
         LinkReading {
             bytes: d.bytes,
             payload: d.payload,
-            utilisation: busy as f64 / span,
+            utilisation: busy.to_f64() / span,
             requests: d.credits.read(now),
         }
     }

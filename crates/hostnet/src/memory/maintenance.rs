@@ -6,7 +6,7 @@ use super::region::{Kind, Sharing};
 use super::shadow::At;
 use super::stats::Class;
 use super::{rx, Memory, Posts};
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{Int, LineAddr, Time};
 
 /// What a cache-maintenance message does with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,7 +76,7 @@ impl Memory {
         let Some(owner) = self.lines.owner(line) else { return dirty };
         // On its way to a core, which gets it clean.
         let t = &mut self.txns[owner];
-        let moving = std::mem::take(&mut t.dirty).then_some(t.who as usize);
+        let moving = std::mem::take(&mut t.dirty).then_some(t.who.to_usize());
         self.stats.ledger.merged += u64::from(moving.is_some() && dirty.is_some());
         dirty.or(moving)
     }
@@ -96,7 +96,7 @@ impl Memory {
             let class = Class::of_eviction(self.map.of(line).kind);
             if let Some(s) = &mut self.shadow {
                 s.settle(line, At::Dram);
-                (0..self.nodes.len()).for_each(|n| s.settle(line, At::Llc(n as u8)));
+                (0..self.nodes.len()).for_each(|n| s.settle(line, At::Llc(n.to_u8())));
                 // what it has is what goes by
             }
             self.write_dram(cal, from, line, class, now);

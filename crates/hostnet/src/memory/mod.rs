@@ -39,6 +39,7 @@ mod ways;
 pub use event::{Event, Posts};
 pub use links::{Between, LinkReading};
 pub use maintenance::Sweep;
+use mshr::MissId;
 pub use mshr::Mshrs;
 pub use node::{Node, Nodes};
 pub use private::Probe;
@@ -48,7 +49,7 @@ pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
 use crate::flow::domain::{Domain, Reading};
-use crate::kernel::{apart::Apart, hint::prefetch, Clock, IdVec, LineAddr, MissId, TenantId, Time, TxnId};
+use crate::kernel::{apart::Apart, hint::prefetch, Clock, IdVec, Int, LineAddr, TenantId, Time, TxnId};
 use array::{Array, Indexing};
 use door::Channel;
 use dram::{Controller, DramSpec};
@@ -178,7 +179,7 @@ pub struct Memory {
 
 fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
     let sets = c.size.0 / LINE / u64::from(c.ways.max(1));
-    Array::new(sets as u32, c.ways, c.replacement, Indexing::Modulo, 1).map_err(|e| format!("{what}: {e}"))
+    Array::new(sets.to_u32(), c.ways, c.replacement, Indexing::Modulo, 1).map_err(|e| format!("{what}: {e}"))
 }
 
 impl Memory {
@@ -194,7 +195,7 @@ impl Memory {
         tenant_ways: Vec<u32>,
         map: AddressMap,
     ) -> Result<Memory, String> {
-        Memory::with_nodes(h, d, &NodesSpec::default(), clock, vec![0; cores as usize], tenant_ways, map)
+        Memory::with_nodes(h, d, &NodesSpec::default(), clock, vec![0; cores.to_usize()], tenant_ways, map)
     }
 
     /// The same with the node of each core: every node has caches and memory controllers of these.
@@ -215,15 +216,15 @@ impl Memory {
         let l1 = build(&h.l1d, "caches.l1d")?;
         let l2 = build(&h.l2, "caches.l2")?;
         let sets = h.llc.size.0 / LINE / u64::from(h.llc.ways.max(1));
-        let llc = Array::new(sets as u32, h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
+        let llc = Array::new(sets.to_u32(), h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
             .map_err(|e| format!("caches.llc: {e}"))?;
         let dram = Controller::of_nodes(d, nodes.count)?;
         let llc_slices = llc.slices();
         let each = dram.channels_of_node();
         let channels = (0..dram.channels()).map(|ch| Channel::new(d.overflow, ch / each)).collect();
-        let spread = cores * l2.bytes() + nodes.count as usize * llc.bytes() > HOST_CACHE;
+        let spread = cores * l2.bytes() + nodes.count.to_usize() * llc.bytes() > HOST_CACHE;
         let between = Between::new(nodes);
-        let nodes = Nodes::new(nodes.count as usize, |n| {
+        let nodes = Nodes::new(nodes.count.to_usize(), |n| {
             let uncore = Clock::from_hz(nodes.uncore_clock.get(n).unwrap_or(&h.uncore_clock).0);
             Node {
                 llc: llc.clone(),
@@ -354,7 +355,7 @@ impl Memory {
     #[inline]
     fn agent_of(&self, t: &Txn) -> usize {
         if t.agent == Agent::Core && self.nodes.several() {
-            self.node_of_core(t.who as usize)
+            self.node_of_core(t.who.to_usize())
         } else {
             DEVICES_AT
         }
@@ -408,13 +409,13 @@ impl Memory {
         }
         if self.spread && matches!(op, Op::Read | Op::Own) {
             // What the fill will push out of the L2, whose set the core has just looked at.
-            let victim = self.l2[who as usize].oldest_in_slice(line);
+            let victim = self.l2[who.to_usize()].oldest_in_slice(line);
             if let Some(v) = victim.filter(|v| v.dirty || self.llc_takes(v)) {
                 self.nodes[node].llc.announce(v.line);
             }
         }
         if agent != Agent::Background {
-            self.paths.under_way[Path::of(op) as usize].force_many(n, issued);
+            self.paths.under_way[Path::of(op).index()].force_many(n, issued);
         }
         self.marks[id] = Marks::at(issued, at);
         cal.post(at, Event::Cha(id));
@@ -494,7 +495,7 @@ impl Memory {
         let llc = &self.nodes[DEVICES_AT].llc;
         line.span(lines).for_each(|l| llc.announce(l));
         if let Sharing::Core(c) = self.sharing(line) {
-            let l2 = &self.l2[c as usize];
+            let l2 = &self.l2[c.to_usize()];
             line.span(lines).for_each(|l| l2.announce_in_slice(l));
         }
     }

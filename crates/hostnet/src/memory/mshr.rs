@@ -6,8 +6,10 @@ use super::node::DEVICES_AT;
 use super::paths::Path;
 use super::{Agent, Event, Memory, Op, Posts, Txn};
 use crate::flow::Domain;
-use crate::kernel::{IdVec, Int, LineAddr, MissId, Time, TxnId};
+use crate::kernel::ids::niche_id;
+use crate::kernel::{IdVec, Int, LineAddr, Time, TxnId};
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 
 #[derive(Clone)]
 struct Slice {
@@ -15,6 +17,11 @@ struct Slice {
     /// Requests that came while none was free, in their order.
     waiting: VecDeque<TxnId>,
 }
+
+niche_id!(
+    /// A miss at the LLC that holds a register.
+    MissId(NonZeroU32)
+);
 
 /// A miss.
 #[derive(Clone, Copy)]

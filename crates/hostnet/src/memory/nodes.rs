@@ -1,6 +1,7 @@
 //! Several nodes in one machine, and the links between them.
 
 use crate::kernel::units::{ByteRate, Freq, Size, Span};
+use crate::kernel::Int;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +39,7 @@ impl NodesSpec {
         if !(1..=2).contains(&self.count) {
             return Err(format!("count = {} is not 1 or 2; more nodes are not built yet", self.count));
         }
-        if self.uncore_clock.len() > self.count as usize {
+        if self.uncore_clock.len() > self.count.to_usize() {
             let n = self.uncore_clock.len();
             return Err(format!("uncore_clock has {n} clocks for count = {} nodes", self.count));
         }

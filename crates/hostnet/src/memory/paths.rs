@@ -4,7 +4,7 @@
 use super::Op;
 use crate::flow::domain::Booked;
 use crate::flow::Domain;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 
 /// The four datapaths of the host network (SIGCOMM'24, section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +37,11 @@ pub fn is_between_nodes(part: usize) -> bool {
 }
 
 impl Path {
+    /// The position of the path in tables by path.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
     pub fn of(op: Op) -> Path {
         match op {
             Op::Read | Op::Own | Op::Uncached => Path::C2mRead,
@@ -168,7 +173,7 @@ impl Paths {
         if n != 1 || !marks.within_node() {
             return self.many_end(path, n, marks, end);
         }
-        let p = path as usize;
+        let p = path.index();
         self.count[p] += 1;
         // The milestones are summed and not what lies between them: these are additions of vectors for the host.
         self.within[p].iter_mut().zip(marks.times()).for_each(|(sum, at)| *sum = sum.wrapping_add(at));
@@ -184,7 +189,7 @@ impl Paths {
     /// The same for any number, and for requests that have left their node.
     #[inline(never)]
     fn many_end(&mut self, path: Path, n: u32, marks: &Marks, end: Time) {
-        let (p, times) = (path as usize, u64::from(n));
+        let (p, times) = (path.index(), u64::from(n));
         self.count[p] += times;
         let took = Sample { path, marks: *marks, end }.segments();
         self.others[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * times);
@@ -232,7 +237,7 @@ impl Paths {
     /// Mean wait for admission in ns: cores (0) or devices (1).
     pub fn admission_ns(&self, source: usize) -> Option<f64> {
         let (n, ps) = self.admitted[source];
-        (n > 0).then(|| ps as f64 / n as f64 / 1e3)
+        (n > 0).then(|| ps.to_f64() / n.to_f64() / 1e3)
     }
 
     pub fn restart(&mut self, now: Time) {
@@ -269,12 +274,12 @@ mod tests {
             let back = if i % 5 == 0 { later() } else { Time::ZERO };
             let marks = Marks { start, cha, admitted, home, owner, queued, data, back };
             let (n, end) = (if i % 7 == 0 { 3 } else { 1 }, later());
-            paths.under_way[Path::P2mRead as usize].force_many(n, start);
+            paths.under_way[Path::P2mRead.index()].force_many(n, start);
             paths.end(Path::P2mRead, n, &marks, end);
             let took = Sample { path: Path::P2mRead, marks, end }.segments();
             expected.iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * u64::from(n));
         }
-        assert_eq!(paths.sums()[Path::P2mRead as usize], expected);
+        assert_eq!(paths.sums()[Path::P2mRead.index()], expected);
         assert!(expected.iter().all(|ps| *ps > 0), "all parts were there");
     }
 }

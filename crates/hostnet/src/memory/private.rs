@@ -9,7 +9,7 @@ use super::protocol::Held;
 use super::region::{Kind, Sharing};
 use super::shadow::At;
 use super::{rx, CleanVictim, Leaving, Memory, Op, Posts, Txn};
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{Int, LineAddr, Time};
 
 /// Where a core found a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ impl Memory {
         let others = self.shared.holders(line) & !(1u128 << core);
         let (mut left, mut giver) = (others, None);
         while left != 0 {
-            let c = left.trailing_zeros() as usize;
+            let c = left.trailing_zeros().to_usize();
             left &= left - 1;
             let mut dirty = u64::from(self.clean_in(c, line));
             if own {
@@ -98,7 +98,7 @@ impl Memory {
             }
         }
         if let Some(s) = &mut self.shadow {
-            s.store(line, At::Core(core as u16));
+            s.store(line, At::Core(core.to_u16()));
         }
     }
 
@@ -235,7 +235,7 @@ impl Memory {
     pub fn fill(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, write: bool, now: Time) -> bool {
         if self.writebacks && !self.functional {
             self.leaving = Some(Leaving {
-                core: core as u32,
+                core: core.to_u32(),
                 thread: t.thread,
                 issued: t.issued,
                 record: 0,
@@ -251,7 +251,7 @@ impl Memory {
     pub fn fill_ahead(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, record: u8, now: Time) -> bool {
         if self.writebacks && !self.functional {
             self.leaving = Some(Leaving {
-                core: core as u32,
+                core: core.to_u32(),
                 thread: t.thread,
                 issued: t.issued,
                 record,
@@ -269,7 +269,7 @@ impl Memory {
     fn has_left(&mut self, cal: &mut impl Posts, now: Time) -> bool {
         let Some(l) = self.leaving.take() else { return false };
         if let Some(line) = l.victim {
-            self.write_victim(cal, self.node_of_core(l.core as usize), line, now);
+            self.write_victim(cal, self.node_of_core(l.core.to_usize()), line, now);
         }
         l.carried
     }
@@ -278,7 +278,7 @@ impl Memory {
     /// follows the `network`.
     pub fn worth_prefetching(&self, core: usize, line: LineAddr, network: bool) -> bool {
         let r = self.map.of(line);
-        let own = network && r.kind == Kind::Rx && r.sharing == Sharing::Core(core as u16);
+        let own = network && r.kind == Kind::Rx && r.sharing == Sharing::Core(core.to_u16());
         let may = (r.kind == Kind::App || own) && line < r.base + r.lines;
         may && self.l2[core].find_in_slice(line).is_none() && self.l1[core].find_in_slice(line).is_none()
     }
@@ -293,7 +293,7 @@ impl Memory {
         if t.transient || t.copied {
             return;
         }
-        self.note_copy(t.line, At::ToCore(core as u16), At::Core(core as u16));
+        self.note_copy(t.line, At::ToCore(core.to_u16()), At::Core(core.to_u16()));
         self.fill_llc(cal, core, t.line, t.dirty, now);
     }
 
@@ -339,7 +339,7 @@ impl Memory {
         if self.admits_write_back(node) {
             self.admit_write_back(cal, &t, Time::ZERO, now);
             if t.holds_credit() {
-                self.paths.under_way[Path::C2mWrite as usize].force(marks.start);
+                self.paths.under_way[Path::C2mWrite.index()].force(marks.start);
                 self.paths.end(Path::C2mWrite, 1, &marks, now);
             }
             return;
@@ -355,7 +355,7 @@ impl Memory {
     fn fill_l2_once(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, now: Time) {
         let (line, dirty) = (t.line, t.dirty);
         if self.shadow.is_some() && !self.holds(core, line) {
-            self.note_copy(line, At::ToCore(core as u16), At::Core(core as u16));
+            self.note_copy(line, At::ToCore(core.to_u16()), At::Core(core.to_u16()));
         }
         // The line may have come by an eviction path while this request was under way.
         match self.l2[core].find_in_slice(line) {
@@ -402,7 +402,7 @@ impl Memory {
     #[inline(always)]
     pub(super) fn invalidate_private(&mut self, line: LineAddr) -> Taken {
         match self.sharing(line) {
-            Sharing::Core(c) => self.invalidate_in(c as usize, line),
+            Sharing::Core(c) => self.invalidate_in(c.to_usize(), line),
             Sharing::Device => Taken::default(),
             Sharing::Shared => {
                 let holders = self.shared.take(line);
@@ -438,7 +438,7 @@ impl Memory {
             let node = self.node_of_core(core);
             let llc = self.nodes[node].llc.find(l).is_some();
             if let Some(s) = self.shadow.as_mut().filter(|_| taken.dirty > 0) {
-                s.fall_back(l, if llc { At::Llc(node as u8) } else { At::Dram });
+                s.fall_back(l, if llc { At::Llc(node.to_u8()) } else { At::Dram });
             }
         }
     }
@@ -468,7 +468,7 @@ impl Memory {
         if !self.worth_fetching(core, line) {
             return;
         }
-        let t = Txn { ahead: true, ..Txn::new(Op::Read, line, core as u32, Time::ZERO) };
+        let t = Txn { ahead: true, ..Txn::new(Op::Read, line, core.to_u32(), Time::ZERO) };
         let t = self.look_up_at_once(cal, t);
         if !t.transient {
             self.fill_l2_once(cal, core, &t, Time::ZERO);
@@ -478,7 +478,7 @@ impl Memory {
     /// Makes every private copy of `line` clean; returns the core that had a dirty one.
     pub(super) fn clean_private(&mut self, line: LineAddr) -> Option<usize> {
         match self.sharing(line) {
-            Sharing::Core(c) => self.clean_in(c as usize, line).then_some(c as usize),
+            Sharing::Core(c) => self.clean_in(c.to_usize(), line).then_some(c.to_usize()),
             Sharing::Device => None,
             Sharing::Shared => {
                 let holders = self.shared.holders(line);
@@ -537,7 +537,7 @@ impl Memory {
         let held = |a: &super::Array| u32::from(a.find(line).is_some());
         let llcs = self.nodes.iter().map(|n| &n.llc);
         let n = self.l1.iter().chain(&self.l2).chain(llcs.clone()).map(held).sum();
-        (n, llcs.filter(|a| a.find(line).is_some_and(|s| a.is_dirty(s))).count() as u32)
+        (n, llcs.filter(|a| a.find(line).is_some_and(|s| a.is_dirty(s))).count().to_u32())
     }
 }
 
@@ -558,5 +558,5 @@ fn held(a: &Array, line: LineAddr) -> Held {
 }
 
 fn best(copies: [Held; 2]) -> Held {
-    *copies.iter().max_by_key(|h| **h as u8).expect("two")
+    copies[0].max(copies[1])
 }

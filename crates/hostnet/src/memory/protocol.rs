@@ -12,6 +12,14 @@ pub enum Held {
     Clean,
     Dirty,
 }
+
+impl Held {
+    /// The position of the copy in tables by copy: the better, the higher.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
 pub const HELD: [Held; 3] = [Held::Nowhere, Held::Clean, Held::Dirty];
 
 /// What an agent asks of a line.
@@ -128,7 +136,7 @@ impl CoreRows {
     /// A core reads, `owns` or `upgrades` (owns what it has) a line that others may have.
     #[inline]
     pub fn llc(&self, owns: bool, upgrades: bool, others: bool, llc: Held) -> Llc {
-        self.0[usize::from(owns) + usize::from(upgrades)][usize::from(others)][llc as usize]
+        self.0[usize::from(owns) + usize::from(upgrades)][usize::from(others)][llc.index()]
     }
 }
 

@@ -3,7 +3,7 @@
 use super::array::Array;
 use super::region::Kind;
 use super::{rx, Memory};
-use crate::kernel::LineAddr;
+use crate::kernel::{Int, LineAddr};
 
 /// Lines of a page of `Received`, as a power of two.
 const PAGE_BITS: u32 = 11;
@@ -104,7 +104,7 @@ pub(super) struct Received {
 
 impl Received {
     fn change(&mut self, line: LineAddr, what: impl FnOnce(&mut Seen)) {
-        let i = (line - self.base) as usize;
+        let i = (line - self.base).to_usize();
         let page = i >> PAGE_BITS;
         if page >= self.pages.len() {
             self.pages.resize_with(page + 1, || None);
@@ -170,7 +170,7 @@ impl Memory {
                     (s.life, s.begins) = (lives.of(m.line), begins(lives, m.line));
                     match place {
                         None => s.in_l2 = if m.comes { s.in_l2 + 1 } else { s.in_l2 - 1 },
-                        Some(node) => s.ways[node] = if m.comes { m.way as u8 + 1 } else { 0 },
+                        Some(node) => s.ways[node] = if m.comes { m.way.to_u8() + 1 } else { 0 },
                     }
                 });
             }

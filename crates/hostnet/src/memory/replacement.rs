@@ -1,6 +1,7 @@
 //! Replacement policies: their names, and the rarer ones. LRU, random and NMRU, which platforms use, are in the array.
 
 use super::array::{Array, Slot, EMPTY};
+use crate::kernel::Int;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,8 +43,8 @@ impl Array {
         let empty = self.ways_with(base, EMPTY);
         let ages = self.ages_mut(base);
         let mut best = mask.trailing_zeros();
-        for way in (best + 1..ages.len() as u32).filter(|w| mask >> w & 1 == 1) {
-            if empty >> way & 1 == 1 || ages[way as usize] < ages[best as usize] {
+        for way in (best + 1..ages.len().to_u32()).filter(|w| mask >> w & 1 == 1) {
+            if empty >> way & 1 == 1 || ages[way.to_usize()] < ages[best.to_usize()] {
                 best = way;
             }
         }
@@ -67,7 +68,7 @@ impl Array {
 
     /// Notes a use of `way` for NRU, which keeps apart the ways of `mask`.
     fn use_among(&mut self, base: u32, way: u32, mask: u32) {
-        let (ages, way) = (self.ages_mut(base), way as usize);
+        let (ages, way) = (self.ages_mut(base), way.to_usize());
         ages[way] = 1;
         let open = |w: &usize| mask >> w & 1 == 1;
         if (0..ages.len()).filter(open).all(|w| ages[w] == 1) {
@@ -104,7 +105,7 @@ impl Array {
 
     #[cold]
     pub(super) fn choose_rarer(&mut self, base: u32, mask: u32) -> u32 {
-        let ways = self.ways as usize;
+        let ways = self.ways.to_usize();
         let empty = self.ways_with(base, EMPTY) & mask;
         if empty != 0 {
             return empty.trailing_zeros();

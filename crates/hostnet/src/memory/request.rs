@@ -4,7 +4,7 @@
 use super::array::Home;
 use super::stats::Class;
 use super::tag::Tag;
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{Int, LineAddr, Time};
 
 /// What a transaction does at the home agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +37,14 @@ pub enum Agent {
     Io,
     /// The system behind everything that is simulated.
     Background,
+}
+
+impl Agent {
+    /// The position of the agent in tables by agent.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
 }
 /// Kinds of agents.
 pub const AGENTS: usize = 4;
@@ -112,7 +120,7 @@ impl Txn {
             op,
             agent: Agent::Core,
             who: core,
-            thread: core as u16,
+            thread: core.low_u16(),
             record: 0,
             dirty: false,
             copied: false,

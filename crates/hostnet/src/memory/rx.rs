@@ -1,7 +1,7 @@
 //! Where each line of a receive buffer is in its life.
 
 use super::received::Notes;
-use crate::kernel::LineAddr;
+use crate::kernel::{Int, LineAddr};
 use std::ops::Range;
 
 pub const FREE: u8 = 0;
@@ -24,7 +24,7 @@ impl Lives {
     /// All lines from `base` to `end` are free.
     pub fn new(base: LineAddr, end: LineAddr) -> Lives {
         let lines = end.0.saturating_sub(base.0);
-        Lives { base, lines, packed: vec![FREE; lines.div_ceil(4) as usize], changed: None }
+        Lives { base, lines, packed: vec![FREE; lines.div_ceil(4).to_usize()], changed: None }
     }
 
     /// Lines between which receive buffers lie; other regions may lie between these.
@@ -35,14 +35,14 @@ impl Lives {
     #[inline]
     pub fn of(&self, line: LineAddr) -> u8 {
         let i = line - self.base;
-        self.packed[(i / 4) as usize] >> (i % 4 * 2) & 3
+        self.packed[(i / 4).to_usize()] >> (i % 4 * 2) & 3
     }
 
     /// Makes of the line's life what `next` says; returns what it was.
     #[inline(always)]
     pub fn change(&mut self, line: LineAddr, next: impl FnOnce(u8) -> u8) -> u8 {
         let i = line - self.base;
-        let (byte, shift) = (&mut self.packed[(i / 4) as usize], i % 4 * 2);
+        let (byte, shift) = (&mut self.packed[(i / 4).to_usize()], i % 4 * 2);
         let life = *byte >> shift & 3;
         let change = life ^ next(life);
         *byte ^= change << shift;

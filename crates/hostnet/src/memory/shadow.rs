@@ -2,7 +2,7 @@
 
 use super::region::Sharing;
 use super::Memory;
-use crate::kernel::LineAddr;
+use crate::kernel::{Int, LineAddr};
 use std::collections::HashMap;
 
 /// Where a copy is.
@@ -81,7 +81,7 @@ impl Memory {
     /// What `core` gives up, or is made to share, is what its node's LLC gets.
     #[inline]
     pub(super) fn note_from_core(&mut self, core: usize, line: LineAddr) {
-        self.note_copy(line, At::Core(core as u16), At::Llc(self.node_of_core(core) as u8));
+        self.note_copy(line, At::Core(core.to_u16()), At::Llc(self.node_of_core(core).to_u8()));
     }
 
     /// The value version that whoever reads `line` now gets (with a shadow).
@@ -106,7 +106,7 @@ impl Memory {
             if a.is_some_and(|x| self.l1[c].is_dirty(x)) || b.is_some_and(|x| self.l2[c].is_dirty(x)) {
                 dirty.push(c);
             }
-            let v = s.at(line, At::Core(c as u16));
+            let v = s.at(line, At::Core(c.to_u16()));
             if v != newest {
                 return Err(format!("core {c} holds version {v} of line {line}, the newest is {newest}"));
             }
@@ -119,7 +119,7 @@ impl Memory {
         for (n, llc) in self.nodes.iter().map(|n| &n.llc).enumerate() {
             let Some(slot) = llc.find(line) else { continue };
             llc_dirty |= llc.is_dirty(slot);
-            let v = s.at(line, At::Llc(n as u8));
+            let v = s.at(line, At::Llc(n.to_u8()));
             // Under a core that has written the line, its own node's LLC may be behind.
             let behind = dirty.iter().any(|c| self.node_of_core(*c) == n);
             if v != newest && !behind {

@@ -2,7 +2,7 @@
 //! does not ask for again, as a core's misses of one line have one line fill buffer.
 
 use super::{Memory, Op, Txn};
-use crate::kernel::LineAddr;
+use crate::kernel::{Int, LineAddr};
 
 /// Threads of a core at most.
 pub const THREADS: u32 = 2;
@@ -35,7 +35,7 @@ impl Siblings {
         for (t, core) in cores.iter().enumerate() {
             if let Some(first) = cores[..t].iter().position(|c| c == core) {
                 assert!(other[first].is_none(), "a core has two threads at most");
-                (other[first], other[t]) = (Some(t as u16), Some(first as u16));
+                (other[first], other[t]) = (Some(t.to_u16()), Some(first.to_u16()));
             }
         }
         let shared = other.iter().any(Option::is_some);

@@ -27,6 +27,11 @@ pub enum Class {
 pub const CLASSES: usize = 12;
 
 impl Class {
+    /// The position of the class in tables by class.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
     pub fn of_read(kind: Kind) -> Class {
         match kind {
             Kind::Rx => Class::CpuRxRd,
@@ -130,6 +135,14 @@ pub enum Place {
     /// P5: no cache.
     Dram,
 }
+
+impl Place {
+    /// The position of the place in tables by place.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
 pub const PLACES: [Place; 5] = [Place::Mlc, Place::Both, Place::Llc, Place::Ddio, Place::Dram];
 
 /// Lines that one kind of device read and wrote, and those of them that the LLC did not have.
@@ -213,7 +226,7 @@ impl MemStats {
     }
     #[inline]
     pub fn count(&mut self, c: Class) {
-        self.dram[c as usize] += 1;
+        self.dram[c.index()] += 1;
     }
     #[inline]
     pub fn dram_latency(&mut self, t: Time) {
@@ -221,10 +234,10 @@ impl MemStats {
     }
     /// What devices of the kind `agent` read and wrote.
     pub fn dma(&self, agent: Agent) -> &DmaCounts {
-        &self.dma[agent as usize]
+        &self.dma[agent.index()]
     }
     pub fn of(&self, c: Class) -> u64 {
-        self.dram[c as usize]
+        self.dram[c.index()]
     }
     pub fn restart(&mut self) {
         let fresh = MemStats::new(self.tenants.len(), self.cores.len());

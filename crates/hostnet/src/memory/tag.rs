@@ -1,5 +1,7 @@
 //! What a NIC says about a line in the reserved bits of its write's TLP header (IDIO, section V-A, Fig. 7).
 
+use crate::kernel::Int;
+
 /// The code of all ones stands for class 1 in place of a core.
 const CLASS_1: u8 = 0b11_1111;
 /// Cores that have a code.
@@ -26,7 +28,7 @@ impl Tag {
     /// When `core` has no code.
     pub fn new(core: u16, class_1: bool, header: bool, burst: bool) -> Tag {
         assert!(usize::from(core) < CORES, "core {core} has no code of six bits beside that of class 1");
-        let code = if class_1 && !header { CLASS_1 } else { core as u8 };
+        let code = if class_1 && !header { CLASS_1 } else { core.to_u8() };
         Tag(code | if header { HEADER } else { 0 } | if burst { BURST } else { 0 })
     }
 
@@ -62,7 +64,7 @@ impl Tag {
         if dword == 0 {
             return Tag::default();
         }
-        let bit = |at: u32| (dword >> at & 1) as u8;
+        let bit = |at: u32| (dword >> at & 1).to_u8();
         let core = CORE_BITS.iter().fold(0, |code, at| code << 1 | bit(*at));
         Tag(core | bit(HEADER_BIT) << 6 | bit(BURST_BIT) << 7)
     }

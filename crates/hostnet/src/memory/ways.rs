@@ -1,5 +1,6 @@
 //! Searches over the ways of a set, many at a time.
 
+use crate::kernel::Int;
 use bytemuck::{Pod, Zeroable};
 
 /// A host cache line: a set of up to 12 ways lies in one, so that a look-up and the replacement
@@ -23,7 +24,7 @@ impl Block {
     /// One of these.
     #[inline]
     pub fn age_mut(&mut self, at: u32) -> &mut u8 {
-        &mut self.upper_mut()[at as usize % 32]
+        &mut self.upper_mut()[at.to_usize() % 32]
     }
 
     /// A bit for each word that is `tag`.
@@ -41,7 +42,7 @@ impl Block {
             let words: *const __m128i = self.0.as_ptr().cast();
             let same = |i: usize| _mm_cmpeq_epi32(_mm_load_si128(words.add(i)), want);
             let bytes = _mm_packs_epi16(_mm_packs_epi32(same(0), same(1)), _mm_packs_epi32(same(2), same(3)));
-            _mm_movemask_epi8(bytes) as u32
+            _mm_movemask_epi8(bytes).to_u32()
         }
     }
 
@@ -90,7 +91,7 @@ pub(super) fn nth_bit(mut among: u32, nth: u32) -> u32 {
 /// 255 for each bit of `mask` that is set, else 0.
 #[inline]
 pub(super) fn spread(mask: u32) -> [u8; 32] {
-    std::array::from_fn(|i| 0u8.wrapping_sub((mask >> i & 1) as u8))
+    std::array::from_fn(|i| 0u8.wrapping_sub((mask >> i & 1).to_u8()))
 }
 
 /// The first of the lowest `ages` that are not `closed` (255 there, else 0), one of which must be open.
@@ -116,7 +117,7 @@ pub(super) fn least(ages: &[u8; 32], closed: &[u8; 32]) -> u32 {
         let m = _mm_min_epu8(m, _mm_srli_epi16::<8>(m));
         let m = _mm_unpacklo_epi8(m, m);
         let lowest = _mm_shuffle_epi32::<0>(_mm_shufflelo_epi16::<0>(m));
-        let places = |ages, closed| _mm_movemask_epi8(_mm_andnot_si128(closed, _mm_cmpeq_epi8(ages, lowest))) as u32;
+        let places = |ages, closed| _mm_movemask_epi8(_mm_andnot_si128(closed, _mm_cmpeq_epi8(ages, lowest))).to_u32();
         (places(a, c) | places(b, d) << 16).trailing_zeros()
     }
 }
@@ -125,7 +126,7 @@ pub(super) fn least(ages: &[u8; 32], closed: &[u8; 32]) -> u32 {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(super) fn least(ages: &[u8; 32], closed: &[u8; 32]) -> u32 {
-    (0..32).filter(|w| closed[*w] == 0).min_by_key(|w| ages[*w]).unwrap_or(32) as u32
+    (0..32).filter(|w| closed[*w] == 0).min_by_key(|w| ages[*w]).unwrap_or(32).to_u32()
 }
 
 #[cfg(test)]

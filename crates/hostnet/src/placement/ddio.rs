@@ -3,7 +3,7 @@
 
 use super::iat::{Iat, IatSpec};
 use super::{Counters, DataPlane, PlacementSpec, Settings, Transfer};
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::Inbound;
 
 /// Intel's default of `IIO LLC WAYS`.
@@ -68,7 +68,7 @@ pub(super) fn check_ways(s: &PlacementSpec, llc_ways: u32) -> Result<(), String>
 
 /// The mask of the `n` lowest ways.
 pub fn low_ways(n: u32) -> u32 {
-    ((1u64 << n) - 1) as u32
+    ((1u64 << n) - 1).to_u32()
 }
 
 /// Bytes of LLC that `ways` of `of` hold: the NIC's share.

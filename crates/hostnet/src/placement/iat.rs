@@ -3,6 +3,7 @@
 
 use super::Counters;
 use crate::kernel::units::Span;
+use crate::kernel::Int;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +60,7 @@ impl Iat {
         if dw == 0 {
             return ways;
         }
-        let ratio = dm as f64 / dw as f64;
+        let ratio = dm.to_f64() / dw.to_f64();
         if ratio > s.grow_above {
             (ways + 1).min(s.max_ways)
         } else if ratio < s.shrink_below {

@@ -8,7 +8,7 @@ use super::ddio::low_ways;
 use super::{Counters, DataPlane, DeviceKind, PlacementSpec, Settings, Transfer};
 use crate::core::hints::HintOverflow;
 use crate::kernel::units::{Bandwidth, Pace, Span};
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::Inbound;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -141,12 +141,12 @@ impl IdioSpec {
 
     /// Bytes of an interval above which a core's traffic is a burst.
     pub fn burst_bytes(&self) -> u64 {
-        (u128::from(self.burst_threshold.0) * u128::from(self.interval.0) / 8_000_000_000_000) as u64
+        (u128::from(self.burst_threshold.0) * u128::from(self.interval.0) / 8_000_000_000_000).to_u64()
     }
 
     /// Write-backs of an interval beyond the average that are high pressure.
     pub fn press(&self) -> u64 {
-        (u128::from(self.mlc_threshold.0) * u128::from(self.interval.0) / 1_000_000_000_000) as u64
+        (u128::from(self.mlc_threshold.0) * u128::from(self.interval.0) / 1_000_000_000_000).to_u64()
     }
 }
 
@@ -261,7 +261,7 @@ impl DataPlane for Idio {
         let steering = *self.core(core);
         let prefetched = steering.told.unwrap_or(!dynamic || steering.prefetches(&self.spec));
         if t.tag.is_header() || prefetched {
-            Inbound::Hint { ways, core: core as u8 }
+            Inbound::Hint { ways, core: core.to_u8() }
         } else {
             Inbound::Llc { ways }
         }

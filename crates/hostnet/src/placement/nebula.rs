@@ -2,9 +2,11 @@
 //! objective is dropped on arrival, which bounds buffer occupancy (Sweeper, section VII; Sutherland et
 //! al., ISCA 2020).
 
+use crate::kernel::{Int, Real};
+
 /// Queue depth from which a packet cannot meet `slo_ns` at `service_ns` a request.
 pub fn depth(slo_ns: f64, service_ns: f64) -> u32 {
-    (slo_ns / service_ns).floor().max(1.0) as u32
+    (slo_ns / service_ns).floor().max(1.0).whole().min(u32::MAX.into()).to_u32()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 pub fn ring(asked: u32, cores: u32, buffer: u64, capacity: u64) -> u32 {
     let fit = capacity / (u64::from(cores) * buffer).max(1);
     let fit = if fit == 0 { 1 } else { 1 << fit.ilog2() };
-    asked.min(fit as u32)
+    asked.min(fit.try_into().unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A core's meters, and the account of its credits.
 
 use super::{prefetch, AccessTime, Cpu, State};
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::{self, Memory, Txn};
 
 impl Cpu {
@@ -20,7 +20,7 @@ impl Cpu {
         let going = |t: &&Txn| t.op == memory::Op::WriteBack && t.record != prefetch::WRITE_BACK && !t.transient;
         let victims = mem.requests_of(self.id).filter(going).count();
         let (id, used) = (self.id, self.lfb.used());
-        if used as usize != misses + victims {
+        if used.to_usize() != misses + victims {
             return Err(format!(
                 "core {id} has {used} line fill buffers out for {misses} misses and {victims} victims"
             ));
@@ -29,7 +29,7 @@ impl Cpu {
             |t: &Txn| t.record >= prefetch::FIRST && self.prefetcher.as_ref().is_some_and(|p| p.is_llcs(t.record));
         let beyond = |t: &&Txn| !matches!(t.op, memory::Op::WriteBack | memory::Op::Stream) && !of_llc(t);
         match (self.mshrs.as_ref().map(|m| m.used()), mem.requests_of(id).filter(beyond).count()) {
-            (Some(used), n) if used as usize != n => {
+            (Some(used), n) if used.to_usize() != n => {
                 Err(format!("core {id} has {used} registers of its L2 out for {n} misses"))
             }
             _ => Ok(()),

@@ -9,7 +9,7 @@
 use super::{send, Cpu};
 use crate::core::op::Mapped;
 use crate::core::Posts;
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::{self, Memory, Txn, LINE};
 use std::collections::VecDeque;
 
@@ -71,7 +71,7 @@ impl DeviceAccesses {
             free: Time::ZERO,
             buffers: vec![
                 Buffer { line: LineAddr(0), to: Mapped::Device, bytes: 0, state: Use::Free, age: 0 };
-                buffers as usize
+                buffers.to_usize()
             ],
             opened: 0,
             owed: 0,
@@ -128,7 +128,7 @@ impl Cpu {
             d.buffers[i] = Buffer { line, to, bytes: 0, state: Use::Open, age: d.opened };
         }
         let b = &mut d.buffers[i];
-        b.bytes = (b.bytes + bytes).min(LINE as u8);
+        b.bytes = (b.bytes + bytes).min(LINE.to_u8());
         if u64::from(b.bytes) == LINE {
             self.empty(mem, cal, i, now);
         }
@@ -139,7 +139,7 @@ impl Cpu {
     fn empty(&mut self, mem: &mut Memory, cal: &mut impl Posts, i: usize, now: Time) {
         let b = &mut self.devices.buffers[i];
         b.state = Use::Leaves;
-        let (buffer, Buffer { line, bytes, to, .. }) = (i as u8, *b);
+        let (buffer, Buffer { line, bytes, to, .. }) = (i.to_u8(), *b);
         match to {
             Mapped::Device => self.devices.leaving.push_back(Leaving::Buffer { buffer, bytes }),
             Mapped::Memory => {

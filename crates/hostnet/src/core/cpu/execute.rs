@@ -5,7 +5,7 @@ use super::{send, Cpu, Entry, Retired, State, Wait, FRAC};
 use crate::core::op::Op;
 use crate::core::prefetch::CacheLevel;
 use crate::core::Posts;
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::{self, Memory, Probe};
 
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ impl Cpu {
             Op::Load { line, lines } => (line, lines, LOAD),
             Op::Walk { line, loads } => {
                 let blocks = u32::from(loads) > self.targets;
-                let delay = loads.saturating_sub(self.targets.min(u32::from(u16::MAX)) as u16);
+                let delay = loads.saturating_sub(self.targets.min(u32::from(u16::MAX)).to_u16());
                 (
                     line,
                     1,
@@ -272,7 +272,7 @@ impl Cpu {
             self.enter(r, a);
             return true;
         }
-        let lat = match mem.probe(cal, self.core as usize, line, a.write, ready) {
+        let lat = match mem.probe(cal, self.core.to_usize(), line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
                 let reaches = self.prefetcher.as_ref().is_some_and(|p| p.into == CacheLevel::L2);
@@ -328,7 +328,7 @@ impl Cpu {
                 self.recs[r].seq = self.recs[r].seq.min(self.seq);
                 r
             }
-            None if mem.owns(self.core as usize, line) && !self.is_ahead(mem, line, true, ready) => {
+            None if mem.owns(self.core.to_usize(), line) && !self.is_ahead(mem, line, true, ready) => {
                 self.note(mem.lat.l1);
                 self.dispatch(self.per_line);
                 return true;
@@ -354,7 +354,7 @@ impl Cpu {
     #[inline(always)]
     fn enter(&mut self, r: u8, a: Access) {
         let generation = self.recs[r].generation;
-        let e = Entry { seq: self.seq, rec: r, generation, slots: self.per_line as u8 };
+        let e = Entry { seq: self.seq, rec: r, generation, slots: self.per_line.to_u8() };
         if a.write {
             self.sq_used += self.per_line;
             self.sq.push_back(e);
@@ -410,7 +410,7 @@ impl Cpu {
 
     /// Asks for ownership of `line`, unless it is there or on its way.
     pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, at: Time) {
-        if !self.may_miss() || self.is_asked_for(mem, line) || mem.owns(self.core as usize, line) {
+        if !self.may_miss() || self.is_asked_for(mem, line) || mem.owns(self.core.to_usize(), line) {
             return;
         }
         if let Some(r) = self.new_rec(line, false, false, at) {
@@ -445,7 +445,7 @@ impl Cpu {
         if !self.may_miss() || self.is_asked_for(mem, line) {
             return; // prefetches are hints
         }
-        if mem.probe(cal, self.core as usize, line, false, at) == Probe::Miss {
+        if mem.probe(cal, self.core.to_usize(), line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
                 self.issue(mem, cal, r, at);
             }
@@ -459,7 +459,7 @@ impl Cpu {
         if !self.may_miss() || self.is_asked_for(mem, line) || self.is_ahead(mem, line, false, at) {
             return;
         }
-        if mem.probe(cal, self.core as usize, line, false, at) == Probe::Miss {
+        if mem.probe(cal, self.core.to_usize(), line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
                 self.recs[r].seq = u64::MAX;
                 self.issue(mem, cal, r, at);

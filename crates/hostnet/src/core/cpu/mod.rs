@@ -24,7 +24,7 @@ use super::prefetch::{self, CacheLevel, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::core::Posts;
 use crate::flow::Domain;
-use crate::kernel::{Clock, LineAddr, Time};
+use crate::kernel::{Clock, Int, LineAddr, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 use combining::DeviceAccesses;
 use due::Due;
@@ -80,13 +80,13 @@ impl Index<u8> for Recs {
     type Output = Rec;
     #[inline]
     fn index(&self, r: u8) -> &Rec {
-        &self.0[r as usize % RECS]
+        &self.0[r.to_usize() % RECS]
     }
 }
 impl IndexMut<u8> for Recs {
     #[inline]
     fn index_mut(&mut self, r: u8) -> &mut Rec {
-        &mut self.0[r as usize % RECS]
+        &mut self.0[r.to_usize() % RECS]
     }
 }
 
@@ -319,10 +319,10 @@ impl Cpu {
             let Some((r, since)) = waiter else {
                 let held = match into {
                     CacheLevel::L2 => {
-                        !t.transient && mem.fill_ahead(cal, self.core as usize, t, prefetch::WRITE_BACK, now)
+                        !t.transient && mem.fill_ahead(cal, self.core.to_usize(), t, prefetch::WRITE_BACK, now)
                     }
                     CacheLevel::Llc => {
-                        mem.fill_llc_ahead(cal, self.core as usize, t, now);
+                        mem.fill_llc_ahead(cal, self.core.to_usize(), t, now);
                         false
                     }
                 };
@@ -342,7 +342,7 @@ impl Cpu {
         let fills = t.op != memory::Op::Stream && !t.transient;
         // A store that joined a read of a line that others have must still ask for it.
         let owns = t.op != memory::Op::Read || !rec.write || !mem.is_shared(rec.line);
-        let held = fills && mem.fill(cal, self.core as usize, t, rec.write && owns, now);
+        let held = fills && mem.fill(cal, self.core.to_usize(), t, rec.write && owns, now);
         if !held {
             self.lfb.give(now, t.issued);
         }
@@ -446,7 +446,7 @@ impl Cpu {
         let stores = if children & children.wrapping_sub(1) == 0 { 0 } else { self.stores_of(children) };
         for mut waiting in [children & !stores, stores] {
             while waiting != 0 {
-                let c = waiting.trailing_zeros() as u8;
+                let c = waiting.trailing_zeros().to_u8();
                 waiting &= waiting - 1;
                 let rec = &self.recs[c];
                 debug_assert!(rec.state == State::Address);
@@ -461,7 +461,7 @@ impl Cpu {
     fn stores_of(&self, mut records: u64) -> u64 {
         let mut stores = 0;
         while records != 0 {
-            let r = records.trailing_zeros() as u8;
+            let r = records.trailing_zeros().to_u8();
             records &= records - 1;
             stores |= u64::from(self.recs[r].write) << r;
         }
@@ -478,9 +478,9 @@ impl Cpu {
         if self.is_ahead(mem, line, write, ready) {
             return self.look_up_later(cal, r, ready);
         }
-        let found = match owns && !mem.owns(self.core as usize, line) {
+        let found = match owns && !mem.owns(self.core.to_usize(), line) {
             true => Probe::Miss,
-            false => mem.probe(cal, self.core as usize, line, write, ready),
+            false => mem.probe(cal, self.core.to_usize(), line, write, ready),
         };
         let lat = match found {
             Probe::L1 => mem.lat.l1,
@@ -513,7 +513,7 @@ impl Cpu {
         let line = self.recs[r].line;
         let asks = self.same_line(line).is_none_or(|o| o == r) && !self.is_ahead(mem, line, false, ready);
         let asks = asks && !mem.sibling_fetches(self.id, line);
-        if asks && mem.probe(cal, self.core as usize, line, false, ready) == Probe::Miss {
+        if asks && mem.probe(cal, self.core.to_usize(), line, false, ready) == Probe::Miss {
             self.want_credit(mem, cal, r, ready);
         } else {
             self.complete(mem, cal, r, ready);
@@ -588,6 +588,6 @@ impl Cpu {
 /// L1 and L2 look-ups and the crossbar lie between issue and the home agent.
 #[inline(always)]
 fn send(mem: &mut Memory, cal: &mut impl Posts, at: Time, t: Txn) {
-    let arrive = at + mem.way_out(t.who as usize);
+    let arrive = at + mem.way_out(t.who.to_usize());
     mem.send_from_core(cal, arrive, t);
 }

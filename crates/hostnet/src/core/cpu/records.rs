@@ -20,7 +20,7 @@ impl Cpu {
     pub(super) fn first_open(&self, f: impl Fn(&Rec) -> bool) -> Option<u8> {
         let mut open = self.live & !self.finished;
         while open != 0 {
-            let r = open.trailing_zeros() as u8;
+            let r = open.trailing_zeros().to_u8();
             if f(&self.recs[r]) {
                 return Some(r);
             }
@@ -34,7 +34,7 @@ impl Cpu {
         let mut done = self.finished;
         let mut at = Time::ZERO;
         while done != 0 {
-            let r = &self.recs[done.trailing_zeros() as u8];
+            let r = &self.recs[done.trailing_zeros().to_u8()];
             if f(r) {
                 at = at.max(r.done);
             }
@@ -46,7 +46,7 @@ impl Cpu {
     pub(super) fn release_finished(&mut self, now: Time) {
         let mut done = self.finished;
         while done != 0 {
-            let r = done.trailing_zeros() as u8;
+            let r = done.trailing_zeros().to_u8();
             done &= done - 1;
             let rec = &mut self.recs[r];
             if rec.done <= now {
@@ -62,7 +62,7 @@ impl Cpu {
     /// No event announces a completion that is known already: waits for the earliest here, if there is one.
     #[cold]
     pub(super) fn wait_for_record(&mut self) -> Option<()> {
-        let known = (0..RECS as u8).filter(|r| self.finished >> r & 1 == 1);
+        let known = (0..RECS.to_u8()).filter(|r| self.finished >> r & 1 == 1);
         let at = known.map(|r| self.recs[r].done).min()?;
         self.not_before(at);
         self.release_finished(at);
@@ -73,7 +73,7 @@ impl Cpu {
         if self.live == u64::MAX {
             self.wait_for_record()?;
         }
-        let r = (!self.live).trailing_zeros() as u8;
+        let r = (!self.live).trailing_zeros().to_u8();
         let site = self.site();
         self.live |= 1 << r;
         self.by_line[bucket(line)] |= 1 << r;
@@ -93,7 +93,7 @@ impl Cpu {
     pub(super) fn same_line(&self, line: LineAddr) -> Option<u8> {
         let mut open = self.by_line[bucket(line)] & !self.finished;
         while open != 0 {
-            let r = open.trailing_zeros() as u8;
+            let r = open.trailing_zeros().to_u8();
             open &= open - 1;
             let rec = &self.recs[r];
             if rec.line == line && matches!(rec.state, State::Issued | State::Credit) {

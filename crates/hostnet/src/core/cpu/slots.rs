@@ -9,7 +9,7 @@
 
 use super::{Cpu, FRAC};
 use crate::core::spec::CoreSpec;
-use crate::kernel::{Clock, Time};
+use crate::kernel::{Clock, Int, Real, Time};
 
 /// The time over which a thread's share of the slots is averaged: assumed, a few packets long.
 const WINDOW: Time = Time(1_000_000);
@@ -30,8 +30,9 @@ pub(super) struct Slots {
 
 impl Slots {
     pub fn new(clock: Clock, s: &CoreSpec) -> Slots {
-        let access = (clock.span(1_000_000).0 as u128 * u128::from(FRAC) / 1_000_000 / u128::from(s.width)) as u64;
-        let compute = (clock.span(1_000_000).0 as f64 * FRAC as f64 / 1e6 / s.compute_ipc) as u64;
+        let access =
+            (u128::from(clock.span(1_000_000).0) * u128::from(FRAC) / 1_000_000 / u128::from(s.width)).to_u64();
+        let compute = (clock.span(1_000_000).0.to_f64() * FRAC.to_f64() / 1e6 / s.compute_ipc).whole();
         Slots { alone: (access, compute), access, compute, since: Time::ZERO, before: 0, share: 0.0 }
     }
 
@@ -44,7 +45,7 @@ impl Slots {
         let span = now - self.since;
         if span >= WINDOW {
             let taken = (instructions - self.before) * self.alone.0;
-            self.share = (taken as f64 / (span.0 * FRAC) as f64).min(1.0);
+            self.share = (taken.to_f64() / (span.0 * FRAC).to_f64()).min(1.0);
             (self.since, self.before) = (now, instructions);
         }
     }
@@ -52,7 +53,7 @@ impl Slots {
     /// The other thread takes `share` of the slots.
     fn leave(&mut self, share: f64) {
         let left = (1.0 - share).max(0.5);
-        self.access = (self.alone.0 as f64 / left) as u64;
+        self.access = (self.alone.0.to_f64() / left).whole();
         self.compute = self.alone.1.max(self.access);
     }
 }

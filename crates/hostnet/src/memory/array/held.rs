@@ -38,7 +38,7 @@ impl Array {
             let base = set << u32::from(self.wide);
             let last = self.last(base);
             let within = |block: &Block| block.within(among.start, among.end - among.start);
-            let mut found = within(&self.blocks[base as usize]);
+            let mut found = within(&self.blocks[base.to_usize()]);
             if self.wide {
                 found |= within(self.rest(base)) << 16;
             }

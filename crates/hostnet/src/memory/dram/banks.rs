@@ -1,11 +1,18 @@
 //! A channel's banks and the lists of requests that wait for each: by direction in order of arrival, with
 //! the oldest for the open row and the oldest for another.
 
-use super::channel::{Channel, Command, ALL_STALE, BANKS, HELD, NONE, NO_ROW, READ, WRITE};
+use super::channel::{Channel, Command, ALL_STALE, BANKS, HELD, NO_ROW, READ, WRITE};
 use super::choice::{key, ACTIVE, QUEUE};
 use super::RowOutcome;
-use crate::kernel::{LineAddr, TxnId};
+use crate::kernel::ids::niche_id;
+use crate::kernel::{Int, LineAddr, TxnId};
+use std::num::NonZeroU16;
 use std::ops::{Index, IndexMut};
+
+niche_id!(
+    /// An entry of a channel's queues.
+    SlotId(NonZeroU16)
+);
 
 /// A queued request. Slots of one bank and direction form a list, oldest first.
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +23,8 @@ pub(super) struct Slot {
     pub age: u32,
     pub token: Option<TxnId>,
     pub row: u32,
-    pub next: u16,
-    pub prev: u16,
+    pub next: Option<SlotId>,
+    pub prev: Option<SlotId>,
     pub dir: u8,
     pub bank: u8,
     pub class: u8,
@@ -27,20 +34,20 @@ pub(super) struct Slot {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BankQueue {
-    pub head: u16,
-    pub tail: u16,
+    pub head: Option<SlotId>,
+    pub tail: Option<SlotId>,
     /// Oldest slot for the open row, and oldest slot for another one.
-    pub hit: u16,
-    pub miss: u16,
+    pub hit: Option<SlotId>,
+    pub miss: Option<SlotId>,
 }
 
-const EMPTY: BankQueue = BankQueue { head: NONE, tail: NONE, hit: NONE, miss: NONE };
+const EMPTY: BankQueue = BankQueue { head: None, tail: None, hit: None, miss: None };
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bank {
     pub row: u32,
     /// Slot that the open row was activated for and that has not had its data yet.
-    pub active: u16,
+    pub active: Option<SlotId>,
     /// Column commands since the activate.
     pub accesses: u32,
     pub q: [BankQueue; 2],
@@ -54,7 +61,7 @@ pub(super) struct Banks(Box<[Bank; BANKS]>);
 impl Banks {
     /// Closed banks with nothing queued.
     pub(super) fn new() -> Banks {
-        Banks(Box::new([Bank { row: NO_ROW, active: NONE, accesses: 0, q: [EMPTY; 2] }; BANKS]))
+        Banks(Box::new([Bank { row: NO_ROW, active: None, accesses: 0, q: [EMPTY; 2] }; BANKS]))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Bank> {
@@ -79,58 +86,45 @@ impl IndexMut<usize> for Banks {
 
 impl Channel {
     #[inline]
-    pub(super) fn link(&mut self, i: u16, b: usize, dir: usize) {
+    pub(super) fn link(&mut self, i: SlotId, b: usize, dir: usize) {
         let q = &mut self.banks[b].q[dir];
-        self.slots[i as usize].prev = q.tail;
-        self.slots[i as usize].next = NONE;
+        self.slots[i].prev = q.tail;
+        self.slots[i].next = None;
         match q.tail {
-            NONE => q.head = i,
-            tail => self.slots[tail as usize].next = i,
+            None => q.head = Some(i),
+            Some(tail) => self.slots[tail].next = Some(i),
         }
-        q.tail = i;
+        q.tail = Some(i);
         self.queued[dir] += 1;
         self.draining |= self.write_mode && self.queued[WRITE] > self.p.high;
     }
 
     /// Makes slot `i` its bank's hit or miss if it has none.
     #[inline]
-    pub(super) fn sort_in(&mut self, i: u16, b: usize, dir: usize) {
+    pub(super) fn sort_in(&mut self, i: SlotId, b: usize, dir: usize) {
         let q = self.banks[b].q[dir];
-        if self.slots[i as usize].row == self.banks[b].row {
-            if q.hit == NONE {
-                self.set_hit(b, dir, i);
+        if self.slots[i].row == self.banks[b].row {
+            if q.hit.is_none() {
+                self.set_hit(b, dir, Some(i));
             }
-        } else if q.miss == NONE {
-            self.set_miss(b, dir, i);
+        } else if q.miss.is_none() {
+            self.set_miss(b, dir, Some(i));
         }
     }
 
     /// Restarts the ages from zero in the order they have.
     #[cold]
     pub(super) fn renumber(&mut self) {
-        let mut live: Vec<u16> = Vec::new();
-        for mut i in self.staged.head {
-            while i != NONE {
-                live.push(i);
-                i = self.slots[i as usize].next;
-            }
-        }
+        let mut live: Vec<SlotId> = Vec::new();
+        self.staged.head.into_iter().for_each(|head| live.extend(self.list(head)));
         for bank in self.banks.iter() {
-            if bank.active != NONE {
-                live.push(bank.active);
-            }
-            for q in &bank.q {
-                let mut i = q.head;
-                while i != NONE {
-                    live.push(i);
-                    i = self.slots[i as usize].next;
-                }
-            }
+            live.extend(bank.active);
+            bank.q.iter().for_each(|q| live.extend(self.list(q.head)));
         }
-        live.sort_by_key(|&i| self.slots[i as usize].age);
-        self.next_age = live.len() as u32;
-        for (age, i) in live.into_iter().enumerate() {
-            self.slots[i as usize].age = age as u32;
+        live.sort_by_key(|&i| self.slots[i].age);
+        self.next_age = live.len().to_u32();
+        for (age, i) in (0..).zip(live) {
+            self.slots[i].age = age;
         }
         // Choices made so far name ages of before.
         self.stale = ALL_STALE;
@@ -138,8 +132,8 @@ impl Channel {
         self.columns.changed = self.hits[READ] | self.hits[WRITE] | self.misses[READ] | self.misses[WRITE];
         for b in 0..BANKS {
             let Bank { active, q, .. } = self.banks[b];
-            if active != NONE {
-                self.scan.lanes[b].col_key = [key(ACTIVE, self.slots[active as usize].age, b); 2];
+            if let Some(active) = active {
+                self.scan.lanes[b].col_key = [key(ACTIVE, self.slots[active].age, b); 2];
             }
             for dir in [READ, WRITE] {
                 self.set_hit(b, dir, q[dir].hit);
@@ -148,21 +142,26 @@ impl Channel {
         }
     }
 
+    /// The slots of the list that begins with `head`, oldest first.
+    pub(super) fn list(&self, head: Option<SlotId>) -> impl Iterator<Item = SlotId> + '_ {
+        std::iter::successors(head, |i| self.slots[*i].next)
+    }
+
     #[inline(always)]
-    pub(super) fn set_hit(&mut self, b: usize, dir: usize, i: u16) {
+    pub(super) fn set_hit(&mut self, b: usize, dir: usize, i: Option<SlotId>) {
         self.banks[b].q[dir].hit = i;
-        set(&mut self.hits[dir], b, i != NONE);
-        if i != NONE && self.active >> b & 1 == 0 {
-            self.scan.lanes[b].col_key[dir] = key(QUEUE, self.slots[i as usize].age, b);
+        set(&mut self.hits[dir], b, i.is_some());
+        if let Some(i) = i.filter(|_| self.active >> b & 1 == 0) {
+            self.scan.lanes[b].col_key[dir] = key(QUEUE, self.slots[i].age, b);
         }
     }
 
     #[inline]
-    pub(super) fn set_miss(&mut self, b: usize, dir: usize, i: u16) {
+    pub(super) fn set_miss(&mut self, b: usize, dir: usize, i: Option<SlotId>) {
         self.banks[b].q[dir].miss = i;
-        set(&mut self.misses[dir], b, i != NONE);
-        if i != NONE {
-            self.scan.lanes[b].miss_key[dir] = key(self.row_tier, self.slots[i as usize].age, b);
+        set(&mut self.misses[dir], b, i.is_some());
+        if let Some(i) = i {
+            self.scan.lanes[b].miss_key[dir] = key(self.row_tier, self.slots[i].age, b);
         }
     }
 
@@ -175,64 +174,45 @@ impl Channel {
     #[inline(never)]
     fn finds_write(&self, b: usize, line: LineAddr) -> bool {
         let bank = &self.banks[b];
-        let mut i = bank.q[WRITE].head;
-        while i != NONE {
-            let s = &self.slots[i as usize];
-            if s.line == line {
-                return true;
-            }
-            i = s.next;
-        }
-        let mut i = self.staged.head[WRITE];
-        while i != NONE {
-            let s = &self.slots[i as usize];
-            if s.line == line {
-                return true;
-            }
-            i = s.next;
-        }
-        bank.active != NONE && {
-            let s = &self.slots[bank.active as usize];
-            s.dir as usize == WRITE && s.line == line
-        }
+        let is_it = |i: SlotId| self.slots[i].line == line;
+        self.list(bank.q[WRITE].head).any(is_it)
+            || self.list(self.staged.head[WRITE]).any(is_it)
+            || bank.active.is_some_and(|i| usize::from(self.slots[i].dir) == WRITE && is_it(i))
     }
 
     /// Takes slot `i` out of its bank's list; the caller refreshes `hit` and `miss`.
-    pub(super) fn unlink(&mut self, b: usize, i: u16) {
-        let Slot { next, prev, dir, .. } = self.slots[i as usize];
-        let q = &mut self.banks[b].q[dir as usize];
+    pub(super) fn unlink(&mut self, b: usize, i: SlotId) {
+        let Slot { next, prev, dir, .. } = self.slots[i];
+        let q = &mut self.banks[b].q[usize::from(dir)];
         match prev {
-            NONE => q.head = next,
-            p => self.slots[p as usize].next = next,
+            None => q.head = next,
+            Some(p) => self.slots[p].next = next,
         }
         match next {
-            NONE => q.tail = prev,
-            n => self.slots[n as usize].prev = prev,
+            None => q.tail = prev,
+            Some(n) => self.slots[n].prev = prev,
         }
-        self.queued[dir as usize] -= 1;
+        self.queued[usize::from(dir)] -= 1;
     }
 
-    pub(super) fn recycle(&mut self, i: u16) {
-        let Slot { line, dir, .. } = self.slots[i as usize];
+    pub(super) fn recycle(&mut self, i: SlotId) {
+        let Slot { line, dir, .. } = self.slots[i];
         self.held_writes[hash(line)] -= u16::from(dir);
-        self.slots[i as usize].next = self.free;
-        self.free = i;
+        self.slots[i].next = self.free;
+        self.free = Some(i);
     }
 
     /// The first slot from `i` on whose row is, or is not, `row`.
     #[inline]
-    fn first(&self, mut i: u16, row: u32, same: bool) -> u16 {
-        while i != NONE && (self.slots[i as usize].row == row) != same {
-            i = self.slots[i as usize].next;
-        }
-        i
+    fn first(&self, head: Option<SlotId>, row: u32, same: bool) -> Option<SlotId> {
+        self.list(head).find(|i| (self.slots[*i].row == row) == same)
     }
 
     /// Sets the oldest hit of a bank's list, searching from `from`.
     #[inline(always)]
-    pub(super) fn find_hit(&mut self, b: usize, dir: usize, from: u16) {
+    pub(super) fn find_hit(&mut self, b: usize, dir: usize, from: Option<SlotId>) {
         let hit = match self.banks[b].row {
-            NO_ROW => NONE,
+            NO_ROW => None,
             row => self.first(from, row, true),
         };
         self.set_hit(b, dir, hit);
@@ -254,8 +234,8 @@ impl Channel {
         self.open &= !(1 << b);
         for dir in [READ, WRITE] {
             let head = self.banks[b].q[dir].head;
-            if head != NONE {
-                self.set_hit(b, dir, NONE);
+            if head.is_some() {
+                self.set_hit(b, dir, None);
                 self.set_miss(b, dir, head);
             } else {
                 self.empty(b, dir);
@@ -275,7 +255,7 @@ impl Channel {
         self.open |= 1 << b;
         for dir in [READ, WRITE] {
             let head = self.banks[b].q[dir].head;
-            if head != NONE {
+            if head.is_some() {
                 self.find_hit(b, dir, head);
                 self.find_miss(b, dir);
             } else {
@@ -288,7 +268,7 @@ impl Channel {
 /// Place of a line among the counters of writes held.
 #[inline]
 pub(super) fn hash(line: LineAddr) -> usize {
-    (line.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - HELD.trailing_zeros())) as usize
+    (line.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - HELD.trailing_zeros())).to_usize()
 }
 
 #[inline]
@@ -301,7 +281,7 @@ pub(super) fn set(mask: &mut u64, bit: usize, on: bool) {
 pub(super) fn bits(mut m: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         (m != 0).then(|| {
-            let b = m.trailing_zeros() as usize;
+            let b = m.trailing_zeros().to_usize();
             m &= m - 1;
             b
         })

@@ -1,6 +1,6 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
-use super::banks::{bits, hash, Banks, Slot};
+use super::banks::{bits, hash, Banks, Slot, SlotId};
 use super::choice::{Choice, BEHIND, NO_CHOICE, QUEUE};
 use super::gauge::Levels;
 use super::mapping::Decoded;
@@ -9,9 +9,8 @@ use super::staged::Staged;
 use super::timing::Timing;
 use super::transaction::Pipeline;
 use super::{Completion, DramSpec, PagePolicy, Release, Request, RowOutcome, Scheduler, Shape, Stats};
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{IdVec, Int, LineAddr, Real, Time};
 
-pub(super) const NONE: u16 = u16::MAX;
 pub(super) const NO_ROW: u32 = u32::MAX;
 pub(super) const NEVER: u64 = u64::MAX;
 pub(super) const READ: usize = 0;
@@ -99,8 +98,8 @@ pub(super) struct Policy {
 pub struct Channel {
     pub(super) t: Timing,
     pub(super) p: Policy,
-    pub(super) slots: Vec<Slot>,
-    pub(super) free: u16,
+    pub(super) slots: IdVec<SlotId, Slot>,
+    pub(super) free: Option<SlotId>,
     pub(super) banks: Banks,
     pub(super) scan: Box<Scan>,
     pub(super) rank_shift: u32,
@@ -169,10 +168,10 @@ pub(super) enum Command {
 
 impl Channel {
     pub(super) fn new(spec: &DramSpec, shape: &Shape, t: Timing) -> Channel {
-        let nbanks = (shape.ranks * shape.bank_groups * shape.banks_per_group) as usize;
-        let per_rank = nbanks / shape.ranks as usize;
-        let (rpq, wpq) = (spec.rpq as usize, spec.wpq as usize);
-        let n = rpq + wpq + nbanks * (1 + spec.bank_queue as usize);
+        let nbanks = (shape.ranks * shape.bank_groups * shape.banks_per_group).to_usize();
+        let per_rank = nbanks / shape.ranks.to_usize();
+        let (rpq, wpq) = (spec.rpq.to_usize(), spec.wpq.to_usize());
+        let n = rpq + wpq + nbanks * (1 + spec.bank_queue.to_usize());
         let slots = (0..n)
             .map(|i| Slot {
                 line: LineAddr(0),
@@ -180,15 +179,15 @@ impl Channel {
                 age: 0,
                 token: None,
                 row: 0,
-                next: if i + 1 < n { i as u16 + 1 } else { NONE },
-                prev: NONE,
+                next: (i + 1 < n).then(|| SlotId::new(i + 1)),
+                prev: None,
                 dir: 0,
                 bank: 0,
                 class: 0,
                 outcome: None,
             })
             .collect();
-        let of_wpq = |f: f64| f * wpq as f64;
+        let of_wpq = |f: f64| f * wpq.to_f64();
         let mut channel = Channel {
             p: Policy {
                 page: spec.page_policy,
@@ -196,9 +195,9 @@ impl Channel {
                 release: spec.entry_release,
                 row_access_limit: spec.row_access_limit,
                 age_cap: if spec.age_cap_ns == 0 { NEVER } else { spec.age_cap_ns * 1000 },
-                high: of_wpq(spec.write_high).floor() as usize,
-                low: of_wpq(spec.write_low).ceil() as usize,
-                idle: of_wpq(spec.write_idle).floor() as usize,
+                high: of_wpq(spec.write_high).floor().whole().to_usize(),
+                low: of_wpq(spec.write_low).ceil().whole().to_usize(),
+                idle: of_wpq(spec.write_idle).floor().whole().to_usize(),
                 writes_yield: spec.writes_yield,
                 refresh_turns: spec.refresh_turns,
                 min_reads: spec.min_read_burst,
@@ -207,11 +206,11 @@ impl Channel {
                 capacity: [rpq, wpq],
                 bank_queue: spec.bank_queue,
                 row_hit_limit: spec.row_hit_limit,
-                page_idle: if spec.page_idle_ns > 0.0 { (spec.page_idle_ns * 1000.0).round() as u64 } else { NEVER },
-                static_latency: (spec.static_latency_ns * 1000.0).round() as u64,
+                page_idle: if spec.page_idle_ns > 0.0 { (spec.page_idle_ns * 1000.0).round().whole() } else { NEVER },
+                static_latency: (spec.static_latency_ns * 1000.0).round().whole(),
             },
             slots,
-            free: 0,
+            free: Some(SlotId::new(0)),
             banks: Banks::new(),
             scan: Box::new(Scan {
                 lanes: [Lane::default(); BANKS],
@@ -224,13 +223,17 @@ impl Channel {
             rank_shift: per_rank.trailing_zeros(),
             group_shift: shape.banks_per_group.trailing_zeros(),
             row_tier: if spec.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE },
-            ranks: (0..shape.ranks as usize)
+            ranks: (0..shape.ranks.to_usize())
                 .map(|r| Rank {
                     acts: [NEVER; 4],
                     acts_next: 0,
                     // Ranks take turns within the interval.
-                    refresh_due: if spec.refresh { t.refi + t.refi * r as u64 / u64::from(shape.ranks) } else { NEVER },
-                    mask: ((1u128 << per_rank) - 1) as u64 * (1u64 << (r * per_rank)),
+                    refresh_due: if spec.refresh {
+                        t.refi + t.refi * r.to_u64() / u64::from(shape.ranks)
+                    } else {
+                        NEVER
+                    },
+                    mask: ((1u128 << per_rank) - 1).to_u64() * (1u64 << (r * per_rank)),
                     refreshing: false,
                     resting_until: 0,
                 })
@@ -287,14 +290,14 @@ impl Channel {
 
     #[inline]
     pub(super) fn can_accept(&self, write: bool) -> bool {
-        self.used[write as usize] < self.p.capacity[write as usize]
+        self.used[usize::from(write)] < self.p.capacity[usize::from(write)]
     }
 
     /// The counters as of `now`.
     pub(super) fn stats(&self, now: u64) -> Stats {
         let mut s = self.stats.clone();
         for dir in [READ, WRITE] {
-            let present = now.wrapping_mul(self.used[dir] as u64);
+            let present = now.wrapping_mul(self.used[dir].to_u64());
             s.entry_ps[dir] = s.entry_ps[dir].wrapping_add(present);
         }
         s.marked_ps = self.levels.map(|l| l.mark.read(now));
@@ -316,7 +319,7 @@ impl Channel {
             self.catch_up(now);
         }
         self.clock = self.clock.max(now);
-        let b = d.bank as usize;
+        let b = usize::from(d.bank);
         if self.has_write(b, req.line) {
             if req.write {
                 self.stats.writes_merged += 1;
@@ -334,9 +337,9 @@ impl Channel {
         if self.next_age >> AGE_BITS != 0 {
             self.renumber();
         }
-        let dir = req.write as usize;
-        let i = self.free;
-        let s = &mut self.slots[i as usize];
+        let dir = usize::from(req.write);
+        let i = self.free.expect("an entry is free");
+        let s = &mut self.slots[i];
         self.free = s.next;
         *s = Slot {
             line: req.line,
@@ -344,9 +347,9 @@ impl Channel {
             age: self.next_age,
             token: req.token,
             row: d.row,
-            next: NONE,
-            prev: NONE,
-            dir: dir as u8,
+            next: None,
+            prev: None,
+            dir: u8::from(req.write),
             bank: d.bank,
             class: req.class,
             outcome: None,
@@ -372,12 +375,12 @@ impl Channel {
             return;
         }
         let q = self.banks[b].q[dir];
-        let idle = (self.active | self.blocked) >> b & 1 == 0 && dir == self.write_mode as usize;
+        let idle = (self.active | self.blocked) >> b & 1 == 0 && dir == usize::from(self.write_mode);
         if d.row == self.banks[b].row {
-            if q.hit == NONE {
-                self.set_hit(b, dir, i);
+            if q.hit.is_none() {
+                self.set_hit(b, dir, Some(i));
                 if idle {
-                    if q.miss != NONE {
+                    if q.miss.is_some() {
                         // The bank's precharge may no longer be wanted.
                         self.stale |= 1 << PRECHARGE;
                         self.chosen = false;
@@ -385,8 +388,8 @@ impl Channel {
                     self.offer(COLUMN, self.column_at(b, dir), self.scan.lanes[b].col_key[dir]);
                 }
             }
-        } else if q.miss == NONE {
-            self.set_miss(b, dir, i);
+        } else if q.miss.is_none() {
+            self.set_miss(b, dir, Some(i));
             if idle {
                 self.offer_row(b, dir);
             }
@@ -406,8 +409,8 @@ impl Channel {
             return;
         }
         let bank = &self.banks[b];
-        let wanted = bank.active != NONE || bank.q.iter().any(|q| q.hit != NONE);
-        let closing = bank.q[self.write_mode as usize].miss != NONE || self.blocked >> b & 1 == 1;
+        let wanted = bank.active.is_some() || bank.q.iter().any(|q| q.hit.is_some());
+        let closing = bank.q[usize::from(self.write_mode)].miss.is_some() || self.blocked >> b & 1 == 1;
         if bank.row != NO_ROW && !wanted && !closing {
             self.stats.precharges += 1;
             self.close(b, at);

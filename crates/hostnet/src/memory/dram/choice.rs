@@ -1,6 +1,7 @@
 //! Candidate commands as numbers: the least is the earliest, and of these the preferred one.
 
 use super::channel::{Channel, AGE_BITS, NEVER};
+use crate::kernel::Int;
 
 /// A candidate command as one number, so that the preferred one is a minimum without
 /// branches: `[tier: 2][age: 28][bank: 6]`; above it, in a `Choice`, 28 bits of time since the channel's `epoch`.
@@ -24,7 +25,7 @@ pub(super) const BEHIND: u64 = 3;
 
 #[inline]
 pub(super) fn key(tier: u64, age: u32, bank: usize) -> Key {
-    tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64
+    tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank.to_u64()
 }
 
 /// The least choice that `of` has for the banks of `mask`. Two at a time, the last of an odd number twice: that leaves
@@ -37,14 +38,14 @@ pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> Choice) -> Choice {
         mask &= mask - 1;
         let two = if mask == 0 { one } else { mask.trailing_zeros() };
         mask &= mask.wrapping_sub(1);
-        best = best.min(of(one as usize)).min(of(two as usize));
+        best = best.min(of(one.to_usize())).min(of(two.to_usize()));
     }
     best
 }
 
 #[inline]
 pub(super) fn bank_of(c: Choice) -> usize {
-    c as usize & ((1 << BANK_BITS) - 1)
+    (c & ((1 << BANK_BITS) - 1)).to_usize()
 }
 
 impl Channel {

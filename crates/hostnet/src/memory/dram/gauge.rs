@@ -1,6 +1,8 @@
 //! What the uncore's counters say about a channel beside its traffic: time at high queue levels, and how
 //! evenly reads spread over a few banks.
 
+use crate::kernel::Int;
+
 /// Banks that are watched: the first four of rank 0, as in the measurements of "Understanding the Host
 /// Network" (section 5.1).
 const WATCHED: usize = 4;
@@ -50,8 +52,8 @@ pub struct Levels {
 impl Levels {
     pub fn new(mark: u32, capacity: u32) -> Levels {
         let mark = if mark == 0 { capacity } else { mark };
-        let low = mark.min(capacity) as usize;
-        Levels { mark: Above::new(mark as usize), full: Above::new(capacity as usize), low }
+        let low = mark.min(capacity).to_usize();
+        Levels { mark: Above::new(mark.to_usize()), full: Above::new(capacity.to_usize()), low }
     }
     /// The queue holds `used` entries from `at` on, one more or one less than before.
     #[inline]
@@ -89,7 +91,7 @@ impl Deviation {
         self.total += 1;
         if self.total == READS {
             let most = self.counts.iter().max().copied().unwrap_or(0);
-            let bin = (most * WATCHED as u32 * 16 / READS).saturating_sub(16) as usize;
+            let bin = (most.to_usize() * WATCHED * 16 / READS.to_usize()).saturating_sub(16);
             self.bins[bin.min(BINS - 1)] += 1;
             self.counts = [0; WATCHED];
             self.total = 0;

@@ -1,7 +1,7 @@
 //! From a line number to channel, bank, row and column.
 
 use super::Shape;
-use crate::kernel::LineAddr;
+use crate::kernel::{Int, LineAddr};
 
 /// Where a line lives. `bank` counts over all ranks and bank groups of the channel:
 /// `(rank * groups + group) * banks_per_group + bank`.
@@ -171,12 +171,12 @@ impl Mapper {
         let LineAddr(line) = line;
         match self.vendor {
             None => {}
-            Some(Vendor::Skylake) => return ((line & SKYLAKE_CHANNEL).count_ones() as usize & 1, line),
-            Some(Vendor::Zsim) => return ((folded(line) % self.channels) as usize, line),
+            Some(Vendor::Skylake) => return ((line & SKYLAKE_CHANNEL).count_ones().to_usize() & 1, line),
+            Some(Vendor::Zsim) => return ((folded(line) % self.channels).to_usize(), line),
             Some(Vendor::SkylakeSp { .. }) => {
                 let high = line >> SP_GRANULE;
                 let inner = high >> self.channel_bits << SP_GRANULE | line & ((1 << SP_GRANULE) - 1);
-                return ((high & (self.channels - 1)) as usize, inner);
+                return ((high & (self.channels - 1)).to_usize(), inner);
             }
         }
         let low = line & ((1u64 << self.channel_shift) - 1);
@@ -193,10 +193,10 @@ impl Mapper {
                 h ^= h >> 3;
                 ch = (ch ^ h) & (self.channels - 1);
             }
-            return (ch as usize, (inner << self.channel_shift) | low);
+            return (ch.to_usize(), (inner << self.channel_shift) | low);
         }
         // Exact for high < 2^64 / channels, that is for every address below 2^58 bytes.
-        let inner = ((u128::from(high) * u128::from(self.reciprocal)) >> 64) as u64;
+        let inner = ((u128::from(high) * u128::from(self.reciprocal)) >> 64).to_u64();
         let mut ch = high - inner * self.channels;
         if self.channel_hash {
             ch += crate::kernel::rng::mix(inner) % self.channels;
@@ -204,7 +204,7 @@ impl Mapper {
                 ch -= self.channels;
             }
         }
-        (ch as usize, (inner << self.channel_shift) | low)
+        (ch.to_usize(), (inner << self.channel_shift) | low)
     }
 
     /// Bank, row and column of the channel's line number `inner`.
@@ -234,9 +234,9 @@ impl Mapper {
             bank ^= (row >> self.group_bits) & ((1 << self.bank_bits) - 1);
         }
         Decoded {
-            bank: ((((rank << self.group_bits) | group) << self.bank_bits) | bank) as u8,
-            row: row as u32,
-            column: column as u32,
+            bank: ((((rank << self.group_bits) | group) << self.bank_bits) | bank).to_u8(),
+            row: row.low_u32(),
+            column: column.to_u32(),
         }
     }
 }
@@ -254,7 +254,7 @@ fn skylake(line: u64) -> Decoded {
     let rank = folded >> 10 & 1;
     let bank = folded >> 11 & 3;
     let column = (line & 3) | (line >> 3 & 31) << 2;
-    Decoded { bank: (rank << 4 | group << 2 | bank) as u8, row: (line >> 13) as u32, column: column as u32 }
+    Decoded { bank: (rank << 4 | group << 2 | bank).to_u8(), row: (line >> 13).low_u32(), column: column.to_u32() }
 }
 
 /// Lines that stay together on a channel of `skylake_sp`: 256 B, as a shift.
@@ -272,7 +272,7 @@ fn skylake_sp(inner: u64, rank_bits: u32, fine: bool) -> Decoded {
     let group = (first | line >> 10 & 2) ^ line >> 14 & 3;
     let bank = line >> 12 & 3 ^ line >> 16 & 3;
     let row = line >> 14 << 3 | line >> 8 & 7;
-    Decoded { bank: (rank << 4 | group << 2 | bank) as u8, row: row as u32, column: column as u32 }
+    Decoded { bank: (rank << 4 | group << 2 | bank).to_u8(), row: row.low_u32(), column: column.to_u32() }
 }
 
 fn check_vendor(v: Vendor, channels: u32, hashed: bool, s: &Shape) -> Result<(), String> {
@@ -306,9 +306,9 @@ fn zsim(line: u64, bank_bits: u32, rank_bits: u32) -> Decoded {
     let column = line >> bank_bits & 1023;
     let rank = line >> (bank_bits + 10) & ((1 << rank_bits) - 1);
     Decoded {
-        bank: (rank << bank_bits | bank) as u8,
-        row: (line >> (bank_bits + 10 + rank_bits)) as u32,
-        column: column as u32,
+        bank: (rank << bank_bits | bank).to_u8(),
+        row: (line >> (bank_bits + 10 + rank_bits)).low_u32(),
+        column: column.to_u32(),
     }
 }
 

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::region::{ALIGNMENT, PAGE};
 use crate::kernel::units::Size;
-use crate::kernel::{LineAddr, Time, TxnId};
+use crate::kernel::{Int, LineAddr, Time, TxnId};
 use channel::Channel;
 use mapping::{Decoded, Mapper};
 use standards::{Device, DeviceWidth, Standard};
@@ -254,6 +254,14 @@ pub enum RowOutcome {
     Forwarded,
 }
 
+impl RowOutcome {
+    /// The position of the outcome in tables by outcome.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
 /// A read whose data arrives at `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -297,7 +305,7 @@ pub struct Stats {
 impl Stats {
     #[inline]
     fn column(&mut self, dir: usize, outcome: RowOutcome, burst: u64, bank: usize) {
-        self.rows[dir][outcome as usize] += 1;
+        self.rows[dir][outcome.index()] += 1;
         self.bus_busy_ps += burst;
         self.bank_accesses[bank] += 1;
     }
@@ -341,7 +349,7 @@ impl Controller {
         let mapper = Mapper::new(&spec.mapping, n, spec.channel_hash, spec.bank_hash, &shape)?;
         let timing = spec.timing(&device)?;
         let channels = (0..n * nodes).map(|_| Channel::new(spec, &shape, timing.clone())).collect();
-        Ok(Controller { mapper, channels, of_node: n as usize })
+        Ok(Controller { mapper, channels, of_node: n.to_usize() })
     }
 
     /// Number of independent channels; sub-channels and pseudo-channels count.
@@ -413,7 +421,7 @@ impl DramSpec {
     /// Peak bandwidth of all channels, in GB/s (10^9 bytes per second).
     pub fn peak_gbs(&self) -> f64 {
         let d = self.standard.device(self.device_width);
-        let per_line_ns = (d.burst * d.tck_ps) as f64 / 1e3;
+        let per_line_ns = (d.burst * d.tck_ps).to_f64() / 1e3;
         f64::from(self.channels * d.subchannels) * 64.0 / per_line_ns
     }
 

@@ -2,8 +2,8 @@
 //! is possible goes next. Its precharge and activate count from the time at which it came, in whatever mode the
 //! channel was since, and use no command bus.
 
-use super::banks::bits;
-use super::channel::{Channel, BANKS, NONE, NO_ROW, READ, WRITE};
+use super::banks::{bits, SlotId};
+use super::channel::{Channel, BANKS, NO_ROW, READ, WRITE};
 use super::choice::{bank_of, key, least, Choice, NO_CHOICE, QUEUE};
 use super::timing::SAME_RANK;
 use super::transaction::Turn;
@@ -78,26 +78,22 @@ impl Channel {
     }
 
     /// The first request of bank `b`: the oldest for the open row, or else the oldest.
-    fn first_of(&self, b: usize, dir: usize) -> u16 {
+    fn first_of(&self, b: usize, dir: usize) -> Option<SlotId> {
         let q = &self.banks[b].q[dir];
-        if q.hit == NONE {
-            q.miss
-        } else {
-            q.hit
-        }
+        q.hit.or(q.miss)
     }
 
     /// When the activate for slot `i` of bank `b` is possible, as far as the bank allows.
-    fn activate_of(&self, b: usize, i: u16) -> u64 {
-        let arrive = self.slots[i as usize].arrive;
+    fn activate_of(&self, b: usize, i: SlotId) -> u64 {
+        let arrive = self.slots[i].arrive;
         let lane = &self.scan.lanes[b % BANKS];
         let closed = if self.banks[b].row == NO_ROW { 0 } else { lane.pre_at.max(arrive) + self.t.rp };
         lane.act_at.max(arrive).max(closed)
     }
 
     /// Slot `i`, first of bank `b`, as the choice looks at it.
-    fn prepared(&self, b: usize, i: u16) -> First {
-        let s = &self.slots[i as usize];
+    fn prepared(&self, b: usize, i: SlotId) -> First {
+        let s = &self.slots[i];
         let (at, limit) = if s.row == self.banks[b].row {
             (self.scan.lanes[b % BANKS].col_at.max(s.arrive), NO_ACTIVATE)
         } else {
@@ -109,8 +105,7 @@ impl Channel {
     /// Looks anew at the first requests of bank `b`.
     fn look(&mut self, b: usize) {
         for dir in [READ, WRITE] {
-            let i = self.first_of(b, dir);
-            if i != NONE {
+            if let Some(i) = self.first_of(b, dir) {
                 self.columns.firsts[dir][b % BANKS] = self.prepared(b, i);
             }
         }
@@ -134,7 +129,8 @@ impl Channel {
         let waiting = self.hits[dir] | self.misses[dir];
         let (last, mask) = if stays { (last, waiting & changed) } else { (NO_CHOICE, waiting) };
         let best = self.search_firsts(mask, dir, floor).min(last);
-        debug_assert!(bits(waiting).all(|b| self.columns.firsts[dir][b] == self.prepared(b, self.first_of(b, dir))));
+        debug_assert!(bits(waiting)
+            .all(|b| { self.first_of(b, dir).is_some_and(|i| self.columns.firsts[dir][b] == self.prepared(b, i)) }));
         debug_assert_eq!(best, self.search_firsts(waiting, dir, floor));
         (self.columns.best, self.columns.dir) = (best, dir);
         best
@@ -151,17 +147,17 @@ impl Channel {
 
     fn open_and_serve(&mut self, b: usize, now: u64, done: &mut Vec<Completion>) {
         let dir = self.columns.dir;
-        let i = self.first_of(b, dir);
-        let s = self.slots[i as usize];
+        let i = self.first_of(b, dir).expect("a request of the bank");
+        let s = self.slots[i];
         self.columns.changed |= 1 << b;
         self.unlink(b, i);
         if s.row == self.banks[b].row {
-            self.slots[i as usize].outcome = Some(RowOutcome::Hit);
+            self.slots[i].outcome = Some(RowOutcome::Hit);
             self.find_hit(b, dir, s.next);
         } else {
             let at = self.activate_of(b, i).max(self.activate_at(b));
             let conflict = self.banks[b].row != NO_ROW;
-            self.slots[i as usize].outcome = Some(if conflict { RowOutcome::Conflict } else { RowOutcome::Miss });
+            self.slots[i].outcome = Some(if conflict { RowOutcome::Conflict } else { RowOutcome::Miss });
             if conflict {
                 self.stats.precharges += 1;
                 self.close(b, self.scan.lanes[b].pre_at.max(s.arrive));

@@ -4,16 +4,14 @@
 //! command is the one that the policy prefers among those possible at the smallest of
 //! these times.
 
-use super::banks::bits;
-use super::channel::{
-    Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
-};
+use super::banks::{bits, SlotId};
+use super::channel::{Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, PRECHARGE, READ, WRITE};
 use super::choice::{
     bank_of, key, least, Choice, Key, ACTIVE, BANK_BITS, EPOCH, NO_CHOICE, QUEUE, REFRESH, TIER_SHIFT, TIME_SHIFT,
 };
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
 use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 
 /// Places in `rank_col` stand so many bits above those in `group_col`.
 const PLACE_BITS: u32 = 8;
@@ -80,7 +78,7 @@ impl Channel {
         }
         // Activates take requests out of the queue and may so end the mode: no more than two ranks' tFAW
         // windows of them fit before a column command.
-        let dir = self.write_mode as usize;
+        let dir = usize::from(self.write_mode);
         let mut queued = self.queued;
         queued[dir] = queued[dir].saturating_sub(8);
         let rests = self.p.refresh_turns && self.clock < self.resting_until;
@@ -131,8 +129,8 @@ impl Channel {
     fn mode_due_beside_refresh(&self, due: bool) -> bool {
         let resting = self.ranks.iter().filter(|r| r.resting_until > self.clock).fold(self.blocked, |m, r| m | r.mask);
         let served = |dir: usize| (self.hits[dir] | self.misses[dir]) & !resting != 0;
-        let here = self.active != 0 || served(self.write_mode as usize);
-        let there = served(!self.write_mode as usize);
+        let here = self.active != 0 || served(usize::from(self.write_mode));
+        let there = served(usize::from(!self.write_mode));
         if here == there {
             due
         } else {
@@ -216,7 +214,7 @@ impl Channel {
     /// Banks with candidates: active columns, row hits, activates, precharges.
     #[inline]
     fn candidates(&mut self) -> (u64, u64, u64) {
-        let dir = self.write_mode as usize;
+        let dir = usize::from(self.write_mode);
         let free = !self.active & !self.blocked;
         let misses = self.misses[dir] & free;
         let closing = misses & self.open;
@@ -250,7 +248,7 @@ impl Channel {
     pub(super) fn aim(&mut self, b: usize, dirs: [usize; 2]) {
         let (g, r) = (b >> self.group_shift, b >> self.rank_shift);
         let place = 2 * (g | r << PLACE_BITS);
-        self.scan.lanes[b % BANKS].places = dirs.map(|dir| (place + dir * (1 + (1 << PLACE_BITS))) as u16);
+        self.scan.lanes[b % BANKS].places = dirs.map(|dir| (place + dir * (1 + (1 << PLACE_BITS))).to_u16());
     }
 
     #[inline]
@@ -263,7 +261,7 @@ impl Channel {
     /// Columns of the banks with `hits`, and of the slots that rows were opened for.
     #[inline]
     fn search_columns(&self, hits: u64, floor: u64) -> Choice {
-        let here = self.write_mode as usize;
+        let here = usize::from(self.write_mode);
         let scan = &*self.scan;
         least(hits | self.active, |b| {
             let lane = &scan.lanes[b % BANKS];
@@ -275,13 +273,13 @@ impl Channel {
 
     #[inline]
     fn search_activates(&self, mask: u64, floor: u64) -> Choice {
-        let dir = self.write_mode as usize;
+        let dir = usize::from(self.write_mode);
         least(mask, |b| self.choice(self.activate_at(b).max(floor), self.scan.lanes[b % BANKS].miss_key[dir]))
     }
 
     #[inline]
     fn search_precharges(&self, mask: u64, floor: u64) -> Choice {
-        let dir = self.write_mode as usize;
+        let dir = usize::from(self.write_mode);
         least(mask, |b| {
             let lane = &self.scan.lanes[b % BANKS];
             self.choice(lane.pre_at.max(floor), lane.miss_key[dir])
@@ -328,20 +326,12 @@ impl Channel {
     fn overdue(&mut self, mask: u64, dir: usize) -> u64 {
         let mut m = 0;
         for b in bits(mask) {
-            let q = &self.banks[b].q[dir];
-            let old = self.slots[q.miss as usize].arrive + self.p.age_cap <= self.clock;
+            let old = self.slots[self.miss_of(b, dir)].arrive + self.p.age_cap <= self.clock;
             m |= u64::from(old) << b;
         }
         if m == 0 {
-            let mut first = NEVER;
-            for q in self.banks.iter().flat_map(|b| &b.q) {
-                let mut i = q.head;
-                while i != NONE {
-                    let s = &self.slots[i as usize];
-                    first = first.min(s.arrive);
-                    i = s.next;
-                }
-            }
+            let queued = self.banks.iter().flat_map(|b| &b.q).flat_map(|q| self.list(q.head));
+            let first = queued.map(|i| self.slots[i].arrive).min().unwrap_or(NEVER);
             self.none_overdue_until = first.saturating_add(self.p.age_cap);
         }
         m
@@ -369,19 +359,17 @@ impl Channel {
     }
 
     fn issue(&mut self, at: u64, key: Choice, done: &mut Vec<Completion>) {
-        let b = (key & ((1 << BANK_BITS) - 1)) as usize;
+        let b = bank_of(key);
         let tier = key >> TIER_SHIFT & 3;
         if tier == ACTIVE {
-            let i = self.banks[b].active;
-            self.banks[b].active = NONE;
+            let i = self.banks[b].active.take().expect("a row was opened for a request");
             self.active &= !(1 << b);
             self.active_writes &= !(1 << b);
             // Its hits are candidates again.
             self.aim(b, [READ, WRITE]);
             for dir in [READ, WRITE] {
-                let hit = self.banks[b].q[dir].hit;
-                if hit != NONE {
-                    self.scan.lanes[b].col_key[dir] = self::key(QUEUE, self.slots[hit as usize].age, b);
+                if let Some(hit) = self.banks[b].q[dir].hit {
+                    self.scan.lanes[b].col_key[dir] = self::key(QUEUE, self.slots[hit].age, b);
                 }
             }
             return self.column(b, i, at, done);
@@ -389,14 +377,13 @@ impl Channel {
         if tier == REFRESH {
             return self.refresh(b, at);
         }
-        let dir = self.write_mode as usize;
-        let age = (key >> BANK_BITS) as u32 & ((1 << AGE_BITS) - 1);
-        let hit = self.banks[b].q[dir].hit;
-        if hit != NONE && self.slots[hit as usize].age == age {
-            let next = self.slots[hit as usize].next;
+        let dir = usize::from(self.write_mode);
+        let age = (key >> BANK_BITS).low_u32() & ((1 << AGE_BITS) - 1);
+        if let Some(hit) = self.banks[b].q[dir].hit.filter(|i| self.slots[*i].age == age) {
+            let next = self.slots[hit].next;
             self.unlink(b, hit);
             self.find_hit(b, dir, next);
-            self.slots[hit as usize].outcome.get_or_insert(RowOutcome::Hit);
+            self.slots[hit].outcome.get_or_insert(RowOutcome::Hit);
             self.column(b, hit, at, done);
             if self.p.release == Release::Activate {
                 self.free_entry(dir, at, at);
@@ -404,8 +391,8 @@ impl Channel {
         } else if self.open >> b & 1 == 0 {
             self.activate(b, at);
         } else {
-            let i = self.banks[b].q[dir].miss;
-            self.slots[i as usize].outcome.get_or_insert(RowOutcome::Conflict);
+            let i = self.miss_of(b, dir);
+            self.slots[i].outcome.get_or_insert(RowOutcome::Conflict);
             self.cmd_free = at + self.t.tck;
             self.stats.precharges += 1;
             self.close(b, at);
@@ -443,18 +430,24 @@ impl Channel {
         self.stats.refreshes += 1;
     }
 
+    /// The oldest request of bank `b` for another row than the open one, of which there must be one.
+    #[inline(always)]
+    fn miss_of(&self, b: usize, dir: usize) -> SlotId {
+        self.banks[b].q[dir].miss.expect("a request for another row")
+    }
+
     fn activate(&mut self, b: usize, at: u64) {
-        let dir = self.write_mode as usize;
-        let i = self.banks[b].q[dir].miss;
-        self.banks[b].active = i;
-        let key = key(ACTIVE, self.slots[i as usize].age, b);
+        let dir = usize::from(self.write_mode);
+        let i = self.miss_of(b, dir);
+        self.banks[b].active = Some(i);
+        let key = key(ACTIVE, self.slots[i].age, b);
         self.scan.lanes[b].col_key = [key; 2];
         self.aim(b, [dir; 2]);
-        self.slots[i as usize].outcome.get_or_insert(RowOutcome::Miss);
-        self.open_row(b, self.slots[i as usize].row, at);
+        self.slots[i].outcome.get_or_insert(RowOutcome::Miss);
+        self.open_row(b, self.slots[i].row, at);
         self.unlink(b, i);
         self.active |= 1 << b;
-        self.active_writes |= (dir as u64) << b;
+        self.active_writes |= dir.to_u64() << b;
         self.opened(b);
         self.stale |= 1 << ACTIVATE;
         self.offer(COLUMN, self.column_at(b, dir), key);
@@ -486,9 +479,9 @@ impl Channel {
     }
 
     /// The column command for slot `i`, its data, and what the page policy does then.
-    pub(super) fn column(&mut self, b: usize, i: u16, at: u64, done: &mut Vec<Completion>) {
-        let s = self.slots[i as usize];
-        let dir = s.dir as usize;
+    pub(super) fn column(&mut self, b: usize, i: SlotId, at: u64, done: &mut Vec<Completion>) {
+        let s = self.slots[i];
+        let dir = usize::from(s.dir);
         self.note(at, if dir == READ { Command::Rd } else { Command::Wr }, b);
         let t = &self.t;
         self.cmd_free = at + t.col_bus;
@@ -535,7 +528,7 @@ impl Channel {
             // The bank may have been the candidate for an earlier precharge already.
             self.stale |= u8::from(self.is_best(PRECHARGE, b)) << PRECHARGE;
         }
-        self.offer_row(b, self.write_mode as usize);
+        self.offer_row(b, usize::from(self.write_mode));
     }
 
     /// A column command of bank `b` at `at` puts off those after it.
@@ -566,8 +559,8 @@ impl Channel {
         match self.p.page {
             PagePolicy::Open => false,
             PagePolicy::Closed => true,
-            PagePolicy::OpenAdaptive => q.hit == NONE && q.miss != NONE,
-            PagePolicy::ClosedAdaptive => q.hit == NONE,
+            PagePolicy::OpenAdaptive => q.hit.is_none() && q.miss.is_some(),
+            PagePolicy::ClosedAdaptive => q.hit.is_none(),
         }
     }
 }

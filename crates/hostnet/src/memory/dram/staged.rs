@@ -3,23 +3,24 @@
 //! first whose bank has room; a bank queue mixes reads and writes in order of arrival;
 //! the banks take turns for the command bus.
 
-use super::banks::bits;
-use super::channel::{Channel, NEVER, NONE, READ, WRITE};
+use super::banks::{bits, SlotId};
+use super::channel::{Channel, NEVER, READ, WRITE};
 use super::transaction::Turn;
 use super::{Completion, RowOutcome};
+use crate::kernel::Int;
 
 /// State of the queues in front of the bank queues.
 #[derive(Clone, Debug)]
 pub(super) struct Staged {
-    pub head: [u16; 2],
-    tail: [u16; 2],
+    pub head: [Option<SlotId>; 2],
+    tail: [Option<SlotId>; 2],
     count: [usize; 2],
     fill: Vec<u32>,
     /// Writes left to hand over before reads go on.
     draining: usize,
     /// Earliest time of the next handover, and what it will be.
     free_at: u64,
-    movable: u16,
+    movable: Option<SlotId>,
     /// Bank that issued last.
     turn: usize,
 }
@@ -27,13 +28,13 @@ pub(super) struct Staged {
 impl Staged {
     pub(super) fn new(banks: usize) -> Staged {
         Staged {
-            head: [NONE; 2],
-            tail: [NONE; 2],
+            head: [None; 2],
+            tail: [None; 2],
             count: [0; 2],
             fill: vec![0; banks],
             draining: 0,
             free_at: 0,
-            movable: NONE,
+            movable: None,
             turn: 0,
         }
     }
@@ -44,17 +45,17 @@ const ROW: u64 = 2;
 
 impl Channel {
     #[inline(never)]
-    pub(super) fn stage(&mut self, i: u16, dir: usize, now: u64) {
+    pub(super) fn stage(&mut self, i: SlotId, dir: usize, now: u64) {
         let st = &mut self.staged;
-        self.slots[i as usize].prev = st.tail[dir];
+        self.slots[i].prev = st.tail[dir];
         match st.tail[dir] {
-            NONE => st.head[dir] = i,
-            tail => self.slots[tail as usize].next = i,
+            None => st.head[dir] = Some(i),
+            Some(tail) => self.slots[tail].next = Some(i),
         }
-        st.tail[dir] = i;
+        st.tail[dir] = Some(i);
         st.count[dir] += 1;
         self.find_movable();
-        if self.staged.movable != NONE {
+        if self.staged.movable.is_some() {
             self.wake = self.wake.min(self.staged.free_at.max(now));
         }
     }
@@ -70,25 +71,24 @@ impl Channel {
             }
         }
         let dir = if st.draining > 0 { WRITE } else { READ };
-        let mut i = st.head[dir];
-        while i != NONE && st.fill[self.slots[i as usize].bank as usize] >= self.p.bank_queue {
-            i = self.slots[i as usize].next;
-        }
-        st.movable = i;
+        let head = st.head[dir];
+        let has_room = |i: &SlotId| self.staged.fill[usize::from(self.slots[*i].bank)] < self.p.bank_queue;
+        let movable = self.list(head).find(has_room);
+        self.staged.movable = movable;
     }
 
     fn hand_over(&mut self, at: u64) {
         let st = &mut self.staged;
-        let i = st.movable;
-        let s = self.slots[i as usize];
-        let (dir, b) = (s.dir as usize, s.bank as usize);
+        let i = st.movable.expect("a request to hand over");
+        let s = self.slots[i];
+        let (dir, b) = (usize::from(s.dir), usize::from(s.bank));
         match s.prev {
-            NONE => st.head[dir] = s.next,
-            p => self.slots[p as usize].next = s.next,
+            None => st.head[dir] = s.next,
+            Some(p) => self.slots[p].next = s.next,
         }
         match s.next {
-            NONE => st.tail[dir] = s.prev,
-            n => self.slots[n as usize].prev = s.prev,
+            None => st.tail[dir] = s.prev,
+            Some(n) => self.slots[n].prev = s.prev,
         }
         st.count[dir] -= 1;
         st.draining -= usize::from(dir == WRITE);
@@ -108,8 +108,8 @@ impl Channel {
         loop {
             let (at, key) = self.choose_staged();
             let over = match self.staged.movable {
-                NONE => NEVER,
-                _ => self.staged.free_at.max(self.clock),
+                None => NEVER,
+                Some(_) => self.staged.free_at.max(self.clock),
             };
             match self.turn(at.min(over), now) {
                 Turn::Rest => return,
@@ -125,13 +125,9 @@ impl Channel {
     }
 
     /// The older of the two lists' heads.
-    fn oldest(&self, b: usize) -> u16 {
-        let [r, w] = [self.banks[b].q[READ].head, self.banks[b].q[WRITE].head];
-        if r == NONE || w != NONE && self.slots[w as usize].age < self.slots[r as usize].age {
-            w
-        } else {
-            r
-        }
+    fn oldest(&self, b: usize) -> SlotId {
+        let heads = self.banks[b].q.iter().filter_map(|q| q.head);
+        heads.min_by_key(|i| self.slots[*i].age).expect("a request of the bank")
     }
 
     fn choose_staged(&self) -> (u64, u64) {
@@ -140,9 +136,9 @@ impl Channel {
         let mut best = u64::MAX;
         let any = self.hits[READ] | self.hits[WRITE] | self.misses[READ] | self.misses[WRITE];
         for b in bits(any & !self.blocked) {
-            let turn = ((b + 2 * n - self.staged.turn - 1) % n) as u64;
-            let mut offer = |at: u64, i: u16, command: u64| {
-                let age = u64::from(self.slots[i as usize].age);
+            let turn = ((b + 2 * n - self.staged.turn - 1) % n).to_u64();
+            let mut offer = |at: u64, i: SlotId, command: u64| {
+                let age = u64::from(self.slots[i].age);
                 let k = at.saturating_sub(floor) << 36 | turn << 30 | age << 2 | command;
                 best = best.min(k);
             };
@@ -153,15 +149,14 @@ impl Channel {
             }
             let mut hit = false;
             for dir in [READ, WRITE] {
-                let i = self.banks[b].q[dir].hit;
-                if i != NONE {
+                if let Some(i) = self.banks[b].q[dir].hit {
                     hit = true;
-                    offer(self.column_at(b, dir), i, dir as u64);
+                    offer(self.column_at(b, dir), i, dir.to_u64());
                 }
             }
             let limit = self.p.row_hit_limit;
             let spent = limit > 0 && self.banks[b].accesses >= limit;
-            if self.slots[head as usize].row != self.banks[b].row && (!hit || spent) {
+            if self.slots[head].row != self.banks[b].row && (!hit || spent) {
                 offer(self.scan.lanes[b].pre_at, head, ROW);
             }
         }
@@ -169,7 +164,7 @@ impl Channel {
         if self.blocked != 0 {
             let (at, r) = self.choose_refresh();
             if at != NEVER && at.max(floor) <= choice.0 {
-                choice = (at.max(floor), 1 << 36 | r as u64);
+                choice = (at.max(floor), 1 << 36 | r.to_u64());
             }
         }
         choice
@@ -177,29 +172,29 @@ impl Channel {
 
     fn issue_staged(&mut self, at: u64, key: u64, done: &mut Vec<Completion>) {
         if key >> 36 != 0 {
-            return self.refresh((key & 63) as usize, at);
+            return self.refresh((key & 63).to_usize(), at);
         }
         let n = self.staged.fill.len();
-        let b = ((key >> 30) as usize + self.staged.turn + 1) % n;
+        let b = ((key >> 30).to_usize() + self.staged.turn + 1) % n;
         self.staged.turn = b;
         let command = key & 3;
         if command != ROW {
-            let dir = command as usize;
-            let i = self.banks[b].q[dir].hit;
-            let next = self.slots[i as usize].next;
+            let dir = command.to_usize();
+            let i = self.banks[b].q[dir].hit.expect("a request for the open row");
+            let next = self.slots[i].next;
             self.unlink(b, i);
             self.find_hit(b, dir, next);
-            self.slots[i as usize].outcome.get_or_insert(RowOutcome::Hit);
+            self.slots[i].outcome.get_or_insert(RowOutcome::Hit);
             self.staged.fill[b] -= 1;
             return self.column(b, i, at, done);
         }
         let head = self.oldest(b);
         if self.open >> b & 1 == 0 {
-            self.slots[head as usize].outcome.get_or_insert(RowOutcome::Miss);
-            self.open_row(b, self.slots[head as usize].row, at);
+            self.slots[head].outcome.get_or_insert(RowOutcome::Miss);
+            self.open_row(b, self.slots[head].row, at);
             self.opened(b);
         } else {
-            self.slots[head as usize].outcome.get_or_insert(RowOutcome::Conflict);
+            self.slots[head].outcome.get_or_insert(RowOutcome::Conflict);
             self.cmd_free = at + self.t.tck;
             self.stats.precharges += 1;
             self.close(b, at);

@@ -1,5 +1,6 @@
 //! Timing constraints between commands, in picoseconds, derived once from a device.
 
+use crate::kernel::Int;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -188,7 +189,7 @@ impl Timing {
         }
         // Division by multiplication: exact up to 2^64 / tck, that is for days of simulated time.
         let clocks = (u128::from(at + self.tck - 1) * u128::from(self.per_tck)) >> 64;
-        debug_assert_eq!(clocks as u64, at.div_ceil(self.tck));
-        clocks as u64 * self.tck
+        debug_assert_eq!(clocks.to_u64(), at.div_ceil(self.tck));
+        clocks.to_u64() * self.tck
     }
 }

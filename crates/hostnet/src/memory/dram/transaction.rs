@@ -3,8 +3,8 @@
 //! order of these decisions, and the next decision is taken a row cycle ahead of the
 //! time at which the data bus becomes free.
 
-use super::banks::bits;
-use super::channel::{Channel, NEVER, NONE, NO_ROW, READ, WRITE};
+use super::banks::{bits, SlotId};
+use super::channel::{Channel, NEVER, NO_ROW, READ, WRITE};
 use super::timing::{OTHER_RANK, SAME_RANK};
 use super::{Completion, RowOutcome};
 
@@ -53,7 +53,7 @@ impl Channel {
                 self.switch_mode();
                 self.pipeline.turned = true;
             }
-            let dir = self.write_mode as usize;
+            let dir = usize::from(self.write_mode);
             let at = match self.queued[dir] {
                 0 => NEVER,
                 _ => self.pipeline.next_at.max(self.clock),
@@ -103,7 +103,7 @@ impl Channel {
 
     /// Seamless row hits first, then requests whose row can be opened behind the running
     /// burst, then other hits, then the earliest bank; the oldest of each.
-    fn choose_request(&self, dir: usize, now: u64) -> (usize, u16) {
+    fn choose_request(&self, dir: usize, now: u64) -> (usize, SlotId) {
         let turn = if self.pipeline.turned {
             let table = &self.t.col_to_col[1 - dir];
             table[SAME_RANK][dir].min(table[OTHER_RANK][dir]).min(self.t.rank_switch)
@@ -116,7 +116,7 @@ impl Channel {
             hit = hit.min((self.column_at(b, dir) > seamless, self.scan.lanes[b].col_key[dir], b));
         }
         if hit.1 != u64::MAX && !hit.0 {
-            return (hit.2, self.banks[hit.2].q[dir].hit);
+            return (hit.2, self.banks[hit.2].q[dir].hit.expect("a row hit"));
         }
         let hidden_until = seamless.saturating_sub(self.t.rcd).max(now);
         let mut miss = (NEVER, u64::MAX, 0);
@@ -127,23 +127,23 @@ impl Channel {
             miss = miss.min((at, self.scan.lanes[b].miss_key[dir], b));
         }
         if hit.1 != u64::MAX && miss.0 != 0 {
-            return (hit.2, self.banks[hit.2].q[dir].hit);
+            return (hit.2, self.banks[hit.2].q[dir].hit.expect("a row hit"));
         }
-        (miss.2, self.banks[miss.2].q[dir].miss)
+        (miss.2, self.banks[miss.2].q[dir].miss.expect("a request for another row"))
     }
 
-    fn serve(&mut self, b: usize, i: u16, now: u64, done: &mut Vec<Completion>) {
-        let s = self.slots[i as usize];
-        let dir = s.dir as usize;
+    fn serve(&mut self, b: usize, i: SlotId, now: u64, done: &mut Vec<Completion>) {
+        let s = self.slots[i];
+        let dir = usize::from(s.dir);
         let open = self.banks[b].row;
         self.unlink(b, i);
         if open == s.row {
-            self.slots[i as usize].outcome = Some(RowOutcome::Hit);
+            self.slots[i].outcome = Some(RowOutcome::Hit);
             self.find_hit(b, dir, s.next);
         } else {
             let conflict = open != NO_ROW;
             let outcome = if conflict { RowOutcome::Conflict } else { RowOutcome::Miss };
-            self.slots[i as usize].outcome = Some(outcome);
+            self.slots[i].outcome = Some(outcome);
             if conflict {
                 self.stats.precharges += 1;
                 self.close(b, self.scan.lanes[b].pre_at.max(now));
@@ -156,6 +156,8 @@ impl Channel {
         self.column(b, i, at, done);
         self.pipeline.bus_at = at + self.t.burst;
         self.pipeline.next_at = self.pipeline.bus_at.saturating_sub(self.t.rp + self.t.rcd);
-        debug_assert!(self.active == 0 && self.blocked == 0 && self.queued[READ] + self.queued[WRITE] < NONE as usize);
+        debug_assert!(
+            self.active == 0 && self.blocked == 0 && self.queued[READ] + self.queued[WRITE] < self.slots.len()
+        );
     }
 }
