@@ -132,9 +132,7 @@ impl Host {
         let network = self.network.as_ref().map(|n| n.tenant);
         let of = |net: bool| -> Vec<Reading> {
             let all = self.tenants_cpus().zip(&self.cores);
-            all.filter(|(_, c)| (network == Some(c.tenant.into())) == net)
-                .map(|(c, _)| c.lfb.read(self.machine.now))
-                .collect()
+            all.filter(|(_, c)| (network == Some(c.tenant)) == net).map(|(c, _)| c.lfb.read(self.machine.now)).collect()
         };
         for (net, names) in [
             (false, ["lfb_occ", "lfb_peak", "lfb_rate", "lfb_lat_ns", "lfb_little_ns"]),

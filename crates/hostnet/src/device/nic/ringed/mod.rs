@@ -554,7 +554,7 @@ impl Nic {
         (p.buffer, p.line) = pair.armed.pop_front().expect("software keeps the ring armed");
         let line = pair.receive.layout.line(pair.receive.seen);
         pair.receive.step_at_once();
-        let id = self.adopt(Packet { queue: queue, done: true, in_memory: true, ..p });
+        let id = self.adopt(Packet { queue, done: true, in_memory: true, ..p });
         self.queues[queue].waiting.push_back(Completion::Received(id));
         (id, line)
     }
