@@ -107,28 +107,34 @@ def test_every_new_name_is_one_of_this_version_and_no_old_name_is():
         assert new in metric_info() and old not in metric_info()
     for old, new in names["keys"].items():
         path, _, word = old.partition(" = ")
-        nodes = [
-            hn.specs.schema()["properties"][part] for part in [path.replace("platform.", "override.").split(".")[0]]
-        ]
-        for part in path.replace("platform.", "override.").split(".")[1:]:
-            below = [o for n in nodes for o in _tables(n)]
-            last, nodes = below, [o["properties"][part] for o in below if part in o["properties"]]
-        assert (new in json.dumps(nodes) and f'"{word}"' not in json.dumps(nodes)) if word else not nodes
-        assert word or any(new in table["properties"] for table in last)
+        *parents, key = path.split(".")
+        found = [hn.specs.schema()]
+        for part in parents:
+            part = "override" if part == "platform" else part
+            found = [t for table in found for t in _tables(table["properties"].get(part, {}))]
+        keys = {k: node for table in found for k, node in table["properties"].items()}
+        if word:
+            assert new in _words(keys[key]) and word not in _words(keys[key]), old
+        else:
+            assert new in keys and key not in keys, old
+
+
+def _opened(node):
+    """What a node of the schema may be: itself without references, or its choices and the elements of its lists."""
+    if "$ref" in node:
+        return _opened(hn.specs.schema()["$defs"][node["$ref"].rsplit("/", 1)[-1]])
+    options = [*node.get("oneOf", []), *node.get("anyOf", []), *filter(None, [node.get("items")])]
+    return [o for option in options for o in _opened(option)] or [node]
 
 
 def _tables(node):
     """The tables that a node of the schema may be, elements of lists and choices of kinds included."""
-    defs = hn.specs.schema()["$defs"]
-    if "$ref" in node:
-        return _tables(defs[node["$ref"].rsplit("/", 1)[-1]])
-    if "properties" in node:
-        return [node]
-    return [
-        t
-        for o in [*node.get("oneOf", []), *node.get("anyOf", []), *filter(None, [node.get("items")])]
-        for t in _tables(o)
-    ]
+    return [o for o in _opened(node) if "properties" in o]
+
+
+def _words(node):
+    """The words that a key may have."""
+    return {w for o in _opened(node) for w in [*o.get("enum", []), o.get("const")] if w}
 
 
 def test_the_engine_issues_the_warning_where_it_alone_reads_a_file():
