@@ -4,7 +4,7 @@
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Pipeline};
 use hostnet::host::Host;
-use hostnet::kernel::{Clock, LineAddr, QueueId, TenantId, Time};
+use hostnet::kernel::{Clock, CoreId, LineAddr, QueueId, TenantId, ThreadId, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::protocol::Held;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
@@ -32,13 +32,13 @@ impl Bench {
     fn new(ring: bool, pipeline: Pipeline) -> Bench {
         let mut map = AddressMap::default();
         let r = match ring {
-            true => map.add(1 << 10, Kind::Rx, Sharing::Core(0), TenantId(0)),
+            true => map.add(1 << 10, Kind::Rx, Sharing::Core(CoreId(0)), TenantId(0)),
             false => map.add(1 << 10, Kind::App, Sharing::Shared, TenantId(0)),
         };
         if ring {
             map.set_polled(r);
         }
-        let own = map.add(1 << 10, Kind::App, Sharing::Core(0), TenantId(0));
+        let own = map.add(1 << 10, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let (line, own) = (map.get(r).base, map.get(own).base);
         Bench::of(map, line, own, !ring, pipeline)
     }
@@ -50,7 +50,10 @@ impl Bench {
         core.pipeline = pipeline;
         let clock = Clock::from_hz(core.clock.0);
         let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 2, vec![(1 << 12) - 1], map);
-        let mut m = Machine::bare(mem.expect("a valid memory"), vec![Cpu::new(0, &core), Cpu::new(1, &core)]);
+        let mut m = Machine::bare(
+            mem.expect("a valid memory"),
+            vec![Cpu::new(ThreadId(0), &core), Cpu::new(ThreadId(1), &core)],
+        );
         m.now = Time::ns(1);
         let mut b = Bench { m, line, own };
         // Somebody has written to the shared region before, and core 0 has the line, clean.
@@ -58,7 +61,7 @@ impl Bench {
             b.go(&[(1, &[Op::Store { line: line + 1, lines: 1 }])]);
         }
         b.go(&[(0, &[Op::Load { line, lines: 1 }, Op::Load { line: own, lines: 1 }])]);
-        assert_eq!(b.m.mem.private_copy(0, line), Held::Clean);
+        assert_eq!(b.m.mem.private_copy(CoreId(0), line), Held::Clean);
         b.m.mem.shadow = Some(Box::new(Shadow::default()));
         b
     }
@@ -70,8 +73,9 @@ impl Bench {
             c.restart_meters(self.m.now);
         }
         for (core, ops) in programs {
-            self.m.cpus[*core].program.ops = ops.to_vec();
-            self.m.start(*core);
+            let thread = ThreadId::new(*core);
+            self.m.cpus[thread].program.ops = ops.to_vec();
+            self.m.start(thread);
         }
         self.end();
     }
@@ -86,7 +90,7 @@ impl Bench {
 
     /// Whether core 0's last access of its program was a hit, after `hits` others that were.
     fn hit(&self, hits: u64) -> bool {
-        let a = self.m.cpus[0].amat;
+        let a = self.m.cpus[ThreadId(0)].amat;
         assert_eq!(a.accesses, hits + 1);
         a.ps == u128::from(L1 * (hits + 1))
     }
@@ -131,7 +135,7 @@ fn a_load_misses_when_another_core_has_stored_before_it() {
                     assert_eq!(newest, 1, "one store");
                     if at > HOME + CROSSBAR {
                         assert!(!b.hit(hits), "{at} ps is after the store, which nobody saw ({pipeline:?})");
-                        assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, At::Core(0)), newest);
+                        assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, At::Core(CoreId(0))), newest);
                     } else if at < HOME {
                         assert!(b.hit(hits), "{at} ps is before the store ({pipeline:?})");
                     }
@@ -153,7 +157,7 @@ fn a_store_ahead_of_the_calendar_is_not_seen_before_its_time() {
                 let mut both: [(usize, &[Op]); 2] = [(0, &writer), (1, &reader)];
                 both.rotate_left(first);
                 b.go(&both);
-                let seen = b.m.mem.shadow.as_ref().unwrap().at(b.line, At::ToCore(1));
+                let seen = b.m.mem.shadow.as_ref().unwrap().at(b.line, At::ToCore(CoreId(1)));
                 if at > HOME + CROSSBAR {
                     assert_eq!(seen, 0, "a load that came before the store at {at} ps read what it wrote");
                 } else if at < HOME {
@@ -182,7 +186,7 @@ fn a_core_sees_a_descriptor_of_a_hosts_rings_only_after_its_write() {
         let host = Host::new(Arc::new(scenario(&text))).expect("a host");
         let nic = host.machine.iio.as_ref().and_then(|i| i.look_at_nic()).expect("its NIC");
         let mut map = host.machine.mem.map.clone();
-        let own = map.add(1 << 10, Kind::App, Sharing::Core(0), TenantId(0));
+        let own = map.add(1 << 10, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let own = map.get(own).base;
         let (receive, transmit) = nic.layouts(QueueId(0));
         for line in [receive.line(0), transmit.line(1000)] {
@@ -202,7 +206,7 @@ fn polls_beside_a_write(mut b: Bench, at: u64) {
     b.go(&[(0, &poll)]);
     if at > HOME + CROSSBAR {
         assert!(!b.hit(0), "{at} ps is after the device's write, which the core did not see");
-        assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, At::Core(0)), 1);
+        assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, At::Core(CoreId(0))), 1);
     } else if at < HOME {
         assert!(b.hit(0), "{at} ps is before the device's write");
     }
@@ -219,9 +223,9 @@ fn many_hits_ahead_of_the_calendar_are_hits() {
         }
         ops.push(Op::Fence);
         b.go(&[(0, &ops)]);
-        let a = b.m.cpus[0].amat;
+        let a = b.m.cpus[ThreadId(0)].amat;
         assert_eq!((a.accesses, a.ps), (600, u128::from(600 * L1)));
-        assert!(b.m.cpus[0].quiet());
+        assert!(b.m.cpus[ThreadId(0)].quiet());
     }
 }
 

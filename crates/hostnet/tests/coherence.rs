@@ -6,7 +6,7 @@
 
 use crate::common::{small, two_nodes, Rig};
 use hostnet::core;
-use hostnet::kernel::{LineAddr, Post, Stream, Time};
+use hostnet::kernel::{CoreId, LineAddr, Post, Stream, ThreadId, Time};
 use hostnet::machine::{Event, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
@@ -65,18 +65,18 @@ impl World {
     /// `agent` 0 and 1 are cores, 2 is a device behind the IIO.
     fn act(&mut self, agent: u32, what: Act, at: Time) {
         let (line, lat) = (self.line, self.rig.m.mem.lat);
-        let out = lat.l1 + lat.l2 + lat.noc;
+        let (out, core) = (lat.l1 + lat.l2 + lat.noc, CoreId(agent as u16));
         let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
         let io = |to| Txn::dma_write(Agent::Io, Class::IoWr, to, line, 1, agent, at);
         match what {
             Read | Write => {
                 // Caches answer at once; only one that looks now may.
-                if mem.probe(cal, agent as usize, line, what == Write, at) == Probe::Miss {
+                if mem.probe(cal, core, line, what == Write, at) == Probe::Miss {
                     let op = if what == Write { Op::Own } else { Op::Read };
-                    mem.send(cal, at + out, Txn::new(op, line, agent, at));
+                    mem.send(cal, at + out, Txn::new(op, line, core, at));
                 }
             }
-            Stream => mem.send(cal, at + out, Txn::new(Op::Stream, line, agent, at)),
+            Stream => mem.send(cal, at + out, Txn::new(Op::Stream, line, core, at)),
             DeviceRead => mem.send(cal, at + out, Txn::dma_read(Agent::Io, Class::IoRd, line, 1, agent, at)),
             DeviceWrite => mem.send(cal, at + out, io(Inbound::Llc { ways: 0b11 })),
             DeviceWriteToDram => mem.send(cal, at + out, io(Inbound::Dram)),
@@ -97,7 +97,7 @@ impl World {
         due.sort_by_key(|d| d.0);
         let mut due = std::collections::VecDeque::from(due);
         for d in &due {
-            self.rig.m.cal.post(d.0, core::Event::Free(0)); // time to act
+            self.rig.m.cal.post(d.0, core::Event::Free(ThreadId(0))); // time to act
         }
         self.history = vec![(Time::ZERO, self.rig.m.mem.version(self.line))];
         while let Some(e) = self.rig.m.pop() {
@@ -115,13 +115,13 @@ impl World {
                 let t = mem.answered(cal, id, now);
                 self.order.push((t.who, true));
                 if t.agent == Agent::Core && matches!(t.op, Op::Read | Op::Own) {
-                    let seen = mem.shadow.as_ref().expect("set").at(self.line, At::ToCore(t.who as u16));
+                    let seen = mem.shadow.as_ref().expect("set").at(self.line, At::ToCore(t.core()));
                     let from = self.history.iter().rposition(|h| h.0 <= t.issued).unwrap_or(0);
                     if !self.history[from..].iter().any(|h| h.1 == seen) {
                         return Err(format!("core {} read version {seen} of {:?}", t.who, self.history));
                     }
                     if !t.transient {
-                        mem.fill(cal, t.who as usize, &t, t.op == Op::Own, now);
+                        mem.fill(cal, t.core(), &t, t.op == Op::Own, now);
                     }
                 }
             }
@@ -366,7 +366,7 @@ fn a_fill_that_a_device_s_write_has_overtaken_is_used_once_and_not_kept() {
     w.run(&[(start, 0, Read), (start + Time::ns(20), 2, DeviceWrite)]).unwrap();
     assert_eq!(w.rig.m.mem.copies(line), (1, 1), "the LLC alone has the line");
     let now = w.rig.m.now + Time::us(1);
-    assert_eq!(w.rig.m.mem.probe(&mut w.rig.m.cal, 0, line, false, now), Probe::Miss);
+    assert_eq!(w.rig.m.mem.probe(&mut w.rig.m.cal, CoreId(0), line, false, now), Probe::Miss);
 }
 
 #[test]

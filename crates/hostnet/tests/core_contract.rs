@@ -4,7 +4,7 @@ use crate::common::bench::{Bench, LLC_LINES};
 use crate::common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
 use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
-use hostnet::kernel::{Clock, LineAddr, Stream, TenantId, Time};
+use hostnet::kernel::{Clock, CoreId, LineAddr, Stream, TenantId, ThreadId, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::NodesSpec;
@@ -74,7 +74,7 @@ fn a_prefetch_whose_address_is_loaded_goes_out_behind_that_load() {
         }
         ops.push(Op::Fence);
         let (ns, _) = b.run(&ops);
-        assert!(b.m.mem.holds(0, far) && b.m.mem.stats.dram_ps.len() == 2, "one read of each line");
+        assert!(b.m.mem.holds(CoreId(0), far) && b.m.mem.stats.dram_ps.len() == 2, "one read of each line");
         ns
     };
     let one = LLC + DRAM;
@@ -272,7 +272,7 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
         });
         b.run(&[op(b.base), Op::Fence]);
         b.run(&[Op::Compute(1000)]);
-        (3..12).map(|l| u8::from(b.m.mem.holds(0, b.base + l))).collect::<Vec<_>>()
+        (3..12).map(|l| u8::from(b.m.mem.holds(CoreId(0), b.base + l))).collect::<Vec<_>>()
     };
     let load = |line| Op::Load { line, lines: 3 };
     assert_eq!(fetched(32, load), [1, 1, 1, 1, 1, 1, 1, 1, 0]);
@@ -313,7 +313,7 @@ fn a_buffer_s_return_does_not_wait_for_stores_but_a_doorbell_does() {
 /// Times at which `ops`' doorbells of the NIC on the chip leave the core, in ns, and their tags; they are at least `gap` apart.
 fn leave(gap: Time, ops: impl FnOnce(LineAddr) -> Vec<Op>) -> Vec<(f64, u32)> {
     let mut b = Bench::new(|_| {});
-    b.m.cpus[0].space_doorbells(gap);
+    b.m.cpus[ThreadId(0)].space_doorbells(gap);
     let (ops, start) = (ops(b.base), b.now);
     let (_, retired) = b.run(&ops);
     let tag = |r: Retired| match r {
@@ -352,7 +352,7 @@ fn pair_with(change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr) {
     let clock = Clock::from_hz(core.clock.0);
     let (h, d) = (&s.platform.caches, &s.platform.memory);
     let mem = Memory::new(h, d, clock, 2, vec![(1 << 12) - 1], map).unwrap();
-    (Machine::bare(mem, vec![Cpu::new(0, &core), Cpu::new(1, &core)]), base)
+    (Machine::bare(mem, vec![Cpu::new(ThreadId(0), &core), Cpu::new(ThreadId(1), &core)]), base)
 }
 
 fn requests(m: &Machine) -> u64 {
@@ -362,14 +362,14 @@ fn requests(m: &Machine) -> u64 {
 #[test]
 fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
     let (mut m, line) = pair();
-    m.mem.access_at_once(&mut m.cal, 1, line, true);
+    m.mem.access_at_once(&mut m.cal, CoreId(1), line, true);
     let ahead = [Op::PrefetchOwn { line, lines: 1 }, Op::Fence];
     let (_, over, _) = execute(&mut m, &ahead, Time::us(1));
-    assert_eq!((m.mem.private_copy(1, line), requests(&m)), (Held::Nowhere, 1));
-    assert!(m.mem.owns(0, line));
+    assert_eq!((m.mem.private_copy(CoreId(1), line), requests(&m)), (Held::Nowhere, 1));
+    assert!(m.mem.owns(CoreId(0), line));
     execute(&mut m, &[Op::Store { line, lines: 1 }, Op::PrefetchOwn { line, lines: 1 }, Op::Fence], over + Time::us(1));
     assert_eq!(requests(&m), 1, "the store needs none, nor does another prefetch");
-    assert_eq!(m.mem.private_copy(0, line), Held::Dirty);
+    assert_eq!(m.mem.private_copy(CoreId(0), line), Held::Dirty);
     m.mem.check().unwrap();
 }
 
@@ -382,11 +382,11 @@ fn a_pair_behind_a_request_for_ownership_is_owned_where_the_prefetcher_asks_so()
             core.prefetch =
                 Some(PrefetchSpec { into: Default::default(), adjacent: true, ownership, ..l2_prefetcher() });
         });
-        m.mem.access_at_once(&mut m.cal, 1, line + 1, false);
+        m.mem.access_at_once(&mut m.cal, CoreId(1), line + 1, false);
         let (_, over, _) = execute(&mut m, &[first(line), Op::Fence], Time::us(1));
         let (_, over, _) = execute(&mut m, &[Op::Compute(4000)], over + Time::us(1));
         assert_eq!(requests(&m), 2, "the line and its pair");
-        let owned = (m.mem.owns(0, line + 1), m.mem.private_copy(1, line + 1));
+        let owned = (m.mem.owns(CoreId(0), line + 1), m.mem.private_copy(CoreId(1), line + 1));
         execute(&mut m, &[Op::Store { line: line + 1, lines: 1 }, Op::Fence], over + Time::us(1));
         m.mem.check().unwrap();
         (owned, requests(&m))
@@ -403,29 +403,29 @@ fn a_store_that_meets_its_prefetch_to_own_waits_for_it_alone() {
     let (mut m, line) = pair();
     let ops = [Op::PrefetchOwn { line, lines: 1 }, Op::Store { line, lines: 1 }, Op::Fence];
     execute(&mut m, &ops, Time::us(1));
-    assert_eq!((requests(&m), m.mem.private_copy(0, line)), (1, Held::Dirty));
+    assert_eq!((requests(&m), m.mem.private_copy(CoreId(0), line)), (1, Held::Dirty));
     m.mem.check().unwrap();
 }
 
 #[test]
 fn a_load_of_a_line_that_is_about_to_be_written_brings_ownership_and_the_store_needs_no_more() {
     let (mut m, line) = pair();
-    m.mem.access_at_once(&mut m.cal, 1, line, true);
+    m.mem.access_at_once(&mut m.cal, CoreId(1), line, true);
     let ops = [Op::LoadOwn { line }, Op::Release { line, tag: 7 }, Op::Fence];
     let (_, over, told) = execute(&mut m, &ops, Time::us(1));
     assert_eq!(
-        (requests(&m), m.mem.private_copy(0, line), m.mem.private_copy(1, line)),
+        (requests(&m), m.mem.private_copy(CoreId(0), line), m.mem.private_copy(CoreId(1), line)),
         (1, Held::Dirty, Held::Nowhere)
     );
     assert_eq!(told.len(), 1);
     // One that owns its line is a hit, and others still have to ask for a line that they share.
     execute(&mut m, &[Op::LoadOwn { line }, Op::Fence], over + Time::us(1));
     assert_eq!(requests(&m), 1);
-    m.mem.access_at_once(&mut m.cal, 0, line + 64, false);
-    m.mem.access_at_once(&mut m.cal, 1, line + 64, false);
-    assert!(!m.mem.owns(0, line + 64));
+    m.mem.access_at_once(&mut m.cal, CoreId(0), line + 64, false);
+    m.mem.access_at_once(&mut m.cal, CoreId(1), line + 64, false);
+    assert!(!m.mem.owns(CoreId(0), line + 64));
     execute(&mut m, &[Op::LoadOwn { line: line + 64 }, Op::Fence], over + Time::us(2));
-    assert!(m.mem.owns(0, line + 64) && requests(&m) == 2);
+    assert!(m.mem.owns(CoreId(0), line + 64) && requests(&m) == 2);
     m.mem.check().unwrap();
 }
 
@@ -445,17 +445,17 @@ fn a_store_whose_turn_it_is_is_done_before_its_line_goes_to_who_polls_it() {
             {
                 for off in (0..100).map(|i| Time::ns(3 * i)) {
                     let mut r = Rig::with_nodes(&small(), 0b1111, &d, &nodes, vec![0, last, last]);
-                    r.m.cpus.push(Cpu::new(0, &spec));
+                    r.m.cpus.push(Cpu::new(ThreadId(0), &spec));
                     let line = if far { r.far } else { r.shared } + 5;
                     if modified {
-                        r.m.mem.access_at_once(&mut r.m.cal, 2, line, true);
+                        r.m.mem.access_at_once(&mut r.m.cal, CoreId(2), line, true);
                     }
                     let start = Time::us(1);
-                    let poll = Txn::new(op, line, 1, start + off);
+                    let poll = Txn::new(op, line, CoreId(1), start + off);
                     r.m.mem.send(&mut r.m.cal, start + off, poll);
-                    r.m.cpus[0].program.ops = ops(line);
+                    r.m.cpus[ThreadId(0)].program.ops = ops(line);
                     r.m.now = start;
-                    r.m.start(0);
+                    r.m.start(ThreadId(0));
                     while let Some(s) = r.m.next_signal() {
                         match s {
                             Signal::Answer(id) => r.fill(id, None),
@@ -482,7 +482,7 @@ fn an_atomic_waits_for_what_is_before_it_and_holds_up_what_follows() {
         let start = Time::us(1);
         let (end, ..) = execute(&mut m, &ops, start);
         m.mem.check().unwrap();
-        assert_eq!((requests(&m), m.mem.private_copy(0, line)), (3, Held::Dirty));
+        assert_eq!((requests(&m), m.mem.private_copy(CoreId(0), line)), (3, Held::Dirty));
         (end - start).as_ns()
     };
     let (store, atomic) = (took(|line| Op::Store { line, lines: 1 }), took(|line| Op::Atomic { line }));
@@ -496,7 +496,7 @@ fn an_atomic_waits_for_what_is_before_it_and_holds_up_what_follows() {
 #[test]
 fn a_non_temporal_store_writes_memory_and_reads_nothing() {
     let (mut m, line) = pair();
-    m.mem.access_at_once(&mut m.cal, 1, line, true);
+    m.mem.access_at_once(&mut m.cal, CoreId(1), line, true);
     m.mem.restart_meters(Time::ZERO);
     execute(&mut m, &[Op::StoreStream { line, lines: 20 }, Op::Fence], Time::us(1));
     assert_eq!((requests(&m), m.mem.stats.ledger.bypassed, m.mem.copies(line).0), (20, 20, 0));
@@ -510,8 +510,8 @@ fn a_lost_line_fill_buffer_or_register_does_not_go_unnoticed() {
     let books = |lose: fn(&mut Cpu)| {
         let mut b = Bench::new(|core| core.l2_mshrs = Some(4));
         b.run(&[Op::Load { line: b.base, lines: 64 }, Op::Fence]);
-        lose(&mut b.m.cpus[0]);
-        b.m.cpus[0].check(&b.m.mem)
+        lose(&mut b.m.cpus[ThreadId(0)]);
+        b.m.cpus[ThreadId(0)].check(&b.m.mem)
     };
     assert_eq!(books(|_| ()), Ok(()));
     let e = books(|c| c.lfb.force(Time::us(1))).expect_err("a buffer is lost");

@@ -5,7 +5,7 @@ use hostnet::core::l1_prefetch::L1PrefetchSpec;
 use hostnet::core::prefetch::{CacheLevel, Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op};
 use hostnet::kernel::units::Size;
-use hostnet::kernel::{Clock, LineAddr, TenantId, Time};
+use hostnet::kernel::{Clock, CoreId, LineAddr, TenantId, ThreadId, Time};
 use hostnet::machine::Machine;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -28,11 +28,11 @@ fn machine(kind: Kind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr
     core.stores_per_line = 1;
     change(&mut core);
     let mut map = AddressMap::default();
-    let r = map.add(1 << 12, kind, Sharing::Core(0), TenantId(0));
+    let r = map.add(1 << 12, kind, Sharing::Core(CoreId(0)), TenantId(0));
     let base = map.get(r).base;
     let clock = Clock::from_hz(core.clock.0);
     let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 1, vec![(1 << 12) - 1], map).unwrap();
-    (Machine::bare(mem, vec![Cpu::new(0, &core)]), base)
+    (Machine::bare(mem, vec![Cpu::new(ThreadId(0), &core)]), base)
 }
 
 /// Lines of the first 24 that the core's caches have after `ops`, but for those that `ops` name.
@@ -42,7 +42,7 @@ fn brought(kind: Kind, change: impl FnOnce(&mut CoreSpec), lines: &[u64], op: fn
     let (_, last, _) = execute(&mut m, &ops, Time::us(1));
     execute(&mut m, &[Op::Compute(4000)], last + Time::us(1));
     m.mem.check().unwrap();
-    (0..24).filter(|l| !lines.contains(l) && m.mem.holds(0, base + *l)).collect()
+    (0..24).filter(|l| !lines.contains(l) && m.mem.holds(CoreId(0), base + *l)).collect()
 }
 
 fn load(line: LineAddr) -> Op {
@@ -133,13 +133,13 @@ fn a_prefetcher_of_the_llc_brings_lines_there_and_no_further() {
         let start = last + Time::us(1);
         execute(&mut m, &[Op::Compute(4000)], start);
         m.mem.check().unwrap();
-        let in_llc: Vec<u64> = (3..24).filter(|l| m.mem.in_llc_or_shared(0, base + *l)).collect();
+        let in_llc: Vec<u64> = (3..24).filter(|l| m.mem.in_llc_or_shared(CoreId(0), base + *l)).collect();
         assert_eq!(in_llc, (3..11).collect::<Vec<_>>(), "eight lines behind the third load");
-        assert!((3..24).all(|l| !m.mem.holds(0, base + l)), "none of them in the core's caches");
+        assert!((3..24).all(|l| !m.mem.holds(CoreId(0), base + l)), "none of them in the core's caches");
         let took = |m: &mut Machine, line, now| execute(m, &[Op::Anchor { line }, Op::Fence], now).1 - now;
         let (hit, miss) = (took(&mut m, base + 3, start + Time::us(9)), took(&mut m, base + 900, start + Time::us(20)));
         assert!(hit + Time::from_ns_f64(20.0) < miss, "{hit} from the LLC, {miss} from DRAM");
-        m.cpus[0].check(&m.mem).unwrap();
+        m.cpus[ThreadId(0)].check(&m.mem).unwrap();
     }
 }
 
@@ -161,6 +161,6 @@ fn a_load_joins_a_prefetch_of_the_llc() {
     let (_, last, _) = execute(&mut m, &ops, Time::us(1));
     execute(&mut m, &[Op::Compute(4000)], last + Time::us(1));
     m.mem.check().unwrap();
-    m.cpus[0].check(&m.mem).unwrap();
-    assert!((0..11).all(|l| m.mem.holds(0, base + l)), "what was loaded is in the core's caches");
+    m.cpus[ThreadId(0)].check(&m.mem).unwrap();
+    assert!((0..11).all(|l| m.mem.holds(CoreId(0), base + l)), "what was loaded is in the core's caches");
 }

@@ -236,7 +236,7 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     m.cal = r.m.cal;
     while let Some(s) = m.next_signal() {
         if let Signal::Delivered(queue) = s {
-            ids.extend(m.nic.take(QueueId(queue)));
+            ids.extend(m.nic.take(QueueId(queue.0)));
         }
     }
     assert_eq!(ids.len(), 16);

@@ -2,7 +2,7 @@
 
 use crate::common::{get, refused, scenario, simulate, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op};
-use hostnet::kernel::{Clock, LineAddr, TenantId, Time};
+use hostnet::kernel::{Clock, CoreId, IdVec, LineAddr, TenantId, ThreadId, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::stats::Class;
@@ -30,13 +30,14 @@ impl Bench {
         let (h, d) = (&s.platform.caches, &s.platform.memory);
         let n = u32::from(*cores.iter().max().expect("a thread")) + 1;
         let mut mem = Memory::new(h, d, clock, n, vec![(1 << 12) - 1], map).expect("a valid memory");
-        mem.siblings = Siblings::of(cores);
+        let cores: IdVec<ThreadId, CoreId> = cores.iter().copied().map(CoreId).collect();
+        mem.siblings = Siblings::of(&cores);
         let half = core.of_one_thread();
-        let cpu = |(t, c): (usize, &u16)| {
-            let of = if mem.sibling(t as u16).is_some() { &half } else { &core };
-            Cpu::new(t as u16, of).on_core(*c)
+        let cpu = |(t, c): (ThreadId, &CoreId)| {
+            let of = if mem.sibling(t).is_some() { &half } else { &core };
+            Cpu::new(t, of).on_core(*c)
         };
-        let cpus = cores.iter().enumerate().map(cpu).collect();
+        let cpus: IdVec<ThreadId, Cpu> = cores.enumerate().map(cpu).collect();
         let mut m = Machine::bare(mem, cpus);
         m.now = Time::ns(1);
         Bench { m, line, core, ends: vec![Vec::new(); cores.len()] }
@@ -46,16 +47,17 @@ impl Bench {
     fn go(&mut self, programs: &[(&[Op], u32)]) {
         let mut left: Vec<u32> = programs.iter().map(|p| p.1).collect();
         for (t, (ops, _)) in programs.iter().enumerate() {
-            self.m.cpus[t].program.ops = ops.to_vec();
-            self.m.start(t);
+            let thread = ThreadId::new(t);
+            self.m.cpus[thread].program.ops = ops.to_vec();
+            self.m.start(thread);
         }
         while let Some(s) = self.m.next_signal() {
             let Signal::CoreFree(t) = s else { continue };
-            let t = usize::from(t);
+            let (thread, t) = (t, t.index());
             self.ends[t].push(self.m.now);
             left[t] -= 1;
             if left[t] > 0 {
-                self.m.start(t);
+                self.m.start(thread);
             }
         }
     }
@@ -145,11 +147,11 @@ fn threads_of_a_core_have_its_caches_in_common() {
     let load = [Op::Anchor { line: b.line }, Op::Await];
     b.go(&[(&load, 1), (&[], 1)]);
     let start = b.m.now;
-    b.m.cpus[1].program.ops = load.to_vec();
-    b.m.start(1);
+    b.m.cpus[ThreadId(1)].program.ops = load.to_vec();
+    b.m.start(ThreadId(1));
     b.m.settle();
-    assert!(b.m.mem.holds(0, b.line));
-    assert_eq!((b.reads(), b.m.cpus[1].now() - start), (1, b.m.mem.lat.l1));
+    assert!(b.m.mem.holds(CoreId(0), b.line));
+    assert_eq!((b.reads(), b.m.cpus[ThreadId(1)].now() - start), (1, b.m.mem.lat.l1));
 }
 
 /// One thread's store to a line that it has makes the other one wait for nothing: both have the same copy.

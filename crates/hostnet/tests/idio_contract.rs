@@ -5,7 +5,7 @@ use crate::common::{execute, scenario, small, IDIO_RUN};
 use hostnet::core::hints::HintOverflow;
 use hostnet::core::hints::Hints;
 use hostnet::core::{Cpu, Op};
-use hostnet::kernel::{LineAddr, Post, TenantId, Time};
+use hostnet::kernel::{CoreId, LineAddr, Post, TenantId, ThreadId, Time};
 use hostnet::machine::Machine;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::protocol::Held;
@@ -18,7 +18,7 @@ use hostnet::memory::{Agent, Inbound, Memory, Outbound, Sweep, Txn};
 const DDIO: u32 = 0b0011;
 const VICTIMS: u32 = 0b1100;
 const INTO_LLC: Inbound = Inbound::Llc { ways: DDIO };
-const HINT: Inbound = Inbound::Hint { ways: DDIO, core: 0 };
+const HINT: Inbound = Inbound::Hint { ways: DDIO, core: CoreId(0) };
 
 /// A core with an L2 of 16 lines above an LLC of 64 in four ways, whose L2 follows hints.
 struct Rig {
@@ -48,15 +48,15 @@ impl Rig {
         change(&mut h.llc);
         (h.llc.read_hit, h.llc.device_read) = (read_hit, DeviceRead::Demote);
         let mut map = AddressMap::default();
-        let r = map.add(1 << 12, Kind::Rx, Sharing::Core(0), TenantId(0));
+        let r = map.add(1 << 12, Kind::Rx, Sharing::Core(CoreId(0)), TenantId(0));
         let rx = map.get(r).base;
         map.make_invalidatable(rx);
-        map.add(1 << 12, Kind::App, Sharing::Core(0), TenantId(0));
+        map.add(1 << 12, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let mut core = scenario(IDIO_RUN).platform.core;
         core.l2_mshrs = mshrs;
         let clock = hostnet::kernel::Clock::from_hz(core.clock.0);
         let mem = Memory::new(&h, &DramSpec::default(), clock, 1, vec![victims], map).expect("a memory system");
-        let mut cpu = Cpu::new(0, &core);
+        let mut cpu = Cpu::new(ThreadId(0), &core);
         cpu.follow(Hints::new(hints, HintOverflow::Drop), reserve);
         let mut m = Machine::bare(mem, vec![cpu]);
         m.now = Time::us(1);
@@ -100,7 +100,7 @@ impl Rig {
     fn at(&self, line: LineAddr) -> (Held, Held, bool) {
         let mem = &self.m.mem;
         let ddio = mem.llc_way(line).is_some_and(|w| DDIO >> w & 1 == 1);
-        (mem.private_copy(0, line), mem.llc_copy(0, line), ddio)
+        (mem.private_copy(CoreId(0), line), mem.llc_copy(0, line), ddio)
     }
     fn dram(&self) -> u64 {
         self.m.mem.stats.dram.iter().sum()
@@ -169,7 +169,11 @@ fn a_device_write_updates_the_llc_in_place_or_allocates_in_its_ways() {
             assert_eq!(r.dram(), 0, "{place:?}: nothing is fetched or written back");
             let s = &r.m.mem.stats;
             assert_eq!(s.dma(Agent::Nic).wrote_at, counted(place));
-            assert_eq!((s.cores[0].mlc_invalidations, s.cores[0].mlc_wb), (invalidated, 0), "{place:?}");
+            assert_eq!(
+                (s.cores[CoreId(0)].mlc_invalidations, s.cores[CoreId(0)].mlc_wb),
+                (invalidated, 0),
+                "{place:?}"
+            );
             r.balanced();
         }
     }
@@ -193,7 +197,11 @@ fn a_device_read_takes_what_only_a_core_has_down_to_the_llc() {
         r.read(line);
         assert_eq!(r.at(line), end, "{place:?} dirty {dirty}");
         let s = &r.m.mem.stats;
-        assert_eq!((s.cores[0].mlc_wb, s.of(Class::NicTxRd), r.dram()), (write_backs, reads, reads), "{place:?}");
+        assert_eq!(
+            (s.cores[CoreId(0)].mlc_wb, s.of(Class::NicTxRd), r.dram()),
+            (write_backs, reads, reads),
+            "{place:?}"
+        );
         assert_eq!(s.dma(Agent::Nic).read_at, counted(place));
         r.balanced();
     }
@@ -227,7 +235,7 @@ fn a_victim_of_the_l2_is_outside_the_ways_of_devices_and_its_write_back_is_no_le
     let (private, llc, ddio) = r.at(line);
     assert_eq!((private, llc, ddio), (Held::Nowhere, Held::Dirty, false));
     let s = &r.m.mem.stats;
-    assert!(s.cores[0].mlc_wb >= 1 && s.cores[0].mlc_wb_consumed >= 1);
+    assert!(s.cores[CoreId(0)].mlc_wb >= 1 && s.cores[CoreId(0)].mlc_wb_consumed >= 1);
     assert_eq!(s.llc_wb, 0);
     r.m.mem.force_out(&mut r.m.cal, line, r.m.now);
     assert_eq!((r.m.mem.stats.llc_wb, r.m.mem.stats.rx_evct_premature), (1, 0));
@@ -315,7 +323,7 @@ fn a_hint_brings_the_line_to_the_l2_and_is_no_use_of_it() {
     let line = r.rx + 9;
     r.write(line, HINT);
     assert_eq!((r.at(line), r.dram()), ((Held::Dirty, Held::Nowhere, false), 0));
-    let h = r.m.cpus[0].hints.as_ref().expect("follows hints").counts;
+    let h = r.m.cpus[ThreadId(0)].hints.as_ref().expect("follows hints").counts;
     assert_eq!((h.came, h.fetched, h.dropped, h.late), (1, 1, 0, 0));
     r.push_out(line);
     let now = r.m.now;
@@ -339,29 +347,29 @@ fn hints_wait_for_misses_of_the_l2_and_are_lost_when_the_queue_is_full() {
     let mut r = Rig::new(ReadHit::Migrate, 8, Some(4));
     r.send(r.rx, 40, HINT);
     r.m.settle();
-    let h = r.m.cpus[0].hints.as_ref().expect("follows hints").counts;
+    let h = r.m.cpus[ThreadId(0)].hints.as_ref().expect("follows hints").counts;
     assert_eq!((h.came, h.fetched, h.dropped), (40, 12, 28), "four at once, and eight that waited");
-    assert_eq!(r.m.cpus[0].mshrs.as_ref().map(|m| m.used()), Some(0));
+    assert_eq!(r.m.cpus[ThreadId(0)].mshrs.as_ref().map(|m| m.used()), Some(0));
     r.balanced();
     // Two of the four are left to accesses.
     let mut r = Rig::reserving(2, ReadHit::Migrate, 8, Some(4), VICTIMS, |_| {});
     r.send(r.rx, 40, HINT);
     r.m.settle();
-    let h = r.m.cpus[0].hints.as_ref().expect("follows hints").counts;
+    let h = r.m.cpus[ThreadId(0)].hints.as_ref().expect("follows hints").counts;
     assert_eq!((h.came, h.fetched, h.dropped), (40, 10, 30), "two at once, and eight that waited");
     r.balanced();
     // Loads that miss keep hints waiting: those of the core, from DRAM, come first.
     let mut r = Rig::new(ReadHit::Migrate, 8, Some(4));
     let now = r.m.now + Time::us(1);
-    r.m.cpus[0].program.ops = (0..4).map(|i| Op::Load { line: r.rx + 100 + i, lines: 1 }).collect();
+    r.m.cpus[ThreadId(0)].program.ops = (0..4).map(|i| Op::Load { line: r.rx + 100 + i, lines: 1 }).collect();
     r.m.now = now;
-    r.m.start(0);
+    r.m.start(ThreadId(0));
     r.send(r.rx, 2, HINT);
     let mut last_load = None;
     while let Some(e) = r.m.pop() {
         r.m.handle(e);
-        let fetched = r.m.cpus[0].hints.as_ref().expect("follows hints").counts.fetched;
-        let loads = (0..4).filter(|i| r.m.mem.holds(0, r.rx + 100 + *i)).count();
+        let fetched = r.m.cpus[ThreadId(0)].hints.as_ref().expect("follows hints").counts.fetched;
+        let loads = (0..4).filter(|i| r.m.mem.holds(CoreId(0), r.rx + 100 + *i)).count();
         if fetched > 0 && last_load.is_none() {
             last_load = Some(loads);
         }
@@ -390,9 +398,10 @@ fn a_load_joins_the_prefetch_of_its_line() {
     r.m.now += Time::us(1);
     let at = r.m.now + r.m.mem.lat.noc;
     r.m.mem.dma_at_once(&mut r.m.cal, &Txn::dma_write(Agent::Nic, Class::NicRxWr, INTO_LLC, line, 1, 0, r.m.now));
-    r.m.cal.post(at, hostnet::memory::Event::hint(0, line));
-    r.m.cpus[0].program.ops = vec![Op::Stall(at.0 - r.m.now.0 + 1_000), Op::Load { line, lines: 1 }, Op::Fence];
-    r.m.start(0);
+    r.m.cal.post(at, hostnet::memory::Event::hint(CoreId(0), line));
+    r.m.cpus[ThreadId(0)].program.ops =
+        vec![Op::Stall(at.0 - r.m.now.0 + 1_000), Op::Load { line, lines: 1 }, Op::Fence];
+    r.m.start(ThreadId(0));
     r.m.settle();
     let t = &r.m.mem.stats.tenants[TenantId(0)];
     assert_eq!((t.llc_hits, t.llc_misses), (1, 0));
@@ -427,9 +436,9 @@ fn a_range_is_one_instruction_and_drops_every_line_of_it() {
         let line = r.rx;
         r.send(line, 12, INTO_LLC);
         r.m.settle();
-        let before = r.m.cpus[0].instructions;
+        let before = r.m.cpus[ThreadId(0)].instructions;
         r.run(&[Op::Invalidate { line, lines: 12, op: Sweep::Invalidate, instructions: each }]);
-        assert_eq!(r.m.cpus[0].instructions - before, instructions);
+        assert_eq!(r.m.cpus[ThreadId(0)].instructions - before, instructions);
         assert!(line.span(12u64).all(|l| r.at(l) == (Held::Nowhere, Held::Nowhere, false)));
         assert_eq!(r.dram(), 0);
         r.balanced();

@@ -3,7 +3,7 @@
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
 use hostnet::kernel::units::Size;
-use hostnet::kernel::{Stream, TenantId, Time};
+use hostnet::kernel::{CoreId, Stream, TenantId, Time};
 use hostnet::memory::dram::{DramSpec, Overflow};
 use hostnet::memory::protocol::Held;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, DeviceWays, HierarchySpec, LlcRole, StoreHit};
@@ -160,7 +160,7 @@ fn what_an_inclusive_llc_evicts_leaves_the_private_caches_and_dirty_data_goes_to
         let mut r = Rig::new(&strict(), ALL);
         let line = r.app;
         r.access(0, line, dirty);
-        assert_ne!(r.m.mem.private_copy(0, line), Held::Nowhere);
+        assert_ne!(r.m.mem.private_copy(CoreId(0), line), Held::Nowhere);
         assert_eq!(r.m.mem.llc_copy(0, line), Held::Clean);
         let before = r.m.mem.stats.of(Class::OtherEvct);
         for i in 0..4 {
@@ -196,7 +196,7 @@ fn private_caches_never_hold_what_a_strictly_inclusive_llc_has_not() {
                         let core = if line >= r.shared { rng.below(2) as u32 } else { 0 };
                         let op = if n < 5 { Op::Read } else { Op::Own };
                         let now = r.m.now;
-                        let probe = r.m.mem.probe(&mut r.m.cal, core as usize, line, op == Op::Own, now);
+                        let probe = r.m.mem.probe(&mut r.m.cal, CoreId(core as u16), line, op == Op::Own, now);
                         if probe == Probe::Miss {
                             r.request(core, line, op);
                         }
@@ -205,7 +205,7 @@ fn private_caches_never_hold_what_a_strictly_inclusive_llc_has_not() {
             }
             r.settle();
             for line in [r.rx, r.tx, r.app, r.shared].into_iter().flat_map(|b| b.span(60u64)) {
-                let held = (0..2).any(|c| r.m.mem.private_copy(c, line) != Held::Nowhere);
+                let held = (0..2).any(|c| r.m.mem.private_copy(CoreId(c), line) != Held::Nowhere);
                 assert!(!held || r.m.mem.llc_copy(0, line) != Held::Nowhere, "line {line}");
                 r.m.mem.coherent(line).unwrap();
             }
@@ -225,7 +225,7 @@ fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store
     r.write(line);
     let before = r.dram_transfers();
     r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
-    assert_eq!((r.m.mem.private_copy(0, line), r.m.mem.llc_copy(0, line)), (Held::Clean, Held::Dirty));
+    assert_eq!((r.m.mem.private_copy(CoreId(0), line), r.m.mem.llc_copy(0, line)), (Held::Clean, Held::Dirty));
     assert_eq!(r.read(line).probe, Probe::L1);
     let hits = r.m.mem.stats.tenants[TenantId(0)].llc_hits;
     assert_eq!(r.write(line).probe, Probe::Miss);
@@ -239,7 +239,7 @@ fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store
     r.settle();
     let before = r.dram_transfers();
     assert_eq!(r.write(line).probe, Probe::Miss);
-    assert_eq!((r.dram_transfers(), r.m.mem.private_copy(0, line)), (before, Held::Dirty));
+    assert_eq!((r.dram_transfers(), r.m.mem.private_copy(CoreId(0), line)), (before, Held::Dirty));
     // A line that nobody has comes from memory and stays, in the ways of device writes.
     r.device_writes(Agent::Nic, r.rx, 1, Inbound::Llc { ways: 0b0001 });
     for i in 1..5 {

@@ -2,7 +2,7 @@
 //! books of dirty lines.
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
-use hostnet::kernel::{LineAddr, Stream, TenantId, Time};
+use hostnet::kernel::{CoreId, LineAddr, Stream, TenantId, Time};
 use hostnet::machine::{Event, Events};
 use hostnet::memory::array::Replacement;
 use hostnet::memory::protocol::Held;
@@ -256,7 +256,7 @@ fn a_store_whose_line_the_llc_has_lost_takes_it_into_the_tenant_s_ways_only_wher
         // Two received lines of the same set take both ways of devices.
         let pushes = |r: &mut Rig, from: u64| (from..from + 2).for_each(|i| r.nic(r.rx + i * LLC_SETS, LOW_TWO));
         pushes(&mut r, 0);
-        assert_eq!((r.m.mem.private_copy(0, line), r.m.mem.llc_copy(0, line)), (Held::Clean, Held::Nowhere));
+        assert_eq!((r.m.mem.private_copy(CoreId(0), line), r.m.mem.llc_copy(0, line)), (Held::Clean, Held::Nowhere));
         assert_eq!(r.of(Class::TxEvct), 1);
         r.write(line);
         assert_eq!(r.of(Class::CpuTxRdWr), 1 + fetches, "and the first store");

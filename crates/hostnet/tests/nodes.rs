@@ -2,7 +2,7 @@
 
 use crate::common::{close, get, platforms, simulate, small, two_nodes, Rig, MHZ_3200};
 use hostnet::kernel::units::{Freq, Span};
-use hostnet::kernel::{Clock, LineAddr, Time};
+use hostnet::kernel::{Clock, CoreId, LineAddr, Time};
 use hostnet::machine::Signal;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
@@ -137,7 +137,7 @@ fn an_access_takes_the_sum_of_its_hops() {
         assert_eq!(paths.count[read], 1);
         assert_eq!(paths.sums()[read].iter().sum::<u64>(), took.0, "home {home}, by {by:?} from {from:?}");
         let crosses = by == Some(2) || (by.is_none() && home == 1);
-        assert_eq!(r.m.mem.stats.remote[0].reads, u64::from(crosses));
+        assert_eq!(r.m.mem.stats.remote[CoreId(0)].reads, u64::from(crosses));
     }
 }
 
@@ -203,12 +203,12 @@ fn a_read_of_a_line_that_the_other_node_has_written_takes_it_or_shares_it() {
         for home in [0, 1] {
             let (mut r, _) = latency(&n, home, Some(2), From::L2);
             let line = if home == 0 { r.shared } else { r.far } + 5;
-            let left = r.m.mem.private_copy(2, line);
+            let left = r.m.mem.private_copy(CoreId(2), line);
             assert_eq!(left, if migratory { Held::Nowhere } else { Held::Clean });
             assert_eq!(r.m.mem.stats.ledger.written, u64::from(!migratory));
             later(&mut r);
             r.access(0, line, true);
-            assert_eq!(r.m.mem.stats.remote[0].rfos, u64::from(!migratory), "a store after the read");
+            assert_eq!(r.m.mem.stats.remote[CoreId(0)].rfos, u64::from(!migratory), "a store after the read");
             r.m.mem.coherent(line).unwrap();
             r.m.mem.check().unwrap();
         }
@@ -273,7 +273,7 @@ fn maintenance_of_a_line_that_the_other_node_has_written_writes_it_home() {
         let now = r.m.now;
         r.m.mem.on_sweep(&mut r.m.cal, line, op, now);
         r.settle();
-        assert_eq!(r.m.mem.private_copy(2, line), left);
+        assert_eq!(r.m.mem.private_copy(CoreId(2), line), left);
         assert_eq!(r.m.mem.between().unwrap().read(1, r.m.now).payload, 64, "{op:?}");
         assert_eq!(r.m.mem.stats.ledger.written, 1);
         r.m.mem.check().unwrap();
@@ -346,7 +346,7 @@ fn rig_with(want: Want, near: Copies, far: Copies, home: Side, p: NodesProtocolS
             Held::Clean => {
                 // Of the other node's copies, those stay that stand beside it.
                 r.access(spare, line, false);
-                r.m.mem.demote(&mut r.m.cal, spare as usize, line, now);
+                r.m.mem.demote(&mut r.m.cal, CoreId(spare as u16), line, now);
             }
         }
         match c.private {
@@ -361,10 +361,10 @@ fn rig_with(want: Want, near: Copies, far: Copies, home: Side, p: NodesProtocolS
     }
     let mine = if want == Want::Upgrade { Held::Clean } else { Held::Nowhere };
     let m = &r.m.mem;
-    let there = m.private_copy(0, line) == mine
-        && m.private_copy(1, line) == near.private
-        && m.private_copy(2, line) == far.private
-        && m.private_copy(3, line) == Held::Nowhere
+    let there = m.private_copy(CoreId(0), line) == mine
+        && m.private_copy(CoreId(1), line) == near.private
+        && m.private_copy(CoreId(2), line) == far.private
+        && m.private_copy(CoreId(3), line) == Held::Nowhere
         && m.llc_copy(0, line) == near.llc
         && m.llc_copy(1, line) == far.llc;
     m.coherent(line).unwrap();
@@ -390,18 +390,18 @@ fn the_memory_system_does_what_every_row_between_nodes_says() {
             Private::Share => Held::Clean,
             Private::Drop => Held::Nowhere,
         };
-        assert_eq!(m.private_copy(2, line), after(far.private), "core 2 after {at}");
+        assert_eq!(m.private_copy(CoreId(2), line), after(far.private), "core 2 after {at}");
         assert_eq!(m.llc_copy(1, line), after(far.llc), "the other LLC after {at}");
         let mine = if want != Want::Read || row.dirty { Held::Dirty } else { Held::Clean };
-        assert_eq!(m.private_copy(0, line), mine, "core 0 after {at}");
+        assert_eq!(m.private_copy(CoreId(0), line), mine, "core 0 after {at}");
         if want != Want::Read {
-            assert_eq!(m.private_copy(1, line), Held::Nowhere, "core 1 after {at}");
+            assert_eq!(m.private_copy(CoreId(1), line), Held::Nowhere, "core 1 after {at}");
         }
         assert_eq!(m.stats.ledger.written > ledger.written, row.written, "written by {at}");
         let reads = u64::from(row.source == Source::Memory) + u64::from(row.speculates);
         assert_eq!(m.stats.of(Class::CpuOtherRd), reads, "reads of memory for {at}");
         let crosses = row.asks_far() || row.source == Source::Memory && home == Side::Far;
-        let remote = m.stats.remote[0];
+        let remote = m.stats.remote[CoreId(0)];
         assert_eq!(
             (remote.reads, remote.rfos),
             if want == Want::Read { (u64::from(crosses), 0) } else { (0, u64::from(crosses)) },
@@ -422,8 +422,8 @@ fn reads_of_the_other_node_s_memory_reach_the_link_s_data_maximum() {
         let (base, total, start) = (r.far, 3000u64, r.m.now);
         let mut next = 0;
         let send = |r: &mut Rig, next: &mut u64| {
-            let core = (*next % 2) as u32;
-            let t = Txn { transient: true, ..Txn::new(Op::Read, base + *next, core, r.m.now) };
+            let core = (*next % 2) as u16;
+            let t = Txn { transient: true, ..Txn::new(Op::Read, base + *next, CoreId(core), r.m.now) };
             *next += 1;
             let at = r.m.now;
             r.m.mem.send(&mut r.m.cal, at, t);
@@ -464,10 +464,10 @@ fn a_line_that_112_cores_read_is_one_core_s_when_it_stores() {
         for core in 0..112 {
             r.access(core, line, false);
         }
-        assert!((0..112).all(|c| r.m.mem.private_copy(c, line) == Held::Clean));
+        assert!((0..112).all(|c| r.m.mem.private_copy(CoreId(c), line) == Held::Clean));
         r.access(111, line, true);
-        assert!((0..111).all(|c| r.m.mem.private_copy(c, line) == Held::Nowhere));
-        assert_eq!((r.m.mem.llc_copy(0, line), r.m.mem.private_copy(111, line)), (Held::Nowhere, Held::Dirty));
+        assert!((0..111).all(|c| r.m.mem.private_copy(CoreId(c), line) == Held::Nowhere));
+        assert_eq!((r.m.mem.llc_copy(0, line), r.m.mem.private_copy(CoreId(111), line)), (Held::Nowhere, Held::Dirty));
         r.m.mem.coherent(line).unwrap();
     }
     r.m.mem.check().unwrap();

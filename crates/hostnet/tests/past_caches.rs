@@ -3,7 +3,7 @@
 use crate::common::{close, execute, get, scenario, simulate, ONE_CORE};
 use hostnet::core::{Cpu, Mapped, Op, Retired};
 use hostnet::host::Host;
-use hostnet::kernel::{Clock, LineAddr, TenantId, Time};
+use hostnet::kernel::{Clock, CoreId, LineAddr, TenantId, ThreadId, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -21,11 +21,11 @@ fn run(buffers: u32, ops: impl FnOnce(LineAddr) -> Vec<Op>) -> (f64, Vec<(f64, R
     let mut core = s.platform.core;
     core.combining_buffers = Some(buffers);
     let mut map = AddressMap::default();
-    let r = map.add(1 << 14, Kind::App, Sharing::Core(0), TenantId(0));
+    let r = map.add(1 << 14, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
     let base = map.get(r).base;
     let clock = Clock::from_hz(core.clock.0);
     let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 1, vec![(1 << 12) - 1], map).unwrap();
-    let mut m = Machine::bare(mem, vec![Cpu::new(0, &core)]);
+    let mut m = Machine::bare(mem, vec![Cpu::new(ThreadId(0), &core)]);
     m.nic.notify = Time::ns(WAY as u64);
     let start = Time::ns(1);
     let (end, _, retired) = execute(&mut m, &ops(base), start);
@@ -171,14 +171,14 @@ fn behind_a_port() -> Machine {
 #[test]
 fn doorbells_reach_the_link_of_a_port_a_round_trip_apart() {
     let mut m = behind_a_port();
-    m.cpus[0].program.ops = (1..=3).map(|tag| Op::Mmio { tag }).collect();
+    m.cpus[ThreadId(0)].program.ops = (1..=3).map(|tag| Op::Mmio { tag }).collect();
     let start = m.now;
-    m.start(0);
+    m.start(ThreadId(0));
     let mut came = Vec::new();
     while let Some(s) = m.next_signal() {
         match s {
             Signal::Retired(core) => while m.retired(core.into()).is_some() {},
-            Signal::Doorbell(0, tag) => came.push((tag, (m.now - start).as_ns())),
+            Signal::Doorbell(ThreadId(0), tag) => came.push((tag, (m.now - start).as_ns())),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Retired};
-use hostnet::kernel::{Clock, LineAddr, TenantId, Time};
+use hostnet::kernel::{Clock, LineAddr, TenantId, ThreadId, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -25,7 +25,7 @@ impl Bench {
         let (core, p) = (&s.platform.core, &s.platform);
         let clock = Clock::from_hz(core.clock.0);
         let mem = Memory::new(&p.caches, &p.memory, clock, 2, vec![(1 << 12) - 1], map).expect("a valid memory");
-        let mut m = Machine::bare(mem, vec![Cpu::new(0, core), Cpu::new(1, core)]);
+        let mut m = Machine::bare(mem, vec![Cpu::new(ThreadId(0), core), Cpu::new(ThreadId(1), core)]);
         m.now = Time::ns(1);
         Bench { m, line, free: [Time::ZERO; 2], told: Vec::new() }
     }
@@ -34,16 +34,17 @@ impl Bench {
     fn go(&mut self, programs: &[(usize, &[Op])]) {
         self.told.clear();
         for (core, ops) in programs {
-            self.m.cpus[*core].program.ops = ops.to_vec();
-            self.m.start(*core);
+            let thread = ThreadId::new(*core);
+            self.m.cpus[thread].program.ops = ops.to_vec();
+            self.m.start(thread);
         }
         while let Some(s) = self.m.next_signal() {
             match s {
-                Signal::CoreFree(c) => self.free[usize::from(c)] = self.m.now,
+                Signal::CoreFree(c) => self.free[c.index()] = self.m.now,
                 Signal::Retired(c) => {
-                    while let Some(r) = self.m.retired(c.into()) {
+                    while let Some(r) = self.m.retired(c) {
                         if let Retired::Tag(t) = r {
-                            self.told.push((c, t, self.m.now));
+                            self.told.push((c.0, t, self.m.now));
                         }
                     }
                 }

@@ -2,7 +2,7 @@
 
 use crate::common::{close, get, scenario, simulate};
 use hostnet::host::{Host, Outcome};
-use hostnet::kernel::{QueueId, Time};
+use hostnet::kernel::{QueueId, ThreadId, Time};
 use hostnet::traffic::arrival::Arrivals;
 use hostnet::traffic::pcap::{Capture, Wanted};
 use std::path::Path;
@@ -32,9 +32,9 @@ fn idle(polls: u32) -> (Host, f64, u64) {
     let mut host = Host::new(Arc::new(scenario(&drops(polls)))).expect("a host");
     host.offer(Some(Arrivals::fixed(1e5)), 0);
     host.run_for(Time::us(1_000));
-    let (instructions, events) = (host.machine.cpus[0].instructions, host.machine.cal.popped());
+    let (instructions, events) = (host.machine.cpus[ThreadId(0)].instructions, host.machine.cal.popped());
     host.run_for(Time::us(1_000));
-    let n = host.machine.cpus[0].instructions - instructions;
+    let n = host.machine.cpus[ThreadId(0)].instructions - instructions;
     let events = host.machine.cal.popped() - events;
     (host, n as f64, events)
 }

@@ -2,7 +2,7 @@
 //! them.
 
 use hostnet::kernel::units::{Freq, Size, Span};
-use hostnet::kernel::{Clock, LineAddr, Stream, TenantId, Time};
+use hostnet::kernel::{Clock, CoreId, LineAddr, Stream, TenantId, Time};
 use hostnet::machine::{Event, Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
@@ -232,7 +232,7 @@ pub struct Generator {
 impl Generator {
     pub fn new(row: &Row) -> Result<Generator, String> {
         let mut map = AddressMap::default();
-        map.add(row.span_lines, Kind::App, Sharing::Core(0), TenantId(0));
+        map.add(row.span_lines, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let clock = Clock::from_hz(3_000_000_000);
         let ways = vec![(1 << 18) - 1];
         let mem = Memory::new(&hierarchy(), &dram(row.channels), clock, 1, ways, map)?;
@@ -270,7 +270,7 @@ impl Generator {
                 Signal::Answer(id) => {
                     let t = self.m.mem.answered(&mut self.m.cal, id, now);
                     let write = self.mshrs[t.record as usize].write;
-                    self.m.mem.fill(&mut self.m.cal, 0, &t, write, now);
+                    self.m.mem.fill(&mut self.m.cal, CoreId(0), &t, write, now);
                     self.respond(t.record, now);
                 }
                 s => unreachable!("nobody causes {s:?}"),
@@ -306,7 +306,7 @@ impl Generator {
                 return;
             }
         }
-        let probe = self.m.mem.probe(&mut self.m.cal, 0, LineAddr(line), write, now);
+        let probe = self.m.mem.probe(&mut self.m.cal, CoreId(0), LineAddr(line), write, now);
         if probe == Probe::L1 {
             self.levels[0].0 += 1;
             self.reads += u64::from(!write);
@@ -320,7 +320,8 @@ impl Generator {
         self.mshrs[slot as usize] =
             Mshr { line, write, reads: u64::from(!write), made_ps: if write { 0 } else { made.0 } };
         let crossing = lat.noc + lat.noc;
-        let t = Txn { record: slot, ..Txn::new(if write { Op::Own } else { Op::Read }, LineAddr(line), 0, now) };
+        let t =
+            Txn { record: slot, ..Txn::new(if write { Op::Own } else { Op::Read }, LineAddr(line), CoreId(0), now) };
         match probe {
             Probe::L2 => {
                 self.levels[1].0 += u64::from(!write);
@@ -330,7 +331,7 @@ impl Generator {
             }
             _ if write => {
                 // Ownership without data: up and down the hierarchy, then the line is whole.
-                self.m.mem.fill(&mut self.m.cal, 0, &t, true, now);
+                self.m.mem.fill(&mut self.m.cal, CoreId(0), &t, true, now);
                 let at = now + lat.l1 + lat.l2 + lat.llc + crossing;
                 self.m.cal.push(at, Event::Timer(slot.into()));
             }

@@ -330,14 +330,21 @@ impl Application for CliqueMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::TenantId;
+    use crate::kernel::{TenantId, ThreadId};
     use crate::memory::region::AddressMap;
 
     fn map(below_100: f64) -> CliqueMap {
         let text = format!("objects = 200000\nget_fraction = 0.95\nzipf = 0.75\nbelow_100 = {below_100}");
         let spec: CliqueMapSpec = toml::from_str(&text).unwrap();
         let mut map = AddressMap::default();
-        let site = Site { map: &mut map, tenant: TenantId(0), cores: &[0, 1], seed: 1, capture: None, stlb: None };
+        let site = Site {
+            map: &mut map,
+            tenant: TenantId(0),
+            cores: &[ThreadId(0), ThreadId(1)],
+            seed: 1,
+            capture: None,
+            stlb: None,
+        };
         CliqueMap::build(&spec, 0, site).unwrap()
     }
 

@@ -90,13 +90,20 @@ fn places(keys: u32, buckets: u32, homes: impl Fn(u32) -> [u32; 2]) -> Option<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::TenantId;
+    use crate::kernel::{TenantId, ThreadId};
     use crate::memory::region::AddressMap;
     use std::collections::HashMap;
 
     fn table(keys: u32, entries: u32) -> Result<ExactMatch, String> {
         let mut map = AddressMap::default();
-        let mut site = Site { map: &mut map, tenant: TenantId(0), cores: &[0, 1], seed: 1, capture: None, stlb: None };
+        let mut site = Site {
+            map: &mut map,
+            tenant: TenantId(0),
+            cores: &[ThreadId(0), ThreadId(1)],
+            seed: 1,
+            capture: None,
+            stlb: None,
+        };
         ExactMatch::new(keys, entries, &mut site)
     }
 

@@ -372,13 +372,17 @@ impl Gapbs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::TenantId;
+    use crate::kernel::{TenantId, ThreadId};
     use crate::memory::region::AddressMap;
 
     fn gapbs(kernel: &str, scale: u32, map: &mut AddressMap) -> Gapbs {
         let spec: GapbsSpec = toml::from_str(&format!("kernel = \"{kernel}\"\nscale = {scale}")).unwrap();
-        Gapbs::build(&spec, 0, Site { map, tenant: TenantId(0), cores: &[0], seed: 1, capture: None, stlb: None })
-            .unwrap()
+        Gapbs::build(
+            &spec,
+            0,
+            Site { map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None },
+        )
+        .unwrap()
     }
 
     /// Breadth-first searches of a stored random graph find as many nodes at each depth as the recurrence says.

@@ -276,7 +276,7 @@ impl Memcached {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::TenantId;
+    use crate::kernel::{TenantId, ThreadId};
 
     /// A server that has one item, which a GET and a SET ask for.
     fn server(atomics: [u32; 2]) -> Memcached {
@@ -315,7 +315,7 @@ mod tests {
         let spec = crate::core::spec::TlbSpec { entries: 4, ways: 4, walk_cycles: 42 };
         let (mut map, mut rng) = (crate::memory::region::AddressMap::default(), Stream::new(1, "test", 0));
         let mut m = server([3, 0]);
-        m.mmus.push(Mmu::new(&spec, 3, 0, TenantId(0), &mut map, &mut rng).expect("a shape that works"));
+        m.mmus.push(Mmu::new(&spec, 3, ThreadId(0), TenantId(0), &mut map, &mut rng).expect("a shape that works"));
         let mut waits = || {
             let mut p = Program::default();
             m.serve(

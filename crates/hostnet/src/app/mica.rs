@@ -207,7 +207,7 @@ impl Application for Mica {
             .iter()
             .map(|c| {
                 let mut region = |n: u64| {
-                    let r = site.map.add(n, Kind::App, Sharing::Core(*c), site.tenant);
+                    let r = site.map.add(n, Kind::App, Sharing::of_thread(*c), site.tenant);
                     site.map.get(r).base
                 };
                 let mut p = Partition {
@@ -304,7 +304,7 @@ impl Application for Mica {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::TenantId;
+    use crate::kernel::{TenantId, ThreadId};
     use crate::memory::region::AddressMap;
 
     fn store(pairs: u64, buckets: u64, log: u64, update: Update) -> Mica {
@@ -320,7 +320,8 @@ mod tests {
             instructions: 250,
         };
         let mut map = AddressMap::default();
-        let site = Site { map: &mut map, tenant: TenantId(0), cores: &[0], seed: 1, capture: None, stlb: None };
+        let site =
+            Site { map: &mut map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None };
         Mica::build(&spec, 0, site).unwrap()
     }
 

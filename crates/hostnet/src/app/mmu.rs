@@ -3,7 +3,7 @@
 //! above it lies in a core's own structures (Intel, TLBs, Paging-Structure Caches, and Their Invalidation, 2007).
 
 use crate::core::spec::TlbSpec;
-use crate::kernel::{LineAddr, Stream, TenantId};
+use crate::kernel::{LineAddr, Stream, TenantId, ThreadId};
 use crate::memory::array::{Array, Indexing, Replacement};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
@@ -22,14 +22,14 @@ pub struct Mmu {
 }
 
 impl Mmu {
-    /// For `pages` pages that `core` of `tenant` uses.
+    /// For `pages` pages that `thread` of `tenant` uses.
     ///
     /// # Errors
     /// One clause when the TLB has no shape that works.
     pub fn new(
         s: &TlbSpec,
         pages: u64,
-        core: u16,
+        thread: ThreadId,
         tenant: TenantId,
         map: &mut AddressMap,
         rng: &mut Stream,
@@ -38,7 +38,7 @@ impl Mmu {
         let tlb = Array::new(s.entries / s.ways, s.ways, Replacement::Lru, Indexing::Modulo, 1)?;
         let (c, page_lines) = (Contiguous::Pieces(PAGE), PAGE.0 / LINE);
         let lines = c.whole(pages.div_ceil(ENTRIES), page_lines);
-        let r = map.add(lines, Kind::App, Sharing::Core(core), tenant);
+        let r = map.add(lines, Kind::App, Sharing::of_thread(thread), tenant);
         let table = Pages::new(map.get(r).base, lines, c, page_lines, rng.below(u64::MAX));
         Ok(Mmu { tlb, table, ways: s.ways, walk: s.walk_cycles })
     }
@@ -62,7 +62,7 @@ mod tests {
     fn a_page_is_walked_for_once_its_set_has_seen_as_many_others_as_it_has_ways() {
         let spec = TlbSpec { entries: 1536, ways: 12, walk_cycles: 20 };
         let (mut map, mut rng) = (AddressMap::default(), Stream::new(1, "test", 0));
-        let mut m = Mmu::new(&spec, 1 << 15, 0, TenantId(0), &mut map, &mut rng).unwrap();
+        let mut m = Mmu::new(&spec, 1 << 15, ThreadId(0), TenantId(0), &mut map, &mut rng).unwrap();
         // 128 sets: every 128th page is of the first one.
         assert!((0..12).all(|i| m.walk(128 * i).is_some()));
         assert!((0..12).all(|i| m.walk(128 * i).is_none()));

@@ -9,7 +9,7 @@ mod mmu;
 use crate::core::spec::TlbSpec;
 use crate::core::Program;
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, Stream, TenantId};
+use crate::kernel::{Int, LineAddr, Stream, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::traffic::pcap::{Capture, Captured};
 pub use content::Content;
@@ -180,7 +180,7 @@ pub struct Site<'a> {
     pub map: &'a mut AddressMap,
     pub tenant: TenantId,
     /// Indices of the tenant's cores on the host.
-    pub cores: &'a [u16],
+    pub cores: &'a [ThreadId],
     pub seed: u64,
     pub capture: Option<&'a Arc<Capture>>,
     /// The cores' second-level TLB.
@@ -190,8 +190,8 @@ pub struct Site<'a> {
 impl Site<'_> {
     /// The first lines of regions of `lines` lines, one for each core of the tenant.
     pub fn per_core(&mut self, lines: u64) -> Vec<LineAddr> {
-        let add = |c: &u16| {
-            let r = self.map.add(lines, Kind::App, Sharing::Core(*c), self.tenant);
+        let add = |c: &ThreadId| {
+            let r = self.map.add(lines, Kind::App, Sharing::of_thread(*c), self.tenant);
             self.map.get(r).base
         };
         self.cores.iter().map(add).collect()

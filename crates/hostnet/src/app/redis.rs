@@ -236,9 +236,9 @@ impl Application for Redis {
         let batch = u64::from(s.pipeline) * value_lines;
         let mut servers = Vec::new();
         for &core in site.cores {
-            let mut rng = Rng::new(site.seed, "redis", core.into());
+            let mut rng = Rng::new(site.seed, "redis", core.0.into());
             let mut region = |lines: u64| {
-                let r = map.add(lines, Kind::App, Sharing::Core(core), site.tenant);
+                let r = map.add(lines, Kind::App, Sharing::of_thread(core), site.tenant);
                 map.get(r).base
             };
             let mut pages = 0;
@@ -413,14 +413,18 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::TenantId;
+    use crate::kernel::{TenantId, ThreadId};
     use crate::memory::region::AddressMap;
 
     fn redis(command: &str, keys: u64, map: &mut AddressMap) -> Redis {
         let text = format!("command = \"{command}\"\nkeys = {keys}\nvalue = \"1 KiB\"");
         let spec: RedisSpec = toml::from_str(&text).unwrap();
-        Redis::build(&spec, 0, Site { map, tenant: TenantId(0), cores: &[0], seed: 1, capture: None, stlb: None })
-            .unwrap()
+        Redis::build(
+            &spec,
+            0,
+            Site { map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None },
+        )
+        .unwrap()
     }
 
     #[test]
@@ -480,7 +484,14 @@ mod tests {
         let spec: RedisSpec = toml::from_str(text).unwrap();
         let stlb = crate::core::spec::TlbSpec { entries: 1, ways: 1, walk_cycles: 20 };
         let mut map = AddressMap::default();
-        let site = Site { map: &mut map, tenant: TenantId(0), cores: &[0], seed: 1, capture: None, stlb: Some(&stlb) };
+        let site = Site {
+            map: &mut map,
+            tenant: TenantId(0),
+            cores: &[ThreadId(0)],
+            seed: 1,
+            capture: None,
+            stlb: Some(&stlb),
+        };
         let mut r = Redis::build(&spec, 0, site).unwrap();
         let mut ops = |key| {
             let mut p = Program::default();

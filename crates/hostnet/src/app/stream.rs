@@ -112,8 +112,8 @@ impl Application for StreamApp {
             .map(|c| {
                 let page = PAGE.0 / LINE;
                 let whole = s.contiguous.whole(lines, page);
-                let r = site.map.add(whole, Kind::App, Sharing::Core(*c), site.tenant);
-                let mut rng = Stream::new(site.seed, "stream", (*c).into());
+                let r = site.map.add(whole, Kind::App, Sharing::of_thread(*c), site.tenant);
+                let mut rng = Stream::new(site.seed, "stream", c.0.into());
                 let key = rng.below(u64::MAX);
                 let pages = Pages::new(site.map.get(r).base, whole, s.contiguous, page, key);
                 Walk { pages, at: rng.below(lines), run_left: 0, owed: 0.0 }
@@ -157,7 +157,7 @@ impl Application for StreamApp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::TenantId;
+    use crate::kernel::{TenantId, ThreadId};
     use crate::memory::region::AddressMap;
 
     /// Lines of one round through a buffer that begins where the first does.
@@ -168,7 +168,7 @@ mod tests {
         let mut s = StreamApp::build(
             &spec,
             0,
-            Site { map: &mut map, tenant: TenantId(0), cores: &[0], seed: 1, capture: None, stlb: None },
+            Site { map: &mut map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None },
         )
         .unwrap();
         s.cores[0].at = 0;

@@ -134,7 +134,7 @@ impl Application for Xmem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::TenantId;
+    use crate::kernel::{TenantId, ThreadId};
     use crate::memory::region::AddressMap;
 
     /// Lines that `core` of two reads first, counted from where its array begins.
@@ -150,7 +150,14 @@ mod tests {
     fn xmem(text: &str) -> Result<Xmem, String> {
         let spec: XmemSpec = toml::from_str(text).unwrap();
         let mut map = AddressMap::default();
-        let site = Site { map: &mut map, tenant: TenantId(0), cores: &[0, 1], seed: 1, capture: None, stlb: None };
+        let site = Site {
+            map: &mut map,
+            tenant: TenantId(0),
+            cores: &[ThreadId(0), ThreadId(1)],
+            seed: 1,
+            capture: None,
+            stlb: None,
+        };
         Xmem::build(&spec, 0, site)
     }
 

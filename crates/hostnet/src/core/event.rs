@@ -1,17 +1,17 @@
 //! Events of cores.
 
-use crate::kernel::Post;
+use crate::kernel::{Post, ThreadId};
 use crate::memory;
 
 /// What is due at a hardware thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// Program of the core has ended, or the core begins: its software says what comes next.
-    Free(u16),
+    Free(ThreadId),
     /// Hits of a core that has run ahead are due: another agent may have written these lines.
-    Due(u16),
+    Due(ThreadId),
     /// A core's retired side effects (sweeps, doorbells, buffer returns) are due.
-    Retire(u16),
+    Retire(ThreadId),
 }
 
 /// A calendar that cores post their events to, and those of the memory system that they ask.

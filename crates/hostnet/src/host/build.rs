@@ -22,7 +22,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingStart, RingsSpec, COMPLETIONS, DATA_ROOM};
 use crate::device::NicAt;
 use crate::flow::Domain;
-use crate::kernel::{Clock, IdVec, Int, LineAddr, QueueId, RegionId, Stream, TenantId, Time};
+use crate::kernel::{Clock, CoreId, IdVec, Int, LineAddr, QueueId, RegionId, Stream, TenantId, ThreadId, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::spec::CacheSpec;
@@ -76,25 +76,25 @@ impl Host {
         let mut map = AddressMap::aligned(s.platform.memory.alignment);
         // Tenant of each core, and the core's number there.
         let mut cores: Vec<(TenantId, u16)> = Vec::new();
-        let mut groups: IdVec<TenantId, Vec<u16>> = IdVec::new();
+        let mut groups: IdVec<TenantId, Vec<ThreadId>> = IdVec::new();
         for tenant in &s.tenants {
-            let first = cores.len().to_u16();
-            let t = groups.push((first..first + tenant.cores.to_u16()).collect());
+            let first = cores.len();
+            let t = groups.push((first..first + tenant.cores.to_usize()).map(ThreadId::new).collect());
             cores.extend((0..tenant.cores.to_u16()).map(|local| (t, local)));
         }
         let (kernel, first) = (groups.next_id(), cores.len());
         cores.extend((0..s.storage_cores().to_u16()).map(|local| (kernel, local)));
-        let peers = cores.len().to_u16();
+        let peers = cores.len();
         cores.extend(s.peers().into_iter().flat_map(|p| {
             let own = s.tenant(p.tenant).cores.to_u16();
             (own..own + p.cores.to_u16()).map(move |local| (p.tenant, local))
         }));
-        let peers: Vec<u16> = (peers..cores.len().to_u16()).collect();
+        let peers: Vec<ThreadId> = (peers..cores.len()).map(ThreadId::new).collect();
         let mut nic = Nic::integrated(&s.platform.nic, cores.len().to_u32());
         nic.sweep_tx = s.placement.sweep_tx;
         nic.reclaims = s.placement.spent().follows_transmission();
         let hints = s.placement.hints();
-        nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, (0..cores.len().to_u16()).collect())));
+        nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, (0..cores.len()).map(ThreadId::new).collect())));
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
         let serving = s.find_tenant(check::serves);
@@ -105,29 +105,29 @@ impl Host {
             for kind in [Kind::Rx, Kind::Tx] {
                 for &c in &groups[t] {
                     let n = if kind == Kind::Rx { rx_buffers } else { s.rings.tx_buffers };
-                    let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::Core(c), t);
+                    let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::of_thread(c), t);
                     let base = map.get(r).base;
                     if kind == Kind::Rx && s.placement.spent().follows_transmission() {
                         map.make_invalidatable(base);
                     }
                     match kind {
-                        Kind::Rx => nic.attach_receive(QueueId(c), base, n, buffer_lines),
-                        _ => nic.attach_transmit(QueueId(c), base, n, buffer_lines),
+                        Kind::Rx => nic.attach_receive(QueueId(c.0), base, n, buffer_lines),
+                        _ => nic.attach_transmit(QueueId(c.0), base, n, buffer_lines),
                     }
                 }
             }
             let starts = if s.platform.nic.ring_start == RingStart::Random { &groups[t][..] } else { &[] };
             for &c in starts {
-                let mut rng = Stream::new(seed, "ring phase", c.into());
+                let mut rng = Stream::new(seed, "ring phase", c.0.into());
                 let (rx, tx) = (rng.below(rx_buffers.into()), rng.below(s.rings.tx_buffers.into()));
-                nic.start_at(QueueId(c), rx, tx);
+                nic.start_at(QueueId(c.0), rx, tx);
             }
         }
         let queues = frame_memory(s, &groups, &mut map);
         let mut apps = IdVec::new();
         let probes = s.tenants.iter().any(|t| matches!(t.app, AppSpec::ProbeLatency(_)));
         if s.tenants.iter().any(check::directed) {
-            map.add(PAGE_LINES, Kind::App, Sharing::Core(0), TenantId(0));
+            map.add(PAGE_LINES, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
             if probes {
                 for node in 0..s.nodes().count {
                     let r = map.add(PAGE_LINES, Kind::App, Sharing::Shared, TenantId(0));
@@ -205,14 +205,14 @@ impl Host {
             *last = s.nodes().count.to_u8() - 1;
         }
         if let Some(p) = s.peers() {
-            peers.iter().for_each(|c| thread_nodes[usize::from(*c)] = p.node.to_u8());
+            peers.iter().for_each(|c| thread_nodes[c.index()] = p.node.to_u8());
         }
         let nodes = s.nodes();
         let core_of = logical::cores_of(&thread_nodes, nodes.cores.unwrap_or(s.platform.core.count));
         let siblings = Siblings::of(&core_of);
         map.settle_on_cores(&core_of);
-        let mut core_nodes = vec![0; core_of.iter().max().map_or(0, |c| usize::from(*c) + 1)];
-        core_of.iter().zip(&thread_nodes).for_each(|(c, node)| core_nodes[usize::from(*c)] = *node);
+        let mut core_nodes = vec![0; core_of.iter().max().map_or(0, |c| c.index() + 1)];
+        core_of.iter().zip(&thread_nodes).for_each(|(c, node)| core_nodes[c.index()] = *node);
         let mut mem = Memory::with_nodes(&s.platform.caches, &s.platform.memory, &nodes, clock, core_nodes, masks, map)
             .map_err(|e| format!("platform.{e}"))?;
         mem.siblings = siblings;
@@ -272,28 +272,28 @@ impl Host {
         });
         let seats = seats.collect();
         let (whole, half) = (&s.platform.core, s.platform.core.of_one_thread());
-        let cpu = |(thread, core): (usize, &u16)| {
-            let has = if mem.sibling(thread.to_u16()).is_some() { &half } else { whole };
-            Cpu::new(thread.to_u16(), has).on_core(*core)
+        let cpu = |(thread, core): (ThreadId, &CoreId)| {
+            let has = if mem.sibling(thread).is_some() { &half } else { whole };
+            Cpu::new(thread, has).on_core(*core)
         };
-        let mut cpus: Vec<Cpu> = core_of.iter().enumerate().map(cpu).collect();
+        let mut cpus: IdVec<ThreadId, Cpu> = core_of.enumerate().map(cpu).collect();
         if let Some(i) = &hints {
             let reserve = s.platform.core.prefetch.as_ref().map_or(0, |p| p.reserve);
             cpus.iter_mut().for_each(|c| c.follow(Hints::new(i.hint_queue, i.hint_overflow), reserve));
         }
         if let Some(p) = ccnic::parts(s) {
-            let off = |side: &[u16], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();
+            let off = |side: &[ThreadId], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();
             let (host, nic) = (off(&groups[p.tenant], p.spec.host_prefetch), off(&peers, p.spec.nic_prefetch));
-            for cpu in host.into_iter().chain(nic).map(usize::from) {
+            for cpu in host.into_iter().chain(nic) {
                 (cpus[cpu].prefetcher, cpus[cpu].l1_prefetcher) = (None, None);
             }
             if let Some(n) = p.spec.agent_requests() {
-                peers.iter().for_each(|c| cpus[usize::from(*c)].lfb = Domain::new(n));
+                peers.iter().for_each(|c| cpus[*c].lfb = Domain::new(n));
             }
         }
         for (c, (tenant, _)) in cores.iter().enumerate() {
             if let Some(size) = s.tenants.get(tenant.index()).and_then(|t| t.l2_size) {
-                mem.resize_l2(core_of[c].into(), &CacheSpec { size, ..s.platform.caches.l2.clone() })?;
+                mem.resize_l2(core_of[ThreadId::new(c)], &CacheSpec { size, ..s.platform.caches.l2.clone() })?;
             }
         }
         let mut host = Host {
@@ -351,7 +351,11 @@ enum ThreadMemory {
 }
 
 /// The cores that drive descriptor rings: their tenant's, or those of an overlay's NIC.
-fn driving_cores<'a>(s: &Scenario, groups: &'a IdVec<TenantId, Vec<u16>>, peers: &'a [u16]) -> &'a [u16] {
+fn driving_cores<'a>(
+    s: &Scenario,
+    groups: &'a IdVec<TenantId, Vec<ThreadId>>,
+    peers: &'a [ThreadId],
+) -> &'a [ThreadId] {
     match s.ringed() {
         None => &[],
         Some(_) if s.overlay() => peers,
@@ -360,23 +364,23 @@ fn driving_cores<'a>(s: &Scenario, groups: &'a IdVec<TenantId, Vec<u16>>, peers:
 }
 
 /// That of each of these cores.
-fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Driven> {
+fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<Driven> {
     let Some(RingSite { tenant, rings, driver }) = s.ringed() else { return Vec::new() };
     let receivers = s.tenant(tenant).receivers().to_u16();
     let pairs = s.tenant(tenant).pipeline.is_some();
     let overlay = s.overlay();
     let first = map.iter().count();
     let one_pool = matches!(&driver, Driver::PollMode(costs) if costs.mempool_shared);
-    let mut set_up = |c: &u16| {
-        let own = if pairs { Sharing::Shared } else { Sharing::Core(*c) };
+    let mut set_up = |c: &ThreadId| {
+        let own = if pairs { Sharing::Shared } else { Sharing::of_thread(*c) };
         let r = map.add(u64::from(rings.receive) * STRIDE, Kind::Rx, own, tenant);
         (rings.receive, map.get(r).base)
     };
     let mut armed: Vec<_> = cores.iter().rev().filter(|_| one_pool).map(&mut set_up).collect();
-    let mut piece = |c: &u16| {
-        let sends = if pairs { *c + receivers } else { *c };
-        let both = if pairs { Sharing::Shared } else { Sharing::Core(*c) };
-        let mut region = |lines, kind, core| map.add(lines, kind, Sharing::Core(core), tenant);
+    let mut piece = |c: &ThreadId| {
+        let sends = if pairs { ThreadId(c.0 + receivers) } else { *c };
+        let both = if pairs { Sharing::Shared } else { Sharing::of_thread(*c) };
+        let mut region = |lines, kind, core| map.add(lines, kind, Sharing::of_thread(core), tenant);
         let receive = region(Layout::lines(rings.receive, rings.descriptor), Kind::Rx, *c);
         let transmit = region(Layout::lines(rings.transmit, rings.descriptor), Kind::Tx, sends);
         map.set_polled(receive);
@@ -386,7 +390,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
             let r = map.add(lines, kind, sharing, tenant);
             map.get(r).base
         };
-        let own = Sharing::Core(*c);
+        let own = Sharing::of_thread(*c);
         let thread = match &driver {
             Driver::PollMode(costs) => {
                 let buffers = sized(s, tenant, costs, &rings).buffers(&rings);
@@ -400,7 +404,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
                     ring: add(Mempool::ring_lines(buffers, costs.mempool_cache), Kind::App, both),
                 };
                 let receive_notes = add(pmd::note_lines(rings.receive), Kind::App, own);
-                let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App, Sharing::Core(sends));
+                let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App, Sharing::of_thread(sends));
                 let copies = match s.tenant(tenant).recycling {
                     Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, Kind::App, own),
                     _ => LineAddr(0),
@@ -510,17 +514,17 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
 }
 
 /// Memory for the frames of TCP receivers without descriptor rings, their completions and the structures of their pages, a piece for each core.
-fn frame_memory(s: &Scenario, groups: &IdVec<TenantId, Vec<u16>>, map: &mut AddressMap) -> Vec<FrameMemory> {
+fn frame_memory(s: &Scenario, groups: &IdVec<TenantId, Vec<ThreadId>>, map: &mut AddressMap) -> Vec<FrameMemory> {
     let Some((tenant, nic)) = network::parts(s).filter(|_| s.ringed().is_none()) else { return Vec::new() };
-    let mut piece = |c: &u16| {
+    let mut piece = |c: &ThreadId| {
         let (lines, page) = (nic.pool.0 / LINE, nic.page.0 / LINE);
         let mut add = |lines, kind| {
-            let r = map.add(lines, kind, Sharing::Core(*c), tenant);
+            let r = map.add(lines, kind, Sharing::of_thread(*c), tenant);
             map.get(r).base
         };
         let (frames, completions) = (add(lines, Kind::Rx), add(COMPLETIONS, Kind::Rx));
         let structures = add(lines / page, Kind::App);
-        let key = Stream::new(s.seed, "frames", (*c).into()).below(u64::MAX);
+        let key = Stream::new(s.seed, "frames", c.0.into()).below(u64::MAX);
         let pages = Pages::new(frames, lines, Contiguous::Pieces(nic.page), PAGE.0 / LINE, key);
         FrameMemory { pages, frames, completions, structures }
     };

@@ -7,7 +7,7 @@ use crate::app::loopback::LoopbackSpec;
 use crate::app::AppSpec;
 use crate::config::scenario::TenantSpec;
 use crate::config::Scenario;
-use crate::kernel::{Int, LineAddr, TenantId};
+use crate::kernel::{Int, LineAddr, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::OffCore;
 use crate::meter::Values;
@@ -110,8 +110,8 @@ impl Host {
         (self.has_ccnic() && self.source.is_none()) || self.tas.is_some() || self.spec.tenants.iter().any(pings)
     }
 
-    fn agents(&self) -> impl Iterator<Item = (usize, &Agent)> {
-        self.cores.iter().enumerate().filter_map(|(c, Seat { thread, .. })| match thread {
+    fn agents(&self) -> impl Iterator<Item = (ThreadId, &Agent)> {
+        self.cores.enumerate().filter_map(|(c, Seat { thread, .. })| match thread {
             Thread::CcNic(a) => Some((c, &**a)),
             _ => None,
         })

@@ -2,7 +2,7 @@
 
 use super::timer::Timer;
 use super::Host;
-use crate::kernel::{Int, Post, Time};
+use crate::kernel::{CoreId, Post, ThreadId, Time};
 use crate::memory::stats::{Class, DmaCounts};
 use crate::placement::{Placement, Settings};
 use std::sync::{Arc, Mutex};
@@ -94,27 +94,27 @@ impl Host {
         let m = &self.machine.mem.stats;
         let sum = |f: fn(&DmaCounts) -> u64| m.dma.iter().map(f).sum();
         let nic = self.serving_nic();
-        let state = |c: u16| match &self.machine.placement {
-            Placement::Idio(p) => Some(p.state(c)),
+        let state = |c: ThreadId| match &self.machine.placement {
+            Placement::Idio(p) => Some(p.state(CoreId(c.0))),
             _ => None,
         };
-        let core = |c: usize| {
+        let core = |c: ThreadId| {
             let hints = self.machine.cpus[c].hints.as_ref().map(|h| h.counts).unwrap_or_default();
             let counts = self.counts_of(c);
-            let serves = self.source.as_ref().is_some_and(|s| s.cores.contains(&(c.to_u16())));
+            let serves = self.source.as_ref().is_some_and(|s| s.cores.contains(&c));
             CoreView {
                 mlc_wb: counts.mlc_wb,
                 mlc_invalidations: counts.mlc_invalidations,
                 hints: hints.came,
                 hints_dropped: hints.dropped,
-                distance: if serves { nic.unconsumed(self.queue(c.to_u16())) } else { 0 },
-                state: state(c.to_u16()),
+                distance: if serves { nic.unconsumed(self.queue(c)) } else { 0 },
+                state: state(c),
             }
         };
         let written: u64 = CLASSES.iter().filter(|c| c.is_write()).map(|c| m.of(*c)).sum();
         View {
             now: self.machine.now,
-            cores: (0..self.cores.len()).map(core).collect(),
+            cores: self.cores.ids().map(core).collect(),
             llc_wb: m.llc_wb,
             llc_wb_unread: m.rx_evct_premature,
             dma_writes: sum(|d| d.writes),

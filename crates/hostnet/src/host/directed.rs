@@ -7,7 +7,7 @@ use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
 use crate::core::Op;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
-use crate::kernel::{Clock, Int, LineAddr, PacketId, Post, QueueId, Time};
+use crate::kernel::{Clock, Int, LineAddr, PacketId, Post, QueueId, ThreadId, Time};
 use crate::machine::{Event, Signal};
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::shadow::Shadow;
@@ -107,7 +107,7 @@ impl Host {
             }
             match self.machine.handle(e) {
                 Some(Signal::CoreFree(_)) => log.core_end = now,
-                Some(Signal::Delivered(core)) => log.delivered = self.machine.nic.take(QueueId(core)),
+                Some(Signal::Delivered(core)) => log.delivered = self.machine.nic.take(QueueId(core.0)),
                 Some(Signal::Sent(_, id)) => {
                     log.sent = Some(now);
                     let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
@@ -123,10 +123,10 @@ impl Host {
     /// Runs ops on core 0 from now until everything they caused is over; returns the time to the end
     /// of the last op.
     pub(super) fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
-        self.execute_on(0, ops)
+        self.execute_on(ThreadId(0), ops)
     }
 
-    fn execute_on(&mut self, core: usize, ops: &[Op]) -> (Time, Log) {
+    fn execute_on(&mut self, core: ThreadId, ops: &[Op]) -> (Time, Log) {
         let start = self.machine.now;
         self.machine.cpus[core].program.ops.clear();
         self.machine.cpus[core].program.ops.extend_from_slice(ops);
@@ -249,12 +249,12 @@ impl Host {
             self.machine.mem.map.iter().filter(|r| r.sharing == Sharing::Shared).map(|r| r.base).collect();
         let (near, far) = (shared[0], shared[shared.len() - 1]);
         let (line, writer) = match place {
-            ProbePlace::LocalL1 | ProbePlace::LocalL2 | ProbePlace::LocalLlc => (near, Some(0)),
+            ProbePlace::LocalL1 | ProbePlace::LocalL2 | ProbePlace::LocalLlc => (near, Some(ThreadId(0))),
             ProbePlace::LocalDram => (near, None),
-            ProbePlace::OtherL2 => (near, Some(1)),
+            ProbePlace::OtherL2 => (near, Some(ThreadId(1))),
             ProbePlace::RemoteDram => (far, None),
-            ProbePlace::RemoteLlc | ProbePlace::RemoteL2Rh => (far, Some(2)),
-            ProbePlace::RemoteL2Lh => (near, Some(2)),
+            ProbePlace::RemoteLlc | ProbePlace::RemoteL2Rh => (far, Some(ThreadId(2))),
+            ProbePlace::RemoteL2Lh => (near, Some(ThreadId(2))),
         };
         if let Some(core) = writer {
             self.execute_on(core, &[Op::Store { line, lines: 1 }, Op::Fence]);
@@ -275,9 +275,9 @@ impl Host {
         self.settle();
         let now = self.machine.now;
         self.machine.mem.restart_meters(now);
-        self.machine.cpus[0].restart_meters(now);
+        self.machine.cpus[ThreadId(0)].restart_meters(now);
         self.execute(&[Op::Anchor { line }, Op::Fence]);
-        let seen = self.machine.cpus[0].amat;
+        let seen = self.machine.cpus[ThreadId(0)].amat;
         v.set("access_ns", seen.ps.to_f64() / seen.accesses.to_f64() / 1e3);
         let vain = self.machine.mem.between().map_or(0, |b| b.speculative_reads);
         v.set("speculative_reads", vain.to_f64());

@@ -3,7 +3,7 @@
 use super::Host;
 use crate::app::{DeviceProbe, ProbeDeviceSpec};
 use crate::core::{Mapped, Op, Retired};
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{LineAddr, ThreadId, Time};
 use crate::machine::Signal;
 use crate::meter::Values;
 
@@ -45,8 +45,8 @@ impl Host {
 
     /// Runs ops on core 0; returns when the last one is over, and when each of their side effects was due.
     fn past_caches(&mut self, ops: Vec<Op>) -> (Time, Vec<Time>) {
-        self.machine.cpus[0].program.ops = ops;
-        self.machine.start(0);
+        self.machine.cpus[ThreadId(0)].program.ops = ops;
+        self.machine.start(ThreadId(0));
         let (mut end, mut due) = (self.machine.now, Vec::new());
         while let Some(s) = self.machine.next_signal() {
             match s {

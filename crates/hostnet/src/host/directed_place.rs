@@ -4,7 +4,7 @@ use super::Host;
 use crate::app::{Asked, ProbePlaceSpec};
 use crate::config::check::word;
 use crate::core::Op;
-use crate::kernel::{Int, LineAddr};
+use crate::kernel::{CoreId, Int, LineAddr};
 use crate::memory::protocol::Held;
 use crate::memory::region::Kind;
 use crate::memory::stats::{Class, Place};
@@ -66,7 +66,7 @@ impl Host {
         v.set("llc_wb", stats.llc_wb.to_f64());
         v.set("lines_read", reads.to_f64());
         v.set("lines_written", writes.to_f64());
-        v.set("mlc_copies_after", f64::from(u8::from(self.machine.mem.private_copy(0, line) != Held::Nowhere)));
+        v.set("mlc_copies_after", f64::from(u8::from(self.machine.mem.private_copy(CoreId(0), line) != Held::Nowhere)));
         v.set("in_ddio_ways_after", f64::from(u8::from(self.machine.mem.is_ddio_way(after))));
         v.set("llc_allocations", f64::from(u8::from(after.is_some() && after != before)));
         if (s.request, s.place) == (Asked::Write, Place::Dram) {

@@ -1,11 +1,11 @@
 //! Logical cores: hardware threads, and the cores that they are of.
 
-use crate::kernel::Int;
+use crate::kernel::{CoreId, IdVec, Int, ThreadId};
 
 /// The core of each thread, where `nodes` has each thread's node and a node has `each` cores. Threads beyond these are the second
 /// ones of the first cores, as Linux numbers them. Cores are numbered by their first threads.
-pub(super) fn cores_of(nodes: &[u8], each: u32) -> Vec<u16> {
-    let mut on: Vec<Vec<u16>> = Vec::new();
+pub(super) fn cores_of(nodes: &[u8], each: u32) -> IdVec<ThreadId, CoreId> {
+    let mut on: Vec<Vec<CoreId>> = Vec::new();
     let mut next = 0;
     let core = |node: &u8| {
         let node = usize::from(*node);
@@ -15,7 +15,7 @@ pub(super) fn cores_of(nodes: &[u8], each: u32) -> Vec<u16> {
             Some(first) => here[first],
             None => {
                 next += 1;
-                next - 1
+                CoreId(next - 1)
             }
         };
         here.push(core);
@@ -30,8 +30,8 @@ mod tests {
 
     #[test]
     fn threads_beyond_a_node_s_cores_are_second_ones_of_its_first_cores() {
-        assert_eq!(cores_of(&[0, 0, 1, 1, 1], 2), [0, 1, 2, 3, 2]);
-        assert_eq!(cores_of(&[1, 1, 1, 1, 0], 2), [0, 1, 0, 1, 2]);
-        assert_eq!(cores_of(&[0, 0, 0], 3), [0, 1, 2]);
+        assert_eq!(cores_of(&[0, 0, 1, 1, 1], 2).as_slice(), [0, 1, 2, 3, 2].map(CoreId));
+        assert_eq!(cores_of(&[1, 1, 1, 1, 0], 2).as_slice(), [0, 1, 0, 1, 2].map(CoreId));
+        assert_eq!(cores_of(&[0, 0, 0], 3).as_slice(), [0, 1, 2].map(CoreId));
     }
 }

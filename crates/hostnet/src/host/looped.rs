@@ -42,7 +42,7 @@ impl Host {
         let Some(s) = &mut self.source else { return false };
         let Some(queue) = s.lost.pop_front() else { return false };
         let core = s.cores[queue.index()];
-        self.notify(core.into(), Notice::Lost);
+        self.notify(core, Notice::Lost);
         true
     }
 

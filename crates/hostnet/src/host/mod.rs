@@ -39,7 +39,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::device::{NicAt, Side};
 use crate::flow::Domain;
-use crate::kernel::{IdVec, Int, PacketId, Post, QueueId, Stream, TenantId, Time};
+use crate::kernel::{IdVec, PacketId, Post, QueueId, Stream, TenantId, ThreadId, Time};
 use crate::machine::{Event, Machine, Signal};
 use crate::meter::drops::Ledger;
 use crate::placement::Counters;
@@ -83,7 +83,7 @@ pub struct Host {
     spec: Arc<Scenario>,
     pub machine: Machine,
     /// By port: the core that keeps the device's books, if the kernel does.
-    book_keepers: Vec<Option<u16>>,
+    book_keepers: Vec<Option<ThreadId>>,
     network: Option<network::Network>,
     storage: Vec<storage::Kept>,
     background: Option<background::Background>,
@@ -93,7 +93,7 @@ pub struct Host {
     registers: Vec<u64>,
     trips: Histogram<u64>,
     apps: IdVec<TenantId, App>,
-    cores: Vec<Seat>,
+    cores: IdVec<ThreadId, Seat>,
     /// Cores of tenants; those of the kernel come after them.
     tenant_cores: usize,
     tally: Tally,
@@ -114,13 +114,13 @@ pub struct Host {
 impl Host {
     /// Posts the first events. Free-running cores start; traffic begins.
     fn ignite(&mut self) {
-        for c in 0..self.cores.len() {
+        for c in self.cores.ids() {
             let tenant = self.spec.tenants.get(self.cores[c].tenant.index());
             let starts = |t: &TenantSpec| t.app.work() == Work::Own || t.app.origin() == Origin::Always;
             let polls = |t: &TenantSpec| t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_));
             if tenant.is_some_and(|t| starts(t) || polls(t)) {
                 self.cores[c].rest = Rest::Not;
-                self.machine.cal.post(self.machine.now, core::Event::Free(c.to_u16()));
+                self.machine.cal.post(self.machine.now, core::Event::Free(c));
             }
         }
         if let Some(iio) = &mut self.machine.iio {
@@ -153,12 +153,12 @@ impl Host {
     #[inline]
     fn on(&mut self, s: Signal) {
         match s {
-            Signal::CoreFree(c) => self.step(c.into()),
-            Signal::Retired(c) => self.retire(c.into()),
-            Signal::Doorbell(c, tag) => self.with(c.into(), |thread, c| thread.retired(tag, c)),
-            Signal::Delivered(c) => self.notify(c.into(), Notice::Queue),
-            Signal::Interrupt(c) => self.interrupt(c.into()),
-            Signal::Line(c) => self.notify(c.into(), Notice::Line),
+            Signal::CoreFree(c) => self.step(c),
+            Signal::Retired(c) => self.retire(c),
+            Signal::Doorbell(c, tag) => self.with(c, |thread, c| thread.retired(tag, c)),
+            Signal::Delivered(c) => self.notify(c, Notice::Queue),
+            Signal::Interrupt(c) => self.interrupt(c),
+            Signal::Line(c) => self.notify(c, Notice::Line),
             Signal::Sent(NicAt::Chip, id) => self.sent(id),
             Signal::Sent(NicAt::Port, id) => self.sent_from_port(id),
             Signal::Moved { port, lines } => {
@@ -205,11 +205,11 @@ impl Host {
 
     /// Lets `f` do something with a core's thread and what that has at hand.
     #[inline]
-    fn with<R>(&mut self, core: usize, f: impl FnOnce(&mut Thread, &mut Ctx) -> R) -> R {
+    fn with<R>(&mut self, core: ThreadId, f: impl FnOnce(&mut Thread, &mut Ctx) -> R) -> R {
         let at_home = self.machine.at_home(core);
         let (m, seat) = (&mut self.machine, &mut self.cores[core]);
         let mut c = Ctx {
-            core: core.to_u16(),
+            core: core,
             local: seat.local.into(),
             tenant: seat.tenant,
             now: m.now,
@@ -242,7 +242,7 @@ impl Host {
     }
 
     /// The core is free: its thread says what it does next.
-    fn step(&mut self, core: usize) {
+    fn step(&mut self, core: ThreadId) {
         let taken = self.tally.taken;
         let next = self.with(core, |thread, c| thread.step(c));
         if let Some(b) = self.tally.bursts.as_mut().filter(|_| self.tally.taken > taken) {
@@ -252,53 +252,53 @@ impl Host {
             Step::Run => self.machine.start(core),
             Step::Wait { on, instructions } => self.wait(core, on, instructions, Time::MAX),
             Step::WaitUntil { on, instructions, until } => {
-                self.machine.cal.push(until.max(self.machine.now), Event::Interrupt(core.to_u16()));
+                self.machine.cal.push(until.max(self.machine.now), Event::Interrupt(core));
                 self.wait(core, on, instructions, until);
             }
             Step::Until(at) => {
                 self.cores[core].rest = Rest::Asleep;
-                self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core.to_u16()));
+                self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core));
             }
             Step::Idle => self.cores[core].rest = Rest::Asleep,
         }
         if self.tally.taken != taken {
-            self.top_up(core.to_u16());
+            self.top_up(core);
         }
     }
 
     /// A core polls from now on.
-    fn wait(&mut self, core: usize, on: Awaited, instructions: u32, until: Time) {
+    fn wait(&mut self, core: ThreadId, on: Awaited, instructions: u32, until: Time) {
         let now = self.machine.now;
         if let Awaited::Line(line) = on {
             let of = self.machine.core_of(core);
             if !self.machine.mem.holds(of, line) {
                 // Taken away since the thread has read it: this poll finds what came.
-                return self.machine.cal.post(now, core::Event::Free(core.to_u16()));
+                return self.machine.cal.post(now, core::Event::Free(core));
             }
-            self.machine.mem.watch(core.to_u16(), of, line);
+            self.machine.mem.watch(core, of, line);
         }
         self.cores[core].rest = Rest::Polling { on, since: now, instructions, counted: 0, until };
     }
 
     /// Tells a core's thread what has come.
     #[inline]
-    fn notify(&mut self, core: usize, what: Notice) {
+    fn notify(&mut self, core: ThreadId, what: Notice) {
         let now = self.machine.now;
         let seat = &mut self.cores[core];
         match (seat.thread.notify(what, now), seat.rest) {
             (Wakes::Now, Rest::Asleep) => {
                 seat.rest = Rest::Not;
-                self.machine.cal.post(now, core::Event::Free(core.to_u16()));
+                self.machine.cal.post(now, core::Event::Free(core));
             }
             (Wakes::Now, Rest::Polling { on, since, instructions, counted, .. }) => {
                 seat.rest = Rest::Not;
                 if on != Awaited::Queue && what != Notice::Line {
-                    self.machine.mem.unwatch(core.to_u16());
+                    self.machine.mem.unwatch(core);
                 }
                 let cpu = &mut self.machine.cpus[core];
                 let (at, polls) = cpu.next_poll(since, now, instructions);
                 cpu.instructions += (polls - counted) * u64::from(instructions);
-                self.machine.cal.post(at, core::Event::Free(core.to_u16()));
+                self.machine.cal.post(at, core::Event::Free(core));
             }
             _ => {}
         }
@@ -315,16 +315,16 @@ impl Host {
     }
 
     /// The NIC on a port interrupts the cores that its queues have asked for, which notice it when they sleep.
-    fn interrupts_asked(&mut self, core_of: impl Fn(&Host, QueueId) -> Option<u16>) {
+    fn interrupts_asked(&mut self, core_of: impl Fn(&Host, QueueId) -> Option<ThreadId>) {
         while let Some((queue, at)) = self.machine.nic_at(NicAt::Port).and_then(Nic::interrupt) {
             let Some(core) = core_of(self, queue) else { continue };
-            if let Rest::Asleep = self.cores[usize::from(core)].rest {
+            if let Rest::Asleep = self.cores[core].rest {
                 self.machine.cal.push(at, Event::Interrupt(core));
             }
         }
     }
 
-    fn interrupt(&mut self, core: usize) {
+    fn interrupt(&mut self, core: ThreadId) {
         match self.cores[core].rest {
             Rest::Asleep => {
                 self.cores[core].rest = Rest::Not;
@@ -335,7 +335,7 @@ impl Host {
         }
     }
 
-    fn retire(&mut self, core: usize) {
+    fn retire(&mut self, core: ThreadId) {
         while let Some(r) = self.machine.retired(core) {
             match r {
                 Retired::Tag(tag) => self.with(core, |thread, c| thread.retired(tag, c)),
@@ -347,14 +347,14 @@ impl Host {
         for pair in 0..self.pipes.len() {
             if self.pipes[pair].wakes() {
                 let core = self.second_core(pair);
-                self.notify(core.into(), Notice::Queue);
+                self.notify(core, Notice::Queue);
             }
         }
     }
 
     /// The second core of a pair.
-    fn second_core(&self, pair: usize) -> u16 {
-        self.source.as_ref().map_or(0, |s| s.cores[pair] + s.cores.len().to_u16())
+    fn second_core(&self, pair: usize) -> ThreadId {
+        self.source.as_ref().map_or(ThreadId(0), |s| ThreadId::new(s.cores[pair].index() + s.cores.len()))
     }
 
     /// Packet `id`'s reply is on the wire.
@@ -362,20 +362,20 @@ impl Host {
         let now = self.machine.now;
         let p = *self.machine.nic.packet(id);
         self.replied(&p);
-        let queue = p.queue;
+        let (queue, thread) = (p.queue, ThreadId(p.queue.0)); // the NIC on the chip has a queue for each thread
         let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
         if self.spec.platform.queue_pair.send_completions {
             self.machine.nic.complete_send(queue);
         }
-        qp::ended(&mut self.machine.nic, id, self.cores[queue.index()].tenant, &mut self.tally, now);
+        qp::ended(&mut self.machine.nic, id, self.cores[thread].tenant, &mut self.tally, now);
         self.machine.nic.end_use(id);
         if p.zero_copy && self.machine.nic.reclaims {
             self.machine.nic.leave_to_software(id);
-            self.notify(queue.index(), Notice::Queue);
+            self.notify(thread, Notice::Queue);
         } else if p.zero_copy {
             self.machine.cal.post(released, device::Event::Freed(NicAt::Chip, id));
         } else {
-            self.notify(queue.index(), Notice::Queue); // it may have waited for a transmit buffer
+            self.notify(thread, Notice::Queue); // it may have waited for a transmit buffer
         }
     }
 
@@ -406,16 +406,16 @@ impl Host {
         while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
             let Some(core) = self.driver_of(queue) else { continue };
             match side {
-                Side::Receive => self.notify(core.into(), Notice::Queue),
-                Side::Transmit if self.pipes.is_empty() => self.notify(core.into(), Notice::Transmitted),
-                Side::Transmit => self.notify(self.second_core(queue.index()).into(), Notice::Transmitted),
+                Side::Receive => self.notify(core, Notice::Queue),
+                Side::Transmit if self.pipes.is_empty() => self.notify(core, Notice::Transmitted),
+                Side::Transmit => self.notify(self.second_core(queue.index()), Notice::Transmitted),
             }
         }
         self.interrupts_asked(Host::driver_of);
     }
 
     /// The core whose driver has the rings of `queue`.
-    fn driver_of(&self, queue: QueueId) -> Option<u16> {
+    fn driver_of(&self, queue: QueueId) -> Option<ThreadId> {
         match &self.source {
             Some(s) => s.cores.get(queue.index()).copied(),
             None => self.receiver_of(queue),
@@ -533,13 +533,13 @@ mod tests {
         (host, shared)
     }
 
-    fn program(host: &mut Host, core: usize, ops: &[Op]) {
+    fn program(host: &mut Host, core: ThreadId, ops: &[Op]) {
         host.machine.cpus[core].program.ops = ops.to_vec();
         host.machine.start(core);
     }
 
     /// Until `core`'s program ends; what else happens goes to the host. Returns when, and when the core was woken.
-    fn until_free(host: &mut Host, core: u16) -> (Time, Option<Time>) {
+    fn until_free(host: &mut Host, core: ThreadId) -> (Time, Option<Time>) {
         let mut woken = None;
         while let Some(s) = host.machine.next_signal() {
             match s {
@@ -558,18 +558,18 @@ mod tests {
     fn a_core_that_waits_for_a_line_reads_it_again_with_the_first_whole_poll_after_the_write() {
         let (mut host, line) = pair();
         let read = [Op::Anchor { line }, Op::Fence];
-        program(&mut host, 0, &read);
-        let (since, _) = until_free(&mut host, 0);
-        host.wait(0, Awaited::Line(line), 640, Time::MAX); // 640 / 2 / 3.2 GHz = 100 ns a poll
-        program(&mut host, 1, &[Op::Stall(250_000), Op::Store { line, lines: 1 }, Op::Fence]);
-        let (resumed, woken) = until_free(&mut host, 0);
+        program(&mut host, ThreadId(0), &read);
+        let (since, _) = until_free(&mut host, ThreadId(0));
+        host.wait(ThreadId(0), Awaited::Line(line), 640, Time::MAX); // 640 / 2 / 3.2 GHz = 100 ns a poll
+        program(&mut host, ThreadId(1), &[Op::Stall(250_000), Op::Store { line, lines: 1 }, Op::Fence]);
+        let (resumed, woken) = until_free(&mut host, ThreadId(0));
         let woken = woken.expect("the write wakes it");
         assert!(woken > since + Time::ns(250));
         let polls = (resumed - since).as_ns() / 100.0;
         assert!((polls - polls.round()).abs() < 1e-3 && resumed >= woken && resumed < woken + Time::ns(100), "{polls}");
         // The line is with the other core: a request to the home agent, both ways, and a snoop.
-        program(&mut host, 0, &read);
-        let (end, _) = until_free(&mut host, 0);
+        program(&mut host, ThreadId(0), &read);
+        let (end, _) = until_free(&mut host, ThreadId(0));
         let l = host.machine.mem.lat;
         assert!(end - resumed >= l.l1 + l.l2 + l.noc + l.llc + l.noc, "{} is no miss", end - resumed);
     }
@@ -577,12 +577,12 @@ mod tests {
     #[test]
     fn a_line_that_was_written_before_the_wait_began_is_no_wait() {
         let (mut host, line) = pair();
-        program(&mut host, 0, &[Op::Anchor { line }, Op::Fence]);
-        until_free(&mut host, 0);
-        program(&mut host, 1, &[Op::Store { line, lines: 1 }, Op::Fence]);
-        let (written, _) = until_free(&mut host, 1);
-        host.wait(0, Awaited::Line(line), 640, Time::MAX);
-        assert_eq!(until_free(&mut host, 0).0, written);
+        program(&mut host, ThreadId(0), &[Op::Anchor { line }, Op::Fence]);
+        until_free(&mut host, ThreadId(0));
+        program(&mut host, ThreadId(1), &[Op::Store { line, lines: 1 }, Op::Fence]);
+        let (written, _) = until_free(&mut host, ThreadId(1));
+        host.wait(ThreadId(0), Awaited::Line(line), 640, Time::MAX);
+        assert_eq!(until_free(&mut host, ThreadId(0)).0, written);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::core::Op;
 use crate::device::nic::{EthernetSpec, Nic, NicCounts, Packet};
 use crate::device::response::Responder;
 use crate::device::NicAt;
-use crate::kernel::{Int, PacketId, QueueId, TenantId, Time};
+use crate::kernel::{Int, PacketId, QueueId, TenantId, ThreadId, Time};
 use crate::memory::LINE;
 use crate::meter::drops::Ledger;
 use crate::meter::Values;
@@ -26,7 +26,7 @@ const WEIGHT: f64 = 1.0 / 8.0;
 pub struct Network {
     pub tenant: TenantId,
     /// The host's cores that the tenant has.
-    pub cores: Vec<u16>,
+    pub cores: Vec<ThreadId>,
     pub senders: Senders,
     /// Bytes of payload in a segment, and of its frame in memory.
     payload: u64,
@@ -60,7 +60,7 @@ fn received(nic: &mut Nic) -> Option<(QueueId, Received)> {
 }
 
 impl Network {
-    pub fn new(s: &Scenario, cores: &[u16]) -> Option<Network> {
+    pub fn new(s: &Scenario, cores: &[ThreadId]) -> Option<Network> {
         let (tenant, nic) = parts(s)?;
         let edge = tcp_receiver(s).map_or(0, |r| r.receiver.first_edge());
         let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
@@ -117,7 +117,7 @@ impl Host {
         let Some(nic) = iio.look_at_nic() else { return };
         let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(QueueId::new(i)))).collect();
         for (core, lines) in cores {
-            let p = &mut self.machine.cpus[usize::from(core)].program;
+            let p = &mut self.machine.cpus[core].program;
             p.ops.clear();
             p.push(Op::Store { line: lines.start, lines: (lines.end - lines.start).to_u32() });
             self.execute_at_once(core);
@@ -181,7 +181,7 @@ impl Host {
     }
 
     /// The core that has the frames of `queue`.
-    pub(super) fn receiver_of(&self, queue: QueueId) -> Option<u16> {
+    pub(super) fn receiver_of(&self, queue: QueueId) -> Option<ThreadId> {
         self.network.as_ref()?.cores.get(queue.index()).copied()
     }
 
@@ -190,7 +190,7 @@ impl Host {
         while let Some((queue, received)) = self.machine.nic_at(NicAt::Port).and_then(received) {
             let Some(network) = &self.network else { return };
             let core = network.cores[queue.index()];
-            self.notify(core.into(), Notice::Frame(received));
+            self.notify(core, Notice::Frame(received));
         }
         self.interrupts_asked(Host::receiver_of);
     }
@@ -238,7 +238,7 @@ impl Host {
             v.set("host_level", r.mean_level());
         }
         let sum = |f: fn(&Receiver) -> Time| self.receivers().map(|r| f(r).0).sum::<u64>().to_f64();
-        let cpu = &self.machine.cpus[usize::from(tcp.cores[0])];
+        let cpu = &self.machine.cpus[tcp.cores[0]];
         let calls: f64 = self.receivers().map(|r| cpu.compute_time(r.busy.calls).0.to_f64()).sum();
         let (poll, copy) = (sum(|r| r.busy.poll), sum(|r| r.busy.copy) - calls);
         let busy = poll + copy + calls + sum(|r| r.busy.release);

@@ -6,7 +6,7 @@ use crate::config::scenario::Spread;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, Packet};
 use crate::device::NicAt;
-use crate::kernel::{Int, Post, QueueId, Stream, TenantId, Time};
+use crate::kernel::{Int, Post, QueueId, Stream, TenantId, ThreadId, Time};
 use crate::stack::Bursts;
 use crate::traffic;
 use crate::traffic::arrival::Arrivals;
@@ -24,7 +24,7 @@ pub(super) struct Source {
     /// The NIC that packets come to.
     pub(super) at: NicAt,
     /// Cores that packets go to.
-    pub(super) cores: Vec<u16>,
+    pub(super) cores: Vec<ThreadId>,
     pub(super) tenant: TenantId,
     /// Differentiated services code point of the packets.
     pub(super) dscp: u8,
@@ -47,7 +47,7 @@ impl Source {
     fn shortest(&mut self, nic: &Nic) -> usize {
         let n = self.cores.len();
         let round = (0..n).map(|i| (self.turn + i) % n);
-        let least = round.min_by_key(|i| nic.unconsumed(QueueId(self.cores[*i]))).unwrap_or(0);
+        let least = round.min_by_key(|i| nic.unconsumed(QueueId(self.cores[*i].0))).unwrap_or(0);
         self.turn = (least + 1) % n;
         least
     }
@@ -57,13 +57,13 @@ impl Source {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Whose {
     Any,
-    Core(u16),
+    Core(ThreadId),
     Client(u32),
 }
 
 /// A packet before it has an address: whose it is, its flow with the RSS hash, and what it asks for.
 pub(super) struct Drawn {
-    pub(super) core: u16,
+    pub(super) core: ThreadId,
     pub(super) flow: Option<(u32, u32)>,
     /// The client of a closed loop.
     pub(super) client: u32,
@@ -82,7 +82,7 @@ impl Host {
         s.depth = depth;
         if depth > 0 {
             for i in 0..s.cores.len() {
-                let core = self.source.as_ref().map_or(0, |s| s.cores[i]);
+                let core = self.source.as_ref().map_or(ThreadId(0), |s| s.cores[i]);
                 self.top_up(core);
             }
         } else if !was_open {
@@ -106,7 +106,7 @@ impl Host {
         self.machine.cal.post(s.base + due, e);
     }
 
-    pub(super) fn top_up(&mut self, core: u16) {
+    pub(super) fn top_up(&mut self, core: ThreadId) {
         let Some(Source { at, depth, .. }) = self.source.as_ref().filter(|s| s.depth > 0) else { return };
         let (at, depth, queue) = (*at, *depth, self.queue(core));
         while self.machine.nic_at(at).is_some_and(|n| n.unconsumed(queue) < depth) {
@@ -209,13 +209,13 @@ impl Host {
     }
 
     /// The queue of a core's packets: the NIC on the chip has one for each core, the one on a port for each that drives it.
-    pub(super) fn queue(&self, core: u16) -> QueueId {
+    pub(super) fn queue(&self, core: ThreadId) -> QueueId {
         match &self.source {
             Some(s) if s.at == NicAt::Port => {
-                let local = |c: u16| usize::from(self.cores[usize::from(c)].local);
+                let local = |c: ThreadId| usize::from(self.cores[c].local);
                 QueueId::new(local(core) - local(s.cores[0]))
             }
-            _ => QueueId(core),
+            _ => QueueId(core.0),
         }
     }
 

@@ -4,7 +4,7 @@ use super::Host;
 use crate::app::transfer::Written;
 use crate::app::AppSpec;
 use crate::config::Scenario;
-use crate::kernel::Int;
+use crate::kernel::{Int, ThreadId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::LINE;
 use crate::meter::Values;
@@ -14,7 +14,12 @@ use crate::stack::Thread;
 
 /// The threads of the tenant's cores, then those of the others, and how many registers they have; None without such a tenant.
 /// `cores` are the tenant's cores, `peers` the others.
-pub fn build(s: &Scenario, map: &mut AddressMap, cores: &[u16], peers: &[u16]) -> Option<(Vec<Thread>, usize)> {
+pub fn build(
+    s: &Scenario,
+    map: &mut AddressMap,
+    cores: &[ThreadId],
+    peers: &[ThreadId],
+) -> Option<(Vec<Thread>, usize)> {
     let tenant = s.paired_tenant()?;
     let (here, app) = (s.tenant(tenant).node, &s.tenant(tenant).app);
     let mut add = |lines, sharing, home| {
@@ -49,7 +54,7 @@ pub fn build(s: &Scenario, map: &mut AddressMap, cores: &[u16], peers: &[u16]) -
             let read = add(n.to_u64(), Sharing::Shared, there);
             for (i, core) in cores.iter().enumerate() {
                 let alone = t.stores == Written::None;
-                let sharing = if alone { Sharing::Core(*core) } else { Sharing::Shared };
+                let sharing = if alone { Sharing::of_thread(*core) } else { Sharing::Shared };
                 let memory = PairMemory {
                     buffer: add(lines, sharing, buffers),
                     chunk,
@@ -60,7 +65,7 @@ pub fn build(s: &Scenario, map: &mut AddressMap, cores: &[u16], peers: &[u16]) -
                 let role = if alone { Role::Alone } else { Role::Writer { nontemporal } };
                 first.push(Thread::Transfer(Transfer::new(role, memory)));
                 if let Some(peer) = peers.get(i) {
-                    let to = add(chunk, Sharing::Core(*peer), there);
+                    let to = add(chunk, Sharing::of_thread(*peer), there);
                     second.push(Thread::Transfer(Transfer::new(Role::Reader { to }, memory)));
                 }
             }

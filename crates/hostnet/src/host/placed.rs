@@ -2,7 +2,7 @@
 
 use super::Host;
 use crate::core::Cpu;
-use crate::kernel::{Clock, Int};
+use crate::kernel::{Clock, Int, ThreadId};
 use crate::memory::stats::{CoreCounts, DmaCounts, PLACES};
 use crate::memory::Agent;
 use crate::meter::Values;
@@ -21,9 +21,9 @@ impl Host {
     }
 
     /// What was counted at a thread's core; nothing at a second thread, as both have the same caches.
-    pub(super) fn counts_of(&self, thread: usize) -> CoreCounts {
+    pub(super) fn counts_of(&self, thread: ThreadId) -> CoreCounts {
         let core = self.machine.core_of(thread);
-        let first = self.machine.cpus.iter().position(|c| usize::from(c.core()) == core);
+        let first = self.machine.cpus.ids().find(|t| self.machine.core_of(*t) == core);
         if first == Some(thread) {
             self.machine.mem.stats.cores[core]
         } else {
@@ -83,12 +83,12 @@ impl Host {
             ("cpi", "cycles"),
         ];
         let us = (self.machine.now - self.window.start).0.max(1).to_f64() / 1e6;
-        let row = |i: usize| {
+        let row = |i: ThreadId| {
             let (c, cpu) = (self.counts_of(i), &self.machine.cpus[i]);
             let tenant = self.spec.tenants.get(self.cores[i].tenant.index()).map_or("kernel", |t| &t.name);
             let h = cpu.hints.as_ref().map(|h| h.counts).unwrap_or_default();
             vec![
-                json!(i),
+                json!(i.0),
                 json!(tenant),
                 json!(c.mlc_wb),
                 json!(c.mlc_wb.to_f64() / us),
@@ -101,7 +101,7 @@ impl Host {
                 json!(self.cpi(std::iter::once(cpu))),
             ]
         };
-        super::measure::table(&columns, (0..self.cores.len()).map(row).collect())
+        super::measure::table(&columns, self.cores.ids().map(row).collect())
     }
 
     /// Where lines were that devices asked for.

@@ -5,7 +5,7 @@ use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Cpu;
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Real, Stream, TenantId};
+use crate::kernel::{Int, Real, Stream, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 use crate::meter::Values;
@@ -15,7 +15,7 @@ use crate::stack::{Notice, Thread};
 /// A device whose books the kernel keeps.
 #[derive(Clone, Copy)]
 pub struct Kept {
-    pub core: u16,
+    pub core: ThreadId,
     port: u16,
     page_lines: u64,
 }
@@ -36,7 +36,7 @@ pub fn block_layer(s: &Scenario, first: usize, tenant: TenantId, map: &mut Addre
             if ssd.cores == 0 {
                 continue;
             }
-            let (core, port) = (core + (i % ssd.cores).to_u16(), port - 1);
+            let (core, port) = (ThreadId(core + (i % ssd.cores).to_u16()), port - 1);
             let page_lines = ssd.page.0 / LINE;
             let pages = ssd.lines().div_ceil(page_lines);
             // Structures of neighbouring pages are neighbours.
@@ -46,14 +46,14 @@ pub fn block_layer(s: &Scenario, first: usize, tenant: TenantId, map: &mut Addre
             };
             let whole = pieces.whole(pages, per_page);
             let mut add = |lines: u64| {
-                let r = map.add(lines, Kind::Io, Sharing::Core(core), tenant);
+                let r = map.add(lines, Kind::Io, Sharing::of_thread(core), tenant);
                 map.get(r).base
             };
             let mut rng = Stream::new(s.seed, "block layer", port.into());
             let structures = Pages::new(add(whole), whole, pieces, per_page, rng.below(u64::MAX));
             let (lists, table) = (add(spec.list_lines(pages)), add(BlockSpec::table_lines(pages)));
             let books = Books::new(structures, lists, table, pages, rng.below(pages));
-            threads[usize::from(core) - first].devices.push(Served::new(port, books, page_lines));
+            threads[core.index() - first].devices.push(Served::new(port, books, page_lines));
             kept.push(Kept { core, port, page_lines });
         }
         core += ssd.cores.to_u16();
@@ -69,7 +69,7 @@ impl Host {
 
     /// The threads of the kernel's cores.
     fn block_layers(&self) -> impl Iterator<Item = &BlockLayer> {
-        self.cores[self.tenant_cores..].iter().filter_map(|c| match &c.thread {
+        self.cores.iter().skip(self.tenant_cores).filter_map(|c| match &c.thread {
             Thread::Block(b) => Some(b),
             _ => None,
         })
@@ -128,7 +128,7 @@ impl Host {
     }
 
     /// Which core keeps the books of each device behind the `ports` ports of the IIO.
-    pub(super) fn book_keepers(kept: &[Kept], ports: usize) -> Vec<Option<u16>> {
+    pub(super) fn book_keepers(kept: &[Kept], ports: usize) -> Vec<Option<ThreadId>> {
         let mut all = vec![None; ports];
         for k in kept {
             all[usize::from(k.port)] = Some(k.core);

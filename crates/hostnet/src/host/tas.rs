@@ -8,7 +8,7 @@ use crate::config::Scenario;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, RingsSpec};
 use crate::device::NicAt;
-use crate::kernel::{IdVec, Int, PacketId, Post, TenantId};
+use crate::kernel::{IdVec, Int, PacketId, Post, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::meter::drops::Loss;
 use crate::meter::Values;
@@ -20,7 +20,7 @@ use crate::traffic::frame::rss_hash;
 use crate::traffic::generator::addresses;
 
 /// Registers the memory of a scenario's TAS, if it has one. `cores` are its tenant's.
-pub fn build(s: &Scenario, map: &mut AddressMap, groups: &IdVec<TenantId, Vec<u16>>) -> Option<Box<Service>> {
+pub fn build(s: &Scenario, map: &mut AddressMap, groups: &IdVec<TenantId, Vec<ThreadId>>) -> Option<Box<Service>> {
     let tenant = s.tas_tenant()?;
     let AppSpec::TcpEcho(spec) = &s.tenant(tenant).app else { return None };
     let (cores, fast) = (&groups[tenant], s.tenant(tenant).receivers().to_usize());
@@ -30,12 +30,12 @@ pub fn build(s: &Scenario, map: &mut AddressMap, groups: &IdVec<TenantId, Vec<u1
     };
     let (shared, own, sockets) = sizes(spec.flows);
     let [buckets, states, receive, transmit] = shared.map(|n| add(n, Sharing::Shared));
-    let thread = |c: &u16| {
+    let thread = |c: &ThreadId| {
         let [to, from, managed] = own;
-        [add(to, Sharing::Shared), add(from, Sharing::Shared), add(managed, Sharing::Core(*c))]
+        [add(to, Sharing::Shared), add(from, Sharing::Shared), add(managed, Sharing::of_thread(*c))]
     };
     let threads = cores[..fast].iter().map(thread).collect();
-    let sockets = map.add(sockets, Kind::App, Sharing::Core(cores[fast]), tenant);
+    let sockets = map.add(sockets, Kind::App, Sharing::of_thread(cores[fast]), tenant);
     let sockets = map.get(sockets).base;
     let memory = Memory { buckets, states, receive, transmit, threads, sockets };
     Some(Box::new(Service::new(spec.clone(), memory, fast)))

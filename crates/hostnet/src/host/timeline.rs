@@ -2,7 +2,7 @@
 
 use super::timer::Timer;
 use super::Host;
-use crate::kernel::{Int, Post, Time};
+use crate::kernel::{Int, Post, ThreadId, Time};
 use crate::memory::stats::{DmaCounts, MemStats};
 use crate::memory::LINE;
 use serde_json::{json, Value};
@@ -94,7 +94,7 @@ impl Host {
     }
 
     /// Packets of a batch have ended: which of their lines the core's caches have.
-    pub(super) fn end_batch(&mut self, core: usize) {
+    pub(super) fn end_batch(&mut self, core: ThreadId) {
         let core = self.machine.core_of(core);
         let Some(lines) = &mut self.tally.batch else { return };
         for (line, n) in lines.drain(..) {

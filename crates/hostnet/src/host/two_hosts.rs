@@ -11,7 +11,7 @@
 use super::Host;
 use crate::config::Scenario;
 use crate::device::nic::Packet;
-use crate::kernel::{Int, PacketId, Time};
+use crate::kernel::{Int, PacketId, ThreadId, Time};
 use crate::machine::{Machine, World};
 use crate::meter::Values;
 use crate::stack::Notice;
@@ -160,7 +160,7 @@ impl World<Host> {
                     other.machine.now = now;
                     let client = other.end.as_mut().and_then(|e| e.client.as_mut());
                     let core = client.expect("the other host is the client").plan(p);
-                    other.notify(core, Notice::Begin);
+                    other.notify(ThreadId::new(core), Notice::Begin);
                 }
             }
         }

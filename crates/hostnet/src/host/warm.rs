@@ -10,7 +10,7 @@ use crate::config::check;
 use crate::core::Op;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
-use crate::kernel::{Int, LineAddr, QueueId, Time};
+use crate::kernel::{Int, LineAddr, QueueId, ThreadId, Time};
 use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::stats::TenantCounts;
 use crate::memory::{Agent, LINE};
@@ -158,7 +158,7 @@ impl Host {
             if into_llc {
                 self.machine.devices_write_at_once(ROUND);
             }
-            for c in 0..self.cores.len() {
+            for c in self.cores.ids() {
                 let t = self.cores[c].tenant;
                 let Some(rate) = rates.get(t.index()) else { continue };
                 let share = f64::from(self.spec.tenant(t).cores);
@@ -196,7 +196,7 @@ impl Host {
     }
 
     /// The application of core `c` runs until it has turned to the LLC `owed` times.
-    fn turn_at_once(&mut self, c: usize, owed: &mut f64) {
+    fn turn_at_once(&mut self, c: ThreadId, owed: &mut f64) {
         let tenant = self.cores[c].tenant;
         while *owed >= 1.0 {
             let before = self.machine.mem.stats.tenants[tenant].llc_look_ups();
@@ -210,7 +210,7 @@ impl Host {
     }
 
     /// Puts the stores that a while of core `c`'s application comes to into its program. False when only steps can tell.
-    fn stores_of(&mut self, c: usize) -> bool {
+    fn stores_of(&mut self, c: ThreadId) -> bool {
         let seat = &mut self.cores[c];
         let Some(app) = self.apps.get_mut(seat.tenant) else { return false };
         let program = &mut self.machine.cpus[c].program;
@@ -219,7 +219,7 @@ impl Host {
     }
 
     /// The application of core `c` stores until `owed` lines have gone to the LLC.
-    fn spill_at_once(&mut self, c: usize, owed: &mut f64) {
+    fn spill_at_once(&mut self, c: ThreadId, owed: &mut f64) {
         while *owed >= 1.0 {
             self.stores_of(c);
             let before = *owed;
@@ -245,20 +245,20 @@ impl Host {
         }
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let nic = &mut self.machine.nic;
-        let Some((rx, tx)) = nic.cycle(QueueId(core)) else { return 1 };
-        let packet = packet(QueueId(core), NicAt::Chip, &content);
+        let Some((rx, tx)) = nic.cycle(QueueId(core.0)) else { return 1 };
+        let packet = packet(QueueId(core.0), NicAt::Chip, &content);
         let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, dscp, ..packet });
         self.machine.receive_at_once(packet);
         let spikes = self.spikes.take(); // they take nothing but time
-        self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx }, Time::ZERO);
-        self.step_at_once(core.into());
+        self.cores[core].thread.notify(Notice::AtOnce { packet, tx }, Time::ZERO);
+        self.step_at_once(core);
         self.spikes = spikes;
         self.machine.nic.end_use(packet);
         1
     }
 
     /// A burst of packets comes to a core through descriptor rings in memory.
-    fn serve_burst_at_once(&mut self, core: u16, first: Content, burst: u32) -> u64 {
+    fn serve_burst_at_once(&mut self, core: ThreadId, first: Content, burst: u32) -> u64 {
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let (spikes, queue) = (self.spikes.take(), self.queue(core));
         let mut content = Some(first);
@@ -266,47 +266,47 @@ impl Host {
             let Some(c) = content.take() else { break };
             let packet = Packet { dscp, ..packet(queue, NicAt::Port, &c) };
             let Some(packet) = self.machine.ring_receive_at_once(queue, packet) else { break };
-            self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx: LineAddr(0) }, Time::ZERO);
+            self.cores[core].thread.notify(Notice::AtOnce { packet, tx: LineAddr(0) }, Time::ZERO);
             content = self.draw(Whose::Core(core)).map(|d| d.content);
         }
-        while self.step_at_once(core.into()) {}
+        while self.step_at_once(core) {}
         if !self.pipes.is_empty() {
             let second = self.second_core(queue.index());
-            while self.step_at_once(second.into()) {}
+            while self.step_at_once(second) {}
         }
         self.spikes = spikes;
         burst.into()
     }
 
     /// What has come for a core's thread makes it go on until it has no more to do.
-    pub(super) fn notify_at_once(&mut self, core: u16, what: Notice) {
-        self.cores[usize::from(core)].thread.notify(what, self.machine.now);
-        while self.step_at_once(core.into()) {}
+    pub(super) fn notify_at_once(&mut self, core: ThreadId, what: Notice) {
+        self.cores[core].thread.notify(what, self.machine.now);
+        while self.step_at_once(core) {}
     }
 
     /// A step of a core's thread, whose program takes effect without time. False when it has none.
-    fn step_at_once(&mut self, core: usize) -> bool {
+    fn step_at_once(&mut self, core: ThreadId) -> bool {
         let runs = self.with(core, |thread, c| thread.step(c)) == Step::Run;
         if runs {
-            self.execute_at_once(core.to_u16());
+            self.execute_at_once(core);
         }
         runs
     }
 
-    pub(super) fn execute_at_once(&mut self, core: u16) {
-        let thread = &mut self.cores[usize::from(core)].thread;
+    pub(super) fn execute_at_once(&mut self, core: ThreadId) {
+        let thread = &mut self.cores[core].thread;
         self.machine.execute_at_once(core, |m, tag| thread.retired_at_once(tag, m));
     }
 
     /// Lets every free-running core execute one program, or only its stores; returns the ops they were.
     fn free_run_at_once(&mut self, stores_only: bool) -> u64 {
         let mut ops = 0;
-        for c in 0..self.tenant_cores {
+        for c in self.cores.ids().take(self.tenant_cores) {
             if !matches!(self.cores[c].thread, Thread::FreeRunning(_)) {
                 continue;
             }
             if stores_only && self.stores_of(c) {
-                self.execute_at_once(c.to_u16());
+                self.execute_at_once(c);
             } else {
                 self.step_at_once(c);
             }

@@ -4,21 +4,20 @@ use super::Machine;
 use crate::core::{Mapped, Op, Program};
 use crate::device::nic::Packet;
 use crate::device::NicAt;
-use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
+use crate::kernel::{CoreId, Int, LineAddr, PacketId, QueueId, ThreadId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, SweepTx, Transfer};
 
 impl Machine {
     /// Executes the program in `thread`'s buffer; `retired` gets its side effects in their turn.
-    pub fn execute_at_once(&mut self, thread: u16, mut retired: impl FnMut(&mut Machine, u32)) {
-        let thread = usize::from(thread);
+    pub fn execute_at_once(&mut self, thread: ThreadId, mut retired: impl FnMut(&mut Machine, u32)) {
         let program = std::mem::take(&mut self.cpus[thread].program);
         self.each_at_once(self.cpus[thread].core(), &program, &mut retired);
         self.cpus[thread].program = program;
     }
 
-    fn each_at_once(&mut self, core: u16, program: &Program, retired: &mut impl FnMut(&mut Machine, u32)) {
+    fn each_at_once(&mut self, core: CoreId, program: &Program, retired: &mut impl FnMut(&mut Machine, u32)) {
         for op in &program.ops {
             let (line, lines, write) = match *op {
                 Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {
@@ -85,12 +84,12 @@ impl Machine {
     }
 
     /// Cache maintenance of `core` for `lines` lines from `line` on.
-    pub fn maintain_at_once(&mut self, core: u16, line: LineAddr, lines: u32, op: Sweep) {
+    pub fn maintain_at_once(&mut self, core: CoreId, line: LineAddr, lines: u32, op: Sweep) {
         if op.drops_data() {
             self.mem.consumed(line, lines.into());
         }
         if op == Sweep::InvalidateOwn {
-            return self.mem.invalidate_own(core.into(), line, lines.into());
+            return self.mem.invalidate_own(core, line, lines.into());
         }
         for l in line.span(lines) {
             self.mem.on_sweep(&mut self.cal, l, op, Time::ZERO);
@@ -155,7 +154,7 @@ impl Machine {
             }
             self.io_at_once(false, p.tx_line, p.tx_lines, own);
             if self.nic_at(NicAt::Port).is_some_and(|nic| nic.sweep_tx == SweepTx::Nic) {
-                self.maintain_at_once(0, p.tx_line, p.tx_lines.into(), Sweep::Sweep);
+                self.maintain_at_once(CoreId(0), p.tx_line, p.tx_lines.into(), Sweep::Sweep);
             }
             self.io_at_once(true, descriptor, 1, own);
         }

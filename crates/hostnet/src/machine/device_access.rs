@@ -10,36 +10,35 @@
 
 use super::Machine;
 use crate::core::Retired;
-use crate::kernel::{Int, Post, Time};
+use crate::kernel::{Post, ThreadId, Time};
 
-/// How far an access of a core to a device has come.
+/// How far an access of a thread to a device has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeviceAccess {
     /// A doorbell with this tag is at the IIO.
-    Doorbell { core: u16, tag: u32 },
+    Doorbell { thread: ThreadId, tag: u32 },
     /// A write-combining buffer is at the IIO.
-    Store { core: u16, buffer: u8, bytes: u8 },
-    /// The IIO has taken it, and the core knows.
-    Taken { core: u16, buffer: u8 },
+    Store { thread: ThreadId, buffer: u8, bytes: u8 },
+    /// The IIO has taken it, and the thread knows.
+    Taken { thread: ThreadId, buffer: u8 },
     /// An uncached load is at the IIO.
-    Load { core: u16, bytes: u8 },
+    Load { thread: ThreadId, bytes: u8 },
     /// The device answers it.
-    Answer { core: u16, bytes: u8 },
-    /// Its data is at the core.
-    Loaded { core: u16 },
+    Answer { thread: ThreadId, bytes: u8 },
+    /// Its data is at the thread.
+    Loaded { thread: ThreadId },
 }
 
 impl Machine {
-    /// Something leaves `core` for a device now, if `r` is that. Returns what is left to do for whoever runs on top: what rings
+    /// Something leaves `thread` for a device now, if `r` is that. Returns what is left to do for whoever runs on top: what rings
     /// at the NIC on the chip is a tag.
     #[inline]
-    pub(super) fn leaves_for_device(&mut self, thread: usize, r: Retired) -> Retired {
-        let core = thread.to_u16();
+    pub(super) fn leaves_for_device(&mut self, thread: ThreadId, r: Retired) -> Retired {
         let access = match r {
-            Retired::Mmio(tag) if self.has_nic_on_port() => DeviceAccess::Doorbell { core, tag },
+            Retired::Mmio(tag) if self.has_nic_on_port() => DeviceAccess::Doorbell { thread, tag },
             Retired::Mmio(tag) => return Retired::Tag(tag),
-            Retired::Combined { buffer, bytes } => DeviceAccess::Store { core, buffer, bytes },
-            Retired::Load { bytes } => DeviceAccess::Load { core, bytes },
+            Retired::Combined { buffer, bytes } => DeviceAccess::Store { thread, buffer, bytes },
+            Retired::Load { bytes } => DeviceAccess::Load { thread, bytes },
             _ => return r,
         };
         if self.iio.is_some() {
@@ -47,8 +46,8 @@ impl Machine {
             return r;
         }
         let end = match access {
-            DeviceAccess::Store { buffer, .. } => DeviceAccess::Taken { core, buffer },
-            _ => DeviceAccess::Loaded { core },
+            DeviceAccess::Store { buffer, .. } => DeviceAccess::Taken { thread, buffer },
+            _ => DeviceAccess::Loaded { thread },
         };
         self.cal.post(self.now + self.nic.notify, end);
         r
@@ -58,16 +57,16 @@ impl Machine {
         self.iio.as_mut().is_some_and(|i| i.nic().is_some())
     }
 
-    /// Back from the IIO to `core`.
-    fn way_back(&self, core: usize) -> Time {
-        self.mem.way_out(self.core_of(core)) - self.mem.lat.l1 - self.mem.lat.l2
+    /// Back from the IIO to `thread`.
+    fn way_back(&self, thread: ThreadId) -> Time {
+        self.mem.way_out(self.core_of(thread)) - self.mem.lat.l1 - self.mem.lat.l2
     }
 
-    /// From one doorbell of `core` to the next. Where the NIC is on a port it is a trip to the IIO and back, as one uncached store is
-    /// under way between a core and the root complex (CC-NIC, section 2.2). The NIC on the chip takes messages that nobody answers.
-    pub(super) fn doorbell_gap(&mut self, core: usize) -> Time {
+    /// From one doorbell of `thread` to the next. Where the NIC is on a port it is a trip to the IIO and back, as one uncached store is
+    /// under way between a thread and the root complex (CC-NIC, section 2.2). The NIC on the chip takes messages that nobody answers.
+    pub(super) fn doorbell_gap(&mut self, thread: ThreadId) -> Time {
         if self.has_nic_on_port() {
-            self.mem.way_out(self.core_of(core)) + self.mem.lat.to_iio + self.way_back(core)
+            self.mem.way_out(self.core_of(thread)) + self.mem.lat.to_iio + self.way_back(thread)
         } else {
             self.nic.notify
         }
@@ -78,22 +77,24 @@ impl Machine {
     pub(super) fn on_device_access(&mut self, access: DeviceAccess) {
         let now = self.now;
         let next = match (access, &mut self.iio) {
-            (DeviceAccess::Store { core, buffer, bytes }, Some(iio)) => {
+            (DeviceAccess::Store { thread, buffer, bytes }, Some(iio)) => {
                 let taken = iio.store(bytes.into(), now);
-                (taken + self.way_back(core.into()), DeviceAccess::Taken { core, buffer })
+                (taken + self.way_back(thread), DeviceAccess::Taken { thread, buffer })
             }
-            (DeviceAccess::Load { core, bytes }, Some(iio)) => (iio.load(now), DeviceAccess::Answer { core, bytes }),
-            (DeviceAccess::Answer { core, bytes }, Some(iio)) => {
+            (DeviceAccess::Load { thread, bytes }, Some(iio)) => {
+                (iio.load(now), DeviceAccess::Answer { thread, bytes })
+            }
+            (DeviceAccess::Answer { thread, bytes }, Some(iio)) => {
                 let answered = iio.answer(bytes.into(), now);
-                (answered + self.way_back(core.into()), DeviceAccess::Loaded { core })
+                (answered + self.way_back(thread), DeviceAccess::Loaded { thread })
             }
-            (DeviceAccess::Taken { core, buffer }, _) => {
-                let c = usize::from(core);
+            (DeviceAccess::Taken { thread, buffer }, _) => {
+                let c = thread;
                 let end = self.cpus[c].on_taken(&mut self.mem, &mut self.cal, buffer, now);
                 return self.ends(c, end);
             }
-            (DeviceAccess::Loaded { core }, _) => {
-                let c = usize::from(core);
+            (DeviceAccess::Loaded { thread }, _) => {
+                let c = thread;
                 let end = self.cpus[c].on_loaded(&mut self.mem, &mut self.cal, now);
                 return self.ends(c, end);
             }

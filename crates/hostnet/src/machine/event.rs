@@ -3,7 +3,7 @@
 //! Each part posts its own type of event to the one calendar, which is generic over the type that it keeps.
 
 use super::DeviceAccess;
-use crate::kernel::Calendar;
+use crate::kernel::{Calendar, ThreadId};
 use crate::{core, device, memory, traffic};
 
 /// An event of the calendar of a machine.
@@ -15,7 +15,7 @@ pub enum Event {
     /// An access of a core to a device goes on.
     Access(DeviceAccess),
     /// A device or a timer interrupts core `0`.
-    Interrupt(u16),
+    Interrupt(ThreadId),
     /// Traffic, which runs on top of the machine.
     Traffic(traffic::Event),
     /// A timer with this number, of whoever runs on top of the machine.

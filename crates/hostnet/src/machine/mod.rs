@@ -24,7 +24,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::device::NicAt;
 use crate::kernel::units::Span;
-use crate::kernel::{Int, LineAddr, PacketId, Post, Time, TxnId};
+use crate::kernel::{CoreId, IdVec, Int, LineAddr, PacketId, Post, ThreadId, Time, TxnId};
 use crate::memory::{Agent, Memory, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
@@ -34,17 +34,17 @@ use crate::{core, device, memory, traffic};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Signal {
     /// The core has come to the end of its program.
-    CoreFree(u16),
+    CoreFree(ThreadId),
     /// Side effects of the core are due: take them with [`Machine::retired`].
-    Retired(u16),
+    Retired(ThreadId),
     /// The core's doorbell with tag `1` is at the link of the NIC on a port.
-    Doorbell(u16, u32),
+    Doorbell(ThreadId, u32),
     /// A packet of the NIC on the chip is visible to the core.
-    Delivered(u16),
+    Delivered(ThreadId),
     /// The core is interrupted: a thread that sleeps goes on.
-    Interrupt(u16),
+    Interrupt(ThreadId),
     /// A line that the core watches has been written by another agent, or taken away.
-    Line(u16),
+    Line(ThreadId),
     /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`], or [`Nic::landed_ring`] where
     /// descriptors lie in memory.
     Landed(u16),
@@ -67,7 +67,7 @@ pub struct Machine {
     /// The time of the event that is being handled.
     pub now: Time,
     pub mem: Memory,
-    pub cpus: Vec<Cpu>,
+    pub cpus: IdVec<ThreadId, Cpu>,
     pub nic: Nic,
     pub iio: Option<Iio>,
     /// Stands below all devices.
@@ -79,19 +79,25 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn new(mem: Memory, cpus: Vec<Cpu>, nic: Nic, iio: Option<Iio>, placement: Placement) -> Machine {
+    pub fn new(
+        mem: Memory,
+        cpus: impl Into<IdVec<ThreadId, Cpu>>,
+        nic: Nic,
+        iio: Option<Iio>,
+        placement: Placement,
+    ) -> Machine {
         let (cal, now) = (Events::default(), Time::ZERO);
         let shares_way = iio.as_ref().is_some_and(Iio::is_shared_with_cores);
-        let mut m = Machine { cal, now, mem, cpus, nic, iio, placement, bare: false, shares_way };
-        for core in 0..m.cpus.len() {
-            let gap = m.doorbell_gap(core);
-            m.cpus[core].space_doorbells(gap);
+        let mut m = Machine { cal, now, mem, cpus: cpus.into(), nic, iio, placement, bare: false, shares_way };
+        for thread in m.cpus.ids() {
+            let gap = m.doorbell_gap(thread);
+            m.cpus[thread].space_doorbells(gap);
         }
         m
     }
 
     /// A machine without devices.
-    pub fn bare(mem: Memory, cpus: Vec<Cpu>) -> Machine {
+    pub fn bare(mem: Memory, cpus: impl Into<IdVec<ThreadId, Cpu>>) -> Machine {
         let none = NicSpec { pipeline: Span(0), line_interval: Span(0), notify: Span(0), ring_start: RingStart::First };
         let placement = PlacementSpec {
             policy: Policy::Dma,
@@ -155,7 +161,7 @@ impl Machine {
                 }
             }
             Event::Memory(memory::Event::Hint { core, line }) => {
-                self.cpus[usize::from(core)].on_hint(&mut self.mem, &mut self.cal, line.into(), now);
+                self.cpus[ThreadId(core.0)].on_hint(&mut self.mem, &mut self.cal, line.into(), now);
             }
             Event::Device(device::Event::Turn { port, way }) => {
                 if let Some(iio) = &mut self.iio {
@@ -168,10 +174,10 @@ impl Machine {
                 }
             }
             Event::Core(core::Event::Due(c)) => {
-                let end = self.cpus[c.to_usize()].on_due(&mut self.mem, &mut self.cal, now);
-                self.ends(c.into(), end);
+                let end = self.cpus[c].on_due(&mut self.mem, &mut self.cal, now);
+                self.ends(c, end);
             }
-            Event::Access(DeviceAccess::Doorbell { core, tag }) => return Some(Signal::Doorbell(core, tag)),
+            Event::Access(DeviceAccess::Doorbell { thread, tag }) => return Some(Signal::Doorbell(thread, tag)),
             Event::Access(access) => self.on_device_access(access),
             Event::Core(core::Event::Free(c)) => return Some(Signal::CoreFree(c)),
             Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
@@ -180,7 +186,9 @@ impl Machine {
             Event::Device(device::Event::NicRx) => {
                 self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now)
             }
-            Event::Device(device::Event::Delivered(id)) => return Some(Signal::Delivered(self.nic.on_delivered(id).0)),
+            Event::Device(device::Event::Delivered(id)) => {
+                return Some(Signal::Delivered(ThreadId(self.nic.on_delivered(id).0)))
+            }
             Event::Device(device::Event::Freed(at, id)) => {
                 let p = *self.nic_at(at)?.packet(id);
                 self.mem.consumed(p.line, p.lines.into());
@@ -241,7 +249,7 @@ impl Machine {
                 });
             }
             Agent::Core => {
-                let c = usize::from(t.thread);
+                let c = t.thread;
                 let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
                 self.ends(c, end);
                 if self.mem.siblings.is_some() {
@@ -252,11 +260,11 @@ impl Machine {
         None
     }
 
-    /// A core's program ends at `end`, if that is known.
+    /// A thread's program ends at `end`, if that is known.
     #[inline]
-    fn ends(&mut self, core: usize, end: Option<Time>) {
+    fn ends(&mut self, thread: ThreadId, end: Option<Time>) {
         if let Some(t) = end {
-            self.cal.post(t.max(self.now), core::Event::Free(core.to_u16()));
+            self.cal.post(t.max(self.now), core::Event::Free(thread));
         }
     }
 
@@ -284,7 +292,7 @@ impl Machine {
         }
     }
 
-    /// The core has told the NIC of packet `id`'s reply: [`Signal::Sent`] says when it is on the wire.
+    /// The thread has told the NIC of packet `id`'s reply: [`Signal::Sent`] says when it is on the wire.
     ///
     /// # Panics
     /// When no port has a NIC and `at` says so.
@@ -296,56 +304,56 @@ impl Machine {
         }
     }
 
-    /// Starts the program in `core`'s buffer now; [`Signal::CoreFree`] tells its end.
+    /// Starts the program in `thread`'s buffer now; [`Signal::CoreFree`] tells its end.
     #[inline]
-    pub fn start(&mut self, core: usize) {
+    pub fn start(&mut self, thread: ThreadId) {
         if self.mem.siblings.is_some() {
-            self.share_slots(core);
+            self.share_slots(thread);
         }
-        let end = self.cpus[core].start(&mut self.mem, &mut self.cal, self.now);
-        self.ends(core, end);
+        let end = self.cpus[thread].start(&mut self.mem, &mut self.cal, self.now);
+        self.ends(thread, end);
     }
 
     /// The core of a thread.
     #[inline]
-    pub fn core_of(&self, thread: usize) -> usize {
-        self.cpus[thread].core().into()
+    pub fn core_of(&self, thread: ThreadId) -> CoreId {
+        self.cpus[thread].core()
     }
 
-    /// When something that leaves `core` now reaches its node's home agent.
+    /// When something that leaves `thread` now reaches its node's home agent.
     #[inline]
-    pub fn at_home(&self, core: usize) -> Time {
-        self.now + self.mem.way_out(self.core_of(core))
+    pub fn at_home(&self, thread: ThreadId) -> Time {
+        self.now + self.mem.way_out(self.core_of(thread))
     }
 
     /// What the other thread of the core has waited for has come with `t`.
     #[cold]
     fn tell_sibling(&mut self, t: &Txn) {
         while let Some((thread, record)) = self.mem.waits_for(t.thread, t.line) {
-            self.cpus[usize::from(thread)].sibling_has_it(&mut self.cal, record, self.now);
+            self.cpus[thread].sibling_has_it(&mut self.cal, record, self.now);
         }
     }
 
     /// A program of `thread` begins beside what the other thread of its core does.
     #[cold]
-    fn share_slots(&mut self, thread: usize) {
-        let Some(other) = self.mem.sibling(thread.to_u16()) else { return };
-        let share = self.cpus[usize::from(other)].slots_taken();
+    fn share_slots(&mut self, thread: ThreadId) {
+        let Some(other) = self.mem.sibling(thread) else { return };
+        let share = self.cpus[other].slots_taken();
         self.cpus[thread].share_slots(share, self.now);
     }
 
-    /// The next side effect of `core` that is due now. Cache maintenance is on its way by then, and so is a doorbell of a NIC on
+    /// The next side effect of `thread` that is due now. Cache maintenance is on its way by then, and so is a doorbell of a NIC on
     /// a port; one of the NIC on the chip is a tag.
     #[inline]
-    pub fn retired(&mut self, core: usize) -> Option<Retired> {
-        let Some(r) = self.cpus[core].retired(&mut self.mem, &mut self.cal, self.now) else {
-            if self.cpus[core].sweeps_wait() {
-                let end = self.cpus[core].on_swept(&mut self.mem, &mut self.cal, self.now);
-                self.ends(core, end);
+    pub fn retired(&mut self, thread: ThreadId) -> Option<Retired> {
+        let Some(r) = self.cpus[thread].retired(&mut self.mem, &mut self.cal, self.now) else {
+            if self.cpus[thread].sweeps_wait() {
+                let end = self.cpus[thread].on_swept(&mut self.mem, &mut self.cal, self.now);
+                self.ends(thread, end);
             }
             return None;
         };
-        let r = self.leaves_for_device(core, r);
+        let r = self.leaves_for_device(thread, r);
         if let Retired::Maintain { line, lines, op } = r {
             self.mem.stats.clsweeps += if op == Sweep::Sweep { lines.into() } else { 0 };
             if op.drops_data() {
@@ -353,14 +361,14 @@ impl Machine {
                 self.mem.consumed(line, lines.into());
             }
             let arrives = if op == Sweep::InvalidateOwn {
-                self.mem.invalidate_own(self.core_of(core), line, lines.into());
+                self.mem.invalidate_own(self.core_of(thread), line, lines.into());
                 self.now
             } else {
-                let core = self.core_of(core);
+                let core = self.core_of(thread);
                 self.mem.maintain(&mut self.cal, core, line, lines, op, self.now)
             };
             if op.drops_data() {
-                self.cpus[core].sweep_left(&mut self.cal, arrives);
+                self.cpus[thread].sweep_left(&mut self.cal, arrives);
             }
         }
         Some(r)

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kernel::units::Size;
-use crate::kernel::{LineAddr, TenantId};
+use crate::kernel::{CoreId, LineAddr, TenantId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 
 fn one_set(ways: u32, policy: Replacement) -> Array {
@@ -360,11 +360,11 @@ fn two_ways_hold_small_rings_that_lie_back_to_back_and_half_of_those_with_gaps()
         let mut map = AddressMap::aligned(Size(alignment << 10));
         let mut a = Array::new(24 * 2048, 2, Replacement::Lru, Indexing::FoldedSlices, 24).unwrap();
         for core in 0..rings as u16 {
-            let r = map.add(lines, Kind::Tx, Sharing::Core(core), TenantId(0));
+            let r = map.add(lines, Kind::Tx, Sharing::Core(CoreId(core)), TenantId(0));
             let base = map.get(r).base;
             assert_eq!(base.0, u64::from(core) * alignment * 16, "16 lines to 1 KiB");
             fill(&mut a, base.0..base.0 + lines);
-            assert_eq!(map.of(base + lines - 1).sharing, Sharing::Core(core));
+            assert_eq!(map.of(base + lines - 1).sharing, Sharing::Core(CoreId(core)));
         }
         assert_eq!(a.held() as u64, held);
     }

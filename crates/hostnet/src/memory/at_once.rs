@@ -2,35 +2,35 @@
 
 use super::home::Found;
 use super::{Memory, Op, Posts, Probe, Txn};
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{CoreId, LineAddr, Time};
 
 impl Memory {
     /// A non-temporal store of a line by `core`, at once.
-    pub fn stream_at_once(&mut self, cal: &mut impl Posts, core: u16, line: LineAddr) {
-        self.stream(cal, self.node_of_core(core.into()), line, Time::ZERO);
+    pub fn stream_at_once(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr) {
+        self.stream(cal, self.node_of_core(core), line, Time::ZERO);
     }
 
     /// A core's access with everything it causes, at once: see [`Memory::functional`].
-    pub fn access_at_once(&mut self, cal: &mut impl Posts, core: u16, line: LineAddr, write: bool) {
+    pub fn access_at_once(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, write: bool) {
         let now = Time::ZERO;
-        if self.probe(cal, core.into(), line, write, now) != Probe::Miss {
+        if self.probe(cal, core, line, write, now) != Probe::Miss {
             return;
         }
-        let t = Txn::new(if write { Op::Own } else { Op::Read }, line, core.into(), now);
+        let t = Txn::new(if write { Op::Own } else { Op::Read }, line, core, now);
         let t = self.look_up_at_once(cal, t);
         if !t.transient {
-            self.fill(cal, core.into(), &t, write, now);
+            self.fill(cal, core, &t, write, now);
         }
     }
 
     /// The same for a core that is to own a line and does not write it yet.
-    pub fn own_at_once(&mut self, cal: &mut impl Posts, core: u16, line: LineAddr) {
-        if self.owns(core.into(), line) {
+    pub fn own_at_once(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr) {
+        if self.owns(core, line) {
             return;
         }
-        let t = self.look_up_at_once(cal, Txn::new(Op::Own, line, core.into(), Time::ZERO));
+        let t = self.look_up_at_once(cal, Txn::new(Op::Own, line, core, Time::ZERO));
         if !t.transient {
-            self.fill(cal, core.into(), &t, false, Time::ZERO);
+            self.fill(cal, core, &t, false, Time::ZERO);
         }
     }
 
@@ -48,7 +48,7 @@ impl Memory {
     }
 
     /// Without time: `core` stores to `line`, and the line goes on to the LLC. False when some core has it already.
-    pub fn spill_at_once(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr) -> bool {
+    pub fn spill_at_once(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr) -> bool {
         if self.l1.iter().chain(&self.l2).any(|c| c.find(line).is_some()) {
             return false;
         }

@@ -23,7 +23,7 @@ use super::shadow::At;
 use super::spec::{LlcRole, StoreHit};
 use super::stats::Class;
 use super::{Event, Memory, Node, Op, Posts, Sweep, Txn};
-use crate::kernel::{Int, LineAddr, Time, TxnId};
+use crate::kernel::{CoreId, Int, LineAddr, Time, TxnId};
 
 /// What a look-up over both nodes comes to.
 enum Answer {
@@ -45,7 +45,7 @@ impl Memory {
 
     /// Whether the LLC of another node than `core`'s has `line`.
     #[inline]
-    pub(super) fn another_llc_has(&self, core: usize, line: LineAddr) -> bool {
+    pub(super) fn another_llc_has(&self, core: CoreId, line: LineAddr) -> bool {
         self.nodes.several() && {
             let own = self.node_of_core(core);
             self.nodes.iter().enumerate().any(|(n, node)| n != own && node.llc.find(line).is_some())
@@ -54,7 +54,7 @@ impl Memory {
 
     /// What `node` has of a request's line, but for who asks.
     fn copies_in(&self, node: usize, t: &Txn) -> Copies {
-        let (line, who) = (t.line, t.who.to_usize());
+        let (line, who) = (t.line, t.core());
         let own = u16::from(t.entry.is_some() && t.op == Op::Read);
         let mut private = Held::Nowhere;
         // The filter may name a core that has lost the line, but not while the line is on its way to it.
@@ -71,7 +71,7 @@ impl Memory {
 
     /// The row of the table for a request.
     fn row(&self, t: &Txn) -> Crossing {
-        let who = t.who.to_usize();
+        let who = t.core();
         let near = self.node_of_core(who);
         let want = match t.op {
             Op::Own if self.holds(who, t.line) => Want::Upgrade,
@@ -115,7 +115,7 @@ impl Memory {
     #[cold]
     pub(super) fn core_read_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
-        let near = self.node_of_core(t.who.to_usize());
+        let near = self.node_of_core(t.core());
         if self.home_of(t.line) != near && !self.answers_near(&t) {
             return self.depart(cal, id, now);
         }
@@ -136,8 +136,9 @@ impl Memory {
 
     /// A core's read leaves for the other node, when there is a credit. One that others wait for has one.
     fn depart(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
-        let Txn { line, who, entry, op, .. } = self.txns[id];
-        let near = self.node_of_core(who.to_usize());
+        let Txn { line, entry, op, .. } = self.txns[id];
+        let who = self.txns[id].core();
+        let near = self.node_of_core(who);
         let look_up = self.nodes[near].look_up;
         let b = self.links();
         let credits = &mut b.directions[near].credits;
@@ -158,7 +159,7 @@ impl Memory {
             return self.order(cal, id, now);
         }
         let t = self.txns[id];
-        let (near, home) = (self.node_of_core(t.who.to_usize()), self.home_of(t.line));
+        let (near, home) = (self.node_of_core(t.core()), self.home_of(t.line));
         let travelled = self.links().trip(id).travelled;
         if near != home && !travelled && !self.answers_near(&t) {
             return self.depart(cal, id, now);
@@ -178,7 +179,7 @@ impl Memory {
                 self.answer_leaves(cal, id, leaves);
             }
             Answer::Here(Found::InDram(class)) => {
-                self.note_copy(t.line, At::Dram, At::ToCore(t.who.to_u16()));
+                self.note_copy(t.line, At::Dram, At::ToCore(t.core()));
                 if travelled {
                     let trip = self.links().trip(id);
                     (trip.leg, trip.data, trip.awaits) = (back, true, 1);
@@ -225,7 +226,7 @@ impl Memory {
     fn speculate(&mut self, cal: &mut impl Posts, parent: TxnId, now: Time) {
         let t = self.txns[parent];
         let class = Class::of_read(self.map.of(t.line).kind);
-        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::Read, t.line, t.who, now) });
+        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::Read, t.line, t.core(), now) });
         self.marks[id] = Marks::at(now, now);
         let b = self.links();
         b.speculative_reads += 1;
@@ -283,7 +284,7 @@ impl Memory {
 
     /// One of the things that an answer waits for is there at `at`.
     fn arrives(&mut self, cal: &mut impl Posts, id: TxnId, at: Time) {
-        let near = self.node_of_core(self.txns[id].who.to_usize());
+        let near = self.node_of_core(self.txns[id].core());
         let noc = self.nodes[near].noc;
         let trip = self.links().trip(id);
         trip.ready = trip.ready.max(at);
@@ -298,10 +299,11 @@ impl Memory {
     /// A transaction that may have crossed is answered: its credit comes back, and whoever waits for it leaves.
     #[cold]
     pub(super) fn trip_ends(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
-        let Txn { who, thread, op, agent, line, .. } = self.txns[id];
+        let Txn { thread, op, agent, line, .. } = self.txns[id];
+        let who = self.txns[id].core();
         let trip = *self.links().trip(id);
         if trip.crossed && agent == Agent::Core {
-            let remote = &mut self.stats.remote[who.to_usize()];
+            let remote = &mut self.stats.remote[who];
             match op {
                 Op::Own => remote.rfos += 1,
                 Op::Read => remote.reads += 1,
@@ -312,7 +314,7 @@ impl Memory {
             }
         }
         let Some(since) = trip.credit else { return };
-        let near = self.node_of_core(who.to_usize());
+        let near = self.node_of_core(who);
         let d = &mut self.links().directions[near];
         d.credits.give(now, since);
         if let Some(next) = d.waiting.pop_front() {
@@ -324,7 +326,7 @@ impl Memory {
     pub fn maintain(
         &mut self,
         cal: &mut impl Posts,
-        core: usize,
+        core: CoreId,
         line: LineAddr,
         lines: u32,
         op: Sweep,
@@ -346,7 +348,7 @@ impl Memory {
     /// Node `from` writes back a line of the other node.
     #[cold]
     pub(super) fn write_across(&mut self, cal: &mut impl Posts, from: usize, line: LineAddr, class: Class, now: Time) {
-        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::WriteBack, line, 0, now) });
+        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::WriteBack, line, CoreId(0), now) });
         let b = self.links();
         *b.trip(id) = Trip { leg: Leg::Write, ..Trip::default() };
         let at = b.send(from, line, true, now);
@@ -357,8 +359,9 @@ impl Memory {
     /// cache a copy.
     #[cold]
     pub(super) fn stream_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
-        let Txn { line, who, .. } = self.txns[id];
-        let near = self.node_of_core(who.to_usize());
+        let Txn { line, .. } = self.txns[id];
+        let who = self.txns[id].core();
+        let near = self.node_of_core(who);
         if self.home_of(line) != near {
             return self.depart(cal, id, now);
         }
@@ -403,7 +406,7 @@ impl Memory {
         if local {
             return Answer::Here(self.look_up(cal, t, now));
         }
-        let (line, who) = (t.line, t.who.to_usize());
+        let (line, who) = (t.line, t.core());
         let near = self.node_of_core(who);
         let far = 1 - near;
         let (tenant, kind) = (self.map.of(line).tenant, self.map.of(line).kind);
@@ -476,7 +479,7 @@ impl Memory {
     }
 
     /// Which copy the answer, and memory, get (with a shadow).
-    fn note_source(&mut self, row: &Crossing, line: LineAddr, who: usize, far: usize) {
+    fn note_source(&mut self, row: &Crossing, line: LineAddr, who: CoreId, far: usize) {
         if self.shadow.is_none() {
             return;
         }
@@ -484,15 +487,15 @@ impl Memory {
         let far_cores = || cores_of(self.shared.holders(line)).filter(|c| self.node_of_core(*c) == far);
         let writer = far_cores().find(|c| self.private_copy(*c, line) == Held::Dirty);
         let from = match row.source {
-            Source::Nobody => At::Core(who.to_u16()),
+            Source::Nobody => At::Core(who),
             Source::Near | Source::Memory => At::Llc(near.to_u8()),
             Source::Far if writer.is_none() && self.llc_copy(far, line) != Held::Nowhere => At::Llc(far.to_u8()),
             Source::Far => match writer.or_else(|| far_cores().find(|c| self.holds(*c, line))) {
-                Some(c) => At::Core(c.to_u16()),
-                None => At::ToCore(far_cores().next().expect("a copy").to_u16()),
+                Some(c) => At::Core(c),
+                None => At::ToCore(far_cores().next().expect("a copy")),
             },
         };
-        self.note_copy(line, from, At::ToCore(who.to_u16()));
+        self.note_copy(line, from, At::ToCore(who));
         if row.written {
             self.note_copy(line, from, At::Dram);
             self.note_copy(line, from, At::Llc(far.to_u8()));

@@ -4,7 +4,7 @@ use super::door::Channel;
 use super::node::DEVICES_AT;
 use super::region::Kind;
 use super::{Agent, Memory, Txn};
-use crate::kernel::Int;
+use crate::kernel::{Int, ThreadId};
 
 impl Memory {
     /// Lines that the LLC and the private caches hold.
@@ -68,7 +68,7 @@ impl Memory {
     }
 
     /// The requests of a core's thread that are under way.
-    pub fn requests_of(&self, thread: u16) -> impl Iterator<Item = &Txn> {
+    pub fn requests_of(&self, thread: ThreadId) -> impl Iterator<Item = &Txn> {
         let mut live = vec![true; self.txns.len()];
         self.free_txns.iter().for_each(|id| live[id.index()] = false);
         let own = move |t: &&Txn| t.agent == Agent::Core && t.thread == thread;

@@ -11,7 +11,7 @@ use super::shadow::At;
 use super::spec::DeviceRead;
 use super::stats::Place;
 use super::{rx, Event, Memory, Posts, Txn};
-use crate::kernel::{LineAddr, Time, TxnId};
+use crate::kernel::{CoreId, LineAddr, Time, TxnId};
 
 /// What a device's read found, and what that cost beside the look-up.
 pub(super) enum Source {
@@ -104,7 +104,7 @@ impl Memory {
         self.stats.ledger.overwritten += taken.dirty;
         if taken.held {
             if let Sharing::Core(c) = self.sharing(line) {
-                self.stats.cores[usize::from(c)].mlc_invalidations += 1;
+                self.stats.cores[c].mlc_invalidations += 1;
             }
         }
         self.stats.dma[agent.index()].writes += 1;
@@ -147,12 +147,12 @@ impl Memory {
     }
 
     /// A hint leaves for `core`'s L2.
-    fn tell_core(&mut self, cal: &mut impl Posts, core: u8, line: LineAddr, now: Time) {
+    fn tell_core(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, now: Time) {
         self.holds_unread = true;
         if self.functional {
-            return self.fetch_at_once(cal, core.into(), line);
+            return self.fetch_at_once(cal, core, line);
         }
-        cal.post(now + self.nodes[DEVICES_AT].noc, Event::hint(core.into(), line));
+        cal.post(now + self.nodes[DEVICES_AT].noc, Event::hint(core, line));
     }
 
     /// A device's whole line enters the LLC, in place or else into one of `ways`; the way that it had there.
@@ -294,15 +294,16 @@ impl Memory {
     fn demote_for_device(&mut self, cal: &mut impl Posts, line: LineAddr, in_llc: bool, now: Time) {
         let holders = match self.sharing(line) {
             Sharing::Device => 0,
-            Sharing::Core(c) => 1u128 << c,
+            Sharing::Core(c) => 1u128 << c.index(),
             Sharing::Shared => self.shared.holders(line),
         };
-        let of = |m: &Memory, c: usize| if holders >> c & 1 == 1 { m.private_copy(c, line) } else { Held::Nowhere };
-        let dirty = (0..self.l2.len()).any(|c| of(self, c) == Held::Dirty);
+        let of =
+            |m: &Memory, c: CoreId| if holders >> c.index() & 1 == 1 { m.private_copy(c, line) } else { Held::Nowhere };
+        let dirty = self.l2.ids().any(|c| of(self, c) == Held::Dirty);
         if !dirty && in_llc {
             return;
         }
-        for c in 0..self.l2.len() {
+        for c in self.l2.ids() {
             if of(self, c) != Held::Nowhere {
                 self.demote(cal, c, line, now);
             }
@@ -313,11 +314,11 @@ impl Memory {
     fn held_by_a_core(&self, line: LineAddr) -> bool {
         match self.sharing(line) {
             Sharing::Device => false,
-            Sharing::Core(c) => self.holds(c.into(), line) || self.lines.owner(line).is_some(),
+            Sharing::Core(c) => self.holds(c, line) || self.lines.owner(line).is_some(),
             Sharing::Shared => {
                 let holders = self.shared.holders(line);
                 self.lines.owner(line).is_some()
-                    || (0..self.l2.len()).any(|c| holders >> c & 1 == 1 && self.holds(c, line))
+                    || self.l2.ids().any(|c| holders >> c.index() & 1 == 1 && self.holds(c, line))
             }
         }
     }

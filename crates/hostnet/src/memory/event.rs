@@ -2,7 +2,7 @@
 
 use super::Sweep;
 use crate::kernel::ids::ShortLine;
-use crate::kernel::{LineAddr, Post, TxnId};
+use crate::kernel::{CoreId, LineAddr, Post, ThreadId, TxnId};
 
 /// What is due in the memory system, or reaches a core from there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,11 +18,11 @@ pub enum Event {
     /// Transaction's data reaches its requester.
     Fill(TxnId),
     /// A line that a core waits for has been written or taken away.
-    Wake(u16),
+    Wake(ThreadId),
     /// `count` sweep (or flush) messages reach the home agent: see [`Event::sweep`].
     Sweep { line: ShortLine, count: u32, op: Sweep },
     /// A device has written a line for this core, whose L2 is to fetch it: see [`Event::hint`].
-    Hint { core: u16, line: ShortLine },
+    Hint { core: CoreId, line: ShortLine },
 }
 
 impl Event {
@@ -34,7 +34,7 @@ impl Event {
 
     /// A hint for `core` that a device has written `line`.
     #[inline]
-    pub fn hint(core: u16, line: LineAddr) -> Event {
+    pub fn hint(core: CoreId, line: LineAddr) -> Event {
         Event::Hint { core, line: line.into() }
     }
 }

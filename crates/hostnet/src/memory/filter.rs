@@ -2,14 +2,14 @@
 
 use super::region::AddressMap;
 use crate::kernel::rng::mix;
-use crate::kernel::{Int, LineAddr};
+use crate::kernel::{CoreId, Int, LineAddr};
 
 /// The cores of a mask, in order.
-pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = usize> {
+pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = CoreId> {
     std::iter::from_fn(move || {
         let c = mask.trailing_zeros().to_usize();
         mask &= mask.wrapping_sub(1);
-        (c < 128).then_some(c)
+        (c < 128).then(|| CoreId(c as u16))
     })
 }
 
@@ -42,7 +42,7 @@ impl SharedFilter {
     }
     /// Notes that `core` has the line; says whether nobody else may have it.
     #[inline(never)]
-    pub(super) fn add(&mut self, line: LineAddr, core: usize) -> bool {
+    pub(super) fn add(&mut self, line: LineAddr, core: CoreId) -> bool {
         let mut i = self.slot(line);
         if self.keys[i] == NO_LINE {
             if self.used * 2 >= self.keys.len() {
@@ -60,17 +60,17 @@ impl SharedFilter {
             self.keys[i] = line;
             self.used += 1;
         }
-        self.masks[i] |= 1 << core;
-        self.masks[i] == 1 << core
+        self.masks[i] |= 1 << core.index();
+        self.masks[i] == 1 << core.index()
     }
     #[inline(never)]
     pub(super) fn holders(&self, line: LineAddr) -> u128 {
         self.masks[self.slot(line)]
     }
     #[inline(never)]
-    pub(super) fn drop_holder(&mut self, line: LineAddr, core: usize) {
+    pub(super) fn drop_holder(&mut self, line: LineAddr, core: CoreId) {
         let i = self.slot(line);
-        self.masks[i] &= !(1 << core);
+        self.masks[i] &= !(1 << core.index());
         self.forget(i);
     }
     /// The possible holders, who are about to lose the line.
@@ -163,11 +163,11 @@ mod tests {
             let (line, core) = (LineAddr(r >> 8 & 0x3ff), (r >> 32 & 7) as usize * 17);
             match r % 4 {
                 0 => {
-                    filter.add(line, core);
+                    filter.add(line, CoreId::new(core));
                     *model.entry(line).or_default() |= 1 << core;
                 }
                 1 | 2 => {
-                    filter.drop_holder(line, core);
+                    filter.drop_holder(line, CoreId::new(core));
                     model.entry(line).and_modify(|m| *m &= !(1 << core));
                 }
                 _ => assert_eq!(filter.take(line), model.remove(&line).unwrap_or(0)),

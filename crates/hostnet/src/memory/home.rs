@@ -13,7 +13,7 @@ use super::shadow::At;
 use super::spec::UpgradeMiss;
 use super::stats::Class;
 use super::{rx, Event, Memory, Op, Posts, Txn};
-use crate::kernel::{Int, LineAddr, Time, TxnId};
+use crate::kernel::{CoreId, Int, LineAddr, ThreadId, Time, TxnId};
 
 /// Queues of requests that are not admitted yet: everybody's, devices' where the two take turns, and an integrated NIC's,
 /// which goes first.
@@ -86,7 +86,7 @@ impl Memory {
         if t.holds_credit() {
             self.paths.under_way[Path::C2mWrite.index()].force(marks.start);
         }
-        let node = self.node_of_core(t.who.to_usize());
+        let node = self.node_of_core(t.core());
         let id = self.txn(t);
         self.marks[id] = marks;
         self.nodes[node].admission[CORES].push_back(id);
@@ -98,7 +98,7 @@ impl Memory {
         self.paths.admit(Path::C2mWrite, waited);
         if t.dirty {
             let class = Class::of_eviction(self.map.of(t.line).kind);
-            self.write_dram(cal, self.node_of_core(t.who.to_usize()), t.line, class, now);
+            self.write_dram(cal, self.node_of_core(t.core()), t.line, class, now);
         }
     }
 
@@ -258,7 +258,7 @@ impl Memory {
     #[inline(always)]
     fn core_read_in_turn(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
-        let Txn { line, who, entry, .. } = t;
+        let (who, Txn { line, entry, .. }) = (t.core(), t);
         match self.look_up_here(cal, &t, t.home, DEVICES_AT, now) {
             Found::Here { snoop, with } => {
                 if entry.is_some() && matches!(with, With::Line { .. }) {
@@ -269,7 +269,7 @@ impl Memory {
                 cal.post(now + node.look_up + snoop + node.noc + self.lat.from_llc, Event::Fill(id));
             }
             Found::InDram(class) => {
-                self.note_copy(line, At::Dram, At::ToCore(who.to_u16()));
+                self.note_copy(line, At::Dram, At::ToCore(who));
                 self.tie_miss(id);
                 self.read_dram(cal, id, class, now);
             }
@@ -280,10 +280,11 @@ impl Memory {
     /// used once and not kept, because the line has been taken away on its way.
     #[inline(never)]
     pub(super) fn leave_line(&mut self, cal: &mut impl Posts, id: TxnId, epoch: u16, now: Time) -> bool {
-        let Txn { line, who, .. } = self.txns[id];
+        let Txn { line, .. } = self.txns[id];
+        let who = self.txns[id].core();
         let Left { stale, others_wait } = self.lines.leave(line, id, epoch);
-        if stale && self.sharing(line) == Sharing::Shared && !self.holds(who.to_usize(), line) {
-            self.shared.drop_holder(line, who.to_usize());
+        if stale && self.sharing(line) == Sharing::Shared && !self.holds(who, line) {
+            self.shared.drop_holder(line, who);
         }
         if others_wait {
             self.next_turns(cal, line, now);
@@ -318,12 +319,12 @@ impl Memory {
 
     /// Tells `thread`, which runs on `core`, once when an agent other than that core writes `line` or takes it away:
     /// `Event::Wake`.
-    pub fn watch(&mut self, thread: u16, core: usize, line: LineAddr) {
+    pub fn watch(&mut self, thread: ThreadId, core: CoreId, line: LineAddr) {
         self.watched.push((line, thread, self.core_nodes[core]));
     }
 
     /// `thread` no longer waits for any line.
-    pub fn unwatch(&mut self, thread: u16) {
+    pub fn unwatch(&mut self, thread: ThreadId) {
         self.watched.retain(|w| w.1 != thread);
     }
 
@@ -343,14 +344,14 @@ impl Memory {
     }
 
     /// Whether `core` has `line` in its caches.
-    pub fn holds(&self, core: usize, line: LineAddr) -> bool {
+    pub fn holds(&self, core: CoreId, line: LineAddr) -> bool {
         self.l1[core].find_in_slice(line).is_some() || self.l2[core].find_in_slice(line).is_some()
     }
 
     /// What a request of core `who` does to the caches.
     #[inline(never)]
     pub(super) fn look_up(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) -> Found {
-        let node = self.node_of_core(t.who.to_usize());
+        let node = self.node_of_core(t.core());
         let home = self.nodes[node].llc.home(t.line);
         self.look_up_here(cal, t, home, node, now)
     }
@@ -358,18 +359,18 @@ impl Memory {
     /// The same in the core's `node`, as part of its caller.
     #[inline(always)]
     fn look_up_here(&mut self, cal: &mut impl Posts, t: &Txn, home: Home, node: usize, now: Time) -> Found {
-        let Txn { line, op, who, .. } = *t;
+        let (who, Txn { line, op, .. }) = (t.core(), *t);
         let region = self.map.of(line);
         let (kind, tenant) = (region.kind, region.tenant);
         let (mut snoop, mut alone) = (Time::ZERO, true);
         match region.sharing {
             Sharing::Device => unreachable!("no core touches device buffers"),
             Sharing::Core(c) => {
-                assert_eq!(u32::from(c), who, "a core touched another core's region");
+                assert_eq!(c, who, "a core touched another core's region");
             }
             Sharing::Shared => {
                 snoop = self.snoop_others(cal, line, op, who, now);
-                alone = self.shared.add(line, who.to_usize());
+                alone = self.shared.add(line, who);
             }
         }
         self.note_use(t, kind);
@@ -379,10 +380,10 @@ impl Memory {
         let slot = if apart { None } else { llc.find_at(home) };
         let mut upgrades = false;
         if self.installs() {
-            upgrades = op == Op::Own && self.holds(who.to_usize(), line);
+            upgrades = op == Op::Own && self.holds(who, line);
             self.read_by_devices.remove(&self.map, line);
             if upgrades && !apart && slot.is_none() && self.habits.upgrade_miss == UpgradeMiss::Grant {
-                self.note_copy(line, At::Core(who.to_u16()), At::ToCore(who.to_u16()));
+                self.note_copy(line, At::Core(who), At::ToCore(who));
                 return Found::Here { snoop, with: With::Copy };
             }
         }
@@ -406,7 +407,7 @@ impl Memory {
             return Found::InDram(Class::of_read(kind));
         };
         self.nodes[node].llc.touch(slot);
-        self.note_copy(line, At::Llc(node.to_u8()), At::ToCore(who.to_u16()));
+        self.note_copy(line, At::Llc(node.to_u8()), At::ToCore(who));
         if becomes == Llc::Give {
             return Found::Here { snoop, with: With::Line { dirty: self.nodes[node].llc.remove(slot) } };
         }
@@ -435,25 +436,25 @@ impl Memory {
 
     /// Asks the other cores that may have copies of a shared line; returns the time that takes.
     #[inline(never)]
-    fn snoop_others(&mut self, cal: &mut impl Posts, line: LineAddr, op: Op, who: u32, now: Time) -> Time {
-        let own = op == Op::Own || self.habits.takes_modified() && self.another_has_modified(line, who.to_usize());
+    fn snoop_others(&mut self, cal: &mut impl Posts, line: LineAddr, op: Op, who: CoreId, now: Time) -> Time {
+        let own = op == Op::Own || self.habits.takes_modified() && self.another_has_modified(line, who);
         if own {
             self.tell_watchers(cal, line, now);
         }
-        let (asked, giver) = self.snoop(who.to_usize(), line, own);
+        let (asked, giver) = self.snoop(who, line, own);
         if let Some(giver) = giver {
             // the data goes through the home agent, which keeps it
             self.fill_llc(cal, giver, line, true, now);
         }
         if asked && (own || giver.is_some()) {
-            self.ask_core(self.node_of_core(who.to_usize()))
+            self.ask_core(self.node_of_core(who))
         } else {
             Time::ZERO
         }
     }
 
     /// Whether a core beside `who` has a modified copy of `line`.
-    fn another_has_modified(&self, line: LineAddr, who: usize) -> bool {
+    fn another_has_modified(&self, line: LineAddr, who: CoreId) -> bool {
         cores_of(self.shared.holders(line)).any(|c| c != who && self.private_copy(c, line) == Held::Dirty)
     }
 
@@ -477,7 +478,7 @@ impl Memory {
     }
 
     /// A core's L2 gives a line to the LLC.
-    pub(super) fn fill_llc(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, dirty: bool, now: Time) {
+    pub(super) fn fill_llc(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, dirty: bool, now: Time) {
         let node = self.node_of_core(core);
         let llc = &mut self.nodes[node].llc;
         let home = llc.home(line);
@@ -495,7 +496,7 @@ impl Memory {
             }
             return;
         }
-        debug_assert!(core < self.l2.len());
+        debug_assert!(core.index() < self.l2.len());
         self.note_from_core(core, line);
         let tenant = self.map.of(line).tenant;
         self.stats.tenants[tenant].dirty_fills += u64::from(dirty);

@@ -6,7 +6,7 @@ use super::region::{Kind, Sharing};
 use super::shadow::At;
 use super::stats::Class;
 use super::{rx, Memory, Posts};
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{CoreId, Int, LineAddr, Time};
 
 /// What a cache-maintenance message does with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,7 +49,7 @@ impl Memory {
     /// Moves `line` from private caches to the LLC, as evictions of dirty copies would.
     pub fn push_out(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
         let holders = match self.sharing(line) {
-            Sharing::Core(c) => 1 << c,
+            Sharing::Core(c) => 1 << c.index(),
             Sharing::Shared => self.shared.holders(line),
             Sharing::Device => 0,
         };
@@ -71,12 +71,12 @@ impl Memory {
     }
 
     /// Makes the copies clean that cores have or are about to have; says which core had a dirty one.
-    pub(super) fn clean_above(&mut self, line: LineAddr) -> Option<usize> {
+    pub(super) fn clean_above(&mut self, line: LineAddr) -> Option<CoreId> {
         let dirty = self.clean_private(line);
         let Some(owner) = self.lines.owner(line) else { return dirty };
         // On its way to a core, which gets it clean.
         let t = &mut self.txns[owner];
-        let moving = std::mem::take(&mut t.dirty).then_some(t.who.to_usize());
+        let moving = std::mem::take(&mut t.dirty).then_some(t.core());
         self.stats.ledger.merged += u64::from(moving.is_some() && dirty.is_some());
         dirty.or(moving)
     }

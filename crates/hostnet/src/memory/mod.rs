@@ -49,7 +49,9 @@ pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
 use crate::flow::domain::{Domain, Reading};
-use crate::kernel::{apart::Apart, hint::prefetch, Clock, IdVec, Int, LineAddr, TenantId, Time, TxnId};
+use crate::kernel::{
+    apart::Apart, hint::prefetch, Clock, CoreId, IdVec, Int, LineAddr, TenantId, ThreadId, Time, TxnId,
+};
 use array::{Array, Indexing};
 use door::Channel;
 use dram::{Controller, DramSpec};
@@ -89,8 +91,8 @@ pub struct Latencies {
 /// What a fill sends down: see `private`.
 #[derive(Clone, Copy)]
 struct Leaving {
-    core: u32,
-    thread: u16,
+    core: CoreId,
+    thread: ThreadId,
     issued: Time,
     victim: Option<LineAddr>,
     carried: bool,
@@ -103,10 +105,10 @@ pub struct Memory {
     pub map: AddressMap,
     pub stats: MemStats,
     pub lat: Latencies,
-    l1: Vec<Array>,
-    l2: Vec<Array>,
+    l1: IdVec<CoreId, Array>,
+    l2: IdVec<CoreId, Array>,
     /// The node of each core.
-    core_nodes: Vec<u8>,
+    core_nodes: IdVec<CoreId, u8>,
     pub nodes: Nodes,
     /// What joins the nodes, where there are several.
     between: Option<Box<Between>>,
@@ -169,7 +171,7 @@ pub struct Memory {
     /// Requests of cores for lines that others use, too.
     lines: lines::Lines,
     /// Lines that threads wait for: line, thread, and its node.
-    watched: Vec<(LineAddr, u16, u8)>,
+    watched: Vec<(LineAddr, ThreadId, u8)>,
     pub shadow: Option<Box<shadow::Shadow>>,
     /// Requests that leave cores, where somebody counts them.
     pub off_core: Option<OffCores>,
@@ -212,6 +214,7 @@ impl Memory {
         mut map: AddressMap,
     ) -> Result<Memory, String> {
         let cores = core_nodes.len();
+        let core_nodes = IdVec::from(core_nodes);
         map.settle_homes(&core_nodes);
         let l1 = build(&h.l1d, "caches.l1d")?;
         let l2 = build(&h.l2, "caches.l2")?;
@@ -271,8 +274,8 @@ impl Memory {
             evicts_for: None,
             shared: filter::SharedFilter::default(),
             read_by_devices: filter::LineSet::default(),
-            l1: vec![l1; cores],
-            l2: vec![l2; cores],
+            l1: IdVec::filled(l1, cores),
+            l2: IdVec::filled(l2, cores),
             core_nodes,
             nodes,
             between,
@@ -316,7 +319,7 @@ impl Memory {
     ///
     /// # Errors
     /// One clause that names the shape that does not work.
-    pub fn resize_l2(&mut self, core: usize, c: &CacheSpec) -> Result<(), String> {
+    pub fn resize_l2(&mut self, core: CoreId, c: &CacheSpec) -> Result<(), String> {
         debug_assert_eq!(self.l2[core].held(), 0);
         self.l2[core] = build(c, "tenant.l2_size")?;
         Ok(())
@@ -334,13 +337,13 @@ impl Memory {
 
     /// The node of core `c`.
     #[inline]
-    pub fn node_of_core(&self, c: usize) -> usize {
+    pub fn node_of_core(&self, c: CoreId) -> usize {
         usize::from(self.core_nodes[c])
     }
 
     /// From a core to the agent of its node: what a miss takes to get there.
     #[inline]
-    pub fn way_out(&self, core: usize) -> Time {
+    pub fn way_out(&self, core: CoreId) -> Time {
         let noc = if self.nodes.several() { self.nodes[self.node_of_core(core)].noc } else { self.lat.noc };
         self.lat.l1 + self.lat.l2 + noc
     }
@@ -355,7 +358,7 @@ impl Memory {
     #[inline]
     fn agent_of(&self, t: &Txn) -> usize {
         if t.agent == Agent::Core && self.nodes.several() {
-            self.node_of_core(t.who.to_usize())
+            self.node_of_core(t.core())
         } else {
             DEVICES_AT
         }
@@ -397,7 +400,7 @@ impl Memory {
     #[inline(never)]
     fn leaves(&mut self, cal: &mut impl Posts, at: Time, id: TxnId) {
         let t = &self.txns[id];
-        let Txn { line, lines, op, agent, who, issued, .. } = *t;
+        let Txn { line, lines, op, agent, issued, .. } = *t;
         let (node, n) = (self.agent_of(t), self.requests_in(t));
         if lines == 1 {
             let llc = &self.nodes[node].llc;
@@ -409,7 +412,7 @@ impl Memory {
         }
         if self.spread && matches!(op, Op::Read | Op::Own) {
             // What the fill will push out of the L2, whose set the core has just looked at.
-            let victim = self.l2[who.to_usize()].oldest_in_slice(line);
+            let victim = self.l2[self.txns[id].core()].oldest_in_slice(line);
             if let Some(v) = victim.filter(|v| v.dirty || self.llc_takes(v)) {
                 self.nodes[node].llc.announce(v.line);
             }
@@ -495,7 +498,7 @@ impl Memory {
         let llc = &self.nodes[DEVICES_AT].llc;
         line.span(lines).for_each(|l| llc.announce(l));
         if let Sharing::Core(c) = self.sharing(line) {
-            let l2 = &self.l2[c.to_usize()];
+            let l2 = &self.l2[c];
             line.span(lines).for_each(|l| l2.announce_in_slice(l));
         }
     }

@@ -9,7 +9,7 @@ use super::protocol::Held;
 use super::region::{Kind, Sharing};
 use super::shadow::At;
 use super::{rx, CleanVictim, Leaving, Memory, Op, Posts, Txn};
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{CoreId, Int, LineAddr, Time};
 
 /// Where a core found a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ impl Memory {
     /// Looks `line` up in the core's caches; a write marks the L1 copy dirty. An L2 hit brings the
     /// line into the L1.
     #[inline]
-    pub fn probe(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, write: bool, now: Time) -> Probe {
+    pub fn probe(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, write: bool, now: Time) -> Probe {
         if let Some(s) = self.l1[core].find_in_slice(line) {
             if write && self.others_hold(core, line, self.l1[core].is_dirty(s)) {
                 return Probe::Miss;
@@ -59,20 +59,20 @@ impl Memory {
 
     /// A store to a clean copy of a line that other cores may hold, or that a device has read, must ask for ownership.
     #[inline]
-    fn others_hold(&self, core: usize, line: LineAddr, dirty: bool) -> bool {
+    fn others_hold(&self, core: CoreId, line: LineAddr, dirty: bool) -> bool {
         !dirty
             && (self.sharing(line) == Sharing::Shared
-                && (self.shared.holders(line) & !(1 << core) != 0 || self.another_llc_has(core, line))
+                && (self.shared.holders(line) & !(1 << core.index()) != 0 || self.another_llc_has(core, line))
                 || self.installs() && self.read_by_devices.has(&self.map, line))
     }
 
     /// Takes `line` from the other cores, for ownership, or makes their copies clean, for reading.
     /// Returns whether somebody was asked, and who gave dirty data.
-    pub(super) fn snoop(&mut self, core: usize, line: LineAddr, own: bool) -> (bool, Option<usize>) {
-        let others = self.shared.holders(line) & !(1u128 << core);
+    pub(super) fn snoop(&mut self, core: CoreId, line: LineAddr, own: bool) -> (bool, Option<CoreId>) {
+        let others = self.shared.holders(line) & !(1 << core.index());
         let (mut left, mut giver) = (others, None);
         while left != 0 {
-            let c = left.trailing_zeros().to_usize();
+            let c = CoreId(left.trailing_zeros().to_u16());
             left &= left - 1;
             let mut dirty = u64::from(self.clean_in(c, line));
             if own {
@@ -87,7 +87,7 @@ impl Memory {
         (others != 0, giver)
     }
 
-    fn mark_dirty_l1(&mut self, core: usize, slot: Slot, line: LineAddr) {
+    fn mark_dirty_l1(&mut self, core: CoreId, slot: Slot, line: LineAddr) {
         if !self.l1[core].is_dirty(slot) {
             self.l1[core].set_dirty(slot, true);
             self.stats.ledger.created += 1;
@@ -98,7 +98,7 @@ impl Memory {
             }
         }
         if let Some(s) = &mut self.shadow {
-            s.store(line, At::Core(core.to_u16()));
+            s.store(line, At::Core(core));
         }
     }
 
@@ -113,12 +113,12 @@ impl Memory {
     /// Whether an access of `core` to `line` would hit in its caches and must not do so ahead of time: another core or a
     /// device may write or read the line before.
     #[inline(always)]
-    pub fn hit_may_change(&self, core: usize, line: LineAddr, write: bool) -> bool {
+    pub fn hit_may_change(&self, core: CoreId, line: LineAddr, write: bool) -> bool {
         self.races && self.hit_races(core, line, write)
     }
 
     #[inline(never)]
-    fn hit_races(&self, core: usize, line: LineAddr, write: bool) -> bool {
+    fn hit_races(&self, core: CoreId, line: LineAddr, write: bool) -> bool {
         self.region_may_change(line, write) && self.hits(core, line, write)
     }
 
@@ -133,31 +133,31 @@ impl Memory {
     }
 
     /// Whether a store of `core` to `line` would find it.
-    pub fn owns(&self, core: usize, line: LineAddr) -> bool {
+    pub fn owns(&self, core: CoreId, line: LineAddr) -> bool {
         self.hits(core, line, true)
     }
 
     /// Whether `probe` would find `line`.
-    fn hits(&self, core: usize, line: LineAddr, write: bool) -> bool {
+    fn hits(&self, core: CoreId, line: LineAddr, write: bool) -> bool {
         match self.private_copy(core, line) {
             Held::Nowhere => false,
             copy => !write || !self.others_hold(core, line, copy == Held::Dirty),
         }
     }
 
-    fn fill_l1(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, now: Time) -> Slot {
+    fn fill_l1(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, now: Time) -> Slot {
         let place = self.l1_place(core, line);
         self.enter_l1(cal, core, place, now)
     }
 
     #[inline(always)]
-    fn l1_place(&mut self, core: usize, line: LineAddr) -> Place {
+    fn l1_place(&mut self, core: CoreId, line: LineAddr) -> Place {
         let mask = u32::MAX >> (32 - self.l1[core].ways());
         self.l1[core].choose_in_slice(line, mask)
     }
 
     #[inline]
-    fn enter_l1(&mut self, cal: &mut impl Posts, core: usize, place: Place, now: Time) -> Slot {
+    fn enter_l1(&mut self, cal: &mut impl Posts, core: CoreId, place: Place, now: Time) -> Slot {
         let victim = self.l1[core].enter(place, false);
         if let Some(Victim { line, dirty: true, .. }) = victim {
             self.take_from_l1(cal, core, line, now);
@@ -167,7 +167,7 @@ impl Memory {
 
     /// The L2 takes a dirty line that the L1 gives up.
     #[inline(never)]
-    fn take_from_l1(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, now: Time) {
+    fn take_from_l1(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, now: Time) {
         match self.l2[core].find_in_slice(line) {
             Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) => self.l2[core].set_dirty(s, true),
@@ -177,7 +177,7 @@ impl Memory {
 
     /// `copied` marks a clean copy of a line that the LLC holds.
     #[inline(never)]
-    fn fill_l2(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, dirty: bool, copied: bool, now: Time) {
+    fn fill_l2(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, dirty: bool, copied: bool, now: Time) {
         if let Sharing::Shared = self.sharing(line) {
             self.shared.add(line, core);
         }
@@ -210,7 +210,7 @@ impl Memory {
 
     /// `core`'s L2 gives `line` to the LLC.
     #[inline]
-    pub(super) fn count_write_back(&mut self, core: usize, line: LineAddr) {
+    pub(super) fn count_write_back(&mut self, core: CoreId, line: LineAddr) {
         // Without hints and prefetches, only a read brings a received line here.
         let was_read = |life| matches!(life, rx::CONSUMED | rx::SWEPT);
         let read = self.map.of(line).kind == Kind::Rx && (!self.holds_unread || was_read(self.lives.of(line)));
@@ -232,32 +232,20 @@ impl Memory {
     /// Data for a core's miss has come: fills L2 and L1. `write` leaves the line dirty in the L1;
     /// `t.dirty` says that the duty to write it back came along. True when a write-back left that
     /// keeps the line fill buffer until the home agent has admitted it.
-    pub fn fill(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, write: bool, now: Time) -> bool {
+    pub fn fill(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, write: bool, now: Time) -> bool {
         if self.writebacks && !self.functional {
-            self.leaving = Some(Leaving {
-                core: core.to_u32(),
-                thread: t.thread,
-                issued: t.issued,
-                record: 0,
-                victim: None,
-                carried: false,
-            });
+            self.leaving =
+                Some(Leaving { core, thread: t.thread, issued: t.issued, record: 0, victim: None, carried: false });
         }
         self.fill_private(cal, core, t, write, now);
         self.has_left(cal, now)
     }
 
     /// The same for a prefetch, which fills the L2 only; its write-back carries `record`.
-    pub fn fill_ahead(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, record: u8, now: Time) -> bool {
+    pub fn fill_ahead(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, record: u8, now: Time) -> bool {
         if self.writebacks && !self.functional {
-            self.leaving = Some(Leaving {
-                core: core.to_u32(),
-                thread: t.thread,
-                issued: t.issued,
-                record,
-                victim: None,
-                carried: false,
-            });
+            self.leaving =
+                Some(Leaving { core, thread: t.thread, issued: t.issued, record, victim: None, carried: false });
         }
         self.fill_l2_once(cal, core, t, now);
         self.has_left(cal, now)
@@ -269,42 +257,42 @@ impl Memory {
     fn has_left(&mut self, cal: &mut impl Posts, now: Time) -> bool {
         let Some(l) = self.leaving.take() else { return false };
         if let Some(line) = l.victim {
-            self.write_victim(cal, self.node_of_core(l.core.to_usize()), line, now);
+            self.write_victim(cal, self.node_of_core(l.core), line, now);
         }
         l.carried
     }
 
     /// Whether a prefetch of `line` would bring the core anything: of application memory, and of its receive buffers if it
     /// follows the `network`.
-    pub fn worth_prefetching(&self, core: usize, line: LineAddr, network: bool) -> bool {
+    pub fn worth_prefetching(&self, core: CoreId, line: LineAddr, network: bool) -> bool {
         let r = self.map.of(line);
-        let own = network && r.kind == Kind::Rx && r.sharing == Sharing::Core(core.to_u16());
+        let own = network && r.kind == Kind::Rx && r.sharing == Sharing::Core(core);
         let may = (r.kind == Kind::App || own) && line < r.base + r.lines;
         may && self.l2[core].find_in_slice(line).is_none() && self.l1[core].find_in_slice(line).is_none()
     }
 
     /// The core's LLC has `line`, or other cores may have it.
-    pub fn in_llc_or_shared(&self, core: usize, line: LineAddr) -> bool {
+    pub fn in_llc_or_shared(&self, core: CoreId, line: LineAddr) -> bool {
         self.is_shared(line) || self.nodes[self.node_of_core(core)].llc.find(line).is_some()
     }
 
     /// A line arrives that was fetched into the core's LLC.
-    pub fn fill_llc_ahead(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, now: Time) {
+    pub fn fill_llc_ahead(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, now: Time) {
         if t.transient || t.copied {
             return;
         }
-        self.note_copy(t.line, At::ToCore(core.to_u16()), At::Core(core.to_u16()));
+        self.note_copy(t.line, At::ToCore(core), At::Core(core));
         self.fill_llc(cal, core, t.line, t.dirty, now);
     }
 
     /// Whether a prefetch of `line` would bring the core's L1 anything.
-    pub fn worth_loading(&self, core: usize, line: LineAddr) -> bool {
+    pub fn worth_loading(&self, core: CoreId, line: LineAddr) -> bool {
         let r = self.map.of(line);
         r.kind == Kind::App && line < r.base + r.lines && self.l1[core].find_in_slice(line).is_none()
     }
 
     /// The same for a line that a device has written for the core.
-    pub fn worth_fetching(&self, core: usize, line: LineAddr) -> bool {
+    pub fn worth_fetching(&self, core: CoreId, line: LineAddr) -> bool {
         self.l2[core].find_in_slice(line).is_none() && self.l1[core].find_in_slice(line).is_none()
     }
 
@@ -317,7 +305,7 @@ impl Memory {
     /// pushed out of the LLC. It leaves early enough to be acknowledged when the fill is complete, so that only
     /// a home agent that admits nothing makes the line fill buffer wait. Tags are updated at once, so that no
     /// look-up misses a line in flight.
-    fn leave(&mut self, cal: &mut impl Posts, core: usize, v: &Victim, now: Time) {
+    fn leave(&mut self, cal: &mut impl Posts, core: CoreId, v: &Victim, now: Time) {
         let Some(l) = &mut self.leaving else { return };
         let out = l.victim.take();
         if !v.dirty && out.is_none() {
@@ -352,10 +340,10 @@ impl Memory {
     }
 
     #[inline(always)]
-    fn fill_l2_once(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, now: Time) {
+    fn fill_l2_once(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, now: Time) {
         let (line, dirty) = (t.line, t.dirty);
         if self.shadow.is_some() && !self.holds(core, line) {
-            self.note_copy(line, At::ToCore(core.to_u16()), At::Core(core.to_u16()));
+            self.note_copy(line, At::ToCore(core), At::Core(core));
         }
         // The line may have come by an eviction path while this request was under way.
         match self.l2[core].find_in_slice(line) {
@@ -372,7 +360,7 @@ impl Memory {
     }
 
     #[inline(always)]
-    fn fill_private(&mut self, cal: &mut impl Posts, core: usize, t: &Txn, write: bool, now: Time) {
+    fn fill_private(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, write: bool, now: Time) {
         let line = t.line;
         self.note_hit(line);
         // What the L1 gives up goes to the L2: the host fetches its set while the L2 is filled, which leaves the
@@ -402,7 +390,7 @@ impl Memory {
     #[inline(always)]
     pub(super) fn invalidate_private(&mut self, line: LineAddr) -> Taken {
         match self.sharing(line) {
-            Sharing::Core(c) => self.invalidate_in(c.to_usize(), line),
+            Sharing::Core(c) => self.invalidate_in(c, line),
             Sharing::Device => Taken::default(),
             Sharing::Shared => {
                 let holders = self.shared.take(line);
@@ -414,7 +402,7 @@ impl Memory {
     }
 
     #[inline(never)]
-    pub(super) fn invalidate_in(&mut self, core: usize, line: LineAddr) -> Taken {
+    pub(super) fn invalidate_in(&mut self, core: CoreId, line: LineAddr) -> Taken {
         let remove = |a: &mut Array| a.find_in_slice(line).map(|s| u64::from(a.remove(s)));
         let (l1, l2) = (remove(&mut self.l1[core]), remove(&mut self.l2[core]));
         Taken { held: l1.is_some() || l2.is_some(), dirty: l1.unwrap_or(0) + l2.unwrap_or(0) }
@@ -422,7 +410,7 @@ impl Memory {
 
     /// `core` drops its own copies of `lines` lines from `line` on, dirty or not, where their page allows it. What the LLC
     /// has stays (IDIO, section V-D).
-    pub fn invalidate_own(&mut self, core: usize, line: LineAddr, lines: u64) {
+    pub fn invalidate_own(&mut self, core: CoreId, line: LineAddr, lines: u64) {
         for l in line.span(lines) {
             if !self.allows_invalidation(l) {
                 continue;
@@ -451,7 +439,7 @@ impl Memory {
     }
 
     /// `core` gives `line` to the LLC, with its dirtiness, as a device's read may make it do.
-    pub fn demote(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr, now: Time) {
+    pub fn demote(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, now: Time) {
         let taken = self.invalidate_in(core, line);
         if self.sharing(line) == Sharing::Shared {
             self.shared.drop_holder(line, core);
@@ -464,11 +452,11 @@ impl Memory {
     }
 
     /// Without time: `core`'s L2 fetches `line`, which nobody has asked for yet.
-    pub(super) fn fetch_at_once(&mut self, cal: &mut impl Posts, core: usize, line: LineAddr) {
+    pub(super) fn fetch_at_once(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr) {
         if !self.worth_fetching(core, line) {
             return;
         }
-        let t = Txn { ahead: true, ..Txn::new(Op::Read, line, core.to_u32(), Time::ZERO) };
+        let t = Txn { ahead: true, ..Txn::new(Op::Read, line, core, Time::ZERO) };
         let t = self.look_up_at_once(cal, t);
         if !t.transient {
             self.fill_l2_once(cal, core, &t, Time::ZERO);
@@ -476,9 +464,9 @@ impl Memory {
     }
 
     /// Makes every private copy of `line` clean; returns the core that had a dirty one.
-    pub(super) fn clean_private(&mut self, line: LineAddr) -> Option<usize> {
+    pub(super) fn clean_private(&mut self, line: LineAddr) -> Option<CoreId> {
         match self.sharing(line) {
-            Sharing::Core(c) => self.clean_in(c.to_usize(), line).then_some(c.to_usize()),
+            Sharing::Core(c) => self.clean_in(c, line).then_some(c),
             Sharing::Device => None,
             Sharing::Shared => {
                 let holders = self.shared.holders(line);
@@ -494,7 +482,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn clean_in(&mut self, core: usize, line: LineAddr) -> bool {
+    pub(super) fn clean_in(&mut self, core: CoreId, line: LineAddr) -> bool {
         let mut dirty = 0;
         for a in [&mut self.l1[core], &mut self.l2[core]] {
             if let Some(s) = a.find(line) {
@@ -507,7 +495,7 @@ impl Memory {
     }
 
     /// What `core`'s caches hold of `line`.
-    pub fn private_copy(&self, core: usize, line: LineAddr) -> Held {
+    pub fn private_copy(&self, core: CoreId, line: LineAddr) -> Held {
         best([&self.l1[core], &self.l2[core]].map(|a| held(a, line)))
     }
 
@@ -528,7 +516,7 @@ impl Memory {
 
     /// Where a device's request would find `line`.
     pub fn place_of(&self, line: LineAddr) -> super::stats::Place {
-        let private = (0..self.l2.len()).any(|c| self.private_copy(c, line) != Held::Nowhere);
+        let private = self.l2.ids().any(|c| self.private_copy(c, line) != Held::Nowhere);
         self.located(private, self.llc_way(line))
     }
 

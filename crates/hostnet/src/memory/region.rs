@@ -3,7 +3,7 @@
 
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::{IdVec, Int, LineAddr, RegionId, TenantId};
+use crate::kernel::{CoreId, IdVec, Int, LineAddr, RegionId, TenantId, ThreadId};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,11 +28,19 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sharing {
     /// One core only: the snoop filter is exact without an entry per line.
-    Core(u16),
+    Core(CoreId),
     /// Any core; a snoop filter tracks who.
     Shared,
     /// No core: only devices touch it.
     Device,
+}
+
+impl Sharing {
+    /// The sharing of a region that only the core of `thread` uses. Until [`AddressMap::settle_on_cores`] names that core, the
+    /// thread's number stands for it.
+    pub const fn of_thread(thread: ThreadId) -> Sharing {
+        Sharing::Core(CoreId(thread.0))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -111,10 +119,10 @@ impl AddressMap {
         self.regions[id].home = node;
     }
     /// Regions of a thread are its core's: `cores` has the core of each.
-    pub fn settle_on_cores(&mut self, cores: &[u16]) {
+    pub fn settle_on_cores(&mut self, cores: &IdVec<ThreadId, CoreId>) {
         for r in &mut self.regions {
             if let Sharing::Core(c) = &mut r.sharing {
-                *c = cores.get(usize::from(*c)).copied().unwrap_or(*c);
+                *c = cores.get(ThreadId(c.0)).copied().unwrap_or(*c);
             }
         }
     }
@@ -125,10 +133,10 @@ impl AddressMap {
         }
     }
     /// Regions that nobody has given a home get one; `core_nodes` has the node of each core.
-    pub(super) fn settle_homes(&mut self, core_nodes: &[u8]) {
+    pub(super) fn settle_homes(&mut self, core_nodes: &IdVec<CoreId, u8>) {
         for r in self.regions.iter_mut().filter(|r| r.home == ANYWHERE) {
             r.home = match r.sharing {
-                Sharing::Core(c) => core_nodes.get(usize::from(c)).copied().unwrap_or(0),
+                Sharing::Core(c) => core_nodes.get(c).copied().unwrap_or(0),
                 Sharing::Shared | Sharing::Device => 0,
             };
         }
@@ -387,7 +395,7 @@ mod tests {
     #[test]
     fn every_line_of_a_region_maps_back_to_it() {
         let mut m = AddressMap::default();
-        let a = m.add(10, Kind::Rx, Sharing::Core(0), TenantId(0));
+        let a = m.add(10, Kind::Rx, Sharing::Core(CoreId(0)), TenantId(0));
         let b = m.add(40_000, Kind::App, Sharing::Shared, TenantId(1));
         assert_eq!(m.of(m.get(a).base + 9).kind, Kind::Rx);
         let r = m.get(b);

@@ -4,7 +4,7 @@
 use super::array::Home;
 use super::stats::Class;
 use super::tag::Tag;
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{CoreId, Int, LineAddr, ThreadId, Time};
 
 /// What a transaction does at the home agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,7 +57,7 @@ pub enum Inbound {
     /// Into the LLC: in place when present, else into one of these ways (DDIO).
     Llc { ways: u32 },
     /// The same, and the L2 of `core` is told to fetch it: `Event::Hint` (IDIO).
-    Hint { ways: u32, core: u8 },
+    Hint { ways: u32, core: CoreId },
     /// Into a cache of its own without limit (ideal-DDIO).
     Apart,
 }
@@ -81,7 +81,7 @@ pub struct Txn {
     /// Core, packet of the NIC, or the IIO's business.
     pub who: u32,
     /// Of a core: the hardware thread that asks, in the machine's order.
-    pub thread: u16,
+    pub thread: ThreadId,
     /// The core's record of the access. In the answer to a device's read: how many of its lines the LLC has modified.
     pub record: u8,
     /// The line comes with the duty to write it back.
@@ -114,13 +114,13 @@ impl Txn {
     /// A core's request for `line`, made at `at` by the thread of its number. What only some requests have is set beside:
     /// `Txn { transient: true, ..Txn::new(..) }`.
     #[inline(always)]
-    pub fn new(op: Op, line: LineAddr, core: u32, at: Time) -> Txn {
+    pub fn new(op: Op, line: LineAddr, core: CoreId, at: Time) -> Txn {
         Txn {
             line,
             op,
             agent: Agent::Core,
-            who: core,
-            thread: core.low_u16(),
+            who: core.0.into(),
+            thread: ThreadId(core.0),
             record: 0,
             dirty: false,
             copied: false,
@@ -141,19 +141,26 @@ impl Txn {
     /// A device's read of `lines` lines, counted as `class`.
     #[inline]
     pub fn dma_read(agent: Agent, class: Class, line: LineAddr, lines: u16, who: u32, at: Time) -> Txn {
-        Txn { agent, class, lines, transient: true, ..Txn::new(Op::DmaRead, line, who, at) }
+        Txn { agent, class, lines, transient: true, who, ..Txn::new(Op::DmaRead, line, CoreId(0), at) }
     }
 
     /// A device's write of `lines` whole lines to `to`, counted as `class`.
     #[inline]
     pub fn dma_write(agent: Agent, class: Class, to: Inbound, line: LineAddr, lines: u16, who: u32, at: Time) -> Txn {
-        Txn { agent, class, lines, to, transient: true, ..Txn::new(Op::DmaWrite, line, who, at) }
+        Txn { agent, class, lines, to, transient: true, who, ..Txn::new(Op::DmaWrite, line, CoreId(0), at) }
     }
 
     /// A read of no simulated core.
     #[inline]
     pub fn background(line: LineAddr, at: Time) -> Txn {
-        Txn { agent: Agent::Background, class: Class::BackgroundRd, ..Txn::new(Op::Uncached, line, 0, at) }
+        Txn { agent: Agent::Background, class: Class::BackgroundRd, ..Txn::new(Op::Uncached, line, CoreId(0), at) }
+    }
+
+    /// The core that asks; only requests of cores have one.
+    #[inline(always)]
+    pub fn core(&self) -> CoreId {
+        debug_assert!(matches!(self.agent, Agent::Core | Agent::Background), "{:?} is no core", self.agent);
+        CoreId(self.who.to_u16())
     }
 
     /// A second write-back of one fill has no line fill buffer to hold.

@@ -2,16 +2,16 @@
 
 use super::region::Sharing;
 use super::Memory;
-use crate::kernel::{Int, LineAddr};
+use crate::kernel::{CoreId, Int, LineAddr};
 use std::collections::HashMap;
 
 /// Where a copy is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum At {
     /// A core's private caches.
-    Core(u16),
+    Core(CoreId),
     /// On its way to a core.
-    ToCore(u16),
+    ToCore(CoreId),
     /// A node's LLC.
     Llc(u8),
     Dram,
@@ -80,8 +80,8 @@ impl Memory {
 
     /// What `core` gives up, or is made to share, is what its node's LLC gets.
     #[inline]
-    pub(super) fn note_from_core(&mut self, core: usize, line: LineAddr) {
-        self.note_copy(line, At::Core(core.to_u16()), At::Llc(self.node_of_core(core).to_u8()));
+    pub(super) fn note_from_core(&mut self, core: CoreId, line: LineAddr) {
+        self.note_copy(line, At::Core(core), At::Llc(self.node_of_core(core).to_u8()));
     }
 
     /// The value version that whoever reads `line` now gets (with a shadow).
@@ -97,7 +97,7 @@ impl Memory {
         let Some(s) = &self.shadow else { return Ok(()) };
         let newest = s.newest(line);
         let (mut holders, mut dirty) = (Vec::new(), Vec::new());
-        for c in 0..self.l2.len() {
+        for c in self.l2.ids() {
             let (a, b) = (self.l1[c].find(line), self.l2[c].find(line));
             if a.is_none() && b.is_none() {
                 continue;
@@ -106,7 +106,7 @@ impl Memory {
             if a.is_some_and(|x| self.l1[c].is_dirty(x)) || b.is_some_and(|x| self.l2[c].is_dirty(x)) {
                 dirty.push(c);
             }
-            let v = s.at(line, At::Core(c.to_u16()));
+            let v = s.at(line, At::Core(c));
             if v != newest {
                 return Err(format!("core {c} holds version {v} of line {line}, the newest is {newest}"));
             }

@@ -2,7 +2,7 @@
 
 use super::region::Kind;
 use super::request::{Agent, AGENTS};
-use crate::kernel::{IdVec, LineAddr, RegionId, TenantId, Time};
+use crate::kernel::{CoreId, IdVec, LineAddr, RegionId, TenantId, ThreadId, Time};
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -184,9 +184,9 @@ pub struct MemStats {
     pub llc_wb: u64,
     /// Of these, those that made room for what an L2 gave up.
     pub llc_wb_pushed: u64,
-    pub cores: Vec<CoreCounts>,
+    pub cores: IdVec<CoreId, CoreCounts>,
     /// By core.
-    pub remote: Vec<RemoteCounts>,
+    pub remote: IdVec<CoreId, RemoteCounts>,
     /// Invalidations without write-back that the page did not allow.
     pub refused_invalidations: u64,
     /// Latency of DRAM reads from the controller's door to data, in picoseconds.
@@ -211,8 +211,8 @@ impl MemStats {
             rx_evct_consumed: 0,
             llc_wb: 0,
             llc_wb_pushed: 0,
-            cores: vec![CoreCounts::default(); cores],
-            remote: vec![RemoteCounts::default(); cores],
+            cores: IdVec::filled(CoreCounts::default(), cores),
+            remote: IdVec::filled(RemoteCounts::default(), cores),
             refused_invalidations: 0,
             dram_ps: Histogram::new_with_bounds(1, 1 << 40, 3).expect("valid bounds"),
             tenants: IdVec::filled(TenantCounts::default(), tenants),
@@ -278,42 +278,47 @@ pub struct OffCores {
     remote: Vec<OffCore>,
     /// Of those, the ones that ended while their line was watched at their core.
     watched: Vec<OffCore>,
-    watching: Vec<Vec<LineAddr>>,
+    watching: IdVec<ThreadId, Vec<LineAddr>>,
 }
 
 impl OffCores {
     pub fn new(cores: usize, regions: usize) -> OffCores {
         let counts = vec![OffCore::default(); cores * regions];
-        OffCores { regions, remote: counts.clone(), watched: counts.clone(), watching: vec![Vec::new(); cores], counts }
+        OffCores {
+            regions,
+            remote: counts.clone(),
+            watched: counts.clone(),
+            watching: IdVec::filled(Vec::new(), cores),
+            counts,
+        }
     }
     #[inline]
-    pub(in crate::memory) fn note(&mut self, thread: u16, region: RegionId, op: super::Op) {
-        self.counts[usize::from(thread) * self.regions + region.index()].note(op);
+    pub(in crate::memory) fn note(&mut self, thread: ThreadId, region: RegionId, op: super::Op) {
+        self.counts[thread.index() * self.regions + region.index()].note(op);
     }
-    pub(in crate::memory) fn note_remote(&mut self, thread: u16, region: RegionId, line: LineAddr, op: super::Op) {
-        let core = usize::from(thread);
-        let at = core * self.regions + region.index();
+    pub(in crate::memory) fn note_remote(&mut self, thread: ThreadId, region: RegionId, line: LineAddr, op: super::Op) {
+        let at = thread.index() * self.regions + region.index();
         self.remote[at].note(op);
-        if self.watching[core].contains(&line) {
+        if self.watching[thread].contains(&line) {
             self.watched[at].note(op);
         }
     }
     /// From now on `line` is watched at `core`.
-    pub fn watch(&mut self, core: usize, line: LineAddr) {
-        self.watching[core].push(line);
+    pub fn watch(&mut self, thread: ThreadId, line: LineAddr) {
+        self.watching[thread].push(line);
     }
     /// From now on no line is.
-    pub fn watch_none(&mut self, core: usize) {
-        self.watching[core].clear();
+    pub fn watch_none(&mut self, thread: ThreadId) {
+        self.watching[thread].clear();
     }
-    pub fn of(&self, core: usize, region: RegionId) -> OffCore {
-        self.counts[core * self.regions + region.index()]
+    pub fn of(&self, thread: ThreadId, region: RegionId) -> OffCore {
+        self.counts[thread.index() * self.regions + region.index()]
     }
-    pub fn remote(&self, core: usize, region: RegionId) -> OffCore {
-        self.remote[core * self.regions + region.index()]
+    pub fn remote(&self, thread: ThreadId, region: RegionId) -> OffCore {
+        self.remote[thread.index() * self.regions + region.index()]
     }
-    pub fn watched(&self, core: usize, region: RegionId) -> OffCore {
-        self.watched[core * self.regions + region.index()]
+    pub fn watched(&self, thread: ThreadId, region: RegionId) -> OffCore {
+        self.watched[thread.index() * self.regions + region.index()]
     }
     pub(in crate::memory) fn restart(&mut self) {
         self.counts.fill(OffCore::default());

@@ -1,6 +1,6 @@
 //! What a NIC says about a line in the reserved bits of its write's TLP header (IDIO, section V-A, Fig. 7).
 
-use crate::kernel::Int;
+use crate::kernel::{CoreId, Int};
 
 /// The code of all ones stands for class 1 in place of a core.
 const CLASS_1: u8 = 0b11_1111;
@@ -26,17 +26,17 @@ impl Tag {
     ///
     /// # Panics
     /// When `core` has no code.
-    pub fn new(core: u16, class_1: bool, header: bool, burst: bool) -> Tag {
-        assert!(usize::from(core) < CORES, "core {core} has no code of six bits beside that of class 1");
-        let code = if class_1 && !header { CLASS_1 } else { core.to_u8() };
+    pub fn new(core: CoreId, class_1: bool, header: bool, burst: bool) -> Tag {
+        assert!(core.index() < CORES, "core {core} has no code of six bits beside that of class 1");
+        let code = if class_1 && !header { CLASS_1 } else { core.0.to_u8() };
         Tag(code | if header { HEADER } else { 0 } | if burst { BURST } else { 0 })
     }
 
     /// The core that the line is for; class 1 has none.
     #[inline]
-    pub fn core(self) -> Option<u16> {
+    pub fn core(self) -> Option<CoreId> {
         let code = self.0 & CLASS_1;
-        (code != CLASS_1).then_some(code.into())
+        (code != CLASS_1).then_some(CoreId(code.into()))
     }
     /// Whether it is the first line of its packet.
     #[inline]
@@ -80,13 +80,13 @@ mod tests {
         for (core, dword) in
             [(0, 0), (1, 1 << 11), (2, 1 << 16), (4, 1 << 17), (8, 1 << 18), (16, 1 << 19), (32, 1 << 23)]
         {
-            assert_eq!(Tag::new(core, false, false, false).encode(), dword, "core {core}");
+            assert_eq!(Tag::new(CoreId(core), false, false, false).encode(), dword, "core {core}");
         }
         let all = 1 << 23 | 0xf << 16 | 1 << 11;
-        assert_eq!(Tag::new(62, false, false, false).encode(), all - (1 << 11));
-        assert_eq!(Tag::new(0, false, true, false).encode(), 1 << 31);
-        assert_eq!(Tag::new(0, false, false, true).encode(), 1 << 10);
-        assert_eq!(Tag::new(5, true, false, false).encode(), all, "class 1 is the code of all ones");
+        assert_eq!(Tag::new(CoreId(62), false, false, false).encode(), all - (1 << 11));
+        assert_eq!(Tag::new(CoreId(0), false, true, false).encode(), 1 << 31);
+        assert_eq!(Tag::new(CoreId(0), false, false, true).encode(), 1 << 10);
+        assert_eq!(Tag::new(CoreId(5), true, false, false).encode(), all, "class 1 is the code of all ones");
     }
 
     /// PCI Express Base Specification, 2.2.1: format, type, traffic class, digest, poison, attributes and length are not
@@ -103,8 +103,8 @@ mod tests {
     /// idio.f.tlp_encoding: a packet of class 1 names its core in the header's write and has code 63 in the others.
     #[test]
     fn a_header_of_class_1_names_its_core_and_its_payload_does_not() {
-        let (header, payload) = (Tag::new(7, true, true, true), Tag::new(7, true, false, true));
-        assert_eq!((header.core(), header.is_header(), header.is_burst()), (Some(7), true, true));
+        let (header, payload) = (Tag::new(CoreId(7), true, true, true), Tag::new(CoreId(7), true, false, true));
+        assert_eq!((header.core(), header.is_header(), header.is_burst()), (Some(CoreId(7)), true, true));
         assert_eq!((payload.core(), payload.is_header(), payload.is_burst()), (None, false, true));
     }
 }

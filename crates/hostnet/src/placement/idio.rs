@@ -8,7 +8,7 @@ use super::ddio::low_ways;
 use super::{Counters, DataPlane, DeviceKind, PlacementSpec, Settings, Transfer};
 use crate::core::hints::HintOverflow;
 use crate::kernel::units::{Bandwidth, Pace, Span};
-use crate::kernel::{Int, Time};
+use crate::kernel::{CoreId, Int, Time};
 use crate::memory::Inbound;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -213,8 +213,8 @@ pub struct Idio {
 }
 
 impl Idio {
-    fn core(&mut self, core: u16) -> &mut Steering {
-        let i = usize::from(core);
+    fn core(&mut self, core: CoreId) -> &mut Steering {
+        let i = core.index();
         if i >= self.cores.len() {
             self.cores.resize(i + 1, Steering::default());
         }
@@ -222,8 +222,8 @@ impl Idio {
     }
 
     /// The FSM's state of `core`.
-    pub fn state(&self, core: u16) -> u8 {
-        self.cores.get(usize::from(core)).map_or(OFF, |c| c.fsm)
+    pub fn state(&self, core: CoreId) -> u8 {
+        self.cores.get(core.index()).map_or(OFF, |c| c.fsm)
     }
 }
 
@@ -261,7 +261,7 @@ impl DataPlane for Idio {
         let steering = *self.core(core);
         let prefetched = steering.told.unwrap_or(!dynamic || steering.prefetches(&self.spec));
         if t.tag.is_header() || prefetched {
-            Inbound::Hint { ways, core: core.to_u8() }
+            Inbound::Hint { ways, core }
         } else {
             Inbound::Llc { ways }
         }
@@ -299,7 +299,7 @@ impl DataPlane for Idio {
         }
         self.ways = s.ways.unwrap_or(self.ways);
         for (core, told) in &s.prefetch {
-            self.core(*core).told = *told;
+            self.core(CoreId(*core)).told = *told;
         }
         Ok(())
     }
@@ -339,7 +339,7 @@ mod tests {
     }
 
     const LLC: Inbound = Inbound::Llc { ways: 0b11 };
-    const HINT: Inbound = Inbound::Hint { ways: 0b11, core: 3 };
+    const HINT: Inbound = Inbound::Hint { ways: 0b11, core: CoreId(3) };
 
     /// Write-backs so far of eight cores, of which core 3 has `n`.
     fn counts(n: u64) -> Vec<CoreCounts> {
@@ -357,7 +357,7 @@ mod tests {
     /// idio.f.alg1_data_plane, idio.f.policy_*: destination by mode, class, header and FSM.
     #[test]
     fn a_line_goes_where_its_mode_class_and_place_in_the_packet_say() {
-        let tag = |class_1, header| Tag::new(3, class_1, header, false);
+        let tag = |class_1, header| Tag::new(CoreId(3), class_1, header, false);
         for (mode, header, payload, header_1, payload_1) in [
             (Mode::Invalidate, LLC, LLC, LLC, LLC),
             (Mode::Prefetch, HINT, HINT, HINT, LLC),
@@ -387,21 +387,21 @@ mod tests {
                 assert_eq!(c.fsm, next, "{state:#b} after {write_backs}");
             }
             let mut p = idio(Mode::Dynamic, s.clone());
-            p.core(3).fsm = state;
-            p.write(&line(Tag::new(3, false, true, true)));
-            assert_eq!(p.state(3), 0b00, "a burst in {state:#b}");
-            assert_eq!(p.state(2), OFF, "of another core");
+            p.core(CoreId(3)).fsm = state;
+            p.write(&line(Tag::new(CoreId(3), false, true, true)));
+            assert_eq!(p.state(CoreId(3)), 0b00, "a burst in {state:#b}");
+            assert_eq!(p.state(CoreId(2)), OFF, "of another core");
         }
     }
 
     /// idio.f.fsm: 0b11 is LLC and 0b00 MLC; those between are a choice, and so is whether 0b11 is left without a burst.
     #[test]
     fn status_is_of_the_state_as_chosen() {
-        let payload = Tag::new(3, false, false, false);
+        let payload = Tag::new(CoreId(3), false, false, false);
         for (status, to) in [(Status::Saturated, [HINT, HINT, HINT, LLC]), (Status::Upper, [HINT, HINT, LLC, LLC])] {
             let mut p = idio(Mode::Dynamic, IdioSpec { status, ..IdioSpec::default() });
             for state in 0..4 {
-                p.core(3).fsm = state;
+                p.core(CoreId(3)).fsm = state;
                 assert_eq!(p.write(&line(payload)), to[usize::from(state)], "{status:?} {state:#b}");
             }
         }
@@ -416,7 +416,7 @@ mod tests {
     fn pressure_is_measured_against_the_average_of_the_intervals_before() {
         let mut p = idio(Mode::Dynamic, IdioSpec { average: 4, ..IdioSpec::default() });
         let mut n = 0;
-        p.core(3).fsm = 0;
+        p.core(CoreId(3)).fsm = 0;
         for (i, write_backs, state) in [
             (0, 51, 1),  // above 0 + 50
             (1, 50, 0),  // not above
@@ -426,13 +426,13 @@ mod tests {
             (5, 100, 0),
         ] {
             interval(&mut p, &mut n, write_backs);
-            assert_eq!(p.state(3), state, "interval {i}");
+            assert_eq!(p.state(CoreId(3)), state, "interval {i}");
         }
-        assert_eq!(p.core(3).average, 50);
+        assert_eq!(p.core(CoreId(3)).average, 50);
         assert_eq!(p.epoch(), Some(Time::us(1)));
         p.restart();
         p.decide(&Counters { writes: 0, write_misses: 0, cores: &counts(51) });
-        assert_eq!(p.state(3), 0, "counters that begin again are no negative pressure: 51 against 50 + 50");
+        assert_eq!(p.state(CoreId(3)), 0, "counters that begin again are no negative pressure: 51 against 50 + 50");
     }
 
     /// idio.f.burst_detector: 10 Gb/s are 1250 bytes in 1 us, or 1342 where a gigabit is 2^30.

@@ -177,7 +177,7 @@ pub struct Counters<'a> {
 impl Counters<'_> {
     pub fn of(m: &MemStats) -> Counters<'_> {
         let sum = |f: fn(&DmaCounts) -> u64| m.dma.iter().map(f).sum();
-        Counters { writes: sum(|d| d.writes), write_misses: sum(|d| d.write_misses), cores: &m.cores }
+        Counters { writes: sum(|d| d.writes), write_misses: sum(|d| d.write_misses), cores: m.cores.as_slice() }
     }
 }
 

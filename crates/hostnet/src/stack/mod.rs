@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
-use crate::kernel::{IdVec, Int, LineAddr, PacketId, Stream, TenantId, Time};
+use crate::kernel::{IdVec, Int, LineAddr, PacketId, Stream, TenantId, ThreadId, Time};
 use crate::machine::{Events, Machine};
 use crate::memory::stats::OffCores;
 use crate::traffic::dctcp::Senders;
@@ -90,7 +90,7 @@ pub enum Wakes {
 /// What a thread has at hand while it is stepped.
 pub struct Ctx<'a> {
     /// The core, as the host counts them and as its tenant does; and the tenant.
-    pub core: u16,
+    pub core: ThreadId,
     pub local: usize,
     pub tenant: TenantId,
     pub now: Time,

@@ -6,7 +6,7 @@ use crate::app::{Answer, Content};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::Nic;
 use crate::device::{self, NicAt};
-use crate::kernel::{Int, LineAddr, PacketId, Post, QueueId, TenantId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Post, QueueId, TenantId, ThreadId, Time};
 use crate::machine::Machine;
 use crate::placement::{sweeper, Spent};
 use schemars::JsonSchema;
@@ -229,7 +229,7 @@ impl QueuePair {
 
 /// The queue of the thread: the NIC on the chip has one for each.
 fn queue_of(c: &Ctx) -> QueueId {
-    QueueId(c.core)
+    QueueId(c.core.0)
 }
 
 impl Software for QueuePair {
@@ -289,7 +289,7 @@ impl Software for QueuePair {
                 m.transmit_at_once(id);
                 let p = *m.nic.packet(id);
                 if let (true, Spent::Invalidate { op, .. }) = (p.zero_copy, self.spent) {
-                    m.maintain_at_once(m.core_of(p.queue.index()).to_u16(), p.line, p.lines.into(), op);
+                    m.maintain_at_once(m.core_of(ThreadId(p.queue.0)), p.line, p.lines.into(), op);
                 }
             }
             (Effect::FreeRx, id) => {

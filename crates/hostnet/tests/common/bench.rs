@@ -2,7 +2,7 @@
 
 use crate::common::{execute, scenario, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op, Retired};
-use hostnet::kernel::{Clock, LineAddr, TenantId, Time};
+use hostnet::kernel::{Clock, CoreId, LineAddr, TenantId, ThreadId, Time};
 use hostnet::machine::Machine;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
@@ -23,12 +23,12 @@ impl Bench {
         let mut core = s.platform.core;
         change(&mut core);
         let mut map = AddressMap::default();
-        let r = map.add(1 << 20, Kind::App, Sharing::Core(0), TenantId(0));
+        let r = map.add(1 << 20, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let base = map.get(r).base;
         let clock = Clock::from_hz(core.clock.0);
         let (h, d) = (&s.platform.caches, &s.platform.memory);
         let mem = Memory::new(h, d, clock, 1, vec![(1 << 12) - 1], map).unwrap();
-        Bench { m: Machine::bare(mem, vec![Cpu::new(0, &core)]), now: Time::ns(1), base }
+        Bench { m: Machine::bare(mem, vec![Cpu::new(ThreadId(0), &core)]), now: Time::ns(1), base }
     }
 
     /// Time from the start of `ops` to the dispatch of the last, in ns, and what retired when.

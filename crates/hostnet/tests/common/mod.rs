@@ -7,7 +7,7 @@ use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{Op, Retired};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::units::{ByteRate, Freq, Size, Span};
-use hostnet::kernel::{Clock, LineAddr, TenantId, Time, TxnId};
+use hostnet::kernel::{Clock, CoreId, LineAddr, TenantId, ThreadId, Time, TxnId};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
@@ -120,9 +120,9 @@ impl Rig {
             let r = map.add(1 << 14, kind, sharing, TenantId(0));
             map.get(r).base
         };
-        let rx = add(Kind::Rx, Sharing::Core(0));
-        let tx = add(Kind::Tx, Sharing::Core(0));
-        let app = add(Kind::App, Sharing::Core(0));
+        let rx = add(Kind::Rx, Sharing::Core(CoreId(0)));
+        let tx = add(Kind::Tx, Sharing::Core(CoreId(0)));
+        let app = add(Kind::App, Sharing::Core(CoreId(0)));
         let shared = add(Kind::App, Sharing::Shared);
         let far = map.add(1 << 14, Kind::App, Sharing::Shared, TenantId(0));
         map.set_home(far, nodes.count as u8 - 1);
@@ -150,7 +150,7 @@ impl Rig {
         self.answers.push((self.m.now, f));
         if f.agent == Agent::Core && !f.transient && matches!(f.op, memory::Op::Read | memory::Op::Own) {
             let own = f.op == memory::Op::Own;
-            self.m.mem.fill(&mut self.m.cal, f.who as usize, &f, write.unwrap_or(own), self.m.now);
+            self.m.mem.fill(&mut self.m.cal, f.core(), &f, write.unwrap_or(own), self.m.now);
         }
     }
 
@@ -176,13 +176,13 @@ impl Rig {
 
     pub fn request(&mut self, core: u32, line: LineAddr, op: memory::Op) {
         let lat = self.m.mem.lat;
-        let t = Txn::new(op, line, core, self.m.now);
+        let t = Txn::new(op, line, CoreId(core as u16), self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now + lat.l1 + lat.l2 + lat.noc, t);
     }
 
     pub fn access(&mut self, core: u32, line: LineAddr, write: bool) -> Seen {
         let start = self.m.now;
-        let probe = self.m.mem.probe(&mut self.m.cal, core as usize, line, write, start);
+        let probe = self.m.mem.probe(&mut self.m.cal, CoreId(core as u16), line, write, start);
         if probe == Probe::Miss {
             self.request(core, line, if write { memory::Op::Own } else { memory::Op::Read });
         }
@@ -210,10 +210,10 @@ impl Rig {
 /// Runs `ops` on core 0 from `now` on; returns when the last one dispatched, when everything was over, and what
 /// retired when.
 pub fn execute(m: &mut Machine, ops: &[Op], now: Time) -> (Time, Time, Vec<(Time, Retired)>) {
-    m.cpus[0].program.ops.clear();
-    m.cpus[0].program.ops.extend_from_slice(ops);
+    m.cpus[ThreadId(0)].program.ops.clear();
+    m.cpus[ThreadId(0)].program.ops.extend_from_slice(ops);
     m.now = now;
-    m.start(0);
+    m.start(ThreadId(0));
     let mut end = None;
     let mut retired = Vec::new();
     while let Some(s) = m.next_signal() {

@@ -7,7 +7,7 @@ use hostnet::device::endpoint::Endpoint;
 use hostnet::device::iio::Iio;
 use hostnet::device::nic::{EthernetSpec, Nic, Packet};
 use hostnet::device::{self, NicAt};
-use hostnet::kernel::{Clock, LineAddr, PacketId, Post, QueueId, TenantId};
+use hostnet::kernel::{Clock, CoreId, LineAddr, PacketId, Post, QueueId, TenantId, ThreadId};
 use hostnet::machine::{Event, Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
@@ -67,9 +67,9 @@ impl Bench {
             let r = map.add(1 << 14, kind, Sharing::Core(core), TenantId(0));
             map.get(r).base
         };
-        let rx = [region(Kind::Rx, 0), region(Kind::Rx, 1)];
-        let tx = [region(Kind::Tx, 0), region(Kind::Tx, 1)];
-        let done = [region(Kind::Rx, 0), region(Kind::Rx, 1)];
+        let rx = [region(Kind::Rx, CoreId(0)), region(Kind::Rx, CoreId(1))];
+        let tx = [region(Kind::Tx, CoreId(0)), region(Kind::Tx, CoreId(1))];
+        let done = [region(Kind::Rx, CoreId(0)), region(Kind::Rx, CoreId(1))];
         let clock = Clock::from_hz(MHZ_3200);
         let mut mem =
             Memory::new(&small(), &DramSpec::default(), clock, 2, vec![0b1111], map).expect("a small machine");
@@ -94,7 +94,7 @@ impl Bench {
             }
         };
         // Queue 0 is this core's.
-        let cpus = vec![Cpu::new(0, &s.platform.core)];
+        let cpus = vec![Cpu::new(ThreadId(0), &s.platform.core)];
         let m = Machine::new(mem, cpus, chip, iio, Placement::new(&s.placement));
         Bench { m, at, rx: rx[0], tx: tx[1] }
     }
@@ -149,7 +149,7 @@ impl Bench {
         let Some(signal) = self.m.handle(e) else { return Some(Vec::new()) };
         Some(match (signal, e) {
             (Signal::Delivered(queue), Event::Device(device::Event::Delivered(id))) => {
-                vec![Seen::Visible(QueueId(queue), id)]
+                vec![Seen::Visible(QueueId(queue.0), id)]
             }
             (Signal::Landed(_), _) => {
                 let nic = self.nic();

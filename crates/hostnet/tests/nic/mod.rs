@@ -9,7 +9,7 @@ use hostnet::core::{Op, Retired};
 use hostnet::device::nic::EthernetSpec;
 use hostnet::device::NicAt;
 use hostnet::kernel::units::{Bandwidth, Size};
-use hostnet::kernel::{PacketId, QueueId, Stream, TenantId, Time};
+use hostnet::kernel::{CoreId, PacketId, QueueId, Stream, TenantId, ThreadId, Time};
 use hostnet::memory::region::AddressMap;
 use hostnet::meter::drops::{DropCause, DropPlace};
 use hostnet::stack::qp::Effect;
@@ -190,7 +190,7 @@ fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
         // The reply lies in the LLC, as after a packet that came in there.
         let line = b.nic().next_tx(QueueId(0));
         for l in line.span(LINES) {
-            b.m.mem.spill_at_once(&mut b.m.cal, 0, l);
+            b.m.mem.spill_at_once(&mut b.m.cal, CoreId(0), l);
         }
         let posted = b.m.now;
         b.reply(id, LINES as u16);
@@ -279,7 +279,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
         let site = Site {
             map: &mut AddressMap::default(),
             tenant: TenantId(0),
-            cores: &[0],
+            cores: &[ThreadId(0)],
             seed: 1,
             capture: None,
             stlb: None,
@@ -303,7 +303,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
                     }
                     Seen::Doorbell(tag) => b.post(Effect::of(tag).1),
                     Seen::Retired => {
-                        while let Some(r) = b.m.retired(0) {
+                        while let Some(r) = b.m.retired(ThreadId(0)) {
                             let Retired::Tag(tag) = r else {
                                 assert!(a == NicAt::Port && matches!(r, Retired::Mmio(_)), "{a:?}: {r:?}");
                                 continue; // on its way
@@ -323,21 +323,21 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
             let Some(id) = idle.then(|| b.nic().take(QueueId(0))).flatten() else { continue };
             idle = false;
             let (p, tx, now) = (*b.nic().packet(id), b.nic().next_tx(QueueId(0)), b.m.now);
-            b.m.cpus[0].program.ops.clear();
-            b.m.cpus[0].program.compute(qp.poll_instructions);
-            app.serve(0, &content, p.line, tx, &mut b.m.cpus[0].program);
+            b.m.cpus[ThreadId(0)].program.ops.clear();
+            b.m.cpus[ThreadId(0)].program.compute(qp.poll_instructions);
+            app.serve(0, &content, p.line, tx, &mut b.m.cpus[ThreadId(0)].program);
             if answers {
-                b.m.cpus[0].program.push(Op::Store { line: tx, lines: LINES as u32 });
-                b.m.cpus[0].program.compute(qp.post_instructions);
-                b.m.cpus[0].program.push(Op::Mmio { tag: Effect::Post.tag(id) });
+                b.m.cpus[ThreadId(0)].program.push(Op::Store { line: tx, lines: LINES as u32 });
+                b.m.cpus[ThreadId(0)].program.compute(qp.post_instructions);
+                b.m.cpus[ThreadId(0)].program.push(Op::Mmio { tag: Effect::Post.tag(id) });
                 b.nic().reserve_tx(QueueId(0), now);
                 (b.nic().packet(id).tx_line, b.nic().packet(id).tx_lines) = (tx, LINES as u16);
             }
-            b.m.cpus[0].program.push(Op::Retire { tag: Effect::FreeRx.tag(id), stores: false });
+            b.m.cpus[ThreadId(0)].program.push(Op::Retire { tag: Effect::FreeRx.tag(id), stores: false });
             if !answers {
-                b.m.cpus[0].program.push(Op::Retire { tag: Effect::Done.tag(id), stores: true });
+                b.m.cpus[ThreadId(0)].program.push(Op::Retire { tag: Effect::Done.tag(id), stores: true });
             }
-            b.m.start(0);
+            b.m.start(ThreadId(0));
         }
         see_all(&mut b);
         let c = b.nic().counts.clone();

@@ -4,7 +4,7 @@ use super::{send, Cpu};
 use crate::core::op::Op;
 use crate::core::prefetch::{CacheLevel, Prefetcher};
 use crate::core::Posts;
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{LineAddr, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 
 impl Cpu {
@@ -21,7 +21,7 @@ impl Cpu {
     pub(super) fn follow_hints(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         while let Some(line) = self.hints.as_ref().and_then(|h| h.first()) {
             let under_way = self.prefetcher.as_ref().is_some_and(|p| p.fetches(line)) || self.same_line(line).is_some();
-            let fetch = !under_way && mem.worth_fetching(self.core.to_usize(), line);
+            let fetch = !under_way && mem.worth_fetching(self.core, line);
             if fetch {
                 let (Some(p), Some(m)) = (&mut self.prefetcher, &mut self.mshrs) else { return };
                 if m.free() <= p.reserve {
@@ -115,7 +115,7 @@ impl Cpu {
     /// A prefetch of `line`, unless it is there or on its way; `own` when a request for ownership causes it.
     pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, own: bool, at: Time) {
         let Some(p) = &self.prefetcher else { return };
-        let (network, own, into, core) = (p.network, own && p.ownership, p.into, self.core.to_usize());
+        let (network, own, into, core) = (p.network, own && p.ownership, p.into, self.core);
         let there = into == CacheLevel::Llc && mem.in_llc_or_shared(core, line);
         if there || !mem.worth_prefetching(core, line, network) || self.is_asked_for(mem, line) {
             return;
@@ -172,10 +172,10 @@ impl Cpu {
     /// A read that nothing waits for, of a line that neither the L1 has nor a request brings.
     fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut impl Posts, (line, site): (LineAddr, u8), at: Time) {
         let asks = self.live != u64::MAX && self.may_miss() && !self.is_asked_for(mem, line);
-        if !asks || !mem.worth_loading(self.core.to_usize(), line) || self.is_ahead(mem, line, false, at) {
+        if !asks || !mem.worth_loading(self.core, line) || self.is_ahead(mem, line, false, at) {
             return;
         }
-        if mem.probe(cal, self.core.to_usize(), line, false, at) == Probe::Miss {
+        if mem.probe(cal, self.core, line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
                 self.recs[r].seq = u64::MAX;
                 self.issue(mem, cal, r, at);

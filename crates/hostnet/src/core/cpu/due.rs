@@ -4,7 +4,7 @@
 
 use super::{Cpu, State, Wait};
 use crate::core::{Event, Posts};
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{LineAddr, ThreadId, Time};
 use crate::memory::Memory;
 
 /// Accesses that are looked up at their time.
@@ -31,10 +31,10 @@ impl Due {
         self.horizon = now + mem.lat.noc;
     }
 
-    fn post(&mut self, cal: &mut impl Posts, core: u16, at: Time) {
+    fn post(&mut self, cal: &mut impl Posts, thread: ThreadId, at: Time) {
         if at < self.event {
             self.event = at;
-            cal.post(at, Event::Due(core));
+            cal.post(at, Event::Due(thread));
         }
     }
 
@@ -49,7 +49,7 @@ impl Cpu {
     /// Whether an access at `ready` would hit, and must wait for the calendar.
     #[inline]
     pub(super) fn is_ahead(&self, mem: &Memory, line: LineAddr, write: bool, ready: Time) -> bool {
-        ready > self.due.horizon && mem.hit_may_change(self.core.to_usize(), line, write)
+        ready > self.due.horizon && mem.hit_may_change(self.core, line, write)
     }
 
     /// Record `r`, whose address is known at `ready`, is looked up then.
@@ -69,7 +69,7 @@ impl Cpu {
         lines: impl Iterator<Item = LineAddr>,
         at: Time,
     ) {
-        let (core, late) = (self.core.to_usize(), at > self.due.horizon);
+        let (core, late) = (self.core, at > self.due.horizon);
         let Some(p) = &mut self.prefetcher else { return };
         for l in lines {
             if !late {

@@ -272,7 +272,7 @@ impl Cpu {
             self.enter(r, a);
             return true;
         }
-        let lat = match mem.probe(cal, self.core.to_usize(), line, a.write, ready) {
+        let lat = match mem.probe(cal, self.core, line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
                 let reaches = self.prefetcher.as_ref().is_some_and(|p| p.into == CacheLevel::L2);
@@ -328,7 +328,7 @@ impl Cpu {
                 self.recs[r].seq = self.recs[r].seq.min(self.seq);
                 r
             }
-            None if mem.owns(self.core.to_usize(), line) && !self.is_ahead(mem, line, true, ready) => {
+            None if mem.owns(self.core, line) && !self.is_ahead(mem, line, true, ready) => {
                 self.note(mem.lat.l1);
                 self.dispatch(self.per_line);
                 return true;
@@ -410,7 +410,7 @@ impl Cpu {
 
     /// Asks for ownership of `line`, unless it is there or on its way.
     pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, at: Time) {
-        if !self.may_miss() || self.is_asked_for(mem, line) || mem.owns(self.core.to_usize(), line) {
+        if !self.may_miss() || self.is_asked_for(mem, line) || mem.owns(self.core, line) {
             return;
         }
         if let Some(r) = self.new_rec(line, false, false, at) {
@@ -445,7 +445,7 @@ impl Cpu {
         if !self.may_miss() || self.is_asked_for(mem, line) {
             return; // prefetches are hints
         }
-        if mem.probe(cal, self.core.to_usize(), line, false, at) == Probe::Miss {
+        if mem.probe(cal, self.core, line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
                 self.issue(mem, cal, r, at);
             }
@@ -459,7 +459,7 @@ impl Cpu {
         if !self.may_miss() || self.is_asked_for(mem, line) || self.is_ahead(mem, line, false, at) {
             return;
         }
-        if mem.probe(cal, self.core.to_usize(), line, false, at) == Probe::Miss {
+        if mem.probe(cal, self.core, line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
                 self.recs[r].seq = u64::MAX;
                 self.issue(mem, cal, r, at);

@@ -24,7 +24,7 @@ use super::prefetch::{self, CacheLevel, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::core::Posts;
 use crate::flow::Domain;
-use crate::kernel::{Clock, Int, LineAddr, Time};
+use crate::kernel::{Clock, CoreId, Int, LineAddr, ThreadId, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 use combining::DeviceAccesses;
 use due::Due;
@@ -124,8 +124,8 @@ pub struct AccessTime {
 #[derive(Clone)]
 pub struct Cpu {
     /// Its number among the machine's threads, and that of its core.
-    id: u16,
-    core: u16,
+    id: ThreadId,
+    core: CoreId,
     clock: Clock,
     in_order: bool,
     rob_size: u64,
@@ -182,7 +182,7 @@ pub struct Cpu {
 
 impl Cpu {
     /// Thread `id` of the machine, alone on the core of that number.
-    pub fn new(id: u16, s: &CoreSpec) -> Cpu {
+    pub fn new(id: ThreadId, s: &CoreSpec) -> Cpu {
         let clock = Clock::from_hz(s.clock.0);
         let rec = Rec {
             line: LineAddr(0),
@@ -200,7 +200,7 @@ impl Cpu {
         };
         Cpu {
             id,
-            core: id,
+            core: CoreId(id.0),
             clock,
             in_order: s.pipeline == Pipeline::InOrder,
             rob_size: s.rob.into(),
@@ -318,11 +318,9 @@ impl Cpu {
         if ahead {
             let Some((r, since)) = waiter else {
                 let held = match into {
-                    CacheLevel::L2 => {
-                        !t.transient && mem.fill_ahead(cal, self.core.to_usize(), t, prefetch::WRITE_BACK, now)
-                    }
+                    CacheLevel::L2 => !t.transient && mem.fill_ahead(cal, self.core, t, prefetch::WRITE_BACK, now),
                     CacheLevel::Llc => {
-                        mem.fill_llc_ahead(cal, self.core.to_usize(), t, now);
+                        mem.fill_llc_ahead(cal, self.core, t, now);
                         false
                     }
                 };
@@ -342,7 +340,7 @@ impl Cpu {
         let fills = t.op != memory::Op::Stream && !t.transient;
         // A store that joined a read of a line that others have must still ask for it.
         let owns = t.op != memory::Op::Read || !rec.write || !mem.is_shared(rec.line);
-        let held = fills && mem.fill(cal, self.core.to_usize(), t, rec.write && owns, now);
+        let held = fills && mem.fill(cal, self.core, t, rec.write && owns, now);
         if !held {
             self.lfb.give(now, t.issued);
         }
@@ -478,9 +476,9 @@ impl Cpu {
         if self.is_ahead(mem, line, write, ready) {
             return self.look_up_later(cal, r, ready);
         }
-        let found = match owns && !mem.owns(self.core.to_usize(), line) {
+        let found = match owns && !mem.owns(self.core, line) {
             true => Probe::Miss,
-            false => mem.probe(cal, self.core.to_usize(), line, write, ready),
+            false => mem.probe(cal, self.core, line, write, ready),
         };
         let lat = match found {
             Probe::L1 => mem.lat.l1,
@@ -513,7 +511,7 @@ impl Cpu {
         let line = self.recs[r].line;
         let asks = self.same_line(line).is_none_or(|o| o == r) && !self.is_ahead(mem, line, false, ready);
         let asks = asks && !mem.sibling_fetches(self.id, line);
-        if asks && mem.probe(cal, self.core.to_usize(), line, false, ready) == Probe::Miss {
+        if asks && mem.probe(cal, self.core, line, false, ready) == Probe::Miss {
             self.want_credit(mem, cal, r, ready);
         } else {
             self.complete(mem, cal, r, ready);
@@ -588,6 +586,6 @@ impl Cpu {
 /// L1 and L2 look-ups and the crossbar lie between issue and the home agent.
 #[inline(always)]
 fn send(mem: &mut Memory, cal: &mut impl Posts, at: Time, t: Txn) {
-    let arrive = at + mem.way_out(t.who.to_usize());
+    let arrive = at + mem.way_out(t.core());
     mem.send_from_core(cal, arrive, t);
 }

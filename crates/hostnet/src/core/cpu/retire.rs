@@ -4,7 +4,7 @@ use super::combining::Leaving;
 use super::{Cpu, Rec};
 use crate::core::op::Mapped;
 use crate::core::{Event, Posts};
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{LineAddr, Time};
 use crate::memory::{Memory, Probe, Sweep};
 
 /// A side effect that is due.
@@ -152,7 +152,7 @@ impl Cpu {
             if self.may_release(i).is_none_or(|at| at > now) {
                 return self.ask_ahead(mem, cal, i, now);
             }
-            if turn == Turn::Asked || mem.probe(cal, self.core.to_usize(), line, true, now) != Probe::Miss {
+            if turn == Turn::Asked || mem.probe(cal, self.core, line, true, now) != Probe::Miss {
                 self.releases[i].turn = Turn::Done;
                 continue;
             }

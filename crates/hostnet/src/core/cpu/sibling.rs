@@ -2,25 +2,25 @@
 
 use super::{Cpu, State};
 use crate::core::Posts;
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{CoreId, LineAddr, Time};
 use crate::memory::{self, Memory, Txn};
 
 impl Cpu {
     /// The same on another core.
-    pub fn on_core(self, core: u16) -> Cpu {
+    pub fn on_core(self, core: CoreId) -> Cpu {
         Cpu { core, ..self }
     }
 
     /// The core that this thread runs on.
     #[inline]
-    pub fn core(&self) -> u16 {
+    pub fn core(&self) -> CoreId {
         self.core
     }
 
     /// A request of this thread for `line`, made at `at`.
     #[inline(always)]
     pub(super) fn request(&self, op: memory::Op, line: LineAddr, at: Time) -> Txn {
-        Txn { thread: self.id, ..Txn::new(op, line, self.core.into(), at) }
+        Txn { thread: self.id, ..Txn::new(op, line, self.core, at) }
     }
 
     /// Whether an access of this thread or a request of the other one is to bring `line`.

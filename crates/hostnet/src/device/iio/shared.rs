@@ -70,7 +70,7 @@ mod tests {
     use super::super::{IioSpec, PcieSpec};
     use super::*;
     use crate::device::testing::{Either, Events};
-    use crate::kernel::{LineAddr, TenantId};
+    use crate::kernel::{CoreId, LineAddr, TenantId};
     use crate::memory::region::{AddressMap, Kind, Sharing};
     use crate::memory::stats::Class;
     use crate::memory::testing::memory_of;
@@ -90,7 +90,7 @@ mod tests {
         let Attachment { iio, pcie } = toml::from_str(platform).unwrap();
         let iio = IioSpec { shared_with_cores: true, write_back_buffer: 4, ..iio };
         let mut map = AddressMap::default();
-        map.add(64, Kind::App, Sharing::Core(0), TenantId(0));
+        map.add(64, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
         (Iio::new(&iio, &pcie, Vec::new()), memory_of(platform, 1, map), Events::default())
     }
 
@@ -98,7 +98,8 @@ mod tests {
     fn passed(n: u64, before: impl FnOnce(&mut Iio, &mut Memory)) -> Vec<(u64, usize)> {
         let (mut iio, mut mem, mut cal) = parts();
         before(&mut iio, &mut mem);
-        (0..n).for_each(|line| mem.send(&mut cal, Time::ZERO, Txn::new(Op::Read, LineAddr(line), 0, Time::ZERO)));
+        (0..n)
+            .for_each(|line| mem.send(&mut cal, Time::ZERO, Txn::new(Op::Read, LineAddr(line), CoreId(0), Time::ZERO)));
         let mut gone = Vec::new();
         while let Some((at, e)) = cal.pop() {
             let Either::Memory(memory::Event::Cha(id)) = e else { panic!("{e:?}") };
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!(short, [(2, 0), (3, 1)]);
         let (mut iio, mut mem, mut cal) = parts();
         for n in 0..2 {
-            mem.send(&mut cal, Time::ZERO, Txn::new(Op::Own, LineAddr(n.to_u64()), 0, Time::ZERO));
+            mem.send(&mut cal, Time::ZERO, Txn::new(Op::Own, LineAddr(n.to_u64()), CoreId(0), Time::ZERO));
             iio.holds_up(&mut mem, &mut cal, TxnId::new(n), Time::ZERO);
         }
         assert_eq!(device(&mut iio, Time::ZERO), Time::ns(2));

@@ -1,6 +1,6 @@
 //! Which queue a packet goes to, and what its lines tell placement.
 
-use crate::kernel::{IdVec, Int, QueueId, Time};
+use crate::kernel::{CoreId, IdVec, Int, QueueId, ThreadId, Time};
 use crate::memory::Tag;
 use crate::placement::idio::{Burst, IdioSpec};
 
@@ -56,19 +56,24 @@ pub struct Marker {
     interval: Time,
     burst: Burst,
     /// The core of each queue.
-    cores: IdVec<QueueId, u16>,
+    cores: IdVec<QueueId, ThreadId>,
     counters: Vec<Bytes>,
+}
+
+/// The core that a tag names for `thread`: tags do not tell threads of one core apart, and call each by its own number.
+fn steered_to(thread: ThreadId) -> CoreId {
+    CoreId(thread.0)
 }
 
 impl Marker {
     /// For queues of these cores.
-    pub fn new(s: &IdioSpec, cores: IdVec<QueueId, u16>) -> Marker {
+    pub fn new(s: &IdioSpec, cores: IdVec<QueueId, ThreadId>) -> Marker {
         Marker {
             class_1: s.class1_dscp.iter().fold(0, |m, d| m | 1 << d),
             threshold: s.burst_bytes(),
             interval: s.interval.into(),
             burst: s.burst,
-            counters: vec![Bytes::default(); usize::from(cores.iter().max().map_or(0, |c| c + 1))],
+            counters: vec![Bytes::default(); cores.iter().max().map_or(0, |c| c.index() + 1)],
             cores,
         }
     }
@@ -78,17 +83,17 @@ impl Marker {
         let core = self.cores[queue];
         let burst = at.is_some_and(|now| self.is_burst(core, bytes, now));
         let class_1 = self.class_1 >> (dscp & 63) & 1 == 1;
-        [true, false].map(|header| Tag::new(core, class_1, header, burst))
+        [true, false].map(|header| Tag::new(steered_to(core), class_1, header, burst))
     }
 
     /// What lines of `queue` that are of no packet carry: descriptors are steered as payload of its core.
     pub fn tag(&self, queue: QueueId) -> Tag {
-        Tag::new(self.cores[queue], false, false, false)
+        Tag::new(steered_to(self.cores[queue]), false, false, false)
     }
 
-    fn is_burst(&mut self, core: u16, bytes: u32, now: Time) -> bool {
+    fn is_burst(&mut self, core: ThreadId, bytes: u32, now: Time) -> bool {
         let (interval, most) = (now.0 / self.interval.0, self.threshold);
-        let c = &mut self.counters[usize::from(core)];
+        let c = &mut self.counters[core.index()];
         if interval != c.interval {
             let before = interval == c.interval + 1 && c.bytes > most;
             *c = Bytes { interval, bytes: 0, before };
@@ -146,12 +151,16 @@ mod tests {
     #[test]
     fn lines_are_tagged_with_the_core_of_their_queue_and_the_class_of_their_dscp() {
         let s = IdioSpec { class1_dscp: vec![8, 63], ..IdioSpec::default() };
-        let mut m = Marker::new(&s, vec![4, 9].into());
+        let mut m = Marker::new(&s, IdVec::from_iter([4, 9].map(ThreadId)));
         for (queue, dscp, class_1) in [(0, 0, false), (0, 8, true), (1, 63, true), (1, 9, false)] {
             let core = [4, 9][usize::from(queue)];
             let [header, payload] = m.tags(QueueId(queue), dscp, 64, Some(Time::ZERO));
-            assert_eq!((header.core(), header.is_header()), (Some(core), true));
-            assert_eq!((payload.core(), payload.is_header()), ((!class_1).then_some(core), false), "DSCP {dscp}");
+            assert_eq!((header.core(), header.is_header()), (Some(CoreId(core)), true));
+            assert_eq!(
+                (payload.core(), payload.is_header()),
+                ((!class_1).then_some(CoreId(core)), false),
+                "DSCP {dscp}"
+            );
         }
     }
 
@@ -172,7 +181,7 @@ mod tests {
             (6_000, 0, 2000, true, true), // nothing came in the interval before
         ];
         for burst in [Burst::Edge, Burst::Level] {
-            let mut m = Marker::new(&IdioSpec { burst, ..IdioSpec::default() }, vec![0, 1].into());
+            let mut m = Marker::new(&IdioSpec { burst, ..IdioSpec::default() }, IdVec::from_iter([0, 1].map(ThreadId)));
             for (ns, core, bytes, edge, level) in packets {
                 let [header, payload] = m.tags(QueueId(core), 0, bytes, Some(Time::ns(ns)));
                 let expected = if burst == Burst::Edge { edge } else { level };

@@ -33,7 +33,7 @@ use super::{Ctx, Software, Step};
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::core::spec::Pipeline;
 use crate::core::{CoreSpec, Op, Program};
-use crate::kernel::{Int, LineAddr, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, ThreadId, Time};
 use crate::memory::LINE;
 use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
@@ -128,7 +128,7 @@ pub struct Interface {
     /// Of each queue pair: since when a transmit descriptor is visible that the NIC has not seen.
     visible: Vec<Option<Time>>,
     /// The NIC's core of each, where it serves no other one.
-    pub nic_cores: Vec<u16>,
+    pub nic_cores: Vec<ThreadId>,
     large_lines: u64,
     small_lines: u64,
     pub trips: RoundTrips,
@@ -407,8 +407,8 @@ impl Common {
         if let (true, Some(counts), Some(nic)) = (published, c.off_core.as_deref_mut(), i.nic_cores.get(self.queue)) {
             // The NIC works on a packet from its publication to that of its copy. What the host publishes to receive are blanks.
             match ring {
-                Ring::Tx => counts.watch((*nic).into(), line),
-                Ring::Rx if c.core == *nic => counts.watch_none((*nic).into()),
+                Ring::Tx => counts.watch(*nic, line),
+                Ring::Rx if c.core == *nic => counts.watch_none(*nic),
                 Ring::Rx => {}
             }
         }
