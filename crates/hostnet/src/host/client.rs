@@ -96,7 +96,7 @@ impl Host {
         }
     }
 
-    /// `Event::Offer`: the generator sends a packet, over its wire if it has one.
+    /// `traffic::Event::Offer`: the generator sends a packet, over its wire if it has one.
     pub(super) fn on_offer(&mut self) {
         let Some(s) = &mut self.source else { return };
         let (wire, open) = (s.generator.has_wire(), s.arrivals.is_some());
@@ -128,7 +128,7 @@ impl Host {
         self.next_arrival();
     }
 
-    /// `Event::Arrival` at the end of a wire. False when there is none.
+    /// `traffic::Event::Arrival` at the end of a wire. False when there is none.
     pub(super) fn came_off_wire(&mut self) -> bool {
         let Some(s) = self.source.as_mut().filter(|s| s.generator.has_wire()) else { return false };
         if let Some(p) = s.generator.take_off() {

@@ -37,7 +37,7 @@ impl Host {
         self.machine.cal.post(self.machine.now + timeout, traffic::Event::Overdue);
     }
 
-    /// `Event::Overdue`: the sender of the frame that was lost first gives it up. False when none was.
+    /// `traffic::Event::Overdue`: the sender of the frame that was lost first gives it up. False when none was.
     pub(super) fn gives_up(&mut self) -> bool {
         let Some(s) = &mut self.source else { return false };
         let Some(queue) = s.lost.pop_front() else { return false };

@@ -8,7 +8,7 @@ use crate::kernel::{LineAddr, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 
 impl Cpu {
-    /// `Event::Hint`: a device has written `line` for this core.
+    /// `memory::Event::Hint`: a device has written `line` for this core.
     pub fn on_hint(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, now: Time) {
         if let Some(h) = &mut self.hints {
             h.push(line, now);

@@ -285,7 +285,7 @@ impl Cpu {
         self.run(mem, cal)
     }
 
-    /// `Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
+    /// `memory::Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
     pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut impl Posts, t: &Txn, now: Time) -> Option<Time> {
         self.due.at(mem, now);
         if t.op == memory::Op::WriteBack {

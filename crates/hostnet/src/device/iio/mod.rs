@@ -381,7 +381,7 @@ impl Iio {
         true
     }
 
-    /// `Event::Fill`: the home agent has answered for a line.
+    /// `memory::Event::Fill`: the home agent has answered for a line.
     pub fn on_line(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, t: &Txn, now: Time) {
         let p = self.port_of(t);
         let c = self.controller_of(p);

@@ -39,8 +39,8 @@ impl Iio {
         self.shared.is_some()
     }
 
-    /// `Event::Cha`: transaction `id` is where the way begins, if a core has sent it. True when it waits for the way; then it is
-    /// back when that is its own.
+    /// `memory::Event::Cha`: transaction `id` is where the way begins, if a core has sent it. True when it waits for the way; then it
+    /// is back when that is its own.
     ///
     /// What L2s have written back since the last request goes behind this one, as far as there is room.
     pub fn holds_up(&mut self, mem: &mut Memory, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {

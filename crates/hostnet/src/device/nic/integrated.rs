@@ -81,7 +81,7 @@ impl Nic {
         Transfer { tag: self.queues[queue].tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) }
     }
 
-    /// `Event::Fill` of a burst, or of a line that DRAM delivered.
+    /// `memory::Event::Fill` of a burst, or of a line that DRAM delivered.
     pub fn on_answer(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) {
         if t.op == Op::DmaWrite {
             return self.placed(cal, t, now);
