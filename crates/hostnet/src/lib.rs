@@ -4,12 +4,10 @@
 //! The modules are listed from the lowest to the highest, and each imports only from those listed above it
 //! (docs/develop/architecture.md, checked by tests/layers.rs).
 
-#[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod kernel;
 
 pub mod meter;
 
-#[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod flow;
 
 #[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
@@ -18,7 +16,6 @@ pub mod memory;
 #[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod core;
 
-#[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod placement;
 
 #[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
@@ -40,7 +37,6 @@ pub mod model;
 
 pub mod config;
 
-#[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod host;
 
 /// The engine's version: the package's, and a hash of the sources that decide results.

@@ -25,6 +25,7 @@ pub enum Wait {
 }
 
 impl Credits {
+    /// Credits of a receiver that grants `credits` of them, all free.
     pub fn new(credits: u32) -> Credits {
         let domain = Domain::new(credits);
         Credits { domain, taken: VecDeque::with_capacity(64), returning: VecDeque::with_capacity(64) }
@@ -118,6 +119,7 @@ impl Credits {
     pub fn free(&self) -> u32 {
         self.domain.free()
     }
+    /// All credits, free or not.
     pub fn credits(&self) -> u32 {
         self.domain.credits()
     }
@@ -126,10 +128,12 @@ impl Credits {
         self.domain.peak()
     }
 
+    /// Starts a new window: forgets what was metered, keeps the credits that are out.
     pub fn restart(&mut self, now: Time) {
         self.collect(now);
         self.domain.restart(now);
     }
+    /// The readings of the window that ends at `now`.
     pub fn read(&self, now: Time) -> Reading {
         let mut seen = self.clone();
         seen.collect(now);

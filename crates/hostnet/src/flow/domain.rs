@@ -132,10 +132,12 @@ impl Domain {
         self.held += now.0.saturating_sub(taken.0.max(self.since.0)) * u64::from(n);
     }
 
+    /// Credits that nobody holds.
     #[inline]
     pub fn free(&self) -> u32 {
         self.credits.saturating_sub(self.used)
     }
+    /// Credits in use.
     pub fn used(&self) -> u32 {
         self.used
     }
@@ -147,6 +149,7 @@ impl Domain {
     pub fn held_ps(&self) -> u128 {
         self.held.into()
     }
+    /// All credits, free or in use.
     pub fn credits(&self) -> u32 {
         self.credits
     }
@@ -168,6 +171,7 @@ impl Domain {
         self.balance.wrapping_add(present) as i64
     }
 
+    /// The readings of the window that ends at `now`.
     pub fn read(&self, now: Time) -> Reading {
         let window = (now - self.since).0.max(1).to_f64();
         let integral = self.integral(now).to_f64();
@@ -254,6 +258,7 @@ impl Booked {
         self.peak = self.used();
     }
 
+    /// The readings of the window that ends at `now`.
     pub fn read(&self, now: Time) -> Reading {
         Reading { peak: self.peak, ..self.domain.read(now) }
     }

@@ -21,6 +21,7 @@ pub struct Link {
 }
 
 impl Link {
+    /// A link of `bits_per_second` whose packets arrive `flight` after their last byte has left.
     pub fn new(bits_per_second: f64, flight: Time) -> Link {
         Link {
             ps_per_byte: 8e12 / bits_per_second,
@@ -74,13 +75,16 @@ impl Link {
     pub fn take(&mut self, class: usize, n: u32, now: Time) -> Result<(), Wait> {
         self.classes[class].take(n, now)
     }
+    /// Credits of a class of packets.
     pub fn credits(&self, class: usize) -> &Credits {
         &self.classes[class]
     }
+    /// Credits of a class of packets, to take and to return.
     pub fn credits_mut(&mut self, class: usize) -> &mut Credits {
         &mut self.classes[class]
     }
 
+    /// Starts a new window: forgets what was metered, keeps the packets that wait and the credits that are out.
     pub fn restart(&mut self, now: Time) {
         self.busy = 0;
         self.packets.restart(now);

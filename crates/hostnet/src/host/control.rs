@@ -10,11 +10,13 @@ use std::sync::{Arc, Mutex};
 /// What an epoch saw of a core.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CoreView {
-    /// Lines that its L2 gave to the LLC, and that devices' writes took from it.
+    /// Lines that the core's L2 gave to the LLC.
     pub mlc_wb: u64,
+    /// Lines that devices' writes took from the core's L2.
     pub mlc_invalidations: u64,
-    /// Hints that came to its L2, and those that found no place.
+    /// Hints that came to the core's L2.
     pub hints: u64,
+    /// Hints to the core's L2 that found no place.
     pub hints_dropped: u64,
     /// Packets from the core's pointer in its ring to the NIC's, at the end of the epoch.
     pub distance: u32,
@@ -25,16 +27,21 @@ pub struct CoreView {
 /// What an epoch saw.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
+    /// The end of the epoch.
     pub now: Time,
+    /// Counters of each core.
     pub cores: Vec<CoreView>,
-    /// Dirty lines that the LLC gave to memory, and of these the ones of packets that nobody had read.
+    /// Dirty lines that the LLC gave to memory.
     pub llc_wb: u64,
+    /// Dirty lines of packets that nobody had read, given to memory by the LLC.
     pub llc_wb_unread: u64,
-    /// Lines that devices wrote, and those that the LLC did not have.
+    /// Lines that devices wrote.
     pub dma_writes: u64,
+    /// Lines that devices wrote and the LLC did not have.
     pub dma_write_misses: u64,
-    /// Lines that memory gave and took.
+    /// Lines that memory gave.
     pub dram_reads: u64,
+    /// Lines that memory took.
     pub dram_writes: u64,
     /// LLC ways that devices may allocate into.
     pub ways: u32,
@@ -46,7 +53,9 @@ pub type Decide = dyn FnMut(View) -> Result<Settings, String> + Send;
 /// The control plane with its interval.
 #[derive(Clone)]
 pub struct Control {
+    /// Length of an epoch.
     pub every: Time,
+    /// The function that is called at the end of each epoch.
     pub decide: Arc<Mutex<Decide>>,
     /// Counters at the end of the last epoch.
     last: View,
@@ -54,6 +63,7 @@ pub struct Control {
 }
 
 impl Control {
+    /// A control plane that calls `decide` at the end of each epoch of length `every`.
     pub fn new(every: Time, decide: Arc<Mutex<Decide>>) -> Control {
         Control { every, decide, last: View::default(), failed: None }
     }

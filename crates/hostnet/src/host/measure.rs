@@ -46,11 +46,15 @@ impl Window {
 /// What a run hands back.
 #[derive(Clone, Debug)]
 pub struct Outcome {
+    /// Value of each metric.
     pub values: Values,
     /// Tables by name: columns with units, and rows.
     pub tables: serde_json::Map<String, Value>,
+    /// Simulated time of the whole run.
     pub sim: Time,
+    /// Simulated time before the measured window.
     pub warmup: Time,
+    /// Length of the measured window.
     pub measured: Time,
 }
 

@@ -81,6 +81,7 @@ struct Seat {
 #[derive(Clone)]
 pub struct Host {
     spec: Arc<Scenario>,
+    /// The hardware: memory, cores and devices on one calendar.
     pub machine: Machine,
     /// By port: the core that keeps the device's books, if the kernel does.
     book_keepers: Vec<Option<ThreadId>>,

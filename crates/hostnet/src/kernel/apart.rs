@@ -28,16 +28,19 @@ impl<I: Id, T> Apart<I, T> {
         id
     }
 
+    /// Number of values.
     #[inline]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
+    /// Whether the table has no value.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// The values in the order of their identifiers.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|line| &line.0)
     }

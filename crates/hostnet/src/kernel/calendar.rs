@@ -236,9 +236,11 @@ impl<E: Copy> Calendar<E> {
     pub fn popped(&self) -> u64 {
         self.popped
     }
+    /// Number of events that are pending.
     pub fn len(&self) -> usize {
         self.near + self.far.len()
     }
+    /// Whether no event is pending.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -9,15 +9,20 @@ use std::ops::{Add, AddAssign, Mul, Sub};
 pub struct Time(pub u64);
 
 impl Time {
+    /// The beginning of simulated time, or a span of no length.
     pub const ZERO: Time = Time(0);
+    /// A time that no run reaches.
     pub const MAX: Time = Time(u64::MAX);
 
+    /// A span of `ps` picoseconds.
     pub const fn ps(ps: u64) -> Time {
         Time(ps)
     }
+    /// A span of `ns` nanoseconds.
     pub const fn ns(ns: u64) -> Time {
         Time(ns * 1_000)
     }
+    /// A span of `us` microseconds.
     pub const fn us(us: u64) -> Time {
         Time(us * 1_000_000)
     }
@@ -25,12 +30,15 @@ impl Time {
     pub fn from_ns_f64(ns: f64) -> Time {
         Time((ns * 1e3).round().max(0.0).whole())
     }
+    /// The span in nanoseconds.
     pub fn as_ns(self) -> f64 {
         self.0.to_f64() / 1e3
     }
+    /// The span in seconds.
     pub fn as_secs(self) -> f64 {
         self.0.to_f64() / 1e12
     }
+    /// The span from `other` to this time; zero when `other` is later.
     pub fn saturating_sub(self, other: Time) -> Time {
         Time(self.0.saturating_sub(other.0))
     }
@@ -94,9 +102,11 @@ impl Clock {
         }
         Time(((u128::from(cycles) * 1_000_000_000_000 + u128::from(self.hz) / 2) / u128::from(self.hz)).to_u64())
     }
+    /// The number of cycles in a span.
     pub fn cycles(self, t: Time) -> f64 {
         t.0.to_f64() * self.hz.to_f64() / 1e12
     }
+    /// The frequency in hertz.
     pub fn hz(self) -> u64 {
         self.hz
     }

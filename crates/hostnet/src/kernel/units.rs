@@ -114,7 +114,9 @@ quantity!(
 /// A rate of packets, or of the bits of their frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum OfferedRate {
+    /// Packets per second.
     Packets(Rate),
+    /// Bits of frames per second.
     Bits(Bandwidth),
 }
 
@@ -144,6 +146,7 @@ impl OfferedRate {
         }
     }
 
+    /// Whether nothing is offered.
     pub fn is_zero(self) -> bool {
         matches!(self, OfferedRate::Packets(Rate(0)) | OfferedRate::Bits(Bandwidth(0)))
     }

@@ -4,6 +4,7 @@
 use super::{DataPlane, PlacementSpec, Transfer};
 use crate::memory::{Agent, Inbound, Outbound};
 
+/// Data plane of conventional DMA.
 #[derive(Clone, Debug)]
 pub struct Dma;
 

@@ -46,6 +46,7 @@ impl IatSpec {
     }
 }
 
+/// State of IAT: what devices had written when the ways were last decided on.
 #[derive(Clone, Debug, Default)]
 pub struct Iat {
     /// Writes and misses up to the last decision.

@@ -3,6 +3,7 @@
 use super::{DataPlane, PlacementSpec, Transfer};
 use crate::memory::Inbound;
 
+/// Data plane of ideal DDIO.
 #[derive(Clone, Debug)]
 pub struct Ideal;
 

@@ -151,9 +151,11 @@ impl IdioSpec {
 }
 
 impl Mode {
+    /// Whether payload is hinted to cores.
     pub fn hints(self) -> bool {
         self != Mode::Invalidate
     }
+    /// Whether software invalidates buffers that it has read.
     pub fn invalidates(self) -> bool {
         self != Mode::Prefetch
     }
@@ -202,6 +204,7 @@ impl Steering {
     }
 }
 
+/// Data plane of IDIO, with the state of each core's controller.
 #[derive(Clone, Debug)]
 pub struct Idio {
     spec: IdioSpec,

@@ -88,8 +88,13 @@ pub enum Spent {
     Keep,
     /// Sweeps it (Sweeper).
     Sweep,
-    /// Invalidates it without write-back (IDIO), with an instruction for each line or for all.
-    Invalidate { op: Sweep, each: bool },
+    /// Invalidates it without write-back (IDIO).
+    Invalidate {
+        /// The caches that lose the line.
+        op: Sweep,
+        /// Whether each line takes an instruction, or one invalidates all.
+        each: bool,
+    },
 }
 
 impl Spent {
@@ -141,6 +146,7 @@ pub enum DeviceKind {
     Nic,
     /// Remote memory accesses that no software here sees.
     Rdma,
+    /// Blocks that software reads and writes.
     Storage,
 }
 
@@ -149,6 +155,7 @@ pub enum DeviceKind {
 pub struct Transfer {
     /// The attachment of the device.
     pub agent: Agent,
+    /// Kind of the device.
     pub device: DeviceKind,
     /// The first line.
     pub line: LineAddr,
@@ -167,14 +174,16 @@ impl Transfer {
 /// What a policy sees at the end of an epoch: counts since the window began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters<'a> {
-    /// Lines that devices wrote, and those that the LLC did not have.
+    /// Lines that devices wrote.
     pub writes: u64,
+    /// Lines that devices wrote and the LLC did not have.
     pub write_misses: u64,
     /// What each core's L2 gave up.
     pub cores: &'a [CoreCounts],
 }
 
 impl Counters<'_> {
+    /// Counters of the memory system since the window began.
     pub fn of(m: &MemStats) -> Counters<'_> {
         let sum = |f: fn(&DmaCounts) -> u64| m.dma.iter().map(f).sum();
         Counters { writes: sum(|d| d.writes), write_misses: sum(|d| d.write_misses), cores: m.cores.as_slice() }
@@ -295,6 +304,7 @@ macro_rules! policies {
         }
 
         impl Placement {
+            /// The data plane of the policy that `s` names.
             pub fn new(s: &PlacementSpec) -> Placement {
                 match s.policy { $(Policy::$name => Placement::$name(<$policy>::new(s)),)* }
             }
