@@ -459,7 +459,7 @@ fn a_store_whose_turn_it_is_is_done_before_its_line_goes_to_who_polls_it() {
                     while let Some(s) = r.m.next_signal() {
                         match s {
                             Signal::Answer(id) => r.fill(id, None),
-                            Signal::Retired(core) => while r.m.retired(core.into()).is_some() {},
+                            Signal::Retired(core) => while r.m.retired(core).is_some() {},
                             _ => {}
                         }
                     }

@@ -177,7 +177,7 @@ fn doorbells_reach_the_link_of_a_port_a_round_trip_apart() {
     let mut came = Vec::new();
     while let Some(s) = m.next_signal() {
         match s {
-            Signal::Retired(core) => while m.retired(core.into()).is_some() {},
+            Signal::Retired(core) => while m.retired(core).is_some() {},
             Signal::Doorbell(ThreadId(0), tag) => came.push((tag, (m.now - start).as_ns())),
             _ => {}
         }

@@ -52,7 +52,7 @@ impl Host {
             match s {
                 Signal::CoreFree(_) => end = self.machine.now,
                 Signal::Retired(core) => {
-                    while let Some(r) = self.machine.retired(core.into()) {
+                    while let Some(r) = self.machine.retired(core) {
                         due.extend(matches!(r, Retired::Tag(_)).then_some(self.machine.now));
                     }
                 }

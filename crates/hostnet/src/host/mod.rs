@@ -164,7 +164,7 @@ impl Host {
             Signal::Sent(NicAt::Port, id) => self.sent_from_port(id),
             Signal::Moved { port, lines } => {
                 if let Some(c) = self.book_keepers[usize::from(port)] {
-                    self.notify(c.into(), Notice::Lines { port, lines: lines.into() });
+                    self.notify(c, Notice::Lines { port, lines: lines.into() });
                 }
             }
             Signal::Landed(_) if self.network.is_some() && !self.network_has_rings() => self.frames_landed(),
@@ -210,7 +210,7 @@ impl Host {
         let at_home = self.machine.at_home(core);
         let (m, seat) = (&mut self.machine, &mut self.cores[core]);
         let mut c = Ctx {
-            core: core,
+            core,
             local: seat.local.into(),
             tenant: seat.tenant,
             now: m.now,

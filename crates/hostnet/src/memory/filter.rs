@@ -9,7 +9,7 @@ pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = CoreId> {
     std::iter::from_fn(move || {
         let c = mask.trailing_zeros().to_usize();
         mask &= mask.wrapping_sub(1);
-        (c < 128).then(|| CoreId(c as u16))
+        (c < 128).then_some(CoreId(c as u16))
     })
 }
 

@@ -220,7 +220,7 @@ pub fn execute(m: &mut Machine, ops: &[Op], now: Time) -> (Time, Time, Vec<(Time
         match s {
             Signal::CoreFree(_) => end = Some(m.now),
             Signal::Retired(core) => {
-                while let Some(r) = m.retired(core.into()) {
+                while let Some(r) = m.retired(core) {
                     retired.push((m.now, r));
                 }
             }
