@@ -510,3 +510,31 @@ def test_a_metric_that_does_not_exist_is_one_sentence(tiny):
         result["lat_p99"]
     with pytest.raises(HostnetError, match="no metric 'zzz'; `metrics` has them all"):
         result["zzz"]
+
+
+def undescribed(node, path=""):
+    """Keys of a schema, and kinds of a table, that have no sentence."""
+    found = [
+        f"{path}.{key}" for key, of in node.get("properties", {}).items() if key != "kind" and not of.get("description")
+    ]
+    for option in [o for union in ("oneOf", "anyOf") for o in node.get(union, ()) if isinstance(o, dict)]:
+        kind = option.get("properties", {}).get("kind", {}).get("const")
+        found += [f"{path}={kind}"] if kind and not option.get("description") else []
+        found += undescribed(option, f"{path}={kind}" if kind else path)
+    return found
+
+
+def test_every_key_of_the_schema_has_a_sentence():
+    whole = hn.schema()
+    tables = {"": whole, **whole["$defs"]}
+    assert sum(len(t.get("properties", ())) for t in tables.values()) > 500
+    assert [key for name, table in tables.items() for key in undescribed(table, name)] == []
+
+
+def test_a_key_and_a_kind_without_a_sentence_are_found():
+    kind = {"properties": {"kind": {"const": "mica"}, "pairs": {"type": "integer"}}}
+    assert undescribed({"oneOf": [kind], "properties": {"a": {}, "b": {"description": "B."}}}, "App") == [
+        "App.a",
+        "App=mica",
+        "App=mica.pairs",
+    ]
