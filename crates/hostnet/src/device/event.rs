@@ -1,6 +1,7 @@
 //! Events of devices and of the ports that they are attached to.
 
-use crate::kernel::{PacketId, Post, QueueId};
+use super::endpoint::Direction;
+use crate::kernel::{PacketId, PortId, Post, QueueId};
 use crate::memory;
 
 /// Which NIC of a host is meant: the one on the chip, or the one behind a PCIe port.
@@ -56,9 +57,9 @@ pub enum Event {
     /// `task` is due at a queue of the NIC on a port, for `n` descriptors or requests. A ring has at most 65,535 descriptors in use.
     Ring { queue: QueueId, task: RingTask, n: u16 },
     /// A packet of port `0` has reached the IIO, and its device goes on.
-    Tlp(u16),
+    Tlp(PortId),
     /// What one way of a port waited for is there: its device is asked again.
-    Turn { port: u16, way: u8 },
+    Turn { port: PortId, way: Direction },
     /// A device's read request has all its data.
     Completed(u32),
 }

@@ -31,7 +31,7 @@ use crate::placement::{ddio, Placement};
 use crate::stack::ccnic::SENT_LINES;
 use crate::stack::mempool::{Mempool, PoolMemory, STRIDE};
 use crate::stack::napi::{BufferMemory, Napi};
-use crate::stack::pmd::{self, Buffers, DriverMemory, Pipe, PollMode, PollModeSpec, Recycling, COPY_LINES};
+use crate::stack::pmd::{self, Buffers, DriverMemory, Duties, Pipe, PollMode, PollModeSpec, Recycling, COPY_LINES};
 use crate::stack::udp::{UdpSocket, USER};
 use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
@@ -477,8 +477,15 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
     let thread = |(queue, driven): (usize, &Driven)| match (&driven.thread, &site.driver) {
         (ThreadMemory::PollMode(memory), Driver::PollMode(costs)) => {
             let costs = sized(s, site.tenant, costs, &site.rings);
-            let how = (buffers, origin);
-            let driver = PollMode::new(costs, &site.rings, QueueId::new(queue), *memory, nic, how, &s.platform.core);
+            let driver = PollMode::new(
+                costs,
+                &site.rings,
+                QueueId::new(queue),
+                *memory,
+                nic,
+                Duties { buffers, origin },
+                &s.platform.core,
+            );
             Thread::PollMode(Box::new(match bytes {
                 Some(bytes) => driver.generating(threads::demand(s, queue, queues, bytes)),
                 None => driver,

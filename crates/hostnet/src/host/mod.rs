@@ -39,7 +39,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::device::{NicAt, Side};
 use crate::flow::Domain;
-use crate::kernel::{IdVec, PacketId, Post, QueueId, Stream, TenantId, ThreadId, Time};
+use crate::kernel::{IdVec, PacketId, PortId, Post, QueueId, Stream, TenantId, ThreadId, Time};
 use crate::machine::{Event, Machine, Signal};
 use crate::meter::drops::Ledger;
 use crate::placement::Counters;
@@ -84,7 +84,7 @@ pub struct Host {
     /// The hardware: memory, cores and devices on one calendar.
     pub machine: Machine,
     /// By port: the core that keeps the device's books, if the kernel does.
-    book_keepers: Vec<Option<ThreadId>>,
+    book_keepers: IdVec<PortId, Option<ThreadId>>,
     network: Option<network::Network>,
     storage: Vec<storage::Kept>,
     background: Option<background::Background>,
@@ -163,7 +163,7 @@ impl Host {
             Signal::Sent(NicAt::Chip, id) => self.sent(id),
             Signal::Sent(NicAt::Port, id) => self.sent_from_port(id),
             Signal::Moved { port, lines } => {
-                if let Some(c) = self.book_keepers[usize::from(port)] {
+                if let Some(c) = self.book_keepers[port] {
                     self.notify(c, Notice::Lines { port, lines: lines.into() });
                 }
             }

@@ -5,7 +5,7 @@ use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Cpu;
 use crate::kernel::units::Size;
-use crate::kernel::{Int, Real, Stream, TenantId, ThreadId};
+use crate::kernel::{IdVec, Int, PortId, Real, Stream, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 use crate::meter::Values;
@@ -16,7 +16,7 @@ use crate::stack::{Notice, Thread};
 #[derive(Clone, Copy)]
 pub struct Kept {
     pub core: ThreadId,
-    port: u16,
+    port: PortId,
     page_lines: u64,
 }
 
@@ -36,7 +36,7 @@ pub fn block_layer(s: &Scenario, first: usize, tenant: TenantId, map: &mut Addre
             if ssd.cores == 0 {
                 continue;
             }
-            let (core, port) = (ThreadId(core + (i % ssd.cores).to_u16()), port - 1);
+            let (core, port) = (ThreadId(core + (i % ssd.cores).to_u16()), PortId(port - 1));
             let page_lines = ssd.page.0 / LINE;
             let pages = ssd.lines().div_ceil(page_lines);
             // Structures of neighbouring pages are neighbours.
@@ -49,7 +49,7 @@ pub fn block_layer(s: &Scenario, first: usize, tenant: TenantId, map: &mut Addre
                 let r = map.add(lines, Kind::Io, Sharing::of_thread(core), tenant);
                 map.get(r).base
             };
-            let mut rng = Stream::new(s.seed, "block layer", port.into());
+            let mut rng = Stream::new(s.seed, "block layer", port.0.into());
             let structures = Pages::new(add(whole), whole, pieces, per_page, rng.below(u64::MAX));
             let (lists, table) = (add(spec.list_lines(pages)), add(BlockSpec::table_lines(pages)));
             let books = Books::new(structures, lists, table, pages, rng.below(pages));
@@ -128,10 +128,10 @@ impl Host {
     }
 
     /// Which core keeps the books of each device behind the `ports` ports of the IIO.
-    pub(super) fn book_keepers(kept: &[Kept], ports: usize) -> Vec<Option<ThreadId>> {
-        let mut all = vec![None; ports];
+    pub(super) fn book_keepers(kept: &[Kept], ports: usize) -> IdVec<PortId, Option<ThreadId>> {
+        let mut all = IdVec::filled(None, ports);
         for k in kept {
-            all[usize::from(k.port)] = Some(k.core);
+            all[k.port] = Some(k.core);
         }
         all
     }

@@ -24,7 +24,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::device::NicAt;
 use crate::kernel::units::Span;
-use crate::kernel::{CoreId, IdVec, Int, LineAddr, PacketId, Post, ThreadId, Time, TxnId};
+use crate::kernel::{CoreId, IdVec, Int, LineAddr, PacketId, PortId, Post, ThreadId, Time, TxnId};
 use crate::memory::{Agent, Memory, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
@@ -47,11 +47,11 @@ pub enum Signal {
     Line(ThreadId),
     /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`], or [`Nic::landed_ring`] where
     /// descriptors lie in memory.
-    Landed(u16),
+    Landed(PortId),
     /// The packet's reply is on the wire.
     Sent(NicAt, PacketId),
     /// The device on `port` has moved `lines` lines, and no packet has become visible with them.
-    Moved { port: u16, lines: u16 },
+    Moved { port: PortId, lines: u16 },
     /// The answer to transaction `0` of an agent that is no core or device of this machine: take it with `mem.answered`.
     Answer(TxnId),
     /// Traffic, which runs on top of the machine.
@@ -157,7 +157,7 @@ impl Machine {
             Event::Memory(memory::Event::Link(id)) => self.mem.on_link(&mut self.cal, id, now),
             Event::Device(device::Event::Tlp(port)) => {
                 if let Some(iio) = &mut self.iio {
-                    iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
+                    iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port, now);
                 }
             }
             Event::Memory(memory::Event::Hint { core, line }) => {
@@ -165,7 +165,7 @@ impl Machine {
             }
             Event::Device(device::Event::Turn { port, way }) => {
                 if let Some(iio) = &mut self.iio {
-                    iio.on_turn(&mut self.cal, port.into(), way, now);
+                    iio.on_turn(&mut self.cal, port, way, now);
                 }
             }
             Event::Device(device::Event::Completed(job)) => {
@@ -241,7 +241,7 @@ impl Machine {
                 let iio = self.iio.as_mut()?;
                 let p = iio.port_of(&t);
                 iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
-                let port = p.to_u16();
+                let port = p;
                 return Some(if iio.has_landed(p) {
                     Signal::Landed(port)
                 } else {

@@ -299,22 +299,21 @@ impl Memory {
     /// A transaction that may have crossed is answered: its credit comes back, and whoever waits for it leaves.
     #[cold]
     pub(super) fn trip_ends(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
-        let Txn { thread, op, agent, line, .. } = self.txns[id];
-        let who = self.txns[id].core();
+        let t = self.txns[id];
         let trip = *self.links().trip(id);
-        if trip.crossed && agent == Agent::Core {
-            let remote = &mut self.stats.remote[who];
-            match op {
+        if trip.crossed && t.agent == Agent::Core {
+            let remote = &mut self.stats.remote[t.core()];
+            match t.op {
                 Op::Own => remote.rfos += 1,
                 Op::Read => remote.reads += 1,
                 _ => {}
             }
             if let Some(n) = &mut self.off_core {
-                n.note_remote(thread, self.map.id(line), line, op);
+                n.note_remote(t.thread, self.map.id(t.line), t.line, t.op);
             }
         }
         let Some(since) = trip.credit else { return };
-        let near = self.node_of_core(who);
+        let near = self.node_of_core(t.core());
         let d = &mut self.links().directions[near];
         d.credits.give(now, since);
         if let Some(next) = d.waiting.pop_front() {

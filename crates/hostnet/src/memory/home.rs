@@ -280,11 +280,11 @@ impl Memory {
     /// used once and not kept, because the line has been taken away on its way.
     #[inline(never)]
     pub(super) fn leave_line(&mut self, cal: &mut impl Posts, id: TxnId, epoch: u16, now: Time) -> bool {
-        let Txn { line, .. } = self.txns[id];
-        let who = self.txns[id].core();
+        let t = self.txns[id];
+        let line = t.line;
         let Left { stale, others_wait } = self.lines.leave(line, id, epoch);
-        if stale && self.sharing(line) == Sharing::Shared && !self.holds(who, line) {
-            self.shared.drop_holder(line, who);
+        if stale && self.sharing(line) == Sharing::Shared && !self.holds(t.core(), line) {
+            self.shared.drop_holder(line, t.core());
         }
         if others_wait {
             self.next_turns(cal, line, now);

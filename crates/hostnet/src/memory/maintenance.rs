@@ -76,7 +76,7 @@ impl Memory {
         let Some(owner) = self.lines.owner(line) else { return dirty };
         // On its way to a core, which gets it clean.
         let t = &mut self.txns[owner];
-        let moving = std::mem::take(&mut t.dirty).then_some(t.core());
+        let moving = std::mem::take(&mut t.dirty).then(|| t.core());
         self.stats.ledger.merged += u64::from(moving.is_some() && dirty.is_some());
         dirty.or(moving)
     }

@@ -8,7 +8,7 @@
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{Int, LineAddr, PortId, Time};
 use crate::memory::region::Pages;
 use crate::memory::LINE;
 use schemars::JsonSchema;
@@ -97,7 +97,7 @@ const BATCH: u64 = 16;
 /// A device that a core sees to.
 #[derive(Clone)]
 pub struct Served {
-    pub port: u16,
+    pub port: PortId,
     pub books: Books,
     pub page_lines: u64,
     /// Lines moved towards the next page, and pages that wait for the core.
@@ -106,7 +106,7 @@ pub struct Served {
 }
 
 impl Served {
-    pub fn new(port: u16, books: Books, page_lines: u64) -> Served {
+    pub fn new(port: PortId, books: Books, page_lines: u64) -> Served {
         Served { port, books, page_lines, lines: 0, due: 0 }
     }
     /// Pages that wait for the core.

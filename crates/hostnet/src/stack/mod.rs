@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
-use crate::kernel::{IdVec, Int, LineAddr, PacketId, Stream, TenantId, ThreadId, Time};
+use crate::kernel::{IdVec, Int, LineAddr, PacketId, PortId, Stream, TenantId, ThreadId, Time};
 use crate::machine::{Events, Machine};
 use crate::memory::stats::OffCores;
 use crate::traffic::dctcp::Senders;
@@ -75,7 +75,7 @@ pub enum Notice {
     /// The same without time: a packet with this record is in its buffers, whose reply is to go to line `tx`.
     AtOnce { packet: PacketId, tx: LineAddr },
     /// The device on `port` has moved `lines` lines.
-    Lines { port: u16, lines: u64 },
+    Lines { port: PortId, lines: u64 },
     /// A frame is wholly in memory.
     Frame(tcp::Received),
 }
@@ -246,14 +246,24 @@ pub struct Tally {
     pub batch: Option<Vec<(LineAddr, u16)>>,
 }
 
+/// A burst of packets.
+#[derive(Clone, Copy)]
+struct Burst {
+    number: u64,
+    /// When its first line set out.
+    began: Time,
+    /// When the last of its packets so far ended.
+    ended: Time,
+    packets: u64,
+}
+
 /// How long bursts take, from the first line that the NIC writes of each to the end of its last packet.
 #[derive(Clone)]
 pub struct Bursts {
     /// When the first burst began, and the time from one to the next.
     base: Time,
     period: Time,
-    /// Of each burst: its number, when its first line set out, when its last packet ended, and its packets.
-    seen: VecDeque<(u64, Time, Time, u64)>,
+    seen: VecDeque<Burst>,
     /// When a core first took packets in each period.
     first: VecDeque<(u64, Time)>,
 }
@@ -283,27 +293,30 @@ impl Bursts {
     /// A packet that had come at `arrived`, and whose first line had set out at `began`, has ended.
     pub fn packet(&mut self, arrived: Time, began: Time, now: Time) {
         let n = self.number(arrived);
-        match self.seen.iter_mut().rev().find(|b| b.0 == n) {
-            Some(b) => *b = (n, b.1.min(began), b.2.max(now), b.3 + 1),
-            None => self.seen.push_back((n, began, now, 1)),
+        match self.seen.iter_mut().rev().find(|b| b.number == n) {
+            Some(b) => {
+                (b.began, b.ended) = (b.began.min(began), b.ended.max(now));
+                b.packets += 1;
+            }
+            None => self.seen.push_back(Burst { number: n, began, ended: now, packets: 1 }),
         }
     }
 
     /// Mean over the bursts that lie wholly in the window.
     pub fn mean_us(&self) -> Option<f64> {
-        mean(self.whole().map(|b| b.2 - b.1))
+        mean(self.whole().map(|b| b.ended - b.began))
     }
 
     /// Those that lie wholly in the window: the others have fewer packets.
-    fn whole(&self) -> impl Iterator<Item = &(u64, Time, Time, u64)> {
-        let most = self.seen.iter().map(|b| b.3).max().unwrap_or(0);
-        self.seen.iter().filter(move |b| b.3 * 10 >= most * 9)
+    fn whole(&self) -> impl Iterator<Item = &Burst> {
+        let most = self.seen.iter().map(|b| b.packets).max().unwrap_or(0);
+        self.seen.iter().filter(move |b| b.packets * 10 >= most * 9)
     }
 
     /// The same from the first line to when a core takes the first packet.
     pub fn mean_start_us(&self) -> Option<f64> {
         let taken = |n| self.first.iter().find(|f| f.0 == n).map(|f| f.1);
-        mean(self.whole().filter_map(|b| Some(taken(b.0)?.saturating_sub(b.1))))
+        mean(self.whole().filter_map(|b| Some(taken(b.number)?.saturating_sub(b.began))))
     }
 }
 

@@ -93,7 +93,7 @@ impl Iio {
             Some(Tlp::Write(_, lines, _)) => lines,
             _ => 0,
         });
-        let of = |j: &Job| self.ports[usize::from(j.port)].framing.requests(j.lines);
+        let of = |j: &Job| self.ports[j.port].framing.requests(j.lines);
         let every: u32 = self.jobs.iter().map(of).sum();
         let ended: u32 = self.spare.iter().map(|id| of(&self.jobs[id.to_usize()])).sum();
         let returned: u32 = self.jobs.iter().filter(|j| j.returned).map(of).sum();

@@ -25,7 +25,7 @@ use super::pcie::{PcieSpec, NON_POSTED, POSTED};
 use crate::device::{Event, NicAt, Posts, RingTask, Side};
 use crate::flow::domain::Domain;
 use crate::flow::{Credits, Wait};
-use crate::kernel::{Int, PacketId, QueueId, Time};
+use crate::kernel::{IdVec, Int, PacketId, PortId, QueueId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Inbound, Memory, Op, Tag, Txn, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
@@ -49,9 +49,9 @@ pub struct Iio {
     to_cha: Time,
     line_interval: Time,
     line_header: Time,
-    ports: Vec<Port>,
+    ports: IdVec<PortId, Port>,
     /// The port that has the NIC.
-    nic: Option<usize>,
+    nic: Option<PortId>,
     jobs: Vec<Job>,
     spare: Vec<u32>,
     fetch_partial: bool,
@@ -69,7 +69,7 @@ pub struct Iio {
 
 impl Iio {
     pub fn new(s: &IioSpec, pcie: &PcieSpec, devices: Vec<(Endpoint, u32, u32)>) -> Iio {
-        let nic = devices.iter().position(|d| matches!(d.0, Endpoint::Ethernet(_)));
+        let nic = devices.iter().position(|d| matches!(d.0, Endpoint::Ethernet(_))).map(PortId::new);
         let port = |(i, (device, lanes, tags)): (usize, (Endpoint, u32, u32))| Port {
             device,
             controller: i % s.count.to_usize(),
@@ -91,7 +91,7 @@ impl Iio {
         };
         Iio {
             controllers: (0..s.count).map(controller).collect(),
-            shared: s.shared_with_cores.then(|| Shared::new(nic.unwrap_or(0) % s.count.to_usize())),
+            shared: s.shared_with_cores.then(|| Shared::new(nic.unwrap_or_default().index() % s.count.to_usize())),
             to_cha: s.to_cha.into(),
             line_interval: s.line_interval.into(),
             line_header: s.line_header.unwrap_or(s.line_interval).into(),
@@ -112,20 +112,20 @@ impl Iio {
 
     /// Devices begin.
     pub fn start(&mut self, cal: &mut impl Posts, now: Time) {
-        for p in 0..self.ports.len() {
+        for p in self.ports.ids() {
             self.launch(cal, p, now);
         }
     }
 
     /// Port `p` asks its device again at `at`.
-    fn wait_until(&mut self, cal: &mut impl Posts, p: usize, way: Direction, at: Time) {
+    fn wait_until(&mut self, cal: &mut impl Posts, p: PortId, way: Direction, at: Time) {
         self.ports[p].holds[way.index()] = Hold::Timer;
-        cal.post(at, Event::Turn { port: p.to_u16(), way: way.index().to_u8() });
+        cal.post(at, Event::Turn { port: p, way });
     }
 
     /// The device on port `p` sends its next packet, if it may. Mostly it has none.
     #[inline]
-    fn launch(&mut self, cal: &mut impl Posts, p: usize, now: Time) {
+    fn launch(&mut self, cal: &mut impl Posts, p: PortId, now: Time) {
         let port = &self.ports[p];
         if port.on_wire.is_none() {
             let may = port.device.may_move();
@@ -136,7 +136,7 @@ impl Iio {
     }
 
     #[inline(never)]
-    fn launch_one(&mut self, cal: &mut impl Posts, p: usize, may: [bool; 2], now: Time) {
+    fn launch_one(&mut self, cal: &mut impl Posts, p: PortId, may: [bool; 2], now: Time) {
         let port = &self.ports[p];
         let (first, second) = (port.turn, port.turn.other());
         let sent = may[first.index()] && self.send(cal, p, first, now);
@@ -146,7 +146,7 @@ impl Iio {
     }
 
     /// A packet of one way sets out; false when there is none that may.
-    fn send(&mut self, cal: &mut impl Posts, p: usize, way: Direction, now: Time) -> bool {
+    fn send(&mut self, cal: &mut impl Posts, p: PortId, way: Direction, now: Time) -> bool {
         let port = &mut self.ports[p];
         if port.holds[way.index()] != Hold::Open {
             return false;
@@ -194,7 +194,7 @@ impl Iio {
                 port.tags.take(requests, now).expect("they are free");
                 let piece = port.device.take(way, n, now);
                 let bytes = piece.bytes(n);
-                let job = Job { port: p.to_u16(), piece, lines: n, bytes, entries: n, since: now, ..Job::default() };
+                let job = Job { port: p, piece, lines: n, bytes, entries: n, since: now, ..Job::default() };
                 let job = self.job(job);
                 let port = &mut self.ports[p];
                 port.on_wire = Some(Tlp::Read { job });
@@ -209,7 +209,7 @@ impl Iio {
             }
         };
         self.ports[p].turn = way.other();
-        cal.post(end, Event::Tlp(p.to_u16()));
+        cal.post(end, Event::Tlp(p));
         true
     }
 
@@ -223,18 +223,18 @@ impl Iio {
     }
 
     /// `Event::Turn`: what one way of port `p` waited for is there.
-    pub fn on_turn(&mut self, cal: &mut impl Posts, p: usize, way: u8, now: Time) {
-        self.ports[p].holds[usize::from(way)] = Hold::Open;
+    pub fn on_turn(&mut self, cal: &mut impl Posts, p: PortId, way: Direction, now: Time) {
+        self.ports[p].holds[way.index()] = Hold::Open;
         self.launch(cal, p, now);
     }
 
     /// `Event::Tlp`: the packet on port `p`'s link has arrived, and the device goes on.
-    pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, p: usize, now: Time) {
+    pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, p: PortId, now: Time) {
         let device = self.ports[p].device.kind();
         match self.ports[p].on_wire.take() {
             Some(Tlp::Write(piece, lines, reserved)) => {
                 let piece = Piece { tag: Tag::decode(reserved), ..piece };
-                let who = (p.to_u32()) << 16 | u32::from(piece.slot);
+                let who = u32::from(p.0) << 16 | u32::from(piece.slot);
                 let c = self.controller_of(p);
                 let each = self.ports[p].framing.train;
                 let whole = lines - u32::from(self.fetch_partial && piece.omits > 0);
@@ -267,7 +267,7 @@ impl Iio {
 
     /// The controller that a port belongs to.
     #[inline]
-    fn controller_of(&self, p: usize) -> usize {
+    fn controller_of(&self, p: PortId) -> usize {
         self.ports[p].controller
     }
 
@@ -348,7 +348,7 @@ impl Iio {
             }
             self.controllers[c].reads.pop_front();
             if self.enter_read(mem, cal, placement, c, w, now) {
-                self.launch(cal, self.jobs[w.who.to_usize()].port.into(), now);
+                self.launch(cal, self.jobs[w.who.to_usize()].port, now);
             }
         }
     }
@@ -375,7 +375,7 @@ impl Iio {
         if j.entries > 0 {
             return false;
         }
-        let (p, lines) = (usize::from(j.port), j.lines);
+        let (p, lines) = (j.port, j.lines);
         let requests = self.ports[p].framing.requests(lines);
         self.ports[p].up.credits_mut(NON_POSTED).give(requests, now);
         true
@@ -471,7 +471,7 @@ impl Iio {
         let j = self.jobs[job.to_usize()];
         self.jobs[job.to_usize()].returned = false;
         self.spare.push(job);
-        let p = usize::from(j.port);
+        let p = j.port;
         if !j.returned {
             let requests = self.ports[p].framing.requests(j.lines);
             self.ports[p].tags.give(requests, now);
@@ -497,7 +497,7 @@ impl Iio {
 
     /// The NIC that is attached to a port, if there is one, and its port.
     #[inline]
-    pub fn nic(&mut self) -> Option<(usize, &mut Nic)> {
+    pub fn nic(&mut self) -> Option<(PortId, &mut Nic)> {
         let port = self.nic?;
         match &mut self.ports[port].device {
             Endpoint::Ethernet(d) => Some((port, d)),
@@ -546,19 +546,19 @@ impl Iio {
     /// A core's store of `bytes` bytes is here, for the device on the first port; returns when it has left on the link. The
     /// device takes whatever comes.
     pub fn store(&mut self, bytes: u32, now: Time) -> Time {
-        let port = &mut self.ports[0];
+        let port = &mut self.ports[PortId(0)];
         port.down.send(port.framing.write(bytes), now)
     }
 
     /// A core's load is here, for the device on the first port; returns when that answers.
     pub fn load(&mut self, now: Time) -> Time {
-        let port = &mut self.ports[0];
+        let port = &mut self.ports[PortId(0)];
         port.down.send(port.framing.read_request.into(), now) + port.down.flight * 2
     }
 
     /// The device on the first port answers a load of `bytes` bytes; returns when the home agent has the data.
     pub fn answer(&mut self, bytes: u32, now: Time) -> Time {
-        let port = &mut self.ports[0];
+        let port = &mut self.ports[PortId(0)];
         port.up.send(port.framing.completion(bytes), now) + self.to_cha
     }
 
@@ -571,24 +571,24 @@ impl Iio {
 
     /// Whether the device on port `p` is a NIC with packets that have become visible.
     #[inline]
-    pub fn has_landed(&self, p: usize) -> bool {
+    pub fn has_landed(&self, p: PortId) -> bool {
         matches!(&self.ports[p].device, Endpoint::Ethernet(n) if n.has_landed())
     }
 
     /// The port of the device that asked for a line.
     #[inline]
-    pub fn port_of(&self, t: &Txn) -> usize {
+    pub fn port_of(&self, t: &Txn) -> PortId {
         if t.op == Op::DmaWrite {
-            (t.who >> 16).to_usize()
+            PortId((t.who >> 16).to_u16())
         } else if t.who & FETCH != 0 {
-            (self.fetches[(t.who & !FETCH).to_usize()].who >> 16).to_usize()
+            PortId((self.fetches[(t.who & !FETCH).to_usize()].who >> 16).to_u16())
         } else {
-            self.jobs[t.who.to_usize()].port.into()
+            self.jobs[t.who.to_usize()].port
         }
     }
 
     /// Write entries that are in use at the controller of port `p`.
-    pub fn held_writes(&self, p: usize) -> u32 {
+    pub fn held_writes(&self, p: PortId) -> u32 {
         self.controllers[self.controller_of(p)].write.used()
     }
 

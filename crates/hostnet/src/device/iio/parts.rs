@@ -4,7 +4,7 @@ use super::super::endpoint::{Direction, Endpoint, Piece};
 use super::super::pcie::Framing;
 use crate::flow::domain::Domain;
 use crate::flow::{Credits, Link};
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{Int, LineAddr, PortId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Tag, LINE_U32};
 use crate::placement::{DeviceKind, Transfer};
@@ -78,7 +78,7 @@ pub(super) enum Tlp {
 /// A read request of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Job {
-    pub(super) port: u16,
+    pub(super) port: PortId,
     pub(super) piece: Piece,
     pub(super) lines: u32,
     /// Bytes that no completion has taken along yet.

@@ -71,6 +71,17 @@ pub struct NicCounts {
     pub rx_lines: u64,
 }
 
+/// Times of a NIC on the chip; all are zero where a port lies between.
+#[derive(Clone, Copy, Default)]
+struct ChipTimes {
+    /// From a packet's arrival to its first line, and from its last line to the wire.
+    pipeline: Time,
+    /// From one line to the next.
+    interval: Time,
+    /// A message to a core, or from one.
+    notify: Time,
+}
+
 /// How the NIC is attached.
 #[derive(Clone)]
 enum Attachment {
@@ -107,7 +118,8 @@ pub struct Nic {
 impl Nic {
     /// A NIC on the chip.
     pub fn integrated(s: &NicSpec, queues: u32) -> Nic {
-        let times = (s.pipeline.into(), s.line_interval.into(), s.notify.into());
+        let times =
+            ChipTimes { pipeline: s.pipeline.into(), interval: s.line_interval.into(), notify: s.notify.into() };
         Nic::new(
             times,
             IdVec::filled(Queue::default(), queues.to_usize()),
@@ -123,21 +135,15 @@ impl Nic {
 
     fn behind_port(s: &EthernetSpec, queues: u32, attachment: Attachment) -> Nic {
         let buffer = Credits::new(s.receive_buffer.0.to_u32());
-        let none = (Time::ZERO, Time::ZERO, Time::ZERO);
         let moderation = Moderation::new(s.moderation.into(), s.moderation_frames);
         let queue = Queue { moderation, ..Queue::default() };
-        let mut nic = Nic::new(none, IdVec::filled(queue, queues.to_usize()), Some(buffer), attachment);
+        let mut nic = Nic::new(ChipTimes::default(), IdVec::filled(queue, queues.to_usize()), Some(buffer), attachment);
         s.flow_director.iter().for_each(|r| nic.direct(r.flow, QueueId(r.queue)));
         nic
     }
 
-    fn new(
-        times: (Time, Time, Time),
-        queues: IdVec<QueueId, Queue>,
-        buffer: Option<Credits>,
-        attachment: Attachment,
-    ) -> Nic {
-        let (pipeline, interval, notify) = times;
+    fn new(times: ChipTimes, queues: IdVec<QueueId, Queue>, buffer: Option<Credits>, attachment: Attachment) -> Nic {
+        let ChipTimes { pipeline, interval, notify } = times;
         Nic {
             pipeline,
             interval,

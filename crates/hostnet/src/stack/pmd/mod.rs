@@ -68,6 +68,13 @@ pub struct Buffers {
     pub sweep_tx: SweepTx,
 }
 
+/// What a driver is to do: with its buffers, and whose packets it sends.
+#[derive(Clone, Copy, Debug)]
+pub struct Duties {
+    pub buffers: Buffers,
+    pub origin: Origin,
+}
+
 /// A segment that lies elsewhere, with the line that counts its users.
 #[derive(Clone, Copy, Debug)]
 struct External {
@@ -162,7 +169,7 @@ impl PollMode {
         queue: QueueId,
         memory: DriverMemory,
         nic: &mut Nic,
-        (buffers, origin): (Buffers, Origin),
+        duties: Duties,
         core: &CoreSpec,
     ) -> PollMode {
         let (receive, transmit) = nic.layouts(queue);
@@ -190,8 +197,8 @@ impl PollMode {
             foresees: Foresight::of(core),
             taken: 0,
             held: 0,
-            buffers,
-            origin,
+            buffers: duties.buffers,
+            origin: duties.origin,
             looped: None,
             stage: Stage::Whole,
             stash: VecDeque::new(),

@@ -1,6 +1,6 @@
 //! What a NIC with descriptor rings in memory moves, and when: packets and descriptors up, frames and descriptors down.
 
-use super::{Attachment, Completion, Moving, Nic, Work, GAP};
+use super::{Attachment, Completion, Extent, Moving, Nic, Work, GAP};
 use crate::device::endpoint::{Offer, Piece};
 use crate::device::{Event, NicAt, Posts, RingTask, Side};
 use crate::kernel::{Int, PacketId, QueueId, Time};
@@ -78,7 +78,8 @@ impl Nic {
         r.receiving += 1;
         r.meter.frame_bytes += u64::from(p.rx_bytes);
         let lines = u32::from(p.lines);
-        r.open_write((Work::Packet(id), p.line, lines, p.rx_bytes), p.wire_bytes, now);
+        let frame = Extent { what: Work::Packet(id), line: p.line, lines, bytes: p.rx_bytes };
+        r.open_write(frame, p.wire_bytes, now);
         p.began = now;
         *self.packets.get_mut(id) = p;
         let q = &mut self.queues[queue];
@@ -121,20 +122,25 @@ impl Nic {
             let (id, second) = *pair.put.front().expect("a descriptor names a packet");
             let p = packets.get(id);
             let work = match second {
-                false => (Work::Packet(id), p.tx_line, p.tx_lines.into(), p.tx_bytes),
-                true => (Work::Object(id), p.object, p.object_lines(), p.object_bytes),
+                false => {
+                    Extent { what: Work::Packet(id), line: p.tx_line, lines: p.tx_lines.into(), bytes: p.tx_bytes }
+                }
+                true => {
+                    let lines = p.object_lines();
+                    Extent { what: Work::Object(id), line: p.object, lines, bytes: p.object_bytes }
+                }
             };
-            if r.room.take(work.3, now).is_err() {
+            if r.room.take(work.bytes, now).is_err() {
                 return;
             }
             pair.put.pop_front();
             pair.transmit.used += 1;
-            pair.leaving.push_back((work.0, false));
-            let requests = r.requests(work.2);
+            pair.leaving.push_back((work.what, false));
+            let requests = r.requests(work.lines);
             r.pairs[queue].requests += requests;
             r.reading += 1;
             r.meter.frames_read += 1;
-            r.meter.frame_bytes += u64::from(work.3);
+            r.meter.frame_bytes += u64::from(work.bytes);
             r.turn = if at + 1 == of { 0 } else { at + 1 };
             return r.open_read(work);
         }
@@ -286,7 +292,7 @@ mod tests {
     use crate::device::testing::{Either, Events};
     use crate::kernel::units::Size;
     use crate::kernel::LineAddr;
-    use crate::kernel::{Post, Stream};
+    use crate::kernel::{PortId, Post, Stream};
 
     const WAYS: [Direction; 2] = [Direction::P2mRead, Direction::P2mWrite];
 
@@ -342,7 +348,7 @@ mod tests {
                     denied += u64::from(!may);
                     match nic.next(way, now) {
                         Offer::Lines(n) if may => out.push((way, Device::take(&mut nic, way, n, now).slot, n)),
-                        Offer::At(at) if may => cal.post(at, Event::Turn { port: 0, way: way as u8 }),
+                        Offer::At(at) if may => cal.post(at, Event::Turn { port: PortId(0), way }),
                         Offer::Nothing => {}
                         denied => panic!("{way:?}: {denied:?} was denied"),
                     }

@@ -44,6 +44,15 @@ enum Work {
     Descriptors { queue: QueueId, side: Side, n: u32 },
 }
 
+/// A piece of work, and the memory that it moves.
+#[derive(Clone, Copy)]
+struct Extent {
+    what: Work,
+    line: LineAddr,
+    lines: u32,
+    bytes: u32,
+}
+
 /// The piece of work whose lines are moving.
 #[derive(Clone, Copy)]
 struct Moving {
@@ -379,19 +388,19 @@ impl Ringed {
         }
     }
 
-    fn descriptors(&mut self, queue: QueueId, side: Side, from: u64, n: u64) -> (Work, LineAddr, u32, u32) {
+    fn descriptors(&mut self, queue: QueueId, side: Side, from: u64, n: u64) -> Extent {
         let (line, lines, bytes) = self.pairs[queue].ring(side).layout.span(from, n);
-        (Work::Descriptors { queue, side, n: n.to_u32() }, line, lines, bytes)
+        Extent { what: Work::Descriptors { queue, side, n: n.to_u32() }, line, lines, bytes }
     }
 
-    fn open_write(&mut self, (what, line, lines, bytes): (Work, LineAddr, u32, u32), held: u32, now: Time) {
+    fn open_write(&mut self, Extent { what, line, lines, bytes }: Extent, held: u32, now: Time) {
         self.meter.set_busy(true, now);
         let slot = self.writes.open(what, lines);
         self.write =
             Some(Moving { what, slot, line, at: 0, lines, bytes, held, tags: Default::default(), split: false });
     }
 
-    fn open_read(&mut self, (what, line, lines, bytes): (Work, LineAddr, u32, u32)) {
+    fn open_read(&mut self, Extent { what, line, lines, bytes }: Extent) {
         let slot = self.reads.open(what, lines);
         self.read =
             Some(Moving { what, slot, line, at: 0, lines, bytes, held: 0, tags: Default::default(), split: false });
