@@ -229,12 +229,34 @@ def platform(name: str | os.PathLike[str]) -> dict[str, Any]:
     return found
 
 
+def inherited(name: str | os.PathLike[str]) -> tuple[str, set[str]]:
+    """The base of a platform, and the dotted paths of the values whose source is the base's; empty for one without a base."""
+    file = Path(name) if Path(name).suffix == ".toml" else PLATFORMS / f"{name}.toml"
+    own = tomllib.loads(file.read_text(encoding="utf-8"))
+    base, given = own.pop("base", ""), own.get("provenance", {})
+    if not base:
+        return "", set()
+    sources = platform_values(str(file.absolute()), str(file), (str(file.parent), str(PLATFORMS)))["provenance"]
+    changed = {path for path, _ in leaves(own)}
+
+    def of_base(path: str) -> bool:
+        at = _given(sources, path)
+        return path not in changed and at != "" and at not in given
+
+    return base, {path for path, _ in leaves(platform(name)) if of_base(path)}
+
+
+def _given(sources: Mapping[str, str], path: str) -> str:
+    """The key whose source is that of ``path``: its own, or that of the nearest table around it; empty where none has one."""
+    while path and path not in sources:
+        path = path.rpartition(".")[0]
+    return path
+
+
 def _source(given: Mapping[str, str], path: str, value: Any) -> str:
     """Where a platform's value comes from: the entry of its own key or of the nearest table around it; for a value that
     the platform's file does not give, what the default means."""
-    at = path
-    while at and at not in given:
-        at = at.rpartition(".")[0]
+    at = _given(given, path)
     if at:
         return given[at]
     of_the_standard = path.startswith("memory.timing.") or path in ("memory.bank_groups", "memory.banks_per_group")

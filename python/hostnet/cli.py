@@ -50,6 +50,14 @@ Set = Annotated[
 ]
 Lenient = Annotated[bool, typer.Option("--lenient", help="Replay a damaged capture as far as it can be read.")]
 Platform = Annotated[str | None, typer.Option("--platform", help="Another platform that the studies are made for.")]
+Chosen = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metrics",
+        metavar="A,B,C",
+        help="Metrics to print, by name or pattern such as 'lat_*'; the files hold all.",
+    ),
+]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer requests per point; the table says so.")]
 
 
@@ -133,12 +141,22 @@ def _write_tables(
         (folder / f"{name}-{i:04d}.json").write_text(json.dumps(r.data) + "\n", encoding="utf-8")
 
 
+def _note_void(metrics: list[str] | None, results: Sequence[Result]) -> None:
+    """Say which metrics of ``--metrics`` have no value in any result; patterns stand for those that have one."""
+    from .renamed import metric
+
+    for name in (metric(n.strip()) for text in metrics or () for n in text.split(",")):
+        if not set("*?[") & set(name) and all(r.metrics.get(name) is None for r in results):
+            typer.echo(f"hostnet: note: {name} has no value here.", err=True)
+
+
 @app.command()
 def run(
     scenario: Given,
     changes: Set = None,
     out: Out = None,
     every: Annotated[bool, typer.Option("--all", help="Every metric, not only those that lead.")] = False,
+    metrics: Chosen = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
     pcap: Annotated[
         Path | None,
@@ -151,8 +169,11 @@ def run(
     """Simulate one scenario and print the figures that matter for it."""
     import json
 
-    from . import api, show
+    from . import api, headlines, show
 
+    if metrics and (every or as_json):
+        raise HostnetError(f"--metrics chooses what {'--all' if every else '--json'} prints in full; give one of them.")
+    wanted = headlines.chosen(metrics) if metrics else None
     sc = _scenario(scenario, changes)
     sc = api.leniently(sc) if lenient else sc
     with _owned(out, "run", replace, [sc.resolve()]) as folder:
@@ -161,6 +182,9 @@ def run(
             _write_tables(folder, "result", result.to_frame(), [result], {})
     if as_json:
         typer.echo(json.dumps(result.data))
+    elif wanted is not None:
+        show.chosen(result, wanted)
+        _note_void(metrics, [result])
     else:
         show.metrics(result, every)
 
@@ -171,14 +195,7 @@ def sweep(
     vary: Annotated[
         list[str], typer.Option("--vary", metavar="PATH=A,B,C", help="Values to sweep; repeat for a grid.")
     ],
-    metrics: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metrics",
-            metavar="A,B,C",
-            help="Metrics to print, by name or pattern such as 'lat_*'; the files hold all.",
-        ),
-    ] = None,
+    metrics: Chosen = None,
     changes: Set = None,
     out: Out = None,
     jobs: Jobs = None,
@@ -212,6 +229,7 @@ def sweep(
         if folder is not None:
             _write_tables(folder, "sweep", frame, results, quantities.described(points, results))
     show.rows(frame, list(columns[0]), wanted or headlines.columns_for(r.metrics for r in results))
+    _note_void(metrics, results)
     show.captures(r.data for r in results)
     for path in api.without_effect(points, results):
         typer.echo(f"hostnet: note: no metric depends on {path} here.", err=True)

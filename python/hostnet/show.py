@@ -71,6 +71,23 @@ def metrics(result: Result, every: bool = False) -> None:
         out.print(f"{left} more metrics: --all", highlight=False, markup=False, style="dim")
 
 
+def chosen(result: Result, wanted: Sequence[str]) -> None:
+    """The wanted metrics that have a value, with unit and meaning, and nothing else."""
+    info = metric_info()
+    columns = [
+        Column("metric", key=True, text=True),
+        Column("value"),
+        Column("unit", text=True),
+        Column("meaning", text=True),
+    ]
+    rows = [
+        [m, number(result.metrics[m]), info[m]["unit"], info[m]["description"]]
+        for m in wanted
+        if result.metrics.get(m) is not None
+    ]
+    show(columns, rows)
+
+
 def captures(results: Iterable[Mapping[str, Any]], to: Console | None = None) -> None:
     """A line about each capture that was replayed."""
     for held in capture.distinct(results):
@@ -121,11 +138,19 @@ def platform_list(known: Mapping[str, str]) -> None:
 
 
 def platform(name: str, spec: Mapping[str, Any]) -> None:
-    """Every value of a platform with its provenance, defaults included."""
-    from .api import leaves
+    """Every value of a platform with its provenance, defaults included; of a source that is the base's, whose it is."""
+    from .api import inherited, leaves
 
+    base, theirs = inherited(name)
     columns = [Column("key", key=True, text=True), Column("value", text=True), Column("provenance", text=True)]
-    values = [[path, "none" if value is None else str(value), spec["provenance"][path]] for path, value in leaves(spec)]
+    values = [
+        [
+            path,
+            "none" if value is None else str(value),
+            spec["provenance"][path] + (f" (of {base})" if path in theirs else ""),
+        ]
+        for path, value in leaves(spec)
+    ]
     show(columns, values, f"{name}: {spec.get('description', '')}")
 
 

@@ -89,6 +89,12 @@ def test_a_platform_of_ones_own_is_shown_with_its_own_sources_and_those_of_its_b
     assert ours["description"] == "skylake, with other values" != base["description"]
     shown = cli("platforms", tmp_path / "mine.toml", check=0).stdout
     assert "datasheet: the board's" in shown and "no source: " in shown
+    # A section is one of the paper that the base is of, and the base is named.
+    sources = {line.split()[0]: line for line in shown.splitlines() if len(line.split()) > 2}
+    assert sources["memory.wpq"].rstrip().endswith(f"{base['provenance']['memory.wpq']} (of skylake)")
+    assert "(of skylake)" not in sources["memory.channels"] + sources["memory.rpq"]
+    assert not any("default: " in line and "(of skylake)" in line for line in sources.values())
+    assert "(of " not in cli("platforms", "skylake", check=0).stdout
 
 
 def test_an_edited_platform_is_read_anew(tmp_path):

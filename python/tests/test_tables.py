@@ -168,6 +168,19 @@ def test_a_sweep_prints_the_metrics_asked_for(cli, tiny_file):
     assert wrong.returncode == 2 and "amat_cycle: there is no such metric; did you mean amat_cycles" in wrong.stderr
 
 
+def test_a_run_prints_the_metrics_asked_for_and_names_those_without_a_value(cli, tiny_file):
+    done = cli("run", tiny_file, "--metrics", "amat_cycles,lat_p9*,p2m_gbs", "--metrics", "seed_*,tcp_rtt_us")
+    assert done.returncode == 2 and "--metrics seed_*: there is no such metric" in done.stderr
+    done = cli("run", tiny_file, "--metrics", "amat_cycles,lat_p9*", "--metrics", "tcp_rtt_us", check=0)
+    first = [line.split()[0] for line in done.stdout.splitlines() if line.split()]
+    named = [word for word in first if word in metric_info()]
+    assert named == ["amat_cycles", "lat_p90_us", "lat_p99_us", "lat_p999_us"]
+    assert done.stderr == "hostnet: note: tcp_rtt_us has no value here.\n"
+    wrong = cli("run", tiny_file, "--metrics", "amat_cycle")
+    assert wrong.returncode == 2 and "amat_cycle: there is no such metric; did you mean amat_cycles" in wrong.stderr
+    assert cli("run", tiny_file, "--metrics", "amat_cycles", "--all").returncode == 2
+
+
 def test_every_metric_has_a_group_and_every_leading_name_exists():
     known = set(metric_info())
     assert {m for kind in headlines.LEADING.values() for names in kind.values() for m in names} <= known

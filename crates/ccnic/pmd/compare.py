@@ -18,6 +18,7 @@ import csv
 import os
 import pathlib
 import signal
+import stat
 import statistics
 import subprocess
 import sys
@@ -45,6 +46,12 @@ NEAR_NS, FAR_NS = 150.0, 250.0
 HUGE_PAGES = pathlib.Path("/proc/sys/vm/nr_hugepages")
 HUGE_NEEDED = 512
 PLACED = ["--mbuf-pool-ops-name=ccnic"]
+# Contenders that DPDK loads as a plug-in.
+PLUGIN = ("net_ccnic", "net_ccnic_copy")
+
+
+class Refusal(Exception):
+    """Why the comparison cannot run, in one sentence."""
 
 
 def arguments():
@@ -69,7 +76,7 @@ def huge_pages(where):
     try:
         HUGE_PAGES.write_text(str(max(int(before), HUGE_NEEDED)))
         if int(HUGE_PAGES.read_text()) < HUGE_NEEDED:
-            raise SystemExit(f"compare.py: --huge needs {HUGE_NEEDED} free pages of 2 MiB")
+            raise Refusal(f"--huge needs {HUGE_NEEDED} free pages of 2 MiB.")
         where.mkdir()
         subprocess.run(["mount", "-t", "hugetlbfs", "none", str(where)], check=True)
         try:
@@ -77,10 +84,33 @@ def huge_pages(where):
         finally:
             subprocess.run(["umount", str(where)], check=True)
     except PermissionError:
-        raise SystemExit("compare.py: --huge reserves pages, which needs root") from None
+        raise Refusal("--huge reserves pages, which needs root.") from None
     finally:
         if os.access(HUGE_PAGES, os.W_OK):
             HUGE_PAGES.write_text(before)
+
+
+def world_writable(path):
+    """The folder on the way to `path` that everybody may write to; None where there is none. DPDK loads no plug-in below one."""
+    folders = pathlib.Path(path).resolve().parents
+    return next((f for f in folders if f.stat().st_mode & stat.S_IWOTH), None)
+
+
+def check(runner, names):
+    """Raises Refusal when a program is missing, or when DPDK would refuse the driver."""
+    plugged = any(name in PLUGIN for name in names)
+    needed = [runner.compare, runner.program("ccnic-bench"), *([runner.pmd] if plugged else [])]
+    missing = next((p for p in needed if not os.path.exists(p)), None)
+    if missing:
+        raise Refusal(
+            f"{missing} does not exist; `make ccnic-pmd` builds it, and --build and --programs say where it is."
+        )
+    folder = world_writable(runner.pmd) if plugged else None
+    if folder:
+        raise Refusal(
+            f"DPDK loads no plug-in below a folder that everybody may write to, and {folder} is one; build in another "
+            f"place than {runner.pmd}, or leave {' and '.join(PLUGIN)} out (--only)."
+        )
 
 
 class Runner:
@@ -142,7 +172,7 @@ class Runner:
         rows = [line.split(",") for line in out.stdout.splitlines() if line.count(",") == 10]
         if out.returncode != 0 or len(rows) != len(self.args.windows):
             print(out.stdout + out.stderr, file=sys.stderr)
-            raise RuntimeError(f"{' '.join(argv)} failed with code {out.returncode}")
+            raise Refusal(f"{' '.join(argv)} failed with code {out.returncode}; its output stands above.")
         return rows
 
     def ping_pong(self):
@@ -298,18 +328,19 @@ def table(rows):
 def main():
     args = arguments()
     out = csv.DictWriter(sys.stdout, COLUMNS)
-    out.writeheader()
     rows = []
     with contextlib.ExitStack() as stack:
         r = Runner(args, stack.enter_context(tempfile.TemporaryDirectory(prefix="ccnic-compare-")))
-        if args.huge:
-            stack.enter_context(huge_pages(r.huge_mount))
         runs = [
             (mode, name, run)
             for mode, of in contenders(r).items()
             for name, run in of.items()
             if mode in args.modes and (not args.only or name in args.only)
         ]
+        check(r, {name for _, name, _ in runs})
+        if args.huge:
+            stack.enter_context(huge_pages(r.huge_mount))
+        out.writeheader()
         for rep in range(args.reps):
             for size in args.sizes:
                 for mode, name, run in runs:
@@ -340,4 +371,8 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Refusal as e:
+        print(f"compare.py: {e}", file=sys.stderr)
+        sys.exit(2)

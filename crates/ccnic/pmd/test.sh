@@ -3,6 +3,14 @@
 # region, and a NIC process that is killed and replaced while packets flow. Arguments: PMD directory, program directory.
 set -euo pipefail
 pmd=$(realpath "${1:?usage: test.sh PMD-DIRECTORY PROGRAM-DIRECTORY}")/librte_net_ccnic.so
+folder=$pmd
+while [ "$folder" != / ]; do
+    folder=$(dirname "$folder")
+    if [ -n "$(find "$folder" -maxdepth 0 -perm -o=w)" ]; then
+        echo "test.sh: DPDK loads no plug-in below a folder that everybody may write to, and $folder is one." >&2
+        exit 2
+    fi
+done
 nic=$(realpath "${2:?usage: test.sh PMD-DIRECTORY PROGRAM-DIRECTORY}")/ccnic-nic
 tmp=$(mktemp -d)
 nic_pid=

@@ -1,8 +1,17 @@
 //! Runs one scenario file and prints its metrics: `cargo run --release --example point -- FILE ["from=>to" ...]`, where `to` replaces the text `from`.
 
+use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
 fn main() {
+    match print(&mut io::stdout().lock()) {
+        // Whoever reads the output, such as `head`, has seen enough.
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => {}
+        printed => printed.expect("standard output can be written"),
+    }
+}
+
+fn print(out: &mut impl Write) -> io::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let file = args.first().expect("a scenario file");
     let mut text = std::fs::read_to_string(file).expect("readable");
@@ -18,19 +27,20 @@ fn main() {
     let wall = start.elapsed().as_secs_f64();
     for (m, v) in hostnet::meter::METRICS.iter().zip(&o.values.0) {
         if let Some(v) = v {
-            println!("{:28} {v:.4} {}", m.name, m.unit);
+            writeln!(out, "{:28} {v:.4} {}", m.name, m.unit)?;
         }
     }
     if let Some(s) = o.tables.get("search") {
         for r in s["rows"].as_array().into_iter().flatten() {
-            println!("{r}");
+            writeln!(out, "{r}")?;
         }
     }
     let get = |m| o.values.get(m).unwrap_or(0.0);
-    println!(
+    writeln!(
+        out,
         "wall {wall:.2} s, {:.0} requests/s, {:.1} M events/s, {:.0} events/request",
         get("sim_requests") / wall,
         get("sim_events") / wall / 1e6,
         get("sim_events") / get("sim_requests").max(1.0)
-    );
+    )
 }
