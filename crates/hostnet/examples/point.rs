@@ -4,15 +4,19 @@ use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
 fn main() {
-    match print(&mut io::stdout().lock()) {
-        // Whoever reads the output, such as `head`, has seen enough.
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    end(print(&args, &mut io::stdout().lock()));
+}
+
+/// Panics when the output could not be written, unless its reader, such as `head`, had seen enough.
+fn end(printed: io::Result<()>) {
+    match printed {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => {}
         printed => printed.expect("standard output can be written"),
     }
 }
 
-fn print(out: &mut impl Write) -> io::Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+fn print(args: &[String], out: &mut impl Write) -> io::Result<()> {
     let file = args.first().expect("a scenario file");
     let mut text = std::fs::read_to_string(file).expect("readable");
     for set in &args[1..] {
@@ -43,4 +47,30 @@ fn print(out: &mut impl Write) -> io::Result<()> {
         get("sim_events") / wall / 1e6,
         get("sim_events") / get("sim_requests").max(1.0)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Closed(usize);
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            self.0 += 1;
+            Err(ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_ends_the_output_quietly() {
+        std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("the top of the repository");
+        let mut out = Closed(0);
+        end(print(&["scenarios/directed-rx.toml".to_owned()], &mut out));
+        assert_eq!(out.0, 1, "everything goes to the reader, and nothing after it has gone");
+    }
 }
