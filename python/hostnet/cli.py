@@ -324,7 +324,9 @@ def explain(
     ] = None,
     counters: Annotated[
         Path | None,
-        typer.Option("--counters", metavar="FILE", help="Counters of a real machine: perf stat -x, or PCM CSV."),
+        typer.Option(
+            "--counters", metavar="FILE", help="Counters of a real machine: perf stat (-x, -j, -I, plain) or PCM CSV."
+        ),
     ] = None,
     template: Annotated[
         str | None, typer.Option("--template", metavar="perf|pcm", help="Print a script that records such counters.")
@@ -338,6 +340,20 @@ def explain(
         ),
     ] = None,
     seconds: Annotated[float | None, typer.Option("--seconds", help="How long the counters were recorded.")] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--platform", metavar="NAME", help="Platform that was recorded, for clocks, channels, cores and credits."
+        ),
+    ] = None,
+    processor: Annotated[
+        str | None,
+        typer.Option(
+            "--processor",
+            metavar="NAME",
+            help="Processor that --template is for: skylake, icelake, sapphirerapids, emeraldrapids, graniterapids, zen4 or zen5.",
+        ),
+    ] = None,
     out: Out = None,
     write_counters: Annotated[
         Path | None,
@@ -352,7 +368,9 @@ def explain(
     """Say which domain's credits hold the host back, in which regime it is, and why."""
     from .explain import main as explain_main
 
-    explain_main(given, counters, template, changes, seconds, out, as_json, quiet, write_counters, replace)
+    explain_main(
+        given, counters, template, changes, seconds, out, as_json, quiet, write_counters, replace, machine, processor
+    )
 
 
 @app.command()

@@ -117,7 +117,7 @@ def test_admission_at_the_cha_is_lfb_latency_less_cha_latency(recorded):
 
 
 def test_domains_follow_littles_law(recorded):
-    ex = explain.of_counters(recorded(perf(quadrant3())))
+    ex = explain.of_counters(recorded(perf(quadrant3())), ("cores=5",))
     lfb, iio = by_name(ex.domains, "line fill buffers"), by_name(ex.domains, "IIO write buffer")
     assert (lfb.credits, lfb.held, lfb.little_ns, lfb.rate_gbs) == pytest.approx((60, 60, 240, 16))
     assert (iio.credits, iio.held, iio.little_ns, iio.bound_gbs) == pytest.approx((92, 92, 640, 9.2))
@@ -213,11 +213,12 @@ def without(*names: str) -> dict[str, float]:
         ("1000,,cycles,1,100,,\n", "holds none of the events"),
         ("1000,,rpq_ocupancy,1,100,,\n", "did you mean 'rpq_occupancy'?"),
         (perf({"wpq_ge34": 7.0}).replace("70,,", "<not counted>,,"), "line 4: `wpq_ge34` was not counted"),
-        (perf(quadrant3()) + "<not supported>,,cas_read,0,100.00,,\n", "line 28: `cas_read` was not supported"),
         (perf(quadrant3()) + "nan,,cas_read,0,100.00,,\n", "line 28: `cas_read` has 'nan' where a count is expected"),
         (perf(quadrant3()) + "many,,cas_read,0,100.00,,\n", "line 28: `cas_read` has 'many' where a count is expected"),
-        (perf(without("rpq_occupancy")), "the event `rpq_occupancy` (read pending queue entries"),
-        (perf(without("cas_write")), "record it as `uncore_imc/event=0x4,umask=0xc,name=cas_write/`"),
+        (perf({"wmm_to_rmm": 5.0}), "nothing can be judged from `wmm_to_rmm` alone"),
+        (perf({"cas_read": 5.0}) + "7,GHz,cas_write,1,100.00,,\n", "line 5: `cas_write` has the unit 'GHz'"),
+        (perf({"cas_read": 5.0}) + "1,2,3,MiB,cas_write,1,100.00,,\n", "line 5: `1,2,3,MiB,cas_write` has more fields"),
+        ('{"event" : "cas_read"', "line 1: is not JSON as `perf stat -j` writes it"),
         ("2026-11-21,12:00:00.000,cas_read,1000,2100000000\n", "line 1: `cas_read` has no counts"),
         ("2026-11-21,12:00:00.000,cas_read,0,2100000000,1\n", "recorded for 0 milliseconds"),
     ],
@@ -241,6 +242,21 @@ def test_a_bad_recording_is_one_sentence(recorded, text, says):
 def test_a_bad_machine_is_one_sentence(recorded, change, says):
     with pytest.raises(HostnetError, match=re.escape(says)):
         explain.of_counters(recorded(perf(quadrant3())), (change,))
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (lambda t: "\n".join(line for line in t.splitlines() if ",cas_write," not in line), "name=cas_write/"),
+        (lambda t: t + "<not supported>,,cas_write,0,100.00,,\n", "line 28: `cas_write` was not supported"),
+        (lambda t: re.sub(r"\d+,,cas_write", "<not counted>,,cas_write", t), "record fewer events at once, or longer"),
+    ],
+)
+def test_the_formula_is_left_out_where_an_event_of_its_is_missing(recorded, change, says):
+    ex = explain.of_counters(recorded(change(perf(quadrant3()))), ("cores=5",))
+    assert ex.estimates == [] and "mem_write_gbs" not in ex.facts and ex.facts["mem_read_gbs"] == pytest.approx(16)
+    assert any(m.startswith("the formula of reads") and says in m for m in ex.missing), ex.missing
+    assert ex.regime == "red" and [d.name for d in ex.domains] == ["line fill buffers", "IIO write buffer"]
 
 
 def test_parts_that_were_not_recorded_are_named_and_the_rest_is_explained(recorded):
@@ -283,7 +299,7 @@ def test_templates_record_every_event_and_are_valid_shell(cli):
 
 def test_the_command_prints_tables_a_paragraph_and_a_picture(cli, recorded, tmp_path):
     file = recorded(perf(quadrant3()))
-    out = cli("explain", "--counters", file, "--out", tmp_path / "ex", check=0).stdout
+    out = cli("explain", "--counters", file, "--set", "cores=5", "--out", tmp_path / "ex", check=0).stdout
     assert "IIO write buffer" in out and "binds, exhausted" in out and "regime: red" in out
     assert {p.name for p in (tmp_path / "ex").iterdir()} == {
         "explain.png",
@@ -291,7 +307,7 @@ def test_the_command_prints_tables_a_paragraph_and_a_picture(cli, recorded, tmp_
         "explain.json",
         "hostnet.json",
     }
-    data = json.loads(cli("explain", "--counters", file, "--json", check=0).stdout)
+    data = json.loads(cli("explain", "--counters", file, "--set", "cores=5", "--json", check=0).stdout)
     assert data["regime"] == "red" and data["bottleneck"] == {"c2m": "line fill buffers", "p2m": "IIO write buffer"}
 
 

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["Domain", "Estimate", "Explanation", "main", "of_counters", "of_result"]
 
 
-def of_counters(file: str | Path, changes: tuple[str, ...] = (), seconds: float | None = None) -> Explanation:
-    """Explain recorded counters of a machine that differs from the paper's by ``changes`` ("channels=6")."""
+def of_counters(
+    file: str | Path, changes: tuple[str, ...] = (), seconds: float | None = None, platform: str | None = None
+) -> Explanation:
+    """Explain recorded counters of a machine: the paper's, or ``platform``, but for ``changes`` ("channels=6"). A file of
+    ``--write-counters`` describes its machine itself."""
     from . import counters, machine, real
 
-    described = machine.machine(changes)
-    return real.explain(counters.read(file, seconds), described)
+    recorded = counters.read(file, seconds)
+    return real.explain(recorded, machine.machine(changes, platform, recorded.machine))
 
 
 def of_result(result: Result) -> Explanation:
@@ -45,6 +48,8 @@ def main(
     quiet: bool,
     write_counters: Path | None = None,
     replace: bool = False,
+    platform: str | None = None,
+    processor: str | None = None,
 ) -> None:
     """The command: prints the explanation of a result, a scenario or a recording, or a recording script."""
     import typer
@@ -54,8 +59,10 @@ def main(
 
     if sum(x is not None for x in (given, counters, template)) != 1:
         raise HostnetError("give one of: a result or scenario, --counters FILE, or --template perf.")
-    if seconds is not None and (counters is None or not seconds > 0):
+    if seconds is not None and (counters is None or not 0 < seconds < float("inf")):
         raise HostnetError(f"--seconds {seconds:g}: a positive time, of the recording that --counters names.")
+    if processor is not None and template is None:
+        raise HostnetError("--processor chooses the events that --template records; a recording names its own.")
     if write_counters is not None and given is None:
         raise HostnetError("--write-counters needs a simulated run: give a result or a scenario.")
     if write_counters is not None:
@@ -65,14 +72,21 @@ def main(
 
         if template not in ("perf", "pcm"):
             raise HostnetError(f"--template {template}: choose perf or pcm.")
-        typer.echo(script(template), nl=False)
+        typer.echo(script(template, processor=processor or "skylake"), nl=False)
         return
+    if platform is not None and counters is None:
+        raise HostnetError(
+            "--platform describes the machine that --counters is of; --set platform=NAME changes a scenario."
+        )
     if replace and out is None:
         raise HostnetError("--replace is about the directory that --out names; give both or neither.")
     found: Result | Scenario | Explanation
     if counters is not None:
-        found = of_counters(counters, tuple(changes or ()), seconds)
-        told = {"counters": hashlib.sha256(counters.read_bytes()).hexdigest(), "changes": " ".join(changes or ())}
+        found = of_counters(counters, tuple(changes or ()), seconds, platform)
+        told = {
+            "counters": hashlib.sha256(counters.read_bytes()).hexdigest(),
+            "changes": " ".join([platform or "", *(changes or ())]),
+        }
         of = Contents(str(counters), told, _core.version())
     else:
         assert given is not None, "one of the three is given"

@@ -7,6 +7,11 @@ published scripts use them; other generations need others.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+
+from .._toml import tomllib
+from ..errors import HostnetError
+from ..paths import nearest
 
 
 @dataclass(frozen=True)
@@ -178,8 +183,46 @@ EVENTS = (
 BY_NAME = {name: e for e in EVENTS for name in (e.name, *e.aliases)}
 
 
-def template(tool: str, seconds: int = 10) -> str:
-    """A script that records every event with ``perf`` or ``pcm``; print it, read it, run it as root."""
+def _processors() -> dict[str, tuple[str, dict[str, list[str]]]]:
+    told = tomllib.loads(Path(__file__).with_name("processors.toml").read_text(encoding="utf-8"))
+    events = {key: p.get("events", {}) for key, p in told.items()}
+    return {key: (p["name"], {**events.get(p.get("as", ""), {}), **events[key]}) for key, p in told.items()}
+
+
+#: Each processor's name, and the vendor's events that add up to each event of ``EVENTS``; none for the one that ``EVENTS`` encode.
+PROCESSORS = _processors()
+#: Each event's alternatives, each of which is a sum of the vendors' events.
+SUMS: dict[str, list[list[str]]] = {}
+#: The vendors' events, with those of ``EVENTS`` that they are a part of.
+VENDOR: dict[str, tuple[str, ...]] = {}
+for _processor in PROCESSORS.values():
+    for _event, _parts in _processor[1].items():
+        if _parts not in SUMS.setdefault(_event, []):
+            SUMS[_event].append(_parts)
+        for _part in _parts:
+            VENDOR[_part] = tuple(dict.fromkeys((*VENDOR.get(_part, ()), _event)))
+
+
+def template(tool: str, seconds: int = 10, processor: str = "skylake") -> str:
+    """A script that records every event with ``perf`` or ``pcm``; print it, read it, run it as root. Raises HostnetError for a
+    processor that is not known, or that the tool has no encodings of."""
+    if processor not in PROCESSORS:
+        raise HostnetError(f"--processor {processor}: is not known; {nearest(processor, list(PROCESSORS))}")
+    name, named = PROCESSORS[processor]
+    if named and tool != "perf":
+        raise HostnetError(f"--processor {processor}: its events are recorded with --template perf.")
+    if named:
+        return "\n".join(
+            [
+                "#!/bin/sh",
+                "# Records what `hostnet explain --counters counters.csv` needs; run as root while the workload is steady.",
+                f"# {name}; perf knows the names of the vendor's events. Counters are few, so events take turns.",
+                "LC_ALL=C perf stat -x, -a -o counters.csv -e duration_time \\",
+                _lines("  -e ", [part for parts in named.values() for part in parts]) + " \\",
+                f"  sleep {seconds}",
+                "",
+            ]
+        )
     head = [
         "#!/bin/sh",
         "# Records what `hostnet explain --counters counters.csv` needs; run as root while the workload is steady.",

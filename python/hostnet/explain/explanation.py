@@ -95,6 +95,8 @@ class Explanation:
     estimates: list[Estimate]
     facts: dict[str, float]  # what the reasons draw on, by name; what is not known is absent
     missing: list[str] = field(default_factory=list)  # parts that were not measured, in words
+    notes: list[str] = field(default_factory=list)  # what limits the parts that were measured
+    unmeasured: set[str] = field(default_factory=set)  # of c2m and p2m, the traffic of which nothing is known
     path: list[tuple[str, str, float]] = field(default_factory=list)  # (path, segment, mean ns) of a simulated run
     losses: list[str] = field(default_factory=list)  # packets lost in a simulated run: how many, where, why
     causes: dict[str, float] = field(default_factory=dict)  # why packets were lost, with the share of the lost ones
@@ -115,8 +117,11 @@ class Explanation:
 
     @property
     def regime(self) -> str:
-        """`red`, `blue`, `calm`, or `cores alone` / `devices alone` where there is no pair to judge."""
+        """`red`, `blue`, `calm`, `cores alone` / `devices alone` where there is no pair to judge, or `not judged` where one of
+        the two was not recorded."""
         cores, devices = ([d for d in self.of(t) if d.rate_gbs >= BACKGROUND_GBS] for t in ("c2m", "p2m"))
+        if (not cores and "c2m" in self.unmeasured) or (not devices and "p2m" in self.unmeasured):
+            return "not judged"
         if not cores or not devices:
             return "cores alone" if cores else "devices alone" if devices else "idle"
         if any(d.exhausted and (d.inflation is None or d.inflation > 1 + UNAFFECTED) for d in devices):
@@ -164,6 +169,12 @@ class Explanation:
         for traffic, who in (("c2m", "Core"), ("p2m", "Device")):
             d = self.binding(traffic)
             if d is None or d.credits is None:
+                said += [
+                    f"{who} traffic holds {d.held:.0f} entries of the {d.name} for {d.little_ns:.0f} ns each and moves "
+                    f"{d.rate_gbs:.1f} GB/s."
+                    for d in self.of(traffic)
+                    if d.credits is None and d.name in ("line fill buffers", "IIO write buffer", "IIO read buffer")
+                ]
                 continue
             state = (
                 f"{who} traffic holds {d.held:.0f} of {d.credits:.0f} credits of its {d.name} for {d.little_ns:.0f} ns "
@@ -242,6 +253,7 @@ class Explanation:
             "facts": self.facts,
             "reasons": self.reasons(),
             "missing": self.missing,
+            "notes": self.notes,
             "path": [list(p) for p in self.path],
             "losses": self.losses,
             "causes": self.causes,
@@ -250,6 +262,7 @@ class Explanation:
 
 
 _OPENING = {
+    "not judged": "Without counters of both cores and devices, the regime cannot be judged.",
     "red": "Red regime: the device's credits are exhausted, so both cores and devices lose throughput.",
     "blue": "Blue regime: core requests take longer than unloaded while the device has credits to spare, so cores lose "
     "throughput and devices do not.",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..errors import HostnetError
 from ..model import hardware
@@ -21,11 +23,28 @@ _OWN = (
 )
 
 
-def machine(changes: Iterable[str] = ()) -> dict[str, float]:
-    """The paper's machine with ``changes`` such as ``channels=6``. Raises HostnetError for a key or value it cannot use."""
+#: Constants of the paper's machine that another one does not share.
+_PAPERS = ("c2m_read_ns", "c2m_write_ns", "p2m_write_ns", "iio_to_cha_ns", "cha_dram_read_ns")
+_KNOWN = ("cores", "p2m_read_ns")
+
+
+def machine(
+    changes: Iterable[str] = (), platform: str | None = None, recorded: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """The paper's machine, or ``platform``, or what a recording says of its own, with ``changes`` such as ``channels=6``.
+
+    A key that is not known of the machine is absent. Raises HostnetError for a key, a value or a platform that it cannot use.
+    """
     values: dict[str, float] = {name: value for name, value, _, _ in _OWN}
     values.update({k: v for k, v in hardware().items() if v is not None})
-    known = [*values, "p2m_read_ns"]
+    known = [*values, *_KNOWN]
+    if platform is not None:
+        from ..api import platform as described
+
+        values = {k: v for k, v in values.items() if k not in _PAPERS} | clocks(described(platform))
+    elif recorded:
+        values = {k: v for k, v in values.items() if k not in _PAPERS}
+        values |= {k: v for k, v in recorded.items() if k in known}
     for text in changes:
         key, found, value = text.partition("=")
         if not found:
@@ -42,6 +61,31 @@ def machine(changes: Iterable[str] = ()) -> dict[str, float]:
     return values
 
 
-def formula_part(values: dict[str, float]) -> dict[str, float]:
+def clocks(platform: Mapping[str, Any]) -> dict[str, float]:
+    """Clocks, channels, cores and credits of a platform, as explanations name them."""
+    core, memory = platform["core"], platform["memory"]
+    found = {
+        "core_ghz": _ghz(core["clock"]),
+        "cha_ghz": _ghz(platform["caches"].get("uncore_clock") or core["clock"]),
+        "channels": float(memory["channels"]),
+        "cores": float(core["count"]),
+        "lfb_credits": float(core["lfb"]),
+    }
+    iio = platform.get("iio") or {}
+    for key, name in (("iio_write_credits", "write_buffer"), ("iio_read_credits", "read_buffer")):
+        if iio.get(name):
+            found[key] = float(iio[name])
+    if m := re.fullmatch(r"DDR\d-(\d+)", str(memory["standard"])):
+        transfers = float(m[1]) * 1e-3  # 8 bytes each, two in a clock
+        found |= {"dclk_ghz": transfers / 2, "t_trans_ns": 8 / transfers}
+    return found
+
+
+def _ghz(clock: str) -> float:
+    number, unit = clock.split()
+    return float(number) * {"GHz": 1.0, "MHz": 1e-3, "kHz": 1e-6, "Hz": 1e-9}[unit]
+
+
+def formula_part(values: Mapping[str, float]) -> dict[str, float]:
     """The part of ``values`` that the formulae take."""
     return {k: v for k, v in values.items() if k in hardware() or k == "p2m_read_ns"}

@@ -1,140 +1,211 @@
-"""An explanation from recorded hardware counters."""
+"""An explanation from recorded hardware counters: of what was recorded, and of nothing else."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 
+from ..errors import HostnetError
 from .counters import Recording
+from .events import BY_NAME
 from .explanation import BACKGROUND_GBS, Domain, Estimate, Explanation, estimate
 from .machine import formula_part
 
 LINE = 64e-9  # one line per second in GB/s
 
+#: Events and constants of the machine that the formula of core reads needs.
+_READ = ("rpq_occupancy", "wmm_to_rmm", "cas_read", "cas_write", "act_read", "act_write", "pre_conflict")
+_READ_CONSTANTS = ("channels", "dclk_ghz", "c2m_read_ns", "c2m_write_ns", "p2m_write_ns", "iio_to_cha_ns")
+
 
 def explain(r: Recording, m: dict[str, float]) -> Explanation:
-    """Explain the recording ``r`` of the machine ``m``. Raises HostnetError for an event that the formulae need."""
+    """Explain the recording ``r`` of the machine ``m``. Raises HostnetError when nothing in it can be judged."""
+    if r.busy_cores is not None:
+        m = {"cores": float(r.busy_cores), **m}
+    counters = _read_formula(r, m)
+    ex = Explanation(r.file, [], [], _facts(r, m), notes=list(r.notes))
+    if counters is None:
+        ex.missing.append(f"the formula of reads ({_lacking(r, m, _READ, _READ_CONSTANTS)})")
+    _cores(ex, r, m, counters)
+    written = _writes(ex, r, m, counters)
+    read = _reads(ex, r, m)
+    if not any(d.traffic == "p2m" for d in ex.domains) and not (written and read):
+        ex.unmeasured.add("p2m")
+    if not ex.domains and not ex.facts:
+        known = next((n for n in r.rates if n in BY_NAME), "")
+        raise HostnetError(
+            f"{r.file}: nothing can be judged from {f'`{known}`' if known else 'it'} alone; left out: {'; '.join(ex.missing)}."
+        )
+    return ex
+
+
+def _lacking(r: Recording, m: dict[str, float], events: Sequence[str], constants: Sequence[str] = ()) -> str:
+    """What is missing of these events and constants, in words."""
+    told = [r.why(e) for e in events if e not in r]
+    unknown = [k for k in constants if k not in m]
+    if unknown:
+        told.append(f"{', '.join(unknown)} of the machine: give --set {unknown[0]}=VALUE")
+    return "; ".join(told)
+
+
+def _read_formula(r: Recording, m: dict[str, float]) -> dict[str, float] | None:
+    """What the formulae take of the memory controller; None where an event or a constant is missing."""
+    if not all(e in r for e in _READ) or not all(k in m for k in _READ_CONSTANTS) or not r.rate("cas_read"):
+        return None
     channels, dclk = m["channels"], m["dclk_ghz"] * 1e9
-    acts = [n for n in ("act_read", "act_bypass") if n in r or n == "act_read"]
     counters = {
         "rpq_occupancy": r.rate("rpq_occupancy") / dclk / channels,
         "switches": r.rate("wmm_to_rmm"),
         "lines_read": r.rate("cas_read"),
         "lines_written": r.rate("cas_write"),
-        "act_read": r.rate(*acts),
+        "act_read": r.rate("act_read", *(n for n in ("act_bypass",) if n in r)),
         "act_write": r.rate("act_write"),
         "pre_conflict": r.rate("pre_conflict"),
     }
     if "wpq_ge34" in r:
         counters["wpq_full"] = min(r.rate("wpq_ge34") / dclk / channels, 1.0)
-    ex = Explanation(r.file, [], [], _facts(counters, m))
-    _cores(ex, r, m, counters)
-    _writes(ex, r, m, counters)
-    _reads(ex, r, m)
-    return ex
+    return counters
 
 
-def _facts(c: dict[str, float], m: dict[str, float]) -> dict[str, float]:
-    lines = c["lines_read"] + c["lines_written"]
-    facts = {
-        "mem_read_gbs": c["lines_read"] * LINE,
-        "mem_write_gbs": c["lines_written"] * LINE,
-        "mem_utilisation": lines * m["t_trans_ns"] * 1e-9 / m["channels"],
-        "rpq_occupancy": c["rpq_occupancy"],
-    }
-    if c["lines_read"]:
-        facts["row_miss_ratio"] = c["act_read"] / c["lines_read"]
-    if "wpq_full" in c:
-        facts["wpq_full"] = c["wpq_full"]
+def _facts(r: Recording, m: dict[str, float]) -> dict[str, float]:
+    facts: dict[str, float] = {}
+    for event, name in (("cas_read", "mem_read_gbs"), ("cas_write", "mem_write_gbs")):
+        if event in r:
+            facts[name] = r.rate(event) * LINE
+    if "cas_read" in r and "cas_write" in r and "channels" in m and "t_trans_ns" in m:
+        facts["mem_utilisation"] = r.rate("cas_read", "cas_write") * m["t_trans_ns"] * 1e-9 / m["channels"]
+    if "channels" in m and "dclk_ghz" in m:
+        per_channel = m["dclk_ghz"] * 1e9 * m["channels"]
+        if "rpq_occupancy" in r:
+            facts["rpq_occupancy"] = r.rate("rpq_occupancy") / per_channel
+        if "wpq_ge34" in r:
+            facts["wpq_full"] = min(r.rate("wpq_ge34") / per_channel, 1.0)
+    if "act_read" in r and "cas_read" in r and r.rate("cas_read"):
+        acts = r.rate("act_read", *(n for n in ("act_bypass",) if n in r))
+        facts["row_miss_ratio"] = acts / r.rate("cas_read")
     return facts
 
 
 def _traffic(
-    ex: Explanation, r: Recording, occupancy: str, inserts: str, ghz: float, what: str
+    ex: Explanation, r: Recording, m: dict[str, float], occupancy: str, inserts: str, clock: str, what: str
 ) -> tuple[float, float] | None:
-    """Entries in use and GB/s of a class of traffic; None when it was not recorded, which is noted, or is background."""
-    if not (occupancy in r and inserts in r):
-        ex.missing.append(f"{what} (events {occupancy} and {inserts})")
+    """Entries in use and GB/s of a class of traffic; None when it cannot be judged, which is noted, or is background."""
+    lacking = _lacking(r, m, (occupancy, inserts), (clock,))
+    if lacking:
+        ex.missing.append(f"{what} ({lacking})")
         return None
     gbs = r.rate(inserts) * LINE
-    return (r.rate(occupancy) / (ghz * 1e9), gbs) if gbs >= BACKGROUND_GBS else None
+    return (r.rate(occupancy) / (m[clock] * 1e9), gbs) if gbs >= BACKGROUND_GBS else None
 
 
-def _latency_ns(r: Recording, what: str, ghz: float) -> float | None:
+def _latency_ns(r: Recording, what: str, ghz: float | None) -> float | None:
     """Mean time in a unit by Little's law, from its occupancy and its inserts."""
     names = (f"{what}_occupancy", f"{what}_inserts")
-    if not all(n in r for n in names) or not r.rate(names[1]):
+    if ghz is None or not all(n in r for n in names) or not r.rate(names[1]):
         return None
     return r.rate(names[0]) / r.rate(names[1]) / ghz
 
 
-def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[str, float]) -> None:
-    if (found := _traffic(ex, r, "lfb_occupancy", "l1_miss", m["core_ghz"], "core traffic")) is None:
+def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[str, float] | None) -> None:
+    before = len(ex.missing)
+    found = _traffic(ex, r, m, "lfb_occupancy", "l1_miss", "core_ghz", "core traffic")
+    if found is None:
+        if len(ex.missing) > before:
+            ex.unmeasured.add("c2m")
         return
     held, gbs = found
     writes = "wbmtoi_inserts" in r and r.rate("wbmtoi_inserts") * LINE > 0.25 * gbs
     traffic = "c2m-readwrite" if writes else "c2m-read"
-    unloaded = m["c2m_read_ns"] + (m["c2m_write_ns"] if writes else 0.0)
-    cores = max(ceil(held / m["lfb_credits"]), 1)
+    unloaded = None
+    if "c2m_read_ns" in m and (not writes or "c2m_write_ns" in m):
+        unloaded = m["c2m_read_ns"] + (m["c2m_write_ns"] if writes else 0.0)
+    each = m.get("lfb_credits")
+    cores = m.get("cores")
+    least = max(ceil(held / each), 1) if each else None
+    if cores is not None:
+        note = f"of {cores:.0f} core{'' if cores == 1 else 's'}"
+    elif least is not None:
+        note = f"of {least} core{'' if least == 1 else 's'} or more"
+        ex.missing.append(
+            "whether the line fill buffers are exhausted (the number of busy cores is not known: give --set cores=N)"
+        )
+    else:
+        note = ""
     lfb = Domain(
         "line fill buffers",
         "c2m",
-        cores * m["lfb_credits"],
+        cores * each if cores is not None and each else None,
         held,
         gbs,
         unloaded_ns=unloaded,
-        note=f"of {cores} busy core{'s' if cores > 1 else ''}",
+        note=note,
     )
     ex.domains.append(lfb)
     # Section 6.2: what of the LFB latency is neither the CHA's nor the memory's is admission.
-    cha = _latency_ns(r, "drd", m["cha_ghz"])
-    admission = lfb.little_ns - cha if cha is not None else 0.0
-    hw = formula_part(m)
-    ex.estimates.append(estimate(traffic, counters, hw, held, gbs, lfb.little_ns))
+    cha = _latency_ns(r, "drd", m.get("cha_ghz"))
     if cha is not None:
         ex.facts["cha_dram_read_ns"] = cha
-        # Without contention the same difference is the way from core to CHA, and the write's part.
+    if counters is None or unloaded is None:
+        return
+    hw = formula_part(m)
+    ex.estimates.append(estimate(traffic, counters, hw, held, gbs, lfb.little_ns))
+    if cha is None:
+        ex.missing.append("admission at the CHA (events drd_occupancy and drd_inserts)")
+        return
+    # Without contention the same difference is the way from core to CHA, and the write's part.
+    if "cha_dram_read_ns" in m:
+        admission = lfb.little_ns - cha
         ex.facts["admission_c2m_ns"] = max(admission - (unloaded - m["cha_dram_read_ns"]), 0.0)
         with_admission = estimate(traffic, counters, hw, held, gbs, lfb.little_ns, admission)
         with_admission.traffic += " + CHA admission"
         ex.estimates.append(with_admission)
-    else:
-        ex.missing.append("admission at the CHA (events drd_occupancy and drd_inserts)")
 
 
-def _writes(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[str, float]) -> None:
-    if (found := _traffic(ex, r, "irp_occupancy", "irp_inserts", m["irp_ghz"], "device writes")) is None:
-        return
+def _writes(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[str, float] | None) -> bool:
+    """Whether device writes were recorded; what can be said of them goes to ``ex``."""
+    before = len(ex.missing)
+    found = _traffic(ex, r, m, "irp_occupancy", "irp_inserts", "irp_ghz", "device writes")
+    if found is None:
+        return len(ex.missing) == before
     held, gbs = found
-    iio = Domain("IIO write buffer", "p2m", m["iio_write_credits"], held, gbs, unloaded_ns=m["p2m_write_ns"])
+    iio = Domain("IIO write buffer", "p2m", m.get("iio_write_credits"), held, gbs, unloaded_ns=m.get("p2m_write_ns"))
     ex.domains.append(iio)
     device = [n for n in ("iowr", "itom") if f"{n}_occupancy" in r]
-    if "wpq_ge34" not in r or "wbmtoi_occupancy" not in r or not device:
+    if "wpq_ge34" not in r or "wbmtoi_occupancy" not in r or not device or "cha_ghz" not in m:
         ex.missing.append("the write formula (events wpq_ge34, wbmtoi_occupancy and iowr_occupancy or itom_occupancy)")
-        return
+        return True
     waiting = r.rate("wbmtoi_occupancy", *(f"{n}_occupancy" for n in device)) / (m["cha_ghz"] * 1e9)
     ex.facts["waiting_writes"] = waiting
-    counters = {**counters, "waiting_writes": waiting}
-    e: Estimate = estimate("p2m-write", counters, formula_part(m), held, gbs, iio.little_ns)
-    ex.estimates.append(e)
+    if counters is not None:
+        e: Estimate = estimate(
+            "p2m-write", {**counters, "waiting_writes": waiting}, formula_part(m), held, gbs, iio.little_ns
+        )
+        ex.estimates.append(e)
     busy = [n for n in device if f"{n}_inserts" in r and r.rate(f"{n}_inserts") * LINE > BACKGROUND_GBS]
     if busy:
         cha = sum(r.rate(f"{n}_occupancy") for n in busy) / sum(r.rate(f"{n}_inserts") for n in busy) / m["cha_ghz"]
         ex.facts["cha_mc_write_p2m_ns"] = cha
-        ex.facts["admission_p2m_ns"] = max(iio.little_ns - cha - m["iio_to_cha_ns"], 0.0)
+        if "iio_to_cha_ns" in m:
+            ex.facts["admission_p2m_ns"] = max(iio.little_ns - cha - m["iio_to_cha_ns"], 0.0)
+    return True
 
 
-def _reads(ex: Explanation, r: Recording, m: dict[str, float]) -> None:
-    if (found := _traffic(ex, r, "rdcur_occupancy", "rdcur_inserts", m["cha_ghz"], "device reads")) is None:
-        return
+def _reads(ex: Explanation, r: Recording, m: dict[str, float]) -> bool:
+    """Whether device reads were recorded; what can be said of them goes to ``ex``."""
+    before = len(ex.missing)
+    found = _traffic(ex, r, m, "rdcur_occupancy", "rdcur_inserts", "cha_ghz", "device reads")
+    if found is None:
+        return len(ex.missing) == before
     held, gbs = found
     ex.domains.append(
         Domain(
             "IIO read buffer",
             "p2m",
-            m["iio_read_credits"],
+            m.get("iio_read_credits"),
             held,
             gbs,
             unloaded_ns=m.get("p2m_read_ns"),
             note="as seen at the CHA; a lower bound",
         )
     )
+    return True

@@ -27,6 +27,8 @@ def to_terminal(ex: Explanation, console: Any = None) -> None:
     console.print(textwrap.fill(ex.paragraph(), min(110, console.width)), highlight=False, markup=False)
     for loss in ex.losses:
         console.print(textwrap.fill(loss, min(110, console.width)), highlight=False, markup=False)
+    for note in ex.notes:
+        console.print(f"note: {note}", style="dim", highlight=False, markup=False)
     for part in ex.missing:
         console.print(f"left out: {part}", style="dim", highlight=False, markup=False)
 

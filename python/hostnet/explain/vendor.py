@@ -6,9 +6,10 @@ Lets tools for real counters run on simulated ones, where the truth is known.
 from __future__ import annotations
 
 from ..errors import HostnetError
+from ..model import hardware_of
 from ..results import Result
 from .events import BY_NAME, EVENTS
-from .machine import machine
+from .machine import clocks, machine
 from .simulated import cores_of
 
 # Event -> metric that counts it, and -> metric whose mean occupancy the event accumulates over the clock named.
@@ -26,14 +27,14 @@ _CHA = {"drd": "c2m_read", "wbmtoi": "c2m_write", "iowr": "p2m_write", "rdcur": 
 
 def events(result: Result) -> dict[str, float]:
     """Counts of every event over the run's window. Raises HostnetError for a run without the host network's metrics."""
-    m, clocks, seconds = result.metrics, machine(), result.measure_us / 1e6
+    m, seconds = result.metrics, result.measure_us / 1e6
     channels = m.get("channels")
     if m.get("rpq_occ") is None or channels is None or not seconds:
         raise HostnetError(
             "this result carries no counters of the uncore; run its scenario again with this version of hostnet."
         )
     rows = {r["domain"]: r for r in result.table("domains").to_dicts()}
-    cycles = {k.removesuffix("_ghz"): v * 1e9 * seconds for k, v in clocks.items() if k.endswith("_ghz")}
+    cycles = {k.removesuffix("_ghz"): v * 1e9 * seconds for k, v in machine_of(result).items() if k.endswith("_ghz")}
     out = {e.name: 0.0 for e in EVENTS}
     out |= {event: m.get(metric) or 0.0 for event, metric in _COUNTS.items()}
     out |= {event: (m.get(metric) or 0.0) * channels * cycles["dclk"] for event, metric in _PER_CHANNEL.items()}
@@ -50,11 +51,22 @@ def events(result: Result) -> dict[str, float]:
     return out
 
 
+def machine_of(result: Result) -> dict[str, float]:
+    """The simulated machine: its platform's clocks, its busy cores and credits, and its unloaded latencies."""
+    found = {k: v for k, v in machine().items() if k.endswith("_ghz")} | clocks(result.spec["platform"])
+    m = result.metrics
+    found |= {k: v for k, v in hardware_of(m).items() if v is not None}
+    credits = {"lfb_credits": m.get("lfb_credits"), "iio_write_credits": m.get("iio_write_credits")}
+    credits |= {"iio_read_credits": m.get("iio_read_credits"), "cores": float(cores_of(result.spec))}
+    return found | {k: v for k, v in credits.items() if v}
+
+
 def perf_csv(result: Result) -> str:
     """The counts as `perf stat -x,` writes them."""
     ns = round(result.measure_us * 1e3)
     lines = [
         f"# simulated by hostnet {result.version}: {result.spec.get('name', '')}",
+        "# machine: " + " ".join(f"{k}={v:.9g}" for k, v in machine_of(result).items()),
         f"{ns},ns,duration_time,{ns},100.00,,",
     ]
     lines += [f"{round(count)},,{BY_NAME[name].name},{ns},100.00,," for name, count in events(result).items()]

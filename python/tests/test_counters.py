@@ -1,0 +1,293 @@
+"""Counter files as recorders really write them: the same host in every shape, or a sentence that says what is wrong."""
+
+import json
+import re
+
+import pytest
+from test_explain import CORE, LINES, perf, quadrant3
+
+from hostnet import HostnetError, Scenario, api, explain
+from hostnet.explain import counters, events, vendor
+
+SECONDS = 10.0
+TEXT = perf(quadrant3(), SECONDS)
+HEAD, ROWS = TEXT.splitlines()[2], TEXT.splitlines()[3:]
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    def write(text: str):
+        path = tmp_path / "counters.csv"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def lines(*rows):
+    return "\n".join(rows) + "\n"
+
+
+def changed(change):
+    return [",".join(change(row.split(","))) for row in ROWS]
+
+
+def in_mib(fields):
+    names = {"cas_read": "unc_m_cas_count.rd", "cas_write": "unc_m_cas_count.wr"}
+    if fields[2] not in names:
+        return fields
+    return [f"{float(fields[0]) * 64 / 2**20:.2f}", "MiB", names[fields[2]], *fields[3:]]
+
+
+def as_json(row):
+    count, unit, event, ran, share = row.split(",")[:5]
+    told = {"counter-value": f"{float(count):.6f}", "unit": unit, "event": event, "event-runtime": int(ran)}
+    return json.dumps(told | {"pcnt-running": float(share)})
+
+
+def as_people(row, thousands=",", decimal="."):
+    count, unit, event = row.split(",")[:3]
+    share = f"25{decimal}00"
+    return f"    {int(count):,}".replace(",", thousands) + f"      {unit} {event}      ({share}%)"
+
+
+def halves(n=2):
+    return [[str(int(float(f[0]) / n)), *f[1:]] for f in (row.split(",") for row in ROWS)]
+
+
+# Every shape holds the counts of TEXT.
+SHAPES = {
+    "append: half of the events in each recording": lines(HEAD, *ROWS[:12], HEAD, *ROWS[12:]),
+    "append: the duration comes last": lines(*ROWS[:12], HEAD, *ROWS[12:], HEAD),
+    "append: each began with a comment": lines(
+        "# started on Sat Nov 21 12:00:00 2026",
+        *ROWS[:5],
+        HEAD,
+        *ROWS[5:12],
+        "# started on Sat Nov 21 12:01:00 2026",
+        *ROWS[12:],
+        HEAD,
+    ),
+    "intervals with their summary": lines(
+        *(f"{SECONDS:.9f},{row}" for row in ROWS), *(f"         summary,{row}" for row in ROWS)
+    ),
+    "intervals": lines(*(f"{t:.9f},{','.join(f)}" for t in (SECONDS / 2, SECONDS) for f in halves())),
+    "reads and writes in MiB": lines(HEAD, *changed(in_mib)),
+    "PMU and modifiers around names": lines(
+        HEAD,
+        *changed(
+            lambda f: [*f[:2], {"lfb_occupancy": "cpu/lfb_occupancy/", "l1_miss": "l1_miss:uk"}.get(f[2], f[2]), *f[3:]]
+        ),
+    ),
+    "encodings that hold the name": lines(
+        HEAD,
+        *(r.replace(",", ";").replace(";cas_read;", ";uncore_imc/event=0x4,umask=0x3,name=cas_read/;") for r in ROWS),
+    ).replace(HEAD, HEAD.replace(",", ";")),
+    "two sockets": lines(
+        *(f"S{s},1,{HEAD}" for s in (0, 1)), *(f"S{s},6,{','.join(f)}" for s in (0, 1) for f in halves())
+    ),
+    "a row for each unit": lines(
+        HEAD,
+        *(",".join([*f[:2], f"{f[2]} [uncore_imc_{u}]", *f[3:]]) for u in (0, 1) for f in halves() if "cas" in f[2]),
+        *(row for row in ROWS if "cas" not in row),
+    ),
+    "units beside their sum": lines(
+        HEAD,
+        *ROWS,
+        *(",".join([*f[:2], f"uncore_imc_{u}/{f[2]}/", *f[3:]]) for u in (0, 1) for f in halves() if "cas" in f[2]),
+    ),
+    "JSON": lines(as_json(HEAD), *map(as_json, ROWS)),
+    "JSON in another locale": lines(as_json(HEAD), *map(as_json, ROWS)).replace('.000000"', ',000000"'),
+    "for people": lines(*map(as_people, ROWS), "", f"      {SECONDS:.9f} seconds time elapsed"),
+    "for people in Germany": lines(
+        *(as_people(row, ".", ",") for row in ROWS), "", f"      {SECONDS:.9f} seconds time elapsed".replace(".", ",")
+    ),
+    "for people in France": lines(
+        *(as_people(row, "\u202f", ",") for row in ROWS),
+        "",
+        f"      {SECONDS:.9f} seconds time elapsed".replace(".", ","),
+    ),
+    "a byte order mark": "\ufeff" + TEXT,
+    "decimal commas behind semicolons": re.sub(
+        r"(?<=\d)\.(?=\d)", ",", lines(HEAD, *changed(in_mib)).replace(",", ";")
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_says_what_the_plain_file_says(recorded, shape):
+    expected = counters.read(recorded(TEXT)).rates
+    found = counters.read(recorded(SHAPES[shape])).rates
+    assert found.keys() == expected.keys(), found.keys() ^ expected.keys()
+    for name in expected:
+        assert found[name] == pytest.approx(expected[name], rel=1e-6, abs=1), name
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        (lines(*changed(in_mib)[:2], HEAD, *ROWS[2:5], HEAD, *ROWS[5:8]), "where one ends cannot be told"),
+        (lines(HEAD, "12,34,MiB,unc_m_cas_count.rd,1,100.00,,"), "record with LC_ALL=C, or with -x ';'"),
+        (lines(HEAD, "12.34,Joules,unc_m_cas_count.rd,1,100.00,,"), "has the unit 'Joules'"),
+        (lines("1,minutes,duration_time,1,100.00,,", *ROWS), "has the unit 'minutes', which is no time"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(recorded, text, says):
+    with pytest.raises(HostnetError) as raised:
+        counters.read(recorded(text))
+    assert says in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_what_is_not_supported_is_left_out_and_named(recorded):
+    text = re.sub(r"\d+,,irp_occupancy", "<not supported>,,irp_occupancy", TEXT)
+    ex = explain.of_counters(recorded(text), ("cores=5",))
+    assert [d.name for d in ex.domains] == ["line fill buffers"] and ex.estimates
+    (said,) = (m for m in ex.missing if m.startswith("device writes"))
+    assert "`irp_occupancy` was not supported; this processor, or its kernel, has no such event" in said
+    # Devices may well use the memory: nothing says that they do not.
+    assert ex.regime == "not judged"
+
+
+def test_devices_are_not_alone_where_cores_were_not_recorded(recorded):
+    text = lines(HEAD, *(r for r in ROWS if "lfb_occupancy" not in r))
+    ex = explain.of_counters(recorded(text))
+    assert ex.regime == "not judged" and "Only devices" not in ex.paragraph()
+    assert any("core traffic" in m and "lfb_occupancy" in m for m in ex.missing)
+
+
+def test_credits_are_those_of_the_cores_that_are_known(recorded):
+    file = recorded(TEXT)  # 60 entries are held
+
+    def lfb(*changes):
+        return next(d for d in explain.of_counters(file, changes).domains if d.name == "line fill buffers")
+
+    assert (lfb("cores=5").credits, lfb("cores=5").exhausted) == (60, True)
+    assert (lfb("cores=20").credits, lfb("cores=20").exhausted) == (240, False)
+    assert lfb().credits is None and not lfb().exhausted and "of 5 cores or more" in lfb().note
+    assert any("--set cores=N" in m for m in explain.of_counters(file).missing)
+
+
+def test_cpus_that_are_told_apart_are_counted(recorded):
+    cpus = [f"CPU{i},{6 * CORE * SECONDS if i < 10 else 0:.0f},,lfb_occupancy,1,100.00,," for i in range(16)]
+    file = recorded(lines(HEAD, *cpus, *(r for r in ROWS if "lfb_occupancy" not in r)))
+    lfb = next(d for d in explain.of_counters(file).domains if d.name == "line fill buffers")
+    assert (lfb.credits, lfb.held, lfb.exhausted) == (120, pytest.approx(60), False)
+
+
+def test_a_counter_that_hardly_ran_says_so(recorded):
+    ex = explain.of_counters(recorded(TEXT.replace("cas_read,10000000000,25.00", "cas_read,10000000000,2.50")))
+    assert ex.notes == ["`cas_read` was counted for 2.5 % of the time and scaled, so it is an estimate"]
+
+
+def vendors(processor: str) -> dict[str, float]:
+    """The counts of quadrant 3 under the names that a processor's list has; each part of a sum counts its share."""
+    rates = quadrant3()
+    rates |= {"itom_occupancy": rates["iowr_occupancy"], "itom_inserts": rates["iowr_inserts"]}
+    known = events.PROCESSORS[processor][1]
+    return {part: rates[event] / len(parts) for event, parts in known.items() for part in parts}
+
+
+@pytest.mark.parametrize("processor", ["icelake", "sapphirerapids", "emeraldrapids", "graniterapids", "zen4", "zen5"])
+def test_the_vendors_names_are_understood(recorded, processor):
+    named = vendors(processor)
+    r = counters.read(recorded(perf(named)))
+    assert r.rates.keys() == events.PROCESSORS[processor][1].keys()
+    assert r.rates["cas_read"] == pytest.approx(16 * LINES) and r.rates["lfb_occupancy"] == pytest.approx(60 * CORE)
+    ex = explain.of_counters(recorded(perf(named)), ("cores=5",))
+    lfb = next(d for d in ex.domains if d.name == "line fill buffers")
+    assert (lfb.held, lfb.little_ns) == pytest.approx((60, 240)) and ex.facts["mem_write_gbs"] == pytest.approx(24)
+    # None of them counts changes from writes to reads, so there is no formula, and AMD's count nothing of the IIO.
+    assert ex.estimates == [] and any(m.startswith("the formula of reads") for m in ex.missing)
+    assert ex.regime == ("not judged" if processor.startswith("zen") else "red")
+
+
+def test_a_sum_lacks_what_a_part_lacks(recorded):
+    named = vendors("graniterapids")
+    del named["unc_m_cas_count_sch1.rd"]
+    r = counters.read(recorded(perf(named)))
+    assert "cas_read" not in r and "`unc_m_cas_count_sch1.rd` is missing" in r.why("cas_read")
+
+
+@pytest.mark.parametrize("processor", list(events.PROCESSORS))
+def test_a_template_records_the_events_of_its_processor(processor):
+    script = events.template("perf", processor=processor)
+    named = [p for parts in events.PROCESSORS[processor][1].values() for p in parts] or [e.name for e in events.EVENTS]
+    assert all(name in script for name in named) and "duration_time" in script
+    if events.PROCESSORS[processor][1]:
+        with pytest.raises(HostnetError, match="recorded with --template perf"):
+            events.template("pcm", processor=processor)
+
+
+def test_a_platform_gives_clocks_channels_cores_and_credits(recorded, cli):
+    from hostnet.explain.machine import machine
+
+    # Ice Lake of CC-NIC's paper: 3.1 GHz, 32 cores of 12 buffers, 8 channels of DDR4-3200.
+    m = machine((), "icx")
+    assert (m["core_ghz"], m["cores"], m["lfb_credits"], m["channels"], m["dclk_ghz"], m["t_trans_ns"]) == (
+        3.1,
+        32,
+        12,
+        8,
+        1.6,
+        2.5,
+    )
+    assert "c2m_read_ns" not in m, "the paper's latencies are of another machine"
+    done = cli("explain", "--counters", recorded(TEXT), "--platform", "icx", "--set", "cores=6", "--json", check=0)
+    (lfb,) = (d for d in json.loads(done.stdout)["domains"] if d["name"] == "line fill buffers")
+    assert (lfb["credits"], lfb["held"]) == (72, pytest.approx(60 * 3.3 / 3.1))
+    assert cli("explain", "--counters", recorded(TEXT), "--platform", "icy").returncode == 2
+    assert cli("explain", "quadrant1", "--platform", "icx").returncode == 2
+
+
+PCM_ROW = "2026-11-21,12:00:0{s}.000,{name},1000,2100000000,{counts}"
+
+
+def test_pcm_rows_of_units_are_added_whatever_their_headers(recorded):
+    rates = {"cas_read": 4e9, "cas_write": 2e9}
+    one = [PCM_ROW.format(s=s, name=n, counts=f"{r / 2:.0f},{r / 2:.0f}") for s in range(2) for n, r in rates.items()]
+    several = [
+        PCM_ROW.format(s=s, name=n, counts=f"{r / 2:.0f}") for s in range(2) for n, r in rates.items() for _ in (0, 1)
+    ]
+    for text in (
+        lines(*one),
+        lines("Date,Time,Event,Milliseconds,Tsc,SKT0CH0,SKT0CH1", *one),
+        lines(",,,,,SKT0,SKT1", "DATE,TIME,EVENT,MS,TSC,CH0,CH0", *one),
+        lines(*several),
+        lines(*(row + ",N/A," for row in one)),
+        lines(*one).replace(",", ";"),
+    ):
+        assert counters.read(recorded(text)).rates == pytest.approx(rates), text
+    assert "several rows a time" in counters.read(recorded(lines(*several))).notes[0]
+
+
+def test_pcm_memory_gives_the_bandwidths_of_all_sockets(recorded):
+    text = lines(
+        ",,SKT0,SKT0,SKT1,SKT1,System,System",
+        "Date,Time,Mem Read (MB/s),Mem Write (MB/s),Mem Read (MB/s),Mem Write (MB/s),Read,Write",
+        "2026-11-21,12:00:00.000,1000.125,200.0,3000.125,400.0,4000.25,600.0",
+        "2026-11-21,12:00:01.000,1000.125,200.0,3000.125,400.0,4000.25,600.0",
+    )
+    ex = explain.of_counters(recorded(text))
+    assert (ex.facts["mem_read_gbs"], ex.facts["mem_write_gbs"]) == pytest.approx((4.00025, 0.6))
+    assert ex.domains == [] and ex.regime == "not judged"
+
+
+@pytest.mark.parametrize("clock", ["2.1 GHz", "3.7 GHz"])
+def test_counters_of_a_platform_with_another_clock_give_its_occupancies_back(recorded, clock):
+    changes = {"run.time": "100 us", "override.core.clock": clock, "override.caches.uncore_clock": "2 GHz"}
+    result = api.run(Scenario.load("quadrant3").with_(changes))
+    file = recorded(vendor.perf_csv(result))
+    truth = {d.name: d for d in explain.of_result(result).domains}
+    seen = {d.name: d for d in explain.of_counters(file).domains}
+    for name in ("line fill buffers", "IIO write buffer"):
+        assert (seen[name].held, seen[name].credits) == pytest.approx((truth[name].held, truth[name].credits), rel=0.01)
+    # Counted in cycles of the platform's own clocks, as a tool without hostnet's header reads them.
+    rates = counters.read(file).rates
+    assert rates["lfb_occupancy"] / (float(clock.split()[0]) * 1e9) == pytest.approx(
+        truth["line fill buffers"].held, rel=0.01
+    )
+    bare = recorded(lines(*(row for row in file.read_text().splitlines() if not row.startswith("# machine"))))
+    told = explain.of_counters(bare, (f"core_ghz={clock.split()[0]}", "cores=6"))
+    assert next(d for d in told.domains if d.name == "line fill buffers").held == pytest.approx(
+        truth["line fill buffers"].held, rel=0.01
+    )
