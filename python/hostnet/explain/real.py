@@ -40,7 +40,7 @@ def explain(r: Recording, m: dict[str, float]) -> Explanation:
 
 
 def _lacking(r: Recording, m: dict[str, float], events: Sequence[str], constants: Sequence[str] = ()) -> str:
-    """What is missing of these events and constants, in words."""
+    """Events and constants that are missing, in words."""
     told = [r.why(e) for e in events if e not in r]
     unknown = [k for k in constants if k not in m]
     if unknown:
@@ -49,7 +49,7 @@ def _lacking(r: Recording, m: dict[str, float], events: Sequence[str], constants
 
 
 def _read_formula(r: Recording, m: dict[str, float]) -> dict[str, float] | None:
-    """What the formulae take of the memory controller; None where an event or a constant is missing."""
+    """Counters of the memory controller that the formulae take; None where an event or a constant is missing."""
     if not all(e in r for e in _READ) or not all(k in m for k in _READ_CONSTANTS) or not r.rate("cas_read"):
         return None
     channels, dclk = m["channels"], m["dclk_ghz"] * 1e9
