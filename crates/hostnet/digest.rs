@@ -14,11 +14,26 @@ use std::str::FromStr;
 /// # Panics
 /// When a file cannot be read or is no Rust source; the message names the file.
 pub fn of_sources(root: &Path) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    for (file, words) in compiled_sources(root) {
+        let name = file.strip_prefix(root).expect("files lie below the root").to_string_lossy().replace('\\', "/");
+        for byte in name.bytes().chain([0]).chain(words.join("\u{1f}").bytes()).chain([0]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+    hash
+}
+
+/// The files below `root` that reach the compiled crate, with their tokens; a file that is no Rust source is one token.
+///
+/// # Panics
+/// When a file cannot be read or is no Rust source; the message names the file.
+pub fn compiled_sources(root: &Path) -> Vec<(PathBuf, Vec<String>)> {
     let mut files = Vec::new();
     collect(root, &mut files);
     files.sort();
     let mut tests = BTreeSet::new();
-    let mut streams = Vec::new();
+    let mut sources = Vec::new();
     for file in files {
         let text = fs::read_to_string(&file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
         if file.extension().is_some_and(|e| e == "rs") {
@@ -27,23 +42,14 @@ pub fn of_sources(root: &Path) -> u64 {
             compiled(tokens, &mut kept, &mut |module| {
                 tests.insert(module_file(&file, module));
             });
-            streams.push((file, kept.join("\u{1f}")));
+            sources.push((file, kept));
         } else {
-            streams.push((file, text)); // such as a table that the sources include
+            sources.push((file, vec![text])); // such as a table that the sources include
         }
     }
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    for (file, text) in streams {
-        let is_test = |t: &PathBuf| file.starts_with(t.with_extension("")) || file == *t;
-        if tests.iter().any(is_test) {
-            continue;
-        }
-        let name = file.strip_prefix(root).expect("files lie below the root").to_string_lossy().replace('\\', "/");
-        for byte in name.bytes().chain([0]).chain(text.bytes()).chain([0]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        }
-    }
-    hash
+    let is_test = |file: &Path| tests.iter().any(|t| file.starts_with(t.with_extension("")) || file == t);
+    sources.retain(|(file, _)| !is_test(file));
+    sources
 }
 
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) {

@@ -1,7 +1,7 @@
 //! The engine's digest changes with what the compiler sees, and with nothing else.
 
 #[path = "../digest.rs"]
-mod digest;
+pub mod digest;
 
 use std::path::{Path, PathBuf};
 

@@ -11,6 +11,7 @@ mod ccnic;
 mod ccnic_overlay;
 mod ccnic_rules;
 mod coherence;
+mod conversions;
 mod core_anchor;
 mod core_contract;
 mod core_prefetch;
