@@ -4,7 +4,7 @@
 use crate::common::platforms;
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, Host, Outcome};
-use hostnet::kernel::Time;
+use hostnet::kernel::{NodeId, Time};
 use hostnet::memory::paths::{Path, Sample, PATHS};
 use std::sync::Arc;
 
@@ -134,7 +134,7 @@ fn books_balance(text: &str) {
         assert_eq!(held, [sum(Path::P2mWrite), sum(Path::P2mRead)], "IIO write and read buffers");
         assert!(host.iio_buffers().all(|(w, r)| w.used() + r.used() == 0), "an IIO entry is lost");
     }
-    assert_eq!(host.machine.mem.nodes[0].cha_writes.used(), 0, "a write still waits");
+    assert_eq!(host.machine.mem.nodes[NodeId(0)].cha_writes.used(), 0, "a write still waits");
     assert!(p.under_way.iter().all(|d| d.used() == 0), "a path's request never ended");
     assert!(p.samples.len() > 50, "{} samples", p.samples.len());
     for s in &p.samples {

@@ -5,7 +5,7 @@ use crate::common::{execute, scenario, small, IDIO_RUN};
 use hostnet::core::hints::HintOverflow;
 use hostnet::core::hints::Hints;
 use hostnet::core::{Cpu, Op};
-use hostnet::kernel::{CoreId, LineAddr, Post, TenantId, ThreadId, Time};
+use hostnet::kernel::{CoreId, LineAddr, NodeId, Post, TenantId, ThreadId, Time};
 use hostnet::machine::Machine;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::protocol::Held;
@@ -100,7 +100,7 @@ impl Rig {
     fn at(&self, line: LineAddr) -> (Held, Held, bool) {
         let mem = &self.m.mem;
         let ddio = mem.llc_way(line).is_some_and(|w| DDIO >> w & 1 == 1);
-        (mem.private_copy(CoreId(0), line), mem.llc_copy(0, line), ddio)
+        (mem.private_copy(CoreId(0), line), mem.llc_copy(NodeId(0), line), ddio)
     }
     fn dram(&self) -> u64 {
         self.m.mem.stats.dram.iter().sum()

@@ -3,7 +3,7 @@
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
 use hostnet::kernel::units::Size;
-use hostnet::kernel::{CoreId, Stream, TenantId, Time};
+use hostnet::kernel::{CoreId, NodeId, Stream, TenantId, Time};
 use hostnet::memory::dram::{DramSpec, Overflow};
 use hostnet::memory::protocol::Held;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, DeviceWays, HierarchySpec, LlcRole, StoreHit};
@@ -74,7 +74,7 @@ fn a_miss_holds_its_register_until_the_controller_has_taken_its_victim() {
         r.settle();
         assert_eq!(r.m.mem.stats.of(Class::RxEvct), 400 - 64);
         // Each victim at the door has a register of its own.
-        assert_eq!(r.m.mem.nodes[0].cha_writes.peak(), n);
+        assert_eq!(r.m.mem.nodes[NodeId(0)].cha_writes.peak(), n);
         r.m.mem.check().unwrap();
     }
 }
@@ -161,7 +161,7 @@ fn what_an_inclusive_llc_evicts_leaves_the_private_caches_and_dirty_data_goes_to
         let line = r.app;
         r.access(0, line, dirty);
         assert_ne!(r.m.mem.private_copy(CoreId(0), line), Held::Nowhere);
-        assert_eq!(r.m.mem.llc_copy(0, line), Held::Clean);
+        assert_eq!(r.m.mem.llc_copy(NodeId(0), line), Held::Clean);
         let before = r.m.mem.stats.of(Class::OtherEvct);
         for i in 0..4 {
             // To the line's set.
@@ -206,7 +206,7 @@ fn private_caches_never_hold_what_a_strictly_inclusive_llc_has_not() {
             r.settle();
             for line in [r.rx, r.tx, r.app, r.shared].into_iter().flat_map(|b| b.span(60u64)) {
                 let held = (0..2).any(|c| r.m.mem.private_copy(CoreId(c), line) != Held::Nowhere);
-                assert!(!held || r.m.mem.llc_copy(0, line) != Held::Nowhere, "line {line}");
+                assert!(!held || r.m.mem.llc_copy(NodeId(0), line) != Held::Nowhere, "line {line}");
                 r.m.mem.coherent(line).unwrap();
             }
             r.m.mem.check().unwrap();
@@ -225,7 +225,7 @@ fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store
     r.write(line);
     let before = r.dram_transfers();
     r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
-    assert_eq!((r.m.mem.private_copy(CoreId(0), line), r.m.mem.llc_copy(0, line)), (Held::Clean, Held::Dirty));
+    assert_eq!((r.m.mem.private_copy(CoreId(0), line), r.m.mem.llc_copy(NodeId(0), line)), (Held::Clean, Held::Dirty));
     assert_eq!(r.read(line).probe, Probe::L1);
     let hits = r.m.mem.stats.tenants[TenantId(0)].llc_hits;
     assert_eq!(r.write(line).probe, Probe::Miss);
@@ -245,7 +245,7 @@ fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store
     for i in 1..5 {
         r.device_reads(Agent::Nic, r.app + 16 * i + 5, 1, Outbound::Nearest);
     }
-    let there = (1..5).filter(|i| r.m.mem.llc_copy(0, r.app + 16 * i + 5) == Held::Clean).count();
+    let there = (1..5).filter(|i| r.m.mem.llc_copy(NodeId(0), r.app + 16 * i + 5) == Held::Clean).count();
     assert_eq!((there, r.m.mem.stats.of(Class::NicTxRd)), (1, 4));
     r.m.mem.check().unwrap();
 }
@@ -337,7 +337,7 @@ proptest! {
                     _ => {}
                 }
             }
-            let there = |i: &u64| r.m.mem.llc_copy(0, r.app + LLC_SETS * i) != Held::Nowhere;
+            let there = |i: &u64| r.m.mem.llc_copy(NodeId(0), r.app + LLC_SETS * i) != Held::Nowhere;
             let expected = |i: &u64| set.contains(&(r.app + LLC_SETS * i));
             let (seen, expected): (Vec<_>, Vec<_>) = ((0..8).filter(there).collect(), (0..8).filter(expected).collect());
             prop_assert_eq!(seen, expected);

@@ -2,7 +2,7 @@
 //! books of dirty lines.
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
-use hostnet::kernel::{CoreId, LineAddr, Stream, TenantId, Time};
+use hostnet::kernel::{CoreId, LineAddr, NodeId, Stream, TenantId, Time};
 use hostnet::machine::{Event, Events};
 use hostnet::memory::array::Replacement;
 use hostnet::memory::protocol::Held;
@@ -256,7 +256,10 @@ fn a_store_whose_line_the_llc_has_lost_takes_it_into_the_tenant_s_ways_only_wher
         // Two received lines of the same set take both ways of devices.
         let pushes = |r: &mut Rig, from: u64| (from..from + 2).for_each(|i| r.nic(r.rx + i * LLC_SETS, LOW_TWO));
         pushes(&mut r, 0);
-        assert_eq!((r.m.mem.private_copy(CoreId(0), line), r.m.mem.llc_copy(0, line)), (Held::Clean, Held::Nowhere));
+        assert_eq!(
+            (r.m.mem.private_copy(CoreId(0), line), r.m.mem.llc_copy(NodeId(0), line)),
+            (Held::Clean, Held::Nowhere)
+        );
         assert_eq!(r.of(Class::TxEvct), 1);
         r.write(line);
         assert_eq!(r.of(Class::CpuTxRdWr), 1 + fetches, "and the first store");
@@ -486,7 +489,7 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
     for (waiting, core_enters, nic_enters) in [(3, true, true), (4, false, true), (7, false, true), (8, false, false)] {
         let mut r = Rig::new(&spec, ALL);
         let mut i = 0;
-        while r.m.mem.nodes[0].cha_writes.used() < waiting {
+        while r.m.mem.nodes[NodeId(0)].cha_writes.used() < waiting {
             let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.m.now);
             r.m.mem.dma_at_once(&mut r.m.cal, &t);
             i += 1;

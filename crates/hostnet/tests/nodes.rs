@@ -2,7 +2,7 @@
 
 use crate::common::{close, get, platforms, simulate, small, two_nodes, Rig, MHZ_3200};
 use hostnet::kernel::units::{Freq, Span};
-use hostnet::kernel::{Clock, CoreId, LineAddr, Time};
+use hostnet::kernel::{Clock, CoreId, LineAddr, NodeId, Time};
 use hostnet::machine::Signal;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
@@ -222,13 +222,17 @@ fn a_line_of_the_other_node_is_kept_in_the_own_llc_and_goes_home_when_it_must() 
     r.access(0, line, true);
     let now = r.m.now;
     r.m.mem.push_out(&mut r.m.cal, line, now);
-    assert_eq!((r.m.mem.llc_copy(0, line), r.m.mem.llc_copy(1, line)), (Held::Dirty, Held::Nowhere));
+    assert_eq!((r.m.mem.llc_copy(NodeId(0), line), r.m.mem.llc_copy(NodeId(1), line)), (Held::Dirty, Held::Nowhere));
     later(&mut r);
     let now = r.m.now;
     r.m.mem.force_out(&mut r.m.cal, line, now);
     r.settle();
     let b = r.m.mem.between().unwrap();
-    assert_eq!((b.read(0, r.m.now).bytes, b.read(1, r.m.now).bytes), (80, 0), "the line and nothing else");
+    assert_eq!(
+        (b.read(NodeId(0), r.m.now).bytes, b.read(NodeId(1), r.m.now).bytes),
+        (80, 0),
+        "the line and nothing else"
+    );
     let written: Vec<u64> = (0..r.m.mem.dram.channels()).map(|ch| r.m.mem.dram.stats(r.m.now, ch).writes()).collect();
     let of_node = r.m.mem.dram.channels_of_node();
     assert_eq!((written[..of_node].iter().sum::<u64>(), written[of_node..].iter().sum::<u64>()), (0, 1));
@@ -248,7 +252,7 @@ fn a_non_temporal_store_crosses_the_link_and_ends_when_the_home_has_it() {
     assert_eq!(took, h.out() + h.llc + h.data + h.link + h.llc + h.message + h.link + h.noc);
     assert_eq!(r.m.mem.copies(line).0, 0);
     let b = r.m.mem.between().unwrap();
-    assert_eq!((b.read(0, r.m.now).bytes, b.read(1, r.m.now).bytes), (80, 16));
+    assert_eq!((b.read(NodeId(0), r.m.now).bytes, b.read(NodeId(1), r.m.now).bytes), (80, 16));
     r.m.mem.check().unwrap();
     r.m.mem.coherent(line).unwrap();
     // To the own memory, of a line that the other node has: a snoop and its answer.
@@ -274,7 +278,7 @@ fn maintenance_of_a_line_that_the_other_node_has_written_writes_it_home() {
         r.m.mem.on_sweep(&mut r.m.cal, line, op, now);
         r.settle();
         assert_eq!(r.m.mem.private_copy(CoreId(2), line), left);
-        assert_eq!(r.m.mem.between().unwrap().read(1, r.m.now).payload, 64, "{op:?}");
+        assert_eq!(r.m.mem.between().unwrap().read(NodeId(1), r.m.now).payload, 64, "{op:?}");
         assert_eq!(r.m.mem.stats.ledger.written, 1);
         r.m.mem.check().unwrap();
         r.m.mem.coherent(line).unwrap();
@@ -365,8 +369,8 @@ fn rig_with(want: Want, near: Copies, far: Copies, home: Side, p: NodesProtocolS
         && m.private_copy(CoreId(1), line) == near.private
         && m.private_copy(CoreId(2), line) == far.private
         && m.private_copy(CoreId(3), line) == Held::Nowhere
-        && m.llc_copy(0, line) == near.llc
-        && m.llc_copy(1, line) == far.llc;
+        && m.llc_copy(NodeId(0), line) == near.llc
+        && m.llc_copy(NodeId(1), line) == far.llc;
     m.coherent(line).unwrap();
     later(&mut r);
     there.then_some((r, line))
@@ -391,7 +395,7 @@ fn the_memory_system_does_what_every_row_between_nodes_says() {
             Private::Drop => Held::Nowhere,
         };
         assert_eq!(m.private_copy(CoreId(2), line), after(far.private), "core 2 after {at}");
-        assert_eq!(m.llc_copy(1, line), after(far.llc), "the other LLC after {at}");
+        assert_eq!(m.llc_copy(NodeId(1), line), after(far.llc), "the other LLC after {at}");
         let mine = if want != Want::Read || row.dirty { Held::Dirty } else { Held::Clean };
         assert_eq!(m.private_copy(CoreId(0), line), mine, "core 0 after {at}");
         if want != Want::Read {
@@ -440,13 +444,13 @@ fn reads_of_the_other_node_s_memory_reach_the_link_s_data_maximum() {
         let span = (r.m.now - start).as_ns();
         let got = total as f64 * 64.0 / span;
         let link = 20.0 * 64.0 / 80.0;
-        let back = r.m.mem.between().unwrap().read(1, r.m.now);
+        let back = r.m.mem.between().unwrap().read(NodeId(1), r.m.now);
         if credits == 64 {
             assert!(close(got, link, 0.02), "{got} GB/s of {link}");
             assert!(back.utilisation > 0.98, "{back:?}");
         } else {
             // What the credits allow: so many lines in the time that each is under way.
-            let there = r.m.mem.between().unwrap().read(0, r.m.now).requests;
+            let there = r.m.mem.between().unwrap().read(NodeId(0), r.m.now).requests;
             assert!(close(got, 4.0 * 64.0 / there.latency_ns, 0.02), "{got} GB/s, {there:?}");
             assert_eq!(there.peak, 4);
         }
@@ -467,7 +471,10 @@ fn a_line_that_112_cores_read_is_one_core_s_when_it_stores() {
         assert!((0..112).all(|c| r.m.mem.private_copy(CoreId(c), line) == Held::Clean));
         r.access(111, line, true);
         assert!((0..111).all(|c| r.m.mem.private_copy(CoreId(c), line) == Held::Nowhere));
-        assert_eq!((r.m.mem.llc_copy(0, line), r.m.mem.private_copy(CoreId(111), line)), (Held::Nowhere, Held::Dirty));
+        assert_eq!(
+            (r.m.mem.llc_copy(NodeId(0), line), r.m.mem.private_copy(CoreId(111), line)),
+            (Held::Nowhere, Held::Dirty)
+        );
         r.m.mem.coherent(line).unwrap();
     }
     r.m.mem.check().unwrap();

@@ -1,7 +1,7 @@
 //! The protocol table: what every row must satisfy, and that the memory system does what the rows say.
 
 use crate::common::{small, Rig};
-use hostnet::kernel::{CoreId, LineAddr, Time};
+use hostnet::kernel::{CoreId, LineAddr, NodeId, Time};
 use hostnet::memory::protocol::{
     transition, Data, Dram, Habits, Held, Llc, Private, Request, Transition, HELD, REQUESTS,
 };
@@ -137,7 +137,7 @@ fn rig_with(h: Habits, private: Held, llc: Held, upgrades: bool) -> Option<(Rig,
     }
     let mine = if upgrades { Held::Clean } else { Held::Nowhere };
     let there = r.m.mem.private_copy(CoreId(1), line) == private
-        && r.m.mem.llc_copy(0, line) == llc
+        && r.m.mem.llc_copy(NodeId(0), line) == llc
         && r.m.mem.private_copy(CoreId(0), line) == mine;
     r.m.now += Time::us(1);
     there.then_some((r, line))
@@ -170,7 +170,7 @@ fn observe(r: &mut Rig, line: LineAddr, ask: Request) -> (Held, Held, Held, u64,
     (
         mem.private_copy(CoreId(0), line),
         mem.private_copy(CoreId(1), line),
-        mem.llc_copy(0, line),
+        mem.llc_copy(NodeId(0), line),
         reads(r) - before.0,
         writes(r) - before.1,
     )

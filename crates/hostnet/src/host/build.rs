@@ -22,7 +22,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingStart, RingsSpec, COMPLETIONS, DATA_ROOM};
 use crate::device::NicAt;
 use crate::flow::Domain;
-use crate::kernel::{Clock, CoreId, IdVec, Int, LineAddr, QueueId, RegionId, Stream, TenantId, ThreadId, Time};
+use crate::kernel::{Clock, CoreId, IdVec, Int, LineAddr, NodeId, QueueId, RegionId, Stream, TenantId, ThreadId, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::spec::CacheSpec;
@@ -131,7 +131,7 @@ impl Host {
             if probes {
                 for node in 0..s.nodes().count {
                     let r = map.add(PAGE_LINES, Kind::App, Sharing::Shared, TenantId(0));
-                    map.set_home(r, node.to_u8());
+                    map.set_home(r, NodeId(node.to_u8()));
                 }
             }
         } else {
@@ -198,20 +198,20 @@ impl Host {
         }
         let clock = Clock::from_hz(s.platform.core.clock.0);
         let (tenants, span) = (s.tenants.len(), map.span());
-        let node_of = |t: TenantId| s.tenants.get(t.index()).map_or(0, |t| t.node);
+        let node_of = |t: TenantId| NodeId(s.tenants.get(t.index()).map_or(0, |t| t.node));
         map.settle_by_tenant(node_of);
-        let mut thread_nodes: Vec<u8> = cores.iter().map(|c| node_of(c.0)).collect();
+        let mut thread_nodes: Vec<NodeId> = cores.iter().map(|c| node_of(c.0)).collect();
         if let Some(last) = thread_nodes.last_mut().filter(|_| probes) {
-            *last = s.nodes().count.to_u8() - 1;
+            *last = NodeId(s.nodes().count.to_u8() - 1);
         }
         if let Some(p) = s.peers() {
-            peers.iter().for_each(|c| thread_nodes[c.index()] = p.node.to_u8());
+            peers.iter().for_each(|c| thread_nodes[c.index()] = NodeId(p.node.to_u8()));
         }
         let nodes = s.nodes();
         let core_of = logical::cores_of(&thread_nodes, nodes.cores.unwrap_or(s.platform.core.count));
         let siblings = Siblings::of(&core_of);
         map.settle_on_cores(&core_of);
-        let mut core_nodes = vec![0; core_of.iter().max().map_or(0, |c| c.index() + 1)];
+        let mut core_nodes = vec![NodeId(0); core_of.iter().max().map_or(0, |c| c.index() + 1)];
         core_of.iter().zip(&thread_nodes).for_each(|(c, node)| core_nodes[c.index()] = *node);
         let mut mem = Memory::with_nodes(&s.platform.caches, &s.platform.memory, &nodes, clock, core_nodes, masks, map)
             .map_err(|e| format!("platform.{e}"))?;
@@ -436,7 +436,7 @@ fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<
     };
     let all = cores.iter().map(&mut piece).collect();
     if let Some(p) = s.peers().filter(|_| overlay) {
-        (first..map.iter().count()).for_each(|r| map.set_home(RegionId::new(r), p.node.to_u8()));
+        (first..map.iter().count()).for_each(|r| map.set_home(RegionId::new(r), NodeId(p.node.to_u8())));
     }
     all
 }

@@ -7,7 +7,7 @@ use crate::app::loopback::LoopbackSpec;
 use crate::app::AppSpec;
 use crate::config::scenario::TenantSpec;
 use crate::config::Scenario;
-use crate::kernel::{Int, LineAddr, TenantId, ThreadId};
+use crate::kernel::{Int, LineAddr, NodeId, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::OffCore;
 use crate::meter::Values;
@@ -42,8 +42,8 @@ const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", 
 pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
     let Parts { tenant, queues, spec, .. } = parts(s)?;
     let nodes = |end| match end {
-        End::Host => s.tenant(tenant).node,
-        End::Nic => spec.nic_node.to_u8(),
+        End::Host => NodeId(s.tenant(tenant).node),
+        End::Nic => NodeId(spec.nic_node.to_u8()),
     };
     let (tx, rx, buffer) = (nodes(spec.tx_home), nodes(spec.rx_home), nodes(spec.buffer_home));
     let mut homes = [tx, rx, tx, rx, buffer, buffer].into_iter();

@@ -1,14 +1,14 @@
 //! Logical cores: hardware threads, and the cores that they are of.
 
-use crate::kernel::{CoreId, IdVec, Int, ThreadId};
+use crate::kernel::{CoreId, IdVec, Int, NodeId, ThreadId};
 
 /// The core of each thread, where `nodes` has each thread's node and a node has `each` cores. Threads beyond these are the second
 /// ones of the first cores, as Linux numbers them. Cores are numbered by their first threads.
-pub(super) fn cores_of(nodes: &[u8], each: u32) -> IdVec<ThreadId, CoreId> {
+pub(super) fn cores_of(nodes: &[NodeId], each: u32) -> IdVec<ThreadId, CoreId> {
     let mut on: Vec<Vec<CoreId>> = Vec::new();
     let mut next = 0;
-    let core = |node: &u8| {
-        let node = usize::from(*node);
+    let core = |node: &NodeId| {
+        let node = node.index();
         on.resize(on.len().max(node + 1), Vec::new());
         let here = &mut on[node];
         let core = match here.len().checked_sub(each.to_usize()) {
@@ -30,8 +30,8 @@ mod tests {
 
     #[test]
     fn threads_beyond_a_node_s_cores_are_second_ones_of_its_first_cores() {
-        assert_eq!(cores_of(&[0, 0, 1, 1, 1], 2).as_slice(), [0, 1, 2, 3, 2].map(CoreId));
-        assert_eq!(cores_of(&[1, 1, 1, 1, 0], 2).as_slice(), [0, 1, 0, 1, 2].map(CoreId));
-        assert_eq!(cores_of(&[0, 0, 0], 3).as_slice(), [0, 1, 2].map(CoreId));
+        assert_eq!(cores_of(&[0, 0, 1, 1, 1].map(NodeId), 2).as_slice(), [0, 1, 2, 3, 2].map(CoreId));
+        assert_eq!(cores_of(&[1, 1, 1, 1, 0].map(NodeId), 2).as_slice(), [0, 1, 0, 1, 2].map(CoreId));
+        assert_eq!(cores_of(&[0, 0, 0].map(NodeId), 3).as_slice(), [0, 1, 2].map(CoreId));
     }
 }

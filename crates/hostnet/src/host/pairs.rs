@@ -4,7 +4,7 @@ use super::Host;
 use crate::app::transfer::Written;
 use crate::app::AppSpec;
 use crate::config::Scenario;
-use crate::kernel::{Int, ThreadId};
+use crate::kernel::{Int, NodeId, ThreadId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::LINE;
 use crate::meter::Values;
@@ -21,7 +21,7 @@ pub fn build(
     peers: &[ThreadId],
 ) -> Option<(Vec<Thread>, usize)> {
     let tenant = s.paired_tenant()?;
-    let (here, app) = (s.tenant(tenant).node, &s.tenant(tenant).app);
+    let (here, app) = (NodeId(s.tenant(tenant).node), &s.tenant(tenant).app);
     let mut add = |lines, sharing, home| {
         let r = map.add(lines, Kind::App, sharing, tenant);
         map.set_home(r, home);
@@ -31,7 +31,7 @@ pub fn build(
     let (mut first, mut second) = (Vec::new(), Vec::new());
     match app {
         AppSpec::Pingpong(p) => {
-            let there = p.peer_node;
+            let there = NodeId(p.peer_node);
             let home = |other: bool| if other { there } else { here };
             let (a, b) = p.layout.at_other();
             let a = add(n.to_u64(), Sharing::Shared, home(a));
@@ -43,7 +43,7 @@ pub fn build(
             }
         }
         AppSpec::StreamTransfer(t) => {
-            let there = t.peer_node;
+            let there = NodeId(t.peer_node);
             let (lines, chunk) = (t.size().0 / LINE, t.chunk.0 / LINE);
             let (buffers, nontemporal) = match t.stores {
                 Written::Cached => (here, false),

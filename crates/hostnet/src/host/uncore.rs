@@ -4,7 +4,7 @@
 use super::Host;
 use crate::device::endpoint::{Direction, Endpoint};
 use crate::flow::domain::Reading;
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, NodeId, Time};
 use crate::memory::dram::gauge::BINS;
 use crate::memory::dram::{RowOutcome, Stats};
 use crate::memory::paths::{is_between_nodes, Path, PATHS, SEGMENTS};
@@ -55,7 +55,7 @@ impl Host {
     fn between_nodes(&self, v: &mut Values, span: f64) {
         let mem = &self.machine.mem;
         let Some(b) = mem.between() else { return };
-        let [out, back] = [0, 1].map(|node| b.read(node, self.machine.now));
+        let [out, back] = [0, 1].map(|node| b.read(NodeId(node), self.machine.now));
         let most = |f: fn(&LinkReading) -> f64| f(&out).max(f(&back));
         v.set("link_utilisation", most(|r| r.utilisation));
         v.set("link_out_util", out.utilisation);
@@ -275,7 +275,7 @@ impl Host {
         let mut rows = vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes(self.machine.now))];
         if let Some(b) = self.machine.mem.between() {
             let credits = |node| (format!("link credits of node {node}"), b.read(node, self.machine.now).requests);
-            rows.extend((0..2).map(credits));
+            rows.extend((0..2).map(NodeId).map(credits));
         }
         if let Some([Some(write), Some(read)]) = self.machine.iio.as_ref().map(|i| i.readings(self.machine.now)) {
             rows.push(("IIO write buffer".into(), write));

@@ -23,7 +23,7 @@ use super::shadow::At;
 use super::spec::{LlcRole, StoreHit};
 use super::stats::Class;
 use super::{Event, Memory, Node, Op, Posts, Sweep, Txn};
-use crate::kernel::{CoreId, Int, LineAddr, Time, TxnId};
+use crate::kernel::{CoreId, LineAddr, NodeId, Time, TxnId};
 
 /// What a look-up over both nodes comes to.
 enum Answer {
@@ -48,12 +48,12 @@ impl Memory {
     pub(super) fn another_llc_has(&self, core: CoreId, line: LineAddr) -> bool {
         self.nodes.several() && {
             let own = self.node_of_core(core);
-            self.nodes.iter().enumerate().any(|(n, node)| n != own && node.llc.find(line).is_some())
+            self.nodes.enumerate().any(|(n, node)| n != own && node.llc.find(line).is_some())
         }
     }
 
     /// What `node` has of a request's line, but for who asks.
-    fn copies_in(&self, node: usize, t: &Txn) -> Copies {
+    fn copies_in(&self, node: NodeId, t: &Txn) -> Copies {
         let (line, who) = (t.line, t.core());
         let own = u16::from(t.entry.is_some() && t.op == Op::Read);
         let mut private = Held::Nowhere;
@@ -81,7 +81,7 @@ impl Memory {
         let side = if self.home_of(t.line) == near { Side::Near } else { Side::Far };
         let of = |node| self.copies_in(node, t);
         let p = &self.between.as_ref().expect("several nodes").protocol;
-        crossing(want, of(near), of(1 - near), side, p)
+        crossing(want, of(near), of(self.nodes.other_than(near)), side, p)
     }
 
     /// Whether the own node can answer a request by itself.
@@ -164,7 +164,7 @@ impl Memory {
         if near != home && !travelled && !self.answers_near(&t) {
             return self.depart(cal, id, now);
         }
-        let back = Leg::Back { from: home.to_u8() };
+        let back = Leg::Back { from: home };
         match self.consult(cal, &t, now) {
             Answer::Here(Found::Here { snoop, with }) => {
                 self.grant(id, with);
@@ -188,7 +188,7 @@ impl Memory {
             }
             Answer::Across { row, asks, with } => {
                 self.grant(id, with);
-                let far = 1 - near;
+                let far = self.nodes.other_than(near);
                 let asked = if asks { self.ask_core(far) } else { Time::ZERO };
                 let mut leaves = now + self.nodes[far].look_up + asked;
                 if home == near {
@@ -196,7 +196,7 @@ impl Memory {
                     leaves = leaves + own + (self.links().send(near, t.line, false, now) - now);
                 }
                 let trip = self.links().trip(id);
-                (trip.leg, trip.awaits) = (Leg::Back { from: far.to_u8() }, 1);
+                (trip.leg, trip.awaits) = (Leg::Back { from: far }, 1);
                 trip.data = row.source == Source::Far;
                 self.answer_leaves(cal, id, leaves);
                 if row.speculates {
@@ -268,7 +268,7 @@ impl Memory {
             Leg::Back { from } => {
                 let data = trip.data;
                 trip.crossed = true;
-                let at = b.send(from.into(), line, data, now);
+                let at = b.send(from, line, data, now);
                 self.arrives(cal, id, at);
             }
             Leg::Useless { parent } => {
@@ -346,7 +346,7 @@ impl Memory {
 
     /// Node `from` writes back a line of the other node.
     #[cold]
-    pub(super) fn write_across(&mut self, cal: &mut impl Posts, from: usize, line: LineAddr, class: Class, now: Time) {
+    pub(super) fn write_across(&mut self, cal: &mut impl Posts, from: NodeId, line: LineAddr, class: Class, now: Time) {
         let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::WriteBack, line, CoreId(0), now) });
         let b = self.links();
         *b.trip(id) = Trip { leg: Leg::Write, ..Trip::default() };
@@ -364,7 +364,7 @@ impl Memory {
         if self.home_of(line) != near {
             return self.depart(cal, id, now);
         }
-        let far = 1 - near;
+        let far = self.nodes.other_than(near);
         let there = self.copies_in(far, &self.txns[id]);
         self.stream(cal, near, line, now);
         if there.none() {
@@ -374,7 +374,7 @@ impl Memory {
         let asked = if there.private == Held::Nowhere { Time::ZERO } else { self.ask_core(far) };
         let at = self.links().send(near, line, false, now) + own + self.nodes[far].look_up + asked;
         let trip = self.links().trip(id);
-        (trip.leg, trip.awaits) = (Leg::Back { from: far.to_u8() }, 1);
+        (trip.leg, trip.awaits) = (Leg::Back { from: far }, 1);
         self.answer_leaves(cal, id, at);
     }
 
@@ -383,7 +383,7 @@ impl Memory {
         let home = self.home_of(line);
         self.stream(cal, home, line, now);
         let trip = self.links().trip(id);
-        (trip.leg, trip.awaits) = (Leg::Back { from: home.to_u8() }, 1);
+        (trip.leg, trip.awaits) = (Leg::Back { from: home }, 1);
         let at = now + self.nodes[home].look_up;
         self.answer_leaves(cal, id, at);
     }
@@ -407,7 +407,7 @@ impl Memory {
         }
         let (line, who) = (t.line, t.core());
         let near = self.node_of_core(who);
-        let far = 1 - near;
+        let far = self.nodes.other_than(near);
         let (tenant, kind) = (self.map.of(line).tenant, self.map.of(line).kind);
         self.note_use(t, kind);
         let counts = &mut self.stats.tenants[tenant];
@@ -478,7 +478,7 @@ impl Memory {
     }
 
     /// Which copy the answer, and memory, get (with a shadow).
-    fn note_source(&mut self, row: &Crossing, line: LineAddr, who: CoreId, far: usize) {
+    fn note_source(&mut self, row: &Crossing, line: LineAddr, who: CoreId, far: NodeId) {
         if self.shadow.is_none() {
             return;
         }
@@ -487,8 +487,8 @@ impl Memory {
         let writer = far_cores().find(|c| self.private_copy(*c, line) == Held::Dirty);
         let from = match row.source {
             Source::Nobody => At::Core(who),
-            Source::Near | Source::Memory => At::Llc(near.to_u8()),
-            Source::Far if writer.is_none() && self.llc_copy(far, line) != Held::Nowhere => At::Llc(far.to_u8()),
+            Source::Near | Source::Memory => At::Llc(near),
+            Source::Far if writer.is_none() && self.llc_copy(far, line) != Held::Nowhere => At::Llc(far),
             Source::Far => match writer.or_else(|| far_cores().find(|c| self.holds(*c, line))) {
                 Some(c) => At::Core(c),
                 None => At::ToCore(far_cores().next().expect("a copy")),
@@ -497,7 +497,7 @@ impl Memory {
         self.note_copy(line, from, At::ToCore(who));
         if row.written {
             self.note_copy(line, from, At::Dram);
-            self.note_copy(line, from, At::Llc(far.to_u8()));
+            self.note_copy(line, from, At::Llc(far));
         }
     }
 }

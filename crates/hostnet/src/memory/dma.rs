@@ -98,7 +98,7 @@ impl Memory {
             self.lives.set(line, rx::UNCONSUMED);
         }
         if let Some(s) = &mut self.shadow {
-            s.store(line, if to == Inbound::Dram { At::Dram } else { At::Llc(0) });
+            s.store(line, if to == Inbound::Dram { At::Dram } else { At::Llc(DEVICES_AT) });
         }
         let taken = self.take_away(cal, line, now);
         self.stats.ledger.overwritten += taken.dirty;
@@ -266,7 +266,7 @@ impl Memory {
         }
         if dirty {
             if let Some(s) = &mut self.shadow {
-                s.settle(line, At::Llc(0));
+                s.settle(line, At::Llc(DEVICES_AT));
             }
         }
         if let Some(s) = self.nodes[DEVICES_AT].llc.find_at(home) {
@@ -276,7 +276,7 @@ impl Memory {
             return;
         }
         if !dirty {
-            self.note_copy(line, At::Dram, At::Llc(0));
+            self.note_copy(line, At::Dram, At::Llc(DEVICES_AT));
         }
         let ways =
             if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[DEVICES_AT].llc.ways()) } else { self.device_ways };

@@ -5,7 +5,7 @@ use super::mshr::MissId;
 use super::paths::Path;
 use super::stats::Class;
 use super::{Agent, Event, Memory, Posts};
-use crate::kernel::{Int, LineAddr, Time, TxnId};
+use crate::kernel::{Int, LineAddr, NodeId, Time, TxnId};
 use std::collections::VecDeque;
 
 #[derive(Clone)]
@@ -22,11 +22,11 @@ pub(super) struct Channel {
     /// The side that gave the last write.
     pub last: usize,
     /// The node that it belongs to.
-    node: usize,
+    node: NodeId,
 }
 
 impl Channel {
-    pub fn new(overflow: Overflow, node: usize) -> Channel {
+    pub fn new(overflow: Overflow, node: NodeId) -> Channel {
         Channel {
             next: Time::MAX,
             reads: VecDeque::new(),
@@ -134,7 +134,7 @@ impl Memory {
     }
 
     /// Puts a write of node `from` at the memory controller's door; nobody waits for it.
-    pub(super) fn write_dram(&mut self, cal: &mut impl Posts, from: usize, line: LineAddr, class: Class, now: Time) {
+    pub(super) fn write_dram(&mut self, cal: &mut impl Posts, from: NodeId, line: LineAddr, class: Class, now: Time) {
         self.write_dram_for(cal, from, line, class, None, now);
     }
 
@@ -143,7 +143,7 @@ impl Memory {
     pub(super) fn write_dram_for(
         &mut self,
         cal: &mut impl Posts,
-        from: usize,
+        from: NodeId,
         line: LineAddr,
         class: Class,
         id: Option<TxnId>,
@@ -234,7 +234,7 @@ impl Memory {
         if !self.nodes.several() {
             return (ch, at);
         }
-        (ch + self.home_of(line) * self.dram.channels_of_node(), at)
+        (ch + self.home_of(line).index() * self.dram.channels_of_node(), at)
     }
 
     #[inline]

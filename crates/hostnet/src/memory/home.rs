@@ -13,7 +13,7 @@ use super::shadow::At;
 use super::spec::UpgradeMiss;
 use super::stats::Class;
 use super::{rx, Event, Memory, Op, Posts, Txn};
-use crate::kernel::{CoreId, Int, LineAddr, ThreadId, Time, TxnId};
+use crate::kernel::{CoreId, LineAddr, NodeId, ThreadId, Time, TxnId};
 
 /// Queues of requests that are not admitted yet: everybody's, devices' where the two take turns, and an integrated NIC's,
 /// which goes first.
@@ -76,7 +76,7 @@ impl Memory {
 
     /// Whether a write-back that arrives now need not wait.
     #[inline]
-    pub(super) fn admits_write_back(&self, node: usize) -> bool {
+    pub(super) fn admits_write_back(&self, node: NodeId) -> bool {
         let lane = CORES;
         self.nodes[node].admission[lane].is_empty() && self.admits(node, lane)
     }
@@ -121,7 +121,7 @@ impl Memory {
     /// Whether there is room for the write that a request of `lane` may cause. The last credits are the
     /// integrated NIC's.
     #[inline]
-    pub(super) fn admits(&self, node: usize, lane: usize) -> bool {
+    pub(super) fn admits(&self, node: NodeId, lane: usize) -> bool {
         let kept = if lane == FIRST { 0 } else { self.nic_credits };
         let node = &self.nodes[node];
         let within_share = !self.sides || node.waiting[usize::from(lane != CORES)] < node.cha_writes.credits() / 2;
@@ -130,14 +130,14 @@ impl Memory {
 
     /// Admits who waits at `node`, as far as there is room.
     #[inline]
-    pub(super) fn resume(&mut self, cal: &mut impl Posts, node: usize, now: Time) {
+    pub(super) fn resume(&mut self, cal: &mut impl Posts, node: NodeId, now: Time) {
         if self.nodes[node].admission.iter().any(|lane| !lane.is_empty()) {
             self.admit_waiting(cal, node, now);
         }
     }
 
     #[inline(never)]
-    fn admit_waiting(&mut self, cal: &mut impl Posts, node: usize, now: Time) {
+    fn admit_waiting(&mut self, cal: &mut impl Posts, node: NodeId, now: Time) {
         for lane in [FIRST, CORES, DEVICES] {
             while let Some(id) = self.nodes[node].admission[lane].front().copied() {
                 if !self.admits(node, lane) {
@@ -335,7 +335,7 @@ impl Memory {
             let Memory { watched, nodes, lat, .. } = self;
             watched.retain(|&(l, thread, node)| {
                 if l == line {
-                    let way = nodes[usize::from(node)].noc + lat.l2;
+                    let way = nodes[node].noc + lat.l2;
                     cal.post(now + way, Event::Wake(thread));
                 }
                 l != line
@@ -358,7 +358,7 @@ impl Memory {
 
     /// The same in the core's `node`, as part of its caller.
     #[inline(always)]
-    fn look_up_here(&mut self, cal: &mut impl Posts, t: &Txn, home: Home, node: usize, now: Time) -> Found {
+    fn look_up_here(&mut self, cal: &mut impl Posts, t: &Txn, home: Home, node: NodeId, now: Time) -> Found {
         let (who, Txn { line, op, .. }) = (t.core(), *t);
         let region = self.map.of(line);
         let (kind, tenant) = (region.kind, region.tenant);
@@ -401,13 +401,13 @@ impl Memory {
             self.begin_miss(home, now);
             if becomes == Llc::FillClean {
                 let mask = self.tenant_ways[tenant];
-                self.note_copy(line, At::Dram, At::Llc(node.to_u8()));
+                self.note_copy(line, At::Dram, At::Llc(node));
                 self.llc_insert(cal, node, home, false, mask, now);
             }
             return Found::InDram(Class::of_read(kind));
         };
         self.nodes[node].llc.touch(slot);
-        self.note_copy(line, At::Llc(node.to_u8()), At::ToCore(who));
+        self.note_copy(line, At::Llc(node), At::ToCore(who));
         if becomes == Llc::Give {
             return Found::Here { snoop, with: With::Line { dirty: self.nodes[node].llc.remove(slot) } };
         }
@@ -460,13 +460,13 @@ impl Memory {
 
     /// From a home agent to a core of `node`, and its answer.
     #[inline]
-    pub(super) fn ask_core(&self, node: usize) -> Time {
+    pub(super) fn ask_core(&self, node: NodeId) -> Time {
         let noc = self.nodes[node].noc;
         noc + self.lat.l2 + noc
     }
 
     /// A whole line is stored past the caches by a core of node `from`.
-    pub(super) fn stream(&mut self, cal: &mut impl Posts, from: usize, line: LineAddr, now: Time) {
+    pub(super) fn stream(&mut self, cal: &mut impl Posts, from: NodeId, line: LineAddr, now: Time) {
         let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
         self.stats.ledger.overwritten += dropped;
         self.stats.ledger.bypassed += 1;
@@ -511,7 +511,7 @@ impl Memory {
     pub(super) fn llc_insert(
         &mut self,
         cal: &mut impl Posts,
-        node: usize,
+        node: NodeId,
         home: Home,
         dirty: bool,
         mask: u32,
@@ -535,25 +535,25 @@ impl Memory {
         if above > 0 {
             self.stats.ledger.merged += above - u64::from(!dirty);
             if let Some(s) = &mut self.shadow {
-                s.settle(line, At::Llc(0));
+                s.settle(line, At::Llc(DEVICES_AT));
             }
         }
         dirty || above > 0
     }
 
     /// A line that comes to a core's caches is in the LLC, too.
-    pub(super) fn include(&mut self, cal: &mut impl Posts, node: usize, line: LineAddr, now: Time) {
+    pub(super) fn include(&mut self, cal: &mut impl Posts, node: NodeId, line: LineAddr, now: Time) {
         let llc = &self.nodes[node].llc;
         let home = llc.home(line);
         if llc.find_at(home).is_none() {
             let mask = self.tenant_ways[self.map.of(line).tenant];
-            self.note_copy(line, At::Dram, At::Llc(node.to_u8()));
+            self.note_copy(line, At::Dram, At::Llc(node));
             self.llc_insert(cal, node, home, false, mask, now);
         }
     }
 
-    pub(super) fn evict(&mut self, cal: &mut impl Posts, node: usize, line: LineAddr, now: Time) {
-        self.note_copy(line, At::Llc(node.to_u8()), At::Dram);
+    pub(super) fn evict(&mut self, cal: &mut impl Posts, node: NodeId, line: LineAddr, now: Time) {
+        self.note_copy(line, At::Llc(node), At::Dram);
         let kind = self.map.of(line).kind;
         self.stats.llc_wb += 1;
         if kind == Kind::Rx {
@@ -570,7 +570,7 @@ impl Memory {
     }
 
     /// A line that the LLC has given up goes to DRAM by itself, not with a core's write-back.
-    pub(super) fn write_victim(&mut self, cal: &mut impl Posts, node: usize, line: LineAddr, now: Time) {
+    pub(super) fn write_victim(&mut self, cal: &mut impl Posts, node: NodeId, line: LineAddr, now: Time) {
         let id = self.evicts_for;
         if self.write_dram_for(cal, node, line, Class::of_eviction(self.map.of(line).kind), id, now) {
             self.evicts_for = None;

@@ -3,7 +3,7 @@
 use super::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
 use crate::flow::domain::{Domain, Reading};
 use crate::flow::Link;
-use crate::kernel::{Int, LineAddr, Time, TxnId};
+use crate::kernel::{IdVec, Int, LineAddr, NodeId, Time, TxnId};
 use std::collections::VecDeque;
 
 /// What `Event::Link` means for a transaction.
@@ -15,7 +15,7 @@ pub(super) enum Leg {
     /// It reaches its home.
     ToHome,
     /// Its answer leaves node `from`.
-    Back { from: u8 },
+    Back { from: NodeId },
     /// Memory has answered a read that was for nothing, made beside the snoop of `parent`.
     Useless { parent: TxnId },
     /// A line that is written back reaches its home.
@@ -62,7 +62,7 @@ pub(super) struct Direction {
 pub struct Between {
     link: NodeLinkSpec,
     pub(super) protocol: NodesProtocolSpec,
-    pub(super) directions: Vec<Direction>,
+    pub(super) directions: IdVec<NodeId, Direction>,
     trips: Vec<Trip>,
     /// Reads of memory for nothing.
     pub speculative_reads: u64,
@@ -101,7 +101,7 @@ impl Between {
             credits: Domain::new(link.credits),
             waiting: VecDeque::new(),
         };
-        let directions = vec![direction; s.count.to_usize()];
+        let directions = IdVec::filled(direction, s.count.to_usize());
         Some(Box::new(Between { link, protocol: s.protocol, directions, trips: Vec::new(), speculative_reads: 0 }))
     }
 
@@ -117,7 +117,7 @@ impl Between {
     }
 
     /// A message or a line leaves `from`; returns its arrival.
-    pub(super) fn send(&mut self, from: usize, line: LineAddr, data: bool, now: Time) -> Time {
+    pub(super) fn send(&mut self, from: NodeId, line: LineAddr, data: bool, now: Time) -> Time {
         let bytes = if data { self.link.data.0 } else { self.link.message.0 };
         let d = &mut self.directions[from];
         let i = link_of(line, d.links.len().to_u64());
@@ -146,7 +146,7 @@ impl Between {
     }
 
     /// The links from `node` to the other.
-    pub fn read(&self, node: usize, now: Time) -> LinkReading {
+    pub fn read(&self, node: NodeId, now: Time) -> LinkReading {
         let d = &self.directions[node];
         let span = (now - d.since).0.max(1).to_f64() * d.links.len().to_f64();
         let busy: u64 = d.links.iter().map(|l| l.busy().0).sum();
@@ -183,7 +183,7 @@ mod tests {
     /// A line of 96 B with 24 B to spare carries one message of 16 B, and two lines three.
     #[test]
     fn messages_travel_in_what_lines_leave_free_while_the_link_is_busy() {
-        let at = |b: &mut Between, data, now: u64| b.send(0, LineAddr(7), data, Time(now * 1000)).0 / 1000;
+        let at = |b: &mut Between, data, now: u64| b.send(NodeId(0), LineAddr(7), data, Time(now * 1000)).0 / 1000;
         let mut b = one_link(24);
         assert_eq!(at(&mut b, false, 0), 16, "the link is idle: it goes alone");
         assert_eq!(at(&mut b, true, 100), 196);

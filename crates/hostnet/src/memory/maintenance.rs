@@ -6,7 +6,7 @@ use super::region::{Kind, Sharing};
 use super::shadow::At;
 use super::stats::Class;
 use super::{rx, Memory, Posts};
-use crate::kernel::{CoreId, Int, LineAddr, Time};
+use crate::kernel::{CoreId, LineAddr, Time};
 
 /// What a cache-maintenance message does with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +35,7 @@ impl Memory {
     /// when the line is not there.
     pub fn force_out(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) -> Option<bool> {
         let held = |n: &Node| n.llc.find(line);
-        let (node, slot) = self.nodes.iter().enumerate().find_map(|(i, n)| Some((i, held(n)?)))?;
+        let (node, slot) = self.nodes.enumerate().find_map(|(i, n)| Some((i, held(n)?)))?;
         let mut dirty = self.nodes[node].llc.remove(slot);
         if self.strict {
             dirty = self.pull(cal, line, dirty, now);
@@ -84,7 +84,7 @@ impl Memory {
     /// Writes a dirty line back wherever it lies, leaving clean copies.
     pub(super) fn clean(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
         let mut dirty = self.clean_above(line).map(|core| self.node_of_core(core));
-        for (n, node) in self.nodes.iter_mut().enumerate() {
+        for (n, node) in self.nodes.enumerate_mut() {
             let Some(s) = node.llc.find(line) else { continue };
             if node.llc.is_dirty(s) {
                 self.stats.ledger.merged += u64::from(dirty.is_some());
@@ -96,7 +96,7 @@ impl Memory {
             let class = Class::of_eviction(self.map.of(line).kind);
             if let Some(s) = &mut self.shadow {
                 s.settle(line, At::Dram);
-                (0..self.nodes.len()).for_each(|n| s.settle(line, At::Llc(n.to_u8())));
+                self.nodes.enumerate().for_each(|(n, _)| s.settle(line, At::Llc(n)));
                 // what it has is what goes by
             }
             self.write_dram(cal, from, line, class, now);

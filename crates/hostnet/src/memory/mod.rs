@@ -50,7 +50,7 @@ pub use tag::Tag;
 
 use crate::flow::domain::{Domain, Reading};
 use crate::kernel::{
-    apart::Apart, hint::prefetch, Clock, CoreId, IdVec, Int, LineAddr, TenantId, ThreadId, Time, TxnId,
+    apart::Apart, hint::prefetch, Clock, CoreId, IdVec, Int, LineAddr, NodeId, TenantId, ThreadId, Time, TxnId,
 };
 use array::{Array, Indexing};
 use door::Channel;
@@ -108,7 +108,7 @@ pub struct Memory {
     l1: IdVec<CoreId, Array>,
     l2: IdVec<CoreId, Array>,
     /// The node of each core.
-    core_nodes: IdVec<CoreId, u8>,
+    core_nodes: IdVec<CoreId, NodeId>,
     pub nodes: Nodes,
     /// What joins the nodes, where there are several.
     between: Option<Box<Between>>,
@@ -171,7 +171,7 @@ pub struct Memory {
     /// Requests of cores for lines that others use, too.
     lines: lines::Lines,
     /// Lines that threads wait for: line, thread, and its node.
-    watched: Vec<(LineAddr, ThreadId, u8)>,
+    watched: Vec<(LineAddr, ThreadId, NodeId)>,
     pub shadow: Option<Box<shadow::Shadow>>,
     /// Requests that leave cores, where somebody counts them.
     pub off_core: Option<OffCores>,
@@ -197,7 +197,7 @@ impl Memory {
         tenant_ways: Vec<u32>,
         map: AddressMap,
     ) -> Result<Memory, String> {
-        Memory::with_nodes(h, d, &NodesSpec::default(), clock, vec![0; cores.to_usize()], tenant_ways, map)
+        Memory::with_nodes(h, d, &NodesSpec::default(), clock, vec![NodeId(0); cores.to_usize()], tenant_ways, map)
     }
 
     /// The same with the node of each core: every node has caches and memory controllers of these.
@@ -209,7 +209,7 @@ impl Memory {
         d: &DramSpec,
         nodes: &NodesSpec,
         clock: Clock,
-        core_nodes: Vec<u8>,
+        core_nodes: Vec<NodeId>,
         tenant_ways: Vec<u32>,
         mut map: AddressMap,
     ) -> Result<Memory, String> {
@@ -224,7 +224,7 @@ impl Memory {
         let dram = Controller::of_nodes(d, nodes.count)?;
         let llc_slices = llc.slices();
         let each = dram.channels_of_node();
-        let channels = (0..dram.channels()).map(|ch| Channel::new(d.overflow, ch / each)).collect();
+        let channels = (0..dram.channels()).map(|ch| Channel::new(d.overflow, NodeId::new(ch / each))).collect();
         let spread = cores * l2.bytes() + nodes.count.to_usize() * llc.bytes() > HOST_CACHE;
         let between = Between::new(nodes);
         let nodes = Nodes::new(nodes.count.to_usize(), |n| {
@@ -337,8 +337,8 @@ impl Memory {
 
     /// The node of core `c`.
     #[inline]
-    pub fn node_of_core(&self, c: CoreId) -> usize {
-        usize::from(self.core_nodes[c])
+    pub fn node_of_core(&self, c: CoreId) -> NodeId {
+        self.core_nodes[c]
     }
 
     /// From a core to the agent of its node: what a miss takes to get there.
@@ -350,13 +350,13 @@ impl Memory {
 
     /// The home node of `line`.
     #[inline]
-    pub fn home_of(&self, line: LineAddr) -> usize {
-        usize::from(self.map.of(line).home)
+    pub fn home_of(&self, line: LineAddr) -> NodeId {
+        self.map.of(line).home.expect("every region has a home")
     }
 
     /// The node whose agent takes a request in first.
     #[inline]
-    fn agent_of(&self, t: &Txn) -> usize {
+    fn agent_of(&self, t: &Txn) -> NodeId {
         if t.agent == Agent::Core && self.nodes.several() {
             self.node_of_core(t.core())
         } else {

@@ -2,13 +2,13 @@
 
 use super::array::Array;
 use crate::flow::Domain;
-use crate::kernel::{Time, TxnId};
+use crate::kernel::{NodeId, Time, TxnId};
 use std::collections::VecDeque;
 use std::iter::once;
 use std::ops::{Index, IndexMut};
 
 /// The node that devices are attached to.
-pub(super) const DEVICES_AT: usize = 0;
+pub(super) const DEVICES_AT: NodeId = NodeId(0);
 
 /// One of a machine's nodes.
 #[derive(Clone)]
@@ -58,18 +58,34 @@ impl Nodes {
     /// Apart from those who look a node up, so that on a machine of one node they are short.
     #[cold]
     #[inline(never)]
-    fn other(&self, n: usize) -> &Node {
-        &self.others[n - 1]
+    fn other(&self, n: NodeId) -> &Node {
+        &self.others[n.index() - 1]
     }
 
     #[cold]
     #[inline(never)]
-    fn other_mut(&mut self, n: usize) -> &mut Node {
-        &mut self.others[n - 1]
+    fn other_mut(&mut self, n: NodeId) -> &mut Node {
+        &mut self.others[n.index() - 1]
+    }
+
+    /// The other node of a machine of two.
+    #[inline]
+    pub fn other_than(&self, node: NodeId) -> NodeId {
+        NodeId(1 - node.0)
+    }
+
+    /// The nodes by their identifiers, in order.
+    pub fn enumerate(&self) -> impl Iterator<Item = (NodeId, &Node)> + Clone {
+        self.iter().enumerate().map(|(i, node)| (NodeId::new(i), node))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Node> + Clone {
         once(&self.first).chain(&self.others)
+    }
+
+    /// The nodes by their identifiers for writing, in order.
+    pub fn enumerate_mut(&mut self) -> impl Iterator<Item = (NodeId, &mut Node)> {
+        self.iter_mut().enumerate().map(|(i, node)| (NodeId::new(i), node))
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Node> {
@@ -77,11 +93,11 @@ impl Nodes {
     }
 }
 
-impl Index<usize> for Nodes {
+impl Index<NodeId> for Nodes {
     type Output = Node;
     #[inline(always)]
-    fn index(&self, n: usize) -> &Node {
-        if n == 0 {
+    fn index(&self, n: NodeId) -> &Node {
+        if n == DEVICES_AT {
             &self.first
         } else {
             self.other(n)
@@ -89,10 +105,10 @@ impl Index<usize> for Nodes {
     }
 }
 
-impl IndexMut<usize> for Nodes {
+impl IndexMut<NodeId> for Nodes {
     #[inline(always)]
-    fn index_mut(&mut self, n: usize) -> &mut Node {
-        if n == 0 {
+    fn index_mut(&mut self, n: NodeId) -> &mut Node {
+        if n == DEVICES_AT {
             &mut self.first
         } else {
             self.other_mut(n)

@@ -9,7 +9,7 @@ use super::protocol::Held;
 use super::region::{Kind, Sharing};
 use super::shadow::At;
 use super::{rx, CleanVictim, Leaving, Memory, Op, Posts, Txn};
-use crate::kernel::{CoreId, Int, LineAddr, Time};
+use crate::kernel::{CoreId, Int, LineAddr, NodeId, Time};
 
 /// Where a core found a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -426,7 +426,7 @@ impl Memory {
             let node = self.node_of_core(core);
             let llc = self.nodes[node].llc.find(l).is_some();
             if let Some(s) = self.shadow.as_mut().filter(|_| taken.dirty > 0) {
-                s.fall_back(l, if llc { At::Llc(node.to_u8()) } else { At::Dram });
+                s.fall_back(l, if llc { At::Llc(node) } else { At::Dram });
             }
         }
     }
@@ -500,7 +500,7 @@ impl Memory {
     }
 
     /// What the LLC of `node` holds of `line`.
-    pub fn llc_copy(&self, node: usize, line: LineAddr) -> Held {
+    pub fn llc_copy(&self, node: NodeId, line: LineAddr) -> Held {
         held(&self.nodes[node].llc, line)
     }
 

@@ -3,7 +3,7 @@
 
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::{CoreId, IdVec, Int, LineAddr, RegionId, TenantId, ThreadId};
+use crate::kernel::{CoreId, IdVec, Int, LineAddr, NodeId, RegionId, TenantId, ThreadId};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub struct Region {
     pub sharing: Sharing,
     pub tenant: TenantId,
     /// The node whose memory it is in.
-    pub home: u8,
+    pub home: Option<NodeId>,
     /// Cores read its lines without being told that a device has written them: rings of descriptors.
     pub polled: bool,
     /// Somebody has written to it; known for shared regions only.
@@ -67,9 +67,6 @@ impl Region {
         self.sharing == Sharing::Shared || self.kind != Kind::App
     }
 }
-
-/// The home of a region before it has one.
-const ANYWHERE: u8 = u8::MAX;
 
 /// Small rings lie back to back, so that they spread over all banks of DRAM.
 pub const ALIGNMENT: Size = Size(128 << 10);
@@ -107,7 +104,7 @@ impl AddressMap {
             kind,
             sharing,
             tenant,
-            home: ANYWHERE,
+            home: None,
             polled: false,
             written: false,
             invalidatable: false,
@@ -115,8 +112,8 @@ impl AddressMap {
         id
     }
     /// The region lies in the memory of `node`; without, in that of its core's node, or in the first one's.
-    pub fn set_home(&mut self, id: RegionId, node: u8) {
-        self.regions[id].home = node;
+    pub fn set_home(&mut self, id: RegionId, node: NodeId) {
+        self.regions[id].home = Some(node);
     }
     /// Regions of a thread are its core's: `cores` has the core of each.
     pub fn settle_on_cores(&mut self, cores: &IdVec<ThreadId, CoreId>) {
@@ -127,18 +124,18 @@ impl AddressMap {
         }
     }
     /// Regions that nobody has given a home lie in the node of their tenant.
-    pub fn settle_by_tenant(&mut self, node: impl Fn(TenantId) -> u8) {
-        for r in self.regions.iter_mut().filter(|r| r.home == ANYWHERE) {
-            r.home = node(r.tenant);
+    pub fn settle_by_tenant(&mut self, node: impl Fn(TenantId) -> NodeId) {
+        for r in self.regions.iter_mut().filter(|r| r.home.is_none()) {
+            r.home = Some(node(r.tenant));
         }
     }
     /// Regions that nobody has given a home get one; `core_nodes` has the node of each core.
-    pub(super) fn settle_homes(&mut self, core_nodes: &IdVec<CoreId, u8>) {
-        for r in self.regions.iter_mut().filter(|r| r.home == ANYWHERE) {
-            r.home = match r.sharing {
-                Sharing::Core(c) => core_nodes.get(c).copied().unwrap_or(0),
-                Sharing::Shared | Sharing::Device => 0,
-            };
+    pub(super) fn settle_homes(&mut self, core_nodes: &IdVec<CoreId, NodeId>) {
+        for r in self.regions.iter_mut().filter(|r| r.home.is_none()) {
+            r.home = Some(match r.sharing {
+                Sharing::Core(c) => core_nodes.get(c).copied().unwrap_or_default(),
+                Sharing::Shared | Sharing::Device => NodeId(0),
+            });
         }
     }
     /// Marks the pages of `line`'s region as ones whose dirty lines software may drop.

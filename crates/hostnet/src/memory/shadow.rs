@@ -1,8 +1,8 @@
 //! Which version of each line every copy holds: an oracle for tests and directed runs, on the path of no timing.
 
 use super::region::Sharing;
-use super::Memory;
-use crate::kernel::{CoreId, Int, LineAddr};
+use super::{Memory, Node};
+use crate::kernel::{CoreId, LineAddr, NodeId};
 use std::collections::HashMap;
 
 /// Where a copy is.
@@ -13,7 +13,7 @@ pub enum At {
     /// On its way to a core.
     ToCore(CoreId),
     /// A node's LLC.
-    Llc(u8),
+    Llc(NodeId),
     Dram,
 }
 
@@ -81,7 +81,7 @@ impl Memory {
     /// What `core` gives up, or is made to share, is what its node's LLC gets.
     #[inline]
     pub(super) fn note_from_core(&mut self, core: CoreId, line: LineAddr) {
-        self.note_copy(line, At::Core(core), At::Llc(self.node_of_core(core).to_u8()));
+        self.note_copy(line, At::Core(core), At::Llc(self.node_of_core(core)));
     }
 
     /// The value version that whoever reads `line` now gets (with a shadow).
@@ -116,24 +116,25 @@ impl Memory {
         }
         let moving = self.lines.owner(line).is_some_and(|id| self.txns[id].dirty);
         let mut llc_dirty = false;
-        for (n, llc) in self.nodes.iter().map(|n| &n.llc).enumerate() {
+        for (n, Node { llc, .. }) in self.nodes.enumerate() {
             let Some(slot) = llc.find(line) else { continue };
             llc_dirty |= llc.is_dirty(slot);
-            let v = s.at(line, At::Llc(n.to_u8()));
+            let v = s.at(line, At::Llc(n));
             // Under a core that has written the line, its own node's LLC may be behind.
             let behind = dirty.iter().any(|c| self.node_of_core(*c) == n);
             if v != newest && !behind {
                 return Err(format!("the LLC of node {n} holds version {v} of line {line}, the newest is {newest}"));
             }
         }
-        let written = |n: usize| {
+        let written = |n: NodeId| {
             let llc = &self.nodes[n].llc;
             llc.find(line).is_some_and(|x| llc.is_dirty(x)) || dirty.iter().any(|c| self.node_of_core(*c) == n)
         };
         let held =
-            |n: usize| self.nodes[n].llc.find(line).is_some() || holders.iter().any(|c| self.node_of_core(*c) == n);
-        for n in 0..self.nodes.len() {
-            if let Some(o) = (0..self.nodes.len()).find(|o| *o != n && written(n) && held(*o)) {
+            |n: NodeId| self.nodes[n].llc.find(line).is_some() || holders.iter().any(|c| self.node_of_core(*c) == n);
+        let ids = self.nodes.enumerate().map(|(n, _)| n);
+        for n in ids.clone() {
+            if let Some(o) = ids.clone().find(|o| *o != n && written(n) && held(*o)) {
                 return Err(format!("node {o} has line {line}, which node {n} has written"));
             }
         }

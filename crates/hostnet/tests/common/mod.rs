@@ -7,7 +7,7 @@ use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{Op, Retired};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::units::{ByteRate, Freq, Size, Span};
-use hostnet::kernel::{Clock, CoreId, LineAddr, TenantId, ThreadId, Time, TxnId};
+use hostnet::kernel::{Clock, CoreId, LineAddr, NodeId, TenantId, ThreadId, Time, TxnId};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
@@ -125,10 +125,11 @@ impl Rig {
         let app = add(Kind::App, Sharing::Core(CoreId(0)));
         let shared = add(Kind::App, Sharing::Shared);
         let far = map.add(1 << 14, Kind::App, Sharing::Shared, TenantId(0));
-        map.set_home(far, nodes.count as u8 - 1);
+        map.set_home(far, NodeId(nodes.count as u8 - 1));
         let far = map.get(far).base;
         let clock = Clock::from_hz(MHZ_3200);
-        let mem = Memory::with_nodes(h, d, nodes, clock, cores, vec![tenant_ways], map);
+        let mem =
+            Memory::with_nodes(h, d, nodes, clock, cores.into_iter().map(NodeId).collect(), vec![tenant_ways], map);
         let mem = mem.expect("a valid memory system");
         let mut m = Machine::bare(mem, Vec::new());
         m.now = Time::ns(1);
