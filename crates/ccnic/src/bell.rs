@@ -1,4 +1,4 @@
-//! How one side wakes the other in event mode: per queue pair a pair of connected sockets.
+//! Wake-ups between the two sides in event mode: each queue pair has a pair of connected sockets.
 //!
 //! *Choice*: not an eventfd. A peer shares the eventfd's flags and count: it can make the
 //! descriptor blocking, fill it, and so stop the thread that wants to wake it. A socket is told
@@ -13,10 +13,10 @@ use rustix::net::{recv, send, socketpair, AddressFamily, RecvFlags, SendFlags, S
 
 use crate::error::Error;
 
-/// Longest sleep before a look around: at stop flags, and in case a peer does not wake.
+/// Longest sleep before a polling loop looks around: at stop flags, and in case a peer does not wake it.
 pub(crate) const NAP: Duration = Duration::from_millis(100);
 
-/// This side's ends, by queue.
+/// This side's ends of the socket pairs, by queue.
 pub(crate) struct Bells(Vec<Mutex<Option<Arc<OwnedFd>>>>);
 
 impl Bells {
@@ -24,7 +24,7 @@ impl Bells {
         Bells((0..queues).map(|_| Mutex::new(None)).collect())
     }
 
-    /// New pairs: keeps one end of each and returns the others.
+    /// Creates a socket pair for each queue, keeps one end of each, and returns the other ends.
     pub fn cast(&self) -> Result<Vec<OwnedFd>, Error> {
         self.0
             .iter()
@@ -36,7 +36,7 @@ impl Bells {
             .collect()
     }
 
-    /// Takes over ends that were received.
+    /// Takes over the socket ends that were received from the other side.
     pub fn hang(&self, ends: Vec<OwnedFd>) {
         for (place, end) in self.0.iter().zip(ends) {
             *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(end));
@@ -47,7 +47,7 @@ impl Bells {
         self.0[queue].lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Wakes the other side. Never blocks; a full socket means that it is awake or about to be.
+    /// Wakes the other side without ever blocking; a full socket means that the other side is awake or about to be.
     #[cold]
     pub fn ring(&self, queue: usize) {
         if let Some(end) = self.get(queue) {
@@ -66,7 +66,7 @@ pub(crate) fn sleep(ends: &[impl std::os::fd::AsFd], most: Duration) -> Result<(
     }
 }
 
-/// Takes what has been rung, so that the next sleep does not end at once.
+/// Reads the wake-ups that have arrived, so that the next sleep does not end immediately.
 pub(crate) fn hush(end: &OwnedFd) {
     let mut bytes = [0u8; 64];
     let _ = recv(end, &mut bytes, RecvFlags::DONTWAIT);

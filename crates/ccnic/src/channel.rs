@@ -21,7 +21,7 @@ use crate::raw::Region;
 
 /// Time for a whole handshake, whatever the other side does meanwhile.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// The region, and a bell for each of 64 queue pairs.
+/// Most descriptors beside a message: the region's, and one socket for each of 64 queue pairs.
 pub(crate) const MOST_FDS: usize = 65;
 
 /// Waits until `stream` can be read, or the deadline is over.
@@ -55,7 +55,7 @@ fn dial(path: &Path, deadline: Instant) -> Result<UnixStream, Error> {
     }
 }
 
-/// Sends a message at once or fails: it is shorter than any socket's buffer.
+/// Sends a message without waiting or fails: a message is shorter than any socket's buffer.
 pub(crate) fn send_all(stream: &UnixStream, message: &[u8], fds: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), Error> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);

@@ -1,4 +1,4 @@
-//! What a port is made of; every feature of the interface is a switch here.
+//! Configuration of a port; every feature of the interface is a switch here.
 
 use crate::desc::MAX_SEGMENTS;
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub enum Signal {
 pub enum Home {
     /// On the node of the side that writes the descriptors.
     Writer = 0,
-    /// On the node of the side that reads them.
+    /// On the node of the side that reads the descriptors.
     Reader = 1,
     /// On the host's node.
     Host = 2,
@@ -82,7 +82,7 @@ pub struct Config {
     pub object_bytes: u32,
     /// Buffers a recycle stack holds before its coldest half goes to the pool.
     pub stack: u32,
-    /// Buffers moved from the pool to a stack at once, 1 to 256.
+    /// Buffers moved from the pool to a stack in one step, 1 to 256.
     pub bulk: u32,
     /// Consumed RX lines the host keeps before it clears them.
     pub rx_lazy: u32,

@@ -47,7 +47,7 @@ impl Desc {
         self.addr == 0 && self.meta == 0
     }
 
-    /// [`MORE`], [`NO_RECYCLE`] and [`OFFLOAD`].
+    /// Flags of the segment: [`MORE`], [`NO_RECYCLE`] and [`OFFLOAD`].
     #[inline]
     pub fn flags(&self) -> u16 {
         (self.meta >> 16) as u16

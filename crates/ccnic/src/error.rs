@@ -1,4 +1,4 @@
-//! What can go wrong between two sides that do not trust each other.
+//! Errors between two sides that do not trust each other.
 
 use std::fmt;
 use std::io;

@@ -24,7 +24,7 @@ pub const LONGEST: usize = 1024;
 const HEAD: usize = 7;
 const ANSWER_HEAD: usize = 5;
 
-/// What both sides can do beyond moving packets.
+/// Set of features beyond moving packets that one side has, or that both have agreed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features(pub u32);
 
@@ -39,20 +39,20 @@ impl Features {
     pub const RSS: Features = Features(8);
     /// The NIC may deliver packets that were merged from several frames.
     pub const MERGED: Features = Features(16);
-    /// All that this version knows.
+    /// All features that this version knows.
     pub const ALL: Features = Features(31);
 
-    /// True when all of `wanted` are there.
+    /// True when the set has all features of `wanted`.
     pub fn has(self, wanted: Features) -> bool {
         self.0 & wanted.0 == wanted.0
     }
 
-    /// What is in both.
+    /// Features that both sets have.
     pub fn and(self, other: Features) -> Features {
         Features(self.0 & other.0)
     }
 
-    /// What a host with this configuration can use.
+    /// Features that a host with this configuration can use.
     pub(crate) fn offer(config: &Config) -> Features {
         let event = if config.poll_us > 0 { Features::EVENT.0 } else { 0 };
         let offload = match config.offload {
@@ -64,28 +64,28 @@ impl Features {
     }
 }
 
-/// What a host tells a NIC.
+/// A host's request to be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// The region's configuration.
     pub config: Config,
-    /// How to spread flows.
+    /// Receive-side scaling: how the NIC is to spread flows over the queue pairs.
     pub rss: Rss,
-    /// What the host can use.
+    /// Features that the host can use.
     pub features: Features,
 }
 
-/// What arrives at a NIC's socket.
+/// A request that arrives at a NIC's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A host that wants to be served.
     Hello(Box<Hello>),
-    /// Somebody who wants to know the counters.
+    /// A request for the NIC's counters.
     Stats,
 }
 
 impl Hello {
-    /// The message.
+    /// The byte form of the message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (config, rss) = (self.config.to_words(), self.rss.to_words());
         let words = HEAD + config.len() + rss.len();

@@ -27,15 +27,15 @@ const QUIESCE: Duration = Duration::from_secs(2);
 /// Host end of a port; the control plane. Owned by one thread (`Send`, not shared).
 pub struct HostPort {
     shared: Arc<Shared>,
-    /// The configuration as the next NIC gets it.
+    /// Configuration that the next NIC gets.
     offered: Config,
-    /// What the next NIC is told beside the configuration.
+    /// Receive-side scaling that the next NIC gets beside the configuration.
     rss: Rss,
     peer: Peer,
     doors: Arc<Doors>,
     epoch: u64,
     resets: u64,
-    /// A NIC has used the rings since they were cleared.
+    /// True when a NIC has used the rings since they were cleared.
     used: bool,
     notice: Option<String>,
 }
@@ -46,21 +46,21 @@ enum Peer {
     Socket(UnixStream),
 }
 
-/// Where the buffers are, for tests and monitoring. Exact while the peer is stopped.
+/// Numbers of buffers by owner, for tests and monitoring; exact while the peer is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audit {
     /// Buffers of the port, objects excluded.
     pub total: usize,
-    /// With the application.
+    /// Buffers of the application.
     pub user: usize,
-    /// In the host's recycle stacks.
+    /// Buffers in the host's recycle stacks.
     pub stacked: usize,
-    /// In the pool's free rings.
+    /// Buffers in the pool's free rings.
     pub pooled: usize,
 }
 
 impl HostPort {
-    /// Creates the region and fills the pool. With a memfd, so that a NIC process can map it.
+    /// Creates the region, in a memfd so that a NIC process can map it, and fills the pool.
     pub fn create(config: Config) -> Result<HostPort, Error> {
         config.check()?;
         let lay = RegionLayout::new(&config);
@@ -68,7 +68,7 @@ impl HostPort {
         HostPort::build(region, config, lay, notice)
     }
 
-    /// As [`create`](Self::create) over memory of this process, for in-process NICs only.
+    /// Creates a port over memory of this process, for in-process NICs only; otherwise like [`create`](Self::create).
     pub fn create_private(config: Config) -> Result<HostPort, Error> {
         config.check()?;
         let lay = RegionLayout::new(&config);
@@ -93,12 +93,12 @@ impl HostPort {
         Ok(port)
     }
 
-    /// What the port had to do without, in one sentence: huge pages that the kernel did not give.
+    /// Resources that the kernel did not give the port, in one sentence: huge pages.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
     }
 
-    /// What this port and its NIC have agreed to use.
+    /// Features that this port and its NIC have agreed to use.
     pub fn features(&self) -> Features {
         Features(self.shared.agreed.load(Ordering::Relaxed))
     }
@@ -192,7 +192,7 @@ impl HostPort {
         self.shared.agreed.store(features.0, Ordering::Relaxed);
     }
 
-    /// A NIC in this process. A port has one NIC at a time.
+    /// Opens a NIC in this process. A port has one NIC at a time.
     pub fn local_nic(&mut self) -> Result<NicPort, Error> {
         self.vacant()?;
         let ends = self.bells()?;
@@ -219,7 +219,7 @@ impl HostPort {
         Ok(())
     }
 
-    /// The NIC's ends of fresh bells, in event mode; nobody acknowledges anything yet.
+    /// Creates new wake-up sockets and returns the NIC's ends, in event mode; nobody acknowledges anything yet.
     fn bells(&mut self) -> Result<Vec<OwnedFd>, Error> {
         for q in 0..self.shared.config.queues as usize {
             reset::acknowledge(&self.shared.region, q, 0);

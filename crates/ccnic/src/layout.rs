@@ -1,5 +1,4 @@
-//! Where everything lies in the region. Both sides compute this from the configuration, so
-//! no offset is ever read from shared memory.
+//! Layout of the region. Both sides compute it from the configuration, so no offset is ever read from shared memory.
 
 use std::num::NonZeroU64;
 
@@ -22,7 +21,7 @@ pub(crate) const W_MAGIC: usize = 0;
 /// Words written by the host: the epoch it asks for and the epoch that may run.
 pub(crate) const W_EPOCH_ASK: usize = LINE_WORDS;
 pub(crate) const W_EPOCH_GO: usize = LINE_WORDS + 1;
-/// Not zero while a side found no buffer: whoever has free ones in its stacks gives them back.
+/// Word that is not zero while a side has found no buffer: the sides then give back the free ones in their stacks.
 pub(crate) const W_HUNGER: usize = 2 * LINE_WORDS;
 /// Per queue, written by the NIC: the epoch it has stopped for, its fault, and whether it sleeps.
 pub(crate) fn w_ack(queue: usize) -> usize {
@@ -91,9 +90,9 @@ impl Span {
 
 /// The buffer that an address lies in, and the room from there to its end.
 ///
-/// One word (index, room above it, class on top), so that it always travels in a register:
-/// as a struct it went through the stack in parts that the processor could not forward, and
-/// each packet waited for all stores before it, which was a third of its cost.
+/// One word (index, room above it, class on top), so that it always travels in a register: a struct goes through the
+/// stack in parts that the processor cannot forward, and each packet then waits for all stores before it, a third of
+/// its cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place(NonZeroU64);
 
@@ -204,13 +203,13 @@ impl RegionLayout {
         RegionLayout { queues, spans, pools, control_bytes, rings_start, bytes: at }
     }
 
-    /// Buffers and objects together.
+    /// Number of buffers and objects together.
     pub fn total(&self) -> usize {
         let last = &self.spans[2];
         (last.first + last.count) as usize
     }
 
-    /// Buffers that live in the pool.
+    /// Number of buffers that live in the pool.
     pub fn pooled(&self) -> usize {
         self.spans[2].first as usize
     }
@@ -232,7 +231,7 @@ impl RegionLayout {
         (s.base + s.payload(index - s.first)) as u64
     }
 
-    /// As [`addr`](Self::addr) for a buffer of a known class.
+    /// Payload start of a buffer of a known class by its index; see [`addr`](Self::addr).
     #[inline]
     pub fn addr_of(&self, class: Class, index: u32) -> u64 {
         let s = &self.spans[class as usize];
@@ -266,7 +265,7 @@ impl RegionLayout {
         self.locate(d.addr).filter(|p| len.wrapping_sub(1) < p.room())
     }
 
-    /// What is wrong with a descriptor that failed the check.
+    /// Names the fault of a descriptor that failed the check.
     #[cold]
     pub fn why(&self, d: Desc) -> Fault {
         if self.locate(d.addr).is_some() {

@@ -24,23 +24,25 @@ pub(crate) enum Owner {
     Lent = 3,
 }
 
-/// A buffer comes in (from *away*) by compare-and-swap wherever two threads of this side could
-/// be handed the same one by a lying peer: exactly one gets it. From then on it is with that
-/// thread alone, so the other changes are a check and a plain store. A side with a single
-/// thread needs no swap; on x86 each one would wait for the payload stores before it.
+/// Owner of every buffer, as one side records it.
+///
+/// A buffer comes in (from *away*) by compare-and-swap wherever two threads of this side could be handed the same one
+/// by a lying peer: exactly one gets it. From then on it is with that thread alone, so the other changes are a check
+/// and a plain store. A side with a single thread needs no swap; on x86 each one would wait for the payload stores
+/// before it.
 pub(crate) struct Ledger {
     entries: Box<[AtomicU32]>,
     contended: AtomicBool,
 }
 
 impl Ledger {
-    /// `contended`: more than one thread of this side takes buffers.
+    /// Creates the record of `total` buffers; `contended` when more than one thread of this side takes buffers.
     pub fn new(total: usize, contended: bool) -> Ledger {
         let entries = (0..total).map(|_| AtomicU32::new(0)).collect();
         Ledger { entries, contended: AtomicBool::new(contended) }
     }
 
-    /// From now on several threads take buffers. Only while none of them is in a call.
+    /// Declares that several threads take buffers from now on; only while none of them is in a call.
     pub fn contend(&self) {
         self.contended.store(true, Relaxed);
     }

@@ -22,10 +22,10 @@ pub trait Mem {
     fn swap_if(&self, word: usize, old: u64, new: u64) -> bool;
     /// Orders everything before it against everything after it.
     fn fence(&self);
-    /// As [`fence`](Self::fence) for a rare event, as going to sleep, on behalf of both sides: with [`light_fence`](Self::light_fence) on the other side, neither can miss what the other
-    /// wrote.
+    /// Fence for a rare event, such as going to sleep, on behalf of both sides: with [`light_fence`](Self::light_fence)
+    /// on the other side, neither can miss what the other wrote.
     fn heavy_fence(&self);
-    /// The frequent half of that pair.
+    /// Fence for a frequent event, the counterpart of [`heavy_fence`](Self::heavy_fence).
     fn light_fence(&self);
     /// Hint that this side will write the line of `word` soon.
     fn prefetch_write(&self, _word: usize) {}

@@ -1,4 +1,4 @@
-//! What is left to a NIC to do for a packet, or what it has done: checksum and segmentation.
+//! Offload header of a packet: checksum and segmentation that are left to a NIC, or that it has done.
 
 use crate::error::Fault;
 
@@ -30,12 +30,12 @@ impl Offload {
     pub const DATA_VALID: u8 = 2;
     /// TCP over IPv4 to be segmented, or merged from segments.
     pub const GSO_TCPV4: u8 = 1;
-    /// TCP over IPv6.
+    /// TCP over IPv6 to be segmented, or merged from segments.
     pub const GSO_TCPV6: u8 = 4;
     /// UDP datagrams of `gso_size` bytes each.
     pub const GSO_UDP_L4: u8 = 5;
 
-    /// The byte form.
+    /// The byte form of the header.
     pub fn to_bytes(&self) -> [u8; Offload::BYTES] {
         let mut b = [0; Offload::BYTES];
         (b[0], b[1]) = (self.flags, self.gso_type);

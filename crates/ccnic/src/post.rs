@@ -17,8 +17,8 @@ pub struct PostHost {
 }
 
 impl PostHost {
-    /// Over a ring of single-slot units whose words are all zero. `shape.head` is the
-    /// register the host writes, `shape.tail` the one the NIC writes.
+    /// Creates the host side over a ring of single-slot units whose words are all zero. `shape.head` is the register
+    /// the host writes, `shape.tail` the one the NIC writes.
     pub fn new(shape: Shape) -> PostHost {
         PostHost { shape, posted: 0, next: 0, told: 0, ready_to: 0 }
     }
@@ -118,7 +118,7 @@ pub struct PostNic {
 }
 
 impl PostNic {
-    /// The other side of the same ring.
+    /// Creates the NIC side of the ring that [`PostHost::new`] describes.
     pub fn new(shape: Shape) -> PostNic {
         PostNic { shape, taken: 0, next: 0, told: 0, posted_to: 0 }
     }
@@ -154,7 +154,7 @@ impl PostNic {
         Ok(Some(mem.get(at)))
     }
 
-    /// Blanks taken and not returned.
+    /// Number of blanks taken and not returned.
     pub fn open(&self) -> usize {
         (self.taken - self.next) as usize
     }

@@ -10,9 +10,9 @@ pub struct Rss {
     pub key: [u8; 40],
     /// Queue pairs by the low bits of the hash.
     pub table: [u8; Rss::ENTRIES],
-    /// What is hashed: [`Rss::IP`], [`Rss::PORTS`]; zero: everything goes to the table's first.
+    /// Fields that are hashed, [`Rss::IP`] and [`Rss::PORTS`]; zero: everything goes to the table's first queue.
     pub fields: u32,
-    /// Queues are taken modulo those that are served until a table is given.
+    /// False until a table is given: queues are then taken modulo those that are served.
     given: bool,
 }
 
@@ -59,7 +59,7 @@ impl Rss {
         toeplitz(&self.key, &tuple[..n])
     }
 
-    /// Gathers what is hashed; returns the number of bytes.
+    /// Gathers the fields that are hashed in `out`; returns the number of bytes.
     fn tuple(&self, frame: &[u8], out: &mut [u8; 36]) -> Option<usize> {
         if self.fields & Rss::IP == 0 {
             return None;

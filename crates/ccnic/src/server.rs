@@ -19,7 +19,7 @@ use crate::mem::Mem;
 use crate::nic::{Link, NicPort};
 use crate::raw::Region;
 
-/// Handshakes under way at once; one more pushes the oldest out.
+/// Most handshakes under way at the same time; one more pushes the oldest out.
 const MOST_PENDING: usize = 64;
 
 /// A NIC process waiting for hosts. Handshakes proceed side by side, so a silent client delays
@@ -43,11 +43,11 @@ struct Pending {
     deadline: Instant,
 }
 
-/// What a client asks for, with its connection.
+/// A client's request, with its connection.
 pub enum Caller {
     /// A host to be served: [`Offer::accept`] maps its region.
     Host(Box<Offer>),
-    /// Somebody who wants to know the counters.
+    /// A request for the counters.
     Stats(StatsReply),
 }
 
@@ -60,7 +60,7 @@ pub struct Offer {
     features: Features,
 }
 
-/// Where an answer to a request for counters goes.
+/// The connection over which a request for counters is answered.
 pub struct StatsReply(UnixStream);
 
 impl StatsReply {

@@ -1,4 +1,4 @@
-//! What host and NIC have in common: the region, the ledger, and the allocator of one thread.
+//! State that host and NIC have in common: the region, the ledger, and the allocator of one thread.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl HostPool {
     }
 }
 
-/// Which queues of a NIC have been opened; each is opened once.
+/// Record of the queues of a NIC that have been opened; each is opened once.
 pub(crate) struct Opened(Vec<bool>);
 
 impl Opened {
@@ -286,7 +286,7 @@ pub(crate) struct Side {
     /// Most buffers of a stack. All stacks of both sides together hold at most half of the
     /// pool, so that none is starved by buffers that lie idle in another.
     most: [usize; 2],
-    /// This side has asked the others for their stacks.
+    /// True when this side has asked the others for their stacks.
     hungry: bool,
     scratch: Box<[u64]>,
 }
@@ -310,7 +310,7 @@ impl Side {
         self.stacks.iter_mut().for_each(Vec::clear);
     }
 
-    /// As `forget` on the host's own side, whose ledger outlives the reset.
+    /// Forgets the stacks of the host's own side, whose ledger outlives the reset; see `forget`.
     pub fn abandon_stacks(&mut self) {
         let Side { shared, stacks, epoch, .. } = self;
         for index in stacks.iter_mut().flat_map(|s| s.drain(..)) {

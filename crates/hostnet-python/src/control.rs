@@ -7,7 +7,8 @@ use hostnet::placement::Settings;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex};
 
-/// What an epoch saw, and what shall be different from now on. Counts are of the epoch; lists have an element for each core.
+/// Observations of one epoch, and settings for the time after it. Counts cover the epoch; lists have an element for
+/// each core.
 #[pyclass(module = "hostnet")]
 pub struct Epoch {
     seen: View,
@@ -22,32 +23,32 @@ impl Epoch {
 
 #[pymethods]
 impl Epoch {
-    /// The end of the epoch, in us of simulated time.
+    /// End of the epoch, in us of simulated time.
     #[getter]
     fn now_us(&self) -> f64 {
         self.seen.now.as_ns() / 1e3
     }
-    /// Lines that each core's L2 gave to the LLC.
+    /// Lines that each core's L2 wrote back to the LLC.
     #[getter]
     fn mlc_wb(&self) -> Vec<u64> {
         self.each(|c| c.mlc_wb)
     }
-    /// Lines that devices' writes took from each core's caches.
+    /// Lines that devices' writes invalidated in each core's caches.
     #[getter]
     fn mlc_invalidations(&self) -> Vec<u64> {
         self.each(|c| c.mlc_invalidations)
     }
-    /// Lines that each core's L2 was told to fetch.
+    /// Prefetch hints that each core's L2 received from devices.
     #[getter]
     fn hints(&self) -> Vec<u64> {
         self.each(|c| c.hints)
     }
-    /// Of these, hints that found the queue full.
+    /// Prefetch hints to each core's L2 that found the queue full and were dropped.
     #[getter]
     fn hints_dropped(&self) -> Vec<u64> {
         self.each(|c| c.hints_dropped)
     }
-    /// Packets from each core's pointer in its ring to the NIC's.
+    /// Distance from each core's position in its receive ring to the NIC's, in packets.
     #[getter]
     fn distance(&self) -> Vec<u32> {
         self.each(|c| c.distance)
@@ -57,12 +58,12 @@ impl Epoch {
     fn state(&self) -> Vec<Option<u8>> {
         self.each(|c| c.state)
     }
-    /// Dirty lines that the LLC gave to memory to make room.
+    /// Dirty lines that the LLC evicted to memory.
     #[getter]
     fn llc_wb(&self) -> u64 {
         self.seen.llc_wb
     }
-    /// Of these, lines of packets that nobody had read.
+    /// Dirty lines of packets that the LLC evicted to memory before anybody had read them.
     #[getter]
     fn llc_wb_unread(&self) -> u64 {
         self.seen.llc_wb_unread
@@ -72,22 +73,22 @@ impl Epoch {
     fn dma_writes(&self) -> u64 {
         self.seen.dma_writes
     }
-    /// Of these, lines that the LLC did not have.
+    /// Lines that devices wrote and that missed in the LLC.
     #[getter]
     fn dma_write_misses(&self) -> u64 {
         self.seen.dma_write_misses
     }
-    /// Lines that memory gave.
+    /// Lines read from DRAM.
     #[getter]
     fn dram_reads(&self) -> u64 {
         self.seen.dram_reads
     }
-    /// Lines that memory took.
+    /// Lines written to DRAM.
     #[getter]
     fn dram_writes(&self) -> u64 {
         self.seen.dram_writes
     }
-    /// LLC ways that devices may allocate into; assign to change them.
+    /// Number of LLC ways that devices may allocate into; assign to change it.
     #[getter]
     fn ways(&self) -> u32 {
         self.set.ways.unwrap_or(self.seen.ways)
@@ -96,7 +97,7 @@ impl Epoch {
     fn set_ways(&mut self, n: u32) {
         self.set.ways = Some(n);
     }
-    /// From now on payload for `core` is prefetched into its L2, or is not, or with None is as the policy says.
+    /// Sets whether payload for `core` is prefetched into its L2 from now on; None returns to the policy's decision.
     #[pyo3(signature = (core, on))]
     fn prefetch(&mut self, core: usize, on: Option<bool>) -> PyResult<()> {
         let cores = self.seen.cores.len();
@@ -108,10 +109,10 @@ impl Epoch {
     }
 }
 
-/// An exception that the function raised.
+/// Place for an exception that the function raises.
 pub type Raised = Arc<Mutex<Option<PyErr>>>;
 
-/// The control plane that calls `f` with an `Epoch` every `interval`, and where its exception is.
+/// Control plane that calls `f` with an `Epoch` every `interval`, and the place for its exception.
 pub fn plane(f: Py<PyAny>, interval: &str) -> PyResult<(Control, Raised)> {
     let every = Span::parse(interval).map_err(|e| SpecError::new_err(format!("interval: {e}.")))?;
     if every.0 < 10_000 {

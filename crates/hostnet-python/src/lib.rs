@@ -12,18 +12,18 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-// A scenario that cannot be run; the message is one sentence. The class is the package's own, so that all its errors have
-// one base.
+// Exception for a scenario that cannot be run; the message is one sentence. The class is the package's own, so that all
+// its errors have one base.
 pyo3::import_exception!(hostnet.errors, SpecError);
 
-/// The engine's version, with a digest of its sources; part of every cached result's key.
+/// Version of the engine, with a digest of its sources; part of every cached result's key.
 #[pyfunction]
 fn version() -> &'static str {
     hostnet::VERSION
 }
 
-/// What the engine was built with, other than its sources: compiler, target and libraries. With the version, part of every
-/// cached result's key.
+/// Compiler, target and libraries that the engine was built with. Together with the version, part of every cached
+/// result's key.
 #[pyfunction]
 fn build() -> &'static str {
     env!("HOSTNET_BUILD")
@@ -35,7 +35,7 @@ fn schema() -> String {
     config::schema()
 }
 
-/// Every metric as a JSON list of name, unit and description.
+/// List of all metrics in JSON: name, unit and description of each.
 #[pyfunction]
 fn metrics() -> String {
     let list: Vec<Value> =
@@ -69,8 +69,9 @@ fn canonical(s: &Scenario) -> PyResult<String> {
     Ok(v.to_string()) // serde_json's maps are sorted by key
 }
 
-/// Runs one resolved scenario and returns the result as JSON. `on_progress`, when given, is called a few times a second
-/// with a fraction; an exception in it aborts the run. With `pcap`, a capture of what came back is written to that file.
+/// Runs one resolved scenario and returns the result as JSON. `on_progress`, when given, is called a few times per
+/// second with the fraction done; an exception in it aborts the run. With `pcap`, a capture of the packets that came
+/// back is written to that file.
 #[pyfunction]
 #[pyo3(signature = (resolved, on_progress=None, pcap=None, control=None, interval=None))]
 fn run(
@@ -86,8 +87,8 @@ fn run(
     let mut raised: Option<PyErr> = None;
     let control = control.map(|f| control::plane(f, interval.unwrap_or("10 us"))).transpose()?;
     let told = control.as_ref().map(|c| c.1.clone());
-    // A control plane keeps the interpreter: to take it anew each epoch costs as much as the call. Other threads get their turn
-    // within the call.
+    // With a control plane the interpreter stays attached: attaching anew in each epoch would cost as much as the call.
+    // Other threads get their turn within the call.
     let attached = control.is_some();
     let work = || {
         let mut last = Instant::now();

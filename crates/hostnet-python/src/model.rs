@@ -1,4 +1,4 @@
-//! The closed forms, as functions from JSON to JSON. `hostnet.model` gives them their Python face.
+//! Closed-form models, as functions from JSON to JSON. `hostnet.model` is their Python interface.
 
 use crate::SpecError;
 use hostnet::model::domain::{self, Measured};
@@ -29,7 +29,7 @@ fn write(v: &impl Serialize) -> String {
     serde_json::to_value(v).unwrap_or(Value::Null).to_string()
 }
 
-/// Payload rates of a link for transactions of `bytes`.
+/// Payload rates of a PCIe link for transactions of `bytes` bytes.
 #[pyfunction]
 pub fn pcie_bandwidth(link: &str, bytes: u32) -> PyResult<String> {
     let l: LinkSpec = read(link)?;
@@ -48,7 +48,7 @@ pub fn pcie_bandwidth(link: &str, bytes: u32) -> PyResult<String> {
     })))
 }
 
-/// Latency, bound and use of each domain of a path, and the one that binds.
+/// Latency, throughput bound and utilisation of each domain of a path, and the domain that limits the path.
 #[pyfunction]
 pub fn domains(path: &str) -> PyResult<String> {
     let measured: Vec<Measured> = read(path)?;
@@ -62,7 +62,7 @@ pub fn domains(path: &str) -> PyResult<String> {
     })))
 }
 
-/// The paper's Cascade Lake, which `formula` assumes where it is told nothing else.
+/// Hardware of the paper's Cascade Lake, the default of `formula`.
 #[pyfunction]
 pub fn hardware() -> String {
     write(&Hardware::default())
@@ -77,7 +77,7 @@ struct Question {
     hardware: Hardware,
     #[serde(default)]
     form: WriteForm,
-    /// Correct the read queue for reads that wait at the CHA.
+    /// Whether the read queue is corrected for reads that wait at the CHA.
     #[serde(default)]
     adjust_rpq: bool,
     #[serde(default)]
@@ -86,7 +86,7 @@ struct Question {
     measured_gbs: Option<f64>,
 }
 
-/// The analytical latency of a traffic class with every term, and what throughput it gives.
+/// Analytical latency of a traffic class with every term, and the throughput that it allows.
 #[pyfunction]
 pub fn formula(question: &str) -> PyResult<String> {
     let q: Question = read(question)?;
@@ -119,7 +119,7 @@ struct Setting {
     offered: Offered,
 }
 
-/// What cores and a device get from a host, from its description and the offered traffic alone.
+/// Predicted throughput of cores and of a device on a host, from the host's description and the offered traffic alone.
 #[pyfunction]
 pub fn predict(setting: &str) -> PyResult<String> {
     let s: Setting = read(setting)?;

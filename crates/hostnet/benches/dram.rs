@@ -1,4 +1,4 @@
-//! CPU time per DRAM request at saturation, as a median of several runs.
+//! CPU time per DRAM request at saturation, as a median of several runs. Run with
 //! `cargo bench -p hostnet --bench dram [FILTER]`.
 
 mod common;

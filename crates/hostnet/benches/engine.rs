@@ -1,5 +1,5 @@
-//! Simulated requests (or lines) per CPU second of whole hosts and of caches with DRAM, as medians of several runs.
-//! Building and warm-up are not timed. `cargo bench -p hostnet --bench engine [FILTER]`.
+//! Simulated requests (or lines) per CPU second, of whole hosts and of caches with DRAM, as medians of several runs.
+//! Building and warm-up are not timed. Run with `cargo bench -p hostnet --bench engine [FILTER]`.
 
 mod common;
 #[path = "../examples/hierarchy_ladder/drive.rs"]
@@ -53,7 +53,8 @@ stack = "poll_mode"
 app = { kind = "testpmd", mode = "macswap" }
 "#;
 
-/// CPU seconds of the measured part, simulated requests in it, events per request, and simulated seconds.
+/// Returns the CPU seconds of the measured part, its simulated requests, the events per request, and the simulated
+/// seconds.
 fn host(text: &str) -> (f64, f64, f64, f64) {
     let platforms = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms");
     let spec = hostnet::config::resolve(text, "bench.toml", &[platforms]).expect("a valid scenario");
@@ -73,7 +74,8 @@ fn host(text: &str) -> (f64, f64, f64, f64) {
     (seconds, n, get("sim_events") / get("sim_requests"), n / (get("throughput_mrps") * 1e6))
 }
 
-/// Lines and wall seconds of as many runs side by side as the machine has cores, as a study runs its points.
+/// Returns lines and wall-clock seconds of parallel runs, one for each core of the computer, as a study runs its
+/// points.
 fn side_by_side(text: &str, cores: usize) -> (f64, f64) {
     let ready = Barrier::new(cores);
     let one = &|seed: usize| {
@@ -107,7 +109,7 @@ fn root() -> PathBuf {
 fn main() {
     let filter = filter();
     println!("{:<34} {:>14} {:>12} {:>10}", "case", "requests/s", "events/s", "ns/event");
-    // Each near the peak that the host sustains: 26, 18 and 15 million a second.
+    // Each rate is near the peak that the host sustains: 26 Mrps, 18 Mpps and 15 Mpps.
     let long = TESTPMD.replace("64 B", "1518 B").replace("6 Mpps", "2 Mpps").replace("300000", "100000");
     let appending = MICA.replace("in_place", "append").replace("24 Mrps", "17 Mrps");
     for (name, text) in [
@@ -153,7 +155,7 @@ fn main() {
             events = o.values.get("sim_events").expect("counted in every run");
             cpu_seconds() - start
         });
-        // The warm-up of 50 us is in the events but not in the time.
+        // The events include those of the warm-up of 50 us, the time does not.
         let (rate, per_event) = (lines / seconds, seconds / events * 2.05 / 2.0);
         println!("{name:<34} {rate:>14.0} {:>12.3e} {:>10.1}", 1.0 / per_event, per_event * 1e9);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

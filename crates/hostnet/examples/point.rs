@@ -1,4 +1,5 @@
-//! Runs one scenario file and prints its metrics: `cargo run --release --example point -- FILE ["from=>to" ...]`, where `to` replaces the text `from`.
+//! Runs one scenario file and prints its metrics: `cargo run --release --example point -- FILE ["from=>to" ...]`. Each
+//! further argument replaces the text `from` in the file by `to`.
 
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;

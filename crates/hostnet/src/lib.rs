@@ -1,8 +1,7 @@
-//! hostnet: what happens to a packet, and to everybody else's memory traffic,
-//! between the wire and the core.
+//! hostnet simulates the host network: the path of a packet between the wire and the core, and the effect of network
+//! traffic on all other memory traffic of the host.
 //!
-//! The modules are listed from the lowest to the highest, and each imports only from those listed above it
-//! (docs/develop/architecture.md, checked by tests/layers.rs).
+//! The modules form layers; docs/develop/architecture.md lists them in order and says what each may import.
 
 pub mod kernel;
 
@@ -39,5 +38,5 @@ pub mod config;
 
 pub mod host;
 
-/// The engine's version: the package's, and a hash of the sources that decide results.
+/// Version of the engine: the package's version and a hash of the sources that decide results.
 pub const VERSION: &str = env!("HOSTNET_ENGINE");

@@ -1,5 +1,5 @@
-//! What applications beside storage, and the stream prefetcher, promise: the memory traffic that follows from what a query
-//! or an edge touches, and credits in use where misses overlap.
+//! Tests of the applications beside storage, and of the stream prefetcher: the memory traffic that follows from what a
+//! query or an edge touches, and line fill buffers in use where misses overlap.
 
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, Outcome};

@@ -1,5 +1,6 @@
-//! A core runs ahead of the calendar through its private caches. What another agent does to a line before the core's own
-//! time must have reached the core when it looks: every offset between the two, in steps of one cycle.
+//! Tests of a core that runs ahead of the calendar through its private caches. An action of another agent on a line
+//! before the core's own time must have reached the core when it looks: every offset between the two is tried, in steps
+//! of one cycle.
 
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Pipeline};

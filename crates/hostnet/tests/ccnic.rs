@@ -1,4 +1,5 @@
-//! CC-NIC as threads on cores: what crosses between nodes is counted from the protocol, rates from the instructions.
+//! Tests of CC-NIC as threads on cores: the requests that cross between nodes are counted from the protocol, rates from
+//! the instructions.
 
 use crate::common::platforms;
 use hostnet::config::resolve;

@@ -1,4 +1,4 @@
-//! CC-NIC over a PCIe NIC of the other socket.
+//! Tests of CC-NIC as an overlay on a PCIe NIC of the other socket.
 
 use crate::common::{get, refused, scenario, simulate};
 use hostnet::host::{Host, Outcome};

@@ -1,4 +1,5 @@
-//! CC-NIC's rings and pool in the simulator beside those of the library (crates/ccnic): the same bursts, compared word by word.
+//! Tests of the simulator's CC-NIC rings and pool against those of the library (`crates/ccnic`): both get equal bursts
+//! and are compared word by word.
 
 use ccnic::mem::Mem;
 use ccnic::{post, ring, Config, HostPort, HostQueue, NicPort, NicQueue};

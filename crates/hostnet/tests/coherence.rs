@@ -1,4 +1,5 @@
-//! Requests of several agents for one line that cross: every interleaving of a small machine, against a reference.
+//! Tests of coherence where requests of several agents for one line cross: every interleaving of a small machine,
+//! against a reference.
 //!
 //! The reference is that of sequential memory: a read returns a version that was the newest at some time while it was
 //! under way, and at any time no copy that a core could read is older than the newest, no two cores have written the

@@ -1,4 +1,4 @@
-//! Accesses whose address comes from another one's data, and the requests that they share.
+//! Tests of anchored accesses, whose address comes from another access's data, and of the requests that they share.
 
 use crate::common::bench::{Bench, LLC_LINES};
 use crate::common::close;

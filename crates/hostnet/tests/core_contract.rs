@@ -1,4 +1,4 @@
-//! What a core promises, measured through programs on the caches and DRAM of `platforms/sim24.toml`.
+//! Tests of the core model, through programs on the caches and DRAM of `platforms/sim24.toml`.
 
 use crate::common::bench::{Bench, LLC_LINES};
 use crate::common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};

@@ -1,4 +1,5 @@
-//! What the prefetchers of the L1 and the spatial one of the L2 bring, as the optimisation manual has it.
+//! Tests of the L1's prefetchers and the L2's spatial prefetcher: the lines that they bring, as the optimisation manual
+//! has them.
 
 use crate::common::{execute, l2_prefetcher, scenario, ONE_CORE};
 use hostnet::core::l1_prefetch::L1PrefetchSpec;

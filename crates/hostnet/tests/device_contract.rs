@@ -1,5 +1,5 @@
-//! What every device behind a port promises, whatever it is: it moves lines that it promised, both ways at once, and every
-//! line and credit comes back.
+//! Tests that hold for every device behind a port: it moves the lines that it promised, in both directions at the same
+//! time, and every line and credit comes back.
 
 use crate::common::{platforms, small, MHZ_3200};
 use hostnet::config::resolve;

@@ -1,5 +1,5 @@
-//! What the host network's domains promise: unloaded latencies are sums of hops, saturated rates are
-//! limits, and the time of every request on the four paths is accounted for to the picosecond.
+//! Tests of the host network's domains: unloaded latencies are sums of hops, saturated rates are limits, and the time
+//! of every request on the four paths is accounted for to the picosecond.
 
 use crate::common::platforms;
 use hostnet::config::{resolve, Scenario};

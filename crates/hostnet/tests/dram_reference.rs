@@ -1,5 +1,5 @@
-//! Holds the memory model against what Ramulator 2.1, DRAMsim3 and gem5 measured on the
-//! same traces and configurations (`validation/dram/dram.csv`).
+//! Holds the memory model against the measurements of Ramulator 2.1, DRAMsim3 and gem5 on the same traces and
+//! configurations (`validation/dram/dram.csv`).
 
 use crate::hierarchy_reference::drive::replay::{self, profile, references, trace, Measured, Offer, Reference};
 use hostnet::kernel::{LineAddr, Time, TxnId};

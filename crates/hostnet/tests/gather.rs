@@ -1,4 +1,4 @@
-//! Replies of two segments: a header in an mbuf, and an object that is sent from where it lies.
+//! Tests of replies of two segments: a header in an mbuf, and an object that is sent from where it lies.
 
 use crate::common::{close, get, platforms, scenario, simulate};
 use hostnet::config::resolve;

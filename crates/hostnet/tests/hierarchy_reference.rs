@@ -1,4 +1,4 @@
-//! Holds caches and DRAM together against what gem5 measured with the same generator
+//! Holds caches and DRAM together against gem5's measurements with the same generator
 //! (`validation/hierarchy/gem5_hierarchy.csv`).
 
 #[path = "../examples/hierarchy_ladder/drive.rs"]

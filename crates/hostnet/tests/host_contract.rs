@@ -1,5 +1,5 @@
-//! What a whole host promises: conservation, Little's law, determinism, mitigations, and the directed tests
-//! of Sweeper's Figs. 3 and 4 and sections II-B and V-B.
+//! Tests of a whole host: conservation, Little's law, determinism, mitigations, and the directed tests of Sweeper's
+//! Figs. 3 and 4 and sections II-B and V-B.
 
 use crate::common::{close, get, scenario, simulate, small, Rig};
 use hostnet::device::nic::{Nic, Packet};

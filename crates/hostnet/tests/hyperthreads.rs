@@ -1,4 +1,5 @@
-//! Two hardware threads of one core, against what they have in common: slots of a cycle, caches, and lines under way.
+//! Tests of two hardware threads of one core and of the resources that they share: slots of a cycle, caches, and lines
+//! under way.
 
 use crate::common::{get, refused, scenario, simulate, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op};

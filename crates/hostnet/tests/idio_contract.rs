@@ -1,5 +1,4 @@
-//! IDIO on the one engine: where lines are and go, hints, and invalidations. The
-//! identifiers are those of the specification's features.
+//! Tests of IDIO's mechanisms: places and ways of lines, hints, and invalidations.
 
 use crate::common::{execute, scenario, small, IDIO_RUN};
 use hostnet::core::hints::HintOverflow;
@@ -151,8 +150,8 @@ fn counted(at: Place) -> [u64; 5] {
     n
 }
 
-/// idio.f.packet_locations, idio.f.dma_write_path, idio.f.mlc_invalidation: all ends are a dirty line in the LLC and no
-/// DRAM access; P1 and P5 allocate in the ways of devices, the others are updated where they are.
+/// All ends are a dirty line in the LLC and no DRAM access; P1 and P5 allocate in the ways of devices, the others are
+/// updated where they are.
 #[test]
 fn a_device_write_updates_the_llc_in_place_or_allocates_in_its_ways() {
     for (place, in_ddio, invalidated) in [
@@ -179,8 +178,8 @@ fn a_device_write_updates_the_llc_in_place_or_allocates_in_its_ways() {
     }
 }
 
-/// idio.f.dma_read_path: P1 and dirty P2 go down to the LLC and leave the private caches; clean P2, P3 and P4 stay; P5 is
-/// read from DRAM and enters no cache.
+/// P1 and dirty P2 go down to the LLC and leave the private caches; clean P2, P3 and P4 stay; P5 is read from DRAM and
+/// enters no cache.
 #[test]
 fn a_device_read_takes_what_only_a_core_has_down_to_the_llc() {
     use Held::{Clean, Dirty, Nowhere};
@@ -207,7 +206,7 @@ fn a_device_read_takes_what_only_a_core_has_down_to_the_llc() {
     }
 }
 
-/// idio.f.demand_fill: a line in the LLC moves to the L2; one that was evicted comes from DRAM, past the LLC.
+/// A line in the LLC moves to the L2; one that was evicted comes from DRAM, past the LLC.
 #[test]
 fn a_core_moves_a_received_line_from_the_llc_or_fetches_it_from_dram() {
     let (mut r, line) = line_at(Place::Ddio, false);
@@ -222,8 +221,8 @@ fn a_core_moves_a_received_line_from_the_llc_or_fetches_it_from_dram() {
     r.balanced();
 }
 
-/// idio.f.mlc_victim_wb, idio.f.llc_victim_wb, idio.f.stat_mlc_wb: a read line that the L2 gives up leaves the ways of
-/// devices, and write-backs to DRAM are told apart by whether anybody had read the line.
+/// A read line that the L2 gives up leaves the ways of devices, and write-backs to DRAM are told apart by whether
+/// anybody had read the line.
 #[test]
 fn a_victim_of_the_l2_is_outside_the_ways_of_devices_and_its_write_back_is_no_leak() {
     let (mut r, line) = line_at(Place::Ddio, false);
@@ -245,8 +244,8 @@ fn a_victim_of_the_l2_is_outside_the_ways_of_devices_and_its_write_back_is_no_le
     assert_eq!((r.m.mem.stats.llc_wb, r.m.mem.stats.rx_evct_premature), (2, 1));
 }
 
-/// idio.f.llc_partitions: of four ways the lowest is the devices', the highest the directory's. What a core has too is in the
-/// last; what only the LLC has is in the first when a device has written it, and between them when an L2 gave it up.
+/// Of four ways the lowest is the devices', the highest the directory's. What a core has too is in the last; what only
+/// the LLC has is in the first when a device has written it, and between them when an L2 gave it up.
 #[test]
 fn each_line_is_in_the_ways_of_its_kind() {
     let way = |r: &Rig, line: LineAddr| r.m.mem.llc_way(line);
@@ -281,7 +280,7 @@ fn each_line_is_in_the_ways_of_its_kind() {
     }
 }
 
-/// idio.f.llc_partitions: victims of the L2 fill their own two ways and no others: of lines of one set, two stay.
+/// Victims of the L2 fill their own two ways and no others: of lines of one set, two stay.
 #[test]
 fn victims_of_the_l2_have_what_the_directory_and_devices_leave() {
     let mut r = Rig::with(ReadHit::Migrate, 32, None, 0b1110, |llc| llc.inclusive_ways = 1);
@@ -315,8 +314,8 @@ fn a_register_for_a_line_that_comes_to_the_directory_s_ways_is_given_back() {
     }
 }
 
-/// idio.f.m2_mlc_prefetch, idio.f.mlc_hint_queue: the hinted line moves from the LLC to the L2 without a DRAM access. That
-/// is no use of it: when it is evicted before the core reads it, that was premature.
+/// The hinted line moves from the LLC to the L2 without a DRAM access. That is no use of it: when it is evicted before
+/// the core reads it, that was premature.
 #[test]
 fn a_hint_brings_the_line_to_the_l2_and_is_no_use_of_it() {
     let mut r = Rig::new(ReadHit::Migrate, 32, None);
@@ -340,8 +339,8 @@ fn a_hint_brings_the_line_to_the_l2_and_is_no_use_of_it() {
     r.balanced();
 }
 
-/// idio.f.mlc_hint_queue: hints share the L2's misses with loads. Four may be under way, and each takes 1 + 4 + 14 + ...
-/// cycles, so that of 40 hints at once four become prefetches, as many as there are places wait and the others are lost.
+/// Hints share the L2's misses with loads. Four may be under way, and each takes 1 + 4 + 14 + ... cycles, so that of 40
+/// hints at once four become prefetches, as many as there are places wait and the others are lost.
 #[test]
 fn hints_wait_for_misses_of_the_l2_and_are_lost_when_the_queue_is_full() {
     let mut r = Rig::new(ReadHit::Migrate, 8, Some(4));
@@ -409,8 +408,7 @@ fn a_load_joins_the_prefetch_of_its_line() {
     r.balanced();
 }
 
-/// idio.f.invalidate_instr, idio.f.invalidate_multi, idio.f.m1_self_invalidate: by place and depth, what is left; dirty data
-/// is dropped and DRAM is not touched.
+/// Copies that an invalidation leaves, by place and depth; dirty data is dropped and DRAM is not touched.
 #[test]
 fn an_invalidation_drops_lines_as_deep_as_it_reaches_without_a_write_back() {
     for place in [Place::Mlc, Place::Both, Place::Llc, Place::Ddio] {
@@ -428,7 +426,7 @@ fn an_invalidation_drops_lines_as_deep_as_it_reaches_without_a_write_back() {
     }
 }
 
-/// idio.f.invalidate_multi: a range takes one instruction, lines one each.
+/// A range takes one instruction, lines one each.
 #[test]
 fn a_range_is_one_instruction_and_drops_every_line_of_it() {
     for (instructions, each) in [(24, 24), (1, 1)] {
@@ -445,8 +443,8 @@ fn a_range_is_one_instruction_and_drops_every_line_of_it() {
     }
 }
 
-/// idio.f.invalidatable_page: on a page without the bit the instruction does nothing, so that nobody sees what was there
-/// before the page was zeroed.
+/// On a page without the bit the instruction does nothing, so that nobody sees what was there before the page was
+/// zeroed.
 #[test]
 fn pages_without_the_bit_keep_their_newest_data() {
     for op in [Sweep::InvalidateOwn, Sweep::Invalidate] {
@@ -467,7 +465,7 @@ fn pages_without_the_bit_keep_their_newest_data() {
     }
 }
 
-/// idio.f.m3_direct_dram: payload of class 1 is one DRAM write, and what caches had of it is dropped.
+/// Payload of class 1 is one DRAM write, and what caches had of it is dropped.
 #[test]
 fn a_line_for_dram_invalidates_every_copy_without_writing_it_back() {
     for place in PLACES {

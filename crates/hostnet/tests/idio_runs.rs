@@ -1,4 +1,4 @@
-//! IDIO in whole runs: modes, invalidation, classes, recycling, bursts, and a control plane of one's own.
+//! Tests of IDIO in whole runs: modes, invalidation, classes, recycling, bursts, and a control plane of the user's own.
 
 use crate::common::{get, refusal, scenario, simulate, IDIO_RUN};
 use hostnet::host::Outcome;
@@ -20,8 +20,8 @@ fn mode(mode: &str, more: &[(&str, &str)]) -> Outcome {
     with(&changes)
 }
 
-/// idio.f.policy_*, idio.f.header_mark: hints a packet. Below the burst threshold the FSM of an L2 that writes back little
-/// comes down to 0b00 all the same, and stays off when it may leave 0b11 only by a burst.
+/// Hints for each packet in each mode. Below the burst threshold the FSM of an L2 that writes back little comes down to
+/// 0b00 all the same, and stays off when it may leave 0b11 only by a burst.
 #[test]
 fn each_mode_hints_the_lines_that_it_is_to() {
     let sticky = ("ways = 2 }", "ways = 2, idio = { sticky = true } }");
@@ -44,8 +44,8 @@ fn each_mode_hints_the_lines_that_it_is_to() {
     }
 }
 
-/// idio.f.m1_self_invalidate, idio.f.sw_hook: rings of 3 MiB through L2s of 1 MiB: without invalidation each line goes down
-/// once a packet, with it none does, and nothing is written to DRAM.
+/// Rings of 3 MiB through L2s of 1 MiB: without invalidation each line goes down once a packet, with it none does, and
+/// nothing is written to DRAM.
 #[test]
 fn invalidation_ends_write_backs_of_spent_buffers() {
     let keep = mode("prefetch", &[]);
@@ -60,7 +60,7 @@ fn invalidation_ends_write_backs_of_spent_buffers() {
     }
 }
 
-/// idio.f.m3_direct_dram, idio.f.app_class: of 16 lines of class 1, 15 are written to DRAM and the header is hinted.
+/// Of 16 lines of class 1, 15 are written to DRAM and the header is hinted.
 #[test]
 fn payload_of_class_1_goes_to_dram_and_its_header_to_the_l2() {
     let o = mode(
@@ -77,8 +77,8 @@ fn payload_of_class_1_goes_to_dram_and_its_header_to_the_l2() {
     assert_eq!(get(&o, "acc_cpu_rx_rd"), 0.0, "headers come from caches");
 }
 
-/// idio.f.sw_hook, idio.w.l2fwd: a packet that is sent in place is invalidated after its transmission, so that no line of
-/// it is written to DRAM and none stays; without invalidation the ring's lines stay.
+/// A packet that is sent in place is invalidated after its transmission, so that no line of it is written to DRAM and
+/// none stays; without invalidation the ring's lines stay.
 #[test]
 fn forwarded_packets_are_invalidated_after_transmission() {
     let app = [("kind = \"touchdrop\"", "kind = \"l2fwd\""), ("1514 B", "1024 B")];
@@ -99,8 +99,8 @@ fn forwarded_packets_are_invalidated_after_transmission() {
     assert_eq!((get(&drop, "llc_wb"), get(&drop, "acc_nic_tx_rd")), (0.0, 0.0));
 }
 
-/// idio.f.burst_model, idio.f.stat_exe, idio.f.timeline: bursts of a ring for each core every millisecond; no packet is
-/// lost, and the time of a burst is at least that of its arrival, 2047 gaps of 300 ns.
+/// Bursts of a ring for each core every millisecond; no packet is lost, and the time of a burst is at least that of its
+/// arrival, 2047 gaps of 300 ns.
 #[test]
 fn bursts_fill_the_rings_and_are_timed() {
     let o = with(&[
@@ -175,8 +175,8 @@ fn polled(changes: &[(&str, &str)]) -> Outcome {
     simulate(&text)
 }
 
-/// idio.f.header_mark, idio.f.tlp_encoding: behind a PCIe port the header is a write of its own, and of a core whose FSM
-/// is off it alone is hinted; in the static mode so are its other 23 lines, and descriptors beside.
+/// Behind a PCIe port the header is a write of its own, and of a core whose FSM is off it alone is hinted; in the
+/// static mode so are its other 23 lines, and descriptors beside.
 #[test]
 fn tags_reach_the_policy_through_a_pcie_port() {
     let off = polled(&[]);
@@ -187,8 +187,8 @@ fn tags_reach_the_policy_through_a_pcie_port() {
     assert_eq!(get(&off, "drops") + get(&all, "drops"), 0.0);
 }
 
-/// idio.f.m3_direct_dram behind a PCIe port: packets are a NIC's transfers of DRAM there too. Of 24 lines 23 are payload, which
-/// goes to DRAM; what is forwarded comes from there again.
+/// Behind a PCIe port, too, packets are a NIC's transfers of DRAM. Of 24 lines 23 are payload, which goes to DRAM; what
+/// is forwarded comes from there again.
 #[test]
 fn packets_behind_a_pcie_port_count_as_the_nic_s() {
     let class_1 = ("burst_threshold", "class1_dscp = [8], burst_threshold");
@@ -222,8 +222,8 @@ fn short_writes_take_their_share_of_the_io_bus() {
     }
 }
 
-/// idio.f.recycle_copy, idio.f.recycle_realloc, idio.f.recycle_rtc: invalidation ends write-backs of buffers in each mode;
-/// of what was copied, 24 lines a packet, more than the L2 holds is written back.
+/// Invalidation ends write-backs of buffers in each mode; of what was copied, 24 lines a packet, more than the L2 holds
+/// is written back.
 #[test]
 fn buffers_are_dropped_in_each_recycling_mode_and_copies_are_not() {
     for (mode, least, most) in [("run_to_completion", 0.0, 1.0), ("reallocate", 0.0, 1.0), ("copy", 20.0, 26.0)] {

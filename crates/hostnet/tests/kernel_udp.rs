@@ -1,4 +1,5 @@
-//! A host that serves datagrams through the kernel's sockets, on the Ethernet NIC with descriptor rings in memory.
+//! Tests of a host that serves datagrams through the kernel's sockets, on the Ethernet NIC with descriptor rings in
+//! memory.
 
 use crate::common::{get, refusal, scenario, simulate};
 use hostnet::device::nic::Nic;

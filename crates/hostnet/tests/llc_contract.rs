@@ -1,5 +1,5 @@
-//! What the choices of a last-level cache promise: registers for misses, inclusion, reads of devices that install, and
-//! the order at a controller's door.
+//! Tests of the choices of a last-level cache: registers for misses, inclusion, reads of devices that install, and the
+//! order of requests at a memory controller.
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
 use hostnet::kernel::units::Size;

@@ -1,5 +1,5 @@
-//! Cores that send packets through a PCIe NIC whose wire loops back, and read them (CC-NIC, section 5.1): what a round trip is made
-//! of, what a burst costs, how many are under way, and where every packet is.
+//! Tests of cores that send packets through a PCIe NIC whose wire loops back, and read them (CC-NIC, section 5.1): the
+//! parts of a round trip, the cost of a burst, the number of packets under way, and the place of every packet.
 
 use crate::common::{get, refused, simulate};
 use hostnet::host::Outcome;

@@ -1,5 +1,5 @@
-//! What the coherent memory system promises: placement of NIC writes, victims, snoops, sweeps, and the
-//! books of dirty lines.
+//! Tests of the coherent memory system: placement of NIC writes, victims, snoops, sweeps, and the accounting of dirty
+//! lines.
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
 use hostnet::kernel::{CoreId, LineAddr, NodeId, Stream, TenantId, Time};

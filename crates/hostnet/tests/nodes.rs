@@ -1,4 +1,5 @@
-//! Two nodes: what each access costs, what each row of the protocol does, and what the links carry.
+//! Tests of two nodes: the latency of each access, the effect of each row of the protocol, and the traffic of the
+//! links.
 
 use crate::common::{close, get, platforms, simulate, small, two_nodes, Rig, MHZ_3200};
 use hostnet::kernel::units::{Freq, Span};

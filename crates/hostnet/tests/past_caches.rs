@@ -1,4 +1,4 @@
-//! Write-combining buffers and uncached loads, by the rules of "CC-NIC" (ASPLOS 2024), section 2.2.
+//! Tests of write-combining buffers and uncached loads, by the rules of "CC-NIC" (ASPLOS 2024), section 2.2.
 
 use crate::common::{close, execute, get, scenario, simulate, ONE_CORE};
 use hostnet::core::{Cpu, Mapped, Op, Retired};

@@ -1,5 +1,5 @@
-//! Holds the closed form of PCIe against the public pcie-bench model (`validation/pcie/pcie_bench.csv`),
-//! and against numbers that the standard gives by hand.
+//! Holds the closed form of PCIe against the public pcie-bench model (`validation/pcie/pcie_bench.csv`), and against
+//! numbers that follow from the standard by hand.
 
 use hostnet::model::pcie::{ethernet_gbps, Driver, Flow, Generation, LinkSpec};
 

@@ -1,4 +1,4 @@
-//! A poll-mode driver whose work two cores share: one receives, the other serves and sends.
+//! Tests of a poll-mode driver whose work two cores share: one receives, the other serves and sends.
 
 use crate::common::{get, platforms, simulate};
 use hostnet::config::resolve;

@@ -1,4 +1,5 @@
-//! A host that serves packets through the Ethernet NIC behind its port, with descriptor rings in memory and a poll-mode driver.
+//! Tests of a host that serves packets through the Ethernet NIC behind its port, with descriptor rings in memory and a
+//! poll-mode driver.
 
 use crate::common::{get, refused, scenario, simulate};
 use hostnet::host::{Host, Outcome};
@@ -161,8 +162,8 @@ fn ledger(o: &Outcome, cause: &str) -> f64 {
     of.map(|r| r[2].as_f64().expect("a count")).sum()
 }
 
-/// gem5net.f.backpressure: a slow core enters the chain at the receive ring, a slow DMA at the receive buffer, a slow wire at
-/// the transmit ring.
+/// A slow core enters the chain at the receive ring, a slow DMA at the receive buffer, a slow wire at the transmit
+/// ring.
 #[test]
 fn packets_are_lost_in_the_receive_buffer_and_the_cause_is_what_filled_first() {
     let slow_core = Setting {
@@ -352,7 +353,7 @@ fn transmit_bursts_have_lengths_of_their_own() {
     }
 }
 
-/// gem5net.w.rxptx: the interval is waited once a burst. At one packet a burst it is part of each packet's latency.
+/// The interval is waited once a burst. At one packet a burst it is part of each packet's latency.
 #[test]
 fn rxptx_waits_once_a_burst() {
     let mean = |app| Setting { app, rate: 0.02, requests: 2_000, ..Setting::default() }.run();

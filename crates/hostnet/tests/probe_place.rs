@@ -1,4 +1,4 @@
-//! One request of a device for a line in each of the five places (IDIO, section II-A and Fig. 1), as the directed test runs it.
+//! Directed tests of one request of a device for a line in each of the five places (IDIO, section II-A and Fig. 1).
 
 use crate::common::{get, platforms, scenario, simulate};
 use hostnet::config::resolve;
@@ -25,8 +25,8 @@ fn probe(request: &str, place: &str, dirty: bool) -> Outcome {
     simulate(&text(request, place, dirty, r#"policy = "ddio", ways = 2"#, read_hit))
 }
 
-/// idio.f.dma_write_path: P1 to P5 by whether the request takes a line of the LLC, and whether the line ends in the ways of
-/// devices; a line of both is in a way of the directory. No write reads memory or makes an L2 write back.
+/// Places P1 to P5 of IDIO, by whether a write takes a line of the LLC and whether the line ends in devices' ways; a
+/// line of both is in a way of the directory. No write reads memory or makes an L2 write back.
 #[test]
 fn a_write_takes_a_line_of_the_devices_ways_unless_the_llc_has_it() {
     for (place, allocates, in_ddio) in
@@ -49,7 +49,7 @@ fn a_write_takes_a_line_of_the_devices_ways_unless_the_llc_has_it() {
     assert_eq!(get(&probe("write", "dram", false), "ways_allocated"), 2.0, "of eleven");
 }
 
-/// idio.f.dma_read_path: the LLC serves what it has; a line that no cache has comes from memory; one of an L2 goes to the LLC.
+/// The LLC serves what it has; a line that no cache has comes from memory; one of an L2 goes to the LLC.
 #[test]
 fn a_read_goes_to_memory_for_what_no_cache_has_alone() {
     for (place, reads, write_backs) in [("mlc", 0.0, 1.0), ("llc", 0.0, 0.0), ("ddio", 0.0, 0.0), ("dram", 1.0, 0.0)] {

@@ -1,4 +1,4 @@
-//! The protocol table: what every row must satisfy, and that the memory system does what the rows say.
+//! Tests of the protocol table: every row satisfies the invariants, and the memory system does what the rows say.
 
 use crate::common::{small, Rig};
 use hostnet::kernel::{CoreId, LineAddr, NodeId, Time};

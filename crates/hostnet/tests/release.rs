@@ -1,4 +1,4 @@
-//! Stores that become visible in order, and branches on loads, against what two cores see of each other.
+//! Tests of stores that become visible in order, and of branches on loads, by what two cores see of each other.
 
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Retired};

@@ -1,5 +1,5 @@
-//! What a line takes through caches on its way to the core (gem5's `response_latency`): each cache that it passes adds its
-//! own, and the one that has it none.
+//! Tests of the time that a line takes through caches on its way to the core (gem5's `response_latency`): each cache
+//! that it passes adds its own, and the cache that has the line adds none.
 
 use crate::common::{execute, scenario, ONE_CORE};
 use hostnet::core::{Cpu, Op};

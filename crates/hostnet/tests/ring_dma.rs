@@ -1,5 +1,5 @@
-//! The DMA of a NIC with descriptor rings, against closed forms from the sources of gem5 (docs/models/networks.md) on the platform
-//! that has its settings.
+//! Tests of the DMA of a NIC with descriptor rings against closed forms from the sources of gem5 (`docs/models/networks.md`),
+//! on the platform that has its settings.
 
 use crate::common::{arrivals, get, simulate};
 use hostnet::host::Outcome;

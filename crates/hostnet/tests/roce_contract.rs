@@ -1,5 +1,5 @@
-//! What a RoCE NIC with priority flow control promises: line rate when the host keeps up; pauses, and no loss, when it
-//! does not.
+//! Tests of a RoCE NIC with priority flow control: line rate when the host keeps up; pauses, and no loss, when it does
+//! not.
 
 use crate::common::{get, platforms, scenario, simulate};
 use hostnet::config::resolve;

@@ -1,4 +1,4 @@
-//! What a user reads who wrote something that cannot work: one sentence with file, key and value.
+//! Tests of the message for a scenario that cannot work: one sentence with file, key and value.
 
 use crate::common::platforms;
 use hostnet::config::{resolve, resolve_noting, Scenario};

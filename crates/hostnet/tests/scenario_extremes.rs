@@ -1,4 +1,4 @@
-//! Values at the ends of their types, and keys that are missing: what a user reads is one sentence, whatever it is.
+//! Tests of values at the ends of their types, and of missing keys: the user always reads one sentence.
 
 use crate::common::{platforms, scenario};
 use hostnet::config::resolve;

@@ -1,4 +1,5 @@
-//! One way to the home agent for cores and devices: what passes it in the long run, and who waits for whom.
+//! Tests of one path to the home agent for cores and devices: its long-run throughput, and the waiting of each for the
+//! other.
 
 use crate::common::{arrivals, get, simulate};
 use hostnet::host::Outcome;

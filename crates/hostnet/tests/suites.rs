@@ -1,4 +1,5 @@
-//! All tests of this crate beyond the modules' own. They are one program: one for each file would link the engine as often.
+//! All tests of this crate beyond the modules' own, as one program: one program for each file would link the engine as
+//! often.
 //!
 //! `cargo test -p hostnet --test suites coherence::` runs the file `coherence.rs`.
 

@@ -1,4 +1,4 @@
-//! TCP as a service: an echo server whose TCP runs on cores of their own, behind a NIC and behind an overlay.
+//! Tests of TCP as a service: an echo server whose TCP runs on cores of its own, behind a NIC and behind an overlay.
 
 use crate::common::{get, refusal, refused, scenario, simulate};
 use hostnet::app::tcp_echo::{Calls, FastPathCosts};

@@ -1,5 +1,5 @@
-//! What TCP receivers promise: line rate where cores and memory keep up, the kernel's costs where they do not, windows
-//! that throttle the sender, marks that hold a queue, and no byte lost for good.
+//! Tests of TCP receivers: line rate where cores and memory keep up, the kernel's costs where they do not, windows that
+//! throttle the sender, marks that hold a queue, and no byte lost for good.
 
 use crate::common::{get, platforms, scenario, simulate};
 use hostnet::config::resolve;

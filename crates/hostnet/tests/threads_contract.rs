@@ -1,4 +1,4 @@
-//! What threads promise: polling that costs what it costs, wake-ups at whole polls, applications that are served.
+//! Tests of threads: the cost of polling, wake-ups at whole polls, and applications that are served.
 
 use crate::common::{close, get, scenario, simulate};
 use hostnet::host::{Host, Outcome};

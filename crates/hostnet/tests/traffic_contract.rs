@@ -1,4 +1,4 @@
-//! What the load generator promises: rates, sizes and flows as asked, closed loops, round trips, the bandwidth test, and
+//! Tests of the load generator: rates, sizes and flows as asked, closed loops, round trips, the bandwidth test, and
 //! captures of what came back.
 
 use crate::common::{close, get, platforms, refusal, scenario, simulate};

@@ -1,4 +1,5 @@
-//! Two hosts joined by a link, the one software load generator of the other; and packets that begin on a core.
+//! Tests of two hosts joined by a link, where the one is the software load generator of the other, and of packets that
+//! begin on a core.
 
 use crate::common::{get, platforms, refused, simulate};
 use hostnet::config::resolve;

@@ -21,7 +21,7 @@ struct Args {
     /// Print the counters of the NIC that listens on the socket, and end.
     #[arg(long)]
     stats: bool,
-    /// What happens to packets.
+    /// Where the hosts' packets go.
     #[arg(long, value_enum, default_value = "loopback")]
     mode: Mode,
     /// Network interface of the overlay mode.

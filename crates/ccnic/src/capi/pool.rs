@@ -1,4 +1,4 @@
-//! Buffers of a whole port, for those that place their own mempool in it.
+//! Buffers of a whole port in the C ABI, for callers that place their own mempool in it.
 
 use std::ffi::{c_int, c_void};
 

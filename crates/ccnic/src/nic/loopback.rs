@@ -1,4 +1,4 @@
-//! What a loopback NIC does with a queue.
+//! Loopback of one queue: the packets that the host sends are copied and returned to it.
 
 use super::{NicQueue, Rx};
 use crate::buf::RawBuf;
@@ -89,7 +89,7 @@ impl NicQueue {
         Ok(true)
     }
 
-    /// As `loop_packet` for the usual packet: one buffer in, one buffer out.
+    /// Copies the usual packet, one buffer in and one buffer out; see `loop_packet`.
     #[inline]
     fn loop_one(&mut self, bytes: usize) -> bool {
         let mut to = [RawBuf::default()];

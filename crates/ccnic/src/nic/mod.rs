@@ -42,7 +42,7 @@ pub struct NicQueue {
     spare: Vec<RawBuf>,
     /// Most bytes of a frame.
     frame: usize,
-    /// The other side may sleep.
+    /// True when the other side may sleep.
     event: bool,
 }
 
@@ -154,7 +154,7 @@ impl NicQueue {
         self.tx_poll_with(max, |raw| out.extend(raw.iter().map(|&b| Buf(b))))
     }
 
-    /// As [`tx_poll`](Self::tx_poll) for the C ABI: never more than `out` holds.
+    /// Takes TX segments for the C ABI, never more than `out` holds; see [`tx_poll`](Self::tx_poll).
     pub(crate) fn tx_poll_raw(&mut self, out: &mut [RawBuf]) -> Result<usize, Error> {
         if out.len() < MAX_SEGMENTS {
             return Err(Error::Usage("the NIC takes whole lines: give room for at least four buffers"));
@@ -332,7 +332,7 @@ impl NicQueue {
         self.rx_post_raw(&raw)
     }
 
-    /// As [`rx_post`](Self::rx_post) for handles that came through C.
+    /// Publishes received packets whose handles came through C; see [`rx_post`](Self::rx_post).
     pub(crate) fn rx_post_raw(&mut self, bufs: &[RawBuf]) -> Result<usize, Error> {
         if !self.ready()? {
             return Ok(0);

@@ -19,19 +19,19 @@ use crate::side::{Opened, Shared};
 
 /// Idle polls between looks at the stop flag and the host's socket.
 const IDLE: u32 = 1024;
-/// The same for polls that find something.
+/// Polls that find something between looks at the stop flag and the host's socket.
 const BUSY: u32 = 1 << 16;
 /// Idle polls between looks at the clock, in event mode.
 const GLANCE: u32 = 32;
 
-/// A NIC's tie to its host; cut, it never starts again.
+/// A NIC's connection to its host; once it is cut, the NIC never starts again.
 pub(crate) struct Link {
     revoked: AtomicBool,
     stream: Option<UnixStream>,
 }
 
 impl Link {
-    /// Of a NIC in the host's process.
+    /// The connection of a NIC in the host's process.
     pub fn local() -> Arc<Link> {
         Arc::new(Link { revoked: AtomicBool::new(false), stream: None })
     }
@@ -85,12 +85,12 @@ impl NicPort {
         &self.shared.region
     }
 
-    /// How the host wants flows to be spread over its queues.
+    /// Receive-side scaling: how the host wants flows to be spread over its queues.
     pub fn rss(&self) -> &Rss {
         &self.rss
     }
 
-    /// What host and NIC have agreed to use.
+    /// Features that host and NIC have agreed to use.
     pub fn features(&self) -> Features {
         self.features
     }
@@ -114,7 +114,7 @@ impl NicPort {
         self.serve_loopback_with(queues, stop, |_| {});
     }
 
-    /// As [`serve_loopback`](Self::serve_loopback); `watch` sees the queues now and then, while
+    /// Loops packets back like [`serve_loopback`](Self::serve_loopback); `watch` sees the queues now and then, while
     /// they are idle or every few thousand rounds.
     pub fn serve_loopback_with(&self, queues: &mut [NicQueue], stop: &AtomicBool, mut watch: impl FnMut(&[NicQueue])) {
         let mut idle = Idle::new(self.config().poll_us);
@@ -144,14 +144,14 @@ impl Drop for NicPort {
     }
 }
 
-/// What a polling loop does after a round.
+/// Next step of a polling loop after a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Another round at once.
+    /// Begin another round.
     Go,
     /// Look at the stop flag and at the host's connection.
     Look,
-    /// Long enough idle to sleep.
+    /// Sleep, after the loop was idle for long enough.
     Sleep,
 }
 

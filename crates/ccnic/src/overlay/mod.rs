@@ -35,16 +35,16 @@ type Take<'a> = dyn FnMut(&Region, usize, usize, Option<Offload>) + 'a;
 
 /// Exchange of whole frames with the kernel.
 trait Frames {
-    /// What the kernel can do for a frame.
+    /// Features that the kernel has for a frame.
     fn features(&self) -> Features;
     /// Queues a frame; returns how many frames were found lost: this one or an earlier one.
     fn put(&mut self, offload: &Offload, bytes: &[u8]) -> u64;
-    /// Sends what is queued.
+    /// Sends the queued frames.
     fn send(&mut self);
     /// Passes on the frames that have arrived, as spans of a region that are valid during the
     /// call, with what the kernel left undone; false if there were none.
     fn receive(&mut self, take: &mut Take<'_>) -> bool;
-    /// Readable when frames have arrived.
+    /// Descriptor that is readable when frames have arrived.
     fn fd(&self) -> BorrowedFd<'_>;
 }
 
@@ -70,7 +70,7 @@ impl Overlay {
         Ok(Overlay { frames, rx_drops: 0, tx_drops: 0 })
     }
 
-    /// What a NIC over this kind of socket can agree to.
+    /// Features that a NIC over this kind of socket can agree to.
     pub fn features(via: Via) -> Features {
         match via {
             Via::Packet => Features::ALL,
@@ -84,7 +84,7 @@ impl Overlay {
         self.serve_with(port, queues, stop, |_, _| {})
     }
 
-    /// As [`serve`](Self::serve); `watch` sees the counters now and then.
+    /// Bridges the queues and the interface like [`serve`](Self::serve); `watch` sees the counters now and then.
     pub fn serve_with(
         &mut self,
         port: &NicPort,
@@ -121,7 +121,7 @@ impl Overlay {
         Ok(moved | self.receive(port, queues))
     }
 
-    /// Host to interface.
+    /// Sends the packets of a host's queue through the interface.
     fn send(&mut self, q: &mut NicQueue, mtu: usize) -> Result<usize, Error> {
         let mut bufs = Vec::with_capacity(BURST);
         let n = q.tx_poll(&mut bufs, BURST)?;
@@ -171,7 +171,7 @@ impl Overlay {
         self.frames.put(&offload, frame)
     }
 
-    /// Interface to host.
+    /// Delivers the interface's frames to the host.
     fn receive(&mut self, port: &NicPort, queues: &mut [NicQueue]) -> bool {
         let Overlay { frames, rx_drops, .. } = self;
         let moved = frames.receive(&mut |from, at, len, offload| {

@@ -18,7 +18,7 @@ const TX_DATA: usize = 48;
 
 /// Bytes of the `virtio_net_hdr` in front of each frame (PACKET_VNET_HDR).
 const HEADER: usize = 10;
-/// Bit of `gso_type` that says no more than that congestion may be marked.
+/// Bit of `gso_type` that says only that congestion may be marked.
 const GSO_ECN: u8 = 0x80;
 
 pub(super) struct PacketSocket {
@@ -51,7 +51,7 @@ impl PacketSocket {
     }
 }
 
-/// What the kernel says in front of a frame; none if it says nothing.
+/// Offload header that the kernel put in front of a frame; none if it left nothing undone.
 fn left_undone(bytes: &[u8; HEADER], frame: usize) -> Option<Offload> {
     let mut whole = [0; Offload::BYTES];
     whole[..HEADER].copy_from_slice(bytes);

@@ -28,7 +28,7 @@ pub struct HostQueue {
     pub(crate) side: Side,
     region: Region,
     id: usize,
-    /// The other side may sleep.
+    /// True when the other side may sleep.
     event: bool,
     doors: Arc<Doors>,
     rings: Rings,
@@ -36,7 +36,7 @@ pub struct HostQueue {
     scratch: Vec<RawBuf>,
 }
 
-/// Where the host is in the rings of one queue pair.
+/// The host's positions in the rings of one queue pair.
 pub(crate) struct Rings {
     tx: Producer,
     rx: Rx,
@@ -90,7 +90,7 @@ impl Rings {
     }
 }
 
-/// Which queues of a port are open, and the rings of those that were closed.
+/// The open queues of a port, and the rings of those that were closed.
 pub(crate) struct Doors(Mutex<Vec<Door>>);
 
 enum Door {
@@ -266,8 +266,8 @@ impl HostQueue {
         buf.0.len = payload.len() as u16;
     }
 
-    /// As [`write`](Self::write) with an offload header in front, which the buffer must have
-    /// room for. `buf` is the first of its packet.
+    /// Copies an offload header and then `payload` to the start of the buffer, which must have room for both, and sets
+    /// its length; see [`write`](Self::write). `buf` is the first of its packet.
     pub fn write_offload(&mut self, buf: &mut Buf, offload: &Offload, payload: &[u8]) {
         assert!(Offload::BYTES + payload.len() <= self.capacity(buf), "payload does not fit the buffer");
         self.region.copy_in(buf.0.addr as usize, &offload.to_bytes());

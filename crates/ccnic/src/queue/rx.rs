@@ -148,10 +148,10 @@ impl HostQueue {
         Ok(self.waiting())
     }
 
-    /// For who sleeps on [`event_fd`](Self::event_fd) by other means, as epoll: asks the NIC to
-    /// wake this queue when it has something to receive. True when something waits already, and
-    /// then nothing was asked; nor is it in a configuration without event mode. A wake-up is
-    /// sent once: [`disarm`](Self::disarm), receive, and arm again.
+    /// Asks the NIC to wake this queue when it has something to receive, for callers that sleep on
+    /// [`event_fd`](Self::event_fd) by other means, such as epoll. Returns true when something waits already, and then
+    /// nothing was asked; nor is anything asked in a configuration without event mode. A wake-up is sent once:
+    /// [`disarm`](Self::disarm), receive, and arm again.
     pub fn arm(&mut self) -> Result<bool, Error> {
         self.usable()?;
         if !self.event || self.waiting() {

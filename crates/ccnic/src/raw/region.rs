@@ -145,7 +145,7 @@ impl Region {
         Region::map_at(fd, len, 0)
     }
 
-    /// As `map`, from byte `offset` of the descriptor on.
+    /// Maps `len` bytes of a file descriptor from byte `offset` on; see `map`.
     pub(crate) fn map_at(fd: OwnedFd, len: usize, offset: u64) -> io::Result<Region> {
         // SAFETY: a fresh mapping at an address the kernel chooses aliases nothing.
         let raw = unsafe {
@@ -198,8 +198,8 @@ impl Region {
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) }
     }
 
-    /// As [`copy_in`](Self::copy_in) with non-temporal stores, which bypass the caches.
-    /// Falls back to cached stores off x86-64 and for what is not whole 8-byte words.
+    /// Copies `from` into the region at byte `offset` with non-temporal stores, which bypass the caches. Falls back to
+    /// cached stores off x86-64 and for what is not whole 8-byte words.
     pub fn copy_in_nt(&self, offset: usize, from: &[u8]) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         let to = self.ptr(offset, from.len());

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{compiler_fence, fence, Ordering};
 use std::sync::OnceLock;
 
-/// What this process can rely on in place of a fence in the path of every burst.
+/// True when this process can rely on `membarrier` in place of a fence in the path of every burst.
 fn membarrier_works() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     *WORKS.get_or_init(|| !cfg!(miri) && membarrier(libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED).is_ok())

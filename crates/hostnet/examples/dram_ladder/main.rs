@@ -1,5 +1,5 @@
-//! Replays the reference traces on the configurations of other DRAM simulators and
-//! prints expected, measured and deviation. `dram_ladder [FILTER]`.
+//! Replays the reference traces in the configurations of other DRAM simulators and prints reference values, measured
+//! values and deviations: `dram_ladder [FILTER]`.
 
 mod replay;
 

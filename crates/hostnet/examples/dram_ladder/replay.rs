@@ -1,5 +1,5 @@
-//! Trace replay at saturation, as the reference simulators were driven: requests are
-//! offered in order, the one at the head waits for a full queue and all others behind it.
+//! Trace replay at saturation, driven as the reference simulators were driven: requests are offered in order, and a
+//! request that waits for a full queue blocks all later ones.
 
 use hostnet::kernel::{LineAddr, Time, TxnId};
 use hostnet::memory::dram::standards::Standard;
@@ -9,7 +9,7 @@ use hostnet::memory::dram::{Completion, Controller, DramSpec, PagePolicy, Releas
 const MIB: u64 = 1 << 20;
 const STREAM: u64 = 17 * 8192;
 
-/// SplitMix64, seeded as `gen_traces.py` seeds it.
+/// SplitMix64 generator, seeded as in `gen_traces.py`.
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -22,7 +22,7 @@ impl SplitMix {
     }
 }
 
-/// The named trace: line number and whether it is a write, `n` requests.
+/// First `n` requests of the trace called `name`, each with its line number and whether it is a write.
 pub fn trace(name: &str, n: usize) -> Option<Vec<(u64, bool)>> {
     let n = n as u64;
     let interleaved =
@@ -58,7 +58,7 @@ pub fn trace(name: &str, n: usize) -> Option<Vec<(u64, bool)>> {
     Some(bytes.into_iter().map(|(a, w)| (a / 64, w)).collect())
 }
 
-/// What a replay measured.
+/// Results of a replay.
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub gbps: f64,
@@ -69,16 +69,16 @@ pub struct Measured {
     pub sim_ns: f64,
 }
 
-/// How requests are offered.
+/// Rate at which requests are offered.
 #[derive(Clone, Copy, Debug)]
 pub enum Offer {
-    /// Up to four in each memory clock.
+    /// Up to four requests in each memory clock.
     PerClock,
-    /// One every so many picoseconds, later when the head has to wait.
+    /// One request every given number of picoseconds, or later when the queue is full.
     Every(u64),
 }
 
-/// Replays `requests` and stops when the last one was accepted.
+/// Replays `requests` and stops when the last one has been accepted.
 pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result<Measured, String> {
     let mut c = Controller::new(spec)?;
     let n = c.channels();
@@ -166,7 +166,7 @@ pub struct Reference {
     pub row_hits: f64,
 }
 
-/// The reference rows.
+/// All rows of `validation/dram/dram.csv`.
 pub fn references() -> Vec<Reference> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../validation/dram/dram.csv");
     let text = std::fs::read_to_string(path).expect("validation/dram/dram.csv");
@@ -187,7 +187,7 @@ pub fn references() -> Vec<Reference> {
     text.lines().skip(1).map(row).collect()
 }
 
-/// The configuration that a reference row was measured with, and how it was fed.
+/// Configuration and offered rate with which a reference row was measured.
 pub fn profile(r: &Reference) -> (DramSpec, Offer) {
     let standard = match r.standard.as_str() {
         "DDR4-2400" => Standard::Ddr4_2400,
@@ -198,7 +198,7 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
     let base =
         DramSpec { standard, channels: r.channels, mapping: r.mapping.clone(), age_cap_ns: 0, ..DramSpec::default() };
     if r.simulator.starts_with("ramulator") {
-        // tRFC of 360 ns for 8 Gb, FRFCFS, entries move to the active buffer with the ACT.
+        // Ramulator: tRFC of 360 ns for 8 Gb, FRFCFS; an entry moves to the active buffer with its ACT.
         let tck: u64 = if fast { 625 } else { 833 };
         let timing = TimingOverride { rfc_ps: Some(360_000u64.div_ceil(tck) * tck), ..TimingOverride::default() };
         let spec = DramSpec { scheduler: Scheduler::FirstReady, entry_release: Release::Activate, timing, ..base };
@@ -214,7 +214,7 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
         let spec = DramSpec {
             bank_queue: 8,
             row_hit_limit: 4,
-            // Drains when all 32 entries are taken, or more than 8 with all bank queues empty.
+            // DRAMsim3 drains writes when all 32 entries are taken, or more than 8 while all bank queues are empty.
             write_high: 0.97,
             write_idle: 0.25,
             timing,
@@ -254,7 +254,7 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
             write_idle: 0.5,
             min_read_burst: 16,
             max_write_burst: 16,
-            // 10 + 10 ns in the controller, 9 + 4 clocks of the 3 GHz crossbar.
+            // 10 + 10 ns in the controller, and 9 + 4 clocks of the 3 GHz crossbar.
             static_latency_ns: 24.33,
             timing,
             ..base

@@ -1,5 +1,4 @@
-//! One elastic traffic generator in front of three cache levels and DRAM, as gem5's `TrafficGen` drives
-//! them.
+//! One elastic traffic generator in front of three cache levels and DRAM, driven as gem5's `TrafficGen` drives them.
 
 use hostnet::kernel::units::{Freq, Size, Span};
 use hostnet::kernel::{Clock, CoreId, LineAddr, Stream, TenantId, Time};
@@ -25,7 +24,7 @@ pub struct Row {
     pub random: bool,
     pub channels: u32,
     pub span_lines: u64,
-    /// L1 misses under way at most; the levels below have more.
+    /// Largest number of outstanding L1 misses; the levels below allow more.
     pub mshrs: usize,
     pub read_percent: u32,
     pub period_ps: u64,
@@ -33,18 +32,18 @@ pub struct Row {
     pub expected: Figures,
 }
 
-/// What a row says, and what a run measures.
+/// Results of a row: the reference's or a run's.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     pub gbps: f64,
     pub latency_ns: f64,
     pub dram_read_gbps: f64,
     pub dram_write_gbps: f64,
-    /// Hits and misses of reads and writes at the L1, of reads at the L2 and at the L3.
+    /// Hits and misses: of reads and writes at the L1, of reads at the L2, and of reads at the L3.
     pub levels: [(u64, u64); 3],
 }
 
-/// Every row of the reference.
+/// All rows of the reference file.
 pub fn rows() -> Vec<Row> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../validation/hierarchy/gem5_hierarchy.csv");
     let text = std::fs::read_to_string(path).expect("validation/hierarchy/gem5_hierarchy.csv");
@@ -52,7 +51,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 fn row(l: &str) -> Row {
-    // The only quoted field is the MSHRs'.
+    // The only quoted field of a row is that of the MSHRs.
     let (mshrs, plain) = match l.split('"').collect::<Vec<_>>()[..] {
         [head, quoted, tail] => {
             let first = quoted.split(',').next().expect("a number");
@@ -101,7 +100,7 @@ impl Row {
     }
 }
 
-/// gem5's caches: fills go to every level, clean victims nowhere.
+/// Caches of the gem5 reference: fills go to every level, and clean victims are dropped.
 fn hierarchy() -> HierarchySpec {
     let cache = |kib: u64, ways, latency_cycles| CacheSpec {
         size: Size(kib << 10),
@@ -141,8 +140,8 @@ fn hierarchy() -> HierarchySpec {
             writebacks: WriteBacks::AtOnce,
             write_ack: Span(0),
         },
-        // The reference's own unloaded rows, 69.2 - 51.3 ns, less 44 cycles of look-ups: what its
-        // crossbars and cache responses take together, both ways.
+        // The reference's unloaded latencies with and without caches, 69.2 ns and 51.3 ns, differ by the time of its
+        // crossbars and cache responses, both ways, and 44 cycles of look-ups.
         uncore_clock: Freq(3_000_000_000),
         noc_cycles: 5,
     }
@@ -160,11 +159,11 @@ fn dram(channels: u32) -> DramSpec {
         row_hits: 0.0,
     })
     .0;
-    // 10 + 10 ns in the controller; the crossbars are `noc_cycles` here.
+    // 10 + 10 ns in the controller; `noc_cycles` stands for the crossbars.
     DramSpec { static_latency_ns: 20.0, ..spec }
 }
 
-/// Requests of the generator, in order.
+/// Request stream of the generator.
 struct Stimulus {
     row: Row,
     lines: Stream,
@@ -185,10 +184,10 @@ impl Stimulus {
     }
 }
 
-/// Repeats a row.
+/// Simulates a row.
 ///
 /// # Errors
-/// One clause, when the memory system cannot be built.
+/// Fails with one clause when the memory system cannot be built.
 pub fn run(row: &Row) -> Result<Figures, String> {
     if row.caches {
         let mut g = Generator::new(row)?;
@@ -201,13 +200,13 @@ pub fn run(row: &Row) -> Result<Figures, String> {
     Ok(Figures { gbps: m.gbps, latency_ns: m.latency_ns, dram_read_gbps: m.gbps, ..Figures::default() })
 }
 
-/// A miss of the L1 under way, with every request that waits for it.
+/// An outstanding L1 miss, with the requests that wait for it.
 #[derive(Clone, Copy, Default)]
 struct Mshr {
     line: u64,
     write: bool,
     reads: u64,
-    /// Sum over these of the times they were made.
+    /// Sum of the times at which the reads were made, in picoseconds.
     made_ps: u64,
 }
 
@@ -216,10 +215,10 @@ pub struct Generator {
     m: Machine,
     mshrs: Vec<Mshr>,
     free: Vec<u8>,
-    /// Misses under way by the low bits of their line, so that most look-ups need no search.
+    /// Number of outstanding misses by the low bits of their lines, so that most look-ups need no search.
     filter: Vec<u16>,
     head: Option<(u64, bool, Time)>,
-    /// When the L1's response port is free again: gem5's `L2XBar` moves 32 B a cycle.
+    /// Time at which the L1's response port becomes free; gem5's `L2XBar` moves 32 B in a cycle.
     port_free: Time,
     per_line: Time,
     left: u64,
@@ -253,10 +252,10 @@ impl Generator {
         })
     }
 
-    /// Runs to the last response.
+    /// Runs until the last response.
     pub fn go(&mut self) {
         self.m.cal.push(Time::ZERO, Event::Timer(STIMULUS));
-        // Writes may stay in the controller's queue for good.
+        // The loop does not wait for an empty calendar, because writes may stay in the controller's queue indefinitely.
         while self.left > 0 || self.free.len() < self.mshrs.len() {
             let Some(s) = self.m.next_signal() else { return };
             let now = self.m.now;
@@ -278,7 +277,7 @@ impl Generator {
         }
     }
 
-    /// Lets the oldest request go, unless the L1 is blocked.
+    /// Issues the oldest request, unless the L1 is blocked because all MSHRs are in use.
     fn offer(&mut self, now: Time) {
         let Some((line, write, made)) = self.head else { return };
         if self.free.is_empty() {
@@ -330,7 +329,7 @@ impl Generator {
                 self.m.cal.push(at, Event::Timer(slot.into()));
             }
             _ if write => {
-                // Ownership without data: up and down the hierarchy, then the line is whole.
+                // A write obtains ownership without data, up and down the hierarchy; then the line is complete.
                 self.m.mem.fill(&mut self.m.cal, CoreId(0), &t, true, now);
                 let at = now + lat.l1 + lat.l2 + lat.llc + crossing;
                 self.m.cal.push(at, Event::Timer(slot.into()));
@@ -342,7 +341,7 @@ impl Generator {
         }
     }
 
-    /// When the port has moved a line that is there at `at`.
+    /// Reserves the response port for a line that is ready at `at`; returns when the transfer starts.
     fn port(&mut self, at: Time) -> Time {
         let start = at.max(self.port_free);
         self.port_free = start + self.per_line;
@@ -368,7 +367,7 @@ impl Generator {
         self.offer(now);
     }
 
-    /// Events that the run took.
+    /// Number of events that the run took.
     pub fn events(&self) -> u64 {
         self.m.cal.popped()
     }

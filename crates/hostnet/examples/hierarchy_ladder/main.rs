@@ -1,5 +1,5 @@
-//! Repeats the rows of `validation/hierarchy/gem5_hierarchy.csv` and prints expected, measured and
-//! deviation. `hierarchy_ladder [FILTER]`.
+//! Simulates the rows of `validation/hierarchy/gem5_hierarchy.csv` and prints reference values, measured values and
+//! deviations: `hierarchy_ladder [FILTER]`.
 
 #[allow(dead_code, reason = "each program that shares this file uses a part of it")]
 mod drive;

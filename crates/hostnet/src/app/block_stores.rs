@@ -1,4 +1,4 @@
-//! Stores of whole lines, block by block, with a fence after each block (CC-NIC, section 2.2 and Fig. 2).
+//! Application that stores whole lines, block by block, with a fence after each block (CC-NIC, section 2.2 and Fig. 2).
 
 use super::{Application, Site, Work};
 use crate::core::{Mapped, Op, Program};
@@ -8,7 +8,7 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a block is stored to.
+/// Memory that a block is stored to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredTo {
@@ -23,14 +23,14 @@ pub enum StoredTo {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BlockStoresSpec {
-    /// What a block is stored to.
+    /// Memory that a block is stored to.
     pub target: StoredTo,
-    /// What is stored between two fences.
+    /// Bytes that are stored between two fences: whole lines of 64 B, up to 64 KiB.
     pub block: Size,
-    /// What is written again and again: whole blocks.
+    /// Size of the buffer that is written repeatedly: whole blocks, up to 1 GiB. The default is 128 KiB.
     #[serde(default = "buffer")]
     pub buffer: Size,
-    /// Instructions beside the store of each line.
+    /// Instructions per line in addition to its store. The default is 4.
     #[serde(default = "instructions")]
     pub instructions: u32,
 }
@@ -41,13 +41,13 @@ fn instructions() -> u32 {
     4
 }
 
-/// Largest block: 1024 lines.
+/// Largest block in bytes: 1024 lines.
 const MOST: u64 = 64 << 10;
 
 #[derive(Clone)]
 pub struct BlockStores {
     spec: BlockStoresSpec,
-    /// First line of each core's buffer, and the line that is next.
+    /// First line of each core's buffer, and the offset of the next line.
     cores: Vec<(LineAddr, u64)>,
 }
 
@@ -70,7 +70,7 @@ impl Application for BlockStores {
         Ok(BlockStores { spec: s.clone(), cores })
     }
 
-    /// One block; its lines are the operations.
+    /// Appends the stores of one block; its lines are the operations.
     fn free_run(&mut self, core: usize, _: &mut Stream, p: &mut Program) -> Option<u32> {
         let (base, at) = &mut self.cores[core];
         let lines = (self.spec.block.0 / LINE).to_u32();

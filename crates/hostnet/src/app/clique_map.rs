@@ -1,12 +1,13 @@
-//! Key-value server with objects of many sizes ("CC-NIC", section 5.7: CliqueMap's production sizes, DPDK's `rte_hash`).
+//! Key-value server with objects of many sizes ("CC-NIC", section 5.7: CliqueMap's production sizes, DPDK's
+//! `rte_hash`).
 //!
 //! ```text
 //!   key --hash--> bucket of 8 signatures --> entry with pointer and key --> header, data of the object
 //!                 the other one, when it is there                           GET: sent from here, SET: copied to here
 //! ```
 //!
-//! All cores share index and objects. `index` says where a key is. An object's header has its length and the number of its
-//! users, as DPDK's external buffers have them: a GET's reply is one until it is sent.
+//! All cores share index and objects. `index` gives the location of a key. The header of an object holds its length
+//! and the number of its users, as in DPDK's external buffers: the reply to a GET is a user until it has been sent.
 
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
@@ -25,49 +26,53 @@ mod index;
 
 use index::Index;
 
-/// How GETs are looked up in the index.
+/// Method by which GETs are looked up in the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Lookup {
-    /// One after the other (`rte_hash_lookup_data`).
+    /// Each GET by itself (`rte_hash_lookup_data`).
     #[default]
     Single,
-    /// All of a burst together (`rte_hash_lookup_bulk_data`): both buckets of each key are fetched, then the entries, and then keys
-    /// are compared.
+    /// All GETs of a burst together (`rte_hash_lookup_bulk_data`): both buckets of each key are fetched, then the
+    /// entries, and then keys are compared.
     Bulk,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CliqueMapSpec {
-    /// Objects, each with a key.
+    /// Number of objects, each with a key.
     pub objects: u64,
     /// Fraction of requests that are GETs.
     pub get_fraction: f64,
-    /// Skew of the keys' popularity: zipf exponent; 0 is uniform.
+    /// Skew of the keys' popularity: Zipf exponent; 0 is uniform.
     pub zipf: f64,
-    /// Fraction of objects below 100 B. Sizes are log-normal.
+    /// Fraction of objects below 100 B (0.001 to 0.999). Sizes are log-normal.
     pub below_100: f64,
-    /// The size that 0.01 % of objects would be above: those are cut to it.
+    /// Size that 0.01 % of the objects would exceed: larger objects are cut to it. The default is 9536 B, which is 9600
+    /// B with headers.
     #[serde(default = "largest")]
     pub largest: Size,
-    /// Bytes of a frame beside the object.
+    /// Bytes of a frame in addition to the object. The default is 64.
     #[serde(default = "headers")]
     pub headers: u32,
-    /// How GETs are looked up in the index. The default is assumed: the paper says only that the index is DPDK's.
+    /// Method by which GETs are looked up in the index: "single" or "bulk". The default, "single", is assumed: the
+    /// paper says only that the index is DPDK's.
     #[serde(default)]
     pub lookup: Lookup,
-    /// Instructions of a GET besides those of the driver and for mbufs: the header that comes, the look-up, the reply's header
-    /// and its second segment. Absent: 309, or 319 of a look-up in bulk. These are measured: of a server over DPDK 22.11, with
-    /// callgrind.
+    /// Instructions of a GET in addition to those of the driver and for mbufs: the received header, the look-up, the
+    /// reply's header and its second segment. The default is 309, or 319 with `lookup = "bulk"`; both are measured with
+    /// callgrind in a server over DPDK 22.11.
     #[serde(default)]
     pub get_instructions: Option<u32>,
-    /// The same of a SET, whose copy comes on top: the object that it makes, two look-ups, locks, the object that it drops.
-    /// Absent: 582, or 597 beside a look-up in bulk, whose loop passes SETs by.
+    /// Instructions of a SET in addition to those of the driver, for mbufs and for copying the object: the new object,
+    /// two look-ups, locks, and the replaced object. The default is 582, or 597 with `lookup = "bulk"`, whose loop
+    /// passes SETs by; both are measured with callgrind in a server over DPDK 22.11.
     #[serde(default)]
     pub set_instructions: Option<u32>,
-    /// Whether an object's users are counted, by an atomic operation when a reply refers to it and by another one when the reply
-    /// has been sent. Without, an object can be replaced while it is sent.
+    /// Whether an object's users are counted, by an atomic operation when a reply refers to the object and by another
+    /// one when the reply has been sent. When false, an object may be replaced while it is being sent. The default is
+    /// true.
     #[serde(default = "counted")]
     pub counted: bool,
 }
@@ -81,14 +86,14 @@ fn counted() -> bool {
     true
 }
 
-/// Standard normal quantile of the objects that are cut, and the size that the other quantile is of.
+/// Standard normal quantile of the objects that are cut; `SMALL` is the size in bytes of the other quantile.
 const CUT: f64 = 3.719;
 const SMALL: f64 = 100.0;
 /// Bytes of an entry: a pointer and a key of 16 bytes, at a multiple of 16 (`rte_hash_key`, KEY_ALIGNMENT).
 const ENTRY: u64 = 32;
-/// Lines of an object before its data: `rte_mbuf_ext_shared_info` of 24 bytes, and its length.
+/// Lines of an object before its data: `rte_mbuf_ext_shared_info` of 24 bytes, and the length.
 const HEADER: u64 = 1;
-/// Locks of SETs, a line each: SETs of one key take turns.
+/// Number of locks of SETs, one line each: SETs of one key take turns.
 const LOCKS: u64 = 1024;
 const GET: u8 = 0;
 const SET: u8 = 1;
@@ -108,7 +113,7 @@ impl CliqueMapSpec {
         })
     }
 
-    /// Mean and standard deviation of the logarithm of sizes, by the two quantiles.
+    /// Mean and standard deviation of the logarithm of sizes, from the two quantiles.
     fn log_normal(&self) -> (f64, f64) {
         let z = normal_quantile(self.below_100);
         let sigma = (self.largest.0.to_f64() / SMALL).ln() / (CUT - z);
@@ -128,13 +133,13 @@ fn normal_quantile(p: f64) -> f64 {
     }
 }
 
-/// What no core changes.
+/// Objects and index, which no core changes.
 #[derive(Debug)]
 struct Table {
-    /// First line of each object, from the first one's on, and its bytes.
+    /// First line of each object relative to the first object, and its bytes.
     objects: Vec<(u32, u16)>,
     index: Index,
-    /// Entries from a key to the next popular one.
+    /// Number of entries from a key to the next popular one.
     step: u64,
 }
 
@@ -143,7 +148,7 @@ pub struct CliqueMap {
     spec: CliqueMapSpec,
     zipf: Zipf,
     table: Arc<Table>,
-    /// First lines of buckets, entries, objects and locks.
+    /// First line of the buckets, followed by those of the entries, the objects (`base`) and the locks.
     buckets: LineAddr,
     entries: LineAddr,
     base: LineAddr,
@@ -156,13 +161,13 @@ impl CliqueMap {
         self.table.objects[key.to_usize()].1.into()
     }
 
-    /// The line of a key's entry. The first entry is nobody's.
+    /// Line of a key's entry. The table's first entry belongs to no key.
     fn entry(&self, key: u64) -> LineAddr {
         let at = 1 + key * self.table.step % self.spec.objects;
         self.entries + at * ENTRY / LINE
     }
 
-    /// Looks `key` up, whose hash takes 20 cycles.
+    /// Appends the look-up of `key`, whose hash takes 20 cycles.
     fn find(&self, key: u64, p: &mut Program) {
         let index = &self.table.index;
         p.push(Op::Chase { line: self.buckets + u64::from(index.first(key)), delay: 20 });
@@ -200,7 +205,7 @@ impl Application for CliqueMap {
         Ok(())
     }
 
-    /// A frame that comes fits an mbuf.
+    /// Largest frame that arrives, which fits an mbuf.
     fn largest(s: &CliqueMapSpec, _drawn: Option<Size>) -> Option<Size> {
         Some(Size((s.largest.0 + u64::from(s.headers)).min(DATA_ROOM)))
     }
@@ -239,7 +244,7 @@ impl Application for CliqueMap {
 
     #[inline]
     fn content(&mut self, _core: usize, rng: &mut Stream) -> Content {
-        // Popularity has nothing to do with sizes, which are drawn in the order of keys.
+        // Popularity is independent of sizes, which are drawn in the order of keys.
         let key = self.zipf.draw(rng);
         let get = rng.unit() < self.spec.get_fraction;
         let carried = if get { 0 } else { self.bytes(key) };
@@ -253,7 +258,8 @@ impl Application for CliqueMap {
         }
     }
 
-    /// A look-up in bulk goes over all keys three times, with half of the instructions of a GET.
+    /// Appends the bulk look-up of a burst, which passes over all keys three times with half of the instructions of a
+    /// GET.
     fn begin_burst(&mut self, _core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
         if self.spec.lookup == Lookup::Single {
             return;
@@ -304,7 +310,7 @@ impl Application for CliqueMap {
             let users = self.spec.counted.then_some(header);
             return (Answer::Gather { object, bytes: bytes.into(), users }, 1);
         }
-        // A new object, which here lies where the old one does, is in place before the index leads to it.
+        // A new object, whose location here is that of the old one, is in place before the index leads to it.
         let work = self.spec.set_instructions();
         p.compute(work / 2);
         p.push(Op::Store { line: header, lines: 1 });
@@ -348,7 +354,8 @@ mod tests {
         CliqueMap::build(&spec, 0, site).unwrap()
     }
 
-    /// The two quantiles that the paper gives: 61 % of Ads' objects and 13 % of Geo's are below 100 B, and 0.01 % are cut.
+    /// The two quantiles that the paper gives: 61 % of Ads' objects and 13 % of Geo's are below 100 B, and 0.01 % are
+    /// cut.
     #[test]
     fn sizes_have_the_quantiles_that_are_given() {
         for share in [0.61, 0.13] {
@@ -362,7 +369,7 @@ mod tests {
         }
     }
 
-    /// Every object lies behind the one before it: a line of DPDK's shared information and the length, then its data.
+    /// Every object lies behind the previous one: a line of DPDK's shared information and the length, then its data.
     #[test]
     fn objects_do_not_overlap() {
         let m = map(0.61);
@@ -371,7 +378,8 @@ mod tests {
         }
     }
 
-    /// The ops of a request for a key of ten lines, its answer and the line that the object begins on.
+    /// Serves a request for a key of ten lines; returns its operations, its answer and the line on which the object
+    /// begins.
     fn serve(m: &mut CliqueMap, kind: u8) -> (Vec<Op>, Answer, LineAddr) {
         let key = (0..m.spec.objects).find(|k| m.bytes(*k) == 640).expect("some object has ten lines");
         let mut p = Program::default();
@@ -404,8 +412,9 @@ mod tests {
         }));
     }
 
-    /// `rte_mbuf_ext_refcnt_update` for the segment that is attached. A SET takes and releases the lock of its key, which lies with
-    /// 1023 others before the index's own (RTE_HASH_EXTRA_FLAGS_MULTI_WRITER_ADD), and drops the object that it has replaced.
+    /// A GET makes one `rte_mbuf_ext_refcnt_update` for the segment that is attached. A SET takes and releases the lock
+    /// of its key, which lies with 1023 other locks before the index's own (RTE_HASH_EXTRA_FLAGS_MULTI_WRITER_ADD), and
+    /// releases the object that it has replaced.
     #[test]
     fn a_get_is_one_atomic_operation_before_it_is_sent_and_a_set_is_five() {
         let mut m = map(0.13);
@@ -421,8 +430,8 @@ mod tests {
         assert_eq!(atomics(&serve(&mut m, SET).0).len(), 4);
     }
 
-    /// What a GET waits for: its bucket, its entry and its object, one after the other. Entries are of 32 bytes (a pointer, a key of
-    /// 16, KEY_ALIGNMENT), so that two share a line, and the first is nobody's.
+    /// A GET waits for its bucket, its entry and its object, one after the other. Entries are 32 bytes (a pointer, a
+    /// key of 16, KEY_ALIGNMENT), so that two share a line, and the first belongs to no key.
     #[test]
     fn a_get_reads_a_bucket_an_entry_and_a_header() {
         let mut m = map(0.13);
@@ -439,9 +448,10 @@ mod tests {
         assert_eq!(lines[lines.len() - 2], m.entry(key));
     }
 
-    /// `rte_hash_lookup_bulk_data` of DPDK 22.11 (`__bulk_lookup_prefetching_loop`, `__bulk_lookup_lf`): both buckets of each key are
-    /// prefetched; both are compared with the signature and the entry is prefetched, key after key; then keys are compared. SETs
-    /// look up by themselves. 319 instructions of a GET are counted there.
+    /// `rte_hash_lookup_bulk_data` of DPDK 22.11 (`__bulk_lookup_prefetching_loop`, `__bulk_lookup_lf`) works in three
+    /// passes: both buckets of each key are prefetched; both are compared with the signature and the entry is
+    /// prefetched, key after key; then keys are compared. SETs are looked up separately. A GET takes 319 instructions
+    /// there.
     #[test]
     fn a_look_up_in_bulk_fetches_all_buckets_then_all_entries_and_then_compares_keys() {
         let mut m = map(0.13);
@@ -465,7 +475,7 @@ mod tests {
                 _ => {}
             }
         }
-        // Each with the number of lines that are read before.
+        // Each line is listed with the number of lines that are read before it.
         let mut expected: Vec<_> = keys.iter().flat_map(|k| pair(*k)).map(|line| (line, 0)).collect();
         expected.extend(keys.iter().zip([2, 4, 6]).map(|(k, before)| (m.entry(*k), before)));
         assert_eq!(fetched, expected);
@@ -477,7 +487,7 @@ mod tests {
             assert_eq!(pair_read, pair);
         }
         assert_eq!(read[6..], keys.map(|k| m.entry(k)));
-        // A GET of the burst goes on from its entry to the object.
+        // A GET of the burst continues from its entry to the object.
         m.serve(0, &burst[0], LineAddr(1 << 40), LineAddr(1 << 41), &mut p);
         m.serve(0, &burst[1], LineAddr(1 << 40), LineAddr(1 << 41), &mut p);
         m.serve(0, &burst[3], LineAddr(1 << 40), LineAddr(1 << 41), &mut p);

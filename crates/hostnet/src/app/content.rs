@@ -1,10 +1,10 @@
-//! What packets ask for.
+//! Content of packets: the requests that they carry.
 
 use super::lines;
 use crate::device::nic::Packet;
 use crate::traffic::pcap::Captured;
 
-/// What a packet asks for; opaque to the NIC.
+/// Content of a packet, opaque to the NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Content {
     pub kind: u8,
@@ -16,19 +16,19 @@ pub struct Content {
 }
 
 impl Content {
-    /// What a packet asks for.
+    /// Content of packet `p`.
     #[inline]
     pub fn of(p: &Packet) -> Content {
         Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes }
     }
 
-    /// The same in a captured packet.
+    /// This content in a frame of a captured packet's size.
     #[inline]
     pub fn of_size(self, packet: &Captured) -> Content {
         self.sized(packet.wire_len)
     }
 
-    /// The same in a frame of `bytes`.
+    /// This content in a frame of `bytes` bytes.
     #[inline]
     pub fn sized(self, bytes: u32) -> Content {
         Content { lines: lines(bytes.into()), wire_bytes: bytes, ..self }

@@ -1,25 +1,25 @@
-//! An exact-match table as DPDK's rte_hash lays it out: buckets of eight signatures, a line each, and a line for each key
-//! up to 48 B. A key stands in one of two buckets.
+//! An exact-match table in the layout of DPDK's rte_hash: buckets of eight signatures, a line each, and a line for each
+//! key of up to 48 B. A key is in one of two buckets.
 
 use super::Site;
 use crate::kernel::rng::mix;
 use crate::kernel::{Int, LineAddr};
 use std::sync::Arc;
 
-/// Signatures of a bucket.
+/// Signatures per bucket.
 const WAYS: usize = 8;
-/// Keys that move for a new one before the table counts as full.
+/// Maximum number of keys that move for a new one before the table counts as full.
 const MOST_MOVES: usize = 500;
 
-/// Where one key stands.
+/// Location of one key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// The bucket that is looked at first, and the other one where the key is not there.
+    /// Bucket that is looked at first; `other` is the key's second bucket where the key is not in the first.
     pub bucket: u32,
     pub other: Option<u32>,
 }
 
-/// A table of its own for every core, all with the same keys, numbered from zero.
+/// Tables of all cores, one for each core, all with the same keys, numbered from zero.
 #[derive(Clone)]
 pub struct ExactMatch {
     keys: Arc<[Found]>,
@@ -29,10 +29,10 @@ pub struct ExactMatch {
 }
 
 impl ExactMatch {
-    /// Tables for `entries` keys at most, with `keys` in them.
+    /// Tables with room for `entries` keys, which hold `keys` keys.
     ///
     /// # Errors
-    /// When the keys do not fit their buckets.
+    /// Returns one sentence when the keys do not fit their buckets.
     pub fn new(keys: u32, entries: u32, site: &mut Site) -> Result<ExactMatch, String> {
         let buckets = (entries / WAYS as u32).max(1).next_power_of_two();
         let stream = mix(site.seed ^ 0xe4ac);
@@ -51,7 +51,7 @@ impl ExactMatch {
         Ok(ExactMatch { keys, buckets, bases: site.per_core(lines) })
     }
 
-    /// Lines that a look-up of `key` reads, one after the other: a bucket or two, and the key.
+    /// Lines that a look-up of `key` reads, one after the other: one or two buckets, and the key.
     pub fn lines(&self, core: usize, key: u32) -> impl Iterator<Item = LineAddr> {
         let (base, f) = (self.bases[core], self.keys[key.to_usize()]);
         let bucket = |b: u32| base + u64::from(b);
@@ -60,7 +60,8 @@ impl ExactMatch {
     }
 }
 
-/// The bucket of each key, by cuckoo hashing: one that finds both its buckets full takes another's place, which moves on.
+/// Bucket of each key, by cuckoo hashing: a key that finds both its buckets full takes the place of another key, which
+/// moves on.
 fn places(keys: u32, buckets: u32, homes: impl Fn(u32) -> [u32; 2]) -> Option<Vec<u32>> {
     let mut held = vec![Vec::with_capacity(WAYS); buckets.to_usize()];
     let mut places = vec![0; keys.to_usize()];
@@ -116,7 +117,8 @@ mod tests {
         }
         assert!(held.values().all(|n| *n <= 8) && held.values().sum::<u32>() == 900);
         let overflowed = t.keys.iter().filter(|f| f.other.is_some()).count();
-        // 7.03 a bucket on the mean: of a Poisson of that mean 0.65 lie above eight, so 84 of all, and some that had to move.
+        // The mean is 7.03 keys a bucket: of a Poisson distribution with that mean 0.65 keys lie above eight, hence 84
+        // in all, and some keys that had to move.
         assert!((84..252).contains(&overflowed), "{overflowed}");
     }
 

@@ -1,9 +1,8 @@
 //! Graph kernels of the GAP Benchmark Suite on a uniform random graph that all cores share: PageRank in pull direction,
 //! and betweenness centrality by Brandes' algorithm ("Understanding the Host Network", section 2.1 and appendix B).
 //!
-//! The graph is the same one at every visit, but is computed instead of stored: a node's neighbours are a hash of
-//! its number. Cores that run a kernel touch every line of its arrays that
-//! the suite's code does.
+//! The graph is the same at every visit, but it is computed instead of stored: a node's neighbours are a hash of its
+//! number. Cores that run a kernel touch every line of its arrays that the suite's code touches.
 
 use super::{Application, Site};
 use crate::core::{Op, Program};
@@ -15,29 +14,32 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is computed.
+/// Graph kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kernel {
-    /// Each node adds up what its neighbours contribute.
+    /// PageRank: each node adds up the contributions of its neighbours.
     #[default]
     Pagerank,
-    /// Breadth-first search that counts shortest paths, and its way back, which adds up dependencies.
+    /// Betweenness centrality: a breadth-first search that counts shortest paths, and its way back, which adds up
+    /// dependencies.
     Betweenness,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GapbsSpec {
-    /// What is computed.
+    /// Graph kernel that the cores run: "pagerank" (the default) or "betweenness".
     #[serde(default)]
     pub kernel: Kernel,
-    /// Binary logarithm of the number of nodes.
+    /// Binary logarithm of the number of nodes (10 to 30).
     pub scale: u32,
-    /// Edges that the generator draws per node; each is stored at both of its ends.
+    /// Edges per node that the generator draws, a multiple of 4; each edge is stored at both of its ends. The default
+    /// is 16.
     #[serde(default = "degree")]
     pub degree: u32,
-    /// Contiguous physical memory; larger pieces of an array lie anywhere.
+    /// Contiguity of the arrays' physical memory: "buddy" (the default), which is memory as Linux's buddy allocator
+    /// hands it out, or the size of contiguous pieces, such as "32 KiB". Pieces lie anywhere.
     #[serde(default)]
     pub contiguous: Contiguous,
 }
@@ -46,8 +48,10 @@ fn degree() -> u32 {
 }
 
 impl GapbsSpec {
+    /// Checks that the graph's parameters are usable.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         if !(10..=30).contains(&self.scale) {
             return Err(format!("scale = {} is not within 10 to 30", self.scale));
@@ -60,18 +64,20 @@ impl GapbsSpec {
     }
 }
 
-/// Instructions besides the accesses, counted from the loops of the suite's source (pr.cc, bc.cc) as a compiler leaves
-/// them: per edge address, arithmetic, compare and branch; per node the loop around and the division or reset.
+/// Instructions per edge in addition to the accesses, counted from the loops of the suite's source (pr.cc, bc.cc) as a
+/// compiler leaves them: address, arithmetic, compare and branch. `NODE` counts those per node: the surrounding loop
+/// and the division or reset.
 const EDGE: u32 = 4;
 const NODE: u32 = 12;
-/// A locked read-modify-write lets nothing overlap, and takes about twenty cycles of its own (Fog's tables, Skylake).
+/// Instructions that stand for the twenty cycles or so of a locked read-modify-write, which lets nothing overlap (Fog's
+/// tables, Skylake).
 const LOCKED: u32 = 40;
-/// Nodes whose stores make one program of `stores`.
+/// Number of nodes whose stores make one program of `stores`.
 const CHUNK: u64 = 64;
-/// Steps of this length fill the interval from 0 to 1 evenly.
+/// Step length with which steps fill the interval from 0 to 1 evenly.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
-/// An array of `1 << log_size` bytes per element.
+/// An array over pages with `1 << per_line` elements per line.
 #[derive(Clone)]
 struct Array {
     pages: Pages,
@@ -79,7 +85,7 @@ struct Array {
 }
 
 impl Array {
-    /// The line of element `i`.
+    /// Line of element `i`.
     #[inline]
     fn line(&mut self, i: u64) -> LineAddr {
         self.pages.line(i >> self.per_line)
@@ -92,8 +98,8 @@ fn uniform(x: u64) -> f64 {
     (mix(x) >> 11).to_f64() / (1u64 << 53).to_f64()
 }
 
-/// Depths at which a search from a random node finds how many of `nodes`, each with `degree` random neighbours: of those
-/// unseen, a node stays so when none of the frontier's edges leads to it.
+/// Expected number of nodes that a breadth-first search from a random node finds at each depth, in a graph of `nodes`
+/// nodes with `degree` random neighbours each: a node remains unseen when none of the frontier's edges leads to it.
 fn levels(nodes: f64, degree: f64) -> Vec<f64> {
     let (mut found, mut seen) = (vec![1.0], 1.0);
     while nodes - seen >= 1.0 {
@@ -108,12 +114,12 @@ fn levels(nodes: f64, degree: f64) -> Vec<f64> {
     found
 }
 
-/// What a thread works on.
+/// Position of a thread in its kernel.
 #[derive(Clone, Copy)]
 struct Work {
     /// The node: by number, or for searches in the order of discovery.
     at: u64,
-    /// Where a search is: in share of nodes found, on its way there or back.
+    /// Progress of a search, as the share of nodes found; `back` is set on the way back.
     found: f64,
     back: bool,
 }
@@ -125,10 +131,11 @@ pub struct Gapbs {
     /// Neighbours of a node.
     edges: u64,
     seed: u64,
-    /// Where each node's neighbours begin.
+    /// Array of the start of each node's neighbours.
     index: Array,
     neighbours: Array,
-    /// PageRank's contributions and scores; depths and path counts of a search, with its dependencies and scores.
+    /// PageRank's contributions, or a search's depths; `scores` are the scores of both kernels, `paths` and
+    /// `dependencies` the path counts and dependencies of a search.
     contributions: Array,
     scores: Array,
     paths: Array,
@@ -155,7 +162,7 @@ impl Application for Gapbs {
         let mut rng = Rng::new(site.seed, "gapbs", 0);
         let page = PAGE.0 / LINE;
         let search = s.kernel == Kernel::Betweenness;
-        // Elements of `bits` bits; arrays that a kernel lacks take one page.
+        // Elements have `bits` bits; arrays that a kernel does not use take one page.
         let mut array = |used: bool, elements: u64, bits: u64| {
             let lines = s.contiguous.whole(if used { (elements * bits).div_ceil(8 * LINE) } else { 1 }, page);
             let r = site.map.add(lines, Kind::App, Sharing::Shared, site.tenant);
@@ -197,7 +204,7 @@ impl Application for Gapbs {
         })
     }
 
-    /// Ops of the next node; returns its edges that were followed.
+    /// Appends the operations of the next node; returns the number of its edges that were followed.
     fn free_run(&mut self, core: usize, _rng: &mut Rng, p: &mut Program) -> Option<u32> {
         Some(match self.kernel {
             Kernel::Pagerank => self.pull(core, p),
@@ -212,7 +219,7 @@ impl Application for Gapbs {
         })
     }
 
-    /// The stores of a while, to a line each.
+    /// Appends the stores of several nodes, one line each.
     fn stores(&mut self, core: usize, rng: &mut Rng, p: &mut Program) {
         for _ in 0..CHUNK {
             let at = self.cores[core].at;
@@ -236,15 +243,15 @@ impl Gapbs {
         mix(self.seed ^ (u * self.edges + i)) & (self.nodes - 1)
     }
 
-    /// The line of `u`'s neighbours from the `i`-th on, when it is a new one.
+    /// Line of `u`'s neighbours from number `i` on, when it is a new line.
     #[inline]
     fn list(&mut self, u: u64, i: u64) -> Option<LineAddr> {
         let at = u * self.edges + i;
         (i == 0 || at % 16 == 0).then(|| self.neighbours.line(at))
     }
 
-    /// PageRank: a node gathers what its neighbours contribute. The pass that renews contributions between two such passes
-    /// moves 1 % of their lines, and is left out.
+    /// PageRank: a node gathers the contributions of its neighbours. The pass that updates contributions between two
+    /// such passes moves 1 % of their lines, and is left out.
     fn pull(&mut self, core: usize, p: &mut Program) -> u32 {
         let u = self.cores[core].at;
         self.cores[core].at = (u + 1) % self.nodes;
@@ -262,8 +269,8 @@ impl Gapbs {
         self.edges.to_u32()
     }
 
-    /// A core's next node. Passes over all depths, there and back, follow each other in the suite; here nodes of each
-    /// follow each other in the proportion of their numbers.
+    /// Advances a core to its next node. In the suite, passes over all depths, there and back, follow each other; here
+    /// nodes of all passes follow each other in the proportion of their numbers.
     fn work(&mut self, core: usize) -> (Work, u8) {
         let w = &mut self.cores[core];
         w.back = !w.back;
@@ -275,17 +282,18 @@ impl Gapbs {
         (*w, level.to_u8())
     }
 
-    /// Shares of all nodes that are found up to `level` and up to the one after.
+    /// Shares of all nodes that are found up to `level`, and up to the next level.
     fn next_level(&self, level: u8) -> (f64, f64) {
         let upto = |l: usize| self.levels[l.min(self.levels.len() - 1)];
         (upto(level.into()), upto(level.to_usize() + 1))
     }
 
-    /// Forward: whoever of a node's neighbours is not seen yet is found; to all who are one deeper, paths are added.
+    /// Forward step of a search: unseen neighbours of a node are found; paths are added to all neighbours one level
+    /// deeper.
     fn search(&mut self, at: u64, level: u8, p: &mut Program) -> u32 {
         let u = self.node(at, p);
         let next = self.next_level(level);
-        // Of the edges that lead from this level to a node of the next one, the first finds it.
+        // Among the edges that lead from this level to a node of the next level, the first one finds the node.
         let before = if level == 0 { 0.0 } else { self.levels[level.to_usize() - 1] };
         let parents = (next.0 - before) * self.edges.to_f64();
         let first = (1.0 - (-parents).exp()) / parents;
@@ -311,7 +319,7 @@ impl Gapbs {
         self.edges.to_u32()
     }
 
-    /// Backward: a node adds up what its successors depend on it.
+    /// Backward step of a search: a node adds up the dependencies of its successors.
     fn search_back(&mut self, at: u64, level: u8, p: &mut Program) -> u32 {
         let u = self.node(at, p);
         let next = self.next_level(level);
@@ -343,7 +351,8 @@ impl Gapbs {
         self.edges.to_u32()
     }
 
-    /// A node of the queue, and where its neighbours begin. The queue is in the order of discovery, which is random.
+    /// Reads a node of the queue, and the start of its neighbours. The queue is in the order of discovery, which is
+    /// random.
     fn node(&mut self, at: u64, p: &mut Program) -> u64 {
         p.push(Op::Load { line: self.queue.line(at), lines: 1 });
         let u = mix(self.seed ^ !at) & (self.nodes - 1);
@@ -351,15 +360,15 @@ impl Gapbs {
         u
     }
 
-    /// Whether a search finds `v` in the level whose nodes these shares enclose. Which level that is, is a property of
-    /// the node, drawn in the proportion of the levels.
+    /// Whether a search finds `v` in the level that these shares enclose. A node's level is a property of the node,
+    /// drawn in the proportion of the levels.
     #[inline]
     fn is_deeper(&self, v: u64, (from, to): (f64, f64)) -> bool {
         let x = uniform(v ^ self.seed);
         from <= x && x < to
     }
 
-    /// A locked read-modify-write of the line that `of` gives.
+    /// Appends a locked read-modify-write of the line that `of` returns.
     fn locked(&mut self, p: &mut Program, of: impl FnOnce(&mut Gapbs) -> LineAddr) {
         let line = of(self);
         p.push(Op::Fence);
@@ -385,7 +394,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Breadth-first searches of a stored random graph find as many nodes at each depth as the recurrence says.
+    /// Breadth-first searches of a stored random graph find the number of nodes at each depth that the recurrence
+    /// gives.
     #[test]
     fn levels_are_those_of_a_search() {
         let (nodes, degree, sources) = (1usize << 15, 32, 16);
@@ -423,7 +433,7 @@ mod tests {
         assert!((gb - 5.0).abs() < 0.3, "{gb} GB");
     }
 
-    /// Per node, of 32 neighbours: 32 gathers, two lines of the list, and 1/16 or 1/8 line of each array walked.
+    /// Per node with 32 neighbours: 32 gathers, two lines of the list, and 1/16 or 1/8 line of each array walked.
     #[test]
     fn pagerank_reads_each_neighbour_and_writes_in_order() {
         let mut g = gapbs("pagerank", 20, &mut AddressMap::default());

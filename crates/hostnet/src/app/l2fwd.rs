@@ -1,4 +1,4 @@
-//! L2 forwarder: reads and edits the Ethernet header and sends the packet from where it lies, or drops it (IDIO, Table II).
+//! L2 forwarder: reads and edits the Ethernet header and sends the packet in place, or drops it (IDIO, Table II).
 
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
@@ -6,24 +6,24 @@ use crate::kernel::{LineAddr, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a packet whose header has been seen to.
+/// Action on a packet after its header has been processed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Payload {
-    /// The NIC sends it from its receive buffer.
+    /// The NIC sends the packet from its receive buffer.
     #[default]
     Forward,
-    /// It is dropped unread.
+    /// The packet is dropped with its payload unread.
     Drop,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct L2fwdSpec {
-    /// What becomes of a packet.
+    /// Action on a packet after its header has been processed: "forward" (the default) or "drop".
     #[serde(default)]
     pub payload: Payload,
-    /// Instructions per packet besides the header's load and store.
+    /// Instructions per packet in addition to the header's load and store. The default is 100.
     #[serde(default = "instructions")]
     pub instructions: u32,
 }

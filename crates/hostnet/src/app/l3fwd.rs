@@ -12,33 +12,34 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How a forwarder finds the route.
+/// Route look-up of a forwarder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Table {
     /// Longest-prefix match (DIR-24-8) in tables that all cores share.
     #[default]
     Lpm,
-    /// The whole 5-tuple, by hash, in a table of each core (DPDK's rte_hash).
+    /// Exact match of the whole 5-tuple, by hash, in a table of each core (DPDK's rte_hash).
     ExactMatch,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct L3fwdSpec {
-    /// Routes, each a /24 or a 5-tuple of its own; packets spread evenly over them.
+    /// Number of routes, each a /24 or a 5-tuple of its own; packets spread evenly over them.
     pub rules: u32,
-    /// How a route is found.
+    /// Route look-up: "lpm" (longest-prefix match, the default) or "exact_match".
     #[serde(default)]
     pub table: Table,
-    /// Keys that an exact-match table has room for, at least `rules`; twice as many as these when absent.
+    /// Number of keys that an exact-match table has room for, at least `rules`; only for `table = "exact_match"`. The
+    /// default is twice `rules`.
     #[serde(default)]
     pub table_entries: Option<u32>,
-    /// Edits the packet in its receive buffer and sends it from there; otherwise it is copied to a
-    /// transmit buffer.
+    /// Whether the packet is edited in its receive buffer and sent from there. When false (the default), it is copied
+    /// to a transmit buffer.
     #[serde(default)]
     pub zero_copy: bool,
-    /// Instructions per packet besides loads and stores of lines.
+    /// Instructions per packet in addition to loads and stores of lines. The default is 150.
     #[serde(default = "instructions")]
     pub instructions: u32,
 }
@@ -72,8 +73,10 @@ enum Routes {
 }
 
 impl L3fwdSpec {
+    /// Checks that the routes fit the table.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         if self.rules == 0 || self.rules > 1 << 20 {
             return Err(format!("rules = {} is not within 1 to 1048576", self.rules));
@@ -119,7 +122,7 @@ impl Application for L3fwd {
         self.at(route, rng.below(256).to_u32())
     }
 
-    /// A packet of a captured flow: all of them take one route.
+    /// Content of a packet of a captured flow: all packets of a flow take one route.
     #[inline]
     fn replay(&mut self, _core: usize, packet: &Captured, _i: usize, _pass: u64, _rng: &mut Stream) -> Content {
         let route = mix(packet.flow.into()).to_usize() % self.routes.count();
@@ -175,7 +178,7 @@ impl Routes {
     fn lpm(s: &L3fwdSpec, site: Site) -> Routes {
         let mut lpm = Lpm::default();
         let mut rng = Stream::new(site.seed, "l3fwd routes", site.tenant.0.into());
-        // Routes a line of the table apart, so that n routes touch n lines.
+        // Routes lie at least one line of the table apart, so that n routes touch n lines.
         let stride = (1u32 << 24) / ENTRIES_PER_LINE / s.rules.next_power_of_two();
         let routes: Vec<u32> = (0..s.rules)
             .map(|i| {

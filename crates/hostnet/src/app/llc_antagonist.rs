@@ -1,4 +1,5 @@
-//! LLCAntagonist: random reads and writes of a buffer, for ever (IDIO, Table II). Its measure is the cycles of an instruction.
+//! LLCAntagonist: random reads and writes of a buffer, without end (IDIO, Table II). Its metric is cycles per
+//! instruction.
 
 use super::{Application, Site, Work};
 use crate::core::{Op, Program};
@@ -11,12 +12,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LlcAntagonistSpec {
-    /// Each core's buffer.
+    /// Size of each core's buffer.
     pub buffer: Size,
-    /// Share of the accesses that write.
+    /// Share of the accesses that are writes (0 to 1). The default is 0.5.
     #[serde(default = "half")]
     pub writes: f64,
-    /// Instructions between two accesses.
+    /// Instructions between two accesses. The default is 4.
     #[serde(default = "gap")]
     pub gap_instructions: u32,
 }
@@ -27,7 +28,7 @@ fn gap() -> u32 {
     4
 }
 
-/// Accesses of a program.
+/// Number of accesses of a program.
 const BATCH: u32 = 32;
 
 #[derive(Clone)]

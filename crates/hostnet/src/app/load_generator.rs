@@ -1,4 +1,4 @@
-//! A software load generator: writes requests into packets, and reads what comes back.
+//! A software load generator: it writes requests into packets, and reads the replies.
 
 use super::{Answer, Application, Content, Origin, Site};
 use crate::core::{Op, Program};
@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadGeneratorSpec {
-    /// Instructions of a request besides the stores of its lines: when it is due, its text, its time stamp. The default is
-    /// assumed.
+    /// Instructions of a request in addition to the stores of its lines: due time, text, time stamp. The default, 100,
+    /// is assumed.
     #[serde(default = "request")]
     pub request_instructions: u32,
-    /// Instructions of a reply besides the load of its first line: whose it is, how long it took. The default is assumed.
+    /// Instructions of a reply in addition to the load of its first line: matching it to its request, measuring its
+    /// latency. The default, 50, is assumed.
     #[serde(default = "reply")]
     pub reply_instructions: u32,
 }

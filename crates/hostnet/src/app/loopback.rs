@@ -1,5 +1,6 @@
-//! Sends packets that it writes, and reads what comes back (CC-NIC, section 5.1). Under CC-NIC the threads of `stack/ccnic` do
-//! the work. Behind a PCIe NIC a poll-mode driver asks it for what it does to a packet.
+//! Application that sends packets that it writes, and reads the packets that come back (CC-NIC, section 5.1). With
+//! CC-NIC the threads of `stack/ccnic` do the work. Behind a PCIe NIC a poll-mode driver calls the application for its
+//! accesses to packets.
 
 use super::{lines, Answer, Application, Content, Origin, Site, Work};
 use crate::core::{Op, Program};
@@ -8,23 +9,25 @@ use crate::kernel::{Int, LineAddr, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What of a packet the host touches.
+/// Part of a packet that the host touches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Touched {
-    /// Every line.
+    /// All lines of the packet.
     #[default]
     Payload,
-    /// The first line.
+    /// The first line of the packet.
     Header,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoopbackSpec {
-    /// Size of a packet, all of which lies in memory. Behind a PCIe NIC a frame has its check sequence besides.
+    /// Size of a packet (1 B to 32 KiB), all of which lies in memory. Behind a PCIe NIC a frame has its check sequence
+    /// in addition.
     pub bytes: Size,
-    /// What of it the host writes and reads.
+    /// Part of a packet that the host writes and reads: "payload" (all lines, the default) or "header" (the first
+    /// line).
     #[serde(default)]
     pub touch: Touched,
 }
@@ -59,13 +62,13 @@ impl Application for Loopback {
     fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
         self.content
     }
-    /// A received packet is read.
+    /// Reads a received packet.
     #[inline]
     fn serve(&mut self, _core: usize, _c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         p.push(Op::Load { line: rx, lines: self.touched });
         (Answer::Consumed, 0)
     }
-    /// A packet to be sent is written.
+    /// Writes a packet to be sent.
     #[inline]
     fn make(&mut self, _core: usize, _c: &Content, tx: LineAddr, p: &mut Program) {
         p.push(Op::Store { line: tx, lines: self.touched });

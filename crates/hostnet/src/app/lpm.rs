@@ -1,5 +1,5 @@
-//! Longest-prefix match as DPDK's rte_lpm does it (DIR-24-8, Gupta et al., INFOCOM 1998): one table of
-//! 2^24 entries, and groups of 256 entries for prefixes longer than 24 bits.
+//! Longest-prefix match as in DPDK's rte_lpm (DIR-24-8, Gupta et al., INFOCOM 1998): one table of 2^24 entries, and
+//! groups of 256 entries for prefixes longer than 24 bits.
 
 use crate::kernel::Int;
 
@@ -36,7 +36,7 @@ fn depth(e: u32) -> u32 {
 }
 
 impl Lpm {
-    /// Adds `ip`/`depth`; depth is 1 to 32.
+    /// Adds the route `ip`/`prefix` with next hop `hop`; `prefix` is 1 to 32.
     pub fn add(&mut self, ip: u32, prefix: u32, hop: u32) {
         let set = |slot: &mut u32| {
             if *slot & VALID == 0 || depth(*slot) <= prefix {

@@ -16,27 +16,31 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemcachedSpec {
-    /// Copies of the captured key population, each with items of its own: the table of a server
-    /// that keeps more than one short capture touches. Requests of one pass over the capture go
-    /// to one copy.
+    /// Copies of the captured key population, each with items of its own: the table of a server that keeps more items
+    /// than one short capture touches. All requests of one pass over the capture go to one copy. The default is 1.
     #[serde(default = "one")]
     pub populations: u32,
-    /// Instructions per request besides loads and stores of lines (parsing, hashing, formatting).
+    /// Instructions per request in addition to loads and stores of lines (parsing, hashing, formatting). The default is
+    /// 1200.
     #[serde(default = "instructions")]
     pub instructions: u32,
-    /// The same of a request that stores an item. Absent: as `instructions`.
+    /// Instructions per request that stores an item, in addition to loads and stores of lines. When absent, as
+    /// `instructions`.
     #[serde(default)]
     pub set_instructions: Option<u32>,
-    /// Atomic operations for a key that is read: locks that are taken and released, and the item's reference count.
+    /// Atomic operations per key that is read: locks that are taken and released, and the item's reference count. The
+    /// default is 0.
     #[serde(default)]
     pub get_atomics: u32,
-    /// The same for an item that is stored.
+    /// Atomic operations per item that is stored: locks that are taken and released, and the item's reference count.
+    /// The default is 0.
     #[serde(default)]
     pub set_atomics: u32,
-    /// Buckets of the hash table, as a power of two. Absent: at least as many as keys.
+    /// Binary logarithm of the number of buckets in the hash table (1 to 32). When absent, there are at least as many
+    /// buckets as keys.
     #[serde(default)]
     pub hash_power: Option<u8>,
-    /// Bytes of an item before its value: header, key, flags.
+    /// Bytes of an item before its value: header, key, flags. The default is 80.
     #[serde(default = "overhead")]
     pub item_overhead: u32,
 }
@@ -50,10 +54,11 @@ fn overhead() -> u32 {
     80
 }
 
-/// Lines of the table of item locks: 4,096 of 40 bytes, as memcached has for four threads. One line more holds all other locks.
+/// Lines of the table of item locks: 4,096 locks of 40 bytes, as memcached has for four threads. One more line holds
+/// all other locks.
 const LOCKS: u64 = 2560;
 
-/// One key of a request and the lines of its item.
+/// One key of a request, and the lines of its item.
 #[derive(Clone, Copy)]
 struct Access {
     item: u32,
@@ -72,7 +77,7 @@ struct Request {
 
 #[derive(Clone)]
 pub struct Memcached {
-    /// Of a GET, and of a SET.
+    /// Instructions of a GET and of a SET.
     instructions: [u32; 2],
     atomics: [u32; 2],
     requests: Arc<Vec<Request>>,
@@ -82,10 +87,10 @@ pub struct Memcached {
     slot: u64,
     index: LineAddr,
     items: LineAddr,
-    /// First line of the locks; none are touched without atomic operations.
+    /// First line of the locks; no locks are touched without atomic operations.
     locks: LineAddr,
     item_count: u64,
-    /// Of each core, where the platform says what TLB it has.
+    /// Address translation of each core, where the platform describes its TLB.
     mmus: Vec<Mmu>,
 }
 
@@ -177,7 +182,7 @@ impl Application for Memcached {
         })
     }
 
-    /// The content of the capture's `i`-th packet on the `pass`-th repetition.
+    /// Content of captured packet number `i` on repetition `pass`.
     #[inline]
     fn replay(&mut self, _core: usize, _packet: &Captured, i: usize, pass: u64, _rng: &mut Stream) -> Content {
         let r = &self.requests[i];
@@ -202,7 +207,8 @@ impl Application for Memcached {
             let k = self.keys[at.to_usize()];
             let id = population * self.item_count + u64::from(k.item);
             let bucket = mix(id) & (self.buckets - 1);
-            // The item's lock, its release and the item's reference count, as far as they are there; then all others.
+            // Atomic operations go to the item's lock, its release and the item's reference count, as far as these
+            // exist; then to all other locks.
             let (atomics, lock) = (self.atomics[usize::from(r.set)], self.locks + bucket % LOCKS);
             if atomics > 0 {
                 match self.walk(core, LOCKED, lock - self.locks, p) {
@@ -246,14 +252,14 @@ impl Application for Memcached {
     }
 }
 
-/// Which of a server's regions, in the order of their pages.
+/// Regions of a server, in the order of their pages.
 const TABLE: usize = 0;
 const ITEMS: usize = 1;
 const LOCKED: usize = 2;
 
 impl Memcached {
-    /// Has the page table read for line `at` of a region where `core`'s TLB does not know its page; returns the cycles of the
-    /// walk besides.
+    /// Appends the page-table read for line `at` of a region, where `core`'s TLB does not hold its page; returns the
+    /// additional cycles of the walk.
     fn walk(&mut self, core: usize, region: usize, at: u64, p: &mut Program) -> u16 {
         let Some(mmu) = self.mmus.get_mut(core) else { return 0 };
         let before = [0, self.buckets.div_ceil(8), self.item_count * self.populations * self.slot];
@@ -278,7 +284,7 @@ mod tests {
     use super::*;
     use crate::kernel::{TenantId, ThreadId};
 
-    /// A server that has one item, which a GET and a SET ask for.
+    /// A server with one item, which a GET and a SET request.
     fn server(atomics: [u32; 2]) -> Memcached {
         let request = |set| Request { set, lines: 1, wire: 64, reply: 1, keys: (0, 1) };
         Memcached {
@@ -297,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Lines of the atomic operations of the `i`-th request.
+    /// Lines of the atomic operations of request number `i`.
     fn touched(atomics: [u32; 2], i: u64) -> Vec<u64> {
         let mut p = Program::default();
         let c = Content { kind: 0, key: i, lines: 1, value_lines: 1, wire_bytes: 64 };
@@ -309,7 +315,7 @@ mod tests {
         atomics.collect()
     }
 
-    /// Table, item and locks lie in a page each.
+    /// Table, item and locks lie in one page each.
     #[test]
     fn a_page_that_the_tlb_does_not_know_is_walked_for_once() {
         let spec = crate::core::spec::TlbSpec { entries: 4, ways: 4, walk_cycles: 42 };
@@ -335,7 +341,8 @@ mod tests {
         assert_eq!(waits(), [20, 4]);
     }
 
-    /// thread.c: item_lock, refcount_incr, item_unlock; a store takes locks of slabs, of the LRU and of statistics beside.
+    /// thread.c: item_lock, refcount_incr, item_unlock; a store additionally takes the locks of slabs, of the LRU and
+    /// of statistics.
     #[test]
     fn atomic_operations_go_to_the_items_lock_its_reference_count_and_the_other_locks() {
         assert!(touched([0, 0], 0).is_empty() && touched([3, 0], 1).is_empty());

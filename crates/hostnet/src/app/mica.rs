@@ -1,7 +1,7 @@
-//! MICA key-value store: per-core partitions (EREW), each with a lossy bucket index and a circular log
-//! (Lim et al., NSDI 2014), as HERD serves it; Sweeper, section III and appendix.
+//! MICA key-value store: per-core partitions (EREW), each with a lossy bucket index and a circular log (Lim et al.,
+//! NSDI 2014), as HERD serves it; Sweeper, section III and appendix.
 //!
-//! The index and the log's layout are real: keys are hashed, tags compared, entries displaced, the log
+//! The index and the layout of the log are modelled exactly: keys are hashed, tags compared, entries displaced, the log
 //! wraps. Only values are not stored.
 
 use super::{lines, Answer, Application, Content, Site};
@@ -17,18 +17,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a SET of a key that the log holds does.
+/// Effect of a SET of a key that the log holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Update {
-    /// Overwrites the item where it lies (MICA, section 4.3.1, when the new value is no longer).
+    /// Overwrites the item where it lies (MICA, section 4.3.1, when the new value is no longer than the old one).
     InPlace,
-    /// Appends at the log's head and points the index there (HERD's MICA).
+    /// Appends the item at the log's head and points the index to it (HERD's MICA).
     #[default]
     Append,
 }
 
-/// How a SET moves the value into the log.
+/// Kind of stores with which a SET copies the value into the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CopyKind {
@@ -42,25 +42,25 @@ pub enum CopyKind {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MicaSpec {
-    /// An item in the log, header and key included; also the size of a SET's packet.
+    /// Size of an item in the log, header and key included; also the size of a SET's packet. At least 64 B.
     pub item_size: Size,
     /// Fraction of requests that are GETs.
     pub get_fraction: f64,
-    /// Pairs loaded before the run, over all partitions.
+    /// Number of key-value pairs loaded before the run, over all partitions.
     pub pairs: u64,
-    /// Buckets of 8 entries, over all partitions.
+    /// Number of buckets of 8 entries, over all partitions.
     pub buckets: u64,
-    /// Log of each partition.
+    /// Size of the log of each partition.
     pub log_size: Size,
-    /// Skew of key popularity within a partition: zipf exponent; 0 is uniform.
+    /// Skew of key popularity within a partition: Zipf exponent; 0 is uniform.
     pub zipf: f64,
-    /// What a SET of a known key does.
+    /// Effect of a SET of a known key: "append" (the default) or "in_place".
     #[serde(default)]
     pub update: Update,
-    /// How a SET writes the log.
+    /// Kind of stores with which a SET writes the log: "cached" (the default) or "streaming".
     #[serde(default)]
     pub copy: CopyKind,
-    /// Instructions per request besides loads and stores of lines.
+    /// Instructions per request in addition to loads and stores of lines. The default is 250.
     #[serde(default = "instructions")]
     pub instructions: u32,
 }
@@ -69,8 +69,10 @@ fn instructions() -> u32 {
 }
 
 impl MicaSpec {
+    /// Checks that `cores` partitions can be made with these parameters.
+    ///
     /// # Errors
-    /// One clause with key and value, when `cores` partitions cannot be made of this.
+    /// Returns one clause that names key and value.
     pub fn check(&self, cores: u32) -> Result<(), String> {
         let cores = u64::from(cores);
         let no_room = self.log_size.0 / LINE < u64::from(lines(self.item_size.0));
@@ -105,15 +107,15 @@ impl MicaSpec {
     }
 }
 
-/// Shortest Ethernet frame, checksum included (IEEE 802.3, 3.2.7).
+/// Shortest Ethernet frame in bytes, checksum included (IEEE 802.3, 3.2.7).
 const SHORTEST: u64 = 64;
 const GET: u8 = 0;
 const SET: u8 = 1;
 const SLOTS: usize = 8; // 8-byte entries in a 64-byte bucket
 const EMPTY: u64 = 0;
 
-/// Index and log of one core. An entry is a 16-bit tag over a 48-bit log position (in lines, never
-/// wrapping), so that entries overtaken by the log's head are recognised.
+/// Index and log of one core. An entry is a 16-bit tag over a 48-bit log position (in lines, never wrapping), so that
+/// entries overtaken by the log's head are recognised.
 #[derive(Clone)]
 struct Partition {
     buckets: Arc<Vec<[u64; SLOTS]>>,
@@ -139,8 +141,8 @@ impl Partition {
             .map(|s| (s, self.buckets[b][s] & POSITION));
         (b, hit)
     }
-    /// Appends an item of `n` lines; returns its position. Positions start at one log length, so
-    /// that zero can mean empty.
+    /// Appends an item of `n` lines; returns its position. Positions start at one log length, so that zero can mean
+    /// empty.
     fn append(&mut self, n: u64) -> u64 {
         if self.head % self.log_lines + n > self.log_lines {
             self.head += self.log_lines - self.head % self.log_lines; // items do not wrap
@@ -178,7 +180,7 @@ pub struct Mica {
     stride: u64,
     item: u16,
     parts: Vec<Partition>,
-    /// GETs that found nothing.
+    /// Number of GETs that found nothing.
     pub misses: u64,
 }
 
@@ -200,7 +202,7 @@ impl Application for Mica {
         let log_lines = s.log_size.0 / LINE;
         let keys = s.pairs / cores;
         let buckets = s.buckets / cores;
-        // Popularity must not follow the order of insertion: ranks are spread by a step coprime to keys.
+        // Popularity must not follow the order of insertion: ranks are spread by a step coprime to the number of keys.
         let stride = step(keys);
         let parts = site
             .cores

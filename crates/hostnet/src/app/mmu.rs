@@ -1,6 +1,6 @@
-//! Address translation, for applications whose data lies in far more pages than a TLB knows: pages of 4 KiB, the
-//! second-level TLB of a core, and the last level of the page table, whose lines are cached and fetched like data. What is
-//! above it lies in a core's own structures (Intel, TLBs, Paging-Structure Caches, and Their Invalidation, 2007).
+//! Address translation for applications whose data lies in far more pages than a TLB holds: pages of 4 KiB, the
+//! second-level TLB of a core, and the last level of the page table, whose lines are cached and fetched like data. The
+//! upper levels lie in a core's own structures (Intel, TLBs, Paging-Structure Caches, and Their Invalidation, 2007).
 
 use crate::core::spec::TlbSpec;
 use crate::kernel::{LineAddr, Stream, TenantId, ThreadId};
@@ -8,24 +8,24 @@ use crate::memory::array::{Array, Indexing, Replacement};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 
-/// Page table entries in a line.
+/// Page table entries per line.
 const ENTRIES: u64 = LINE / 8;
 
-/// A core's view of its application's pages, by number.
+/// A core's translation of its application's pages, by number.
 #[derive(Clone)]
 pub struct Mmu {
     tlb: Array,
     table: Pages,
     ways: u32,
-    /// Cycles of a walk besides the access to the last level.
+    /// Cycles of a page walk in addition to the access to the last level.
     pub walk: u16,
 }
 
 impl Mmu {
-    /// For `pages` pages that `thread` of `tenant` uses.
+    /// Address translation for `pages` pages that `core` of `tenant` uses.
     ///
     /// # Errors
-    /// One clause when the TLB has no shape that works.
+    /// Returns one clause when the TLB has no usable shape.
     pub fn new(
         s: &TlbSpec,
         pages: u64,
@@ -43,7 +43,8 @@ impl Mmu {
         Ok(Mmu { tlb, table, ways: s.ways, walk: s.walk_cycles })
     }
 
-    /// The line of `page`'s entry, which the core has to read before it can access the page; none when its TLB has it.
+    /// Line of `page`'s entry, which the core must read before it can access the page; None when its TLB holds the
+    /// page.
     pub fn walk(&mut self, page: u64) -> Option<LineAddr> {
         if let Some(slot) = self.tlb.find(LineAddr(page)) {
             self.tlb.touch(slot);
@@ -63,12 +64,12 @@ mod tests {
         let spec = TlbSpec { entries: 1536, ways: 12, walk_cycles: 20 };
         let (mut map, mut rng) = (AddressMap::default(), Stream::new(1, "test", 0));
         let mut m = Mmu::new(&spec, 1 << 15, ThreadId(0), TenantId(0), &mut map, &mut rng).unwrap();
-        // 128 sets: every 128th page is of the first one.
+        // There are 128 sets: every 128th page maps to the first one.
         assert!((0..12).all(|i| m.walk(128 * i).is_some()));
         assert!((0..12).all(|i| m.walk(128 * i).is_none()));
         assert!(m.walk(128 * 12).is_some() && m.walk(0).is_some(), "the least recently used one made room");
         assert_eq!(m.walk(128 * 11), None);
-        // Eight entries of eight bytes to a line.
+        // Eight entries of eight bytes share a line.
         let line = |m: &mut Mmu, page| m.walk(page).unwrap();
         let first = line(&mut m, 4096 + 8);
         assert!((9..16).all(|i| line(&mut m, 4096 + i) == first) && line(&mut m, 4096 + 16) != first);

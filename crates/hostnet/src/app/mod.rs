@@ -1,4 +1,4 @@
-//! Workloads. One file each: what a request is, and the ops it takes. Applications see buffers and
+//! Workloads, one file each: the content of a request, and the operations that serve it. Applications see buffers and
 //! their own data as simulated addresses, never caches.
 
 mod content;
@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// When a directed test forces the packet out of the LLC.
+/// Point at which a directed test evicts the packet from the LLC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EvictAt {
@@ -27,111 +27,111 @@ pub enum EvictAt {
     AfterUse,
 }
 
-/// Sweeper, Fig. 3 and section II-B.
+/// Parameters of the directed test of one receive buffer (Sweeper, Fig. 3 and section II-B).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectedRxSpec {
-    /// Cache blocks of the packet.
+    /// Number of cache blocks of the packet.
     pub blocks: u32,
-    /// When to force an eviction.
+    /// Point at which the packet is evicted from the LLC: "none" (the default), "before_use" or "after_use".
     #[serde(default)]
     pub evict: EvictAt,
 }
 
-/// Sweeper, Fig. 4.
+/// Parameters of the directed test of one transmit buffer (Sweeper, Fig. 4).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectedTxSpec {
-    /// Cache blocks of the packet.
+    /// Number of cache blocks of the packet.
     pub blocks: u32,
-    /// How long the core is busy with something else after posting.
+    /// Time for which the core is busy with other work after posting the packet.
     pub busy: crate::kernel::units::Span,
 }
 
-/// How a page is made safe for its next owner (Sweeper, section V-B).
+/// Method that makes a page safe for its next owner (Sweeper, section V-B).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Guard {
-    /// Zeroed through the caches.
+    /// The page is zeroed through the caches, without further measures.
     #[default]
     None,
-    /// CLWB of every block after zeroing.
+    /// The page is zeroed, and every block is then written back with CLWB.
     Clwb,
-    /// Zeroed by DMA that does not use DDIO.
+    /// The page is zeroed by DMA that does not use DDIO.
     Dma,
 }
 
-/// Sweeper, section V-B.
+/// Parameters of the directed test of page reuse (Sweeper, section V-B).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageReuseSpec {
     /// Size of the page.
     pub page: crate::kernel::units::Size,
-    /// What the kernel does.
+    /// Method with which the kernel makes the page safe for its next owner: "none" (the default), "clwb" or "dma".
     #[serde(default)]
     pub guard: Guard,
 }
 
-/// Where the line is that `probe_latency` loads (CC-NIC, Fig. 7). Cores 0 and 1 are of the first node, core 2 is of the
-/// last; lines that another core has are written.
+/// Location of the line that `probe_latency` loads (CC-NIC, Fig. 7). Cores 0 and 1 belong to the first node, core 2 to
+/// the last; lines in another core's cache are modified.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbePlace {
     /// The core's own L1.
     LocalL1,
-    /// Its own L2 alone.
+    /// The core's own L2 alone.
     LocalL2,
-    /// Its node's LLC alone.
+    /// The LLC of the core's node alone.
     LocalLlc,
-    /// Memory of its node, and no cache.
+    /// Memory of the core's node, and no cache.
     LocalDram,
-    /// The L2 of another core of its node.
+    /// The L2 of another core of the same node.
     OtherL2,
-    /// The LLC of the other node, which is the home.
+    /// The LLC of the other node, which is the line's home.
     RemoteLlc,
     /// Memory of the other node, and no cache.
     RemoteDram,
-    /// The L2 of a core of the other node, which is the home (remote-homed).
+    /// The L2 of a core of the other node, which is the line's home (remote-homed).
     RemoteL2Rh,
-    /// The same with the reader's node as the home (local-homed).
+    /// The L2 of a core of the other node, while the reader's node is the line's home (local-homed).
     RemoteL2Lh,
 }
 
 impl ProbePlace {
-    /// Whether it needs two nodes.
+    /// Whether the location needs two nodes.
     pub fn is_remote(self) -> bool {
         use ProbePlace::{RemoteDram, RemoteL2Lh, RemoteL2Rh, RemoteLlc};
         matches!(self, RemoteLlc | RemoteDram | RemoteL2Rh | RemoteL2Lh)
     }
 }
 
-/// CC-NIC, section 3.2 and Fig. 7.
+/// Parameters of the directed test of one load's latency (CC-NIC, section 3.2 and Fig. 7).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeLatencySpec {
-    /// Where the line is.
+    /// Location of the line that is loaded.
     pub place: ProbePlace,
 }
 
-/// What `probe_device` does.
+/// Access that `probe_device` makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceProbe {
     /// One uncached load of `bytes`.
     Load,
-    /// `stores` combining stores of `bytes`, each to a line of its own.
+    /// `stores` write-combining stores of `bytes` each, every one to a line of its own.
     Store,
 }
 
-/// CC-NIC, section 2.2 and Fig. 3.
+/// Parameters of the directed test of accesses to a device (CC-NIC, section 2.2 and Fig. 3).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeDeviceSpec {
-    /// What it does.
+    /// Access to the device: "load" or "store".
     pub access: DeviceProbe,
-    /// Bytes of the load or of each store, 1 to 64.
+    /// Bytes of the load or of each store (1 to 64).
     pub bytes: u8,
-    /// Stores of the burst.
+    /// Number of stores in the burst. The default is 1.
     #[serde(default = "one_store")]
     pub stores: u32,
 }
@@ -139,43 +139,44 @@ fn one_store() -> u32 {
     1
 }
 
-/// What a device asks for in `probe_place`.
+/// Request that a device makes in `probe_place`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
     /// A write of the whole line.
     Write,
-    /// A read.
+    /// A read of the line.
     Read,
 }
 
-/// IDIO, section II-A and Fig. 1.
+/// Parameters of the directed test of one device request (IDIO, section II-A and Fig. 1).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProbePlaceSpec {
-    /// What the device asks for.
+    /// Request that the device makes: "write" or "read".
     pub request: Asked,
-    /// Where the line is before.
+    /// Location of the line before the request.
     pub place: crate::memory::stats::Place,
-    /// The core has written its copy, where it has one.
+    /// Whether the core has modified its copy of the line, where it has one. The default is false.
     #[serde(default)]
     pub dirty: bool,
 }
 
-/// What an application did with a packet.
+/// Outcome of an application's service of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// A reply waits in a transmit buffer.
+    /// A reply is in a transmit buffer.
     Reply,
-    /// The same, with bytes that are sent from where they lie, from line `object` on; line `users` counts who has them.
+    /// A reply is in a transmit buffer, followed by `bytes` bytes that are sent from where they lie, from line `object`
+    /// on; line `users` counts their users.
     Gather { object: LineAddr, bytes: u32, users: Option<LineAddr> },
     /// The receive buffer itself is to be sent.
     Forward,
-    /// Nothing to send.
+    /// Nothing is to be sent.
     Consumed,
 }
 
-/// What building an application needs.
+/// Resources and surroundings from which an application is built.
 pub struct Site<'a> {
     pub map: &'a mut AddressMap,
     pub tenant: TenantId,
@@ -183,12 +184,12 @@ pub struct Site<'a> {
     pub cores: &'a [ThreadId],
     pub seed: u64,
     pub capture: Option<&'a Arc<Capture>>,
-    /// The cores' second-level TLB.
+    /// Second-level TLB of the cores.
     pub stlb: Option<&'a TlbSpec>,
 }
 
 impl Site<'_> {
-    /// The first lines of regions of `lines` lines, one for each core of the tenant.
+    /// Adds a region of `lines` lines for each core of the tenant; returns the regions' first lines.
     pub fn per_core(&mut self, lines: u64) -> Vec<LineAddr> {
         let add = |c: &ThreadId| {
             let r = self.map.add(lines, Kind::App, Sharing::of_thread(*c), self.tenant);
@@ -198,127 +199,135 @@ impl Site<'_> {
     }
 }
 
-/// Where the work of an application's cores comes from.
+/// Source of the work of an application's cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
     /// Packets of a NIC.
     Packets,
-    /// Nobody asks for it.
+    /// The application itself, without requests.
     Own,
-    /// The kernel, which receives for it.
+    /// The kernel, which receives for the application.
     Kernel,
 }
 
-/// Whose packets an application's cores send.
+/// Origin of the packets that an application's cores send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// What they have received.
+    /// Packets that the cores have received from the network.
     Network,
-    /// Their own, as many as go.
+    /// Packets of the application's own, as many as possible.
     Always,
-    /// Their own, as the traffic of a scenario asks for: they are the load generator.
+    /// Packets that a scenario's traffic asks the application to originate: its cores are the load generator.
     Due,
-    /// Their own, as the traffic of a scenario asks for, which come back to them: they are generator and sink.
+    /// Packets that a scenario's traffic asks the application to originate and that come back to it: its cores are
+    /// generator and sink.
     Loop,
 }
 
-/// One tenant's application on all its cores. What is not told is that of an application that drops all packets unread.
+/// One tenant's application on all its cores. The default methods suit an application that drops all packets unread.
 pub trait Application: Sized {
-    /// Its parameters: the rest of `app` in a scenario.
+    /// Parameters of the application: the rest of `app` in a scenario.
     type Spec;
 
     const WORK: Work = Work::Packets;
 
-    /// Whether `stores` knows what to do.
+    /// Whether `stores` is implemented, so that warm-up can use it.
     const WARMS_BY_STORES: bool = false;
 
+    /// Checks that the parameters fit together on `cores` cores.
+    ///
     /// # Errors
-    /// One clause with key and value, when the parameters do not fit together on `cores` cores.
+    /// Returns one clause that names key and value.
     fn check(s: &Self::Spec, cores: u32) -> Result<(), String> {
         let _ = (s, cores);
         Ok(())
     }
 
-    /// The largest packet that asks for something: `drawn`, which captures do not tell, unless the application sets it.
+    /// Size of the largest packet that carries a request: `drawn`, which is None for captures, unless the application
+    /// determines it.
     fn largest(s: &Self::Spec, drawn: Option<Size>) -> Option<Size> {
         let _ = s;
         drawn
     }
 
-    /// Whose packets its cores send.
+    /// Origin of the packets that the application's cores send.
     fn origin(s: &Self::Spec) -> Origin {
         let _ = s;
         Origin::Network
     }
 
-    /// The application with its data in `site`; packets are of `packet` bytes when it does not set that.
+    /// Builds the application with its data in `site`; packets have `packet` bytes when the application does not
+    /// determine their size.
     ///
     /// # Errors
-    /// One clause with key and value, when the parameters do not fit together.
+    /// Returns one clause that names key and value when the parameters do not fit together.
     fn build(s: &Self::Spec, packet: u32, site: Site) -> Result<Self, String>;
 
-    /// Draws the next packet's content for the tenant's `core`-th core.
+    /// Draws the content of the next packet for core number `core` of the tenant.
     #[inline]
     fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
         let _ = (core, rng);
         Content::default()
     }
 
-    /// The content of the `i`-th captured packet on the `pass`-th repetition, for the tenant's `core`-th core. Size and
-    /// flow are the packet's; what it asks for is drawn when the capture does not tell.
+    /// Content of captured packet number `i` on repetition `pass`, for core number `core` of the tenant. Size and flow
+    /// are those of the packet; the request is drawn when the capture does not contain it.
     #[inline]
     fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut Stream) -> Content {
         let _ = (i, pass);
         self.content(core, rng).of_size(packet)
     }
 
-    /// `core`, as the tenant counts them, will soon be asked for `key`: what its look-up reads may be fetched.
+    /// Announces that core number `core` of the tenant will soon be asked for `key`, so that the simulator's host may
+    /// prefetch the data of the look-up.
     #[inline]
     fn announce(&self, core: usize, key: u64) {
         let _ = (core, key);
     }
 
-    /// Ops before the service of a burst of packets, which are given with their receive buffers, where packets come in bursts.
+    /// Appends the operations before the service of a burst of packets, which are given with their receive buffers,
+    /// where packets come in bursts.
     #[inline]
     fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
         let _ = (core, packets, p);
     }
 
-    /// Ops that serve packet content `c` in receive buffer `rx`; a reply goes to `tx`, whose lines are
-    /// returned.
+    /// Appends the operations that serve packet content `c` in receive buffer `rx`; a reply goes to `tx`. Returns the
+    /// answer and the reply's lines.
     #[inline]
     fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
         let _ = (core, c, rx, tx, p);
         (Answer::Consumed, 0)
     }
 
-    /// Ops that make a packet of its own with content `c` in the buffer at `tx`.
+    /// Appends the operations that make a packet of the application's own with content `c` in the buffer at `tx`.
     #[inline]
     fn make(&mut self, core: usize, c: &Content, tx: LineAddr, p: &mut Program) {
         let _ = (core, c, tx, p);
     }
 
-    /// Ops between the service of a burst of `packets` packets and the sending of its replies, where packets come in bursts.
+    /// Appends the operations between the service of a burst of `packets` packets and the sending of its replies, where
+    /// packets come in bursts.
     #[inline]
     fn end_burst(&mut self, core: usize, packets: u32, p: &mut Program) {
         let _ = (core, packets, p);
     }
 
-    /// Ops of a core that serves no packets; returns the operations they count as, or None for
-    /// applications that only react.
+    /// Appends operations of a core that serves no packets; returns the number of operations that they count as, or
+    /// None for applications that only react.
     #[inline]
     fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
         let _ = (core, rng, p);
         None
     }
 
-    /// Ops of the stores that a while of `free_run` comes to, for caches that keep nothing else.
+    /// Appends the stores that a stretch of `free_run` makes, to warm caches that keep nothing else.
     fn stores(&mut self, core: usize, rng: &mut Stream, p: &mut Program) {
         let _ = (core, rng, p);
     }
 }
 
-/// Large applications stay small in `App`.
+/// Boxes an application, so that large ones stay small in `App`.
 impl<T: Application> Application for Box<T> {
     type Spec = T::Spec;
     const WORK: Work = T::WORK;
@@ -373,8 +382,8 @@ impl<T: Application> Application for Box<T> {
     }
 }
 
-/// Declares the applications, a file each: their kinds in scenarios, and the dispatch. Directed tests are kinds that the
-/// host drives itself.
+/// Declares the applications, one file each: their kinds in scenarios, and the dispatch over them. Directed tests are
+/// kinds that the host drives itself.
 macro_rules! apps {
     (
         $($(#[$doc:meta])* mod $file:ident => $name:ident($app:ty),)*
@@ -392,8 +401,10 @@ macro_rules! apps {
         }
 
         impl AppSpec {
+            /// Checks that the parameters fit together on `cores` cores.
+            ///
             /// # Errors
-            /// One clause with key and value, when the parameters do not fit together on `cores` cores.
+            /// Returns one clause that names key and value.
             pub fn check(&self, cores: u32) -> Result<(), String> {
                 match self {
                     $(AppSpec::$name(s) => <$app>::check(s, cores),)*
@@ -401,7 +412,7 @@ macro_rules! apps {
                 }
             }
 
-            /// Where its cores' work comes from; that of directed tests is packets.
+            /// Source of the work of the application's cores; for directed tests, packets.
             pub fn work(&self) -> Work {
                 match self {
                     $(AppSpec::$name(_) => <$app>::WORK,)*
@@ -409,7 +420,7 @@ macro_rules! apps {
                 }
             }
 
-            /// Whether it is a directed test, which drives the host itself.
+            /// Whether the application is a directed test, which the host drives itself.
             pub fn is_directed(&self) -> bool {
                 match self {
                     $(AppSpec::$name(_) => false,)*
@@ -417,7 +428,8 @@ macro_rules! apps {
                 }
             }
 
-            /// The largest packet that it is asked with, when that is known; packets whose size it does not set have `drawn`.
+            /// Size of the largest packet that carries a request, when it is known; packets whose size the application
+            /// does not determine have `drawn`.
             pub fn largest(&self, drawn: Option<Size>) -> Option<Size> {
                 match self {
                     $(AppSpec::$name(s) if <$app>::WORK == Work::Packets => <$app>::largest(s, drawn),)*
@@ -425,7 +437,7 @@ macro_rules! apps {
                 }
             }
 
-            /// Whose packets its cores send.
+            /// Origin of the packets that the application's cores send.
             pub fn origin(&self) -> Origin {
                 match self {
                     $(AppSpec::$name(s) => <$app>::origin(s),)*
@@ -434,15 +446,17 @@ macro_rules! apps {
             }
         }
 
-        /// One tenant's application on all its cores, of any kind; see [`Application`].
+        /// One tenant's application of any kind, on all its cores; see [`Application`].
         #[derive(Clone)]
         pub enum App {
             $($(#[$doc])* $name($app),)*
         }
 
         impl App {
+            /// Builds the application with its data in `site`.
+            ///
             /// # Errors
-            /// One clause with key and value, when the parameters do not fit together.
+            /// Returns one clause that names key and value when the parameters do not fit together.
             pub fn build(spec: &AppSpec, packet: u32, site: Site) -> Result<App, String> {
                 match spec {
                     $(AppSpec::$name(s) => <$app>::build(s, packet, site).map(App::$name),)*
@@ -481,16 +495,16 @@ macro_rules! apps {
             pub fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
                 match self { $(App::$name(a) => a.free_run(core, rng, p),)* }
             }
-            /// False when only `free_run` can tell.
+            /// Appends the stores of a stretch of `free_run`; returns false when only `free_run` itself knows them.
             pub fn stores(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> bool {
                 match self { $(App::$name(a) => a.stores(core, rng, p),)* }
                 self.warms_by_stores()
             }
-            /// Whether `stores` knows.
+            /// Whether `stores` is implemented for this application.
             pub fn warms_by_stores(&self) -> bool {
                 match self { $(App::$name(_) => <$app>::WARMS_BY_STORES,)* }
             }
-            /// Whether cores run it without packets.
+            /// Whether cores run the application without packets.
             pub fn is_free_running(&self) -> bool {
                 match self { $(App::$name(_) => <$app>::WORK == Work::Own,)* }
             }
@@ -505,58 +519,60 @@ apps! {
     mod l3fwd => L3fwd(l3fwd::L3fwd),
     /// Random reads of a private array.
     mod xmem => Xmem(xmem::Xmem),
-    /// Sequential or random reads or updates of a private buffer, as fast as memory goes.
+    /// Sequential or random reads or updates of a private buffer, as fast as memory allows.
     mod stream => Stream(stream::StreamApp),
-    /// Redis servers, each asked by a client that never waits.
+    /// Redis servers, each queried by a client that never waits.
     mod redis => Redis(redis::Redis),
     /// A kernel of the GAP Benchmark Suite on a random graph.
     mod gapbs => Gapbs(Box<gapbs::Gapbs>),
-    /// Receives long TCP flows through the kernel, one a core, and drops what it gets (iperf).
+    /// Receiver of long TCP flows through the kernel, one per core, which drops the data (iperf).
     mod tcp_receive => TcpReceive(tcp_receive::TcpReceive),
-    /// Reads every packet and drops it.
+    /// Reader of every line of a packet, which then drops the packet.
     mod touchdrop => Touchdrop(touchdrop::Touchdrop),
     /// Layer-2 forwarder: edits the header and sends the packet in place, or drops it.
     mod l2fwd => L2fwd(l2fwd::L2fwd),
-    /// Random reads and writes of a private buffer; its measure is the cycles of an instruction.
+    /// Random reads and writes of a private buffer; its metric is cycles per instruction.
     mod llc_antagonist => LlcAntagonist(llc_antagonist::LlcAntagonist),
-    /// Forwards packets unread, drops them, or sends its own (DPDK's testpmd).
+    /// Forwarder of unread packets, which can also drop packets or send its own (DPDK's testpmd).
     mod testpmd => Testpmd(testpmd::Testpmd),
-    /// Sends the requests of a scenario's traffic, and takes the replies: software on the host of `[client]`.
+    /// Load generator in software: sends the requests of a scenario's traffic and takes the replies, on the host of
+    /// `[client]`.
     mod load_generator => LoadGenerator(load_generator::LoadGenerator),
-    /// Reads every byte of a packet and forwards it.
+    /// Reader of every byte of a packet, which then forwards the packet.
     mod touchfwd => Touchfwd(touchfwd::Touchfwd),
-    /// Receives a burst, waits, and sends it.
+    /// Receives a burst of packets, waits, and sends the burst.
     mod rxptx => Rxptx(rxptx::Rxptx),
     /// Key-value server that answers a capture of memcached over UDP.
     mod memcached => Memcached(memcached::Memcached),
-    /// A counter that two threads exchange through two registers in coherent memory.
+    /// Counter that two threads exchange through two registers in coherent memory.
     mod pingpong => Pingpong(pingpong::PingPong),
-    /// Streams from writers to readers in pairs.
+    /// Streams from writers to readers, in pairs.
     mod transfer => StreamTransfer(transfer::StreamTransfer),
-    /// Sends packets through CC-NIC, or through a PCIe NIC whose wire loops back, and reads what comes back.
+    /// Sender of packets through CC-NIC, or through a PCIe NIC whose wire loops back, which reads the packets that come
+    /// back.
     mod loopback => Loopback(loopback::Loopback),
     /// Key-value server with objects of many sizes, which are sent from where they lie (CliqueMap).
     mod clique_map => CliqueMap(clique_map::CliqueMap),
-    /// Stores of blocks to a device or to memory, a fence after each.
+    /// Stores of blocks to a device or to memory, with a fence after each block.
     mod block_stores => BlockStores(block_stores::BlockStores),
-    /// Sends requests back over TCP as a service (TAS), whose fast path has cores of its own.
+    /// RPC server that sends requests back over TCP as a service (TAS), whose fast path has cores of its own.
     mod tcp_echo => TcpEcho(tcp_echo::TcpEcho),
     --- directed tests ---
-    /// Directed test of one receive buffer's life.
+    /// Directed test of the life of one receive buffer.
     DirectedRx(DirectedRxSpec),
-    /// Directed test of one transmit buffer's life.
+    /// Directed test of the life of one transmit buffer.
     DirectedTx(DirectedTxSpec),
     /// Directed test of a page that changes its owner.
     PageReuse(PageReuseSpec),
-    /// Directed test of one load's latency, by where the line is.
+    /// Directed test of one load's latency, by the location of the line.
     ProbeLatency(ProbeLatencySpec),
-    /// Directed test of a load from a device, or of a burst of combining stores to it.
+    /// Directed test of a load from a device, or of a burst of write-combining stores to it.
     ProbeDevice(ProbeDeviceSpec),
-    /// Directed test of one request of a device, by where the line is.
+    /// Directed test of one request of a device, by the location of the line.
     ProbePlace(ProbePlaceSpec),
 }
 
-/// Lines that `bytes` take.
+/// Number of lines that `bytes` bytes take, at least one.
 pub fn lines(bytes: u64) -> u16 {
     bytes.div_ceil(crate::memory::LINE).max(1).to_u16()
 }

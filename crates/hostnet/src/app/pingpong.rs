@@ -4,30 +4,31 @@ use super::{Application, Site, Work};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where the two registers are. Node 0 is that of the thread that begins, node 1 the other's.
+/// Location of the two registers. Node 0 is the node of the thread that begins, node 1 that of the other thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum Registers {
-    /// On two lines, both homed at node 0.
+    /// Two lines, both homed at node 0.
     S0,
-    /// On two lines, both homed at node 1.
+    /// Two lines, both homed at node 1.
     S1,
-    /// On two lines, each homed at its reader.
+    /// Two lines, each homed at its reader.
     Rd,
-    /// On two lines, each homed at its writer.
+    /// Two lines, each homed at its writer.
     Wr,
-    /// On one line, homed at node 0.
+    /// One line, homed at node 0.
     S0C,
-    /// On one line, homed at node 1.
+    /// One line, homed at node 1.
     S1C,
 }
 
 impl Registers {
-    /// Whether they share a line.
+    /// Whether the registers share a line.
     pub fn together(self) -> bool {
         matches!(self, Registers::S0C | Registers::S1C)
     }
 
-    /// Whether the register of the thread that begins is homed at the other's node, and whether the other's is.
+    /// Whether each register is homed at node 1: the register of the thread that begins, and the other thread's
+    /// register.
     pub fn at_other(self) -> (bool, bool) {
         match self {
             Registers::S0 | Registers::S0C => (false, false),
@@ -41,9 +42,9 @@ impl Registers {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PingPongSpec {
-    /// Where the registers are.
+    /// Location of the two registers.
     pub layout: Registers,
-    /// Node of the other thread of each pair.
+    /// Node of the other thread of each pair. The default is 0.
     #[serde(default)]
     pub peer_node: u8,
 }

@@ -1,8 +1,8 @@
-//! Redis: one single-threaded server per core with a keyspace of its own, asked over connections that
-//! always have a pipeline of queries waiting ("Understanding the Host Network", section 2.1).
+//! Redis: one single-threaded server per core with a keyspace of its own, queried over connections that always have a
+//! pipeline of queries waiting ("Understanding the Host Network", section 2.1).
 //!
-//! The index and every object lie where Redis 6 with jemalloc puts them. A client costs its server
-//! system calls and copies; it runs elsewhere and touches lines that stay on the chip, so it is not simulated.
+//! The index and every object lie where Redis 6 with jemalloc puts them. A client costs its server system calls and
+//! copies; the client itself runs elsewhere and touches lines that stay on the chip, so it is not simulated.
 
 use super::mmu::Mmu;
 use super::{Application, Site, Work};
@@ -17,43 +17,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What every query asks for.
+/// Command of every query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// Read the value of a key (YCSB-C).
+    /// GET: reads the value of a key (YCSB-C).
     #[default]
     Get,
-    /// Give a key another value of the same size.
+    /// SET: gives a key another value of the same size.
     Set,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedisSpec {
-    /// What every query asks for; keys are uniform random.
+    /// Command of every query: "get" (the default) or "set". Keys are uniformly random.
     #[serde(default)]
     pub command: Command,
-    /// Keys of each server.
+    /// Number of keys of each server.
     pub keys: u64,
-    /// Size of a value.
+    /// Size of a value (64 B to 64 KiB).
     pub value: Size,
-    /// Connections of each server.
+    /// Number of connections of each server. The default is 2.
     #[serde(default = "connections")]
     pub connections: u32,
-    /// Queries that a connection has waiting when its turn comes.
+    /// Number of queries that a connection has waiting when its turn comes. The default is 32.
     #[serde(default = "pipeline")]
     pub pipeline: u32,
-    /// Instructions of a query besides its copies: parsing, hashing, dispatch, reply header.
+    /// Instructions of a query in addition to its copies: parsing, hashing, dispatch, reply header. The default is
+    /// 2300.
     #[serde(default = "query_instructions")]
     pub query_instructions: u32,
-    /// Instructions of a connection's turn besides its queries: poll, receive, send.
+    /// Instructions of a connection's turn in addition to its queries: poll, receive, send. The default is 12,300.
     #[serde(default = "turn_instructions")]
     pub turn_instructions: u32,
-    /// Memory of the sockets of each server that its copies go through in turn.
+    /// Size of the socket memory of each server, which its copies pass through in turn. The default is 208 KiB.
     #[serde(default = "socket")]
     pub socket: Size,
-    /// Contiguous physical memory; larger pieces of the heap lie anywhere.
+    /// Contiguity of the heap's physical memory: "buddy" (the default), which is memory as Linux's buddy allocator
+    /// hands it out, or the size of contiguous pieces, such as "32 KiB". Pieces lie anywhere.
     #[serde(default)]
     pub contiguous: Contiguous,
 }
@@ -63,9 +65,9 @@ fn connections() -> u32 {
 fn pipeline() -> u32 {
     32
 }
-// Without pipelining Redis answers 200 k GET/s over a Unix socket on a Xeon X5670 (2.93 GHz), 16 at a time 863 k on a
-// Core i7 920 (2.66 GHz): 14,650 and 3,083 cycles, both published by its author and users. Hence 2,300 cycles a query
-// and 12,300 a turn, on cores of one generation; as many instructions are assumed.
+// Without pipelining Redis answers 200 k GET/s over a Unix socket on a Xeon X5670 (2.93 GHz), and with 16 queries at a
+// time 863 k on a Core i7 920 (2.66 GHz): 14,650 and 3,083 cycles, both published by its author and users. Hence 2,300
+// cycles a query and 12,300 a turn, on cores of one generation; as many instructions are assumed.
 fn query_instructions() -> u32 {
     2300
 }
@@ -77,8 +79,10 @@ fn socket() -> Size {
 }
 
 impl RedisSpec {
+    /// Checks that the parameters fit together.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=1 << 28).contains(&self.keys) {
             return Err(format!("keys = {} is not within 1 to {}", self.keys, 1 << 28));
@@ -99,24 +103,26 @@ impl RedisSpec {
     }
 }
 
-/// Bytes of jemalloc's size classes for what a key takes: hash entry, key string, object header.
+/// Bytes of a hash entry in jemalloc's size classes; `KEY` and `OBJECT` are those of a key string and of an object
+/// header.
 const ENTRY: u64 = 24;
 const KEY: u64 = 32;
 const OBJECT: u64 = 16;
 const BUCKET: u64 = 8;
-/// String header and terminator of a value.
+/// Bytes of a value's string header and terminator.
 const STRING: u64 = 6;
-/// Cycles that a mispredicted branch costs once its data is there.
+/// Cycles that a mispredicted branch costs after its data has arrived.
 const REDIRECT: u16 = 16;
 const NONE: u32 = u32::MAX;
 
-/// jemalloc's size class of `bytes`: four to each power of two.
+/// jemalloc's size class of `bytes`: there are four to each power of two.
 fn size_class(bytes: u64) -> u64 {
     let step = bytes.next_power_of_two() / 8;
     bytes.next_multiple_of(step.max(16))
 }
 
-/// The dictionary: chained, newest entry first, buckets a power of two not below the keys.
+/// Dictionary with chained buckets, newest entry first, whose number of buckets is a power of two not below the number
+/// of keys.
 struct Index {
     heads: Vec<u32>,
     next: Vec<u32>,
@@ -143,7 +149,7 @@ impl Index {
 struct Slab {
     pages: Pages,
     size: u64,
-    /// Number of its first page among the server's.
+    /// Number of the slab's first page among the server's pages.
     first: u64,
 }
 
@@ -156,7 +162,7 @@ impl Slab {
     fn page(&self, i: u32) -> u64 {
         self.first + u64::from(i) * self.size / PAGE.0
     }
-    /// Runs of lines that hold the first `bytes` bytes of object `i` from its `from`-th line on.
+    /// Calls `f` for each run of lines that holds the first `bytes` bytes of object `i`, from line number `from` on.
     fn each_run(&mut self, i: u32, bytes: u64, from: u64, mut f: impl FnMut(LineAddr, u32)) {
         let start = u64::from(i) * self.size;
         let (mut line, end) = (start / LINE + from, (start + bytes).div_ceil(LINE));
@@ -174,7 +180,7 @@ impl Slab {
     }
 }
 
-/// Buffers that are used over and over: where the next bytes go.
+/// Memory of buffers that are reused in turn, with the position of the next bytes.
 #[derive(Clone)]
 struct Ring {
     base: LineAddr,
@@ -199,16 +205,16 @@ struct Server {
     keys: Slab,
     objects: Slab,
     values: Slab,
-    /// What a connection sends and receives, in user space; of one connection after the other.
+    /// User-space buffers from which a connection sends and into which it receives, one per connection.
     buffers: Vec<Ring>,
     socket: Ring,
     /// Queries left of the connection's turn.
     left: u32,
     connection: usize,
-    /// Object and string that the last SET freed: the allocator hands them out first.
+    /// Object and string that the last SET freed, which the allocator hands out first.
     freed: u32,
     mmu: Option<Mmu>,
-    /// Where each key's object and string lie. Only SET moves them.
+    /// Location of each key's object and string. Only SETs move them.
     slots: Vec<u32>,
 }
 
@@ -276,7 +282,7 @@ impl Application for Redis {
         Ok(Redis { servers, index: Arc::new(Index::new(s.keys)), spec: s.clone(), value_lines })
     }
 
-    /// The stores of some queries to the heap.
+    /// Appends the stores that some queries make to the heap.
     fn stores(&mut self, core: usize, rng: &mut Rng, p: &mut Program) {
         let s = &mut self.servers[core];
         for _ in 0..self.spec.pipeline {
@@ -288,7 +294,7 @@ impl Application for Redis {
         }
     }
 
-    /// Ops of the next query, and of what comes between two connections' turns; returns one query.
+    /// Appends the operations of the next query, and of the change of connections when a turn ends; returns one query.
     fn free_run(&mut self, core: usize, rng: &mut Rng, p: &mut Program) -> Option<u32> {
         let s = &mut self.servers[core];
         if s.left == 0 {
@@ -307,12 +313,12 @@ impl Application for Redis {
     }
 }
 
-/// The page table's line that `page` has to wait for, and cycles besides.
+/// Line of the page table that an access to `page` must wait for, and the additional cycles.
 fn walk(mmu: &mut Option<Mmu>, page: u64) -> Option<(LineAddr, u16)> {
     mmu.as_mut().and_then(|m| m.walk(page).map(|line| (line, m.walk)))
 }
 
-/// A load of object `i` whose address the load before gives.
+/// Appends a load of object `i`, whose address the previous load gives.
 fn chase(mmu: &mut Option<Mmu>, slab: &mut Slab, i: u32, p: &mut Program) {
     let mut delay = 0;
     if let Some((line, cycles)) = walk(mmu, slab.page(i)) {
@@ -323,7 +329,8 @@ fn chase(mmu: &mut Option<Mmu>, slab: &mut Slab, i: u32, p: &mut Program) {
 }
 
 impl Server {
-    /// Ends a connection's turn and begins the next one's: the kernel copies what SETs receive and GETs reply.
+    /// Ends a connection's turn and begins the next one's: the kernel copies the values that SETs receive and GETs
+    /// reply with.
     fn turn(&mut self, spec: &RedisSpec, value_lines: u64, p: &mut Program) {
         let copy = |p: &mut Program, from, to| {
             let lines = value_lines.to_u32();
@@ -347,8 +354,8 @@ impl Server {
         self.left = spec.pipeline;
     }
 
-    /// Walks the key's bucket. Entries before the key's own (which came later) are compared and passed by, against what
-    /// the core predicts; of the key's own, the comparison is off the critical path.
+    /// Walks the key's bucket. Entries before the key's own entry (which were inserted later) are compared and passed
+    /// by, against the core's prediction; the comparison of the key's own entry is off the critical path.
     fn find(&mut self, index: &Index, key: u32, p: &mut Program) {
         let bucket = index.bucket(key);
         let line = self.buckets.line(bucket.to_u32());
@@ -373,7 +380,7 @@ impl Server {
         p.push(Op::DependentLoad { line: self.keys.line(key), lines: 1 });
     }
 
-    /// The object notes its use; its string is copied to the reply.
+    /// Serves a GET: the object's last use is updated, and its string is copied to the reply.
     fn get(&mut self, key: u32, bytes: u64, value_lines: u64, p: &mut Program) {
         chase(&mut self.mmu, &mut self.objects, key, p);
         p.push(Op::DependentStore { line: self.objects.line(key), lines: 1 });
@@ -384,7 +391,7 @@ impl Server {
         p.push(Op::Store { line, lines: value_lines.to_u32() });
     }
 
-    /// Strings that cross into another page need it translated, too.
+    /// Reads the page table for strings that cross into another page, which needs translation, too.
     fn second_page(&mut self, i: u32, bytes: u64, p: &mut Program) {
         let end = (u64::from(i) * self.values.size + bytes + STRING - 1) / PAGE.0;
         for page in self.values.page(i) + 1..=self.values.first + end {
@@ -394,7 +401,7 @@ impl Server {
         }
     }
 
-    /// A new object and string, where the last ones freed were; the old ones are freed.
+    /// Serves a SET: writes a new object and string where the ones freed last were, and frees the old ones.
     fn set(&mut self, key: u32, bytes: u64, value_lines: u64, p: &mut Program) {
         let new = std::mem::replace(&mut self.freed, self.slots[key.to_usize()]);
         let old = std::mem::replace(&mut self.slots[key.to_usize()], new);
@@ -477,7 +484,7 @@ mod tests {
         assert_eq!(mean(stored), 17.0);
     }
 
-    /// Strings of 1030 bytes every 1280: the first lies in one page, the fourth (3840 to 4869) in two.
+    /// Strings of 1030 bytes lie every 1280 bytes: the first lies in one page, the fourth (3840 to 4869) in two.
     #[test]
     fn a_string_in_two_pages_takes_two_walks() {
         let text = "keys = 64\nvalue = \"1 KiB\"\ncontiguous = \"1 MiB\"";

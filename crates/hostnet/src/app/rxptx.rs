@@ -1,4 +1,4 @@
-//! RXpTX: receives a burst, waits, and sends the burst.
+//! RXpTX: receives a burst of packets, waits, and sends the burst.
 
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RxptxSpec {
-    /// What the core waits, in a loop, after each burst that it has received.
+    /// Time that the core waits, in a loop, after each burst that it has received.
     pub interval: Span,
-    /// Instructions per packet.
+    /// Instructions per packet. The default is 20.
     #[serde(default = "instructions")]
     pub instructions: u32,
 }

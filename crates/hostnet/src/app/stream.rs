@@ -1,5 +1,5 @@
-//! Memory streams: every core walks a private buffer far larger than the caches and keeps its line fill
-//! buffers full (the modified STREAM of "Understanding the Host Network", section 2.2).
+//! Memory streams: every core walks a private buffer far larger than the caches and keeps its line fill buffers full
+//! (the modified STREAM of "Understanding the Host Network", section 2.2).
 
 use super::{Application, Site, Work};
 use crate::core::{Op, Program};
@@ -10,35 +10,37 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Order of the lines.
+/// Order in which the lines are accessed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pattern {
-    /// One after the other.
+    /// Consecutive lines.
     #[default]
     Sequential,
-    /// Runs of `run_lines` lines from random places.
+    /// Runs of `run_lines` consecutive lines from random places.
     Random,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StreamSpec {
-    /// Each core's buffer.
+    /// Size of each core's buffer.
     pub buffer: Size,
-    /// Reads over all memory traffic: 1 only loads, 0.5 stores to every line.
+    /// Share of reads in all memory traffic (0.5 to 1): with 1 (the default) there are only loads, with 0.5 every line
+    /// is stored to.
     #[serde(default = "all")]
     pub read_fraction: f64,
-    /// Order of the lines.
+    /// Order in which the lines are accessed: "sequential" (the default) or "random".
     #[serde(default)]
     pub access: Pattern,
-    /// Consecutive lines of a random run.
+    /// Number of consecutive lines in a run, with `access = "random"`. The default is 1.
     #[serde(default = "one")]
     pub run_lines: u32,
-    /// Instructions per line besides the access: address, arithmetic, loop.
+    /// Instructions per line in addition to the access: address, arithmetic, loop. The default is 3.
     #[serde(default = "instructions")]
     pub instructions: u32,
-    /// Contiguous physical memory of the buffer; larger pieces lie anywhere.
+    /// Contiguity of the buffer's physical memory: "buddy" (the default), which is memory as Linux's buddy allocator
+    /// hands it out, or the size of contiguous pieces, such as "32 KiB". Pieces lie anywhere.
     #[serde(default)]
     pub contiguous: Contiguous,
 }
@@ -53,8 +55,10 @@ fn instructions() -> u32 {
 }
 
 impl StreamSpec {
+    /// Checks that the parameters fit together.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         if !(0.5..=1.0).contains(&self.read_fraction) {
             return Err(format!(
@@ -73,7 +77,7 @@ impl StreamSpec {
     }
 }
 
-/// Lines that a core works on between two looks at its program.
+/// Number of lines that a core accesses in one program.
 const BATCH: u32 = 64;
 
 #[derive(Clone)]
@@ -81,7 +85,7 @@ struct Walk {
     pages: Pages,
     at: u64,
     run_left: u32,
-    /// Stores owed, so that their share comes out exactly.
+    /// Fraction of a store that is owed, so that the share of stores is exact.
     owed: f64,
 }
 
@@ -160,7 +164,7 @@ mod tests {
     use crate::kernel::{TenantId, ThreadId};
     use crate::memory::region::AddressMap;
 
-    /// Lines of one round through a buffer that begins where the first does.
+    /// Lines of one round through a buffer, beginning with the buffer's first line.
     fn round(buffer: &str, contiguous: &str) -> Vec<u64> {
         let text = format!("buffer = \"{buffer}\"\ncontiguous = \"{contiguous}\"");
         let spec: StreamSpec = toml::from_str(&text).unwrap();

@@ -1,6 +1,6 @@
 //! An RPC server over TCP as a service (TAS, EuroSys 2019): it sends each request back (CC-NIC, section 5.7).
 //!
-//! The tenant's last core runs the application, the others TAS's fast path. `stack/tas` is what they do.
+//! The tenant's last core runs the application, the other cores run TAS's fast path. `stack/tas` has their threads.
 
 use super::{Application, Content, Site};
 use crate::kernel::units::Size;
@@ -16,32 +16,33 @@ pub const SOCKET_BUFFER: u64 = 8192;
 /// Most threads of the fast path (artifact: `FLEXNIC_PL_APPST_CTX_MCS`).
 pub const CONTEXTS: u32 = 16;
 
-/// The calls that an application reaches TAS by.
+/// Interface through which an application uses TAS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Calls {
-    /// Those of sockets: `epoll_wait`, then a `read` and a `write` of one RPC for each socket that has one.
+    /// Sockets: `epoll_wait`, then a `read` and a `write` of one RPC for each socket that has one.
     #[default]
     Sockets,
-    /// TAS's own: a poll gives events, and all whole RPCs of an event are copied from receive to transmit buffer.
+    /// TAS's own low-level interface: a poll returns events, and all complete RPCs of an event are copied from the
+    /// receive to the transmit buffer.
     LowLevel,
 }
 
 /// Instructions of the application's thread, libTAS's included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallCosts {
-    /// A poll, and each context queue in it.
+    /// Instructions of a poll; `queue` are those for each context queue in it.
     pub poll: u32,
     pub queue: u32,
-    /// An event, and an RPC.
+    /// Instructions of an event; `rpc` are those of an RPC.
     pub event: u32,
     pub rpc: u32,
-    /// An entry that only tells of an acknowledgement.
+    /// Instructions of an entry that only announces an acknowledgement.
     pub acknowledged: u32,
 }
 
 impl Calls {
-    /// Counted in TAS's libraries (d3926ba, gcc -O3, x86-64-v3), in a harness that plays the fast path.
+    /// Instructions counted in TAS's libraries (d3926ba, gcc -O3, x86-64-v3), in a harness that plays the fast path.
     pub const fn costs(self) -> CallCosts {
         match self {
             Calls::Sockets => CallCosts { poll: 2889, queue: 56, event: 445, rpc: 214 + 262, acknowledged: 180 },
@@ -53,14 +54,14 @@ impl Calls {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpEchoSpec {
-    /// Bytes of a request and of its reply.
+    /// Bytes of a request and of its reply (1 to 1448).
     pub rpc: Size,
-    /// TCP connections. RSS spreads them over the queues of the NIC.
+    /// Number of TCP connections. RSS spreads them over the queues of the NIC.
     pub flows: u32,
-    /// Requests of a connection that have no reply yet, at any time. The default is that of TAS's own client.
+    /// Number of requests that a connection has outstanding at any time. The default, 64, is that of TAS's own client.
     #[serde(default = "pipelined")]
     pub pipelined: u32,
-    /// The calls that the application reaches TAS by.
+    /// Interface through which the application uses TAS: "sockets" (the default) or "low_level".
     #[serde(default)]
     pub calls: Calls,
     /// Instructions of the fast path.
@@ -71,22 +72,25 @@ fn pipelined() -> u32 {
     64
 }
 
-/// Instructions of TAS's fast path beside the NIC's driver. The defaults were counted in TAS (d3926ba, gcc -O3, x86-64-v3), in a
-/// harness that plays NIC and application, as the difference of bursts of one and of sixteen.
+/// Instructions of TAS's fast path in addition to those of the NIC's driver. The defaults were counted in TAS (d3926ba,
+/// gcc -O3, x86-64-v3), in a harness that plays NIC and application, as the difference between bursts of one and of
+/// sixteen.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FastPathCosts {
-    /// A turn that finds nothing: NIC, queue manager, sixteen contexts, slow path.
+    /// Instructions of a turn that finds nothing: NIC, queue manager, sixteen contexts, slow path. The default is 2004.
     pub turn: u32,
-    /// The fixed part of a burst that was received.
+    /// Fixed instructions of a burst that was received. The default is 101.
     pub burst: u32,
-    /// A segment with data: look-up, parsing, flow state, entry for the application, acknowledgement.
+    /// Instructions per segment with data: look-up, parsing, flow state, entry for the application, acknowledgement.
+    /// The default is 654.
     pub data: u32,
-    /// A segment that only acknowledges.
+    /// Instructions per segment that only acknowledges. The default is 422.
     pub acknowledgement: u32,
-    /// An entry of the application: flow state, place in the queue manager, whose flows have a rate (TAS's default).
+    /// Instructions per entry of the application: flow state, and place in the queue manager, whose flows have a rate
+    /// (TAS's default). The default is 501.
     pub entry: u32,
-    /// A segment that is sent.
+    /// Instructions per segment that is sent. The default is 375.
     pub segment: u32,
 }
 

@@ -1,5 +1,5 @@
-//! What receives a long TCP flow (iperf3): `recv` after `recv` into one buffer, whose content nobody looks at. The kernel
-//! path that copies into it is `stack::tcp`.
+//! Receiver of a long TCP flow (iperf3): `recv` after `recv` into one buffer, whose content nobody looks at. The kernel
+//! path that copies into the buffer is `stack::tcp`.
 
 use super::{Application, Site, Work};
 use crate::kernel::units::Size;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpReceiveSpec {
-    /// Bytes that a `recv` asks for, and each core's buffer.
+    /// Bytes that a `recv` asks for, and size of each core's buffer. The default is 128 KiB.
     #[serde(default = "read")]
     pub read: Size,
-    /// Instructions between two buffers: iperf3 calls `select` (half a microsecond for a few TCP sockets, as lmbench finds
-    /// it: that of a core of 3.3 GHz and two instructions a cycle).
+    /// Instructions between two buffers: iperf3 calls `select`. The default, 3300, is half a microsecond, as lmbench
+    /// measures for a few TCP sockets, on a core of 3.3 GHz with two instructions per cycle.
     #[serde(default = "gap_instructions")]
     pub gap_instructions: u32,
 }
@@ -27,8 +27,10 @@ fn gap_instructions() -> u32 {
 }
 
 impl TcpReceiveSpec {
+    /// Checks the buffer's size and the number of flows.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self, cores: u32) -> Result<(), String> {
         if self.read.0 == 0 || self.read.0 % LINE != 0 || self.read.0 > 1 << 30 {
             return Err(format!("read = \"{}\" is not a multiple of 64 B up to 1 GiB", self.read));
@@ -62,7 +64,7 @@ impl Application for TcpReceive {
 }
 
 impl TcpReceive {
-    /// First line and lines of the `core`-th core's buffer.
+    /// First line and number of lines of the buffer of core number `core`.
     pub fn buffer(&self, core: usize) -> (LineAddr, u64) {
         (self.buffers[core], self.lines)
     }

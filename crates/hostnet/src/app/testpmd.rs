@@ -1,4 +1,5 @@
-//! TestPMD: forwards packets, or drops them, and looks at no more than their Ethernet header; or sends packets of its own.
+//! TestPMD: forwards packets, or drops them, and looks at no more than their Ethernet header; or sends packets of its
+//! own.
 
 use super::{lines, Answer, Application, Content, Origin, Site};
 use crate::core::{Op, Program};
@@ -6,28 +7,29 @@ use crate::kernel::{LineAddr, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a packet.
+/// Forwarding mode of TestPMD.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TestpmdMode {
-    /// It is sent as it is, unread.
+    /// Packets are sent unchanged and unread.
     #[default]
     Io,
-    /// Its addresses are exchanged, and it is sent.
+    /// The addresses of packets are exchanged before they are sent.
     Macswap,
-    /// It is freed, unread.
+    /// Packets are freed unread.
     Rxonly,
-    /// Packets of its own are sent as fast as they go, and none is received. Their headers fit one line, which is written.
+    /// Packets of TestPMD's own are sent as fast as possible, and none are received. Their headers fit one line, which
+    /// is written.
     Txonly,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestpmdSpec {
-    /// What becomes of a packet.
+    /// Forwarding mode: "io" (the default), "macswap", "rxonly" or "txonly".
     #[serde(default)]
     pub mode: TestpmdMode,
-    /// Instructions per packet besides the access to its first line, if there is any.
+    /// Instructions per packet in addition to the access to its first line, if there is any. The default is 20.
     #[serde(default = "instructions")]
     pub instructions: u32,
 }

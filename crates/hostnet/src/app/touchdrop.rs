@@ -1,4 +1,4 @@
-//! TouchDrop: reads every line of a packet and drops it.
+//! TouchDrop: reads every line of a packet and drops the packet.
 
 use super::touchfwd::{check_per_byte, touch};
 use super::{lines, Answer, Application, Content, Site};
@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TouchdropSpec {
-    /// Instructions per packet besides its loads.
+    /// Instructions per packet in addition to its loads. The default is 100.
     #[serde(default = "instructions")]
     pub instructions: u32,
-    /// Instructions for each byte, between the loads of its lines; with none, the loads go out together.
+    /// Instructions per byte, between the loads of the packet's lines. With 0, the default, all loads are issued
+    /// together.
     #[serde(default)]
     pub instructions_per_byte: f64,
 }

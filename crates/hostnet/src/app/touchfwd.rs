@@ -1,4 +1,4 @@
-//! TouchFwd: reads every byte of a packet and forwards it.
+//! TouchFwd: reads every byte of a packet and forwards the packet.
 
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TouchfwdSpec {
-    /// Instructions for each byte of the packet: load, compare and branch.
+    /// Instructions per byte of the packet: load, compare and branch. The default is 3.
     #[serde(default = "per_byte")]
     pub instructions_per_byte: f64,
-    /// Instructions per packet besides.
+    /// Instructions per packet in addition to those per byte. The default is 20.
     #[serde(default = "instructions")]
     pub instructions: u32,
 }
@@ -52,8 +52,10 @@ impl Application for Touchfwd {
     }
 }
 
+/// Checks the number of instructions per byte.
+///
 /// # Errors
-/// One clause with key and value.
+/// Returns one clause that names key and value.
 pub(super) fn check_per_byte(per_byte: f64) -> Result<(), String> {
     if !(0.0..=1000.0).contains(&per_byte) {
         return Err(format!("instructions_per_byte = {per_byte} is not within 0 to 1000"));
@@ -61,7 +63,8 @@ pub(super) fn check_per_byte(per_byte: f64) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the packet at `rx`, byte by byte, with `per_byte` instructions for each: line by line, its load and then these.
+/// Reads the packet at `rx`, byte by byte, with `per_byte` instructions for each byte: line by line, a load followed by
+/// the instructions.
 #[inline]
 pub(super) fn touch(p: &mut Program, rx: LineAddr, c: &Content, per_byte: f64) {
     if per_byte == 0.0 {

@@ -5,32 +5,33 @@ use crate::kernel::units::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the buffer is written.
+/// Kind of stores that write the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Written {
-    /// With ordinary stores; the buffer is in the writer's memory.
+    /// Ordinary stores; the buffer is in the writer's memory.
     #[default]
     Cached,
-    /// With stores that bypass the caches; the buffer is in the reader's memory.
+    /// Stores that bypass the caches; the buffer is in the reader's memory.
     Nontemporal,
-    /// Not at all: the tenant's threads read the other node's memory, as fast as they can.
+    /// No stores: the tenant's threads read the other node's memory, as fast as they can.
     None,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StreamTransferSpec {
-    /// How the buffer is written.
+    /// Kind of stores that write the buffer: "cached" (the default), "nontemporal" or "none".
     #[serde(default)]
     pub stores: Written,
-    /// What a writer writes before it tells the reader.
+    /// Bytes that a writer writes before it notifies the reader: whole lines, at least 4 KiB. The default is 1 MiB.
     #[serde(default = "chunk")]
     pub chunk: Size,
-    /// Buffer of a pair, whole chunks: 4 MiB when absent, and 256 MiB, beyond all caches, where it is only read.
+    /// Size of a pair's buffer: whole chunks. The default is 4 MiB, or 256 MiB, beyond all caches, with
+    /// `stores = "none"`.
     #[serde(default)]
     pub buffer: Option<Size>,
-    /// Node of the other side: of the readers, or of the memory that is read.
+    /// Node of the other side: of the readers, or of the memory that is read. The default is 0.
     #[serde(default)]
     pub peer_node: u8,
 }

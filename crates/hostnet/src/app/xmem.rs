@@ -9,35 +9,36 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Which word is read next.
+/// Order in which the words are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadOrder {
-    /// Any line, drawn anew.
+    /// A random line for each read.
     #[default]
     Drawn,
-    /// Every word of 64 bits once, in a random order that repeats and is the same for all cores. LRU keeps less of that than
-    /// of drawn lines. X-Mem follows pointers that it has shuffled; this is the walk if the shuffle leaves one cycle.
+    /// Every 64-bit word once, in a random order that repeats and is the same for all cores. LRU keeps less of such a
+    /// cycle than of random lines. X-Mem follows pointers that it has shuffled; this is its walk if the shuffle leaves
+    /// one cycle.
     Cycle,
 }
 
-/// The longest array that is walked in a cycle, whose order is kept.
+/// Largest array in bytes that is read in a cycle, whose order must be stored.
 const MOST_WALKED: u64 = 256 << 20;
-/// Words of 64 bits in a line.
+/// 64-bit words per line.
 const WORDS: u64 = LINE / 8;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct XmemSpec {
-    /// Each core's array.
+    /// Size of each core's array.
     pub array: Size,
-    /// Instructions between two reads.
+    /// Instructions between two reads. The default is 4.
     #[serde(default = "gap")]
     pub gap_instructions: u32,
-    /// Chains of dependent reads under way at once.
+    /// Number of chains of dependent reads that are outstanding together. The default is 1.
     #[serde(default = "one")]
     pub parallelism: u32,
-    /// In which order the array is read.
+    /// Order in which the array is read: "drawn" (random lines, the default) or "cycle" (arrays of up to 256 MiB).
     #[serde(default)]
     pub order: ReadOrder,
 }
@@ -49,8 +50,10 @@ fn one() -> u32 {
 }
 
 impl XmemSpec {
+    /// Checks that the parameters fit together.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         if !(LINE..=1 << 40).contains(&self.array.0) {
             return Err(format!("array = \"{}\" is not within 64 B to 1024 GiB", self.array));
@@ -76,7 +79,7 @@ pub struct Xmem {
     walk: Option<Walk>,
 }
 
-/// A repeated order of lines, and how far each core is in it.
+/// Repeated order of lines, and the position of each core in it.
 #[derive(Clone)]
 struct Walk {
     lines: Arc<[u32]>,
@@ -137,7 +140,7 @@ mod tests {
     use crate::kernel::{TenantId, ThreadId};
     use crate::memory::region::AddressMap;
 
-    /// Lines that `core` of two reads first, counted from where its array begins.
+    /// First lines that core number `core` of two reads, relative to the start of its array.
     fn reads(app: &mut Xmem, core: usize, n: usize) -> Vec<u64> {
         let (mut rng, mut p) = (Stream::new(1, "test", 0), Program::default());
         while p.ops.len() < 2 * n {

@@ -1,4 +1,4 @@
-//! What types cannot say: values that contradict each other.
+//! Checks of a scenario beyond its types: values that contradict each other.
 
 use super::check_machines::{client, cores_of_nodes, second_threads, several_nodes, with_threads};
 use super::check_ranges::ranges;
@@ -29,13 +29,15 @@ pub(super) fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
     }
 }
 
-/// How a scenario spells a choice.
+/// The word for a choice in a scenario.
 pub fn word(choice: impl Serialize) -> String {
     serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
 }
 
+/// Checks a scenario for values that are out of range, contradict each other, or have no effect.
+///
 /// # Errors
-/// One clause that names key, value and what would be valid.
+/// Returns one clause that names key, value and what would be valid.
 pub fn check(s: &Scenario) -> Check {
     ranges(s)?;
     platform(s)?;
@@ -51,7 +53,7 @@ pub fn check(s: &Scenario) -> Check {
     unused(s)
 }
 
-/// Names stand in messages, tables and file names.
+/// Checks that names are not empty: they appear in messages, tables and file names.
 fn names(s: &Scenario) -> Check {
     let tenants = s.tenants.iter().enumerate().map(|(i, t)| (format!("tenant[{i}].name"), &t.name));
     for (key, name) in [("name".into(), &s.name), ("platform.name".into(), &s.platform.name)].into_iter().chain(tenants)
@@ -184,7 +186,7 @@ fn placement(s: &Scenario) -> Check {
     need(r.buffer_size.0 <= 64 << 10, || format!("rings.buffer_size = \"{}\" is more than 64 KiB", r.buffer_size))
 }
 
-/// Whether the LLC has the ways that a placement policy names.
+/// Checks that the LLC has the ways that a placement policy names.
 fn within(inbound: Inbound, llc: u32) -> Check {
     let (Inbound::Llc { ways } | Inbound::Hint { ways, .. }) = inbound else { return Ok(()) };
     need(ways & !ddio::low_ways(llc) == 0, || {
@@ -193,7 +195,8 @@ fn within(inbound: Inbound, llc: u32) -> Check {
     })
 }
 
-/// What a policy does with receive rings and transmit buffers of queue pairs needs a tenant that serves packets.
+/// Checks that there is a tenant that serves packets, where a policy concerns receive rings or transmit buffers of
+/// queue pairs.
 fn policy_has_a_device(s: &Scenario) -> Check {
     if s.tenants.iter().any(serves) || s.peripherals.is_empty() {
         return Ok(());
@@ -267,7 +270,7 @@ fn tenants(s: &Scenario) -> Check {
     }
 }
 
-/// What two cores of a poll-mode driver can share.
+/// Checks that two cores of a poll-mode driver can work as a pipeline.
 fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
     need(t.stack == Some(StackSpec::PollMode), || "its cores need stack = \"poll_mode\"".into())?;
     p.check(s.platform.poll_mode.as_ref().map_or(32, |c| c.burst))?;
@@ -340,10 +343,10 @@ fn peripherals(s: &Scenario) -> Check {
     })
 }
 
-/// The way mask of a tenant's fills.
+/// Way mask of a tenant's fills into the LLC.
 ///
 /// # Errors
-/// One clause with the value and what would be valid.
+/// Returns one clause with the value and what would be valid.
 pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
     let all = ddio::low_ways(of);
     match &t.llc_ways {
@@ -370,12 +373,12 @@ pub(super) fn past_caches(t: &TenantSpec) -> bool {
     matches!(t.app, AppSpec::ProbeDevice(_) | AppSpec::BlockStores(_))
 }
 
-/// Whether the scenario is one of the directed tests, which drive the host themselves.
+/// Whether a tenant is a directed test, which drives the host itself.
 pub fn directed(t: &TenantSpec) -> bool {
     t.app.is_directed()
 }
 
-/// How packets can arrive, as a scenario spells it.
+/// Valid values of `traffic.arrivals`, as a list.
 fn arrivals() -> String {
     use Arrivals::{Burst, Closed, Fixed, KeepDepth, LogNormal, Pareto, Pcap, Poisson, Uniform};
     [Poisson, Fixed, Uniform, LogNormal, Pareto, Burst, Closed, KeepDepth, Pcap].map(word).join(", ")
@@ -482,7 +485,7 @@ fn traffic(s: &Scenario) -> Check {
         return Err(format!("tenant[{i}].app of kind \"memcached\" needs traffic.arrivals = \"pcap\""));
     }
     for tenant in &s.tenants {
-        // The largest packet of a capture is known when that is read.
+        // The largest packet of a capture is known only when the capture is read.
         let drawn = (t.arrivals != Arrivals::Pcap).then(|| Size(s.traffic.frame_sizes().0));
         let Some(largest) = tenant.app.largest(drawn) else { continue };
         if tenant.has_rings() {
@@ -498,7 +501,7 @@ fn traffic(s: &Scenario) -> Check {
     Ok(())
 }
 
-/// Receive buffers per core after mitigations that cap them.
+/// Receive buffers per core after mitigations that limit them.
 pub fn rx_buffers(s: &Scenario) -> u32 {
     if let Some(p) = s.ringed() {
         return p.rings.receive;
@@ -516,7 +519,7 @@ pub fn rx_buffers(s: &Scenario) -> u32 {
 mod tests {
     use super::*;
 
-    /// A policy of somebody's own may compute its ways; one too many must not end in lost lines.
+    /// A user's own policy may compute its ways; one way too many must not end in lost lines.
     #[test]
     fn a_policy_that_names_more_ways_than_there_are_is_one_sentence() {
         assert_eq!(within(Inbound::Llc { ways: 0xfff }, 12), Ok(()));

@@ -1,4 +1,4 @@
-//! What machines of several nodes, and a second host, cannot do together.
+//! Checks of machines of several nodes, and of a second host: combinations that are not built.
 
 use super::check::{check, directed, need, Check};
 use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec};
@@ -6,7 +6,7 @@ use crate::app::{AppSpec, Origin, Work};
 use crate::memory::spec::{DeviceRead, LlcRole};
 use crate::placement::Policy;
 
-/// What a second host is built for so far: an open loop at one rate, towards a NIC with descriptor rings in memory.
+/// Checks the second host, which is built for an open loop at one rate, towards a NIC with descriptor rings in memory.
 pub(super) fn client(s: &Scenario) -> Check {
     let Some(c) = &s.client else {
         let senders = s.find_tenant(|t| t.app.origin() == Origin::Due);
@@ -49,7 +49,7 @@ pub(super) fn client(s: &Scenario) -> Check {
     check(&other).map_err(|e| format!("client: {}", e.replace("tenant[0].", "")))
 }
 
-/// Each node has the cores that its tenants ask for.
+/// Checks that each node has the cores that its tenants ask for.
 pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
     for node in 0..count {
         let of = s.tenants.iter().filter(|t| u32::from(t.node) == node && !directed(t));
@@ -67,7 +67,7 @@ pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
     Ok(())
 }
 
-/// What a sentence says behind a number of cores that have several hardware threads.
+/// Suffix of a message after a number of cores that have several hardware threads.
 pub(super) fn with_threads(s: &Scenario) -> String {
     match s.platform.core.threads {
         1 => String::new(),
@@ -75,8 +75,8 @@ pub(super) fn with_threads(s: &Scenario) -> String {
     }
 }
 
-/// Who can run on second threads of cores: who waits for no line that the other thread of its core writes, and whose L2 is
-/// told of no lines.
+/// Checks that the tenants can run on second hardware threads of cores: none waits for a line that the other thread of
+/// its core writes, and no L2 receives hints.
 pub(super) fn second_threads(s: &Scenario) -> Check {
     let each = s.nodes().cores.unwrap_or(s.platform.core.count);
     let not_yet = |what: &str| {
@@ -103,7 +103,7 @@ pub(super) fn second_threads(s: &Scenario) -> Check {
     }
 }
 
-/// What machines of several nodes cannot do yet.
+/// Checks that machines of several nodes have no combination that is not built yet.
 pub(super) fn several_nodes(s: &Scenario) -> Check {
     let count = s.nodes().count;
     if let Some((i, t)) = s.tenants.iter().enumerate().find(|(_, t)| u32::from(t.node) >= count) {

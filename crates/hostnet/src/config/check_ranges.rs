@@ -1,32 +1,32 @@
-//! Values that no machine has, whatever their key: slips of a unit or of a digit. The engine counts in picoseconds and in lines,
-//! and would divide by them or overflow.
+//! Checks for values that no machine has, whatever their key: slips of a unit or of a digit. The engine counts in
+//! picoseconds and in lines, and would divide by such values or overflow.
 
 use super::check::{need, Check};
 use super::scenario::Scenario;
 use crate::kernel::units::{Bandwidth, ByteRate, Freq, OfferedRate, Pace, Rate, Size, Span};
 use serde_json::Value;
 
-/// Keys that hold words, and the seed, of which any number is one.
+/// Keys whose values are words, and the seed, which may be any number.
 const WORDS: [&str; 7] = ["name", "description", "provenance", "file", "mapping", "seed", "llc_ways"];
 
-/// Rates that are compared, and nothing is divided by them.
+/// Keys of rates that are only compared, so that nothing is divided by them.
 const COMPARED: [&str; 3] = ["rate", "step", "burst_threshold"];
 
-/// What lies on a chip or beside it, where nothing takes longer than `ON_CHIP`.
+/// Tables of components on a chip or beside it, where nothing takes longer than `ON_CHIP`.
 const CHIP: [&str; 7] = ["core.", "caches.", "memory.", "nodes.", "iio.", "pcie.", "nic."];
 const ON_CHIP: Span = Span(100_000_000);
 const ANYWHERE: Span = Span(10_000_000_000_000);
-/// How long runs, and what traffic does meanwhile, may last.
+/// Maximum duration of runs, and of the times that traffic has.
 const RUNS: Span = Span(3_600_000_000_000_000);
 
-/// Below and above no core, and no uncore, is clocked.
+/// Range of clock frequencies of cores and uncores.
 const CLOCKS: (Freq, Freq) = (Freq(1_000_000), Freq(20_000_000_000));
 const BITS: (Bandwidth, Bandwidth) = (Bandwidth(1_000_000), Bandwidth(100_000_000_000_000));
 const BYTES: (ByteRate, ByteRate) = (ByteRate(1_000_000), ByteRate(100_000_000_000_000));
 const FASTEST: Rate = Rate(1_000_000_000_000);
 const FASTEST_PACE: Pace = Pace(1_000_000_000_000);
 
-/// Capacities by the end of their keys; all else is within the last.
+/// Maximum capacities by the end of their keys; the last entry is for all other keys.
 const SIZES: [(&str, Size); 4] = [
     ("caches.l1d.size", Size(16 << 20)),
     ("caches.l2.size", Size(256 << 20)),
@@ -34,7 +34,8 @@ const SIZES: [(&str, Size); 4] = [
     ("", Size(1 << 40)),
 ];
 
-/// Whole numbers by a part of their keys, likewise. The first ones are of hardware, which has a place for each in the engine.
+/// Maximum whole numbers by a part of their keys; the last entry is for all other keys. The first ones are of hardware,
+/// for which the engine has one place each.
 const COUNTS: [(&str, u64); 19] = [
     ("core.width", 64),
     ("core.rob", 1 << 16),
@@ -57,8 +58,10 @@ const COUNTS: [(&str, u64); 19] = [
     ("", 1 << 30),
 ];
 
+/// Checks every value of a scenario for its range.
+///
 /// # Errors
-/// One clause that names key, value and what would be valid.
+/// Returns one clause that names key, value and what would be valid.
 pub(super) fn ranges(s: &Scenario) -> Check {
     let spec = serde_json::to_value(s).map_err(|e| e.to_string())?;
     within("", &spec)

@@ -1,4 +1,4 @@
-//! What hands packets to tenants: drivers, the kernel, CC-NIC, and what each needs.
+//! Checks of the stacks that hand packets to tenants: drivers, the kernel, CC-NIC, and their requirements.
 
 use super::check::{need, past_caches, serves, word, Check};
 use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, Spread, StackSpec, TenantSpec};
@@ -8,7 +8,7 @@ use crate::kernel::TenantId;
 use crate::placement::{Spent, SweepTx};
 use crate::stack::ccnic::spec::{CcnicSpec, Mode, ReleaseKind, Wake};
 
-/// Who hands packets to each tenant, and whether that has what it needs.
+/// Checks that each tenant has a stack, and the stack what it needs.
 pub(super) fn stacks(s: &Scenario) -> Check {
     for (i, t) in s.tenants.iter().enumerate() {
         let gathers = matches!(t.app, AppSpec::CliqueMap(_));
@@ -48,7 +48,7 @@ pub(super) fn stacks(s: &Scenario) -> Check {
     }
 }
 
-/// Threads in pairs are one tenant's, and both nodes exist.
+/// Checks that threads in pairs belong to a single tenant, and that both nodes exist.
 fn pairs(s: &Scenario) -> Check {
     let Some(t) = s.paired_tenant() else { return Ok(()) };
     let (last, node) = (s.nodes().count - 1, s.peers().map_or(0, |p| p.node));
@@ -58,7 +58,7 @@ fn pairs(s: &Scenario) -> Check {
     })
 }
 
-/// The probe of loads has the cores that it needs, and the nodes.
+/// Checks that the directed test of load latency has the cores and the nodes that it needs.
 fn probe(s: &Scenario) -> Check {
     let Some((i, t, of)) = s.tenants.iter().enumerate().find_map(|(i, t)| match &t.app {
         AppSpec::ProbeLatency(of) => Some((i, t, of)),
@@ -77,7 +77,8 @@ fn probe(s: &Scenario) -> Check {
     })
 }
 
-/// TAS is one tenant's, over a poll-mode driver or an overlay of CC-NIC, and its clients wait for replies.
+/// Checks that TAS belongs to a single tenant, over a poll-mode driver or an overlay of CC-NIC, and that its clients
+/// are a closed loop.
 fn tas(s: &Scenario) -> Check {
     let Some(i) = s.tas_tenant() else { return Ok(()) };
     let (t, key) = (&s.tenant(i), format!("tenant[{i}].app of kind \"tcp_echo\""));
@@ -102,7 +103,7 @@ fn tas(s: &Scenario) -> Check {
     })
 }
 
-/// CC-NIC is one tenant that runs loopback, and nothing else that moves packets.
+/// Checks that CC-NIC belongs to one tenant that runs loopback, and that nothing else moves packets.
 fn ccnic(s: &Scenario) -> Check {
     let loopback = s.find_tenant(|t| matches!(t.app, AppSpec::Loopback(_)) && !t.loops());
     let Some(i) = s.ccnic_tenant() else {
@@ -140,7 +141,7 @@ fn ccnic(s: &Scenario) -> Check {
     c.check(s.tenant(i).cores, app.bytes.0).map_err(|e| format!("ccnic.{e}"))
 }
 
-/// Threads of the NIC that serve several queue pairs each, in loopback.
+/// Checks that threads of the NIC can serve several queue pairs each, in loopback mode.
 fn several_pairs(c: &CcnicSpec, threads: u32, cores: u32) -> Check {
     need((1..=cores).contains(&threads), || {
         format!("is not within 1 to the tenant's {cores} cores, each of which has a queue pair")
@@ -151,7 +152,7 @@ fn several_pairs(c: &CcnicSpec, threads: u32, cores: u32) -> Check {
     })
 }
 
-/// A NIC whose wire loops back and a generator on the host go together, and nothing else sends packets.
+/// Checks that a NIC whose wire loops back has a generator on the host, and that nothing else sends packets.
 fn looped(s: &Scenario) -> Check {
     let nic = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.loopback));
     let tenant = s.find_tenant(TenantSpec::loops);
@@ -203,7 +204,7 @@ fn looped(s: &Scenario) -> Check {
 /// Bytes in memory of the shortest Ethernet frame, whose check sequence stays in the NIC (IEEE 802.3, 3.2.7).
 const LEAST: u64 = 60;
 
-/// An overlay has a PCIe NIC at the NIC's node, a server of packets, and room for whole packets.
+/// Checks that an overlay has a PCIe NIC at the NIC's node, a server of packets, and room for whole packets.
 fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
     let key = "ccnic.mode = \"overlay\"";
     let t = &s.tenant(tenant);
@@ -231,7 +232,7 @@ fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
     c.check(threads, DATA_ROOM).map_err(|e| format!("ccnic.{e}"))
 }
 
-/// Rules are for flows that the generator has, and for queues of the cores that poll.
+/// Checks that flow-director rules are for flows that the generator has, and for queues of the cores that poll.
 fn flow_director(s: &Scenario) -> Check {
     for (i, nic) in s.peripherals.iter().enumerate() {
         let Some(nic) = nic.ethernet().filter(|e| !e.flow_director.is_empty()) else { continue };
@@ -263,7 +264,7 @@ fn flow_director(s: &Scenario) -> Check {
     Ok(())
 }
 
-/// A driver of a NIC with descriptor rings in memory.
+/// Checks a driver of a NIC with descriptor rings in memory.
 fn driver(s: &Scenario, tenant: TenantId) -> Check {
     let (name, tables): (_, &[_]) = match s.tenant(tenant).stack {
         Some(StackSpec::Kernel) => ("kernel", &[("tcp", s.platform.tcp.is_some()), ("udp", s.platform.udp.is_some())]),
@@ -309,7 +310,7 @@ fn driver(s: &Scenario, tenant: TenantId) -> Check {
     }
 }
 
-/// A TCP receiver is one tenant, one NIC, the kernel's costs and the senders.
+/// Checks that a TCP receiver is one tenant with one NIC, the kernel's costs and the senders.
 pub(super) fn tcp(s: &Scenario) -> Check {
     let receivers = s.tenants.iter().filter(|t| matches!(t.app, AppSpec::TcpReceive(_)));
     let nics = s.peripherals.iter().filter(|p| matches!(p, PeripheralSpec::Ethernet(_)));

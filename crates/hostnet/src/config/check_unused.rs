@@ -1,7 +1,8 @@
-//! Keys of one choice beside another: they would change nothing, so who writes them meant something else.
+//! Checks for keys that belong to another choice than the one made: such keys would change nothing, so their author
+//! meant something else.
 //!
-//! A key counts as given when its value is neither the default nor, for a NIC, the platform's. So the resolved form of a
-//! scenario is taken, too.
+//! A key counts as given when its value is neither the default nor, for a NIC, the platform's. The resolved form of a
+//! scenario therefore passes, too.
 
 use super::check::{directed, need, serves, Check};
 use super::scenario::{requests, span, Arrivals, Driver, Load, Scenario, Spread, TrafficSpec};
@@ -14,7 +15,7 @@ use crate::stack::ccnic::spec::Mode;
 use serde::Serialize;
 use std::fmt::Display;
 
-/// How a scenario spells a value.
+/// The spelling of a value in a scenario.
 pub(super) fn spelt(value: impl Serialize) -> String {
     serde_json::to_string(&value).unwrap_or_default()
 }
@@ -30,7 +31,7 @@ pub(super) fn unused(s: &Scenario) -> Check {
     interrupts(s)
 }
 
-/// Keys of one arrival process beside another.
+/// Checks for keys of an arrival process other than the one chosen.
 pub(super) fn arrivals(t: &TrafficSpec) -> Check {
     let text = |v: &dyn Display| format!("\"{v}\"");
     let file = t.pcap.as_ref().map(|p| ("pcap.file", text(&p.file)));
@@ -66,7 +67,7 @@ pub(super) fn arrivals(t: &TrafficSpec) -> Check {
     Ok(())
 }
 
-/// A size beside an application that sets another one itself.
+/// Checks that no packet size is given beside an application that sets another one itself.
 fn sizes(s: &Scenario) -> Check {
     let Some(packet) = s.traffic.packet else { return Ok(()) };
     for (i, t) in s.tenants.iter().enumerate().filter(|(_, t)| serves(t)) {
@@ -78,7 +79,7 @@ fn sizes(s: &Scenario) -> Check {
     Ok(())
 }
 
-/// What no stack of the scenario does: stalls, and what only packets from a wire have.
+/// Checks for keys that no stack of the scenario uses: stalls, and keys for packets from a wire.
 fn takers(s: &Scenario) -> Check {
     let t = &s.traffic;
     let Some(i) = s.ccnic_tenant().or(s.tas_tenant()) else { return Ok(()) };
@@ -102,7 +103,7 @@ fn takers(s: &Scenario) -> Check {
     Ok(())
 }
 
-/// Runs whose tenants serve packets last for a number of them, others for a time.
+/// Checks that the duration is given in requests where tenants serve packets, and as a time otherwise.
 fn duration(s: &Scenario) -> Check {
     if s.run.load == Load::None || s.tenants.iter().any(|t| t.origin() != Origin::Network) {
         return Ok(());
@@ -142,7 +143,7 @@ fn streams(s: &Scenario) -> Check {
     Ok(())
 }
 
-/// Keys that a NIC has for the kernel, under a poll-mode driver.
+/// Checks that an Ethernet NIC under a poll-mode driver has no keys that only the kernel uses.
 fn interrupts(s: &Scenario) -> Check {
     let Some(Driver::PollMode(_)) = s.ringed().map(|site| site.driver) else { return Ok(()) };
     let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");

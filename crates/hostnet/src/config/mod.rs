@@ -1,4 +1,4 @@
-//! Scenarios and platforms: typed, with units, and errors that name file and key.
+//! Scenarios and platforms: typed, with units, and with errors that name file and key.
 
 pub mod check;
 mod check_machines;
@@ -14,7 +14,7 @@ pub mod traffic;
 pub use resolve::{resolve, resolve_noting, SpecError};
 pub use scenario::{Load, Platform, Scenario};
 
-/// JSON Schema of a scenario; descriptions are the field docs.
+/// JSON Schema of a scenario; descriptions are the fields' documentation comments.
 pub fn schema() -> String {
     serde_json::to_string_pretty(&schemars::schema_for!(Scenario)).expect("schemas serialize")
 }

@@ -1,4 +1,4 @@
-//! From a file's text to a checked scenario.
+//! Resolution of a scenario: from a file's text to a checked scenario.
 
 use super::scenario::Scenario;
 use super::{check, renamed, sources, Platform};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why a scenario cannot be run: one finished sentence.
+/// Reason why a scenario cannot be run, as one finished sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpecError(pub String);
 
@@ -18,7 +18,7 @@ impl fmt::Display for SpecError {
 }
 impl std::error::Error for SpecError {}
 
-/// One line, whatever the values that it quotes hold.
+/// Makes one line of a text, whatever the values that it quotes contain.
 fn sentence(text: String) -> SpecError {
     let escape = |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
     SpecError(text.chars().map(escape).collect())
@@ -28,11 +28,11 @@ fn err<T>(file: &str, why: impl fmt::Display) -> Result<T, SpecError> {
     Err(sentence(format!("{file}: {why}.")))
 }
 
-/// Parses `text` (TOML, or JSON when `file` ends in .json), inlines its platform, applies `[override]`,
-/// and checks everything. Platforms are looked for beside the file and in `search`.
+/// Parses `text` (TOML, or JSON when `file` ends in .json), inlines its platform, applies `[override]`, and checks
+/// everything. Platforms are looked for beside the file and in `search`.
 ///
 /// # Errors
-/// One sentence that names file, key, value and the nearest valid choice.
+/// Returns one sentence that names file, key, value and the nearest valid choice.
 pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, SpecError> {
     resolve_noting(text, file, search).map(|(scenario, _)| scenario)
 }
@@ -94,7 +94,7 @@ pub fn resolve_noting(text: &str, file: &str, search: &[PathBuf]) -> Result<(Sce
     Ok((s, notes))
 }
 
-/// Adds to a clause that ends in what a platform lacks which platforms have it.
+/// Appends, to a clause that ends in what a platform lacks, the platforms that have it.
 fn and_who_has_it(why: String, file: &str, search: &[PathBuf]) -> String {
     let Some((needs, _)) = why.split_once(", which platform ").filter(|_| why.ends_with(" lacks")) else { return why };
     let tables: Vec<&str> = needs.split("platform.").skip(1).filter_map(|t| t.split(' ').next()).collect();
@@ -107,8 +107,8 @@ fn and_who_has_it(why: String, file: &str, search: &[PathBuf]) -> String {
     }
 }
 
-/// What an Ethernet NIC does not say about itself its platform may say; not descriptor rings under a TCP receiver that asks for
-/// no driver of them.
+/// Fills in keys of an Ethernet NIC from its platform; not descriptor rings under a TCP receiver that asks for no
+/// driver of rings.
 fn ethernet_of_platform(root: &mut Value) {
     let Some(mut of_platform) = root.pointer("/platform/ethernet").filter(|e| e.is_object()).cloned() else { return };
     let kind = |t: &Value| {
@@ -126,8 +126,8 @@ fn ethernet_of_platform(root: &mut Value) {
     }
 }
 
-/// What a scenario does not say about CC-NIC its platform may say. A preset's choices lie between the two, or below the
-/// platform's others when the platform has it.
+/// Fills in keys of CC-NIC from the platform. A preset's choices come between the platform's and the scenario's keys,
+/// or below the platform's other keys when the platform has the preset.
 fn ccnic_of_platform(root: &mut Value) {
     let Some(table) = root.as_object_mut() else { return };
     let asked = |t: &Value| t.get("stack").and_then(Value::as_str) == Some("ccnic");
@@ -147,7 +147,7 @@ fn ccnic_of_platform(root: &mut Value) {
     table.insert("ccnic".into(), all);
 }
 
-/// The choices of `preset = "unoptimised"`.
+/// Keys that `preset = "unoptimised"` sets.
 fn unoptimised() -> Value {
     serde_json::json!({
         "signal": "register", "layout": "packed", "pool": "host", "recycle": false, "small_buffers": false,
@@ -155,7 +155,7 @@ fn unoptimised() -> Value {
     })
 }
 
-/// Puts a number in place of `placement.ways = "all"`: that of the LLC's ways on the table's own platform.
+/// Replaces `placement.ways = "all"` by the number of LLC ways on the table's own platform.
 fn all_ways(table: &mut Value) {
     let Some(of) = table.pointer("/platform/caches/llc/ways").cloned() else { return };
     if let Some(ways) = table.pointer_mut("/placement/ways").filter(|w| *w == "all") {
@@ -163,7 +163,7 @@ fn all_ways(table: &mut Value) {
     }
 }
 
-/// What `[client]` does not say: the platform, its NIC, and the link, which it shares.
+/// Fills in what `[client]` leaves out: the platform, its NIC, and the shared link.
 fn client(root: &mut Value, file: &str, search: &[PathBuf], notes: &mut Vec<String>) -> Result<(), SpecError> {
     let Some(mut client) = root.get("client").and_then(Value::as_object).cloned() else { return Ok(()) };
     let platform = match client.get("platform") {
@@ -192,7 +192,7 @@ fn client(root: &mut Value, file: &str, search: &[PathBuf], notes: &mut Vec<Stri
     Ok(())
 }
 
-/// Tables of `over` that the platform has not at all, with its name.
+/// Tables of `over` that the platform lacks entirely, each with the platform's name.
 fn tables_without(platform: &Value, over: &Value) -> Vec<(String, String)> {
     let name = platform.get("name").and_then(Value::as_str).unwrap_or_default();
     let mut absent = Vec::new();
@@ -208,7 +208,7 @@ fn tables_without(platform: &Value, over: &Value) -> Vec<(String, String)> {
     absent
 }
 
-/// Says of a key that is missing where `override` changes some of a table which the platform lacks.
+/// Extends the message about a missing key where `override` changes part of a table that the platform lacks.
 fn of_nothing(e: SpecError, file: &str, lacked: &[(String, String)]) -> SpecError {
     let missing = |key: &String| e.0.starts_with(&format!("{file}: platform.{key}: missing"));
     match lacked.iter().find(|(key, _)| missing(key)) {
@@ -220,8 +220,8 @@ fn of_nothing(e: SpecError, file: &str, lacked: &[(String, String)]) -> SpecErro
     }
 }
 
-/// `[platform]` with a name and some of its tables, rather than a whole platform: leaves the name there, and returns the
-/// rest, which replaces the platform's values as `[override]` does.
+/// Splits `[platform]` with a name and some of its tables, rather than a whole platform: leaves the name in place, and
+/// returns the rest, which replaces the platform's values as `[override]` does.
 fn part_of_platform(table: &mut Map<String, Value>) -> Option<Value> {
     let platform = table.get_mut("platform")?;
     let given = platform.as_object_mut()?;
@@ -269,8 +269,8 @@ fn infinite(path: &str, v: &toml::Value) -> Option<String> {
     }
 }
 
-/// The platform `name`, checked on its own, so that messages name the right file. Where its file says `base`, its values
-/// replace those of the platform of that name, which has no base itself.
+/// Loads the platform `name`, checked on its own, so that messages name the right file. When its file has the key
+/// `base`, its values replace those of the platform of that name, which has no base itself.
 fn platform(name: &str, file: &str, search: &[PathBuf], notes: &mut Vec<String>) -> Result<Value, SpecError> {
     let (path, text) = find_platform("platform", name, file, search)?;
     let mut own = parse(&text, &path, "platform", notes)?;
@@ -293,14 +293,14 @@ fn platform(name: &str, file: &str, search: &[PathBuf], notes: &mut Vec<String>)
     Ok(all)
 }
 
-/// Checks a platform, and what its file, `own`, says about where values come from.
+/// Checks a platform, and the sources of values that its file, `own`, gives.
 fn whole(all: &Value, own: &Value, file: &str) -> Result<(), SpecError> {
     sources::are_quoted(own).or_else(|why| err(file, why))?;
     let platform: Platform = typed(all.clone(), file)?;
     sources::check(own, &platform).or_else(|why| err(file, why))
 }
 
-/// What `own` changes is not described by the words of its base: values without a source say so.
+/// Marks the values that `own` changes and gives no source for, because the sources of its base do not describe them.
 fn say_whose(own: &mut Value, base: &str, file: &str) {
     let Some(table) = own.as_object_mut() else { return };
     let words = |key: &str| matches!(key, "name" | "description" | "provenance");
@@ -323,7 +323,7 @@ fn leaves(path: String, value: &Value) -> Vec<String> {
     }
 }
 
-/// Path and text of the platform that `file` names as `key`.
+/// Finds the platform that `file` names under `key`; returns its path and text.
 fn find_platform(key: &str, name: &str, file: &str, search: &[PathBuf]) -> Result<(String, String), SpecError> {
     let beside = Path::new(file).parent().unwrap_or(Path::new(""));
     let candidates = [beside.join(name), beside.join(format!("{name}.toml"))]
@@ -346,7 +346,7 @@ fn find_platform(key: &str, name: &str, file: &str, search: &[PathBuf]) -> Resul
     err(file, format!("{key} = \"{name}\" does not exist{near} (there are: {list})"))
 }
 
-/// Names of the platforms in `search`, in order.
+/// Names of the platforms in `search`, sorted.
 fn platforms_of(search: &[PathBuf]) -> Vec<String> {
     let mut known: Vec<String> = search
         .iter()
@@ -364,7 +364,7 @@ fn platforms_of(search: &[PathBuf]) -> Vec<String> {
     known
 }
 
-/// `; did you mean "x"` for the choice nearest to `word`, if one is near.
+/// Text `; did you mean "x"` for the choice nearest to `word`, or an empty text if none is near.
 pub fn nearest<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
     let word = word.to_lowercase(); // as all choices are written
     choices
@@ -385,7 +385,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// Deserializes with the key path in the message.
+/// Deserializes a value, with the key path in the message of an error.
 fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
     serde_path_to_error::deserialize(&v).map_err(|e| {
         let why = e.inner().to_string();
@@ -396,7 +396,8 @@ fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
     })
 }
 
-/// The key of the value that `why` quotes where `path` ends at its table, as tables of several kinds are read as a whole.
+/// Path of the value that `why` quotes, where `path` ends at the value's table because tables of several kinds are read
+/// as a whole.
 fn at_fault(path: String, root: &Value, why: &str) -> String {
     let Some(Value::Object(table)) = lookup(root, &path) else { return path };
     let quoted = |v: &Value| match v {
@@ -412,7 +413,7 @@ fn at_fault(path: String, root: &Value, why: &str) -> String {
     }
 }
 
-/// What may stand for the field whose absence is `why`, in brackets: what an empty word there is told.
+/// Valid values, in brackets, for the field whose absence is `why`: those that the error for an empty word names.
 fn choices<T: DeserializeOwned>(v: &Value, path: &str, why: &str) -> Option<String> {
     let field = why.strip_prefix("missing field `")?.split('`').next()?;
     let mut v = v.clone();
@@ -426,7 +427,7 @@ fn choices<T: DeserializeOwned>(v: &Value, path: &str, why: &str) -> Option<Stri
     Some(format!(" ({})", of_a_kind.or_else(quantity)?))
 }
 
-/// Serde's wording, with the value at fault and the nearest valid key.
+/// Rewords an error of Serde, with the value at fault and the nearest valid key.
 fn explain(path: &str, root: &Value, why: &str) -> String {
     let quoted: Vec<&str> = why.split('`').skip(1).step_by(2).collect();
     for (start, what) in [("unknown field", "key"), ("unknown variant", "choice")] {
@@ -448,7 +449,7 @@ fn explain(path: &str, root: &Value, why: &str) -> String {
     }
 }
 
-/// What a number that is too large for its type might have been.
+/// Description of the numbers that fit a type, for a number that is too large for it.
 fn most(wanted: &str) -> Option<String> {
     let most = match wanted {
         "u8" => u8::MAX.into(),
@@ -460,7 +461,7 @@ fn most(wanted: &str) -> Option<String> {
     Some(format!("a whole number of at most {most}"))
 }
 
-/// What TOML calls the type that Rust has another name for.
+/// TOML's name of a type that Rust names differently.
 fn in_words(wanted: &str) -> &str {
     match wanted {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0",
@@ -476,7 +477,7 @@ fn lookup<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
     root.pointer(&pointer(path))
 }
 
-/// `a.b[2].c`, or `.` for all, as JSON's pointers have it.
+/// The path `a.b[2].c`, or `.` for the whole, as a JSON pointer.
 fn pointer(path: &str) -> String {
     if path == "." {
         return String::new();

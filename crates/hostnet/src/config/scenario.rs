@@ -1,4 +1,5 @@
-//! What a user writes. Field docs become the JSON schema, the command-line help and the Python stubs.
+//! Scenario files: the structure that a user writes. Documentation comments of fields become the JSON schema, the
+//! command-line help and the Python stubs.
 
 pub use super::traffic::{
     Arrivals, Mix, PcapSpec, Protocol, SizeWeight, SizesSpec, SpikeSpec, Spread, Timing, TrafficSpec, WireSpec,
@@ -31,71 +32,74 @@ use std::collections::BTreeMap;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Platform {
-    /// Name that scenarios refer to.
+    /// Name by which scenarios refer to the platform.
     pub name: String,
-    /// What it models.
+    /// Machine that the platform models, in words.
     #[serde(default)]
     pub description: String,
-    /// Reads of memory by a system that is otherwise idle, GB/s: of lines anywhere, at random times.
+    /// Memory reads by a system that is otherwise idle, in GB/s: reads of lines anywhere, at random times. The default
+    /// is 0.
     #[serde(default)]
     pub background_read_gbs: f64,
-    /// Cores.
+    /// Cores, with their clock, pipeline and prefetchers.
     pub core: CoreSpec,
-    /// Caches and crossbar.
+    /// Cache hierarchy and the crossbar to the LLC.
     pub caches: HierarchySpec,
     /// Memory controllers and DRAM.
     pub memory: DramSpec,
-    /// Sockets, or a processor and an accelerator with coherent memory; one when absent. Caches, memory and the cores' count
-    /// of the tables above are each node's, unless `nodes.cores` says how many cores that are.
+    /// Nodes with coherent memory: sockets, or a processor and an accelerator. When absent, there is one node. The
+    /// tables `caches` and `memory`, and `core.count`, are per node, unless `nodes.cores` gives the number of cores per
+    /// node.
     #[serde(default)]
     pub nodes: Option<NodesSpec>,
-    /// Integrated I/O controller.
+    /// Integrated I/O controllers (IIO) between PCIe ports and the home agent; required for a `[[peripheral]]`.
     #[serde(default)]
     pub iio: Option<IioSpec>,
-    /// Links between peripherals and the I/O controller.
+    /// PCIe links between peripherals and the I/O controllers; required for a `[[peripheral]]`.
     #[serde(default)]
     pub pcie: Option<PcieSpec>,
-    /// Network interface.
+    /// Integrated NIC, on the chip.
     pub nic: NicSpec,
-    /// Queue-pair library.
+    /// Queue-pair library for the integrated NIC.
     pub queue_pair: QpSpec,
-    /// The Ethernet NIC behind a PCIe port: what `[[peripheral]]` of that kind does not say.
+    /// Defaults of the Ethernet NIC behind a PCIe port, for the keys that a `[[peripheral]]` of kind "ethernet" leaves
+    /// out.
     #[serde(default)]
     pub ethernet: Option<EthernetSpec>,
-    /// The poll-mode driver.
+    /// Poll-mode driver of an Ethernet NIC; required for `stack = "poll_mode"`.
     #[serde(default)]
     pub poll_mode: Option<PollModeSpec>,
-    /// The kernel's TCP receive path.
+    /// Kernel's TCP receive path; required for `stack = "kernel"` and for an `app` of kind "tcp_receive".
     #[serde(default)]
     pub tcp: Option<TcpSpec>,
-    /// The kernel's sockets over UDP.
+    /// Kernel's UDP sockets; required for `stack = "kernel"`.
     #[serde(default)]
     pub udp: Option<UdpSpec>,
-    /// CC-NIC: what a scenario's table `ccnic` does not say.
+    /// Defaults of CC-NIC, for the keys that a scenario's table `ccnic` leaves out.
     #[serde(default)]
     pub ccnic: Option<CcnicSpec>,
-    /// The kernel's block layer.
+    /// Kernel's block layer; required for SSDs with `cores` above 0.
     #[serde(default)]
     pub block: Option<BlockSpec>,
-    /// Where each number comes from: key path to "datasheet: ...", "paper: ...", "artifact: ...", "standard: ...",
-    /// "measured: ...", "fitted: ..." or "assumed: ...".
+    /// Sources of the platform's numbers: a map from key path to "datasheet: ...", "paper: ...", "artifact: ...",
+    /// "standard: ...", "measured: ...", "fitted: ..." or "assumed: ...".
     #[serde(default)]
     pub provenance: BTreeMap<String, String>,
 }
 
-/// Buffers between NIC and cores.
+/// Buffers between the integrated NIC and cores.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RingSpec {
-    /// Receive buffers per core, used cyclically.
+    /// Receive buffers per core, used cyclically: a power of two.
     pub rx_buffers: u32,
-    /// Size of a receive buffer (and of a transmit buffer).
+    /// Size of a receive buffer and of a transmit buffer.
     pub buffer_size: Size,
-    /// Transmit buffers per core, used cyclically.
+    /// Transmit buffers per core, used cyclically. The default is 64.
     #[serde(default = "tx_buffers")]
     pub tx_buffers: u32,
-    /// NeBuLa-style proactive drop: packets waiting at a core from which on arrivals are dropped; 0 is
-    /// off.
+    /// Proactive drop, as in NeBuLa: number of packets waiting at a core from which on arrivals are dropped. 0, the
+    /// default, turns it off.
     #[serde(default)]
     pub proactive_drop: u32,
 }
@@ -104,13 +108,13 @@ fn tx_buffers() -> u32 {
 }
 
 impl Default for RingSpec {
-    /// For hosts without packets.
+    /// Buffers for hosts without packets.
     fn default() -> RingSpec {
         RingSpec { rx_buffers: 64, buffer_size: Size(2048), tx_buffers: tx_buffers(), proactive_drop: 0 }
     }
 }
 
-/// LLC ways: a number counts from the top way down, a string such as "0-3" names them.
+/// LLC ways: a number counts ways from the top way down, a string such as "0-3" names a range of them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum WaysSpec {
@@ -124,50 +128,52 @@ pub enum WaysSpec {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TenantSpec {
-    /// For messages and tables.
+    /// Name of the tenant in messages and tables.
     pub name: String,
-    /// Logical cores, taken in order from the platform's. With `platform.core.threads = 2` those beyond a node's cores are second
-    /// hardware threads.
+    /// Number of logical cores, taken in order from the platform's cores. With `platform.core.threads = 2`, cores
+    /// beyond a node's number of cores are second hardware threads.
     pub cores: u32,
-    /// The node whose cores these are, and whose memory its data is in.
+    /// Node of the tenant's cores, in whose memory its data lies. The default is 0.
     #[serde(default)]
     pub node: u8,
-    /// LLC ways that this tenant's L2 victims may fill (CAT); all when absent.
+    /// LLC ways that this tenant's L2 victims may fill (Intel CAT). When absent, all ways.
     #[serde(default)]
     pub llc_ways: Option<WaysSpec>,
-    /// Size of each of its cores' L2 instead of the platform's, of as many ways.
+    /// Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways.
     #[serde(default)]
     pub l2_size: Option<Size>,
-    /// Differentiated services code point of its packets, 0 to 63.
+    /// Differentiated services code point of the tenant's packets (0 to 63). The default is 0.
     #[serde(default)]
     pub dscp: u8,
-    /// Who hands packets to the application; absent, the stack that its kind of application has by default: queue pairs on
-    /// the NIC on the chip; or, for `tcp_receive`, the kernel over a NIC that completes each frame with a line of its own.
+    /// Stack that hands packets to the application. When absent, queue pairs on the integrated NIC; or, for an `app` of
+    /// kind "tcp_receive", the kernel over a NIC that completes each frame with a line of its own.
     #[serde(default)]
     pub stack: Option<StackSpec>,
-    /// What a poll-mode driver does with the buffer of a packet that the application has yet to process.
+    /// Treatment of a receive buffer whose packet the application has yet to process, with `stack = "poll_mode"`. The
+    /// default is "run_to_completion".
     #[serde(default)]
     pub recycling: Recycling,
-    /// Cores under a poll-mode driver in pairs, with a ring in memory between them (DPDK's pipeline model). Absent: each runs to
-    /// completion.
+    /// Pipeline of the tenant's cores in pairs, with a ring in memory between the two cores of a pair (DPDK's pipeline
+    /// model), with `stack = "poll_mode"`. When absent, each core runs to completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineSpec>,
-    /// What runs.
+    /// Application that the tenant's cores run.
     pub app: AppSpec,
 }
 
 impl TenantSpec {
-    /// Its cores that receive packets: the first ones.
+    /// Number of the tenant's cores that receive packets, which are its first ones.
     pub fn receivers(&self) -> u32 {
         match &self.app {
             _ if self.pipeline.is_some() => self.cores / 2,
-            // The last one is the application's.
+            // The last core belongs to the application.
             AppSpec::TcpEcho(_) => self.cores.saturating_sub(1),
             _ => self.cores,
         }
     }
 
-    /// Whose packets its cores send. Only a driver of a NIC asks what loops back: CC-NIC's threads have that of their own.
+    /// Origin of the packets that the tenant's cores send. Only a driver of a NIC originates packets that loop back:
+    /// CC-NIC's threads generate theirs themselves.
     pub fn origin(&self) -> Origin {
         match self.app.origin() {
             Origin::Loop if self.stack != Some(StackSpec::PollMode) => Origin::Network,
@@ -175,12 +181,12 @@ impl TenantSpec {
         }
     }
 
-    /// Whether its cores send packets to themselves, through a NIC that loops back.
+    /// Whether the tenant's cores send packets to themselves, through a NIC that loops back.
     pub fn loops(&self) -> bool {
         self.origin() == Origin::Loop
     }
 
-    /// Where its cores' work comes from: what loops back comes as packets.
+    /// Source of the work of the tenant's cores: packets that loop back count as packets.
     pub fn work(&self) -> Work {
         if self.loops() {
             return Work::Packets;
@@ -188,7 +194,7 @@ impl TenantSpec {
         self.app.work()
     }
 
-    /// Requests that its clients have without a reply, where the application says it.
+    /// Number of requests that the tenant's clients have outstanding, where the application determines it.
     pub fn requests(&self) -> u32 {
         match &self.app {
             AppSpec::TcpEcho(e) => e.flows.saturating_mul(e.pipelined),
@@ -196,7 +202,7 @@ impl TenantSpec {
         }
     }
 
-    /// Whether its packets come through descriptor rings in memory.
+    /// Whether the tenant's packets come through descriptor rings in memory.
     pub fn has_rings(&self) -> bool {
         matches!(
             (self.stack, self.work()),
@@ -206,73 +212,80 @@ impl TenantSpec {
     }
 }
 
-/// Who hands packets to an application.
+/// Stack that hands packets to an application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StackSpec {
-    /// Queue pairs of the NIC on the chip.
+    /// Queue pairs of the integrated NIC, on the chip.
     QueuePair,
     /// A poll-mode driver of the Ethernet NIC behind a PCIe port.
     PollMode,
     /// CC-NIC: descriptors and payload in coherent memory, and threads of the NIC on cores of their own.
     Ccnic,
-    /// The kernel, which receives from that NIC: a socket over UDP on each core, or a TCP connection for `tcp_receive`.
+    /// The kernel, over the Ethernet NIC behind a PCIe port: a UDP socket on each core, or a TCP connection for
+    /// `tcp_receive`.
     Kernel,
 }
 
-/// What to look for.
+/// Load of a run: a given one, or the objective of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Load {
     /// Run at the given rate.
     Fixed,
-    /// The highest Poisson (or other open-loop) rate with p99 latency within `slo_multiple` x the mean
+    /// Search for the highest Poisson (or other open-loop) rate with a p99 latency within `slo_multiple` times the mean
     /// service time.
     PeakSlo,
-    /// The highest rate at which nothing is dropped.
+    /// Search for the highest rate at which no packet is dropped.
     PeakNodrop,
-    /// The highest rate of which at most `loss` is lost (bandwidth test; maximum sustainable bandwidth).
+    /// Search for the highest rate of which at most `loss` is lost (bandwidth test; maximum sustainable bandwidth).
     PeakLoss,
-    /// As fast as the cores go, with `depth` packets waiting (keep_depth) or free-running tenants.
+    /// Run as fast as the cores allow, with `traffic.depth` packets waiting (`traffic.arrivals = "keep_depth"`) or
+    /// free-running tenants.
     Saturate,
-    /// Nothing: sizes only, or a directed test.
+    /// Run no load: report sizes only, or run a directed test.
     None,
 }
 
-/// Length of the run and what to search for.
+/// Length of the run, and objective of a search.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
-    /// What to look for.
+    /// Load of the run: a given one ("fixed", "saturate"), or a search for a rate ("peak_slo", "peak_nodrop",
+    /// "peak_loss").
     pub load: Load,
-    /// Objective of `peak_slo`: p99 latency over mean service time.
+    /// Objective of `load = "peak_slo"`: maximum ratio of p99 latency to mean service time. The default is 100.
     #[serde(default = "slo")]
     pub slo_multiple: f64,
-    /// Objective of `peak_loss`: share of the offered packets that may be lost. Those by which queues grow count as lost.
+    /// Objective of `load = "peak_loss"`: maximum share of the offered packets that may be lost. Packets by which
+    /// queues grow count as lost. The default is 0.01.
     #[serde(default = "loss")]
     pub loss: f64,
-    /// Rates that a search tries are multiples of this; as fine as `search_tolerance` when absent.
+    /// Grid of the rates that a search tries, which are multiples of this. When absent, `search_tolerance` alone
+    /// determines the resolution.
     #[serde(default)]
     pub step: Option<OfferedRate>,
-    /// Requests measured (of the tenants that serve packets).
+    /// Number of requests measured, of the tenants that serve packets. The default is 60,000.
     #[serde(default = "requests")]
     pub requests: u64,
-    /// Requests before measuring; detected when absent.
+    /// Number of requests before the measurement. When absent, the end of the warm-up is detected.
     #[serde(default)]
     pub warmup_requests: Option<u64>,
-    /// Time before measuring when no tenant serves packets; caches are filled without timing first.
+    /// Simulated time before the measurement when no tenant serves packets; caches are first filled in functional mode,
+    /// without timing.
     #[serde(default)]
     pub warmup_time: Option<Span>,
-    /// Time measured when no tenant serves packets.
+    /// Simulated time that is measured when no tenant serves packets. The default is 500 us.
     #[serde(default = "span")]
     pub time: Span,
-    /// Interval of a trace over time of the I/O controller's buffers and of pauses; no trace when absent.
+    /// Sampling interval of the trace of the I/O controllers' buffers and of pauses. When absent, there is no trace.
     #[serde(default)]
     pub trace: Option<Span>,
-    /// Bins of the table `timeline`: what moved in each, and where received lines are; a few samples when absent.
+    /// Width of the bins of the table `timeline`: the traffic in each bin, and the locations of received lines. When
+    /// absent, there are only a few samples.
     #[serde(default)]
     pub timeline: Option<Span>,
-    /// Relative width at which a search stops.
+    /// Relative width of the bracket at which a search stops. The default is 0.006.
     #[serde(default = "tolerance")]
     pub search_tolerance: f64,
 }
@@ -296,20 +309,21 @@ fn tolerance() -> f64 {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClientSpec {
-    /// Its hardware: the name or path of a platform file; the scenario's own platform when absent.
+    /// Hardware of the second host: the name or path of a platform file. When absent, the scenario's own platform.
     #[serde(default)]
     pub platform: Option<Platform>,
-    /// Cores that send and receive; requests go to them in turn.
+    /// Number of cores that send and receive; requests go to them in turn.
     pub cores: u32,
-    /// Who hands packets to them: only "poll_mode" is built.
+    /// Stack of the second host's cores. The default, "poll_mode", is the only one that is built.
     #[serde(default = "poll_mode")]
     pub stack: StackSpec,
-    /// What they run: an application of kind "load_generator".
+    /// Application of the second host's cores: of kind "load_generator".
     pub app: AppSpec,
-    /// Where its NIC's lines go; as the scenario's when absent.
+    /// Placement of the lines of the second host's NIC. When absent, as in the scenario.
     #[serde(default)]
     pub placement: Option<PlacementSpec>,
-    /// Its NIC: what its platform's does not say. Rate and flight time are those of the link.
+    /// Ethernet NIC of the second host, for the keys that its platform's `ethernet` leaves out or that differ. Rate and
+    /// flight time are those of the link to the first host.
     #[serde(default)]
     pub ethernet: Option<EthernetSpec>,
 }
@@ -317,43 +331,44 @@ fn poll_mode() -> StackSpec {
     StackSpec::PollMode
 }
 
-/// One point of a study, fully described.
+/// A scenario: one point of a study, fully described.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// For tables and file names.
+    /// Name of the scenario in tables and file names.
     pub name: String,
-    /// Seed of every random stream.
+    /// Seed of every random stream. The default is 1.
     #[serde(default = "seed")]
     pub seed: u64,
-    /// Hardware; in a scenario file, the name or path of a platform file.
+    /// Hardware of the host: in a scenario file, the name or path of a platform file.
     pub platform: Platform,
-    /// Where packets go.
+    /// Placement of inbound data: the destination of lines that devices write, and the treatment of spent buffers.
     pub placement: PlacementSpec,
-    /// Buffers.
+    /// Receive and transmit buffers between the integrated NIC and cores.
     #[serde(default)]
     pub rings: RingSpec,
-    /// Who runs where.
+    /// Tenants: groups of cores, each of which runs one application.
     #[serde(rename = "tenant", default)]
     pub tenants: Vec<TenantSpec>,
-    /// Peripherals behind the I/O controller.
+    /// Peripherals behind the I/O controllers.
     #[serde(rename = "peripheral", default)]
     pub peripherals: Vec<PeripheralSpec>,
-    /// The interface over coherent memory, for a tenant with `stack = "ccnic"`; what is not said here the platform's table
-    /// says.
+    /// CC-NIC, the interface over coherent memory, for a tenant with `stack = "ccnic"`; keys that are left out are
+    /// taken from `platform.ccnic`.
     #[serde(default)]
     pub ccnic: Option<CcnicSpec>,
-    /// Packets.
+    /// Packets that the tenants receive: arrival process, sizes and flows.
     #[serde(default)]
     pub traffic: TrafficSpec,
-    /// The host whose software is the load generator. Absent: a generator that costs no time and loses nothing.
+    /// Second host whose software is the load generator. When absent, the load generator takes no simulated time and
+    /// loses nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Box<ClientSpec>>,
-    /// Measurement.
+    /// Load, length and objective of the run.
     pub run: RunSpec,
 }
 
-/// Who drives a NIC whose descriptor rings lie in memory, and what that costs.
+/// Driver of a NIC whose descriptor rings lie in memory, with its costs.
 #[derive(Clone, Debug)]
 pub enum Driver<'a> {
     /// A poll-mode driver of DPDK.
@@ -363,7 +378,7 @@ pub enum Driver<'a> {
 }
 
 impl Driver<'_> {
-    /// Packets that it takes at once.
+    /// Number of packets that the driver takes in a batch.
     pub fn burst(&self) -> u32 {
         match self {
             Driver::PollMode(p) => p.burst,
@@ -372,7 +387,7 @@ impl Driver<'_> {
     }
 }
 
-/// What a tenant has whose packets come through such rings.
+/// Tenant whose packets come through descriptor rings in memory, with the rings and their driver.
 #[derive(Clone, Debug)]
 pub struct RingSite<'a> {
     /// The tenant, counted from 0.
@@ -383,7 +398,7 @@ pub struct RingSite<'a> {
     pub driver: Driver<'a>,
 }
 
-/// Cores beside a tenant's own, and their node.
+/// Additional cores with which a tenant's threads work, and their node.
 #[derive(Clone, Copy, Debug)]
 pub struct Peers {
     /// The tenant, counted from 0.
@@ -422,27 +437,28 @@ impl Scenario {
         Some(RingSite { tenant, rings: nic.rings.clone().unwrap_or_default(), driver })
     }
 
-    /// The tenant whose packets go through CC-NIC.
+    /// Index of the tenant whose packets go through CC-NIC.
     pub fn ccnic_tenant(&self) -> Option<TenantId> {
         self.find_tenant(|t| t.stack == Some(StackSpec::Ccnic))
     }
 
-    /// The tenant whose TCP is TAS's.
+    /// Index of the tenant whose TCP is TAS's.
     pub fn tas_tenant(&self) -> Option<TenantId> {
         self.find_tenant(|t| matches!(t.app, AppSpec::TcpEcho(_)))
     }
 
-    /// Whether CC-NIC's NIC forwards to and from a PCIe NIC.
+    /// Whether CC-NIC's NIC forwards packets to and from a PCIe NIC.
     pub fn overlay(&self) -> bool {
         self.ccnic_tenant().is_some() && self.ccnic.as_ref().is_some_and(|c| c.mode == Mode::Overlay)
     }
 
-    /// The tenant whose threads work in pairs.
+    /// Index of the tenant whose threads work in pairs.
     pub fn paired_tenant(&self) -> Option<TenantId> {
         self.find_tenant(|t| matches!(t.app, AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_)))
     }
 
-    /// Cores that a tenant's threads work with: CC-NIC's NIC, or the other threads of pairs. They come after all others.
+    /// Additional cores with which a tenant's threads work: CC-NIC's NIC, or the other threads of pairs. They are
+    /// numbered after all others.
     pub fn peers(&self) -> Option<Peers> {
         let tenant = self.ccnic_tenant().or(self.paired_tenant())?;
         let all = self.tenant(tenant).receivers();
@@ -462,7 +478,7 @@ impl Scenario {
         self.platform.nodes.clone().unwrap_or_default()
     }
 
-    /// The client's host as a scenario of its own, which has no traffic but what the first host's plan makes.
+    /// The second host as a scenario of its own, which has no traffic but that planned by the first host's scenario.
     pub fn client_host(&self) -> Option<Scenario> {
         let c = self.client.as_ref()?;
         let tenant = TenantSpec {
@@ -493,7 +509,7 @@ impl Scenario {
         })
     }
 
-    /// Cores that run the kernel's block layer for SSDs; they come after all tenants'.
+    /// Number of cores that run the kernel's block layer for SSDs; they are numbered after all tenants' cores.
     pub fn storage_cores(&self) -> u64 {
         let of = |p: &PeripheralSpec| if let PeripheralSpec::Ssd(s) = p { s.cores.into() } else { 0 };
         self.peripherals.iter().map(of).sum()

@@ -1,12 +1,12 @@
-//! What a platform's file says about where its values come from: each entry is of a value or of a table, and of a known kind.
+//! Checks of a platform's provenance: each entry refers to a value or a table, and is of a known kind.
 
 use super::resolve::nearest;
 use super::Platform;
 use serde_json::Value;
 
-/// What a source begins with.
+/// Kinds with which a source begins.
 const KINDS: [&str; 7] = ["datasheet", "paper", "artifact", "standard", "measured", "fitted", "assumed"];
-/// The same where hostnet itself says what nobody else does.
+/// Kinds of sources that hostnet itself gives where nobody else does.
 const OWN_KINDS: [&str; 2] = ["default", "no source"];
 /// Keys of a platform that are not values.
 const WORDS: [&str; 3] = ["name", "description", "provenance"];
@@ -14,7 +14,7 @@ const WORDS: [&str; 3] = ["name", "description", "provenance"];
 /// Refuses tables below `table.provenance`, which TOML makes of a dotted key without quotes.
 ///
 /// # Errors
-/// One clause that names the key.
+/// Returns one clause that names the key.
 pub(super) fn are_quoted(table: &Value) -> Result<(), String> {
     let entries = table.get("provenance").and_then(Value::as_object).into_iter().flatten();
     for (key, value) in entries {
@@ -27,10 +27,10 @@ pub(super) fn are_quoted(table: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether each entry of `table.provenance` is of something that `platform` has, and of a known kind.
+/// Checks that each entry of `table.provenance` refers to something that `platform` has, and is of a known kind.
 ///
 /// # Errors
-/// One clause that names key, value and the nearest valid choice.
+/// Returns one clause that names key, value and the nearest valid choice.
 pub(super) fn check(table: &Value, platform: &Platform) -> Result<(), String> {
     let Some(entries) = table.get("provenance").and_then(Value::as_object).filter(|e| !e.is_empty()) else {
         return Ok(());
@@ -48,7 +48,7 @@ pub(super) fn check(table: &Value, platform: &Platform) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether `values` have `key`, a path with dots.
+/// Checks that `values` have `key`, a path with dots.
 fn has(values: &Value, key: &str) -> Result<(), String> {
     let (mut at, mut path) = (values, Vec::new());
     for part in key.split('.') {

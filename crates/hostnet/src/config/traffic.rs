@@ -1,4 +1,4 @@
-//! What a user writes about traffic.
+//! Traffic of a scenario: the structure that a user writes, and its checks.
 
 use super::check::{need, serves, word, Check};
 use super::check_unused::arrivals;
@@ -17,12 +17,12 @@ use std::fmt::{self, Display};
 
 /// Bytes of a time stamp in a frame.
 pub const STAMP: u64 = 8;
-/// Flows that the generator knows addresses of, at most.
+/// Maximum number of flows for which the generator has addresses.
 const MOST_FLOWS: u32 = 1 << 20;
-/// Hours of simulated time that a run may take: the calendar has 20.
+/// Maximum hours of simulated time of a run: the calendar has 20.
 const MOST_HOURS: f64 = 16.0;
 
-/// How packets arrive.
+/// Arrival process of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
@@ -30,37 +30,38 @@ pub enum Arrivals {
     Poisson,
     /// Equal gaps at `rate`.
     Fixed,
-    /// Gaps at `rate` that are uniform around their mean, as far as `cv` says.
+    /// Gaps at `rate`, uniformly distributed around their mean, with coefficient of variation `cv`.
     Uniform,
-    /// Log-normal gaps at `rate` with `cv`.
+    /// Log-normal gaps at `rate`, with coefficient of variation `cv`.
     LogNormal,
-    /// Pareto gaps at `rate` with `cv`: a shortest gap, and rare long ones.
+    /// Pareto gaps at `rate`, with coefficient of variation `cv`: a shortest gap, and rare long ones.
     Pareto,
-    /// `burst` packets every `burst` / `rate` (or every `burst_period`), back to back or `burst_gap` apart.
+    /// Bursts of `burst` packets every `burst` / `rate` (or every `burst_period`), back to back or `burst_gap` apart.
     Burst,
-    /// A closed loop: `outstanding` requests without a reply at most; each reply lets the next request go.
+    /// A closed loop of at most `outstanding` requests without a reply: each reply lets the next request go.
     Closed,
-    /// Each core always has `depth` packets waiting.
+    /// A queue of `depth` waiting packets at each core at all times.
     KeepDepth,
-    /// From a capture.
+    /// Packets of a capture, `pcap`.
     Pcap,
-    /// None.
+    /// No packets.
     None,
 }
 
-/// Which core of the tenant a packet goes to.
+/// Core of the tenant to which a packet goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
-    /// Any, at random.
+    /// Any core, at random.
     #[default]
     Random,
-    /// One after the other.
+    /// Each core in turn.
     Turns,
-    /// The one with the fewest entries in its completion queue; in turn, among several.
+    /// The core with the fewest entries in its completion queue; in turn, among several.
     ShortestQueue,
-    /// That of its client, of `closed`: each of the `outstanding` requests is of a client, which sends the next one where the one
-    /// before went. Clients have cores in turn; with `flows`, they have flows in turn.
+    /// The core of the packet's client, for `arrivals = "closed"`: each of the `outstanding` requests belongs to a
+    /// client, which sends its next request to the same core. Clients have cores in turn; with `flows`, they have flows
+    /// in turn.
     Flow,
 }
 
@@ -81,16 +82,17 @@ pub enum Timing {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PcapSpec {
-    /// pcap or pcapng, relative to the scenario's file.
+    /// Path of a pcap or pcapng file, relative to the scenario's file.
     pub file: String,
-    /// Schedule.
+    /// Schedule of the replayed packets: "original" (the default), "poisson" or "fixed".
     #[serde(default)]
     pub timing: Timing,
-    /// For memcached, the UDP port of its server; 11211 when absent. For other applications, replays only what goes to
-    /// this UDP or TCP port; all IP packets when absent.
+    /// UDP port of the memcached server, for an `app` of kind "memcached" (11211 when absent). For other applications,
+    /// the UDP or TCP port whose packets are replayed; when absent, all IP packets.
     #[serde(default)]
     pub port: Option<u16>,
-    /// Replays what comes before the damage of a truncated or corrupt file, which is refused otherwise.
+    /// Whether the packets before the damage of a truncated or corrupt file are replayed. When false (the default),
+    /// such a file is refused.
     #[serde(default)]
     pub lenient: bool,
 }
@@ -99,7 +101,7 @@ pub struct PcapSpec {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpikeSpec {
-    /// Probability per request.
+    /// Probability of a stall per request (0 to 1).
     pub probability: f64,
     /// Shortest stall.
     pub min: Span,
@@ -107,28 +109,28 @@ pub struct SpikeSpec {
     pub max: Span,
 }
 
-/// What a generator's frames carry.
+/// Protocol of the generator's frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
-    /// IPv4 and UDP: 42 bytes of headers, and flows that RSS tells apart.
+    /// IPv4 and UDP: 42 bytes of headers, and flows that RSS distinguishes.
     #[default]
     Udp,
-    /// Nothing: RSS sees one flow.
+    /// Plain Ethernet without further headers: RSS sees one flow.
     Ethernet,
 }
 
-/// A size of frames, and how often it comes.
+/// A size of frames, with its weight.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SizeWeight {
     /// Bytes of the frame, checksum included.
     pub size: Size,
-    /// Packets of this size for those of the others.
+    /// Relative frequency of packets of this size.
     pub weight: u32,
 }
 
-/// A distribution of sizes that has a name.
+/// A named distribution of frame sizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mix {
@@ -136,7 +138,7 @@ pub enum Mix {
     Imix,
 }
 
-/// Sizes of frames.
+/// Sizes of frames: a named distribution, or a list of sizes with weights.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SizesSpec {
@@ -166,7 +168,7 @@ impl<'de> Deserialize<'de> for SizesSpec {
 }
 
 impl SizesSpec {
-    /// The sizes with their weights.
+    /// Sizes of frames with their weights.
     pub fn table(&self) -> Vec<SizeWeight> {
         match self {
             SizesSpec::Named(Mix::Imix) => {
@@ -177,96 +179,104 @@ impl SizesSpec {
     }
 }
 
-/// A wire with its two ends.
+/// A wire between the generator and a NIC.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WireSpec {
-    /// Rate, each way.
+    /// Rate of the wire in each direction.
     pub rate: Bandwidth,
-    /// Flight time, each way.
+    /// Flight time of a frame in each direction. The default is 0.
     #[serde(default)]
     pub propagation: Span,
 }
 
-/// What the clients do.
+/// Traffic that the clients send: arrival process, sizes and flows.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
-    /// Arrival process.
+    /// Arrival process of the packets.
     pub arrivals: Arrivals,
-    /// Mean rate over all cores, in packets or in bits of frames. `peak_loss` starts from it when given.
+    /// Mean rate over all cores, in packets or in bits of frames per second. With `run.load = "peak_loss"`, the start
+    /// of the search.
     #[serde(default)]
     pub rate: Option<OfferedRate>,
-    /// Size of frames, checksum included, for applications whose requests do not set it; 1 KiB when absent.
+    /// Size of frames, checksum included, for applications whose requests do not set it. The default is 1 KiB. Excludes
+    /// `sizes`.
     #[serde(default)]
     pub packet: Option<Size>,
-    /// Sizes of frames with their weights instead of `packet`; "imix" is 7 : 4 : 1 of 64, 594 and 1518 B.
+    /// Sizes of frames with their weights, instead of `packet`: a list of { size, weight }, or "imix", which is 7 : 4 :
+    /// 1 of 64, 594 and 1518 B.
     #[serde(default)]
     pub sizes: Option<SizesSpec>,
-    /// Flows that packets belong to, at random unless `spread` is "flow"; a flow goes to one core, by its RSS hash. When absent,
-    /// each packet goes to any core.
+    /// Number of flows that packets belong to, chosen at random unless `spread = "flow"`; a flow goes to one core, by
+    /// its RSS hash. When absent, each packet goes to a core by `spread`.
     #[serde(default)]
     pub flows: Option<u32>,
-    /// What frames carry.
+    /// Protocol of the frames: "udp" (the default) or "ethernet".
     #[serde(default)]
     pub protocol: Protocol,
-    /// Waiting packets per core that `keep_depth` maintains; completions of sends count, where the queue pair has such.
+    /// Number of waiting packets per core that `arrivals = "keep_depth"` maintains; completions of sends count, where
+    /// `queue_pair.send_completions` is set.
     #[serde(default)]
     pub depth: u32,
-    /// Packets per burst of `burst`.
+    /// Number of packets per burst, for `arrivals = "burst"`.
     #[serde(default)]
     pub burst: u32,
-    /// From the start of a packet to that of the next in a burst of `burst`; back to back when absent.
+    /// Time from the start of a packet to the start of the next one in a burst, for `arrivals = "burst"`. When absent,
+    /// packets are back to back.
     #[serde(default)]
     pub burst_gap: Option<Span>,
-    /// From the start of a burst to that of the next, instead of `rate`.
+    /// Time from the start of a burst to the start of the next one, for `arrivals = "burst"`, instead of `rate`.
     #[serde(default)]
     pub burst_period: Option<Span>,
-    /// Which core of the tenant a packet goes to that belongs to no flow; or "flow", whether there are flows or not.
+    /// Core of the tenant to which a packet goes that belongs to no flow: "random" (the default), "turns" or
+    /// "shortest_queue"; or "flow" for `arrivals = "closed"`, with or without `flows`.
     #[serde(default)]
     pub spread: Spread,
-    /// Standard deviation of gaps over their mean (`uniform`: up to 0.577, which is also its default; `log_normal`,
-    /// `pareto`: 1 when absent).
+    /// Coefficient of variation of gaps (standard deviation over mean), for `arrivals = "uniform"` (up to 0.577, which
+    /// is also its default), "log_normal" and "pareto" (1 when absent).
     #[serde(default)]
     pub cv: Option<f64>,
-    /// Requests without a reply at most, of `closed`: of all cores together, but with CC-NIC of each queue pair.
+    /// Maximum number of requests without a reply, for `arrivals = "closed"`: of all cores together, but with CC-NIC of
+    /// each queue pair.
     #[serde(default)]
     pub outstanding: u32,
-    /// A request of `closed` without a reply for so long is given up, and the next one goes.
+    /// Time after which a request without a reply is given up and the next one is sent, for `arrivals = "closed"`. The
+    /// default is 1 ms.
     #[serde(default = "timeout")]
     pub timeout: Span,
-    /// Wire between the generator and a NIC on the chip, which otherwise has none. That of an Ethernet NIC is its own.
+    /// Wire between the generator and an integrated NIC. When absent, there is none. An Ethernet NIC has its own link.
     #[serde(default)]
     pub link: Option<WireSpec>,
-    /// Ethernet address that packets go to, captured ones included; "02:00:00:00:00:01" when absent.
+    /// Ethernet address that packets go to, captured ones included. The default is "02:00:00:00:00:01".
     #[serde(default)]
     pub destination_mac: Option<Mac>,
-    /// Ethernet address that packets come from; that of the capture, or "02:00:00:00:00:02", when absent.
+    /// Ethernet address that packets come from. When absent, that of the capture, or "02:00:00:00:00:02".
     #[serde(default)]
     pub source_mac: Option<Mac>,
-    /// Where a frame carries the time of its sending, in bytes from its start.
+    /// Offset in bytes from the frame's start at which a frame carries its time of sending. The default is 42.
     #[serde(default = "stamp")]
     pub stamp: u32,
-    /// Service-time spikes.
+    /// Rare long stalls of the application. When absent, there are none.
     #[serde(default)]
     pub spikes: Option<SpikeSpec>,
-    /// Capture of `pcap`.
+    /// Capture to replay, for `arrivals = "pcap"`.
     #[serde(default)]
     pub pcap: Option<PcapSpec>,
-    /// Senders of the TCP flows that `tcp_receive` cores receive.
+    /// Senders of the TCP flows that an `app` of kind "tcp_receive" receives.
     #[serde(default)]
     pub dctcp: Option<DctcpSpec>,
 }
 fn timeout() -> Span {
     Span(1_000_000_000)
 }
-/// The first byte behind the headers of Ethernet, IPv4 and UDP.
+/// Offset in bytes of the first byte behind the headers of Ethernet, IPv4 and UDP.
 fn stamp() -> u32 {
     42
 }
 
 impl Default for TrafficSpec {
-    /// No packets.
+    /// Traffic without packets.
     fn default() -> TrafficSpec {
         TrafficSpec {
             arrivals: Arrivals::None,
@@ -303,12 +313,12 @@ impl TrafficSpec {
         }
     }
 
-    /// The size of every frame, where there is but one.
+    /// Size of every frame, where there is only one size.
     pub fn frame(&self) -> Size {
         self.packet.unwrap_or(Size(1024))
     }
 
-    /// The largest and the mean frame, in bytes.
+    /// Largest and mean frame size, in bytes.
     pub fn frame_sizes(&self) -> (u64, f64) {
         let t = self.frames();
         let weights: f64 = t.iter().map(|s| f64::from(s.weight)).sum();
@@ -317,18 +327,18 @@ impl TrafficSpec {
     }
 }
 
-/// Whether the traffic says how large an application's requests are.
+/// Whether the traffic, and not the application itself, determines how large the application's requests are.
 pub fn sets_no_size(app: &AppSpec) -> bool {
     app.largest(Some(Size(1))) == Some(Size(1))
 }
 
-/// Shortest and longest Ethernet frame, checksum included (IEEE 802.3, 3.2.7; the longest are jumbo frames).
+/// Shortest and longest Ethernet frame in bytes, checksum included (IEEE 802.3, 3.2.7; the longest are jumbo frames).
 const FRAMES: (u64, u64) = (64, 65_535);
 
-/// What can be said about traffic without its applications.
+/// Checks the traffic of a scenario, as far as it does not depend on the applications.
 ///
 /// # Errors
-/// One clause that names key, value and what would be valid.
+/// Returns one clause that names key, value and what would be valid.
 pub fn check(s: &Scenario) -> Check {
     let t = &s.traffic;
     need(t.packet.is_none() || t.sizes.is_none(), || {
@@ -373,7 +383,7 @@ pub fn check(s: &Scenario) -> Check {
     rates(s)
 }
 
-/// What an arrival process takes.
+/// Checks the keys of the arrival process.
 fn one_process(t: &TrafficSpec) -> Check {
     arrivals(t)?;
     need(t.timeout.0 > 0, || "traffic.timeout = \"0 ps\" must be positive".into())?;
@@ -401,7 +411,7 @@ fn one_process(t: &TrafficSpec) -> Check {
     })
 }
 
-/// A queue that is shortest when the packet is sent, which only a NIC on the chip tells.
+/// Checks that the shortest queue is only used with a NIC on the chip, because behind a wire nobody knows the queues.
 fn shortest_queue(s: &Scenario) -> Check {
     let on_port = s.ringed().is_some() && s.peripherals.iter().any(|p| p.ethernet().is_some());
     need(s.traffic.spread != Spread::ShortestQueue || !on_port, || {
@@ -435,7 +445,7 @@ fn flows(t: &TrafficSpec) -> Check {
     need(fits, || format!("traffic.flows = {n}: flows {how}"))
 }
 
-/// Rates in bits need sizes that are known, and a wire carries no more than its own.
+/// Checks that rates in bits have known packet sizes, and that no rate exceeds that of the wire.
 fn rates(s: &Scenario) -> Check {
     let (t, peak) = (&s.traffic, s.run.load == Load::PeakLoss);
     let tenant = s.find_tenant(serves);
@@ -460,7 +470,7 @@ fn rates(s: &Scenario) -> Check {
     })?;
     need(!s.run.step.is_some_and(OfferedRate::is_zero), || "run.step = 0 must be positive".into())?;
     need(s.run.loss > 0.0 && s.run.loss < 1.0, || format!("run.loss = {} is not above 0 and below 1", s.run.loss))?;
-    // The objective must be some packets.
+    // The number of packets at the objective must not be too small.
     need(!peak || s.run.requests.to_f64() * s.run.loss >= 10.0, || {
         let least = (10.0 / s.run.loss).ceil();
         format!("run.requests = {} cannot tell a loss of {}; give {least} or more", s.run.requests, s.run.loss)
@@ -495,15 +505,15 @@ fn rates(s: &Scenario) -> Check {
     })
 }
 
-/// Packets of `bytes` bytes a second that the wire between generator and host carries; None without a wire.
+/// Maximum number of packets of `bytes` bytes per second on the wire between generator and host; None without a wire.
 pub fn most_packets(s: &Scenario, bytes: f64) -> Option<f64> {
     line_rate(s).map(|(rate, beside)| rate.0.to_f64() / (8.0 * (bytes + f64::from(beside))))
 }
 
-/// Whether that wire carries `pps` packets a second, which `key` asks for.
+/// Checks that the wire between generator and host carries `pps` packets per second, which `key` asks for.
 ///
 /// # Errors
-/// One clause with key and value when it does not.
+/// Returns one clause with key and value when it does not.
 pub fn carries(s: &Scenario, key: &str, value: &dyn Display, pps: f64, bytes: f64) -> Check {
     let most = most_packets(s, bytes).unwrap_or(f64::INFINITY);
     need(pps <= most * (1.0 + 1e-9), || {
@@ -511,7 +521,8 @@ pub fn carries(s: &Scenario, key: &str, value: &dyn Display, pps: f64, bytes: f6
     })
 }
 
-/// Rate of the wire between generator and host, and the bytes of a frame on it beside itself; None without a wire.
+/// Rate of the wire between generator and host, and the bytes of a frame on the wire in addition to its own; None
+/// without a wire.
 pub fn line_rate(s: &Scenario) -> Option<(Bandwidth, u32)> {
     let checksum = if s.traffic.arrivals == Arrivals::Pcap { CHECKSUM } else { 0 };
     let of_nic = || s.peripherals.iter().find_map(PeripheralSpec::ethernet).map(|e| e.link);

@@ -1,4 +1,5 @@
-//! The L2's queue of hints: lines that a device has written for this core and that its L2 is to fetch (IDIO, section V-C).
+//! Queue of prefetch hints at the L2: lines that a device has written for this core and that the L2 is to prefetch
+//! (IDIO, section V-C).
 
 use crate::flow::Domain;
 use crate::kernel::{Int, LineAddr, Time};
@@ -17,27 +18,27 @@ pub enum HintOverflow {
     Stall,
 }
 
-/// Hints and what became of them in the window.
+/// Numbers of hints and of their outcomes in the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HintCounts {
     pub came: u64,
-    /// Those that found the queue full and were lost.
+    /// Hints that were dropped because the queue was full.
     pub dropped: u64,
-    /// Those whose line the core had, or had asked for.
+    /// Hints whose line the core had or had requested already.
     pub late: u64,
-    /// Those that became a prefetch.
+    /// Hints that became a prefetch.
     pub fetched: u64,
 }
 
-/// The queue of one core.
+/// Hint queue of one core.
 #[derive(Clone, Debug)]
 pub struct Hints {
-    /// Lines, and when each came.
+    /// Lines of the queued hints, each with its time of arrival.
     queue: VecDeque<(LineAddr, Time)>,
-    /// Lines that the controller keeps until the queue has room.
+    /// Lines that the device's controller keeps until the queue has room.
     kept: VecDeque<LineAddr>,
     overflow: HintOverflow,
-    /// Places in the queue.
+    /// Entries of the queue, as credits.
     pub places: Domain,
     pub counts: HintCounts,
 }
@@ -53,7 +54,7 @@ impl Hints {
         }
     }
 
-    /// A hint for `line` comes.
+    /// Adds a hint for `line`; a full queue drops the hint or leaves it with the controller.
     pub fn push(&mut self, line: LineAddr, now: Time) {
         self.counts.came += 1;
         if self.places.take(now) {
@@ -65,12 +66,12 @@ impl Hints {
         }
     }
 
-    /// The oldest hint.
+    /// Line of the oldest hint.
     pub fn first(&self) -> Option<LineAddr> {
         self.queue.front().map(|h| h.0)
     }
 
-    /// The oldest hint is dealt with: it became a prefetch, or nothing need be done.
+    /// Removes the oldest hint; `fetched` says that it became a prefetch rather than having been late.
     pub fn pop(&mut self, fetched: bool, now: Time) {
         let Some((_, since)) = self.queue.pop_front() else { return };
         self.places.give(now.max(since), since);
@@ -92,7 +93,7 @@ impl Hints {
 mod tests {
     use super::*;
 
-    /// idio.f.mlc_hint_queue: first in, first out, of 32; the policy when it is full.
+    /// The queue holds 32 hints in order of arrival; the overflow policy decides when it is full.
     #[test]
     fn a_full_queue_loses_hints_or_keeps_them_for_later() {
         for (overflow, left) in [(HintOverflow::Drop, 32), (HintOverflow::Stall, 40)] {

@@ -1,9 +1,9 @@
-//! Prefetchers of the L1 (Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data Prefetching to L1"): the next
-//! line behind loads that ascend ("DCU"), and the stride of an instruction ("DCU IP").
+//! Prefetchers of the L1 (Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data Prefetching to L1"):
+//! the next line behind ascending loads ("DCU"), and the stride of an instruction ("DCU IP").
 //!
-//! Loads alone are followed, whether they hit or miss. What is fetched lies in the load's page of 4 KiB. Nothing is fetched
-//! while many misses are under way, or behind a run of stores. An instruction has no address here: a kind of op and the region
-//! that it loads from stand for one. Distances are whole lines.
+//! The prefetchers follow loads only, hits and misses alike. A prefetched line lies in the load's page of 4 KiB. The
+//! prefetchers pause while many misses are outstanding and behind a run of stores. Since instructions have no address
+//! in this model, a kind of op and the region that it loads from stand for one. Distances are whole lines.
 
 use super::prefetch::PAGE;
 use crate::kernel::units::Size;
@@ -13,30 +13,34 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The L1's prefetchers.
+/// Prefetchers of the L1: a next-line prefetcher and a stride prefetcher.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct L1PrefetchSpec {
-    /// Whether they work.
+    /// Whether the L1's prefetchers work.
     pub enabled: bool,
-    /// Lines loaded last that the next-line prefetcher knows; 0: there is none. A load of the line behind one of them fetches
-    /// the line behind its own, and so do several loads of one line.
+    /// Number of most recently loaded lines that the next-line prefetcher remembers; 0 disables it. A load of the line
+    /// after a remembered one prefetches the line after its own, and so do several loads of one line.
     pub recent: u32,
-    /// Instructions whose strides are followed; 0: none. Each load at the stride fetches one line more at that distance.
+    /// Number of instructions whose strides the stride prefetcher follows; 0 disables it. Each load at its
+    /// instruction's stride prefetches the line one stride further on.
     pub instructions: u32,
-    /// Longest stride.
+    /// Longest stride that the stride prefetcher follows, between 64 B and 4 KiB; longer distances between loads are
+    /// ignored.
     pub longest: Size,
-    /// Loads at one distance that make a stride, the first included.
+    /// Number of loads at one distance, including the first load, from which on the stride prefetcher fetches.
     pub trigger: u32,
-    /// They fetch while fewer line fill buffers than these are in use.
+    /// Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause.
     pub misses: u32,
-    /// They fetch nothing behind so many stores in a row, counted in lines.
+    /// Number of consecutive stores, counted in lines, after which the next load prefetches nothing.
     pub stores: u32,
 }
 
 impl L1PrefetchSpec {
+    /// Checks that every value is within its range; `lfb` is the number of the core's line fill buffers.
+    ///
     /// # Errors
-    /// One clause with key and value; `lfb` are the core's line fill buffers.
+    /// Fails with one clause that names key and value.
     pub fn check(&self, lfb: u32) -> Result<(), String> {
         for (key, v, least, most) in [
             ("recent", self.recent, 0, 64),
@@ -61,22 +65,22 @@ struct Entry {
     instruction: u32,
     last: LineAddr,
     stride: i64,
-    /// Loads at that stride in a row, the first included.
+    /// Consecutive loads at the stride, including the first load.
     run: u32,
     used: u64,
 }
 
 #[derive(Clone, Debug)]
 pub struct L1Prefetcher {
-    /// Lines loaded last, oldest first.
+    /// Most recently loaded lines, oldest first.
     recent: VecDeque<LineAddr>,
     recent_most: usize,
     entries: Vec<Entry>,
     most: usize,
-    /// In lines.
+    /// Longest stride, in lines.
     longest: i64,
     trigger: u32,
-    /// Line fill buffers in use at which they pause.
+    /// Number of line fill buffers in use at which the prefetchers pause.
     pub misses: u32,
     stores: u32,
     /// Stores since the last load.
@@ -100,13 +104,14 @@ impl L1Prefetcher {
         })
     }
 
-    /// A line is stored.
+    /// Notes a store to a line.
     #[inline]
     pub fn store(&mut self) {
         self.in_a_row = self.in_a_row.saturating_add(1);
     }
 
-    /// `instruction` loads `line`, `several` times if so. Returns what to fetch: the next line, and the one at the stride.
+    /// Observes a load of `line` by `instruction`; `several` says that the line is loaded several times. Returns the
+    /// lines to prefetch: the next line, and the line one stride further on.
     pub fn load(&mut self, instruction: u32, line: LineAddr, several: bool) -> [Option<LineAddr>; 2] {
         let paused = std::mem::take(&mut self.in_a_row) >= self.stores;
         let (next, stride) = (self.next_line(line, several), self.at_stride(instruction, line));
@@ -176,7 +181,8 @@ mod tests {
         lines.iter().map(load).collect()
     }
 
-    /// The manual: an ascending access to data loaded just before; the next line; no crossing of a page.
+    /// Intel's manual: an ascending access to recently loaded data prefetches the next line, and no prefetch crosses a
+    /// page.
     #[test]
     fn a_load_behind_a_recent_line_fetches_the_next_one_in_its_page() {
         let mut p = of(2, 0);
@@ -188,7 +194,8 @@ mod tests {
         assert_eq!(p.load(0, LineAddr(90), true), [Some(LineAddr(91)), None], "several loads of one line ascend");
     }
 
-    /// The manual: a regular stride of one load, forward or backward, up to 2 KiB; the sum of address and stride is fetched.
+    /// Intel's manual: a load with a regular stride of up to 2 KiB, forward or backward, prefetches the sum of address
+    /// and stride.
     #[test]
     fn a_load_at_its_instruction_s_stride_fetches_one_line_at_that_distance() {
         let mut p = of(0, 8);
@@ -205,7 +212,8 @@ mod tests {
 
     #[test]
     fn strides_beyond_the_longest_are_not_followed() {
-        // Four lines within a page are at most 21 apart: 20 stand for the 32 of 2 KiB.
+        // Four lines within a page are at most 21 apart, so a longest stride of 20 lines stands for the 32 lines of 2
+        // KiB.
         let mut p = L1Prefetcher { longest: 20, ..of(0, 8) };
         let at = |stride: u64| [64 * 9, 64 * 9 + stride, 64 * 9 + 2 * stride];
         assert_eq!(fetched(&mut p, 1, &at(20)).concat(), [64 * 9 + 60]);

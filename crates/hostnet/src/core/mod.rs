@@ -1,4 +1,4 @@
-//! Cores: an op stream in, memory requests out.
+//! Cores: they execute an op stream and send memory requests.
 
 pub mod cpu;
 mod event;

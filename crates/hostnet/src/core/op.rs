@@ -1,87 +1,99 @@
-//! The op stream: what a program asks of its core.
+//! The op stream: the instructions and memory accesses that a program asks its core to execute.
 
 use crate::kernel::LineAddr;
 use crate::memory::Sweep;
 
-/// Where lines lie that are mapped write-combining.
+/// Target of lines that are mapped write-combining.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mapped {
-    /// In a device: its registers and its memory.
+    /// A device: its registers and its memory.
     Device,
-    /// In this machine's memory, past the caches.
+    /// Memory of this machine, which the stores reach without entering a cache.
     Memory,
 }
 
-/// One step of a program. Lines are 64-byte line numbers.
+/// One step of a program. Lines are given as 64-byte line numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
     /// `n` instructions that touch no memory beyond the L1.
     Compute(u32),
-    /// Load `lines` consecutive lines; addresses are known at dispatch.
+    /// Loads of `lines` consecutive lines whose addresses are known at dispatch.
     Load { line: LineAddr, lines: u32 },
-    /// Load whose address comes from the last anchored load, `delay` cycles after its data.
-    /// Becomes the new anchor.
+    /// Load whose address is known `delay` cycles after the data of the last anchor has arrived; it becomes the new
+    /// anchor.
     Chase { line: LineAddr, delay: u16 },
-    /// Load whose value later `Chase`s and `Dependent` stores wait for.
+    /// Load that becomes the anchor: later `Chase` and `Dependent…` ops wait for its data.
     Anchor { line: LineAddr },
-    /// `loads` loads of one line after the other, addresses known at dispatch: a walk over its bytes or words. Where a line fill
-    /// buffer takes fewer (`core.lfb_targets`), the next line's wait for this one. The instructions of all but one load are the
-    /// program's own.
+    /// Walk over the bytes or words of a line: `loads` loads of the line, one after the other, with addresses known at
+    /// dispatch. Where a line fill buffer takes fewer accesses (`core.lfb_targets`), the next line's walk waits for
+    /// this one. The op dispatches the instructions of one load; the program adds those of the others.
     Walk { line: LineAddr, loads: u16 },
-    /// Store `lines` consecutive lines; addresses known at dispatch.
+    /// Stores of `lines` consecutive lines whose addresses are known at dispatch.
     Store { line: LineAddr, lines: u32 },
-    /// The same, but the address comes from the anchor.
+    /// Stores of `lines` consecutive lines whose address comes from the data of the anchor.
     DependentStore { line: LineAddr, lines: u32 },
-    /// Load `lines` lines whose address comes from the anchor.
+    /// Loads of `lines` consecutive lines whose address comes from the data of the anchor.
     DependentLoad { line: LineAddr, lines: u32 },
-    /// Read `lines` lines at `from` and write them at `to`; with `dependent`, `to` comes from the anchor, and with `behind`, `from`.
+    /// Copies `lines` lines from `from` to `to`; `to` comes from the anchor if `dependent`, and `from` comes from it if
+    /// `behind`.
     Copy { from: LineAddr, to: LineAddr, lines: u32, dependent: bool, behind: bool },
-    /// The same with non-temporal stores: whole lines that bypass the caches.
+    /// Copies `lines` lines from `from` to `to` with non-temporal stores, which write whole lines past the caches;
+    /// `from` comes from the anchor if `behind`.
     CopyStream { from: LineAddr, to: LineAddr, lines: u32, behind: bool },
-    /// Software prefetch of `lines` lines.
+    /// Software prefetches of `lines` consecutive lines for reading.
     Prefetch { line: LineAddr, lines: u32 },
-    /// The same for a line whose address comes from the anchor: it goes out when that data is there.
+    /// Software prefetch for reading of a line whose address comes from the anchor; the prefetch is sent when the
+    /// anchor's data arrives.
     DependentPrefetch { line: LineAddr },
-    /// A read of a line that nothing waits for; one that is there already is left alone.
+    /// Read of a line that no instruction and no side effect waits for; nothing happens if the line is present.
     Ahead { line: LineAddr },
-    /// Waits until the data of the last anchored load is there: a branch on it.
+    /// Waits until the data of the last anchor has arrived, as a branch on the data does.
     Await,
-    /// A store that becomes visible after all before it, as x86 orders stores, and tells `tag` then. Later loads and side
-    /// effects that wait for no stores do not wait for it.
+    /// Store that becomes visible after all earlier accesses, as x86 orders stores, and then reports `tag`. Later
+    /// loads, and side effects that wait for no stores, do not wait for it.
     Release { line: LineAddr, tag: u32 },
-    /// The same for stores to come (PREFETCHW): the core owns the lines, and has not written them.
+    /// Software prefetches for writing (PREFETCHW) of `lines` consecutive lines: the core obtains ownership of the
+    /// lines without writing them.
     PrefetchOwn { line: LineAddr, lines: u32 },
-    /// Load of a line that the program is about to write, behind a PREFETCHW of it: one request for ownership brings both. Streams
-    /// and strides do not see it, as the load finds its line on its way; the line brings the other one of its pair.
+    /// Load of a line that the program is about to write, behind a PREFETCHW of the line: a single request for
+    /// ownership brings data and ownership. The stream and stride prefetchers do not observe the load, because it finds
+    /// its line outstanding; the adjacent-line prefetcher fetches the other line of the pair.
     LoadOwn { line: LineAddr },
-    /// Non-temporal stores of `lines` whole lines, which bypass the caches.
+    /// Non-temporal stores of `lines` consecutive whole lines, which bypass the caches.
     StoreStream { line: LineAddr, lines: u32 },
-    /// An atomic read-modify-write, such as a compare-and-swap: one store that waits for everything before it, and for which
-    /// everything behind it waits. Becomes the anchor.
+    /// Atomic read-modify-write, such as a compare-and-swap: one store that waits for everything before it and that
+    /// everything after it waits for. The store becomes the anchor.
     Atomic { line: LineAddr },
-    /// `clsweep`, `clflushopt` or `clwb` over `lines` lines, once everything before has retired.
+    /// Cache maintenance (`clsweep`, `clflushopt` or `clwb`; `op` is a `memory::Sweep` as a number) of `lines` lines,
+    /// once all earlier instructions have retired.
     Maintain { line: LineAddr, lines: u32, op: Sweep },
-    /// An invalidation without write-back of `lines` lines, in so many instructions, once everything before has retired.
+    /// Invalidation of `lines` lines without write-back, by `instructions` instructions, once all earlier instructions
+    /// have retired.
     Invalidate { line: LineAddr, lines: u32, op: Sweep, instructions: u32 },
-    /// A side effect, once everything before has retired; `stores` waits for earlier stores too.
+    /// Side effect that reports `tag` once all earlier instructions have retired; with `stores`, earlier stores must be
+    /// done too.
     Retire { tag: u32, stores: bool },
-    /// An uncached store to a device's register, a doorbell: it leaves once everything before has retired, and tells `tag` then.
-    /// One is under way at a time, and it takes along what write-combining buffers hold.
+    /// Uncached store to a device's register (a doorbell), which leaves and reports `tag` once all earlier instructions
+    /// have retired. It first sends the contents of all write-combining buffers.
     Mmio { tag: u32 },
-    /// An uncached load of `bytes` bytes from a device: one is under way at a time, and nothing goes on before it is back.
+    /// Uncached load of `bytes` bytes from a device; nothing goes on before its data has arrived, so that only one is
+    /// outstanding.
     LoadDevice { bytes: u8 },
-    /// A store of `bytes` bytes to a line that is mapped write-combining. Stores to one line gather in a buffer, which leaves when
-    /// it is full, when all buffers are in use and another line wants one, or with the next fence or uncached access.
+    /// Store of `bytes` bytes to a line that is mapped write-combining. Stores to one line gather in a buffer, which
+    /// leaves when it is full, when all buffers are in use and another line needs one, or with the next fence or
+    /// uncached access.
     Combine { line: LineAddr, bytes: u8, to: Mapped },
-    /// Waits until everything before is done; write-combining buffers leave, and it waits until they are empty.
+    /// Fence: waits until all earlier accesses are done, then sends all write-combining buffers and waits until they
+    /// are empty.
     Fence,
-    /// A wait that is no computation, in picoseconds: a service-time spike, or a directed test that lets time pass.
+    /// Pause of a given number of picoseconds without computation: a spike of the service time, or a wait in a directed
+    /// test.
     Stall(u64),
 }
 
 impl Op {
-    /// What kind of instruction asks for the op's lines: those that a prefetcher tells apart by their address in a program. A
-    /// loop over lines is one instruction, and an access to a line of its own another.
+    /// Kind of the instruction that asks for the op's lines, which prefetchers use in place of an instruction address.
+    /// A loop over lines is one instruction, and an access to a single line another.
     #[inline]
     pub fn site(&self) -> u8 {
         let (kind, lines) = match *self {
@@ -98,13 +110,13 @@ impl Op {
         kind << 1 | u8::from(lines > 1)
     }
 
-    /// Whether instructions of this kind load a line several times.
+    /// Whether instructions of kind `site` load a line several times (`Walk`).
     pub fn is_walk(site: u8) -> bool {
         site == Op::Walk { line: LineAddr(0), loads: 1 }.site()
     }
 }
 
-/// A reused buffer of ops.
+/// A program: a buffer of ops that is reused.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     pub ops: Vec<Op>,
@@ -115,7 +127,7 @@ impl Program {
     pub fn push(&mut self, op: Op) {
         self.ops.push(op);
     }
-    /// `n` instructions; nothing when `n` is zero.
+    /// Appends `n` instructions that touch no memory, or nothing when `n` is zero.
     pub fn compute(&mut self, n: u32) {
         if n > 0 {
             self.ops.push(Op::Compute(n));

@@ -1,6 +1,7 @@
-//! The L2's prefetcher: it watches the L1's misses, follows ascending or descending accesses within a page, and fetches lines
-//! ahead of them into the L2 ("streamer", Intel 64 and IA-32 Architectures Optimization Reference Manual). Or it follows
-//! the strides of instructions ([`super::strides`]).
+//! Hardware prefetcher of the L2 or the LLC. The stream prefetcher observes the L1's misses, follows ascending or
+//! descending accesses within a page, and fetches lines ahead of them into the L2 ("streamer", Intel 64 and IA-32
+//! Architectures Optimization Reference Manual). The stride prefetcher ([`super::strides`]) follows the strides of
+//! instructions.
 
 use super::strides::{Strides, Waiting};
 use crate::flow::Domain;
@@ -8,75 +9,81 @@ use crate::kernel::{Int, LineAddr, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which accesses a prefetcher follows.
+/// Accesses that a prefetcher recognises as a pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pattern {
-    /// Those in one direction within a page.
+    /// Accesses in one direction within a page of 4 KiB.
     #[default]
     Stream,
-    /// Those of an instruction at a constant distance from each other (gem5's StridePrefetcher). Each makes it fetch `degree`
-    /// lines at that distance within the page.
+    /// Accesses of one instruction at a constant distance (gem5's StridePrefetcher). Each such access prefetches up to
+    /// `degree` lines at that distance within the page.
     Stride,
 }
 
-/// The cache that a prefetcher belongs to: it looks at the requests that reach this cache, and fetches into it.
+/// Cache that a prefetcher belongs to: the prefetcher observes the requests that reach this cache and fetches into it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheLevel {
     /// The core's L2.
     #[default]
     L2,
-    /// The LLC, which each core's requests have a table of their own for (gem5's `use_requestor_id`). Only lines of this core
-    /// that neither the LLC nor its own caches have are fetched.
+    /// The LLC. The requests of each core have a table of their own (gem5's `use_requestor_id`). Only lines that
+    /// neither the LLC nor the core's own caches hold are fetched.
     Llc,
 }
 
-/// A prefetcher of the L2 or the LLC.
+/// Hardware prefetcher of the L2 or the LLC.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrefetchSpec {
-    /// Whether it works.
+    /// Whether the prefetcher works.
     pub enabled: bool,
-    /// Which accesses it follows.
+    /// Pattern of accesses that the prefetcher follows.
     #[serde(default)]
     pub pattern: Pattern,
-    /// The cache that it belongs to.
+    /// Cache that the prefetcher belongs to; `llc` needs `pattern = "stride"` and `adjacent = false`.
     #[serde(default)]
     pub into: CacheLevel,
-    /// It follows accesses to a NIC's receive buffers too.
+    /// Whether the prefetcher also follows accesses to a NIC's receive buffers.
     #[serde(default)]
     pub network: bool,
-    /// Pages watched at once, one stream in each; or instructions.
+    /// Number of pages watched at a time, each with one stream; with `pattern = "stride"`, number of instructions.
     pub streams: u32,
-    /// Lines ahead of the newest access that a stream runs, at most; never beyond its page of 4 KiB. Strides run `degree`.
+    /// Largest distance, in lines, between the newest access and a prefetched line of its stream; a stream never leaves
+    /// its page of 4 KiB. With `pattern = "stride"` only `degree` limits the distance.
     pub distance: u32,
-    /// Lines that one access makes it fetch, at most.
+    /// Largest number of lines that one access prefetches.
     pub degree: u32,
-    /// Accesses in one direction, or at one stride, that make a stream, the first included; 6 for a stride at most.
+    /// Number of accesses in one direction (with `pattern = "stride"`, at one stride), including the first access, from
+    /// which on the prefetcher fetches: 2 to 16, or 2 to 6 for strides.
     pub trigger: u32,
-    /// Prefetches under way at most: the L2's request queue without what the line fill buffers may fill.
+    /// Largest number of outstanding prefetches; on hardware, the entries of the L2's request queue that line fill
+    /// buffers do not claim.
     pub credits: u32,
-    /// Prefetches that wait for one of `core.l2_mshrs`, at most; the oldest is lost when one more comes. Without, those that find
-    /// none free are lost.
+    /// Largest number of prefetches that wait for a free MSHR of the L2 (`core.l2_mshrs`); one more displaces the
+    /// oldest. With 0, prefetches that find no free MSHR are dropped.
     #[serde(default)]
     pub waiting: u32,
-    /// L2 misses that may be under way and that prefetches leave to accesses, of `core.l2_mshrs`. Hints do so too, where the
-    /// prefetcher does not work.
+    /// Number of the L2's MSHRs (`core.l2_mshrs`) that prefetches leave to accesses. Prefetch hints of a NIC leave them
+    /// too, even if the prefetcher is not enabled.
     #[serde(default)]
     pub reserve: u32,
-    /// A line that an access fetches into the L2 brings the other one of its 128 bytes ("spatial prefetcher").
+    /// Whether a line that an access fetches into the L2 also brings the other line of its 128 bytes ("spatial
+    /// prefetcher").
     #[serde(default)]
     pub adjacent: bool,
-    /// What an access that asks for ownership makes it fetch is asked for with ownership, too (Intel's event `PF_L2_RFO`). Without,
-    /// all prefetches are reads.
+    /// Whether prefetches that a request for ownership causes ask for ownership too (Intel's event `PF_L2_RFO`);
+    /// otherwise all prefetches are reads. Excludes `waiting`.
     #[serde(default)]
     pub ownership: bool,
 }
 
 impl PrefetchSpec {
+    /// Checks that every value is within its range and that the values go together.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Fails with one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         for (key, v, most) in [
             ("streams", self.streams, 256),
@@ -107,10 +114,10 @@ impl PrefetchSpec {
         Ok(())
     }
 
-    /// Whether places for `mshrs` misses of the L2 suffice.
+    /// Checks that the L2 has enough MSHRs; `mshrs` is the value of `core.l2_mshrs`.
     ///
     /// # Errors
-    /// One clause with key and value.
+    /// Fails with one clause that names key and value.
     pub fn check_mshrs(&self, mshrs: Option<u32>) -> Result<(), String> {
         for (key, v) in [("waiting", self.waiting), ("reserve", self.reserve)] {
             if v > 0 && mshrs.is_none() {
@@ -126,32 +133,32 @@ impl PrefetchSpec {
     }
 }
 
-/// Lines of a page.
+/// Number of lines in a page of 4 KiB.
 pub(super) const PAGE: u64 = 64;
-/// `Txn::record` of the first prefetch; records of accesses are below.
+/// `Txn::record` of the first prefetch; smaller numbers are records of accesses.
 pub const FIRST: u8 = 128;
-/// `Txn::record` of a write-back that a prefetch's fill caused.
+/// `Txn::record` of a write-back that the fill of a prefetch caused.
 pub const WRITE_BACK: u8 = u8::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     page: u64,
     last: i32,
-    /// Of the accesses: 1 or -1, 0 before there are two.
+    /// Direction of the accesses: 1 or -1, or 0 before there are two of them.
     step: i32,
     run: u32,
-    /// Where it fetches next.
+    /// Position within the page of the next line to fetch.
     ahead: i32,
     used: u64,
 }
 
-/// A prefetch under way.
+/// An outstanding prefetch.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     line: LineAddr,
     own: bool,
     into: CacheLevel,
-    /// Record of an access that came meanwhile and waits for it, and since when it holds a line fill buffer.
+    /// Record of an access that waits for the prefetch, and the time since which it has held a line fill buffer.
     waiter: Option<(u8, Time)>,
 }
 
@@ -160,23 +167,23 @@ pub struct Prefetcher {
     distance: i32,
     degree: u32,
     trigger: u32,
-    /// It follows a NIC's receive buffers.
+    /// Whether the prefetcher follows accesses to a NIC's receive buffers.
     pub network: bool,
-    /// The cache that it belongs to.
+    /// Cache that the prefetcher belongs to.
     pub into: CacheLevel,
     streams: Vec<Stream>,
     strides: Option<Strides>,
-    /// Prefetches that wait for a place among the L2's misses.
+    /// Prefetches that wait for a free MSHR of the L2.
     pub waiting: Waiting,
-    /// Places that they leave free.
+    /// Number of the L2's MSHRs that prefetches leave free.
     pub reserve: u32,
-    /// It completes pairs of lines.
+    /// Whether the prefetcher completes 128-byte pairs of lines.
     pub adjacent: bool,
-    /// Those that requests for ownership cause are such requests.
+    /// Whether prefetches that a request for ownership causes ask for ownership too.
     pub ownership: bool,
     tick: u64,
     flights: Vec<Option<Flight>>,
-    /// Prefetches under way.
+    /// Credits of the outstanding prefetches.
     pub queue: Domain,
 }
 
@@ -202,7 +209,7 @@ impl Prefetcher {
         })
     }
 
-    /// One that follows nothing, for hints.
+    /// Makes a prefetcher that follows no accesses and only serves prefetch hints.
     pub fn without_streams(reserve: u32) -> Prefetcher {
         Prefetcher {
             distance: 0,
@@ -222,26 +229,27 @@ impl Prefetcher {
         }
     }
 
-    /// As many prefetches as `n` misses may be under way, if these are more than its own credits.
+    /// Raises the number of outstanding prefetches to `n`, unless the prefetcher's own credits are more.
     pub fn widen(&mut self, n: u32) {
         let n = n.max(self.flights.len().to_u32());
         self.flights.resize(n.to_usize(), None);
         self.queue = Domain::new(n);
     }
 
-    /// Whether it follows anything.
+    /// Whether the prefetcher follows any accesses.
     #[inline]
     pub fn watches(&self) -> bool {
         !self.streams.is_empty() || self.strides.is_some()
     }
 
-    /// It looks at requests that reach the L2, once each; one that follows streams also at accesses that join another's request.
+    /// Whether the prefetcher observes only requests that reach the L2, once each. A stream prefetcher also observes
+    /// accesses that join an outstanding request.
     #[inline]
     pub fn by_requests(&self) -> bool {
         self.strides.is_some()
     }
 
-    /// `instruction` asks the L2 for `line`. Returns the lines to fetch, nearest first.
+    /// Observes that `instruction` requests `line` from the L2. Returns the lines to prefetch, nearest first.
     pub fn observe(&mut self, instruction: u32, line: LineAddr) -> impl Iterator<Item = LineAddr> + use<> {
         self.tick += 1;
         let (from, step, n) = match &mut self.strides {
@@ -251,7 +259,7 @@ impl Prefetcher {
         (0..n).map(move |i| from.offset_by(i * step))
     }
 
-    /// First line to fetch, how far it is to the next, and how many there are.
+    /// First line to prefetch, the distance to the next one, and the number of lines.
     fn observe_stream(&mut self, line: LineAddr) -> (LineAddr, i64, i64) {
         let (page, at) = (line.0 / PAGE, (line.0 % PAGE) as i32);
         let Some(s) = self.streams.iter_mut().find(|s| s.page == page) else {
@@ -271,7 +279,7 @@ impl Prefetcher {
         if step == 0 || s.run < self.trigger {
             return (line, 0, 0);
         }
-        // behind those that an earlier access has made it fetch, and within the page
+        // Continue behind lines that an earlier access has prefetched, and stay within the page.
         let from = if (s.ahead - at) * step > 0 { s.ahead } else { at + step };
         let in_page = if step > 0 { PAGE as i32 - from } else { from + 1 };
         let room = (self.distance - (from - at).abs() + 1).min(self.degree as i32);
@@ -280,13 +288,13 @@ impl Prefetcher {
         (line.offset_by(i64::from(from) - i64::from(at)), step.into(), n.into())
     }
 
-    /// Whether `line` is on its way.
+    /// Whether a prefetch of `line` is outstanding.
     pub fn fetches(&self, line: LineAddr) -> bool {
         self.flights.iter().flatten().any(|f| f.line == line)
     }
 
-    /// Takes a credit for `line` at `at`, with ownership if `own`, to bring it `into` a cache; returns the request's record, or None when all are out or it is on
-    /// its way.
+    /// Takes a credit for a prefetch of `line` at `at`, with ownership if `own`, into cache `into`. Returns the
+    /// request's record, or None when no credit is left or the line is already being prefetched.
     pub fn take(&mut self, line: LineAddr, own: bool, into: CacheLevel, at: Time) -> Option<u8> {
         if self.queue.free() == 0 || self.fetches(line) {
             return None;
@@ -297,8 +305,8 @@ impl Prefetcher {
         Some(FIRST + slot.to_u8())
     }
 
-    /// An access to `line` misses the L2, and needs ownership if `own`: whether a prefetch will bring that, and then record `r` is
-    /// the one that waits. Returns the cache that it was to come into.
+    /// Joins an access that misses the L2 to an outstanding prefetch of `line`, which must bring ownership if `own`;
+    /// record `r` then waits for the prefetch. Returns the cache that the prefetch was to fill.
     pub fn join(&mut self, line: LineAddr, own: bool, r: u8, at: Time) -> Option<CacheLevel> {
         let flight =
             self.flights.iter_mut().flatten().find(|f| f.line == line && f.waiter.is_none() && (f.own || !own));
@@ -308,13 +316,14 @@ impl Prefetcher {
         })
     }
 
-    /// Whether the request with `record` is the LLC's alone, and no access waits for it.
+    /// Whether the request with `record` is a prefetch into the LLC that no access waits for.
     pub fn is_llcs(&self, record: u8) -> bool {
         let flight = self.flights.get(usize::from(record - FIRST)).and_then(Option::as_ref);
         flight.is_some_and(|f| f.into == CacheLevel::Llc && f.waiter.is_none())
     }
 
-    /// The data of the request with `record` is there: the cache that it was for, and who waited for it.
+    /// Ends the prefetch with `record`, whose data has arrived. Returns the cache to fill, and the record that waits
+    /// and since when.
     pub fn land(&mut self, record: u8) -> (CacheLevel, Option<(u8, Time)>) {
         let flight = self.flights[usize::from(record - FIRST)].take().expect("a prefetch under way");
         (flight.into, flight.waiter)

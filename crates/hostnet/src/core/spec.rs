@@ -1,4 +1,4 @@
-//! What a core is made of.
+//! Specification of a core.
 
 use super::l1_prefetch::L1PrefetchSpec;
 use super::prefetch::PrefetchSpec;
@@ -6,66 +6,68 @@ use crate::kernel::units::{Freq, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Scheduling of a core.
+/// Order in which a core executes instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pipeline {
-    /// Misses block retirement; dispatch goes on until the ROB or a credit runs out.
+    /// Out of order: misses block retirement; dispatch goes on until the ROB or a line fill buffer runs out.
     #[default]
     OutOfOrder,
-    /// Stalls where a loaded value is first used.
+    /// In order: the core stalls where a loaded value is first used.
     InOrder,
 }
 
-/// One kind of core.
+/// Specification of the host's cores.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CoreSpec {
-    /// Cores on the host.
+    /// Number of cores on the host.
     pub count: u32,
-    /// Hardware threads of each, 1 or 2. With two, a node has twice as many logical cores, numbered as Linux does: those
-    /// beyond its cores are the second threads of the first ones.
+    /// Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as Linux does:
+    /// numbers from the number of its cores on are the second threads of the same cores in the same order.
     #[serde(default = "one")]
     pub threads: u32,
-    /// Clock.
+    /// Clock frequency of the core.
     pub clock: Freq,
-    /// Scheduling.
+    /// Execution order of the pipeline.
     #[serde(default)]
     pub pipeline: Pipeline,
-    /// Instructions dispatched (and retired) a cycle.
+    /// Instructions that a core can dispatch, and retire, in one cycle.
     pub width: u32,
-    /// Instructions a cycle that code other than line copies sustains: dependences, branches and
-    /// instruction fetch keep it below the width.
+    /// Instructions per cycle that code other than line copies sustains. Dependences, branches and instruction fetch
+    /// keep the value below `width`.
     pub compute_ipc: f64,
-    /// Reorder buffer entries.
+    /// Number of reorder buffer entries, in instructions.
     pub rob: u32,
-    /// Store queue entries; a 64-byte line store takes `stores_per_line`.
+    /// Number of store queue entries; a store of a 64-byte line takes `stores_per_line` entries.
     pub store_queue: u32,
-    /// Line fill buffers: L1 misses under way at once, loads and stores together.
+    /// Number of line fill buffers: L1 misses, of loads and stores together, that may be outstanding.
     pub lfb: u32,
-    /// L2 misses under way at once, those of prefetches included. When absent, line fill buffers and the prefetcher's credits
-    /// are the only bounds; where a NIC's hints are followed, both together are.
+    /// Number of L2 MSHRs: L2 misses, including those of prefetches, that may be outstanding. When absent, only `lfb`
+    /// and the prefetcher's `credits` bound them; where the core follows a NIC's prefetch hints, the sum of both is the
+    /// bound.
     #[serde(default)]
     pub l2_mshrs: Option<u32>,
-    /// Accesses that one line fill buffer takes. One more blocks the L1 until the line is there, and loads then go on one a
-    /// cycle. Without a limit when absent.
+    /// Number of accesses that one line fill buffer takes. A further access blocks the L1 until the line has arrived,
+    /// and loads then proceed at one a cycle. Without a limit when absent.
     #[serde(default)]
     pub lfb_targets: Option<u32>,
-    /// How long after a line fill buffer has become free a miss that found none takes it.
+    /// Time after which a miss that found no free line fill buffer takes one that has become free.
     #[serde(default)]
     pub lfb_retry: Span,
-    /// Write-combining buffers, of a line each. One when absent.
+    /// Number of write-combining buffers, each of one line; 1 when absent.
     #[serde(default)]
     pub combining_buffers: Option<u32>,
-    /// Load (or store) instructions that move one 64-byte line.
+    /// Load or store instructions that it takes to move one 64-byte line.
     pub stores_per_line: u32,
-    /// Prefetcher of the L2; none when absent. It follows application memory, and a NIC's buffers if it is told to.
+    /// Hardware prefetcher of the L2 or the LLC; none when absent. It follows accesses to application memory, and with
+    /// its key `network` also those to a NIC's buffers.
     #[serde(default)]
     pub prefetch: Option<PrefetchSpec>,
-    /// Prefetchers of the L1; none when absent. They follow loads of application memory.
+    /// Hardware prefetchers of the L1, which follow loads of application memory; none when absent.
     #[serde(default)]
     pub l1_prefetch: Option<L1PrefetchSpec>,
-    /// Second-level TLB; addresses cost nothing to translate when absent. Redis servers use it.
+    /// Second-level TLB, which Redis servers use; without it address translation takes no time.
     #[serde(default)]
     pub stlb: Option<TlbSpec>,
 }
@@ -75,9 +77,9 @@ fn one() -> u32 {
 }
 
 impl CoreSpec {
-    /// What one of two threads has while both run: half of the reorder buffer, the queues and the buffers for misses (Intel 64
-    /// and IA-32 Architectures Optimization Reference Manual, Hyper-Threading Technology, partitioned resources). Buffers
-    /// that the threads compete for on the processor are halved, too.
+    /// Specification of one of two threads of a core while both run: half of the reorder buffer, the queues and the
+    /// buffers for misses (Intel 64 and IA-32 Architectures Optimization Reference Manual, Hyper-Threading Technology,
+    /// partitioned resources). Buffers for which the threads compete on the processor are halved too.
     pub fn of_one_thread(&self) -> CoreSpec {
         let half = |n: u32| (n / 2).max(1);
         let mut of = self.clone();
@@ -93,21 +95,23 @@ impl CoreSpec {
     }
 }
 
-/// The TLB that a core asks last, of pages of 4 KiB.
+/// Last-level TLB of a core, for pages of 4 KiB.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlbSpec {
-    /// Pages that it knows.
+    /// Number of pages whose translations the TLB holds; `entries` / `ways` must be a power of two.
     pub entries: u32,
-    /// Associativity.
+    /// Associativity of the TLB, 1 to 24.
     pub ways: u32,
-    /// Cycles of a page walk besides the access to the last level of the page table.
+    /// Core cycles of a page walk, not including the access to the last level of the page table.
     pub walk_cycles: u16,
 }
 
 impl TlbSpec {
+    /// Checks that the TLB's sets are a power of two with 1 to 24 ways.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Fails with one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         let sets = self.entries / self.ways.max(1);
         if !(1..=24).contains(&self.ways) || !sets.is_power_of_two() || sets * self.ways != self.entries {

@@ -1,16 +1,17 @@
-//! Strides of instructions, and prefetches that wait: gem5's StridePrefetcher (src/mem/cache/prefetch/stride.cc) and its queue
-//! (queued.cc), with the parameters of Prefetcher.py.
+//! Stride prefetcher and its queue: gem5's StridePrefetcher (src/mem/cache/prefetch/stride.cc) and queue (queued.cc),
+//! with the parameters of Prefetcher.py.
 //!
-//! Each instruction has an entry with its last line, a stride and a confidence. An access at that stride raises the
-//! confidence; any other lowers it, and takes the stride's place once the confidence is below the threshold. At or above it
-//! the distance from the access before is fetched ahead, be it the stride or not: after a jump, too. An instruction has no
-//! address here; the table is fully associative, and gives up what was used longest ago, where gem5's has four ways.
+//! Each instruction has an entry with its last line, a stride and a confidence. An access at the stride raises the
+//! confidence; any other access lowers it, and once the confidence is below the threshold the new distance replaces the
+//! stride. At or above the threshold, lines at the distance of the last two accesses are prefetched, even if this
+//! distance is not the stride (after a jump). Instructions have no address in this model; the table is fully
+//! associative and replaces the entry used least recently, where gem5's table has four ways.
 
 use super::prefetch::PAGE;
 use crate::kernel::{Int, LineAddr, Time};
 use std::collections::VecDeque;
 
-/// A confidence counter of 3 bits (`confidence_counter_bits`), and where it begins (`initial_confidence`).
+/// Largest and initial value of a confidence counter of 3 bits (`confidence_counter_bits`, `initial_confidence`).
 const SURE: u32 = 7;
 const BEGIN: u32 = 4;
 
@@ -23,20 +24,21 @@ struct Entry {
     used: u64,
 }
 
-/// The table of instructions.
+/// Table of the instructions that the prefetcher follows.
 #[derive(Clone, Debug)]
 pub struct Strides {
     entries: Vec<Entry>,
     most: usize,
     degree: i64,
-    /// Confidence from which on it fetches.
+    /// Smallest confidence at which the prefetcher fetches.
     threshold: u32,
 }
 
 impl Strides {
-    /// A table of `most` instructions; the access with number `trigger` of a new one finds its stride confirmed.
+    /// Makes a table of `most` instructions; the access number `trigger` of a new instruction finds its stride
+    /// confirmed.
     pub fn new(most: u32, degree: u32, trigger: u32) -> Strides {
-        // The second access lowers the confidence by one, and each that confirms the stride raises it by one.
+        // The second access lowers the confidence by one, and each access that confirms the stride raises it by one.
         let threshold = BEGIN - 1 + (trigger - 2);
         Strides {
             entries: Vec::with_capacity(most.to_usize()),
@@ -46,7 +48,8 @@ impl Strides {
         }
     }
 
-    /// `instruction` asks for `line`: the first line to fetch, how far it is to the next, and how many there are.
+    /// Observes that `instruction` requests `line`: returns the first line to prefetch, the distance to the next one,
+    /// and the number of lines.
     pub fn observe(&mut self, instruction: u32, line: LineAddr, tick: u64) -> (LineAddr, i64, i64) {
         let Some(e) = self.entries.iter_mut().find(|e| e.instruction == instruction) else {
             if self.entries.len() == self.most {
@@ -77,12 +80,12 @@ impl Strides {
     }
 }
 
-/// Prefetches that wait for a place among the L2's misses, oldest first, and since when.
+/// Prefetches that wait for a free MSHR of the L2, oldest first, each with the time since which it has waited.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     queue: VecDeque<(LineAddr, Time)>,
     places: usize,
-    /// Those of a core that has run ahead of the calendar, and when their time comes.
+    /// Prefetches of a core that has run ahead of the calendar, each with the time at which it joins the queue.
     later: VecDeque<(LineAddr, Time)>,
 }
 
@@ -92,7 +95,7 @@ impl Waiting {
         Waiting { queue: VecDeque::with_capacity(places), places, later: VecDeque::new() }
     }
 
-    /// Whether prefetches wait at all.
+    /// Whether prefetches can wait, that is, whether the queue has any entries.
     #[inline]
     pub fn is_used(&self) -> bool {
         self.places > 0
@@ -102,12 +105,12 @@ impl Waiting {
         self.queue.is_empty()
     }
 
-    /// An access asks for `line` itself (`queue_squash`).
+    /// Removes the waiting prefetch of `line`, since an access requests the line itself (`queue_squash`).
     pub fn drop_line(&mut self, line: LineAddr) {
         self.queue.retain(|w| w.0 != line);
     }
 
-    /// `line` waits from `at` on, unless it does (`queue_filter`); the oldest is lost when there is no place.
+    /// Queues a prefetch of `line` at `at`, unless one waits already (`queue_filter`); a full queue drops the oldest.
     pub fn push(&mut self, line: LineAddr, at: Time) {
         if self.queue.iter().any(|w| w.0 == line) {
             return;
@@ -122,20 +125,20 @@ impl Waiting {
         self.queue.pop_front()
     }
 
-    /// `line` is to wait from `at` on, which is yet to come.
+    /// Defers a prefetch of `line` until the calendar reaches `at`.
     pub fn defer(&mut self, line: LineAddr, at: Time) {
         if !self.later.iter().any(|w| w.0 == line) {
             self.later.push_back((line, at));
         }
     }
 
-    /// An access comes to `line` at `at`: when its time would have come, if that is before.
+    /// Removes the deferred prefetch of `line` that an access at `at` overtakes, and returns its time.
     pub fn overtaken(&mut self, line: LineAddr, at: Time) -> Option<Time> {
         let i = self.later.iter().position(|w| w.0 == line && w.1 < at)?;
         self.later.remove(i).map(|w| w.1)
     }
 
-    /// Those whose time comes until `horizon` wait from now on.
+    /// Queues the deferred prefetches whose time is `horizon` or earlier.
     pub fn ripen(&mut self, horizon: Time) {
         while let Some(i) = self.later.iter().position(|w| w.1 <= horizon) {
             let (line, at) = self.later.remove(i).expect("it is there");
@@ -143,7 +146,7 @@ impl Waiting {
         }
     }
 
-    /// When the time of the next one comes.
+    /// Time of the earliest deferred prefetch.
     pub fn next(&self) -> Option<Time> {
         self.later.iter().map(|w| w.1).min()
     }
@@ -153,15 +156,16 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    /// Lines that an access of `instruction` makes it fetch, as distances from the page's first.
+    /// Lines that an access of `instruction` prefetches, as distances from the first line of the page.
     fn fetched(s: &mut Strides, instruction: u32, page: u64, at: u64) -> Vec<u64> {
         let first = LineAddr(page * PAGE);
         let (from, step, n) = s.observe(instruction, first + at, 0);
         (0..n).map(|i| from.offset_by(i * step) - first).collect()
     }
 
-    /// stride.cc by hand, with its release's degree of 8: confidences 4 (new), 3, 4, 5, 6; 5 at the jump, which fetches at the
-    /// jump's distance; 6; in the next page 5, and nothing, as all 8 lie in other pages; 6.
+    /// Confidences computed by hand from stride.cc with a degree of 8, as released: 4 (new), 3, 4, 5, 6; 5 at the jump,
+    /// which prefetches at the jump's distance; 6; in the next page 5, without a prefetch because all 8 lines lie in
+    /// other pages; 6.
     #[test]
     fn an_instruction_goes_on_at_its_stride_behind_a_jump_and_in_a_new_page() {
         let mut s = Strides::new(64, 8, 3);
@@ -181,8 +185,8 @@ mod tests {
         }
     }
 
-    /// Jumps lower the confidence by one each, and below 4 of 7 the last distance becomes the stride. Confidences: 5 after four
-    /// lines, then 4, 3, 2 (with a stride of 3), 3, 4.
+    /// A jump lowers the confidence by one, and below the threshold of 4 the last distance becomes the stride.
+    /// Confidences: 5 after four lines, then 4, 3, 2 (with a stride of 3), 3, 4.
     #[test]
     fn a_stride_that_no_longer_holds_is_replaced_once_confidence_is_low() {
         let mut s = Strides::new(64, 2, 3);
@@ -218,7 +222,8 @@ mod tests {
         }
     }
 
-    /// queued.cc: first in, first out, of so many; each line once; a demand for a line takes it out; the oldest is lost.
+    /// Queue of queued.cc: first in, first out, of limited size; each line once; a demand for a line removes it; a full
+    /// queue drops the oldest.
     #[test]
     fn the_queue_keeps_each_line_once_and_loses_the_oldest() {
         let mut w = Waiting::new(3);
@@ -231,7 +236,7 @@ mod tests {
         assert!(w.is_empty() && w.is_used() && !Waiting::new(0).is_used());
     }
 
-    /// What a core asks for ahead of the calendar takes no place before its time, but for an access that needs it.
+    /// A prefetch made ahead of the calendar takes no place before its time, except when an access overtakes it.
     #[test]
     fn prefetches_of_times_to_come_wait_apart() {
         let mut w = Waiting::new(1);

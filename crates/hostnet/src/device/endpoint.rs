@@ -1,4 +1,5 @@
-//! What a PCIe port has behind it: any device that moves lines to or from memory, as its port sees it.
+//! The interface between a PCIe port and the device behind it: any device that moves cache lines to or from memory
+//! implements [`Device`].
 
 use super::nic::{FrameMemory, RingMemory};
 pub use super::Endpoint;
@@ -12,8 +13,8 @@ use crate::placement::DeviceKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What devices take when the scenario does not say: a 100 Gbps NIC with half of the mlx5 driver's buffer (docs/models/networks.md),
-/// and pages of 4 KiB, as the authors' scripts ask for no huge ones.
+/// Defaults of the peripherals' keys: a 100 Gbps NIC with half of the mlx5 driver's receive buffer (docs/models/networks.md),
+/// and pages of 4 KiB, because the authors' scripts request no huge pages.
 pub(super) mod defaults {
     use crate::kernel::units::{Bandwidth, Size, Span};
 
@@ -37,10 +38,10 @@ pub(super) mod defaults {
     }
 }
 
-/// Each count must be within 1 and its most.
+/// Checks that each count is within 1 and its maximum.
 ///
 /// # Errors
-/// One clause with key and value.
+/// Returns one clause that names key and value.
 pub(super) fn check_counts(counts: &[(&str, u32, u32)]) -> Result<(), String> {
     match counts.iter().find(|(_, v, most)| *v == 0 || v > most) {
         Some((key, v, most)) => Err(format!("{key} = {v} is not within 1 to {most}")),
@@ -48,8 +49,10 @@ pub(super) fn check_counts(counts: &[(&str, u32, u32)]) -> Result<(), String> {
     }
 }
 
+/// Checks the rate and the flight time of an Ethernet link.
+///
 /// # Errors
-/// One clause with key and value.
+/// Returns one clause that names key and value.
 pub(super) fn check_link(link: Bandwidth, propagation: Span) -> Result<(), String> {
     if link.0 < 1_000_000_000 {
         return Err(format!("link = \"{link}\" is below 1 Gbps"));
@@ -60,8 +63,10 @@ pub(super) fn check_link(link: Bandwidth, propagation: Span) -> Result<(), Strin
     Ok(())
 }
 
+/// Checks the size of a NIC's receive buffer.
+///
 /// # Errors
-/// One clause with key and value.
+/// Returns one clause that names key and value.
 pub(super) fn check_buffer(buffer: Size) -> Result<(), String> {
     if buffer.0 > 1 << 30 {
         return Err(format!("receive_buffer = \"{buffer}\" is above 1 GiB"));
@@ -69,7 +74,7 @@ pub(super) fn check_buffer(buffer: Size) -> Result<(), String> {
     Ok(())
 }
 
-/// Which way the DMA goes. A storage read writes memory.
+/// Direction of a device's DMA, as memory sees it: a storage read writes memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -95,45 +100,45 @@ impl Direction {
     }
 }
 
-/// What a device would move next, one way.
+/// Transfer that a device offers to its port in one direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Offer {
-    /// Up to this many consecutive lines.
+    /// Up to this many consecutive lines are ready to move.
     Lines(u32),
-    /// Nothing before then.
+    /// Nothing is ready before this time.
     At(Time),
-    /// Nothing until something that it waits for ends.
+    /// Nothing is ready until an event completes that the device waits for.
     Nothing,
 }
 
-/// Lines that a device has handed to its port.
+/// Consecutive lines that a device has handed to its port.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Piece {
     pub line: LineAddr,
-    /// What the device knows them by.
+    /// Identifier by which the device recognises these lines when they are done.
     pub slot: u16,
-    /// Steering tag of their packet: what the device tells placement about them.
+    /// Steering tag of the packet that the lines belong to, which placement policies read.
     pub tag: Tag,
-    /// Bytes of these lines that do not cross the link: what is moved begins or ends within a line.
+    /// Bytes of these lines that do not cross the link, because the transfer begins or ends within a line.
     pub omits: u32,
 }
 
-/// What building a device needs.
+/// Resources and surroundings from which a device is built.
 pub struct Bay<'a> {
     pub map: &'a mut AddressMap,
     pub seed: u64,
-    /// The port that the device gets.
+    /// Number of the port to which the device will be attached.
     pub port: usize,
-    /// Memory for the frames of the tenant that receives TCP, for the NIC that takes it.
+    /// Memory for the frames of the tenant that receives kernel TCP, which an Ethernet NIC takes; one entry per queue.
     pub queues: Vec<FrameMemory>,
-    /// Memory for the descriptor rings of the tenant that has such, a pair for each core.
+    /// Memory for the descriptor rings of the tenant whose rings lie in memory: a pair for each core.
     pub rings: Vec<RingMemory>,
-    /// `pcie.max_read_request`.
+    /// Largest read request on the PCIe link: the key `pcie.max_read_request`.
     pub read_request: Size,
 }
 
 impl Bay<'_> {
-    /// Pages for `lines` lines of the device's buffers, and a random stream of its own named `what`.
+    /// Allocates pages for `lines` lines of the device's buffers, and a random stream of the device's own named `what`.
     pub fn buffer(&mut self, what: &str, lines: u64, contiguous: Contiguous) -> (Pages, Stream) {
         let page = PAGE.0 / LINE;
         let lines = contiguous.whole(lines, page);
@@ -144,22 +149,25 @@ impl Bay<'_> {
     }
 }
 
-/// A device, full duplex. Its port asks `next` of each way, then `take`, and says `done` per line written or per request
-/// read; either way goes on while the other waits. What is not told is that of a device that only moves lines.
+/// A full-duplex device behind a PCIe port. The port calls `next` for each direction, then `take`, and `done` for every
+/// line written or read request completed; one direction proceeds while the other waits. The default methods suit a
+/// device that only moves lines.
 pub trait Device: Sized {
-    /// Its parameters: an entry of `peripheral` in a scenario.
+    /// Parameters of the device: an entry of `peripheral` in a scenario.
     type Spec;
 
     const KIND: DeviceKind;
 
+    /// Checks that the parameters fit together.
+    ///
     /// # Errors
-    /// One clause with key and value, when the parameters do not fit together.
+    /// Returns one clause that names key and value.
     fn check(s: &Self::Spec) -> Result<(), String>;
 
-    /// Lanes of its port, and read requests that it has under way at most.
+    /// Lanes of the device's port, and the maximum number of read requests that the device has outstanding.
     fn link(s: &Self::Spec) -> (u32, u32);
 
-    /// Devices that one entry stands for, each on a port of its own.
+    /// Number of devices that one `peripheral` entry stands for, each on a port of its own.
     fn count(s: &Self::Spec) -> u32 {
         let _ = s;
         1
@@ -167,56 +175,61 @@ pub trait Device: Sized {
 
     fn build(s: &Self::Spec, bay: &mut Bay) -> Self;
 
-    /// Whether the device ever moves lines that way; of the other way it is not asked.
+    /// Whether the device ever moves lines in direction `way`; the port never calls `next` for the other direction.
     fn moves(&self, way: Direction) -> bool;
 
-    /// By `Direction`: false where it is sure to have nothing until something is done to it, so that `next` need not be asked.
+    /// By `Direction`: false where the device is certain to offer nothing until something happens to it, so that the
+    /// port need not call `next`.
     #[inline]
     fn may_move(&self) -> [bool; 2] {
         [true; 2]
     }
 
-    /// What it would move next.
+    /// Returns the transfer that the device would make next in direction `way`.
     fn next(&mut self, way: Direction, now: Time) -> Offer;
 
-    /// Moves the first `n` of the lines that `next` promised.
+    /// Hands over the first `n` of the lines that `next` offered.
     fn take(&mut self, way: Direction, n: u32, now: Time) -> Piece;
 
-    /// `n` lines of `slot` are done; true when the device may have more to do because of it.
+    /// Reports that `n` lines of `slot` are done; returns true when the device may have more to transfer because of it.
     fn done(&mut self, cal: &mut impl Posts, way: Direction, slot: u16, n: u32, now: Time) -> bool;
 
-    /// The `n` lines of a read request of `slot` will be here soon, behind those of requests before it. `Some(false)`: they end
-    /// nothing and count as done. `Some(true)`: they end something. None: the device is told of every request when it ends.
+    /// Announces that the `n` lines of a read request of `slot` will arrive soon, behind those of earlier requests.
+    /// Returns `Some(false)` when they complete nothing in the device and count as done, `Some(true)` when they
+    /// complete something, and None when the device is told of every request as it ends.
     fn expect(&mut self, slot: u16, n: u32) -> Option<bool> {
         let _ = (slot, n);
         None
     }
 
-    /// Commands, messages or frames that have ended.
+    /// Number of commands, messages or frames that the device has completed.
     fn completed(&self) -> u64;
 
-    /// Whether it finds work of its own, which must be stopped before it comes to rest.
+    /// Whether the device generates work by itself, which must be stopped before the machine can drain.
     fn makes_work(&self) -> bool {
         true
     }
 
-    /// Some lines that the device writes, without timing: (first line, lines), for caches that are being warmed.
+    /// Lines that the device writes in functional mode, which warms caches without timing: first line and number of
+    /// lines.
     fn write_at_once(&mut self) -> Option<(LineAddr, u32)> {
         None
     }
 
-    /// What it has lost.
+    /// Ledger of the packets that the device has lost, where it can lose any.
     fn drops(&self) -> Option<&Ledger> {
         None
     }
 
-    /// A new window begins.
+    /// Restarts the device's meters, because a new measurement window begins.
     fn restart_meters(&mut self, now: Time) {
         let _ = now;
     }
 
+    /// Checks the device's conservation laws at the end of a run.
+    ///
     /// # Errors
-    /// One sentence about what is not conserved.
+    /// Returns one sentence about what is not conserved.
     fn audit(&self) -> Result<(), String> {
         Ok(())
     }

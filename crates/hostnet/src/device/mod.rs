@@ -1,4 +1,5 @@
-//! Devices. One file each, and one line of the list below; `docs/develop/extending.md` walks through a new one.
+//! Devices behind PCIe ports, the I/O controllers and the links. Each device is one file and one line of the list
+//! below; `docs/develop/extending.md` explains how to add one.
 
 pub mod endpoint;
 mod event;
@@ -16,12 +17,12 @@ pub use event::{Event, NicAt, Posts, RingTask, Side};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Declares the devices, a file each: their kinds in scenarios, and the dispatch.
+/// Declares the devices, one file each: their kinds in scenarios, and the dispatch over them.
 macro_rules! devices {
     ($($(#[$doc:meta])* mod $file:ident => $name:ident($device:ty),)*) => {
         $(pub mod $file;)*
 
-        /// Peripherals behind the I/O controller.
+        /// Peripherals behind the I/O controllers.
         #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum PeripheralSpec {
@@ -29,23 +30,25 @@ macro_rules! devices {
         }
 
         impl PeripheralSpec {
+            /// Checks that the device's parameters fit together.
+            ///
             /// # Errors
-            /// One clause with key and value, when the parameters do not fit together.
+            /// Returns one clause that names key and value.
             pub fn check(&self) -> Result<(), String> {
                 match self { $(PeripheralSpec::$name(s) => <$device as Device>::check(s),)* }
             }
 
-            /// Ports that its devices take.
+            /// Number of ports that the devices of this entry occupy.
             pub fn count(&self) -> u32 {
                 match self { $(PeripheralSpec::$name(s) => <$device as Device>::count(s),)* }
             }
 
-            /// Read requests of each device under way at most.
+            /// Maximum number of read requests that each device has outstanding.
             pub fn tags(&self) -> u32 {
                 match self { $(PeripheralSpec::$name(s) => <$device as Device>::link(s).1,)* }
             }
 
-            /// The devices, each with its lanes and tags.
+            /// Builds the devices of this entry; returns each with its lanes and tags.
             pub fn build(&self, bay: &mut Bay) -> Vec<(Endpoint, u32, u32)> {
                 match self {
                     $(PeripheralSpec::$name(s) => {
@@ -61,7 +64,7 @@ macro_rules! devices {
             }
         }
 
-        /// What a PCIe port has behind it: a device of any kind; see [`Device`].
+        /// A device of any kind behind a PCIe port; see [`Device`].
         #[derive(Clone)]
         pub enum Endpoint {
             $($(#[$doc])* $name(Box<$device>),)*
@@ -115,8 +118,10 @@ macro_rules! devices {
             pub fn restart_meters(&mut self, now: Time) {
                 match self { $(Endpoint::$name(d) => Device::restart_meters(&mut **d, now),)* }
             }
+            /// Checks the device's conservation laws.
+            ///
             /// # Errors
-            /// One sentence about what is not conserved.
+            /// Returns one sentence about what is not conserved.
             pub fn check(&self) -> Result<(), String> {
                 match self { $(Endpoint::$name(d) => d.audit(),)* }
             }
@@ -125,16 +130,16 @@ macro_rules! devices {
 }
 
 devices! {
-    /// NVMe SSDs.
+    /// NVMe SSDs that move blocks to or from memory.
     mod ssd => Ssd(ssd::Ssd),
     /// RoCE NIC with priority flow control.
     mod roce => Roce(roce::Roce),
-    /// Ethernet NIC behind a PCIe port, for a poll-mode driver or the kernel's TCP and UDP.
+    /// Ethernet NIC for the kernel's TCP and UDP and for poll-mode drivers.
     mod nic => Ethernet(nic::Nic),
 }
 
 impl PeripheralSpec {
-    /// The Ethernet NIC; None for a device of another kind.
+    /// Parameters of the Ethernet NIC, if this peripheral is one.
     pub fn ethernet(&self) -> Option<&nic::EthernetSpec> {
         match self {
             PeripheralSpec::Ethernet(e) => Some(e),

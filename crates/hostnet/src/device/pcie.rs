@@ -1,5 +1,5 @@
-//! A PCIe link by its transaction-layer packets: bytes on the wire, serialisation by direction, flight
-//! time, flow-control credits.
+//! A PCIe link, modelled by its transaction-layer packets: bytes on the wire, serialisation in each direction, flight
+//! time and flow-control credits.
 
 use crate::flow::Link;
 use crate::kernel::units::{Bandwidth, Size, Span};
@@ -8,7 +8,7 @@ use crate::memory::{LINE, LINE_U32};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Signalling rate and line code.
+/// PCIe generation: signalling rate and line code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Generation {
@@ -32,40 +32,43 @@ impl Generation {
     }
 }
 
-/// The links between devices and the IIO.
+/// PCIe links between the devices and the IIO.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PcieSpec {
-    /// Signalling rate and line code.
+    /// PCIe generation of the links: signalling rate and line code.
     pub generation: Generation,
-    /// Rate of one lane after the line code, in place of the generation's: for a bus that is no PCIe link.
+    /// Rate of one lane after the line code, instead of that of `generation`: for a bus that is not a PCIe link.
     #[serde(default)]
     pub lane_rate: Option<Bandwidth>,
-    /// Largest payload of a write or a completion.
+    /// Largest payload of a memory write or a completion.
     pub max_payload: Size,
-    /// Largest read request.
+    /// Largest memory read request.
     pub max_read_request: Size,
-    /// Bytes of a memory write besides its payload: framing, sequence number, header, CRC.
+    /// Bytes of a memory write in addition to its payload: framing, sequence number, header, CRC.
     pub write_overhead: u32,
     /// Bytes of a memory read request.
     pub read_request: u32,
-    /// Bytes of a completion besides its payload.
+    /// Bytes of a completion in addition to its payload.
     pub completion_overhead: u32,
-    /// Share of the link that data-link packets and skip sets take.
+    /// Share of the link (0 to 0.5) that data-link-layer packets and skip ordered sets take.
     pub dllp_share: f64,
-    /// Flight time of a packet, transmitter to receiver, controllers included.
+    /// Flight time of a packet from transmitter to receiver, controllers included.
     pub propagation: Span,
-    /// Who receives a packet acts on its header, while the payload still holds the link. When false, it has to come whole.
+    /// Whether the receiver of a packet acts on its header while the payload still occupies the link. When false (the
+    /// default), the receiver waits for the whole packet.
     #[serde(default)]
     pub cut_through: bool,
-    /// Packets for consecutive lines that are simulated as one, with all their bytes. They arrive when the last one does,
-    /// which makes the first ones late by the time that the others hold the link, and a simulation faster.
+    /// Number of packets for consecutive lines that are simulated as one, with all their bytes. All of them arrive when
+    /// the last one does, which delays the first ones by the time that the others occupy the link, and makes a
+    /// simulation faster. The default is 1.
     #[serde(default = "one")]
     pub train: u32,
-    /// Posted-data credits of a port of four lanes, in lines: writes sent whose IIO entries are not yet free.
-    /// A wider port has as many times more as the ports that it could be divided into.
+    /// Posted-data credits of a port of four lanes, in lines: writes that have been sent and whose IIO entries are not
+    /// yet free. A wider port has this number for each port of four lanes that it could be divided into.
     pub posted_lines: u32,
-    /// Non-posted header credits of a port of four lanes: read requests that wait for IIO entries.
+    /// Non-posted header credits of a port of four lanes: read requests that wait for IIO entries. A wider port has
+    /// this number for each port of four lanes that it could be divided into.
     pub non_posted: u32,
 }
 
@@ -73,21 +76,23 @@ fn one() -> u32 {
     1
 }
 
-/// Lanes of the narrowest port that a stack is divided into.
+/// Lanes of the narrowest port that the lanes of a controller are divided into.
 const QUARTER: u32 = 4;
 
 impl PcieSpec {
-    /// Posted-data credits of a port of `lanes`, in lines.
+    /// Posted-data credits of a port of `lanes` lanes, in lines.
     pub fn posted(&self, lanes: u32) -> u32 {
         self.posted_lines * lanes.div_ceil(QUARTER)
     }
-    /// Non-posted header credits of a port of `lanes`.
+    /// Non-posted header credits of a port of `lanes` lanes.
     pub fn non_posted(&self, lanes: u32) -> u32 {
         self.non_posted * lanes.div_ceil(QUARTER)
     }
 
+    /// Checks that the parameters of the links fit together.
+    ///
     /// # Errors
-    /// One clause that names key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         for (key, s) in [("max_payload", self.max_payload), ("max_read_request", self.max_read_request)] {
             if !s.0.is_power_of_two() || !(64..=4096).contains(&s.0) {
@@ -116,23 +121,23 @@ impl PcieSpec {
     }
 }
 
-/// Classes of packets that the IIO grants a port credits for.
+/// Credit class of posted packets (memory writes) on the upstream link.
 pub const POSTED: usize = 0;
-/// See [`POSTED`].
+/// Credit class of non-posted packets (memory reads) on the upstream link.
 pub const NON_POSTED: usize = 1;
 
 impl PcieSpec {
-    /// One direction of a port of `lanes`.
+    /// One direction of a port of `lanes` lanes.
     fn link(&self, lanes: u32) -> Link {
         let lane = self.lane_rate.map_or(self.generation.lane_bps(), |r| r.0.to_f64());
         let bps = lane * f64::from(lanes) * (1.0 - self.dllp_share);
         Link::new(bps, self.propagation.into())
     }
-    /// From a device to the IIO, with the credits for what it sends.
+    /// The upstream link, from a device to the IIO, with the credits for what the device sends.
     pub fn up(&self, lanes: u32) -> Link {
         self.link(lanes).with_credits(&[self.posted(lanes), self.non_posted(lanes)])
     }
-    /// From the IIO to a device, which takes whatever comes.
+    /// The downstream link, from the IIO to a device, which accepts every packet.
     pub fn down(&self, lanes: u32) -> Link {
         self.link(lanes)
     }
@@ -152,37 +157,37 @@ impl PcieSpec {
 /// Sizes of transaction-layer packets, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Framing {
-    /// Most that a write or a completion carries, and that one read asks for; powers of two.
+    /// Largest payload of a write or a completion; `request` is the largest read request. Both are powers of two.
     pub payload: u32,
     pub request: u32,
     write_overhead: u32,
-    /// A read request on the link.
+    /// Bytes of a read request on the link.
     pub read_request: u32,
     completion_overhead: u32,
-    /// Packets that are one to the simulation.
+    /// Number of packets that are simulated as one.
     pub train: u32,
     cut_through: bool,
 }
 
 impl Framing {
-    /// A write of `bytes` payload on the link.
+    /// Bytes on the link of one write with `bytes` bytes of payload.
     pub fn write(&self, bytes: u32) -> u64 {
         (bytes + self.write_overhead).into()
     }
-    /// Writes of `bytes` payload to `lines` lines.
+    /// Bytes on the link of the writes that carry `bytes` bytes of payload to `lines` lines.
     pub fn writes(&self, bytes: u32, lines: u32) -> u64 {
         let packets = (lines * LINE_U32 + self.payload - 1) >> self.payload.trailing_zeros();
         (bytes + packets * self.write_overhead).into()
     }
-    /// What the last of the writes of `bytes` payload carries.
+    /// Payload bytes of the last of the writes that carry `bytes` bytes.
     pub fn last(&self, bytes: u32) -> u32 {
         bytes - (bytes.saturating_sub(1) & !(self.payload - 1))
     }
-    /// Requests that ask for `lines` lines.
+    /// Number of read requests for `lines` lines.
     pub fn requests(&self, lines: u32) -> u32 {
         (lines * LINE_U32 + self.request - 1) >> self.request.trailing_zeros()
     }
-    /// When a packet that ends at `end` with so many bytes of payload is acted on.
+    /// Time at which the receiver acts on a packet with `bytes` bytes of payload that ends at `end`.
     pub fn acted_on(&self, link: &Link, bytes: u32, end: Time) -> Time {
         if self.cut_through {
             end - link.time(bytes.min(self.payload).into())
@@ -190,7 +195,7 @@ impl Framing {
             end
         }
     }
-    /// A completion of `bytes` payload on the link.
+    /// Bytes on the link of a completion with `bytes` bytes of payload.
     pub fn completion(&self, bytes: u32) -> u64 {
         (bytes + self.completion_overhead).into()
     }
@@ -219,7 +224,7 @@ mod tests {
         }
     }
 
-    /// 8 GT/s x 8 lanes x 128/130 is 63.015 Gb/s; of every 280 bytes 256 are payload.
+    /// 8 GT/s x 8 lanes x 128/130 is 63.015 Gb/s; 256 of every 280 bytes are payload.
     #[test]
     fn back_to_back_writes_move_their_share_of_the_link() {
         let (mut link, framing) = (spec().up(8), spec().framing());

@@ -1,5 +1,5 @@
-//! What a host does about congestion of its own: hostCC's host-local response (SIGCOMM'23), which slows the cores that do
-//! not receive until the network has its share of the host.
+//! A host's response to its own congestion: hostCC's host-local response (SIGCOMM'23), which slows the cores of tenants
+//! that do not receive until the network gets its share of the host.
 
 use crate::kernel::units::{Bandwidth, Span};
 use crate::kernel::{Int, Time};
@@ -7,23 +7,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// hostCC's host-local response: levels by which memory requests of the other tenants' cores are held back. While the
-/// IIO is congested and the network has less than its target, the level rises; with room in the IIO and more than the
-/// target, it falls.
+/// IIO is congested and the network receives less than `target`, the level rises; while the IIO is not congested and
+/// the network receives more than `target`, the level falls.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostResponse {
-    /// What the network is to have, in frames that reach memory.
+    /// Rate that the network is to receive, in bytes of frames that reach memory.
     pub target: Bandwidth,
-    /// The IIO is congested with this many write entries in use, on a moving average.
+    /// IIO write-buffer entries in use, as a moving average, above which the IIO is congested.
     pub occupancy: u32,
-    /// Level by level, how much longer a miss waits for a line fill buffer of those cores; level 0 adds nothing. The defaults
-    /// are assumed: hostCC throttles the cores of more and more of its nodes, and stops them at last.
+    /// Time for which a miss of the other tenants' cores additionally holds back from a line fill buffer, one entry per
+    /// level from level 1 on; level 0 adds nothing. The defaults are assumed: hostCC throttles the cores of more and
+    /// more of its nodes, and stops them at last.
     #[serde(default = "levels")]
     pub levels: Vec<Span>,
-    /// Time between two looks at the host. The default is assumed, about what a change of throttling takes.
+    /// Time between two evaluations of the host's congestion. The default is assumed: about the time that a change of
+    /// throttling takes.
     #[serde(default = "interval")]
     pub interval: Span,
-    /// Least time from one step down to the next; by default that of hostCC's code.
+    /// Minimum time between two decreases of the level. The default is the value in hostCC's code.
     #[serde(default = "patience")]
     pub patience: Span,
 }
@@ -38,8 +40,10 @@ fn patience() -> Span {
 }
 
 impl HostResponse {
+    /// Checks that the parameters of the response are usable.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         if self.target.0 == 0 {
             return Err("host_response.target = \"0 bps\" must be positive".into());
@@ -57,16 +61,16 @@ impl HostResponse {
     }
 }
 
-/// The response at work.
+/// State of the host-local response during a run.
 #[derive(Clone, Debug)]
 pub struct Responder {
     spec: HostResponse,
     level: usize,
-    /// When the host was last looked at, and the bytes that had come by then.
+    /// Time of the last evaluation; `bytes` are the bytes that had reached memory by then.
     looked: Time,
     bytes: u64,
     fell: Time,
-    /// Integral of the level over time, in level x ps, up to `looked` and since the window's start.
+    /// Integral of the level over time, in level x ps, from the window's start to `looked`.
     sum: u64,
     since: Time,
 }
@@ -77,8 +81,8 @@ impl Responder {
         Responder { spec, level: 0, looked: zero, bytes: 0, fell: zero, sum: 0, since: zero }
     }
 
-    /// Looks at the host when it is time: `held` IIO entries in use, `bytes` in memory by now. Says by how much misses are
-    /// delayed from now on when that changes.
+    /// Evaluates congestion when `interval` is over: `held` IIO entries are in use, and `bytes` bytes have reached
+    /// memory. Returns the new delay of misses when the level changes.
     pub fn look(&mut self, held: f64, bytes: u64, now: Time) -> Option<Time> {
         let span = (now - self.looked).0;
         if span < self.spec.interval.0 {
@@ -106,7 +110,7 @@ impl Responder {
         (self.sum, self.since) = (0, now);
     }
 
-    /// Mean level since the window's start, up to the last look.
+    /// Mean level from the window's start to the last evaluation.
     pub fn mean_level(&self) -> f64 {
         let span = self.looked.0.saturating_sub(self.since.0);
         if span == 0 {
@@ -120,7 +124,7 @@ impl Responder {
 mod tests {
     use super::*;
 
-    /// Bytes of `gbps` in 22 us.
+    /// Bytes that `gbps` Gbps deliver in 22 us.
     fn bytes(gbps: u64) -> u64 {
         gbps * 22_000 / 8
     }
@@ -166,7 +170,7 @@ mod tests {
         assert_eq!(r.look(90.0, 0, Time::us(22)), Some(Time::ns(100)));
     }
 
-    /// Level 1 from the 22nd microsecond on, and a window that begins at the 30th.
+    /// Level 1 holds from 22 us on, and the window begins at 30 us.
     #[test]
     fn the_mean_level_counts_from_the_windows_start() {
         let mut r = responder();

@@ -1,8 +1,8 @@
 //! A RoCE NIC with priority flow control (IEEE 802.1Qbb) on a lossless link to one peer that always has data: one-sided
 //! RDMA writes into this host, or reads out of it. The peer is a source or a sink; its host is not modelled.
 //!
-//! What the link does is worked out when the port asks for lines: arrivals, pause frames and resumptions in the order of
-//! their times, none of which can depend on what the port has not done yet.
+//! The link is evaluated lazily, when the port asks for lines: arrivals, pause frames and resumptions are processed in
+//! time order, and none of them can depend on something that the port has not done yet.
 
 use super::endpoint::{check_buffer, check_counts, check_link, defaults, Bay, Device, Direction, Offer, Piece};
 use super::Posts;
@@ -17,55 +17,59 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// A RoCE NIC and the peer that it talks to.
+/// A RoCE NIC and the peer to which it is connected.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoceSpec {
-    /// Direction of the DMA: the peer writes here (p2m_write) or reads from here (p2m_read).
+    /// Direction of the DMA: the peer writes to this host (p2m_write) or reads from it (p2m_read).
     pub op: Direction,
-    /// PCIe lanes.
+    /// PCIe lanes of the NIC's port. The default is 16.
     #[serde(default = "defaults::nic_lanes")]
     pub lanes: u32,
-    /// Rate of the link.
+    /// Rate of the Ethernet link. The default is 100 Gbps.
     #[serde(default = "defaults::link")]
     pub link: Bandwidth,
-    /// Payload of a packet.
+    /// Payload of a packet. The default is 4096 B.
     #[serde(default = "mtu")]
     pub mtu: Size,
-    /// Bytes of a message.
+    /// Bytes of a message: a multiple of `mtu`. The default is 64 KiB.
     #[serde(default = "message")]
     pub message: Size,
-    /// Memory that messages go to, or come from, one after the other.
+    /// Memory that messages go to, or come from, one after the other: a multiple of `message`. The default is 64 KiB.
     #[serde(default = "message")]
     pub buffer: Size,
-    /// Bytes of a packet on the wire beside its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap.
+    /// Bytes of a packet on the wire in addition to its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap.
+    /// The default is 82.
     #[serde(default = "overhead")]
     pub overhead: u32,
-    /// The same for a message's first packet in addition: RETH.
+    /// Bytes on the wire of a message's first packet in addition to its payload and `overhead`: the RETH. The default
+    /// is 16.
     #[serde(default = "message_overhead")]
     pub message_overhead: u32,
-    /// Receive buffer of the NIC's lossless class.
+    /// Size of the NIC's receive buffer for the lossless class: at least `xoff` and the headroom for what arrives
+    /// before a paused peer stops. The default is 130,944 B.
     #[serde(default = "defaults::receive_buffer")]
     pub receive_buffer: Size,
-    /// Bytes in the receive buffer from which on the peer is paused.
+    /// Bytes in the receive buffer from which on the NIC pauses the peer. The default is 87,920 B.
     #[serde(default = "xoff")]
     pub xoff: Size,
-    /// Bytes in the receive buffer down to which a paused peer is resumed.
+    /// Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. The default is 83,720 B.
     #[serde(default = "xon")]
     pub xon: Size,
-    /// Flight time of a packet, MAC to MAC.
+    /// Flight time of a packet, MAC to MAC. The default is 100 ns.
     #[serde(default = "defaults::propagation")]
     pub propagation: Span,
-    /// From a pause frame's arrival at the peer to its effect there.
+    /// Time from a pause frame's arrival at the peer to its effect there. The default is 2,017.28 ns.
     #[serde(default = "pause_response")]
     pub pause_response: Span,
-    /// What the NIC reads ahead of the wire.
+    /// Size of the buffer for data that the NIC reads ahead of the wire: a multiple of `mtu`. The default is 32 KiB.
     #[serde(default = "transmit_buffer")]
     pub transmit_buffer: Size,
-    /// PCIe read requests that the NIC has under way at most.
+    /// Maximum number of PCIe read requests that the NIC has outstanding. The default is 64.
     #[serde(default = "defaults::tags")]
     pub tags: u32,
-    /// Contiguous physical memory of the buffer; larger pieces lie anywhere.
+    /// Contiguity of the physical memory of `buffer`: "buddy" (the default), which is memory as Linux's buddy allocator
+    /// hands it out, or the size of contiguous pieces, such as "32 KiB". Pieces lie anywhere.
     #[serde(default)]
     pub contiguous: Contiguous,
 }
@@ -95,8 +99,10 @@ fn transmit_buffer() -> Size {
 }
 
 impl RoceSpec {
+    /// Checks that the NIC's parameters fit together and that its receive buffer is lossless.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         check_counts(&[("lanes", self.lanes, 16), ("tags", self.tags, 1024)])?;
         check_link(self.link, self.propagation)?;
@@ -129,8 +135,8 @@ impl RoceSpec {
         Ok(())
     }
 
-    /// What can still arrive once a pause frame has left: what is in flight, what the peer sends until it reacts, and the
-    /// packet that it has begun by then (802.1Qbb, annex on buffer requirements).
+    /// Bytes that can still arrive once a pause frame has left: data in flight, data that the peer sends until it
+    /// reacts, and the packet that it has begun by then (802.1Qbb, annex on buffer requirements).
     fn headroom(&self) -> u64 {
         let window = 2 * u128::from(self.propagation.0) + u128::from(self.pause_response.0);
         let bytes = (window * u128::from(self.link.0)).div_ceil(8_000_000_000_000).to_u64();
@@ -141,7 +147,7 @@ impl RoceSpec {
         self.buffer.0 / LINE
     }
 
-    /// Payload that the link carries, in GB/s.
+    /// Payload rate of the link, in GB/s.
     pub fn payload_gbs(&self) -> f64 {
         let packets = (self.message.0 / self.mtu.0).to_f64();
         let wire = self.message.0.to_f64() + packets * f64::from(self.overhead) + f64::from(self.message_overhead);
@@ -153,18 +159,18 @@ impl RoceSpec {
 pub struct Roce {
     pub op: Direction,
     pages: Pages,
-    /// Lines of a packet, packets of a message, lines of the buffer.
+    /// Lines of a packet; `packets` are the packets of a message, `lines` the lines of the buffer.
     packet: u32,
     packets: u32,
     lines: u64,
-    /// Bytes of a message's first packet and of another on the link.
+    /// Bytes on the link of a message's first packet, and of each other packet.
     bytes: [u64; 2],
-    /// The link: from the peer when it writes, to the peer when it reads.
+    /// The link: from the peer when the peer writes, to the peer when it reads.
     link: Link,
     response: Time,
-    /// The link's next packet within its message.
+    /// Index of the link's next packet within its message.
     index: u32,
-    /// Line in the buffer that moves next, and lines left of the packet that it is part of.
+    /// Line in the buffer that moves next; `left` counts the remaining lines of its packet.
     at: u64,
     left: u32,
     /// Lines done since the last message ended.
@@ -174,7 +180,7 @@ pub struct Roce {
     transmit: Transmit,
 }
 
-/// The NIC's receive buffer, the link behind it and the peer's transmitter.
+/// Receive side of the NIC: the receive buffer, the link behind it and the peer's transmitter.
 #[derive(Clone)]
 struct Receive {
     /// Bytes of the receive buffer.
@@ -182,23 +188,23 @@ struct Receive {
     xoff: u32,
     xon: u32,
     drops: Ledger,
-    /// When the peer's transmitter can begin another packet.
+    /// Time at which the peer's transmitter can begin another packet.
     peer: Time,
-    /// The last pause frame said stop.
+    /// Whether the last pause frame paused the peer.
     stopped: bool,
-    /// What pause frames on their way will tell the peer, and when.
+    /// Pause frames on their way to the peer: time of effect, and whether the frame pauses the peer or resumes it.
     orders: VecDeque<(Time, bool)>,
     paused_since: Option<Time>,
     paused: Time,
     pauses: u64,
 }
 
-/// The NIC's transmit side.
+/// Transmit side of the NIC.
 #[derive(Clone)]
 struct Transmit {
-    /// Lines of the transmit buffer: taken when they are asked for, back when their packet has left.
+    /// Lines of the transmit buffer: taken when they are requested, returned when their packet has left.
     room: Credits,
-    /// Lines whose data is here and that no packet has taken.
+    /// Lines whose data has arrived and that no packet has taken.
     ready: u32,
 }
 
@@ -236,19 +242,19 @@ impl Roce {
         }
     }
 
-    /// Time of the next packet on the link.
+    /// Serialisation time of the next packet on the link.
     fn span(&self) -> Time {
         self.link.time(self.bytes[usize::from(self.index > 0)])
     }
 
-    /// The next packet is ready at `now`; returns when it has left.
+    /// Sends the next packet, which is ready at `now`; returns the time at which it has left.
     fn send(&mut self, now: Time) -> Time {
         let end = self.link.send(self.bytes[usize::from(self.index > 0)], now);
         self.index = (self.index + 1) % self.packets;
         end
     }
 
-    /// From a pause frame to its effect at the peer.
+    /// Time from a pause frame to its effect at the peer.
     fn reaction(&self) -> Time {
         self.link.flight + self.response
     }
@@ -267,7 +273,7 @@ impl Roce {
         Offer::Lines(self.left)
     }
 
-    /// Brings the link up to `now`.
+    /// Processes all events of the link up to `now`.
     fn arrivals(&mut self, now: Time) {
         loop {
             self.receive.obey(now);
@@ -294,7 +300,8 @@ impl Roce {
         }
     }
 
-    /// Since the restart: time that the peer was paused, pause frames that stopped it, most bytes in the receive buffer.
+    /// Since the restart: time that the peer was paused, number of pause frames that paused it, and largest number of
+    /// bytes in the receive buffer.
     pub fn pauses(&self, now: Time) -> (Time, u64, u64) {
         let r = &self.receive;
         let (mut paused, mut since) = (r.paused, r.paused_since);
@@ -336,7 +343,7 @@ impl Device for Roce {
         }
     }
 
-    /// Moves the first `n` of the lines that `next` promised; they leave the receive buffer from `now` on.
+    /// Hands over the first `n` of the lines that `next` offered; they leave the receive buffer from `now` on.
     fn take(&mut self, _way: Direction, n: u32, now: Time) -> Piece {
         if self.op == Direction::P2mWrite {
             self.receive.leave(n * LINE_U32, now, self.reaction());
@@ -347,7 +354,7 @@ impl Device for Roce {
         Piece { line: self.pages.line(at), ..Piece::default() }
     }
 
-    /// `n` lines are done: written, or here to be sent.
+    /// Counts `n` lines as done: written to memory, or fetched from it and ready to be sent.
     fn done(&mut self, _cal: &mut impl Posts, _way: Direction, _slot: u16, n: u32, now: Time) -> bool {
         let message = u64::from(self.packet) * u64::from(self.packets);
         self.ended += u64::from(n);
@@ -387,13 +394,15 @@ impl Device for Roce {
         self.link.restart(now);
     }
 
-    /// What flow control has lost: nothing, or `audit` says so.
+    /// Ledger of the packets that flow control has lost, which `audit` requires to be empty.
     fn drops(&self) -> Option<&Ledger> {
         Some(&self.receive.drops)
     }
 
+    /// Checks that flow control has lost no packet.
+    ///
     /// # Errors
-    /// When flow control has lost a packet.
+    /// Returns one sentence when a packet was lost.
     fn audit(&self) -> Result<(), String> {
         let lost = self.receive.drops.ever();
         if lost > 0 {
@@ -404,7 +413,7 @@ impl Device for Roce {
 }
 
 impl Receive {
-    /// The peer does what pause frames told it by `now`, as far as it bears on its next packet.
+    /// Applies to the peer the pause frames that take effect by `now`, as far as they affect its next packet.
     fn obey(&mut self, now: Time) {
         while let Some(&(at, stop)) = self.orders.front() {
             if at > now || (at > self.peer && self.paused_since.is_none()) {

@@ -1,5 +1,5 @@
-//! An NVMe SSD as a source of DMA: commands of one block each at a fixed queue depth, moved a chunk at
-//! a time. What the medium does between is a latency per command.
+//! An NVMe SSD as a source of DMA: commands of one block each at a fixed queue depth, moved one chunk at a time. The
+//! medium is modelled as a latency per command and a rate.
 
 use super::endpoint::{check_counts, defaults, Bay, Device, Direction, Offer, Piece};
 use super::Posts;
@@ -12,43 +12,46 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Identical NVMe SSDs, each on a port of its own, and what is asked of them.
+/// Identical NVMe SSDs, each on a port of its own, and their load.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SsdSpec {
-    /// Direction of the DMA.
+    /// Direction of the DMA: storage reads write memory (p2m_write), storage writes read memory (p2m_read).
     pub op: Direction,
-    /// Devices.
+    /// Number of SSDs. The default is 1.
     #[serde(default = "one")]
     pub count: u32,
-    /// PCIe lanes of each.
+    /// PCIe lanes of each SSD's port. The default is 4.
     #[serde(default = "four")]
     pub lanes: u32,
-    /// Commands that each device always has.
+    /// Number of commands that each SSD has outstanding at all times.
     pub queue_depth: u32,
-    /// Bytes of a command; its buffer in memory is as large.
+    /// Bytes of a command; the command's buffer in memory has the same size.
     pub block: Size,
-    /// Bytes that the device moves for one command before it turns to another.
+    /// Bytes that an SSD moves for one command before it turns to another: a power of two that divides `block`. The
+    /// default is 4 KiB.
     #[serde(default = "interleave")]
     pub interleave: Size,
-    /// From the end of one command to the first byte of the one that takes its place: medium, firmware
-    /// and the submitting thread.
+    /// Time from the end of one command to the first byte of the command that takes its place: medium, firmware and the
+    /// submitting thread. The default is 10 us.
     #[serde(default = "latency")]
     pub command_latency: Span,
-    /// Most that each device's medium moves; as much as the link when absent.
+    /// Maximum rate of each SSD's medium. When absent, only the link limits the rate.
     #[serde(default)]
     pub media_rate: Option<Bandwidth>,
-    /// Read requests that a device has under way at most.
+    /// Maximum number of PCIe read requests that each SSD has outstanding. The default is 64.
     #[serde(default = "defaults::tags")]
     pub tags: u32,
-    /// Cores of the kernel's block layer, which keeps books about every page that these devices move; they come after all
-    /// tenants'. With 0 that work is left out.
+    /// Number of cores for the kernel's block layer, which does the accounting of every page that these SSDs move; they
+    /// are numbered after all tenants' cores. At most `count`. With 0, the default, that work is left out.
     #[serde(default)]
     pub cores: u32,
-    /// The kernel's page, which it keeps books about; the authors' scripts ask for no huge ones.
+    /// Size of the page for which the kernel's block layer does its accounting. The default is 4 KiB, because the
+    /// authors' scripts request no huge pages.
     #[serde(default = "defaults::page")]
     pub page: Size,
-    /// Contiguous physical memory of the buffers; larger pieces lie anywhere.
+    /// Contiguity of the buffers' physical memory: "buddy" (the default), which is memory as Linux's buddy allocator
+    /// hands it out, or the size of contiguous pieces, such as "32 KiB". Pieces lie anywhere.
     #[serde(default)]
     pub contiguous: Contiguous,
 }
@@ -65,15 +68,17 @@ fn latency() -> Span {
     Span(10_000_000)
 }
 
-/// Most commands of one device.
+/// Maximum number of commands of one SSD.
 const DEPTH: u32 = 256;
-/// The largest command, and what all buffers together may take.
+/// Largest command; `MOST` is the limit of all buffers together.
 const LARGEST: Size = Size(1 << 30);
 const MOST: Size = Size(1 << 40);
 
 impl SsdSpec {
+    /// Checks that the SSD's parameters fit together.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         check_counts(&[
             ("count", self.count, 16),
@@ -116,7 +121,7 @@ impl SsdSpec {
         }
         Ok(())
     }
-    /// Lines of one device's buffers.
+    /// Lines of one SSD's buffers.
     pub fn lines(&self) -> u64 {
         u64::from(self.queue_depth) * self.block.0 / LINE
     }
@@ -136,15 +141,15 @@ pub struct Ssd {
     latency: Time,
     pages: Pages,
     active: Vec<Active>,
-    /// Commands whose first byte is not there yet, in order of time.
+    /// Commands whose first byte is not available yet, in order of time.
     coming: VecDeque<(Time, u16)>,
     /// Lines of each slot's command that are not done.
     left: Vec<u32>,
-    /// Index into `active` of the command being served, and lines left of its chunk.
+    /// Index into `active` of the command being served; `chunk_left` counts the remaining lines of its chunk.
     turn: usize,
     chunk_left: u32,
     rng: Stream,
-    /// Picoseconds that the medium takes for a line, and until when it is busy.
+    /// Picoseconds that the medium takes for a line; `media_free` is the time until which it is busy.
     media_ps: u64,
     media_free: Time,
     completed: u64,
@@ -186,7 +191,7 @@ impl Ssd {
         }
     }
 
-    /// `n` lines of `slot`'s command are done; true when with them the command is.
+    /// Counts `n` lines of `slot`'s command as done; returns true when they complete the command.
     fn end(&mut self, slot: u16, n: u32, now: Time) -> bool {
         let left = &mut self.left[slot.to_usize()];
         *left -= n;
@@ -232,7 +237,7 @@ impl Device for Ssd {
         self.completed
     }
 
-    /// Says what comes next; a device serves its commands in random order, a chunk at a time.
+    /// Returns the next lines that the SSD offers; it serves its commands in random order, one chunk at a time.
     fn next(&mut self, _way: Direction, now: Time) -> Offer {
         if self.media_free > now {
             return Offer::At(self.media_free);
@@ -253,7 +258,7 @@ impl Device for Ssd {
         Offer::Lines(self.chunk_left)
     }
 
-    /// Moves the first `n` of the lines that `next` promised; the medium is at work on them from `now` on.
+    /// Hands over the first `n` of the lines that `next` offered; the medium is busy with them from `now` on.
     fn take(&mut self, _way: Direction, n: u32, now: Time) -> Piece {
         self.media_free = self.media_free.max(now) + Time(self.media_ps * u64::from(n));
         self.hand_over(n)

@@ -1,26 +1,26 @@
-//! Credits that are all alike: bytes of a buffer, entries of a ring, flow-control credits of a link. Several are taken at
-//! once, and they may take time to come back.
+//! Interchangeable credits: bytes of a buffer, entries of a ring, flow-control credits of a link. A sender may take
+//! several credits with one request, and a returned credit may need time to reach the sender.
 
 use super::domain::{Domain, Reading};
 use crate::kernel::Time;
 use std::collections::VecDeque;
 
-/// A domain whose credits are interchangeable: the one that comes back is the one that has been out longest.
+/// A domain whose credits are interchangeable: a returned credit is always the one that was taken longest ago.
 #[derive(Clone, Debug)]
 pub struct Credits {
     domain: Domain,
-    /// Credits that are out, and when they were taken.
+    /// Credits in use, each entry with the time at which its credits were taken.
     taken: VecDeque<(Time, u32)>,
-    /// Of these, the ones on their way back, and when they arrive.
+    /// Returned credits that have not reached the sender yet, each entry with its time of arrival.
     returning: VecDeque<(Time, u32)>,
 }
 
-/// What somebody waits for who found too few credits.
+/// The condition that a sender without enough credits waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// Enough of them are on their way and will be back then.
+    /// Enough credits are on their way back; the last of them arrives at this time.
     Until(Time),
-    /// Some have to be returned first.
+    /// A receiver has to return credits first, so that no time can be named.
     Return,
 }
 
@@ -31,7 +31,7 @@ impl Credits {
         Credits { domain, taken: VecDeque::with_capacity(64), returning: VecDeque::with_capacity(64) }
     }
 
-    /// Those that are back by `now` may be taken again.
+    /// Makes credits that have arrived by `now` available again.
     #[inline]
     fn collect(&mut self, now: Time) {
         while let Some(&(at, n)) = self.returning.front().filter(|r| r.0 <= now) {
@@ -57,7 +57,7 @@ impl Credits {
     /// Takes `n` credits.
     ///
     /// # Errors
-    /// When so many are not left: what that waits for.
+    /// Fails when fewer than `n` credits are left, and names the condition to wait for.
     #[inline]
     pub fn take(&mut self, n: u32, now: Time) -> Result<(), Wait> {
         self.collect(now);
@@ -70,10 +70,10 @@ impl Credits {
         Ok(())
     }
 
-    /// Whether `n` credits could be taken.
+    /// Checks that `n` credits could be taken, without taking them.
     ///
     /// # Errors
-    /// When so many are not left: what that waits for.
+    /// Fails when fewer than `n` credits are left, and names the condition to wait for.
     #[inline]
     pub fn look(&mut self, n: u32, now: Time) -> Result<(), Wait> {
         if self.domain.free() >= n {
@@ -86,7 +86,7 @@ impl Credits {
         Ok(())
     }
 
-    /// When `n` credits can be had that are not free yet, as far as that is known.
+    /// Condition under which `n` credits become available, given that fewer are free now.
     pub fn wait_for(&self, n: u32) -> Wait {
         let mut free = self.domain.free();
         for &(at, back) in &self.returning {
@@ -104,18 +104,18 @@ impl Credits {
         self.settle(n, now);
     }
 
-    /// Returns `n` credits that arrive at `at`; whoever is told so may not arrive before those told earlier.
+    /// Returns `n` credits that reach the sender at `at`, which must not lie before the arrival of earlier returns.
     #[inline]
     pub fn give_at(&mut self, n: u32, at: Time) {
         debug_assert!(self.returning.back().is_none_or(|r| r.0 <= at), "credits overtake each other");
         self.returning.push_back((at, n));
     }
 
-    /// Credits that have not been returned; those on their way back have.
+    /// Credits that receivers have not returned; credits on their way back count as returned.
     pub fn held(&self) -> u32 {
         self.domain.used() - self.returning.iter().map(|r| r.1).sum::<u32>()
     }
-    /// Credits that nobody has, as of the last look.
+    /// Credits available at the last call that collected returned ones.
     pub fn free(&self) -> u32 {
         self.domain.free()
     }
@@ -123,7 +123,7 @@ impl Credits {
     pub fn credits(&self) -> u32 {
         self.domain.credits()
     }
-    /// Most of them out at once since the restart.
+    /// Largest number of credits in use at one time since the restart.
     pub fn peak(&self) -> u32 {
         self.domain.peak()
     }
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!((c.free(), c.held()), (0, 4));
     }
 
-    /// Three credits for 30, 40 and 50 ns, whichever of them one calls the first.
+    /// Three credits are held for 30, 40 and 50 ns, in whatever order they are identified.
     #[test]
     fn the_oldest_is_the_one_that_comes_back() {
         let mut c = Credits::new(8);

@@ -1,21 +1,21 @@
-//! A domain: a sender with a fixed number of credits, a path, and a receiver that returns them
-//! ("Understanding the Host Network", SIGCOMM'24, §4). Every bounded resource of the host is one,
-//! so that occupancy, arrivals and latency of each come from one place.
+//! A domain: a sender with a fixed number of credits, a path, and a receiver that returns the credits ("Understanding
+//! the Host Network", SIGCOMM'24, §4). Every bounded resource of the host is a domain, so that occupancy, arrival rate
+//! and latency of all resources are metered in one place.
 
 use crate::kernel::{Int, Time};
 use std::collections::VecDeque;
 
-/// Credits of one sender, metered. Occupancy is integrated over time and latency is measured per
-/// credit; Little's law must make the two agree.
+/// Credits of one sender, with meters. Occupancy is integrated over time and latency is measured for each credit;
+/// Little's law must make the two agree.
 #[derive(Clone, Debug)]
 pub struct Domain {
     credits: u32,
     used: u32,
     peak: u32,
     since: Time,
-    /// Sum of the return times minus the sum of the take times, counted from `since`: whatever
-    /// order they are reported in (cores run ahead of the calendar), it adds up. Intermediate sums may
-    /// wrap; the integral itself is credits x picoseconds of one window and fits.
+    /// Sum of the return times minus the sum of the take times, in picoseconds counted from `since`. The sum is
+    /// independent of the order of the reports, which is not that of time, since cores run ahead of the calendar.
+    /// Intermediate sums may wrap; the integral itself is credits x picoseconds of one window and fits.
     balance: u64,
     arrivals: u64,
     returns: u64,
@@ -24,27 +24,28 @@ pub struct Domain {
     refused: u64,
 }
 
-/// What a domain's meter says about one window of time.
+/// Readings of a domain's meters over one window of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
     /// Credits that exist.
     pub credits: u32,
     /// Time-averaged credits in use.
     pub occupancy: f64,
-    /// Most credits ever in use at once.
+    /// Largest number of credits in use at one time.
     pub peak: u32,
     /// Credits taken per second.
     pub arrival_rate: f64,
-    /// Mean time a credit was held, measured on each, in nanoseconds.
+    /// Mean time that a credit was held, measured for each credit, in nanoseconds.
     pub latency_ns: f64,
-    /// The same by Little's law: occupancy / arrival rate, in nanoseconds.
+    /// Mean time that a credit was held by Little's law, occupancy / arrival rate, in nanoseconds.
     pub little_ns: f64,
-    /// Times that a credit was asked for and none was left.
+    /// Number of times that a sender asked for a credit and none was left.
     pub refused: u64,
 }
 
 impl Reading {
-    /// Several senders with credits of their own as one; its peak is a bound, since theirs need not have coincided.
+    /// Combines the readings of several senders, each with credits of its own. The combined peak is an upper bound,
+    /// since the senders' peaks need not have coincided.
     pub fn together(parts: impl IntoIterator<Item = Reading>) -> Option<Reading> {
         parts.into_iter().reduce(|a, b| {
             let rate = a.arrival_rate + b.arrival_rate;
@@ -94,13 +95,13 @@ impl Domain {
         true
     }
 
-    /// Takes a credit whether or not one is left; whoever sends next must look at `free` first.
+    /// Takes a credit even when none is left; the caller must check `free` before it sends again.
     #[inline]
     pub fn force(&mut self, now: Time) {
         self.force_many(1, now);
     }
 
-    /// The same for `n` credits at once.
+    /// Takes `n` credits even when fewer are left; the caller must check `free` before it sends again.
     #[inline]
     pub fn force_many(&mut self, n: u32, now: Time) {
         self.balance = self.balance.wrapping_sub(self.offset(now).wrapping_mul(n.into()));
@@ -121,8 +122,8 @@ impl Domain {
         self.give_many(1, now, taken);
     }
 
-    /// Returns `n` credits that were taken at `taken`. A core runs ahead of the calendar: what it asks for at a time to come may
-    /// be there before, and was then held for no time.
+    /// Returns `n` credits that were taken at `taken`. Because a core runs ahead of the calendar, a request may be
+    /// answered before the future time at which the credit was taken; the credit then counts as held for no time.
     #[inline]
     pub fn give_many(&mut self, n: u32, now: Time, taken: Time) {
         debug_assert!(self.used >= n, "a credit came back that nobody had taken");
@@ -141,11 +142,11 @@ impl Domain {
     pub fn used(&self) -> u32 {
         self.used
     }
-    /// Most credits in use at once since the restart.
+    /// Largest number of credits in use at one time since the restart.
     pub fn peak(&self) -> u32 {
         self.peak
     }
-    /// Time that the returned credits were held, all together, in picoseconds.
+    /// Total time that the returned credits were held, in picoseconds.
     pub fn held_ps(&self) -> u128 {
         self.held.into()
     }
@@ -154,7 +155,7 @@ impl Domain {
         self.credits
     }
 
-    /// Starts a new window: forgets what was metered, keeps the credits in use.
+    /// Starts a new window: clears the meters and keeps the credits in use.
     pub fn restart(&mut self, now: Time) {
         self.since = now;
         self.balance = 0;
@@ -189,14 +190,14 @@ impl Domain {
     }
 }
 
-/// A domain whose credits' returns are known ahead, and that nobody asks for credits. One counts for the peak until its
-/// time has come.
+/// A domain without a limit whose credits return at times known in advance. A credit counts towards the peak until the
+/// time of its return has come.
 #[derive(Clone, Debug)]
 pub struct Booked {
     domain: Domain,
-    /// When credits come back, in order.
+    /// Times of the credits' returns, in ascending order.
     returns: VecDeque<Time>,
-    /// Returns until then have taken place, and are still among `returns`.
+    /// Time up to which returns have taken place although `returns` still contains them.
     passed: Time,
     peak: u32,
 }
@@ -218,7 +219,7 @@ impl Booked {
         }
     }
 
-    /// Books the return of a credit that was taken at `taken` and comes back at `at`, which may lie ahead.
+    /// Schedules the return at `at`, possibly in the future, of a credit that was taken at `taken`.
     #[inline]
     pub fn give_at(&mut self, at: Time, taken: Time) {
         self.domain.give(at, taken);
@@ -229,7 +230,7 @@ impl Booked {
         }
     }
 
-    /// A return that comes before some that are booked, or that counts until the next credit is taken.
+    /// Inserts a return that precedes scheduled ones, or that has passed but counts until the next credit is taken.
     #[cold]
     fn book_between(&mut self, at: Time) {
         self.settle();
@@ -237,7 +238,7 @@ impl Booked {
         self.returns.insert(i, at);
     }
 
-    /// Forgets the returns that have taken place. The peak asks for them only where it may have been exceeded.
+    /// Removes the returns that have taken place, which is only necessary where the peak may have been exceeded.
     #[inline(never)]
     fn settle(&mut self) {
         let passed = self.returns.partition_point(|t| *t <= self.passed);
@@ -245,12 +246,12 @@ impl Booked {
         self.passed = Time::ZERO;
     }
 
-    /// Credits that are out, those among them whose return is booked; unless settled, no fewer than there are.
+    /// Credits in use, including credits with a scheduled return; an upper bound until `settle` removes passed returns.
     fn used(&self) -> u32 {
         self.domain.used() + self.returns.len().to_u32()
     }
 
-    /// Starts a new window: forgets what was metered, keeps the credits in use.
+    /// Starts a new window: clears the meters and keeps the credits in use.
     pub fn restart(&mut self, now: Time) {
         self.domain.restart(now);
         self.passed = self.passed.max(now);
@@ -312,7 +313,8 @@ mod tests {
     fn a_booked_peak_is_that_of_counting_at_each_take() {
         let mut rng = crate::kernel::Stream::new(5, "booked", 0);
         let mut d = Booked::unbounded();
-        // Returns ahead that still count, and credits without a booked return; the times of takes go back now and then.
+        // Scheduled returns that still count, credits without a scheduled return, and takes whose times occasionally go
+        // back.
         let (mut ahead, mut open, mut peak): (Vec<u64>, Vec<u64>, usize) = (Vec::new(), Vec::new(), 0);
         let mut now = 0u64;
         for step in 0..20_000 {

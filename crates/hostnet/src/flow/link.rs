@@ -1,22 +1,22 @@
-//! A link: packets follow each other at its rate, and may need credits of the other side before they leave.
+//! A serialising link: packets follow each other at the link's rate and may need credits of the receiver to leave.
 
 use super::credits::{Credits, Wait};
 use super::domain::{Domain, Reading};
 use crate::kernel::units::Bandwidth;
 use crate::kernel::{Int, Real, Time};
 
-/// One direction of a link. Its packets wait for each other, and for credits of the class that they belong to; what it
-/// carries and for how long is metered.
+/// One direction of a link. Packets are serialised, and a packet waits for credits of its class; the meters count the
+/// bytes carried and the time that packets spend on the link.
 #[derive(Clone, Debug)]
 pub struct Link {
     ps_per_byte: f64,
-    /// From a packet's last byte at the sender to its arrival.
+    /// Time from a packet's last byte at the sender to the packet's arrival.
     pub flight: Time,
     free: Time,
     busy: u64,
-    /// Packets that wait for the link or are on it.
+    /// Packets that wait for the link or are being sent.
     packets: Domain,
-    /// Credits that the receiver grants, by class of packets.
+    /// Credits that the receiver grants for each class of packets.
     classes: Vec<Credits>,
 }
 
@@ -33,24 +33,24 @@ impl Link {
         }
     }
 
-    /// Of an Ethernet link.
+    /// Makes one direction of an Ethernet link.
     pub fn ethernet(rate: Bandwidth, flight: Time) -> Link {
         Link::new(rate.0.to_f64(), flight)
     }
 
-    /// A link whose receiver grants so many credits of each class.
+    /// Gives each class of packets the number of credits that the receiver grants.
     pub fn with_credits(mut self, classes: &[u32]) -> Link {
         self.classes = classes.iter().map(|n| Credits::new(*n)).collect();
         self
     }
 
-    /// Time that `bytes` hold the link.
+    /// Time for which `bytes` occupy the link.
     #[inline]
     pub fn time(&self, bytes: u64) -> Time {
         Time((bytes.to_f64() * self.ps_per_byte).round().whole())
     }
 
-    /// A packet of `bytes` is ready at `now`; returns when its last byte leaves.
+    /// Sends a packet of `bytes` that is ready at `now`; returns when its last byte leaves.
     #[inline]
     pub fn send(&mut self, bytes: u64, now: Time) -> Time {
         let span = self.time(bytes);
@@ -61,16 +61,16 @@ impl Link {
         self.free
     }
 
-    /// How long a packet that is ready at `now` waits for those before it.
+    /// Time that a packet that is ready at `now` waits for earlier packets.
     #[inline]
     pub fn backlog(&self, now: Time) -> Time {
         self.free.saturating_sub(now)
     }
 
-    /// Takes `n` credits of a class for a packet that leaves now.
+    /// Takes `n` credits of a class for a packet that leaves at `now`.
     ///
     /// # Errors
-    /// When so many are not left: what that waits for.
+    /// Fails when fewer than `n` credits are left, and names the condition to wait for.
     #[inline]
     pub fn take(&mut self, class: usize, n: u32, now: Time) -> Result<(), Wait> {
         self.classes[class].take(n, now)
@@ -90,11 +90,11 @@ impl Link {
         self.packets.restart(now);
         self.classes.iter_mut().for_each(|c| c.restart(now));
     }
-    /// Time that packets sent since the restart hold the link.
+    /// Time for which packets sent since the restart occupy the link.
     pub fn busy(&self) -> Time {
         Time(self.busy)
     }
-    /// Packets between being ready and having left.
+    /// Readings of the packets that are ready and have not completely left.
     pub fn read(&self, now: Time) -> Reading {
         self.packets.read(now)
     }
@@ -104,7 +104,7 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// 100 Gb/s are 80 ps a byte.
+    /// A link of 100 Gb/s, which takes 80 ps for a byte.
     fn link() -> Link {
         Link::ethernet(Bandwidth(100_000_000_000), Time::ns(5))
     }
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(l.busy(), Time::ns(30));
     }
 
-    /// 10, 16 and 10 ns, one after the other, over 100 ns.
+    /// Three packets occupy the link for 10, 16 and 10 ns, one after the other, within 100 ns.
     #[test]
     fn packets_are_metered_from_ready_to_gone() {
         let mut l = link();

@@ -1,4 +1,5 @@
-//! Credits, the queues that form when they run out, and the links that packets follow each other on.
+//! Credit-based flow control: domains that hold credits, the queues that form when credits run out, and serialising
+//! links.
 
 pub mod credits;
 pub mod domain;

@@ -1,5 +1,5 @@
-//! What a system reads that is otherwise idle: daemons, timers, the other sockets. Nothing of it is simulated but its
-//! reads of memory, which take entries of the read queues and close rows.
+//! Background traffic of a system that is otherwise idle: daemons, timers, the other sockets. Only its memory reads are
+//! simulated, which take entries of the read queues and close rows.
 
 use super::timer::Timer;
 use super::Host;
@@ -16,7 +16,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Reads of any of the first `lines` lines, at random times.
+    /// Background reads of any of the first `lines` lines, at random times; None when the platform has none.
     pub fn new(s: &Scenario, lines: u64) -> Option<Background> {
         let gbs = s.platform.background_read_gbs;
         let mean = LINE.to_f64() / gbs * 1e3;

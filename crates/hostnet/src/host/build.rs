@@ -1,4 +1,4 @@
-//! From a scenario to a cold host.
+//! Construction of a cold host from its scenario.
 
 use super::background::Background;
 use super::ccnic;
@@ -41,22 +41,23 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Application lines that directed tests have at hand: 1 MiB.
+/// Application lines for directed tests: 1 MiB.
 const PAGE_LINES: u64 = 1 << 14;
 
 impl Host {
     /// Builds the host that `spec` describes, cold and without traffic.
     ///
     /// # Errors
-    /// One sentence naming the key or the file that does not work.
+    /// Returns one sentence that names the key or the file that does not work.
     pub fn new(spec: Arc<Scenario>) -> Result<Host, String> {
         Host::build(spec, false)
     }
 
-    /// As `new`; with `keep_frames`, the frames of a capture that is replayed are kept.
+    /// Builds the host that `spec` describes, cold and without traffic; with `keep_frames`, the frames of a capture
+    /// that is replayed are kept.
     ///
     /// # Errors
-    /// As `new`.
+    /// Returns one sentence that names the key or the file that does not work.
     pub(super) fn build(spec: Arc<Scenario>, keep_frames: bool) -> Result<Host, String> {
         let s = &*spec;
         let seed = s.seed;
@@ -74,7 +75,7 @@ impl Host {
             _ => None,
         };
         let mut map = AddressMap::aligned(s.platform.memory.alignment);
-        // Tenant of each core, and the core's number there.
+        // Tenant of each core, and the core's number within the tenant.
         let mut cores: Vec<(TenantId, u16)> = Vec::new();
         let mut groups: IdVec<TenantId, Vec<ThreadId>> = IdVec::new();
         for tenant in &s.tenants {
@@ -301,7 +302,7 @@ impl Host {
             book_keepers: Host::book_keepers(&storage, ports),
             network: network::parts(s).and_then(|(t, _)| Network::new(s, &groups[t])),
             storage,
-            // A directed test runs until nothing is left to happen.
+            // A directed test runs until no event is left.
             background: Background::new(s, span).filter(|_| !Host::is_directed(s)),
             ccnic: interface,
             tas: service,
@@ -326,7 +327,7 @@ impl Host {
         Ok(host)
     }
 
-    /// Whether this scenario is a directed test.
+    /// Whether the scenario is a directed test.
     pub fn is_directed(spec: &Scenario) -> bool {
         spec.tenants.iter().any(check::directed)
     }
@@ -346,11 +347,11 @@ struct Driven {
 
 enum ThreadMemory {
     PollMode(DriverMemory),
-    /// Socket buffers, and the application's first line.
+    /// Socket buffers of the kernel's driver, and the first line of the application's buffers.
     Socket(BufferMemory, LineAddr),
 }
 
-/// The cores that drive descriptor rings: their tenant's, or those of an overlay's NIC.
+/// Cores that drive descriptor rings: those of their tenant, or those of an overlay's NIC.
 fn driving_cores<'a>(
     s: &Scenario,
     groups: &'a IdVec<TenantId, Vec<ThreadId>>,
@@ -363,7 +364,7 @@ fn driving_cores<'a>(
     }
 }
 
-/// That of each of these cores.
+/// Allocates the memory for the descriptor rings and the driver of each core in `cores`.
 fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<Driven> {
     let Some(RingSite { tenant, rings, driver }) = s.ringed() else { return Vec::new() };
     let receivers = s.tenant(tenant).receivers().to_u16();
@@ -441,13 +442,14 @@ fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<
     all
 }
 
-/// The driver's costs with a mempool that a software ring fits, too, where the platform does not say how large it is.
+/// The driver's costs with a mempool that also covers the software ring of a pipeline, where the platform does not set
+/// the mempool's size.
 fn sized(s: &Scenario, tenant: TenantId, costs: &PollModeSpec, rings: &RingsSpec) -> PollModeSpec {
     let ring = s.tenant(tenant).pipeline.as_ref().map_or(0, |p| p.ring);
     PollModeSpec { mempool: Some(costs.buffers_and(rings, ring)), ..costs.clone() }
 }
 
-/// The software rings of that tenant's cores, if they work in pairs.
+/// Software rings of the tenant with descriptor rings, if its cores work in pairs; `pairs` is the number of rings.
 fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<Pipe> {
     let pipeline = s.ringed().and_then(|site| Some((site.tenant, s.tenant(site.tenant).pipeline.clone()?)));
     let Some((tenant, spec)) = pipeline else { return Vec::new() };
@@ -458,7 +460,7 @@ fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<Pipe> {
     (0..pairs).map(&mut pipe).collect()
 }
 
-/// The threads of that tenant's cores, whose buffers the NIC then has.
+/// Threads of the cores that drive descriptor rings; their receive buffers are given to the NIC.
 fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]) -> Vec<Thread> {
     let Some(site) = s.ringed() else { return Vec::new() };
     let nic = devices.iter_mut().find_map(|d| match &mut d.0 {
@@ -520,7 +522,8 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
     threads
 }
 
-/// Memory for the frames of TCP receivers without descriptor rings, their completions and the structures of their pages, a piece for each core.
+/// Memory for the frames of TCP receivers without descriptor rings, for their completions and for the structures of
+/// their pages, one entry per core.
 fn frame_memory(s: &Scenario, groups: &IdVec<TenantId, Vec<ThreadId>>, map: &mut AddressMap) -> Vec<FrameMemory> {
     let Some((tenant, nic)) = network::parts(s).filter(|_| s.ringed().is_none()) else { return Vec::new() };
     let mut piece = |c: &ThreadId| {

@@ -1,4 +1,4 @@
-//! CC-NIC on a host: where its memory and its NIC's cores are, and what a window says about it.
+//! CC-NIC on a host: allocation of its memory, its threads on both sides, and its metrics of a measurement window.
 
 use super::measure::table;
 use super::threads::demand;
@@ -20,7 +20,7 @@ use serde_json::{json, Value};
 pub struct Parts<'a> {
     pub tenant: TenantId,
     pub queues: u32,
-    /// The generator of packets, but for an overlay.
+    /// Generator of packets; None for an overlay.
     pub app: Option<&'a LoopbackSpec>,
     pub spec: CcnicSpec,
 }
@@ -38,7 +38,7 @@ pub fn parts(s: &Scenario) -> Option<Parts<'_>> {
 /// Objects by whose lines requests are counted, in the order of `Memory`'s regions.
 const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
 
-/// Registers the interface's memory, at its home nodes; all of it may be in any core's caches.
+/// Allocates the interface's memory, at its home nodes; any core's caches may hold all of it.
 pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
     let Parts { tenant, queues, spec, .. } = parts(s)?;
     let nodes = |end| match end {
@@ -56,8 +56,8 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
     Some(Box::new(Interface::new(&spec, queues, memory)))
 }
 
-/// The thread of core `local` of the tenant; those behind the tenant's own are the NIC's. `driven` has an overlay's drivers, and
-/// the first lines of the data that each sends.
+/// Thread of core `local` of the tenant; cores beyond the tenant's own belong to the NIC. `driven` yields an overlay's
+/// drivers, each with the first line of the data that it sends.
 pub fn thread(
     s: &Scenario,
     i: &Interface,
@@ -85,8 +85,8 @@ pub fn thread(
     }))
 }
 
-/// Which requests are counted: all, those that another node answered, or those of a NIC's core for lines of the packet that it
-/// works on.
+/// Requests that are counted: all, those that another node answered, or those of a NIC core for lines of the packet
+/// that it works on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
     All,
@@ -99,12 +99,12 @@ impl Host {
         self.ccnic.is_some()
     }
 
-    /// Whether a window is as long as its requests take, rather than a time.
+    /// Whether a window lasts for a number of requests, rather than for a time.
     pub(super) fn counts_requests(&self) -> bool {
         self.source.is_some() || self.counts_own_requests()
     }
 
-    /// Whether its threads count requests that no NIC knows of.
+    /// Whether the host's threads count requests that no NIC knows of.
     pub(super) fn counts_own_requests(&self) -> bool {
         let pings = |t: &TenantSpec| matches!(t.app, AppSpec::Pingpong(_));
         (self.has_ccnic() && self.source.is_none()) || self.tas.is_some() || self.spec.tenants.iter().any(pings)
@@ -117,14 +117,17 @@ impl Host {
         })
     }
 
+    /// Checks that each buffer of CC-NIC is in one place.
+    ///
     /// # Errors
-    /// One sentence when a buffer is nowhere, or in two places.
+    /// Returns one sentence when a buffer is nowhere, or in two places.
     pub(super) fn check_ccnic(&self) -> Result<(), String> {
         let Some(i) = &self.ccnic else { return Ok(()) };
         let all: u32 = i.pools.iter().flat_map(|p| p.count).sum();
         let free: usize = i.pools.iter().flat_map(|p| &p.rings).map(|r| r.free()).sum();
         let held: usize = self.agents().map(|(_, a)| a.held()).sum();
-        // Those in rings belong to nobody's stacks, unless the host alone manages buffers. TAS has some of its own.
+        // Buffers in rings are in nobody's stacks, unless the host alone manages buffers. TAS holds some buffers of its
+        // own.
         let hosts = self.spec.ccnic.as_ref().is_some_and(|c| c.pool == PoolKind::Host) && self.tas.is_none();
         if free + held > all.to_usize() || hosts && free + held < all.to_usize() {
             return Err(format!("{all} buffers are {free} in the pool and {held} with threads"));
@@ -213,7 +216,7 @@ impl Host {
         v.set("throughput_mrps", t.packets.to_f64() / us);
     }
 
-    /// Requests that left the L2, by side and object.
+    /// Table of the requests that left the L2, by side and object.
     pub(super) fn off_core_table(&self) -> Option<Value> {
         let packets = match self.ccnic.as_ref()?.trips.packets {
             0 => self.tally.completed,

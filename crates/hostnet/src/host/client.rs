@@ -1,4 +1,4 @@
-//! The load generator's place on a host: its wire, its closed loop, and what it has to say at the end of a window.
+//! The load generator of a host: its construction, its wire, its closed loop, and its metrics of a measurement window.
 
 use super::measure::table;
 use super::offer::Whose;
@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The generator that a scenario describes for the tenant that serves packets.
+/// Builds the generator that a scenario describes for the tenant that serves packets.
 pub fn generator(s: &Scenario, tenant: TenantId) -> Generator {
     let t = &s.traffic;
     let drawn = t.sizes.is_some() && sets_no_size(&s.tenant(tenant).app);
@@ -42,7 +42,7 @@ pub fn generator(s: &Scenario, tenant: TenantId) -> Generator {
     }
 }
 
-/// A file that gets its name when all of it is written; until then, and after a failure, there is none of that name.
+/// A file that gets its name when all of it is written; until then, and after a failure, no file of that name exists.
 pub struct Unfinished {
     name: PathBuf,
     part: PathBuf,
@@ -50,8 +50,10 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
+    /// Creates the unfinished file beside its later name.
+    ///
     /// # Errors
-    /// One sentence when no file can be made there.
+    /// Returns one sentence when no file can be created there.
     pub fn beside(name: &Path) -> Result<Unfinished, String> {
         let mut part = name.as_os_str().to_owned();
         part.push(format!(".part-{}", std::process::id()));
@@ -64,8 +66,10 @@ impl Unfinished {
         Ok(Unfinished { name: name.into(), part, file })
     }
 
+    /// Writes the content and gives the file its name.
+    ///
     /// # Errors
-    /// One sentence with what the system says.
+    /// Returns one sentence with the system's error.
     pub fn finish(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
         let mut out = BufWriter::new(&self.file);
         let written = write(&mut out).and_then(|()| out.flush());
@@ -77,13 +81,13 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Once it has its name, nothing of this one is left.
+        // Once the file has been renamed, nothing is left to remove.
         let _ = std::fs::remove_file(&self.part);
     }
 }
 
 impl Host {
-    /// From now on `most` requests of the generator have no reply yet, at any time.
+    /// Starts a closed loop of the generator with `most` outstanding requests at any time.
     pub fn offer_closed(&mut self, most: u32, timeout: Time) {
         let now = self.machine.now;
         if self.start_tas() {
@@ -96,13 +100,13 @@ impl Host {
         }
     }
 
-    /// `traffic::Event::Offer`: the generator sends a packet, over its wire if it has one.
+    /// Handles `traffic::Event::Offer`: the generator sends a packet, over its wire if it has one.
     pub(super) fn on_offer(&mut self) {
         let Some(s) = &mut self.source else { return };
         let (wire, open) = (s.generator.has_wire(), s.arrivals.is_some());
         let closed = s.generator.is_closed() || self.tas.is_some();
         let whose = s.generator.due().map_or(Whose::Any, Whose::Client);
-        // A source that turned to another process leaves its last event behind.
+        // A source that has changed to another process leaves its last event behind.
         if !(closed || open) || self.stopped {
             return;
         }
@@ -128,7 +132,7 @@ impl Host {
         self.next_arrival();
     }
 
-    /// `traffic::Event::Arrival` at the end of a wire. False when there is none.
+    /// Handles `traffic::Event::Arrival` at the end of a wire. Returns false when there is no wire.
     pub(super) fn came_off_wire(&mut self) -> bool {
         let Some(s) = self.source.as_mut().filter(|s| s.generator.has_wire()) else { return false };
         if let Some(p) = s.generator.take_off() {
@@ -151,7 +155,7 @@ impl Host {
         }
     }
 
-    /// The reply to `p` has left the NIC.
+    /// Reports the reply to `p`, which has left the NIC, to its sender.
     #[inline]
     pub(super) fn replied(&mut self, p: &Packet) {
         if let Some(e) = &mut self.end {
@@ -161,14 +165,14 @@ impl Host {
         }
     }
 
-    /// Keeps every packet that comes back, for `returned`.
+    /// Starts to record every packet that comes back, for `returned`.
     pub fn record_returned(&mut self) {
         if let Some(s) = &mut self.source {
             s.generator.record();
         }
     }
 
-    /// What frames look like that come back.
+    /// Contents of the frames that come back.
     pub(super) fn frames(&self) -> Frames {
         let t = &self.spec.traffic;
         Frames {
@@ -181,13 +185,15 @@ impl Host {
         }
     }
 
-    /// What came back in the window.
+    /// Packets that came back in the window.
     pub fn returned(&self) -> &[Returned] {
         self.source.as_ref().map_or(&[], |s| s.generator.returned())
     }
 
+    /// Checks that every packet of the generator is accounted for.
+    ///
     /// # Errors
-    /// One sentence about packets that the generator has sent and nobody knows of.
+    /// Returns one sentence about packets that the generator has sent and that are nowhere.
     pub(super) fn check_client(&self) -> Result<(), String> {
         let Some(s) = self.source.as_ref().filter(|_| self.end.is_none()) else { return Ok(()) };
         let (sent, came, under_way) = (s.generator.sent, self.serving_nic().counts.offered, s.generator.on_wire());
@@ -197,7 +203,7 @@ impl Host {
         Ok(())
     }
 
-    /// The generator's metrics of a window of `us` microseconds.
+    /// Sets the generator's metrics of a window of `us` microseconds.
     pub(super) fn client_metrics(&self, v: &mut Values, us: f64) {
         let Some(s) = &self.source else { return };
         let (g, rtt) = (&s.generator, &s.generator.rtt);
@@ -214,7 +220,8 @@ impl Host {
         }
     }
 
-    /// Round trips of the window: the share that took no longer, and how many took so long.
+    /// Table of the window's round-trip times: the share of packets with at most this time, and the number of packets
+    /// with this time.
     pub(super) fn rtt_table(&self) -> Option<Value> {
         let rtt = &self.source.as_ref()?.generator.rtt;
         let mut seen = 0;
@@ -228,7 +235,8 @@ impl Host {
         (!rows.is_empty()).then(|| table(&columns, rows))
     }
 
-    /// The window's packets: what was inside and came is what was served, was lost and is inside.
+    /// Table of the window's packets: those in the host at the start and those offered equal those served, lost and in
+    /// the host at the end.
     pub(super) fn packet_table(&self) -> Option<Value> {
         self.source.as_ref()?;
         let before = self.window.packets;

@@ -1,4 +1,4 @@
-//! A control plane of the user's own: at the end of each epoch it sees counters and answers with settings of the policy.
+//! User-defined control plane: at the end of each epoch it receives counters and returns settings of the policy.
 
 use super::timer::Timer;
 use super::Host;
@@ -7,50 +7,51 @@ use crate::memory::stats::{Class, DmaCounts};
 use crate::placement::{Placement, Settings};
 use std::sync::{Arc, Mutex};
 
-/// What an epoch saw of a core.
+/// Observations of one core in an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CoreView {
-    /// Lines that the core's L2 gave to the LLC.
+    /// Lines that the core's L2 wrote back to the LLC; `mlc_invalidations` counts the lines that devices' writes
+    /// invalidated in the core's caches.
     pub mlc_wb: u64,
     /// Lines that devices' writes took from the core's L2.
     pub mlc_invalidations: u64,
-    /// Hints that came to the core's L2.
+    /// Prefetch hints that arrived at the core's L2; `hints_dropped` counts those that found its queue full.
     pub hints: u64,
     /// Hints to the core's L2 that found no place.
     pub hints_dropped: u64,
-    /// Packets from the core's pointer in its ring to the NIC's, at the end of the epoch.
+    /// Distance from the core's position in its ring to the NIC's at the end of the epoch, in packets.
     pub distance: u32,
-    /// State of IDIO's FSM at the end of the epoch, where there is one.
+    /// State of IDIO's FSM at the end of the epoch, under that policy.
     pub state: Option<u8>,
 }
 
-/// What an epoch saw.
+/// Observations of an epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
     /// The end of the epoch.
     pub now: Time,
     /// Counters of each core.
     pub cores: Vec<CoreView>,
-    /// Dirty lines that the LLC gave to memory.
+    /// Dirty lines that the LLC evicted to memory; `llc_wb_unread` counts those of packets that nobody had read.
     pub llc_wb: u64,
     /// Dirty lines of packets that nobody had read, given to memory by the LLC.
     pub llc_wb_unread: u64,
-    /// Lines that devices wrote.
+    /// Lines that devices wrote; `dma_write_misses` counts those that missed in the LLC.
     pub dma_writes: u64,
     /// Lines that devices wrote and the LLC did not have.
     pub dma_write_misses: u64,
-    /// Lines that memory gave.
+    /// Lines read from DRAM; `dram_writes` counts the lines written to it.
     pub dram_reads: u64,
     /// Lines that memory took.
     pub dram_writes: u64,
-    /// LLC ways that devices may allocate into.
+    /// Number of LLC ways that devices may allocate into.
     pub ways: u32,
 }
 
-/// Decides at the end of an epoch; an error ends the run.
+/// Decision of a control plane at the end of an epoch; an error ends the run.
 pub type Decide = dyn FnMut(View) -> Result<Settings, String> + Send;
 
-/// The control plane with its interval.
+/// A control plane with its interval.
 #[derive(Clone)]
 pub struct Control {
     /// Length of an epoch.
@@ -69,19 +70,19 @@ impl Control {
     }
 }
 
-/// Since `was`, or since counters began again.
+/// Increase of a counter since `was`, or since the counter was restarted.
 fn since(is: u64, was: u64) -> u64 {
     is.checked_sub(was).unwrap_or(is)
 }
 
 impl Host {
-    /// Epochs of `control` begin.
+    /// Starts the epochs of `control`.
     pub fn control_by(&mut self, control: Control) {
         self.machine.cal.post(self.machine.now + control.every, Timer::Control);
         self.control = Some(Box::new(control));
     }
 
-    /// Why the control plane gave up, if it did.
+    /// Error of the control plane, if it has failed.
     pub(super) fn control_failure(&mut self) -> Option<String> {
         self.control.as_mut()?.failed.take()
     }
@@ -99,7 +100,7 @@ impl Host {
         }
     }
 
-    /// Counters so far.
+    /// Present values of the counters that a control plane observes.
     fn view(&self) -> View {
         let m = &self.machine.mem.stats;
         let sum = |f: fn(&DmaCounts) -> u64| m.dma.iter().map(f).sum();
@@ -152,7 +153,7 @@ const CLASSES: [Class; 12] = [
     Class::BackgroundRd,
 ];
 
-/// What happened between two looks.
+/// Observations of the epoch between two readings of the counters.
 fn epoch(mut is: View, was: &View) -> View {
     for (a, b) in is.cores.iter_mut().zip(&was.cores) {
         a.mlc_wb = since(a.mlc_wb, b.mlc_wb);

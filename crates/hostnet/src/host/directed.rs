@@ -1,5 +1,5 @@
-//! Directed tests: one buffer or page on an idle host, step by step (Sweeper, sections II-B, V-A to
-//! V-D, Figs. 3 and 4).
+//! Directed tests: one buffer or page on an idle host, step by step (Sweeper, sections II-B, V-A to V-D, Figs. 3 and
+//! 4).
 
 use super::measure::{statics, table, Outcome};
 use super::Host;
@@ -19,13 +19,13 @@ use crate::stack::qp::Effect;
 use crate::{device, memory};
 use serde_json::{json, Map};
 
-/// Events of DRAM in a row, and no others, after which nothing but refreshes is to come.
+/// Number of consecutive DRAM events after which only refreshes are left.
 const REFRESHES: u32 = 1 << 16;
 
-/// Longer than any queue of an idle host takes to drain.
+/// Time that exceeds the drain time of any queue of an idle host.
 const SETTLE: Time = Time::us(10);
 
-/// What happened while the host ran dry.
+/// Log of the events while the host ran until idle.
 #[derive(Default)]
 pub(super) struct Log {
     delivered: Option<PacketId>,
@@ -37,8 +37,10 @@ pub(super) struct Log {
 }
 
 impl Host {
+    /// Runs the scenario's directed test.
+    ///
     /// # Errors
-    /// One sentence when the test does not fit the host.
+    /// Returns one sentence when the test does not fit the host.
     pub(super) fn directed(mut self) -> Result<Outcome, String> {
         self.machine.mem.shadow = Some(Box::new(Shadow::default()));
         let mut v = statics(&self.spec);
@@ -86,7 +88,8 @@ impl Host {
         self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.lines)
     }
 
-    /// Handles events until none is left but refreshes, which never end while a channel keeps writes in its queue.
+    /// Runs until idle: handles events until only refreshes are left, which never end while a channel keeps writes in
+    /// its queue.
     pub(super) fn dry(&mut self) -> Log {
         let (mut log, mut of_dram) = (Log::default(), 0u32);
         while let Some(e) = self.machine.pop() {
@@ -120,8 +123,7 @@ impl Host {
         log
     }
 
-    /// Runs ops on core 0 from now until everything they caused is over; returns the time to the end
-    /// of the last op.
+    /// Runs `ops` on core 0 from now until all of their effects are over; returns the time until the last op ended.
     pub(super) fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
         self.execute_on(ThreadId(0), ops)
     }
@@ -190,7 +192,7 @@ impl Host {
         if evicted.0 > 0 {
             v.set("evct_dirty_fraction", evicted.1.to_f64() / evicted.0.to_f64());
         }
-        // What the caches still hold of the packet must go some day.
+        // Lines of the packet that caches still hold are evicted, so that their write-backs count.
         self.force_out(line, n);
         let (reads, writes) = self.moved();
         v.set("dram_reads_per_block", reads.to_f64() / n.to_f64());
@@ -215,7 +217,7 @@ impl Host {
         let mut swept = log.last_sweep;
         let mut released = log.freed.unwrap_or(sent);
         if self.spec.placement.sweep_tx == SweepTx::Cpu {
-            // The core comes back to its completion queue only now.
+            // The core returns to its completion queue only now.
             while let Some((line, lines, _)) = self.machine.nic.hint(QueueId(0)) {
                 let lines = u32::from(lines);
                 let (_, log) = self.execute(&[Op::Maintain { line, lines, op: Sweep::Sweep }]);
@@ -224,7 +226,7 @@ impl Host {
             }
         }
         self.machine.mem.restart_meters(self.machine.now);
-        // Private copies leave through the LLC, then the LLC's go.
+        // Private copies leave through the LLC, followed by the copies of the LLC.
         for l in line.span(n) {
             self.machine.mem.push_out(&mut self.machine.cal, l, self.machine.now);
         }
@@ -243,7 +245,7 @@ impl Host {
         events
     }
 
-    /// One load of core 0, of a line in `place`.
+    /// Measures one load of core 0, of a line in `place`.
     fn probe(&mut self, place: ProbePlace, v: &mut Values) {
         let shared: Vec<LineAddr> =
             self.machine.mem.map.iter().filter(|r| r.sharing == Sharing::Shared).map(|r| r.base).collect();
@@ -264,7 +266,7 @@ impl Host {
                 self.machine.mem.push_out(&mut self.machine.cal, line, self.machine.now);
             }
             ProbePlace::LocalL2 => {
-                // Other lines of its set in the L1 take its place.
+                // Other lines of the same set replace the line in the L1.
                 let l1 = &self.spec.platform.caches.l1d;
                 let sets = l1.size.0 / crate::memory::LINE / u64::from(l1.ways);
                 let others = (1..=u64::from(l1.ways)).map(|i| Op::Anchor { line: line + i * sets });
@@ -297,7 +299,7 @@ impl Host {
                 self.execute(&[zero, Op::Fence, maintain(Sweep::WriteBack), Op::Fence]);
             }
             Guard::Dma => {
-                // No packet of the NIC: a DMA engine of the kernel's.
+                // The write is not a packet of the NIC: it is that of a DMA engine of the kernel.
                 let now = self.machine.now;
                 let zero = Txn::dma_write(Agent::Background, Class::NicRxWr, Inbound::Dram, line, n.to_u16(), 0, now);
                 self.machine.mem.dma_at_once(&mut self.machine.cal, &zero);

@@ -1,4 +1,4 @@
-//! Directed test of accesses to a device, past the caches (CC-NIC, section 2.2 and Fig. 3).
+//! Directed test of accesses to a device that bypass the caches (CC-NIC, section 2.2 and Fig. 3).
 
 use super::Host;
 use crate::app::{DeviceProbe, ProbeDeviceSpec};
@@ -7,12 +7,14 @@ use crate::kernel::{LineAddr, ThreadId, Time};
 use crate::machine::Signal;
 use crate::meter::Values;
 
-/// Most stores of a burst.
+/// Maximum number of stores in a burst.
 const MOST_STORES: u32 = 4096;
 
 impl Host {
+    /// Runs the directed test of accesses to a device.
+    ///
     /// # Errors
-    /// One sentence when the test does not fit the host.
+    /// Returns one sentence when the test does not fit the host.
     pub(super) fn probe_device(&mut self, s: &ProbeDeviceSpec, v: &mut Values) -> Result<(), String> {
         if !(1..=64).contains(&s.bytes) {
             return Err(format!("tenant[0].app.bytes = {} is not within 1 to 64", s.bytes));
@@ -43,7 +45,8 @@ impl Host {
         Ok(())
     }
 
-    /// Runs ops on core 0; returns when the last one is over, and when each of their side effects was due.
+    /// Runs `ops` on core 0; returns the time at which the last op ended, and the times at which their side effects
+    /// were due.
     fn past_caches(&mut self, ops: Vec<Op>) -> (Time, Vec<Time>) {
         self.machine.cpus[ThreadId(0)].program.ops = ops;
         self.machine.start(ThreadId(0));

@@ -1,4 +1,4 @@
-//! Directed test: one request of a device for a line in a known place (IDIO, section II-A and Fig. 1).
+//! Directed test of one request of a device for a line in a known place (IDIO, section II-A and Fig. 1).
 
 use super::Host;
 use crate::app::{Asked, ProbePlaceSpec};
@@ -13,8 +13,10 @@ use crate::meter::Values;
 use crate::placement::{DeviceKind, Transfer};
 
 impl Host {
+    /// Runs the directed test of one device request.
+    ///
     /// # Errors
-    /// One sentence when this host's caches do not hold a line in that place.
+    /// Returns one sentence when this host's caches do not hold a line in the given place.
     pub(super) fn ask(&mut self, s: &ProbePlaceSpec, v: &mut Values) -> Result<(), String> {
         let buffers = self.machine.mem.map.iter().find(|r| r.kind == Kind::Rx);
         let (line, lines) = buffers.map(|r| (r.base, r.lines)).expect("a core has receive buffers");
@@ -77,7 +79,7 @@ impl Host {
         Ok(())
     }
 
-    /// The NIC writes `n` lines, one after the other, where the placement policy says.
+    /// Writes `n` lines as the NIC does, one after the other, to the destinations of the placement policy.
     fn device_writes(&mut self, line: LineAddr, n: u64) {
         for l in line.span(n) {
             let to: Inbound = self.machine.placement.write(&Transfer::of(Agent::Nic, DeviceKind::Nic, l));

@@ -1,4 +1,4 @@
-//! What a run looks for: one rate, saturation, or a peak.
+//! The load of a run: one rate, saturation, or the search for a peak.
 
 use super::client::Unfinished;
 use super::control::Control;
@@ -21,34 +21,37 @@ use serde_json::{json, Map};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Told how far a run is, between 0 and 1; an error aborts the run.
+/// Callback for the progress of a run, between 0 and 1; an error aborts the run.
 pub type Progress<'a> = &'a mut dyn FnMut(f64) -> Result<(), String>;
 
 /// Requests that a core finds waiting while the capacity is probed.
 const PROBE_DEPTH: u32 = 4;
-/// What packets that the probe has left get at most to leave.
+/// Maximum time for packets of the capacity probe to leave the host.
 const CLEARED: Time = Time::us(2000);
-/// Share of a window's requests by which the backlog may grow. A rate a few percent beyond the capacity meets an
-/// objective of a hundred service times, or fills no deep ring, for as long as a window lasts, but is not sustained.
+/// Maximum growth of the backlog, as a share of a window's requests, at a sustained rate. A rate a few percent beyond
+/// the capacity meets an objective of a hundred service times, or fills no deep ring, for as long as a window lasts,
+/// but is not sustained.
 const MOST_BACKLOG: f64 = 0.01;
-/// The same where rings are deep enough for every spike: queues swing by about 1 % of a window's requests there
-/// (24 cores whose queues spread by some 60 requests), and a rate that is not sustained grows them by 10 % or more.
+/// Maximum growth of the backlog, as a share of a window's requests, where rings are deep enough for every spike:
+/// queues swing by about 1 % of a window's requests there (24 cores whose queues spread by some 60 requests), and a
+/// rate that is not sustained grows them by 10 % or more.
 const MOST_BACKLOG_NODROP: f64 = 0.03;
-/// Requests between two looks at the clock of progress.
+/// Requests between two updates of the progress.
 const SLICE: u64 = 4096;
 
 /// Runs one point.
 ///
 /// # Errors
-/// One sentence: what cannot be built, a broken conservation law, or what `progress` said.
+/// Returns one sentence: what cannot be built, a broken conservation law, or the error of `progress`.
 pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
     run_of(spec, None, None, progress)
 }
 
-/// As `run`, with a control plane of the user's own.
+/// Runs one point with a user-defined control plane.
 ///
 /// # Errors
-/// As `run`; what the control plane said; and when the run is a search or a directed test.
+/// Returns one sentence: what cannot be built, a broken conservation law, or the error of `progress` or of the control
+/// plane; also when the run is a search or a directed test.
 pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> Result<Outcome, String> {
     if spec.client.is_some() {
         return Err("a control plane beside a [client] is not built yet".into());
@@ -59,10 +62,11 @@ pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> 
     run_of(spec, None, Some(control), progress)
 }
 
-/// As `run`, and writes a capture of what came back to the generator in the measured window.
+/// Runs one point and writes a capture of the packets that came back to the generator in the measured window.
 ///
 /// # Errors
-/// As `run`; and when nothing can come back, or the file cannot be written. There is then no file.
+/// Returns one sentence: what cannot be built, a broken conservation law, or the error of `progress`; also when no
+/// packet can come back, or the file cannot be written. There is then no file.
 pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Result<Outcome, String> {
     let what = "a capture of what came back needs";
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) {
@@ -88,7 +92,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     Ok(outcome)
 }
 
-/// Packets that came back, and what their frames are.
+/// Packets that came back, and the contents of their frames.
 type Back = Option<(Frames, Vec<Returned>)>;
 
 fn run_of(
@@ -145,7 +149,7 @@ impl Run<'_> {
     fn fixed(&mut self) -> Result<Outcome, String> {
         let t = &self.spec.traffic;
         if self.spec.tenants.iter().any(TenantSpec::loops) {
-            // The host's cores offer it themselves.
+            // The host's cores generate the load themselves.
         } else if t.arrivals == Spec::Closed {
             self.world.members[0].offer_closed(t.outstanding, t.timeout.into());
         } else {
@@ -157,7 +161,7 @@ impl Run<'_> {
         self.measure(0.5, 1.0)
     }
 
-    /// Whether a capture has a schedule, or gets one that the link carries.
+    /// Checks that a capture has a schedule, or gets one that the link carries.
     fn replays(&self) -> Result<(), String> {
         let t = &self.spec.traffic;
         let Some(capture) = self.world.members[0].source.as_ref().and_then(|s| s.capture.as_ref()) else {
@@ -171,13 +175,14 @@ impl Run<'_> {
         traffic::carries(self.spec, "traffic.rate", &r, self.packets(r), capture.mean_size())
     }
 
-    /// Packets per second that a rate means, of the sizes that are offered.
+    /// Packets per second that a rate means, with the sizes that are offered.
     fn packets(&self, rate: OfferedRate) -> f64 {
         let capture = self.world.members[0].source.as_ref().and_then(|s| s.capture.as_ref());
         rate.packets(capture.map_or_else(|| self.spec.traffic.frame_sizes().1, |c| c.mean_size()))
     }
 
-    /// The arrival process at `rate` per second, or the scenario's own.
+    /// The arrival process at `rate` per second, or the scenario's own; and the number of waiting packets per core, if
+    /// that is the load.
     fn offered(&self, rate: Option<f64>) -> (Option<Arrivals>, u32) {
         let t = &self.spec.traffic;
         let stream = Stream::new(self.spec.seed, "arrivals", 0);
@@ -216,7 +221,7 @@ impl Run<'_> {
         (Some(a), 0)
     }
 
-    /// Runs until the window has `n` more requests (or, without packets, `time` has passed).
+    /// Runs until the window has `n` more requests (or, without packets, until `run.time` has passed).
     fn advance(&mut self, n: u64, from: f64, to: f64) -> Result<(), String> {
         if !self.world.members[0].counts_requests() {
             return self.advance_time(self.spec.run.time.into(), from, to);
@@ -256,7 +261,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs until caches and traffic are steady. The caches are filled without timing first; then
+    /// Runs until caches and traffic are steady. The caches are first filled in functional mode, without timing; then
     /// memory accesses per request, throughput and lines held must agree over successive windows.
     fn warm_up(&mut self, to: f64) -> Result<(), String> {
         if let Some(n) = self.spec.run.warmup_requests {
@@ -276,7 +281,7 @@ impl Run<'_> {
         }
         let entries = statics(self.spec).get("total_rx_entries").unwrap_or(0.0).whole();
         let window = (entries / 8).clamp(1_500, 5_000);
-        // Standing queues make a packet wait, and that must show in every buffer.
+        // Standing queues make a packet wait, and packets must have waited in every buffer.
         let standing = self.spec.traffic.depth > 0;
         let most = 60 + 4 * entries / window;
         let mut seen: Vec<(f64, f64, f64)> = Vec::new();
@@ -302,7 +307,8 @@ impl Run<'_> {
             self.advance(0, from, to)?;
             self.world.members[0].sample();
         } else {
-            // Each part ends where it would if all before had: threads that complete bursts go beyond their part's end.
+            // Each part ends where it would if all earlier parts had been exact: threads that complete bursts go beyond
+            // the end of their part.
             let start = self.world.members[0].tally.completed_ever;
             for i in 0..SAMPLES {
                 let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.world.members[0].tally.completed_ever);
@@ -319,8 +325,9 @@ impl Run<'_> {
         Ok(outcome)
     }
 
-    /// Brings the host to a steady state near its capacity and says where a search is to begin. The capacity is probed with
-    /// a few requests always waiting, which also warms the caches; a bandwidth test that is given a rate begins there.
+    /// Brings the host to a steady state near its capacity and returns the bracket with which a search begins. The
+    /// capacity is probed with a few requests always waiting, which also warms the caches; a bandwidth test with a
+    /// given rate begins at that rate.
     fn bracket(&mut self) -> Result<Bracket, String> {
         let load = self.spec.run.load;
         let start = self.spec.traffic.rate.filter(|_| load == Load::PeakLoss).map(|r| self.packets(r));
@@ -354,8 +361,8 @@ impl Run<'_> {
         })
     }
 
-    /// What the probe has left in the host goes out, as far as it does: behind a wire it would be back before what a test offers has
-    /// come.
+    /// Lets the packets that the capacity probe has left in the host drain, as far as they do: behind a wire they would
+    /// be back before the packets of the test have arrived.
     fn clear(&mut self) {
         let host = &mut self.world.members[0];
         host.offer(None, 0);
@@ -368,7 +375,7 @@ impl Run<'_> {
         traffic::most_packets(self.spec, 1.0 / self.packets(OfferedRate::Bits(Bandwidth(8))))
     }
 
-    /// Whether a rate passes. Packets by which the queues grow are as good as lost: a longer run would lose them, however
+    /// Whether a rate passes. Packets by which the queues grow count as lost: a longer run would lose them, however
     /// deep the queues are.
     fn passes(&self, o: &Outcome) -> bool {
         let get = |m| o.values.get(m).unwrap_or(f64::INFINITY);
@@ -385,7 +392,7 @@ impl Run<'_> {
         }
     }
 
-    /// Finds the highest rate that passes; every rate starts from a copy of the same warm state.
+    /// Searches the highest rate that passes; every rate starts from a copy of the same warm state.
     fn peak(&mut self) -> Result<Outcome, String> {
         let bracket = self.bracket()?;
         let behind_wire = self.world.members[0].source.as_ref().is_some_and(|s| s.at == NicAt::Port);

@@ -1,9 +1,10 @@
-//! Logical cores: hardware threads, and the cores that they are of.
+//! Logical cores: hardware threads, and the cores to which they belong.
 
 use crate::kernel::{CoreId, IdVec, Int, NodeId, ThreadId};
 
-/// The core of each thread, where `nodes` has each thread's node and a node has `each` cores. Threads beyond these are the second
-/// ones of the first cores, as Linux numbers them. Cores are numbered by their first threads.
+/// Core of each hardware thread, where `nodes` has each thread's node and a node has `each` cores. Threads beyond the
+/// number of cores are the second threads of the first cores, as Linux numbers them. Cores are numbered by their first
+/// threads.
 pub(super) fn cores_of(nodes: &[NodeId], each: u32) -> IdVec<ThreadId, CoreId> {
     let mut on: Vec<Vec<CoreId>> = Vec::new();
     let mut next = 0;

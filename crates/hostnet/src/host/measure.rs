@@ -1,4 +1,4 @@
-//! A measured window, and the metrics that come of it.
+//! A measurement window, and the metrics derived from it.
 
 use super::Host;
 use crate::config::{check, Scenario};
@@ -14,12 +14,12 @@ use crate::stack::{Software, Thread};
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
 
-/// What one window of simulated time saw.
+/// State of one measurement window of simulated time.
 #[derive(Clone)]
 pub struct Window {
     pub start: Time,
     nic: crate::device::nic::NicCounts,
-    /// Packets that had been offered at its start, and those that were in the host.
+    /// Packets that had been offered at the window's start, and packets that were in the host then.
     pub(super) packets: (u64, u64),
     dram_rows: (u64, u64),
     pub(super) dram: Vec<crate::memory::dram::Stats>,
@@ -43,7 +43,7 @@ impl Window {
     }
 }
 
-/// What a run hands back.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Value of each metric.
@@ -131,7 +131,7 @@ impl Host {
         self.window.last_sample = (self.machine.now, self.tally.completed, moved);
     }
 
-    /// The metrics of the window that ends now.
+    /// Metrics of the window that ends now.
     pub(super) fn outcome(&mut self) -> Outcome {
         let mut v = statics(&self.spec);
         let rows = self.row_counts();
@@ -318,7 +318,7 @@ impl Host {
 }
 
 impl Host {
-    /// What full sockets have lost.
+    /// Ledgers of the datagrams that full sockets have lost.
     pub(super) fn socket_drops(&self) -> impl Iterator<Item = &Ledger> {
         self.cores.iter().filter_map(|c| match &c.thread {
             Thread::Udp(t) => Some(&t.drops),
@@ -326,12 +326,12 @@ impl Host {
         })
     }
 
-    /// Packets of the generator that were lost in the window.
+    /// Number of the generator's packets that were lost in the window.
     pub(super) fn lost(&self) -> u64 {
         self.serving_nic().drops.count() + self.socket_drops().map(Ledger::count).sum::<u64>()
     }
 
-    /// Packets lost in the window: where, why, how many, and when the first and the last.
+    /// Table of the packets lost in the window: place, cause, number, and times of the first and the last loss.
     fn drop_table(&self) -> Value {
         let columns = [("where", ""), ("why", ""), ("count", "packets"), ("first_us", "us"), ("last_us", "us")];
         let us = |t: Time| t.saturating_sub(self.window.start).as_ns() / 1e3;
@@ -349,7 +349,7 @@ impl Host {
 }
 
 impl Host {
-    /// The share of the window that cores with descriptor rings neither slept nor polled in vain.
+    /// Share of the window in which cores with descriptor rings neither slept nor polled in vain.
     pub(super) fn polling_share(&self) -> f64 {
         let now = self.machine.now;
         let span = (now - self.window.start).0.max(1).to_f64();
@@ -363,7 +363,7 @@ impl Host {
         1.0 - idle.sum::<u64>().to_f64() / span / f64::from(cores)
     }
 
-    /// What threads and the rings of their NIC did in the window.
+    /// Sets the metrics of the threads with descriptor rings and of their NIC in the window.
     fn ring_metrics(&self, v: &mut Values) {
         if self.spec.ringed().is_none() {
             return;
@@ -392,14 +392,14 @@ impl Host {
     }
 }
 
-/// At most about 400 rows, keeping the tail, where the percentiles are.
+/// Thins rows to about 400 at most, keeping the tail, where the percentiles are.
 fn thin(rows: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
     let step = rows.len().div_ceil(300).max(1);
     let tail = rows.len().saturating_sub(100);
     rows.into_iter().enumerate().filter(|(i, _)| *i >= tail || i % step == 0).map(|(_, r)| r).collect()
 }
 
-/// What follows from the configuration alone.
+/// Metrics that follow from the configuration alone.
 pub fn statics(s: &Scenario) -> Values {
     let mut v = Values::default();
     let mib = |b: u64| b.to_f64() / f64::from(1 << 20);

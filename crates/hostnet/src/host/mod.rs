@@ -53,58 +53,58 @@ use offer::{Source, Whose};
 use std::sync::Arc;
 use timer::Timer;
 
-/// What a core does whose thread runs no program.
+/// Idle state of a core whose thread runs no program.
 #[derive(Clone, Copy)]
 enum Rest {
-    /// Its thread runs.
+    /// The thread runs a program.
     Not,
-    /// Sleeps: a notice or an interrupt makes the thread go on.
+    /// The thread sleeps until a notice or an interrupt wakes it.
     Asleep,
-    /// Polls since then, `instructions` each time, of which `counted` polls have been counted. Waiting is no event: what ends
-    /// it tells how long it took.
-    /// Polling ends at `until`, if nothing came.
+    /// The thread has polled since `since`, with `instructions` per poll, of which `counted` polls have been counted.
+    /// Polls are not events: their number follows from the time at which the wait ends. Polling ends at `until` if
+    /// nothing has come.
     Polling { on: Awaited, since: Time, instructions: u32, counted: u64, until: Time },
 }
 
-/// A core's thread, and what it has of its own.
+/// Slot of a core: its thread and the thread's own state.
 #[derive(Clone)]
 struct Seat {
     tenant: TenantId,
-    /// The core as its tenant counts.
+    /// Number of the core within its tenant.
     local: u16,
     rest: Rest,
     rng: Stream,
     thread: Thread,
 }
 
-/// The simulated host, with everything that is under way in it.
+/// The simulated host, with all work in flight.
 #[derive(Clone)]
 pub struct Host {
     spec: Arc<Scenario>,
     /// The hardware: memory, cores and devices on one calendar.
     pub machine: Machine,
-    /// By port: the core that keeps the device's books, if the kernel does.
+    /// Core that does the kernel's page accounting for the device on each port, if the kernel does any.
     book_keepers: IdVec<PortId, Option<ThreadId>>,
     network: Option<network::Network>,
     storage: Vec<storage::Kept>,
     background: Option<background::Background>,
     ccnic: Option<Box<crate::stack::ccnic::Interface>>,
     tas: Option<Box<crate::stack::tas::Service>>,
-    /// Values of the registers that pairs of threads share, and round trips between them in ps.
+    /// Values of the registers that pairs of threads share; `trips` records the round trips between them, in ps.
     registers: Vec<u64>,
     trips: Histogram<u64>,
     apps: IdVec<TenantId, App>,
     cores: IdVec<ThreadId, Seat>,
-    /// Cores of tenants; those of the kernel come after them.
+    /// Number of the tenants' cores; the kernel's cores come after them.
     tenant_cores: usize,
     tally: Tally,
     source: Option<Source>,
-    /// This host's end of the link, when another host is at the other.
+    /// This host's end of the link to a second host, if there is one.
     end: Option<Box<two_hosts::End>>,
-    /// Software rings of cores that work in pairs: the first's place here is that of its queue.
+    /// Software rings of cores that work in pairs, by the queue of the pair's first core.
     pipes: Vec<Pipe>,
     spikes: Option<Spikes>,
-    /// Nothing new begins: what is under way comes to its end.
+    /// Whether nothing new begins, so that work in flight drains.
     stopped: bool,
     window: Window,
     trace: trace::Trace,
@@ -113,7 +113,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Posts the first events. Free-running cores start; traffic begins.
+    /// Posts the first events: free-running cores start, and traffic begins.
     fn ignite(&mut self) {
         for c in self.cores.ids() {
             let tenant = self.spec.tenants.get(self.cores[c].tenant.index());
@@ -132,7 +132,7 @@ impl Host {
         self.next_epoch();
     }
 
-    /// Runs until `done` says so, which is asked after each event.
+    /// Runs until `done` returns true, which is called after each event.
     #[inline(never)]
     fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
         while let Some(e) = self.machine.pop() {
@@ -150,7 +150,7 @@ impl Host {
         }
     }
 
-    /// What the hardware leaves to software and to the world outside.
+    /// Handles a signal of the hardware to software or to the world outside.
     #[inline]
     fn on(&mut self, s: Signal) {
         match s {
@@ -179,7 +179,7 @@ impl Host {
     fn on_traffic(&mut self, e: traffic::Event) {
         match e {
             traffic::Event::Arrival => {
-                // A source that turned to another process leaves its last event behind.
+                // A source that has changed to another process leaves its last event behind.
                 if !self.came_off_link()
                     && !self.came_off_wire()
                     && self.source.as_ref().is_some_and(|s| s.arrivals.is_some())
@@ -204,7 +204,7 @@ impl Host {
         }
     }
 
-    /// Lets `f` do something with a core's thread and what that has at hand.
+    /// Calls `f` with a core's thread and the resources that the thread may use.
     #[inline]
     fn with<R>(&mut self, core: ThreadId, f: impl FnOnce(&mut Thread, &mut Ctx) -> R) -> R {
         let at_home = self.machine.at_home(core);
@@ -242,7 +242,7 @@ impl Host {
         f(&mut seat.thread, &mut c)
     }
 
-    /// The core is free: its thread says what it does next.
+    /// Steps the thread of a core, which is free, and starts the core's next activity.
     fn step(&mut self, core: ThreadId) {
         let taken = self.tally.taken;
         let next = self.with(core, |thread, c| thread.step(c));
@@ -267,13 +267,13 @@ impl Host {
         }
     }
 
-    /// A core polls from now on.
+    /// Lets a core poll from now on.
     fn wait(&mut self, core: ThreadId, on: Awaited, instructions: u32, until: Time) {
         let now = self.machine.now;
         if let Awaited::Line(line) = on {
             let of = self.machine.core_of(core);
             if !self.machine.mem.holds(of, line) {
-                // Taken away since the thread has read it: this poll finds what came.
+                // The line was invalidated after the thread has read it: this poll finds the new content.
                 return self.machine.cal.post(now, core::Event::Free(core));
             }
             self.machine.mem.watch(core, of, line);
@@ -281,7 +281,7 @@ impl Host {
         self.cores[core].rest = Rest::Polling { on, since: now, instructions, counted: 0, until };
     }
 
-    /// Tells a core's thread what has come.
+    /// Notifies a core's thread of an event.
     #[inline]
     fn notify(&mut self, core: ThreadId, what: Notice) {
         let now = self.machine.now;
@@ -305,7 +305,7 @@ impl Host {
         }
     }
 
-    /// Empty polls up to now are no part of the window that begins.
+    /// Excludes empty polls up to now from the window that begins.
     fn restart_polls(&mut self) {
         let now = self.machine.now;
         for (seat, cpu) in self.cores.iter_mut().zip(&self.machine.cpus) {
@@ -315,7 +315,7 @@ impl Host {
         }
     }
 
-    /// The NIC on a port interrupts the cores that its queues have asked for, which notice it when they sleep.
+    /// Posts the interrupts that queues of the NIC on a port have requested; only sleeping cores take them.
     fn interrupts_asked(&mut self, core_of: impl Fn(&Host, QueueId) -> Option<ThreadId>) {
         while let Some((queue, at)) = self.machine.nic_at(NicAt::Port).and_then(Nic::interrupt) {
             let Some(core) = core_of(self, queue) else { continue };
@@ -358,7 +358,7 @@ impl Host {
         self.source.as_ref().map_or(ThreadId(0), |s| ThreadId::new(s.cores[pair].index() + s.cores.len()))
     }
 
-    /// Packet `id`'s reply is on the wire.
+    /// Ends the transmission of packet `id`'s reply by the integrated NIC.
     fn sent(&mut self, id: PacketId) {
         let now = self.machine.now;
         let p = *self.machine.nic.packet(id);
@@ -380,7 +380,7 @@ impl Host {
         }
     }
 
-    /// Packet `id`'s frame is on the wire of the NIC on a port.
+    /// Ends the transmission of packet `id` by the NIC on a port.
     fn sent_from_port(&mut self, id: PacketId) {
         let now = self.machine.now;
         if self.tas.is_some() {
@@ -402,7 +402,7 @@ impl Host {
         }
     }
 
-    /// Descriptors that lie in memory have been written back: their cores hear of it.
+    /// Notifies the cores whose descriptors in memory have been written back.
     fn rings_landed(&mut self) {
         while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
             let Some(core) = self.driver_of(queue) else { continue };
@@ -415,7 +415,7 @@ impl Host {
         self.interrupts_asked(Host::driver_of);
     }
 
-    /// The core whose driver has the rings of `queue`.
+    /// Core whose driver has the rings of `queue`.
     fn driver_of(&self, queue: QueueId) -> Option<ThreadId> {
         match &self.source {
             Some(s) => s.cores.get(queue.index()).copied(),
@@ -445,7 +445,7 @@ impl Host {
         self.run_until(|h| h.machine.now >= end);
     }
 
-    /// Stops cores without packets and devices, and lets everything under way end.
+    /// Stops cores without packets and devices, and lets all work in flight end.
     pub fn drain(&mut self) {
         self.stopped = true;
         if let Some(iio) = &mut self.machine.iio {
@@ -460,20 +460,20 @@ impl Host {
         self.machine.cpus.iter().map(|c| &c.lfb)
     }
 
-    /// LLC ways that devices may allocate into now.
+    /// Number of LLC ways that devices may allocate into now.
     pub fn placement_ways(&self) -> u32 {
         self.machine.placement.ways()
     }
 
-    /// Each IIO's write and read buffer.
+    /// Write and read buffer of each IIO.
     pub fn iio_buffers(&self) -> impl Iterator<Item = (&Domain, &Domain)> {
         self.machine.iio.iter().flat_map(Iio::buffers)
     }
 
-    /// Checks what must hold at any time.
+    /// Checks the conservation laws, which must hold at any time.
     ///
     /// # Errors
-    /// One sentence about what is not conserved.
+    /// Returns one sentence about what is not conserved.
     pub fn check(&self) -> Result<(), String> {
         self.machine.mem.check()?;
         self.machine.cpus.iter().try_for_each(|c| c.check(&self.machine.mem))?;
@@ -516,7 +516,7 @@ mod tests {
     use crate::traffic::arrival::Arrivals;
     use std::path::PathBuf;
 
-    /// Two cores that share tables, and nothing that happens by itself; and a line of the tables.
+    /// A host with two cores that share tables, on which nothing happens by itself; and a line of the tables.
     fn pair() -> (Host, LineAddr) {
         let text = r#"
             name = "pair"
@@ -539,7 +539,8 @@ mod tests {
         host.machine.start(core);
     }
 
-    /// Until `core`'s program ends; what else happens goes to the host. Returns when, and when the core was woken.
+    /// Runs until `core`'s program ends; other signals go to the host. Returns the time of the end, and the time at
+    /// which the core was woken.
     fn until_free(host: &mut Host, core: ThreadId) -> (Time, Option<Time>) {
         let mut woken = None;
         while let Some(s) = host.machine.next_signal() {
@@ -568,7 +569,7 @@ mod tests {
         assert!(woken > since + Time::ns(250));
         let polls = (resumed - since).as_ns() / 100.0;
         assert!((polls - polls.round()).abs() < 1e-3 && resumed >= woken && resumed < woken + Time::ns(100), "{polls}");
-        // The line is with the other core: a request to the home agent, both ways, and a snoop.
+        // The other core holds the line: a miss is a request to the home agent, both ways, and a snoop.
         program(&mut host, ThreadId(0), &read);
         let (end, _) = until_free(&mut host, ThreadId(0));
         let l = host.machine.mem.lat;
@@ -601,7 +602,7 @@ mod tests {
             last = h.machine.now;
             h.tally.completed_ever >= from + 20
         });
-        // The packet of the slow one that was still to come, and then one each microsecond.
+        // The packet of the slow process that was still to come, and then one packet each microsecond.
         let us = (last - begun).0 as f64 / 1e6;
         assert!((19.0..31.0).contains(&us), "{us} us");
     }

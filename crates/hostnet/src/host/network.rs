@@ -1,4 +1,5 @@
-//! The network of TCP receivers: senders beyond the wire, the NIC, and what the host tells and does about its congestion.
+//! The network of TCP receivers: senders beyond the wire, the NIC, and the host's signals of and response to its
+//! congestion.
 
 use super::threads::tcp_receiver;
 use super::Host;
@@ -18,35 +19,35 @@ use crate::stack::{Notice, Thread};
 use crate::traffic;
 use crate::traffic::dctcp::Senders;
 
-/// Weight of a frame's look at the IIO in the average (hostCC's for occupancy).
+/// Weight of a frame's sample of the IIO's occupancy in the moving average (hostCC's for occupancy).
 const WEIGHT: f64 = 1.0 / 8.0;
 
-/// Connections, one to each core of a tenant.
+/// TCP connections, one to each core of a tenant.
 #[derive(Clone)]
 pub struct Network {
     pub tenant: TenantId,
-    /// The host's cores that the tenant has.
+    /// The tenant's cores, by their number on the host.
     pub cores: Vec<ThreadId>,
     pub senders: Senders,
-    /// Bytes of payload in a segment, and of its frame in memory.
+    /// Bytes of payload in a segment; `frame` are the bytes of its frame in memory.
     payload: u64,
     frame: u64,
-    /// IIO entries from which on the host marks, and those in use on average.
+    /// IIO entries in use from which on the host marks frames; `held` is the moving average of the entries in use.
     host_mark: Option<u32>,
     held: f64,
     responder: Option<Responder>,
-    /// At the start of the window: frames counted, segments copied, segments sent again.
+    /// Counts at the start of the window: the NIC's counts, segments copied, segments retransmitted, segments sent.
     before: (NicCounts, u64, u64, u64),
 }
 
-/// The tenant that receives and its NIC.
+/// The tenant that receives TCP, and its NIC.
 pub fn parts(s: &Scenario) -> Option<(TenantId, &EthernetSpec)> {
     let tenant = s.find_tenant(|t| matches!(t.app, AppSpec::TcpReceive(_)))?;
     let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
     Some((tenant, nic))
 }
 
-/// The next frame that is wholly in memory, and its queue: the kernel takes what has landed.
+/// Takes the next frame that is wholly in memory, with its queue, for the kernel.
 fn received(nic: &mut Nic) -> Option<(QueueId, Received)> {
     let id = nic.landed()?;
     let (p, at) = (*nic.packet(id), nic.offset(id));
@@ -91,7 +92,7 @@ impl Network {
 }
 
 impl Host {
-    /// The receivers of the network's tenant.
+    /// Receivers of the network's tenant.
     fn receivers(&self) -> impl Iterator<Item = &Receiver> {
         self.cores.iter().filter_map(|c| match &c.thread {
             Thread::Tcp(t) => Some(&t.receiver),
@@ -103,7 +104,7 @@ impl Host {
         self.receivers().map(|r| u64::from(r.copied)).sum()
     }
 
-    /// Payload that applications have, in bytes.
+    /// Bytes of payload that applications have received.
     pub(super) fn delivered_bytes(&self) -> u64 {
         match &self.network {
             Some(n) => self.copied() * n.payload,
@@ -111,7 +112,8 @@ impl Host {
         }
     }
 
-    /// Caches without timing: the structures of all pages have been written when the pages were handed to the NIC.
+    /// Warms caches in functional mode: the structures of all pages have been written when the pages were handed to the
+    /// NIC.
     pub(super) fn warm_network(&mut self) {
         let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
         let Some(nic) = iio.look_at_nic() else { return };
@@ -136,7 +138,7 @@ impl Host {
         }
     }
 
-    /// Events of the network.
+    /// Handles events of the network.
     pub(super) fn on_network(&mut self, e: traffic::Event) {
         let now = self.machine.now;
         let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
@@ -159,7 +161,7 @@ impl Host {
                     uses: 1,
                     ..Packet::default()
                 };
-                // What is lost here the senders find out by themselves.
+                // The senders detect losses here by themselves.
                 let _ = self.machine.arrive(NicAt::Port, frame);
                 let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
                 if let Some(delay) = delay {
@@ -170,7 +172,7 @@ impl Host {
         }
     }
 
-    /// From now on misses of applications that do not receive wait longer for a line fill buffer.
+    /// Delays misses of applications that do not receive by `delay` before they get a line fill buffer, from now on.
     fn hold_back(&mut self, delay: Time) {
         let receivers = self.network.as_ref().map(|t| t.tenant);
         for (c, cpu) in self.cores.iter().zip(&mut self.machine.cpus) {
@@ -180,12 +182,12 @@ impl Host {
         }
     }
 
-    /// The core that has the frames of `queue`.
+    /// Core that receives the frames of `queue`.
     pub(super) fn receiver_of(&self, queue: QueueId) -> Option<ThreadId> {
         self.network.as_ref()?.cores.get(queue.index()).copied()
     }
 
-    /// Frames that are wholly in memory come to their cores' notice.
+    /// Notifies cores of frames that are wholly in memory.
     pub(super) fn frames_landed(&mut self) {
         while let Some((queue, received)) = self.machine.nic_at(NicAt::Port).and_then(received) {
             let Some(network) = &self.network else { return };
@@ -195,7 +197,7 @@ impl Host {
         self.interrupts_asked(Host::receiver_of);
     }
 
-    /// Packet `id`, an acknowledgement, is on the wire.
+    /// Returns packet `id`, an acknowledgement that is on the wire, to its sender.
     pub(super) fn acknowledgement_left(&mut self, id: PacketId) {
         let now = self.machine.now;
         if let Some(nic) = self.machine.nic_at(NicAt::Port) {
@@ -249,13 +251,15 @@ impl Host {
         v.set("mem_net_read_gbs", reads.to_f64() * LINE.to_f64() / span * 1e3);
     }
 
-    /// What the network has lost.
+    /// Ledger of the segments that the network has lost.
     pub(super) fn network_drops(&self) -> impl Iterator<Item = &Ledger> {
         self.network.iter().map(|t| &t.senders.drops)
     }
 
+    /// Checks that no segment is lost uncounted.
+    ///
     /// # Errors
-    /// One sentence about segments that are not conserved.
+    /// Returns one sentence about segments that are not conserved.
     pub(super) fn check_network(&self) -> Result<(), String> {
         let Some(tcp) = &self.network else { return Ok(()) };
         tcp.senders.check()?;

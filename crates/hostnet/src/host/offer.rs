@@ -1,4 +1,4 @@
-//! Packets that a load generator offers to a host: whose, when, and how they reach its NIC.
+//! Packets that a load generator offers to a host: their destination, their time, and their way to the NIC.
 
 use super::Host;
 use crate::app::Content;
@@ -18,32 +18,32 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct Source {
     pub(super) arrivals: Option<Arrivals>,
-    /// Time that the arrival process calls zero.
+    /// Time that is zero for the arrival process.
     pub(super) base: Time,
     pub(super) rng: Stream,
-    /// The NIC that packets come to.
+    /// NIC that receives the packets.
     pub(super) at: NicAt,
-    /// Cores that packets go to.
+    /// Cores that receive the packets.
     pub(super) cores: Vec<ThreadId>,
     pub(super) tenant: TenantId,
     /// Differentiated services code point of the packets.
     pub(super) dscp: u8,
     pub(super) spread: Spread,
-    /// The NIC's wire returns what the host's cores send, which are the generator.
+    /// Whether the NIC's wire returns the packets that the host's cores, as the generator, send.
     pub(super) loops: bool,
-    /// Queues whose frames were lost on their way back, as long as their senders do not know.
+    /// Queues whose frames were lost on their way back and have not been given up by their senders.
     pub(super) lost: VecDeque<QueueId>,
-    /// Waiting packets that the generator maintains per core; 0 for open loop.
+    /// Number of waiting packets that the generator maintains per core; 0 for an open loop.
     pub(super) depth: u32,
     pub(super) capture: Option<Arc<Capture>>,
     pub(super) next: u64,
-    /// Where the search for the shortest queue begins.
+    /// Index of the core at which the search for the shortest queue begins.
     pub(super) turn: usize,
     pub(super) generator: Generator,
 }
 
 impl Source {
-    /// The core with the fewest entries in its queue; the next one after the last choice, among several.
+    /// Core with the fewest entries in its queue; the next one after the last choice, among several.
     fn shortest(&mut self, nic: &Nic) -> usize {
         let n = self.cores.len();
         let round = (0..n).map(|i| (self.turn + i) % n);
@@ -53,7 +53,7 @@ impl Source {
     }
 }
 
-/// Whose packet is next: anybody's, a core's, or that of a client in a closed loop.
+/// Owner of the next packet: anybody, a core, or a client in a closed loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Whose {
     Any,
@@ -61,17 +61,18 @@ pub(super) enum Whose {
     Client(u32),
 }
 
-/// A packet before it has an address: whose it is, its flow with the RSS hash, and what it asks for.
+/// A packet before it has an address: its core, its flow with the RSS hash, and its content.
 pub(super) struct Drawn {
     pub(super) core: ThreadId,
     pub(super) flow: Option<(u32, u32)>,
-    /// The client of a closed loop.
+    /// Client of a closed loop.
     pub(super) client: u32,
     pub(super) content: Content,
 }
 
 impl Host {
-    /// Replaces the arrival process from now on; with a `depth`, each core always has so many packets waiting instead.
+    /// Replaces the arrival process from now on; with a `depth`, each core always has that number of packets waiting
+    /// instead.
     pub fn offer(&mut self, arrivals: Option<Arrivals>, depth: u32) {
         let now = self.machine.now;
         let Some(s) = &mut self.source else { return };
@@ -90,8 +91,8 @@ impl Host {
         }
     }
 
-    /// Posts the next packet. Where the last packet of the process before came after this one was due, this process begins
-    /// so much later: nothing happens in the past.
+    /// Posts the next packet. When the last packet of the previous process came after this one was due, the new process
+    /// begins that much later, so that nothing happens in the past.
     pub(super) fn next_arrival(&mut self) {
         let now = self.machine.now;
         let Some(s) = &mut self.source else { return };
@@ -116,7 +117,7 @@ impl Host {
         }
     }
 
-    /// Draws the next packet. The source picks a core for it that has none.
+    /// Draws the next packet. The source chooses a core for a packet without one.
     pub(super) fn draw(&mut self, whose: Whose) -> Option<Drawn> {
         if self.tas.is_some() {
             return self.draw_segment();
@@ -171,13 +172,13 @@ impl Host {
         })
     }
 
-    /// Packets that the NICs have accepted and whose service has not ended.
+    /// Number of packets that the NICs have accepted and whose service has not ended.
     pub(super) fn unfinished(&self) -> u64 {
         let on_port = self.machine.iio.as_ref().and_then(Iio::look_at_nic).map_or(0, Nic::unfinished);
         self.machine.nic.unfinished() + on_port
     }
 
-    /// As `draw`, as it goes to the NIC.
+    /// Draws the next packet in the form in which it goes to the NIC.
     pub(super) fn draw_packet(&mut self, whose: Whose) -> Option<Packet> {
         let Drawn { core, flow, client, content } = self.draw(whose)?;
         let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
@@ -189,7 +190,7 @@ impl Host {
         Some(p)
     }
 
-    /// A packet arrives now. False when it is dropped.
+    /// Lets a packet arrive now, without a wire. Returns false when it is dropped.
     pub(super) fn inject(&mut self, whose: Whose) -> bool {
         let Some(p) = self.draw_packet(whose) else { return false };
         if let Some(s) = &mut self.source {
@@ -198,7 +199,7 @@ impl Host {
         self.reach(p)
     }
 
-    /// Packet `p` comes off the wire. False when it is dropped at once.
+    /// Lets packet `p` arrive from the wire. Returns false when it is dropped on arrival.
     pub(super) fn reach(&mut self, p: Packet) -> bool {
         let mut at = NicAt::Chip;
         if let Some(s) = &mut self.source {
@@ -208,7 +209,8 @@ impl Host {
         self.machine.arrive(at, p).is_ok()
     }
 
-    /// The queue of a core's packets: the NIC on the chip has one for each core, the one on a port for each that drives it.
+    /// Queue of a core's packets: the integrated NIC has one for each core, a NIC on a port one for each core that
+    /// drives it.
     pub(super) fn queue(&self, core: ThreadId) -> QueueId {
         match &self.source {
             Some(s) if s.at == NicAt::Port => {
@@ -219,7 +221,7 @@ impl Host {
         }
     }
 
-    /// The NIC that the generator's packets go to.
+    /// NIC that receives the generator's packets.
     pub(super) fn serving_nic(&self) -> &Nic {
         let at_port = self.source.as_ref().is_some_and(|s| s.at == NicAt::Port);
         let port = self.machine.iio.as_ref().filter(|_| at_port).and_then(Iio::look_at_nic);
@@ -227,7 +229,8 @@ impl Host {
     }
 }
 
-/// A packet for a queue of the NIC at `at` that asks for `c`. On the chip its buffer and its reply are two uses of its record.
+/// A packet with content `c` for a queue of the NIC at `at`. On the chip its buffer and its reply are two uses of its
+/// record.
 pub(super) fn packet(queue: QueueId, at: NicAt, c: &Content) -> Packet {
     Packet {
         flow: queue.0.into(),

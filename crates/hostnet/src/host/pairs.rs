@@ -1,4 +1,5 @@
-//! Pairs of threads that exchange lines: a ping-pong, or a writer and a reader. One of each pair is on the tenant's node.
+//! Pairs of threads that exchange lines: a ping-pong, or a writer and a reader. One thread of each pair is on the
+//! tenant's node.
 
 use super::Host;
 use crate::app::transfer::Written;
@@ -12,8 +13,8 @@ use crate::stack::pingpong::PingPong;
 use crate::stack::transfer::{PairMemory, Role, Transfer};
 use crate::stack::Thread;
 
-/// The threads of the tenant's cores, then those of the others, and how many registers they have; None without such a tenant.
-/// `cores` are the tenant's cores, `peers` the others.
+/// Builds the threads of the tenant's cores and then those of the peers, and returns them with their number of
+/// registers; None without such a tenant. `cores` are the tenant's cores, `peers` the others.
 pub fn build(
     s: &Scenario,
     map: &mut AddressMap,

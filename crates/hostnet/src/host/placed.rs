@@ -1,4 +1,5 @@
-//! Metrics of where devices' lines were and went: the L2s' and the LLC's write-backs, hints, and what each core saw of them.
+//! Metrics of the placement of devices' lines: write-backs of the L2s and of the LLC, hints, and their counts at each
+//! core.
 
 use super::Host;
 use crate::core::Cpu;
@@ -8,11 +9,11 @@ use crate::memory::Agent;
 use crate::meter::Values;
 use serde_json::{json, Value};
 
-/// Agents with lines of their own to place.
+/// Agents that place lines of their own.
 const DEVICES: [(Agent, &str); 2] = [(Agent::Nic, "integrated NIC"), (Agent::Io, "devices behind the IIO")];
 
 impl Host {
-    /// Cycles of an instruction on a core in the window.
+    /// Cycles per instruction of the cores in the window.
     fn cpi<'a>(&self, cpus: impl Iterator<Item = &'a Cpu>) -> Option<f64> {
         let clock = Clock::from_hz(self.spec.platform.core.clock.0);
         let span = clock.cycles(self.machine.now - self.window.start);
@@ -20,7 +21,7 @@ impl Host {
         (instructions > 0).then(|| span * cores / instructions.to_f64())
     }
 
-    /// What was counted at a thread's core; nothing at a second thread, as both have the same caches.
+    /// Counters of a thread's core; zero for a second thread, as both have the same caches.
     pub(super) fn counts_of(&self, thread: ThreadId) -> CoreCounts {
         let core = self.machine.core_of(thread);
         let first = self.machine.cpus.ids().find(|t| self.machine.core_of(*t) == core);
@@ -67,7 +68,7 @@ impl Host {
         }
     }
 
-    /// What each core's L2 gave up and was told, and its cycles of an instruction.
+    /// Table of each core's L2 write-backs, invalidations and hints, and its cycles per instruction.
     pub(super) fn core_table(&self) -> Value {
         let columns = [
             ("core", ""),
@@ -104,7 +105,7 @@ impl Host {
         super::measure::table(&columns, self.cores.ids().map(row).collect())
     }
 
-    /// Where lines were that devices asked for.
+    /// Table of the places of lines when devices requested them.
     pub(super) fn place_table(&self) -> Value {
         let columns = [("device", ""), ("request", ""), ("place", ""), ("lines", "lines")];
         let names = ["MLC", "MLC and LLC", "LLC, other ways", "LLC, DDIO ways", "DRAM"];

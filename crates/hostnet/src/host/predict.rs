@@ -1,4 +1,4 @@
-//! The closed form's view of a run: its host and its offered traffic, for `model::predict`.
+//! Input of the closed form for a run: its host and its offered traffic, for `model::predict`.
 
 use super::Host;
 use crate::app::AppSpec;
@@ -24,7 +24,8 @@ fn or(own: u32, standard: u32) -> f64 {
     f64::from(if own == 0 { standard } else { own })
 }
 
-/// Idle time of the data bus between a write and a read, and back, mean over where the next line lies.
+/// Idle time of the data bus between a write and a read, and between a read and a write, in ns: means over the place of
+/// the next line.
 fn turning(t: &Timing, ranks: u32) -> (f64, f64) {
     let ranks = f64::from(ranks);
     let mean = |same: f64, other: f64| same / ranks + other * (1.0 - 1.0 / ranks);
@@ -37,7 +38,7 @@ fn turning(t: &Timing, ranks: u32) -> (f64, f64) {
 }
 
 impl Host {
-    /// Sets what the closed form predicts, for runs of sequential streams beside SSDs.
+    /// Sets the predictions of the closed form, for runs of sequential streams beside SSDs.
     pub(super) fn predict(&self, v: &mut Values) {
         if let Some(p) = self.offered().zip(self.described(v)).map(|(o, h)| h.predict(&o)) {
             v.set("predicted_c2m_gbs", p.c2m_gbs);
@@ -83,7 +84,8 @@ impl Host {
         Some(o)
     }
 
-    /// What the SSDs move on an unloaded host: their links or media, or their queues where those are short.
+    /// Rate of the SSDs on an unloaded host, in GB/s: that of their links or media, or of their queues where those are
+    /// short.
     fn ssd_gbs(&self, ssd: &SsdSpec) -> Option<f64> {
         let pcie = self.spec.platform.pcie.as_ref()?;
         let tlp = pcie.framing();
@@ -98,7 +100,7 @@ impl Host {
         Some(wire.min(queue) * f64::from(ssd.count))
     }
 
-    /// Banks of a channel over which a page of consecutive lines is spread, mean over channels.
+    /// Number of banks of a channel over which a page of consecutive lines is spread, mean over the channels.
     fn banks_per_stream(&self) -> f64 {
         let mut seen: Vec<(usize, u8)> = LineAddr(0)
             .span(4096 / LINE)
@@ -121,7 +123,7 @@ impl Host {
         let groups = or(d.bank_groups, device.bank_groups);
         let iio = p.iio.as_ref()?;
         let (t_wtr_ns, t_rtw_ns) = turning(t, d.ranks);
-        // A bound of 0 is none.
+        // A bound of 0 means no bound.
         let bound = |lines: u32| if lines == 0 { f64::INFINITY } else { f64::from(lines) };
         Some(model::Host {
             channels: f64::from(d.channels * device.subchannels),

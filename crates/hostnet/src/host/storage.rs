@@ -1,4 +1,4 @@
-//! SSDs and the kernel's work for them: cores that see to the pages that devices have moved.
+//! SSDs and the kernel's block layer: cores that account for the pages that the devices have moved.
 
 use super::Host;
 use crate::config::scenario::PeripheralSpec;
@@ -12,7 +12,7 @@ use crate::meter::Values;
 use crate::stack::block::{BlockLayer, BlockSpec, Books, Served};
 use crate::stack::{Notice, Thread};
 
-/// A device whose books the kernel keeps.
+/// A device whose pages the kernel accounts for.
 #[derive(Clone, Copy)]
 pub struct Kept {
     pub core: ThreadId,
@@ -20,8 +20,8 @@ pub struct Kept {
     page_lines: u64,
 }
 
-/// Memory for the books of all SSDs that the kernel has cores for, and the threads of these cores, which are numbered from
-/// `first`.
+/// Allocates the memory for the page accounting of all SSDs that have kernel cores, and builds the threads of these
+/// cores, which are numbered from `first`.
 pub fn block_layer(s: &Scenario, first: usize, tenant: TenantId, map: &mut AddressMap) -> (Vec<Kept>, Vec<BlockLayer>) {
     let Some(spec) = s.platform.block.as_ref().filter(|_| s.storage_cores() > 0) else { return Default::default() };
     let (mut kept, mut port, mut core) = (Vec::new(), 0, first.to_u16());
@@ -62,12 +62,12 @@ pub fn block_layer(s: &Scenario, first: usize, tenant: TenantId, map: &mut Addre
 }
 
 impl Host {
-    /// The cores that tenants have.
+    /// The tenants' cores.
     pub(super) fn tenants_cpus(&self) -> impl Iterator<Item = &Cpu> {
         self.machine.cpus.iter().take(self.tenant_cores)
     }
 
-    /// The threads of the kernel's cores.
+    /// Threads of the kernel's cores.
     fn block_layers(&self) -> impl Iterator<Item = &BlockLayer> {
         self.cores.iter().skip(self.tenant_cores).filter_map(|c| match &c.thread {
             Thread::Block(b) => Some(b),
@@ -75,8 +75,8 @@ impl Host {
         })
     }
 
-    /// Caches without timing: the kernel sees to the pages of `lines` lines of each device, one device after another as its
-    /// pages come. Returns how many devices there are.
+    /// Warms caches in functional mode: the kernel accounts for the pages of `lines` lines of each device, one device
+    /// after another as their pages come. Returns the number of devices.
     pub(super) fn warm_storage(&mut self, lines: u64) -> u64 {
         let devices = self.storage.len();
         let pages = self.storage.iter().map(|d| lines / d.page_lines).max().unwrap_or(0);
@@ -91,7 +91,8 @@ impl Host {
         devices.to_u64()
     }
 
-    /// The same until the LLC is full, which nothing else may fill: sets do not fill evenly.
+    /// Fills the LLC with lines of the page accounting, in functional mode, where nothing else may fill it: sets do not
+    /// fill evenly.
     pub(super) fn fill_with_books(&mut self) {
         let caches = &self.spec.platform.caches;
         if self.storage.is_empty() {
@@ -111,8 +112,10 @@ impl Host {
         v.set("storage_busy", busy.to_f64() / span);
     }
 
+    /// Checks that the kernel's cores keep up with the SSDs.
+    ///
     /// # Errors
-    /// One sentence when the kernel has fallen behind by more than the devices can have asked for.
+    /// Returns one sentence when the kernel has fallen behind by more than the devices can have requested.
     pub(super) fn check_storage(&self) -> Result<(), String> {
         let late = |d: &&Served| d.due() > d.books.pages;
         match self.block_layers().flat_map(|b| &b.devices).find(late) {
@@ -127,7 +130,7 @@ impl Host {
         }
     }
 
-    /// Which core keeps the books of each device behind the `ports` ports of the IIO.
+    /// Core that accounts for the pages of the device on each of the IIO's `ports` ports, if any.
     pub(super) fn book_keepers(kept: &[Kept], ports: usize) -> IdVec<PortId, Option<ThreadId>> {
         let mut all = IdVec::filled(None, ports);
         for k in kept {

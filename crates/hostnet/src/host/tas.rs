@@ -19,7 +19,7 @@ use crate::traffic;
 use crate::traffic::frame::rss_hash;
 use crate::traffic::generator::addresses;
 
-/// Registers the memory of a scenario's TAS, if it has one. `cores` are its tenant's.
+/// Allocates the memory of a scenario's TAS, if it has one. `groups` are the cores of each tenant.
 pub fn build(s: &Scenario, map: &mut AddressMap, groups: &IdVec<TenantId, Vec<ThreadId>>) -> Option<Box<Service>> {
     let tenant = s.tas_tenant()?;
     let AppSpec::TcpEcho(spec) = &s.tenant(tenant).app else { return None };
@@ -41,7 +41,7 @@ pub fn build(s: &Scenario, map: &mut AddressMap, groups: &IdVec<TenantId, Vec<Th
     Some(Box::new(Service::new(spec.clone(), memory, fast)))
 }
 
-/// Each flow's queue is where RSS puts it.
+/// Assigns each flow to the queue that RSS chooses.
 pub fn steer(service: &mut Service, nic: &Nic) {
     for (i, flow) in service.flows.iter_mut().enumerate() {
         let (source, destination) = addresses(i.to_u32());
@@ -50,7 +50,7 @@ pub fn steer(service: &mut Service, nic: &Nic) {
     }
 }
 
-/// The thread of core `local` of TAS's tenant, over the driver that is next or over an overlay's queue pairs.
+/// Thread of core `local` of TAS's tenant, over the next driver or over an overlay's queue pairs.
 pub fn thread(
     s: &Scenario,
     fast: usize,
@@ -73,7 +73,7 @@ pub fn thread(
 }
 
 impl Host {
-    /// The clients make their first requests.
+    /// Makes the first requests of the clients; returns false without TAS.
     pub(super) fn start_tas(&mut self) -> bool {
         let Some(t) = &mut self.tas else { return false };
         let (now, n) = (self.machine.now, t.client.begin(self.machine.now));
@@ -81,7 +81,7 @@ impl Host {
         true
     }
 
-    /// The next segment of the clients.
+    /// Draws the next segment of the clients.
     pub(super) fn draw_segment(&mut self) -> Option<Drawn> {
         let (t, s) = (self.tas.as_mut()?, self.source.as_ref()?);
         let segment = t.client.take()?;
@@ -96,7 +96,7 @@ impl Host {
         Some(Drawn { core: s.cores[flow.queue.index()], flow: Some((segment.flow, flow.hash)), client: 0, content })
     }
 
-    /// Packet `id` has left the NIC: the server's data go to the client.
+    /// Ends the transmission of packet `id`: the server's data go to the client.
     pub(super) fn segment_left(&mut self, id: PacketId) {
         let now = self.machine.now;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
@@ -118,7 +118,7 @@ impl Host {
         self.machine.cal.post(back, traffic::Event::Back);
     }
 
-    /// The server's oldest segment on its way is back.
+    /// Delivers the server's oldest segment on its way to its client.
     pub(super) fn segment_back(&mut self) -> bool {
         let Some(t) = self.tas.as_mut() else { return false };
         let now = self.machine.now;
@@ -132,12 +132,14 @@ impl Host {
         true
     }
 
+    /// Checks TAS's packets and requests.
+    ///
     /// # Errors
-    /// One sentence about packets or requests that are not conserved, or come out of order.
+    /// Returns one sentence about packets or requests that are not conserved, or that come out of order.
     pub(super) fn check_tas(&self) -> Result<(), String> {
         let Some(t) = &self.tas else { return Ok(()) };
         let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
-        // Bytes that come out of order follow from a loss, which says more.
+        // Bytes out of order follow from a loss, which is the better message.
         if let Some((drops, first)) = nic.and_then(|nic| Some((&nic.drops, nic.drops.first_ever()?))) {
             return Err(self.lost_of_tcp(first, drops.ever()));
         }
@@ -161,7 +163,7 @@ impl Host {
         }
     }
 
-    /// What a user can do about a loss that the clients would have to make good.
+    /// Message about a loss that the clients would have to repair, with the user's options.
     fn lost_of_tcp(&self, first: &Loss, all: u64) -> String {
         let s = &self.spec;
         let nics = s.peripherals.iter().enumerate();

@@ -1,4 +1,4 @@
-//! The timeline: what moved in each bin of time, and where received lines are at its end.
+//! The timeline: the traffic in each bin of time, and the locations of received lines at its end.
 
 use super::timer::Timer;
 use super::Host;
@@ -7,7 +7,7 @@ use crate::memory::stats::{DmaCounts, MemStats};
 use crate::memory::LINE;
 use serde_json::{json, Value};
 
-/// Columns of the table with their units; moves are rates.
+/// Columns of the table with their units; traffic is given as rates.
 const COLUMNS: [(&str, &str); 15] = [
     ("t_us", "us"),
     ("mlc_wb", "M/s"),
@@ -26,8 +26,8 @@ const COLUMNS: [(&str, &str); 15] = [
     ("mem_bw_gbs", "GB/s"),
 ];
 
-/// Counters at an instant: write-backs of L2s and of the LLC, and of these those that L2s' victims pushed out; lines that
-/// devices asked for, packets served, lines that DRAM read or wrote.
+/// Counters at an instant: write-backs of L2s, write-backs of the LLC, those of the LLC that L2 victims caused, lines
+/// that devices requested, packets served, and lines that DRAM read or wrote.
 #[derive(Clone, Copy, Default)]
 struct Seen([u64; 6]);
 
@@ -41,12 +41,12 @@ impl Seen {
 #[derive(Clone, Default)]
 pub struct Timeline {
     every: Option<Time>,
-    /// The end of a bin is in the calendar.
+    /// Whether the end of a bin is in the calendar.
     pending: bool,
     last: Seen,
     start: Time,
     rows: Vec<[f64; COLUMNS.len()]>,
-    /// Lines of the packets of ended batches that a core's caches had then, and all.
+    /// Lines of the packets of completed batches: those that a core's caches held then, and all.
     batches: (u64, u64),
 }
 
@@ -57,7 +57,7 @@ impl Timeline {
 }
 
 impl Host {
-    /// A new window begins, whose counters are zero.
+    /// Restarts the timeline for a new window, whose counters are zero.
     pub(super) fn restart_timeline(&mut self) {
         let Some(every) = self.timeline.every else { return };
         self.timeline.rows.clear();
@@ -93,7 +93,7 @@ impl Host {
         self.machine.cal.post(now + every, Timer::Bin);
     }
 
-    /// Packets of a batch have ended: which of their lines the core's caches have.
+    /// Counts, for the packets of a batch that have ended, the lines that the core's caches hold.
     pub(super) fn end_batch(&mut self, core: ThreadId) {
         let core = self.machine.core_of(core);
         let Some(lines) = &mut self.tally.batch else { return };
@@ -104,13 +104,14 @@ impl Host {
         }
     }
 
-    /// The share of lines of packets that their core's caches have when the batch ends, where the scenario asks for a timeline.
+    /// Share of packets' lines that their core's caches hold when the batch ends, where the scenario asks for a
+    /// timeline.
     pub(super) fn batch_held(&self) -> Option<f64> {
         let (held, of) = self.timeline.batches;
         (of > 0).then(|| held.to_f64() / of.to_f64())
     }
 
-    /// One row for each bin of the window, if the scenario asks for a timeline.
+    /// Table with one row for each bin of the window, if the scenario asks for a timeline.
     pub(super) fn timeline_table(&self) -> Option<Value> {
         self.timeline.every?;
         let rows = self.timeline.rows.iter().map(|r| r.iter().map(|x| json!(x)).collect());

@@ -1,4 +1,4 @@
-//! A trace over time of what peripherals and their flow control do, for scales at which means hide it.
+//! A trace over time of peripherals and their flow control, for time scales that means hide.
 
 use super::timer::Timer;
 use super::Host;
@@ -7,11 +7,11 @@ use crate::kernel::{Int, Post, Time};
 use crate::memory::LINE;
 use serde_json::{json, Value};
 
-/// What the counters said at an instant.
+/// Counters at an instant.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     at: Time,
-    /// Integrals of the IIO's occupancies, in credits x ps.
+    /// Integrals of the IIO's write and read occupancy over time, in credits x ps.
     held: [i64; 2],
     lines: u64,
     delivered: u64,
@@ -21,10 +21,10 @@ struct Seen {
 #[derive(Clone, Default)]
 pub struct Trace {
     every: Option<Time>,
-    /// A sample is due.
+    /// Whether a sample is in the calendar.
     pending: bool,
     last: Seen,
-    /// Start of the window: rows tell their time from there.
+    /// Start of the window, from which the rows count time.
     start: Time,
     rows: Vec<[f64; 6]>,
 }
@@ -36,7 +36,7 @@ impl Trace {
 }
 
 impl Host {
-    /// A new window begins: its trace is empty.
+    /// Restarts the trace for a new window.
     pub(super) fn restart_trace(&mut self) {
         let Some(every) = self.trace.every else { return };
         self.trace.rows.clear();
@@ -85,7 +85,7 @@ impl Host {
         self.machine.cal.post(self.machine.now + every, Timer::Sample);
     }
 
-    /// One row per interval of the window.
+    /// Table with one row per interval of the window.
     pub(super) fn trace_table(&self) -> Value {
         let columns = [
             ("t_us", "us"),

@@ -5,8 +5,8 @@
 //!   round trips    <-- core is done  <-- its NIC <-- link <-- NIC <-----+
 //! ```
 //!
-//! Both have machines of their own in one [`World`]. What leaves one host for the other is laid down in an outbox and carried
-//! over after the event.
+//! Both hosts have machines of their own in one [`World`]. A packet that leaves one host for the other is put into an
+//! outbox and transferred after the event.
 
 use super::Host;
 use crate::config::Scenario;
@@ -21,27 +21,28 @@ use crate::traffic::software::Client;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// What leaves a host for the other.
+/// Transfer from one host to the other.
 #[derive(Clone, Copy)]
 enum Crossing {
     /// A request of the traffic is due.
     Due(Packet),
-    /// A frame whose last bit is there then; the number and the core of the request that it is or answers.
+    /// A frame with the time at which its last bit arrives; the number and the core of the request that it is or
+    /// answers.
     Frame(Time, Packet, (u64, u16)),
 }
 
-/// A host's end of the link.
+/// One host's end of the link.
 #[derive(Clone)]
 pub(super) struct End {
     flight: Time,
     out: VecDeque<Crossing>,
-    /// Frames on their way here.
+    /// Frames on their way to this host.
     coming: VecDeque<(Packet, (u64, u16))>,
-    /// Frames that have left.
+    /// Number of frames that have left.
     left: u64,
-    /// By arrival and flow: the requests in this host, if it serves.
+    /// Requests in this host, if it serves, by arrival time and flow.
     asked: HashMap<(Time, u32), VecDeque<(u64, u16)>>,
-    /// What this host's cores are to send, if it does not.
+    /// Requests that this host's cores are to send, if it is the client.
     pub client: Option<Client>,
 }
 
@@ -51,7 +52,7 @@ impl End {
         End { flight, out, coming, left: 0, asked: HashMap::new(), client }
     }
 
-    /// A request of the traffic is due.
+    /// Transfers a request of the traffic that is due to the client.
     pub fn plan(&mut self, p: Packet) {
         self.out.push_back(Crossing::Due(p));
     }
@@ -61,7 +62,7 @@ impl End {
         self.out.push_back(Crossing::Frame(now + self.flight, p, request));
     }
 
-    /// The reply to `p` is on the wire.
+    /// Transfers the reply to `p`, which is on the wire.
     pub fn reply(&mut self, p: &Packet, now: Time) {
         let key = (p.arrived, p.flow);
         let Some(waiting) = self.asked.get_mut(&key) else { return };
@@ -74,7 +75,7 @@ impl End {
         self.send(reply, request, now);
     }
 
-    /// The client's frame of record `id` is on the wire.
+    /// Transfers the client's frame of record `id`, which is on the wire.
     pub fn request(&mut self, id: PacketId, now: Time) {
         if let Some(r) = self.client.as_mut().and_then(|c| c.left(id)) {
             self.send(r.packet, (r.number, r.core), now);
@@ -83,7 +84,7 @@ impl End {
 }
 
 impl Host {
-    /// A frame of the other host comes off the link. False when there is no other.
+    /// Lets a frame of the other host arrive from the link. Returns false when there is no other host.
     pub(super) fn came_off_link(&mut self) -> bool {
         let Some((p, request)) = self.end.as_mut().and_then(|e| e.coming.pop_front()) else { return false };
         let now = self.machine.now;
@@ -102,10 +103,10 @@ impl AsMut<Machine> for Host {
     }
 }
 
-/// The host of a scenario, and that of its client if it has one.
+/// Builds the host of a scenario, and that of its client if it has one.
 ///
 /// # Errors
-/// One sentence naming the key or the file that does not work.
+/// Returns one sentence that names the key or the file that does not work.
 pub fn hosts(spec: &Arc<Scenario>, keep_frames: bool) -> Result<World<Host>, String> {
     let mut members = vec![Host::build(spec.clone(), keep_frames)?];
     if let Some(other) = spec.client_host() {
@@ -123,7 +124,8 @@ pub fn hosts(spec: &Arc<Scenario>, keep_frames: bool) -> Result<World<Host>, Str
 }
 
 impl World<Host> {
-    /// Runs until `done` says so of the first host, which is asked after each event and then has the calendar.
+    /// Runs until `done` returns true for the first host, which is called after each event; the first host has the
+    /// calendar afterwards.
     pub fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
         if self.members.len() == 1 {
             return self.members[0].run_until(done);
@@ -142,7 +144,7 @@ impl World<Host> {
         self.lend(0);
     }
 
-    /// What host `from` has laid down for the other goes there.
+    /// Transfers the content of host `from`'s outbox to the other host.
     fn carry(&mut self, from: usize) {
         let (to, now) = (1 - from, self.members[from].machine.now);
         while let Some(c) = self.members[from].end.as_mut().and_then(|e| e.out.pop_front()) {
@@ -173,12 +175,12 @@ impl World<Host> {
         }
     }
 
-    /// A new window begins at every host.
+    /// Starts a new window at every host.
     pub(super) fn restart_window(&mut self) {
         self.members.iter_mut().for_each(Host::restart_window);
     }
 
-    /// Adds what the client did in the window.
+    /// Adds the client's metrics of the window.
     pub(super) fn client_metrics(&self, v: &mut Values) {
         let Some(client) = self.members.get(1) else { return };
         v.set("client_utilisation", client.polling_share());
@@ -186,10 +188,10 @@ impl World<Host> {
         v.set("client_late", client.end.as_ref().and_then(|e| e.client.as_ref()).map_or(0, Client::late).to_f64());
     }
 
-    /// Checks what must hold at any time, at every host and between them.
+    /// Checks the conservation laws at every host and between the hosts.
     ///
     /// # Errors
-    /// One sentence about what is not conserved.
+    /// Returns one sentence about what is not conserved.
     pub fn check(&self) -> Result<(), String> {
         self.members.iter().try_for_each(Host::check)?;
         let [server, client] = &self.members[..] else { return Ok(()) };

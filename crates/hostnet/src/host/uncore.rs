@@ -1,5 +1,5 @@
-//! What the counters of the uncore say about a window: credits, occupancies and latencies of the host
-//! network's domains, and the memory controllers' inputs to the latency formulae.
+//! Metrics from the uncore's counters of a window: credits, occupancies and latencies of the host network's domains,
+//! and the memory controllers' inputs to the latency formulae.
 
 use super::Host;
 use crate::device::endpoint::{Direction, Endpoint};
@@ -16,7 +16,7 @@ use serde_json::{json, Value};
 const READ: usize = 0;
 const WRITE: usize = 1;
 
-/// Counters of a channel since an earlier look.
+/// Increase of a channel's counters since an earlier reading.
 fn since(now: &Stats, then: &Stats) -> Stats {
     let mut d = now.clone();
     for dir in [READ, WRITE] {
@@ -51,7 +51,7 @@ impl Host {
         self.predict(v);
     }
 
-    /// Links between nodes, and who needed them.
+    /// Sets the metrics of the links between nodes, and of the requests that crossed them.
     fn between_nodes(&self, v: &mut Values, span: f64) {
         let mem = &self.machine.mem;
         let Some(b) = mem.between() else { return };
@@ -128,7 +128,7 @@ impl Host {
             set("prefetch_rate", Some(ahead.iter().map(|r| r.arrival_rate).sum::<f64>() / 1e6));
             set("prefetch_occ", Some(ahead.iter().map(|r| r.occupancy).sum::<f64>() / ahead.len().to_f64()));
         }
-        // Cores that receive TCP are a class of their own; those of the block layer are in none.
+        // Cores that receive TCP are a class of their own; cores of the block layer are in no class.
         let network = self.network.as_ref().map(|n| n.tenant);
         let of = |net: bool| -> Vec<Reading> {
             let all = self.tenants_cpus().zip(&self.cores);
@@ -247,8 +247,8 @@ impl Host {
         }
     }
 
-    /// Unloaded latencies as sums of the platform's hops, reads with their row open, and the timings of
-    /// the formulae.
+    /// Sets unloaded latencies as sums of the platform's hops, reads with their row open, and the timings of the
+    /// formulae.
     fn hops(&self, v: &mut Values) {
         let (l, t) = (&self.machine.mem.lat, self.machine.mem.dram.timing());
         let fixed = Time::from_ns_f64(self.spec.platform.memory.static_latency_ns);
@@ -269,7 +269,7 @@ impl Host {
         }
     }
 
-    /// Domains beyond those of single cores.
+    /// Readings of the domains beyond those of single cores.
     pub(super) fn shared_domains(&self) -> Vec<(String, Reading)> {
         let p = &self.machine.mem.paths;
         let mut rows = vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes(self.machine.now))];
@@ -304,7 +304,7 @@ impl Host {
         rows
     }
 
-    /// Where the time of each path's requests went.
+    /// Table of the segments of each path's request latency.
     pub(super) fn path_table(&self) -> Value {
         let p = &self.machine.mem.paths;
         let mut rows = Vec::new();

@@ -1,7 +1,8 @@
-//! Warming the caches without timing: the same packets, programs and placement, one after another.
+//! Warming the caches in functional mode: the same packets, programs and placement as in timed mode, one after another
+//! and without timing.
 //!
-//! Caches need hundreds of thousands of requests to fill; time plays no part in what they hold
-//! then, but for standing queues, which the timed warm-up that follows brings about.
+//! Caches need hundreds of thousands of requests to fill; timing does not influence their content then, except for
+//! standing queues, which the timed warm-up that follows brings about.
 
 use super::offer::{packet, Drawn, Whose};
 use super::Host;
@@ -16,11 +17,11 @@ use crate::memory::stats::TenantCounts;
 use crate::memory::{Agent, LINE};
 use crate::stack::{Notice, Software, Step, Thread};
 
-/// Requests between two looks at whether the caches are steady, at least.
+/// Minimum number of requests between two checks of whether the caches are steady.
 const CHUNK: u64 = 8192;
-/// Requests after which warming ends whatever the caches do.
+/// Number of requests after which warming ends whatever the caches do.
 const MOST: u64 = 4_000_000;
-/// For how long a copy of the host runs to tell rates, and for how long before.
+/// Time for which a copy of the host runs to measure rates; `BEFORE` is the time for which it runs first.
 const TRIAL: Time = Time(100_000_000);
 const BEFORE: Time = Time(20_000_000);
 /// Lines of each device between two turns of the applications: some pages.
@@ -29,11 +30,11 @@ const ROUND: u64 = 1 << 10;
 const PATIENCE: u32 = 1000;
 
 impl Host {
-    /// Serves packets at once until every ring has been around twice, the caches no longer fill up and
+    /// Serves packets in functional mode until every ring has wrapped around twice, the caches no longer fill up and
     /// DRAM transfers per request are steady. `poll` may abort.
     ///
     /// # Errors
-    /// What `poll` says.
+    /// Returns the error of `poll`.
     pub(super) fn warm_caches(&mut self, poll: &mut dyn FnMut() -> Result<(), String>) -> Result<(), String> {
         let Some(source) = &self.source else {
             if self.spec.run.warmup_time.is_some() {
@@ -71,9 +72,9 @@ impl Host {
         Ok(())
     }
 
-    /// Fills the caches of a host without packets: free-running cores and devices move lines until
-    /// neither fill the caches further, and then as much again, so that replacement is steady. Where clean
-    /// victims are dropped, the LLC fills with what applications store, and they may skip the rest.
+    /// Fills the caches of a host without packets: free-running cores and devices move lines until neither fill the
+    /// caches further, and then the same number again, so that replacement is steady. Where clean victims are dropped,
+    /// the LLC fills with lines that applications store to, and the other accesses may be skipped.
     fn fill_caches(&mut self) {
         let caches = &self.spec.platform.caches;
         let stores_only = caches.llc.clean_victim == CleanVictim::Drop && caches.llc.role == LlcRole::Victim;
@@ -89,7 +90,8 @@ impl Host {
             return;
         }
         self.fill_with_books();
-        // Full of the kernel's lines the LLC looks steady from the start; applications take their share in some rounds more.
+        // An LLC full of the kernel's lines looks steady from the start; applications take their share in some more
+        // rounds.
         let rounds = if !self.storage.is_empty() { 20 } else { 4 };
         let (mut held, mut steady) = (u64::MAX, 0);
         for _ in 0..64 {
@@ -116,10 +118,10 @@ impl Host {
         self.machine.mem.restart_meters(self.machine.now);
     }
 
-    /// The same beside devices whose pages the kernel keeps books about: what the LLC holds of these and of
-    /// applications takes up to tens of milliseconds to settle. A copy of the host runs for a moment and tells how often
-    /// each application turns to the LLC for each line of the devices (or, where only stores bring lines into the LLC, how
-    /// many they bring); in that proportion both fill it.
+    /// Fills the caches of a host with devices whose pages the kernel accounts for: the share of the LLC that the
+    /// accounting and the applications hold takes up to tens of milliseconds to settle. A copy of the host runs for a
+    /// moment and measures how often each application accesses the LLC per line of the devices (or, where only stores
+    /// bring lines into the LLC, how many lines it brings); in that proportion both fill the LLC.
     fn fill_by_rates(&mut self, private: u64, stores_only: bool) {
         let cores = self.cores.len().to_u64();
         let mut moved = 0;
@@ -127,14 +129,14 @@ impl Host {
             moved += self.free_run_at_once(false).max(1);
         }
         self.fill_kernel(private);
-        // Rates depend somewhat on what the LLC holds, so they are told once more when it is nearly settled.
+        // Rates depend somewhat on the content of the LLC, so they are measured once more when it has nearly settled.
         for _ in 0..2 {
             let rates = self.rates_of_a_trial(stores_only);
             self.fill_at(&rates, stores_only);
         }
     }
 
-    /// How often each application turns to the LLC, or brings dirty lines there, for each line of the devices.
+    /// Accesses of each application to the LLC, or dirty lines that it brings there, per line of the devices.
     fn rates_of_a_trial(&self, stores_only: bool) -> Vec<f64> {
         let mut trial = self.clone();
         trial.machine.mem.functional = false;
@@ -147,7 +149,8 @@ impl Host {
         rates.take(self.apps.len()).collect()
     }
 
-    /// Devices and applications move lines, these `rates` for each of those, until the LLC has taken in twice what it holds.
+    /// Lets devices and applications move lines, with `rates` application lines per device line, until the LLC has
+    /// taken in twice its capacity.
     fn fill_at(&mut self, rates: &[f64], stores_only: bool) {
         let into_llc = self.machine.placement.fills_llc();
         let llc = self.spec.platform.caches.llc.size.0 / LINE;
@@ -175,7 +178,7 @@ impl Host {
         }
     }
 
-    /// Fills the private caches of the kernel's cores with its books.
+    /// Fills the private caches of the kernel's cores with their page accounting.
     fn fill_kernel(&mut self, private: u64) {
         let apps = self.apps.len();
         let cores = self.cores.iter().filter(|c| c.tenant.index() >= apps).count().to_u64();
@@ -189,13 +192,13 @@ impl Host {
         }
     }
 
-    /// Lines that came to the LLC: dirty ones, or one for each that a core missed.
+    /// Lines that came to the LLC: dirty ones, or one for each miss of a core.
     fn fills(&self, stores_only: bool) -> u64 {
         let of = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_misses };
         self.machine.mem.stats.tenants.iter().map(of).sum()
     }
 
-    /// The application of core `c` runs until it has turned to the LLC `owed` times.
+    /// Runs the application of core `c` in functional mode until it has accessed the LLC `owed` times.
     fn turn_at_once(&mut self, c: ThreadId, owed: &mut f64) {
         let tenant = self.cores[c].tenant;
         while *owed >= 1.0 {
@@ -209,7 +212,8 @@ impl Host {
         }
     }
 
-    /// Puts the stores that a while of core `c`'s application comes to into its program. False when only steps can tell.
+    /// Puts the stores of a stretch of core `c`'s application into its program. Returns false when only steps can tell
+    /// them.
     fn stores_of(&mut self, c: ThreadId) -> bool {
         let seat = &mut self.cores[c];
         let Some(app) = self.apps.get_mut(seat.tenant) else { return false };
@@ -218,7 +222,7 @@ impl Host {
         app.stores(seat.local.into(), &mut seat.rng, program)
     }
 
-    /// The application of core `c` stores until `owed` lines have gone to the LLC.
+    /// Lets the application of core `c` store, in functional mode, until `owed` lines have gone to the LLC.
     fn spill_at_once(&mut self, c: ThreadId, owed: &mut f64) {
         while *owed >= 1.0 {
             self.stores_of(c);
@@ -237,7 +241,8 @@ impl Host {
         }
     }
 
-    /// The next packet comes, or the next burst where packets come in bursts, is served and answered; how many they were.
+    /// Serves the next packet, or the next burst where packets come in bursts, in functional mode; returns the number
+    /// of packets.
     fn serve_at_once(&mut self) -> u64 {
         let Some(Drawn { core, content, .. }) = self.draw(Whose::Any) else { return 1 };
         if let Some(burst) = self.spec.ringed().map(|site| site.driver.burst()) {
@@ -257,7 +262,7 @@ impl Host {
         1
     }
 
-    /// A burst of packets comes to a core through descriptor rings in memory.
+    /// Serves a burst of packets that comes to a core through descriptor rings in memory, in functional mode.
     fn serve_burst_at_once(&mut self, core: ThreadId, first: Content, burst: u32) -> u64 {
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let (spikes, queue) = (self.spikes.take(), self.queue(core));
@@ -278,13 +283,14 @@ impl Host {
         burst.into()
     }
 
-    /// What has come for a core's thread makes it go on until it has no more to do.
+    /// Notifies a core's thread in functional mode and runs it until it has no more to do.
     pub(super) fn notify_at_once(&mut self, core: ThreadId, what: Notice) {
         self.cores[core].thread.notify(what, self.machine.now);
         while self.step_at_once(core) {}
     }
 
-    /// A step of a core's thread, whose program takes effect without time. False when it has none.
+    /// Steps a core's thread in functional mode: its program takes effect without timing. Returns false when it runs
+    /// none.
     fn step_at_once(&mut self, core: ThreadId) -> bool {
         let runs = self.with(core, |thread, c| thread.step(c)) == Step::Run;
         if runs {
@@ -298,7 +304,8 @@ impl Host {
         self.machine.execute_at_once(core, |m, tag| thread.retired_at_once(tag, m));
     }
 
-    /// Lets every free-running core execute one program, or only its stores; returns the ops they were.
+    /// Lets every free-running core execute one program, or only its stores, in functional mode; returns the number of
+    /// operations.
     fn free_run_at_once(&mut self, stores_only: bool) -> u64 {
         let mut ops = 0;
         for c in self.cores.ids().take(self.tenant_cores) {

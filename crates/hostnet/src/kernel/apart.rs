@@ -1,4 +1,4 @@
-//! Tables whose entries begin with a line of the host's cache each.
+//! Tables whose entries are aligned to the cache lines of the computer that runs the simulation.
 
 use super::Id;
 use std::marker::PhantomData;
@@ -8,8 +8,7 @@ use std::ops::{Index, IndexMut};
 #[derive(Clone, Copy)]
 struct Line<T>(T);
 
-/// A table of values of up to 64 bytes, indexed by an identifier: to look at one takes no more than one line of the host's
-/// cache.
+/// A vector of values of up to 64 bytes, each aligned to a cache line, so that an access touches only one line.
 #[derive(Clone)]
 pub struct Apart<I, T>(Vec<Line<T>>, PhantomData<fn(I) -> I>);
 

@@ -1,8 +1,8 @@
 //! The event calendar: a calendar queue (Brown, CACM 31(10), 1988) over picoseconds.
 //!
-//! Events within the horizon sit in sorted bucket lists; later ones in a heap. Events with equal
-//! times leave by lane and then in the order they came, which is what makes runs reproducible. A lane is
-//! the machine that an event is for, where several share a calendar; a machine alone has lane 0.
+//! Events within the horizon are kept in sorted bucket lists, later events in a heap. Events with equal times leave by
+//! lane and then in the order of their insertion, which makes runs reproducible. Where several machines share a
+//! calendar, the lane is the machine that an event is for; a machine with a calendar of its own uses lane 0.
 
 use super::{Int, Time};
 use std::cmp::Reverse;
@@ -12,14 +12,14 @@ const WIDTH_BITS: u32 = 7; // 128 ps a bucket: a loaded host has an event in eve
 const BUCKETS: usize = 1 << 12; // horizon 524 ns, beyond most memory accesses
 const WORDS: usize = BUCKETS / 64;
 const NIL: u32 = u32::MAX;
-/// Low bits of a key that hold the lane; the rest is the time, of 20 hours at most.
+/// Number of low bits of a key that hold the lane; the other bits hold the time, which is limited to 20 hours.
 const LANE_BITS: u32 = 8;
-/// From a key to its bucket.
+/// Number of bits by which a key is shifted to obtain the number of its bucket.
 const SHIFT: u32 = WIDTH_BITS + LANE_BITS;
 
 #[derive(Clone, Copy)]
 struct Node<E> {
-    /// Time and lane: see `key`.
+    /// Time and lane of the event, combined to a key as in `push_to`.
     at: u64,
     next: u32,
     event: E,
@@ -44,21 +44,21 @@ impl<E, J: Copy + From<E>> Post<E> for Calendar<J> {
 pub struct Calendar<E> {
     nodes: Vec<Node<E>>,
     free: u32,
-    /// The last node of the list of each bucket that has events, whose `next` is the first.
+    /// Last node of each bucket's circular list; the `next` of the last node is the first node.
     last: Box<[u32; BUCKETS]>,
-    /// A bit per bucket that has events, and a bit per word of these that is not zero.
+    /// Bit map of the buckets that have events; `words` has a bit for each non-zero word of `used`.
     used: [u64; WORDS],
     words: u64,
-    /// Bucket number (key >> SHIFT) that the window starts at.
+    /// Number (key >> SHIFT) of the bucket that the window starts at.
     cursor: u64,
     near: usize,
-    /// Time, order of arrival and node of the events beyond the horizon.
+    /// Events beyond the horizon, as key, order of insertion and node.
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
     far_seq: u64,
     /// Bucket number of the earliest event in `far`.
     far_first: u64,
     popped: u64,
-    /// The lane of the last popped event: what is pushed goes there.
+    /// Lane of the last popped event, which `push` uses for new events.
     lane: u64,
 }
 
@@ -85,27 +85,27 @@ impl<E: Copy> Calendar<E> {
     /// Bytes of an event with its time and its link.
     pub const NODE_BYTES: usize = size_of::<Node<E>>();
 
-    /// Posts `event` for `at`, which must not lie before the last popped event.
+    /// Inserts `event` at time `at`, which must not lie before the last popped event.
     ///
-    /// Part of its callers, so that the event is made where it will lie: to copy what has just been written in pieces
-    /// makes the host wait.
+    /// The function is inlined so that the event is constructed in its final place: copying an event that was just
+    /// written in parts stalls the processor.
     #[inline(always)]
     pub fn push(&mut self, at: Time, event: E) {
         self.insert(at.0 << LANE_BITS | self.lane, event);
     }
 
-    /// The same for another lane.
+    /// Inserts `event` at time `at` into lane `lane`; `at` must not lie before the last popped event.
     pub fn push_to(&mut self, lane: u8, at: Time, event: E) {
         self.insert(at.0 << LANE_BITS | u64::from(lane), event);
     }
 
-    /// The lane of the last popped event.
+    /// Lane of the last popped event, or of the last call of `set_lane`.
     #[inline]
     pub fn lane(&self) -> u8 {
         self.lane.to_u8()
     }
 
-    /// What is pushed from now on goes to `lane`.
+    /// Sets the lane that `push` uses for new events until the next event is popped.
     pub fn set_lane(&mut self, lane: u8) {
         self.lane = lane.into();
     }
@@ -125,7 +125,7 @@ impl<E: Copy> Calendar<E> {
         self.place(id, key);
     }
 
-    /// Puts node `id` where its time belongs.
+    /// Puts node `id` into the bucket list or the heap that its key belongs to.
     #[inline(never)]
     fn place(&mut self, id: u32, at: u64) {
         let bucket = at >> SHIFT;
@@ -139,7 +139,7 @@ impl<E: Copy> Calendar<E> {
         }
     }
 
-    /// Puts node `id` into its bucket's list.
+    /// Puts node `id` into the sorted list of its bucket.
     #[inline]
     fn link(&mut self, id: u32, at: u64) {
         let b = (at >> SHIFT).to_usize() & (BUCKETS - 1);
@@ -157,7 +157,7 @@ impl<E: Copy> Calendar<E> {
         if self.nodes[tail.to_usize()].at <= at {
             self.last[b] = id;
         } else {
-            // Behind the last that is not later; before the head that is after the tail.
+            // Goes on to the last node that is not later; the list is circular, so the search may start at its tail.
             while self.nodes[next.to_usize()].at <= at {
                 (prev, next) = (next, self.nodes[next.to_usize()].next);
             }
@@ -166,7 +166,7 @@ impl<E: Copy> Calendar<E> {
         self.nodes[prev.to_usize()].next = id;
     }
 
-    /// Moves what the window has reached out of the heap.
+    /// Moves events that the window has reached from the heap to their buckets.
     #[cold]
     fn migrate(&mut self) {
         let end = self.cursor + BUCKETS.to_u64();
@@ -184,7 +184,7 @@ impl<E: Copy> Calendar<E> {
 
     /// Removes and returns the earliest event.
     ///
-    /// Part of its callers, so that the event is not copied on its way to them.
+    /// The function is inlined so that the event is not copied on its way to the caller.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<(Time, E)> {
         if self.near == 0 {
@@ -225,14 +225,14 @@ impl<E: Copy> Calendar<E> {
         if first != 0 {
             return w * 64 + first.trailing_zeros().to_usize();
         }
-        // Round from the next word to this one, whose buckets before `start` come last.
+        // Search from the next word round to this one, whose buckets before `start` come last.
         debug_assert!(self.words != 0, "near > 0, so a bucket is in use");
         let ahead = self.words.rotate_right(w.to_u32() + 1).trailing_zeros().to_usize();
         let i = (w + 1 + ahead) % WORDS;
         i * 64 + self.used[i].trailing_zeros().to_usize() % 64
     }
 
-    /// Events handed out so far.
+    /// Number of events popped so far.
     pub fn popped(&self) -> u64 {
         self.popped
     }

@@ -1,6 +1,6 @@
-//! Hints to the machine that simulates.
+//! Prefetch hints to the computer that runs the simulation.
 
-/// Asks for the line of the host's cache that `place` begins in. Affects no result.
+/// Prefetches the cache line that `place` begins in on the computer that runs the simulation; no result depends on it.
 #[inline]
 pub fn prefetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]

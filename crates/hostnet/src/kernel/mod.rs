@@ -1,4 +1,4 @@
-//! Time, quantities, randomness and the event calendar.
+//! Foundations of the simulator: simulated time, quantities with units, random streams and the event calendar.
 
 pub mod apart;
 pub mod calendar;

@@ -1,5 +1,5 @@
-//! Random streams. Each belongs to one component, so that adding a component or a core
-//! does not shift the numbers another one sees.
+//! Random streams. Each stream belongs to one component, so that adding a component or a core does not change the
+//! numbers that another component draws.
 
 use super::Int;
 use rand_core::{RngCore, SeedableRng};
@@ -18,17 +18,17 @@ impl Stream {
         }
         Stream(Xoshiro256PlusPlus::seed_from_u64(seed ^ mix(h ^ mix(index))))
     }
-    /// Uniform in [0, 1).
+    /// Draws a number that is uniform in [0, 1).
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11).to_f64() * (1.0 / (1u64 << 53).to_f64())
     }
-    /// Uniform in [0, n); `n` must be positive.
+    /// Draws a number that is uniform in [0, n); `n` must be positive.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64).to_u64()
     }
-    /// Exponential with the given mean.
+    /// Draws an exponentially distributed number with the given mean.
     #[inline]
     pub fn exp(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.unit()).ln()

@@ -26,7 +26,7 @@ impl Time {
     pub const fn us(us: u64) -> Time {
         Time(us * 1_000_000)
     }
-    /// Rounds to the nearest picosecond; negative and non-finite spans become zero.
+    /// Converts nanoseconds, rounded to the nearest picosecond; negative and non-finite values become zero.
     pub fn from_ns_f64(ns: f64) -> Time {
         Time((ns * 1e3).round().max(0.0).whole())
     }
@@ -77,21 +77,23 @@ impl fmt::Display for Time {
     }
 }
 
-/// A clock domain. Cycle counts are converted once, from the exact frequency, so that
-/// 3.2 GHz (312.5 ps) does not drift: `span(n)` rounds the product, never the period.
+/// A clock domain. Cycle counts are converted from the exact frequency, so that 3.2 GHz (312.5 ps) does not drift:
+/// `span(n)` rounds the product, never the period.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Clock {
     hz: u64,
 }
 
 impl Clock {
+    /// Makes a clock of `hz` hertz.
+    ///
     /// # Panics
-    /// When `hz` is zero; specs reject that before a clock is made.
+    /// Panics when `hz` is zero; specs reject a zero frequency before a clock is made.
     pub fn from_hz(hz: u64) -> Clock {
         assert!(hz > 0, "a clock needs a positive frequency");
         Clock { hz }
     }
-    /// The span of `cycles`, to the nearest picosecond.
+    /// Duration of `cycles`, rounded to the nearest picosecond.
     #[inline]
     pub fn span(self, cycles: u64) -> Time {
         if cycles == 0 {

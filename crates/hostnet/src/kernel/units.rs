@@ -1,5 +1,5 @@
-//! Quantities with their unit in the type. In TOML and JSON they are strings ("36 MiB",
-//! "3.2 GHz", "15 us"), so that a size can never be read as a time.
+//! Quantities with their unit in the type. In TOML and JSON a quantity is a string ("36 MiB", "3.2 GHz", "15 us"), so
+//! that a size can never be read as a time.
 
 use super::{Int, Time};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
@@ -16,11 +16,11 @@ macro_rules! quantity {
         impl $name {
             const UNITS: &'static [(&'static str, u64)] = &[$(($unit, $scale)),+];
 
-            /// Reads a number and a unit.
+            /// Parses a number followed by a unit.
             ///
             /// # Errors
-            /// One clause that says what was expected, when the unit is another or the number is
-            /// negative, not finite or not a whole number of base units.
+            /// Fails with one clause that says what was expected, when the unit is unknown or the number is negative,
+            /// not finite or not a whole number of base units.
             pub fn parse(s: &str) -> Result<$name, String> {
                 parse(s, Self::UNITS).map($name).map_err(|why| {
                     format!(concat!("expected ", $what, " such as \"", $example, "\", not \"{}\"{}"), s, why)
@@ -73,7 +73,7 @@ macro_rules! quantity {
     };
 }
 
-// The first unit of each list is the base one; parsing is case-sensitive apart from it.
+// The first unit of each list is the base unit. Parsing is case-sensitive.
 quantity!(
     /// A number of bytes.
     Size, "a size", "36 MiB",
@@ -90,28 +90,28 @@ quantity!(
     [("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)]
 );
 quantity!(
-    /// Requests or packets per second.
+    /// A rate of requests or packets per second.
     Rate, "a rate", "26 Mrps",
     [("pps", 1), ("kpps", 1_000), ("Mpps", 1_000_000), ("rps", 1), ("krps", 1_000), ("Mrps", 1_000_000)]
 );
 quantity!(
-    /// Events per second.
+    /// A rate of events per second.
     Pace, "a pace", "50 Mps",
     [("ps", 1), ("kps", 1_000), ("Mps", 1_000_000), ("Gps", 1_000_000_000)]
 );
 quantity!(
-    /// Bits per second.
+    /// A bandwidth in bits per second.
     Bandwidth, "a bandwidth", "100 Gbps",
     [("bps", 1), ("Kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000), ("Tbps", 1_000_000_000_000)]
 );
 
 quantity!(
-    /// A rate of bytes.
+    /// A bandwidth in bytes per second.
     ByteRate, "a rate of bytes", "22.4 GB/s",
     [("B/s", 1), ("KB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)]
 );
 
-/// A rate of packets, or of the bits of their frames.
+/// An offered load: packets per second, or bits of their frames per second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum OfferedRate {
     /// Packets per second.
@@ -121,16 +121,16 @@ pub enum OfferedRate {
 }
 
 impl OfferedRate {
-    /// Reads a number and a unit.
+    /// Parses a number followed by a unit of rate or bandwidth.
     ///
     /// # Errors
-    /// One clause that says what was expected.
+    /// Fails with one clause that says what was expected.
     pub fn parse(s: &str) -> Result<OfferedRate, String> {
         let bits = Bandwidth::parse(s).map(OfferedRate::Bits);
         Rate::parse(s).map(OfferedRate::Packets).or_else(|e| {
             let (units, more) = (e.contains("; units are "), Bandwidth::UNITS.iter().map(|u| u.0));
             bits.map_err(|b| match units {
-                // The unit is of neither, or the number is wrong for a bandwidth.
+                // The unit belongs to neither quantity, or the number is invalid for a bandwidth.
                 true if b.contains("; units are ") => format!("{e}, {}", more.collect::<Vec<_>>().join(", ")),
                 true => b,
                 false => e,
@@ -138,7 +138,7 @@ impl OfferedRate {
         })
     }
 
-    /// Packets per second, of `bytes` each on average.
+    /// Packets per second when a frame has `bytes` bytes on average.
     pub fn packets(self, bytes: f64) -> f64 {
         match self {
             OfferedRate::Packets(r) => r.0.to_f64(),
@@ -229,7 +229,7 @@ fn parse(s: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     Ok(value)
 }
 
-/// The shortest exact form: the largest unit that leaves at most three decimals.
+/// Shortest exact form of a value: uses the largest unit that leaves at most three decimals.
 fn print(v: u64, units: &[(&str, u64)]) -> String {
     for &(unit, scale) in units.iter().rev() {
         if scale == 1 || v < scale {

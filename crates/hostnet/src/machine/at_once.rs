@@ -1,4 +1,4 @@
-//! Programs that take effect without time: caches are being warmed.
+//! Functional mode: programs and DMA take effect without advancing time, which warms the caches.
 
 use super::Machine;
 use crate::core::{Mapped, Op, Program};
@@ -10,7 +10,7 @@ use crate::memory::{Agent, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, SweepTx, Transfer};
 
 impl Machine {
-    /// Executes the program in `thread`'s buffer; `retired` gets its side effects in their turn.
+    /// Executes the program in `thread`'s buffer in functional mode; calls `retired` for each tag in program order.
     pub fn execute_at_once(&mut self, thread: ThreadId, mut retired: impl FnMut(&mut Machine, u32)) {
         let program = std::mem::take(&mut self.cpus[thread].program);
         self.each_at_once(self.cpus[thread].core(), &program, &mut retired);
@@ -83,7 +83,7 @@ impl Machine {
         }
     }
 
-    /// Cache maintenance of `core` for `lines` lines from `line` on.
+    /// Performs cache maintenance of `core` on `lines` lines from `line` on in functional mode.
     pub fn maintain_at_once(&mut self, core: CoreId, line: LineAddr, lines: u32, op: Sweep) {
         if op.drops_data() {
             self.mem.consumed(line, lines.into());
@@ -96,7 +96,7 @@ impl Machine {
         }
     }
 
-    /// The NIC writes the lines of packet `id`.
+    /// Writes the lines of packet `id` from the NIC on the chip in functional mode.
     pub fn receive_at_once(&mut self, id: PacketId) {
         let p = *self.nic.packet(id);
         for (tag, first, lines) in self.nic.parts(&p) {
@@ -108,7 +108,7 @@ impl Machine {
         }
     }
 
-    /// The NIC reads the reply of packet `id` and sweeps it if asked.
+    /// Reads the reply of packet `id` for the NIC on the chip in functional mode, and sweeps the reply if configured.
     pub fn transmit_at_once(&mut self, id: PacketId) {
         let p = *self.nic.packet(id);
         let from = self.placement.read(&Transfer::of(Agent::Nic, DeviceKind::Nic, p.tx_line));
@@ -121,7 +121,8 @@ impl Machine {
         }
     }
 
-    /// A packet comes to `queue` of the NIC on a port, whose descriptors lie in memory, and is visible; its record.
+    /// Receives a packet on `queue` of the NIC on a port, whose descriptors lie in memory, in functional mode; returns
+    /// the number of the packet's record, or None without such a NIC.
     pub fn ring_receive_at_once(&mut self, queue: QueueId, packet: Packet) -> Option<PacketId> {
         let nic = self.nic_at(NicAt::Port)?;
         let (id, descriptor) = nic.receive_at_once(queue, packet);
@@ -136,7 +137,7 @@ impl Machine {
         Some(id)
     }
 
-    /// That NIC sends all packets of `queue` that are in transmit descriptors.
+    /// Sends all packets in transmit descriptors of `queue` of the NIC on a port in functional mode.
     pub fn ring_transmit_at_once(&mut self, queue: QueueId) {
         while let Some((id, second, descriptor)) = self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_at_once(queue))
         {
@@ -160,7 +161,7 @@ impl Machine {
         }
     }
 
-    /// A NIC on a port writes, or reads, `lines` lines from `line` on.
+    /// Writes or reads `lines` lines from `line` on for the NIC on a port in functional mode.
     fn io_at_once(&mut self, write: bool, line: LineAddr, lines: u16, tag: Tag) {
         let transfer = Transfer { tag, ..Transfer::of(Agent::Io, DeviceKind::Nic, line) };
         let t = if write {
@@ -173,7 +174,7 @@ impl Machine {
         self.mem.dma_at_once(&mut self.cal, &t);
     }
 
-    /// Each device behind the IIO that writes moves `lines` lines.
+    /// Lets each writing device behind the IIO write `lines` lines in functional mode.
     pub fn devices_write_at_once(&mut self, lines: u64) {
         if let Some(iio) = &mut self.iio {
             iio.write_at_once(&mut self.mem, &mut self.cal, &mut self.placement, lines);

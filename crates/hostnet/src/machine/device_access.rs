@@ -1,12 +1,14 @@
-//! Accesses of cores to devices, past the caches: doorbells, write-combining buffers, and uncached loads.
+//! Accesses of cores to devices that bypass the caches: doorbells, write-combining buffers, and uncached loads.
 //!
 //! ```text
-//!   core -- L1, L2, crossbar --> home agent -- from_cha --> IIO -- link --> device     a store's buffer is free when the link has it
-//!   core <----- crossbar ------- home agent <-- to_cha ---- IIO <-- link --    |       and the acknowledgement is back
-//!                                                                 completion <-+       of a load
+//!   core -- L1, L2, crossbar --> home agent -- from_cha --> IIO -- link --> device
+//!   core <----- crossbar ------- home agent <-- to_cha ---- IIO <-- link --    |
+//!                                                                 completion <-+   of a load
 //! ```
 //!
-//! Without a device on a port, what is stored is taken and what is loaded is there after the way to the NIC on the chip.
+//! A write-combining buffer is free once the link has its data and the acknowledgement has reached the core.
+//!
+//! Without an IIO, a store is accepted and a load answered after the notification time of the NIC on the chip.
 
 use super::Machine;
 use crate::core::Retired;
@@ -30,8 +32,8 @@ pub enum DeviceAccess {
 }
 
 impl Machine {
-    /// Something leaves `thread` for a device now, if `r` is that. Returns what is left to do for whoever runs on top: what rings
-    /// at the NIC on the chip is a tag.
+    /// Sends a retired access on its way to a device, if `r` is one. Returns the effect that is left for the machine's
+    /// caller: a doorbell of the NIC on the chip becomes a tag.
     #[inline]
     pub(super) fn leaves_for_device(&mut self, thread: ThreadId, r: Retired) -> Retired {
         let access = match r {
@@ -57,13 +59,14 @@ impl Machine {
         self.iio.as_mut().is_some_and(|i| i.nic().is_some())
     }
 
-    /// Back from the IIO to `thread`.
+    /// Time of the way from the IIO back to `core`.
     fn way_back(&self, thread: ThreadId) -> Time {
         self.mem.way_out(self.core_of(thread)) - self.mem.lat.l1 - self.mem.lat.l2
     }
 
-    /// From one doorbell of `thread` to the next. Where the NIC is on a port it is a trip to the IIO and back, as one uncached store is
-    /// under way between a thread and the root complex (CC-NIC, section 2.2). The NIC on the chip takes messages that nobody answers.
+    /// Shortest time between two doorbells of `core`. With a NIC on a port this is a round trip to the IIO, because
+    /// only one uncached store may be outstanding between a core and the root complex (CC-NIC, section 2.2). The NIC on
+    /// the chip takes messages without acknowledgement.
     pub(super) fn doorbell_gap(&mut self, thread: ThreadId) -> Time {
         if self.has_nic_on_port() {
             self.mem.way_out(self.core_of(thread)) + self.mem.lat.to_iio + self.way_back(thread)

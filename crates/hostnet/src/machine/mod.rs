@@ -1,6 +1,7 @@
-//! A machine: memory, cores and devices on one calendar, with one pump.
+//! A machine: memory, cores and devices of one host that share a calendar and one event loop.
 //!
-//! The pump does what hardware does by itself and hands the rest to whoever runs on top, as a [`Signal`]:
+//! The event loop does what hardware does by itself, and returns everything else to the machine's caller as a
+//! [`Signal`]:
 //!
 //! ```text
 //!   calendar --event--> Machine::handle --Signal--> roles of a host, a directed test, a ladder, a contract suite
@@ -8,7 +9,7 @@
 //!       +----- new events ---+------ new programs ------+
 //! ```
 //!
-//! Several machines can share a calendar: see [`World`].
+//! Several machines can share a calendar; see [`World`].
 
 mod at_once;
 mod device_access;
@@ -30,29 +31,30 @@ use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
 use crate::{core, device, memory, traffic};
 
-/// What the hardware tells whoever runs on top of it.
+/// A message from the hardware to the caller that runs the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Signal {
-    /// The core has come to the end of its program.
+    /// A core has reached the end of its program.
     CoreFree(ThreadId),
-    /// Side effects of the core are due: take them with [`Machine::retired`].
+    /// Side effects of a core are due; [`Machine::retired`] takes them.
     Retired(ThreadId),
-    /// The core's doorbell with tag `1` is at the link of the NIC on a port.
+    /// A core's doorbell with this tag has reached the link of the NIC on a port.
     Doorbell(ThreadId, u32),
-    /// A packet of the NIC on the chip is visible to the core.
+    /// A packet of the NIC on the chip has become visible to a core.
     Delivered(ThreadId),
-    /// The core is interrupted: a thread that sleeps goes on.
+    /// A core is interrupted, so that a sleeping thread continues.
     Interrupt(ThreadId),
-    /// A line that the core watches has been written by another agent, or taken away.
+    /// A line that a core watches has been written by another agent or invalidated.
     Line(ThreadId),
-    /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`], or [`Nic::landed_ring`] where
-    /// descriptors lie in memory.
+    /// Packets have become visible in queues of the NIC on this port; [`Nic::landed`] takes them, or
+    /// [`Nic::landed_ring`] where descriptors lie in memory.
     Landed(PortId),
-    /// The packet's reply is on the wire.
+    /// The reply to a packet has been put on the wire.
     Sent(NicAt, PacketId),
-    /// The device on `port` has moved `lines` lines, and no packet has become visible with them.
+    /// The device on `port` has moved `lines` lines without making a packet visible.
     Moved { port: PortId, lines: u16 },
-    /// The answer to transaction `0` of an agent that is no core or device of this machine: take it with `mem.answered`.
+    /// The memory system has answered a transaction of an agent that is no core or device of this machine;
+    /// `mem.answered` takes it.
     Answer(TxnId),
     /// Traffic, which runs on top of the machine.
     Traffic(traffic::Event),
@@ -60,21 +62,21 @@ pub enum Signal {
     Timer(u32),
 }
 
-/// Memory, cores and devices of one host, and the time.
+/// Memory, cores and devices of one host, with their calendar and the present time.
 #[derive(Clone)]
 pub struct Machine {
     pub cal: Events,
-    /// The time of the event that is being handled.
+    /// Time of the event that is being handled.
     pub now: Time,
     pub mem: Memory,
     pub cpus: IdVec<ThreadId, Cpu>,
     pub nic: Nic,
     pub iio: Option<Iio>,
-    /// Stands below all devices.
+    /// Placement policy, which all devices ask for the destination of their lines.
     pub placement: Placement,
-    /// Without devices of its own, whoever runs on top gets the answers to what devices ask.
+    /// Whether the machine has no devices; its caller then takes the answers to transactions of devices.
     bare: bool,
-    /// Requests of cores take the way of the IIO to the home agent.
+    /// Whether requests of cores share the path of the IIO to the home agent.
     shares_way: bool,
 }
 
@@ -96,7 +98,7 @@ impl Machine {
         m
     }
 
-    /// A machine without devices.
+    /// Makes a machine without devices.
     pub fn bare(mem: Memory, cpus: impl Into<IdVec<ThreadId, Cpu>>) -> Machine {
         let none = NicSpec { pipeline: Span(0), line_interval: Span(0), notify: Span(0), ring_start: RingStart::First };
         let placement = PlacementSpec {
@@ -113,7 +115,7 @@ impl Machine {
         Machine { bare: true, ..Machine::new(mem, cpus, Nic::integrated(&none, 0), None, placement) }
     }
 
-    /// Takes the next event and advances the time to it.
+    /// Takes the next event and advances the time to the event's.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<Event> {
         let (at, e) = self.cal.pop()?;
@@ -121,7 +123,7 @@ impl Machine {
         Some(e)
     }
 
-    /// Handles events until one concerns whoever runs on top; None when no event is left.
+    /// Handles events until one yields a signal for the caller; returns None when no event is left.
     #[inline]
     pub fn next_signal(&mut self) -> Option<Signal> {
         while let Some(e) = self.pop() {
@@ -132,7 +134,7 @@ impl Machine {
         None
     }
 
-    /// Handles what is left, for machines whose signals nobody needs.
+    /// Handles all remaining events and ignores their signals.
     pub fn settle(&mut self) {
         while let Some(s) = self.next_signal() {
             if let Signal::Answer(id) = s {
@@ -141,7 +143,7 @@ impl Machine {
         }
     }
 
-    /// The one dispatch of events: does what hardware does by itself.
+    /// Dispatches an event to the component that handles it; returns a signal if the caller has to act.
     #[inline(always)]
     pub fn handle(&mut self, e: Event) -> Option<Signal> {
         let now = self.now;
@@ -219,13 +221,13 @@ impl Machine {
         None
     }
 
-    /// Whether transaction `id`, which comes to the home agent, waits for the way that cores have in common with devices.
+    /// Whether transaction `id`, which arrives at the home agent, waits for the path that cores share with devices.
     #[inline(never)]
     fn waits_for_way(&mut self, id: TxnId) -> bool {
         self.iio.as_mut().is_some_and(|iio| iio.holds_up(&mut self.mem, &mut self.cal, id, self.now))
     }
 
-    /// A transaction is answered: its agent goes on.
+    /// Passes the answer of transaction `id` to its agent.
     #[inline(always)]
     fn on_fill(&mut self, id: TxnId) -> Option<Signal> {
         let now = self.now;
@@ -260,7 +262,7 @@ impl Machine {
         None
     }
 
-    /// A thread's program ends at `end`, if that is known.
+    /// Posts the end of a core's program, if it is known.
     #[inline]
     fn ends(&mut self, thread: ThreadId, end: Option<Time>) {
         if let Some(t) = end {
@@ -268,7 +270,7 @@ impl Machine {
         }
     }
 
-    /// The NIC at `at`; None where no port has one.
+    /// NIC at this attachment; None where no port has a NIC.
     #[inline]
     pub fn nic_at(&mut self, at: NicAt) -> Option<&mut Nic> {
         match at {
@@ -277,13 +279,13 @@ impl Machine {
         }
     }
 
-    /// A packet comes off the wire now.
+    /// Hands a packet that comes off the wire now to a NIC.
     ///
     /// # Errors
-    /// The cause, when it is dropped at once.
+    /// Fails with the cause when the packet is dropped on arrival.
     ///
     /// # Panics
-    /// When no port has a NIC and `at` says so.
+    /// Panics when `at` is a port and no port has a NIC.
     #[inline]
     pub fn arrive(&mut self, at: NicAt, packet: Packet) -> Result<(), DropCause> {
         match at {
@@ -292,10 +294,10 @@ impl Machine {
         }
     }
 
-    /// The thread has told the NIC of packet `id`'s reply: [`Signal::Sent`] says when it is on the wire.
+    /// Posts the reply of packet `id` to a NIC; [`Signal::Sent`] announces that the reply is on the wire.
     ///
     /// # Panics
-    /// When no port has a NIC and `at` says so.
+    /// Panics when `at` is a port and no port has a NIC.
     #[inline]
     pub fn post(&mut self, at: NicAt, id: PacketId) {
         match at {
@@ -304,7 +306,7 @@ impl Machine {
         }
     }
 
-    /// Starts the program in `thread`'s buffer now; [`Signal::CoreFree`] tells its end.
+    /// Starts the program in `core`'s buffer now; [`Signal::CoreFree`] announces its end.
     #[inline]
     pub fn start(&mut self, thread: ThreadId) {
         if self.mem.siblings.is_some() {
@@ -314,19 +316,19 @@ impl Machine {
         self.ends(thread, end);
     }
 
-    /// The core of a thread.
+    /// Core that a hardware thread runs on.
     #[inline]
     pub fn core_of(&self, thread: ThreadId) -> CoreId {
         self.cpus[thread].core()
     }
 
-    /// When something that leaves `thread` now reaches its node's home agent.
+    /// Time at which a request that leaves `core` now reaches the home agent of the core's node.
     #[inline]
     pub fn at_home(&self, thread: ThreadId) -> Time {
         self.now + self.mem.way_out(self.core_of(thread))
     }
 
-    /// What the other thread of the core has waited for has come with `t`.
+    /// Resumes the accesses of the sibling thread that waited for the line of `t`.
     #[cold]
     fn tell_sibling(&mut self, t: &Txn) {
         while let Some((thread, record)) = self.mem.waits_for(t.thread, t.line) {
@@ -334,7 +336,7 @@ impl Machine {
         }
     }
 
-    /// A program of `thread` begins beside what the other thread of its core does.
+    /// Sets the issue slots of `thread`, which starts a program, by the share that its sibling takes.
     #[cold]
     fn share_slots(&mut self, thread: ThreadId) {
         let Some(other) = self.mem.sibling(thread) else { return };
@@ -342,8 +344,8 @@ impl Machine {
         self.cpus[thread].share_slots(share, self.now);
     }
 
-    /// The next side effect of `thread` that is due now. Cache maintenance is on its way by then, and so is a doorbell of a NIC on
-    /// a port; one of the NIC on the chip is a tag.
+    /// Takes the next side effect of `core` that is due now. Cache maintenance, and a doorbell of a NIC on a port, have
+    /// been sent on their way; a doorbell of the NIC on the chip is returned as a tag.
     #[inline]
     pub fn retired(&mut self, thread: ThreadId) -> Option<Retired> {
         let Some(r) = self.cpus[thread].retired(&mut self.mem, &mut self.cal, self.now) else {
@@ -357,7 +359,7 @@ impl Machine {
         if let Retired::Maintain { line, lines, op } = r {
             self.mem.stats.clsweeps += if op == Sweep::Sweep { lines.into() } else { 0 };
             if op.drops_data() {
-                // A sweep that finds the next instance in place of this one is a race.
+                // A sweep message that then finds the buffer's next instance, not yet consumed, counts as a race.
                 self.mem.consumed(line, lines.into());
             }
             let arrives = if op == Sweep::InvalidateOwn {

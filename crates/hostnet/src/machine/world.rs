@@ -1,30 +1,32 @@
 //! Several machines on one calendar.
 //!
-//! Events carry no machine: the calendar keeps a *lane* beside each, the number of the machine that it is for. What a machine
-//! posts while it handles an event goes to its own lane; [`Calendar::push_to`](crate::kernel::Calendar::push_to) posts to
-//! another's, for what crosses a wire. Events leave in the order of time, then of lanes, then of their coming: whatever the
-//! machines do, a world's order depends on nothing else.
+//! Events do not name a machine; the calendar stores a *lane* beside each event, which is the number of the machine
+//! that the event is for. Events that a machine posts while it handles an event go to its own lane;
+//! [`Calendar::push_to`](crate::kernel::Calendar::push_to) posts events for another machine, such as a packet that
+//! crosses a wire. Events leave in the order of time, then of lanes, then of insertion, so that the order of a world
+//! depends on nothing else.
 //!
-//! The calendar is lent to the machine at work, so that one machine alone has it to itself and pays nothing for worlds.
+//! The calendar is lent to the machine that handles an event, so that a machine alone owns its calendar and worlds cost
+//! it nothing.
 
 use super::{Events, Machine, Signal};
 use crate::kernel::Int;
 use std::mem::swap;
 
-/// Machines, or hosts that have one each, on one calendar.
+/// Machines, or hosts with one machine each, that share one calendar.
 #[derive(Clone)]
 pub struct World<M> {
     pub members: Vec<M>,
     cal: Events,
-    /// The member that has the calendar.
+    /// Number of the member that holds the calendar.
     at_work: Option<usize>,
 }
 
 impl<M: AsMut<Machine>> World<M> {
-    /// A world of up to 256 members. What they have on calendars of their own goes over to the common one.
+    /// Makes a world of up to 256 members, and moves events from the members' own calendars to the common one.
     ///
     /// # Panics
-    /// With more members than lanes.
+    /// Panics when there are more members than lanes.
     pub fn new(mut members: Vec<M>) -> World<M> {
         assert!(members.len() <= 1 << 8, "{} members are more than the calendar's lanes", members.len());
         let mut cal = Events::default();
@@ -38,7 +40,7 @@ impl<M: AsMut<Machine>> World<M> {
         World { members, cal, at_work: None }
     }
 
-    /// Handles the next event; the member that it was for, with what it says to whoever runs on top. That member has the
+    /// Handles the next event; returns the member that it was for, and the member's signal. This member holds the
     /// calendar until the next call.
     pub fn step(&mut self) -> Option<(usize, Option<Signal>)> {
         let from = match self.at_work {
@@ -53,7 +55,7 @@ impl<M: AsMut<Machine>> World<M> {
         Some((to, m.handle(e)))
     }
 
-    /// Gives the calendar to member `to`, who may then post.
+    /// Lends the calendar to member `to`, which may then post events.
     pub fn lend(&mut self, to: usize) {
         if self.at_work == Some(to) {
             return;
@@ -86,7 +88,7 @@ mod tests {
         Machine::bare(memory_of(platform, 0, AddressMap::default()), Vec::new())
     }
 
-    /// Timers at random times, some of them at the same, on each of two machines.
+    /// Timers at random times, some of them equal, on each of two machines.
     fn timers(seed: u64) -> Vec<(Time, u32)> {
         let mut dice = Stream::new(seed, "timers", 0);
         (0..500).map(|i| (Time(dice.below(200) * 1_000), i)).collect()
@@ -98,7 +100,7 @@ mod tests {
             let Some(Signal::Timer(n)) = s else { panic!("{s:?}") };
             let m = &mut world.members[i];
             seen.push((m.now, i, n));
-            // Some timers cause one more, on the same machine and on the other.
+            // Some timers start a further one on the same machine and on the other.
             if n % 7 == 0 && n < 500 {
                 m.cal.push(m.now + Time(700), Event::Timer(n + 1000));
                 m.cal.push_to(1 - i as u8, m.now + Time(700), Event::Timer(n + 2000));
@@ -123,7 +125,7 @@ mod tests {
             let own: Vec<_> = seen.iter().filter(|s| s.1 == lane && first(s.2)).map(|s| (s.0, s.2)).collect();
             assert_eq!(own, of);
         }
-        // What a machine posts for the other comes there, as late as its own.
+        // An event that a machine posts for the other one occurs there, at the time of the same event on its own lane.
         let at = |lane: usize, n: u32| seen.iter().find(|s| s.1 == lane && s.2 == n).map(|s| s.0);
         assert!((0..500).step_by(7).all(|n| at(0, n + 1000) == at(1, n + 2000) && at(1, n + 1000) == at(0, n + 2000)));
         assert!((0..500).step_by(7).all(|n| at(0, n + 1000) == at(0, n).map(|t| t + Time(700))));

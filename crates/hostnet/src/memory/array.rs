@@ -1,4 +1,4 @@
-//! A set-associative tag array with way masks and a choice of replacement policies.
+//! A set-associative tag array of one cache, with way masks and a choice of replacement policies.
 
 mod held;
 mod moves;
@@ -11,68 +11,68 @@ use crate::kernel::{hint::prefetch, rng::mix};
 use crate::kernel::{Int, LineAddr};
 use std::ops::Range;
 
-/// Lines of the sequence of slices that `InterleavedSlices` permutes.
+/// Length of the sequence of slices that `InterleavedSlices` permutes, as a power of two.
 const SEQUENCE_BITS: u32 = 14;
 
 pub(super) const EMPTY: u32 = u32::MAX;
-/// The oldest a line can be before its set is renumbered.
+/// Largest age of a line; the ages of a set are renumbered before its clock exceeds it.
 const OLD: u8 = u8::MAX;
 const SLICE_BITS: u32 = 50;
-/// One use on the clock of a set.
+/// Increment of a set's clock for one use.
 const TICK: u32 = 1 << 24;
 
-/// What was in a way that a new line displaced.
+/// A line that an inserted line displaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Victim {
     pub line: LineAddr,
     pub dirty: bool,
-    /// Its mark, see [`Array::mark`].
+    /// Whether the line was marked; see [`Array::mark`].
     pub marked: bool,
 }
 
-/// The most ways of a set that lies in one block.
+/// Largest number of ways with which a set fits into one block.
 const NARROW: u32 = 12;
 
-/// Tags, recency and dirtiness of one cache. Holds no data and no time.
+/// Tags, recency and dirtiness of the lines of one cache; the array holds no data and models no time.
 ///
-/// A set is one block or two: its tags, and in the last block, behind them, a byte of age for each way and a word:
-/// dirty bits, and in its top byte the set's clock of uses (LRU) or the way used last (NMRU). Marks are in the last
-/// block's last word, which a narrow set has in common with the dirty bits.
+/// A set takes one block or two. Its tags come first; in the last block follow a byte of age for each way and a word
+/// with the dirty bits. The top byte of this word holds the set's clock of uses (LRU) or the way used last (NMRU).
+/// Marks lie in the last word of the last block, which is the word of the dirty bits when a set fits into one block.
 #[derive(Clone)]
 pub struct Array {
     pub(super) ways: u32,
     sets: u32,
     slices: u32,
-    /// 2^SLICE_BITS / slices, rounded up.
+    /// Reciprocal of the number of slices: 2^SLICE_BITS / slices, rounded up.
     per_slice: u64,
     indexing: Indexing,
-    /// A set takes two blocks.
+    /// Whether a set takes two blocks.
     wide: bool,
     set_bits: u32,
     pub(super) policy: Replacement,
     blocks: Vec<Block>,
-    /// A bit for each way.
+    /// Mask of all ways.
     all: u32,
-    /// 255 where the second half of a set's last block has no age.
+    /// Mask for `least`: 255 where a byte of the second half of a set's last block holds no age.
     closed: [u8; 32],
-    /// The last mask of some of the ways, and the same for its ways alone.
+    /// Last mask of a part of the ways, and the corresponding mask for `least`.
     some: (u32, [u8; 32]),
-    /// One word per set, for tree-PLRU.
+    /// Tree bits of each set, for tree-PLRU.
     pub(super) tree: Vec<u32>,
     dice: u64,
     held: usize,
-    /// Lines whose coming and going is noted, where that is asked for.
+    /// Insertions and removals of lines in a range, where they are recorded.
     pub(super) moves: Option<(Range<LineAddr>, Box<Notes<Move>>)>,
 }
 
-/// Where a line belongs: its set's first block, and its tag.
+/// Place in which a cache looks for a line: the first block of its set, and its tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Home {
     base: u32,
     tag: u32,
 }
 
-/// Where a line lies: its set's first block, and its way.
+/// Position of a resident line: the first block of its set, and its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     pub(super) base: u32,
@@ -86,7 +86,7 @@ impl Slot {
     }
 }
 
-/// Where a line will enter.
+/// Position that is chosen for a line to be inserted.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     base: u32,
@@ -103,11 +103,11 @@ impl Place {
 }
 
 impl Array {
-    /// An empty array of `sets` x `ways` lines; with hashed indexing the sets lie in `slices`
-    /// slices of a power of two of sets each.
+    /// Makes an empty array of `sets` x `ways` lines; with hashed indexing the sets lie in `slices` slices, each with a
+    /// power of two of sets.
     ///
     /// # Errors
-    /// One clause naming the shape that does not work.
+    /// Fails with one clause that names the shape that does not work.
     pub fn new(sets: u32, ways: u32, policy: Replacement, indexing: Indexing, slices: u32) -> Result<Array, String> {
         let slices = shape(sets.into(), ways, indexing, slices)?;
         let wide = ways > NARROW;
@@ -138,17 +138,17 @@ impl Array {
         Ok(a)
     }
 
-    /// Where the ages begin in the second half of a set's last block.
+    /// Index of the first age in the second half of a set's last block.
     #[inline]
     fn first_age(&self) -> u32 {
         16 * u32::from(!self.wide)
     }
-    /// Where the word with the dirty bits is in a set's last block.
+    /// Index of the word with the dirty bits in a set's last block.
     #[inline]
     fn last_at(&self) -> usize {
         15 - usize::from(self.wide)
     }
-    /// Where the marks are in the last word of a set's last block.
+    /// Index of the first mark's bit in the last word of a set's last block.
     #[inline]
     fn first_mark(&self) -> u32 {
         NARROW * u32::from(!self.wide)
@@ -166,7 +166,7 @@ impl Array {
     fn tag_mut(&mut self, base: u32, way: u32) -> &mut u32 {
         &mut self.blocks[(base + way / 16).to_usize()].0[way.to_usize() % 16]
     }
-    /// The set's last block.
+    /// Last block of the set at `base`.
     #[inline]
     fn rest(&self, base: u32) -> &Block {
         &self.blocks[base.to_usize() + usize::from(self.wide)]
@@ -199,7 +199,7 @@ impl Array {
         &mut self.rest_mut(base).upper_mut()[first..first + ways]
     }
 
-    /// Lines held now.
+    /// Number of lines that the array holds now.
     pub fn held(&self) -> usize {
         self.held
     }
@@ -210,7 +210,7 @@ impl Array {
         self.slices.to_usize()
     }
 
-    /// Where `line` belongs.
+    /// Place in which the array looks for `line`.
     #[inline(always)]
     pub fn home(&self, line: LineAddr) -> Home {
         let LineAddr(line) = line;
@@ -234,7 +234,7 @@ impl Array {
         Home { base: set.to_u32() << u32::from(self.wide), tag }
     }
 
-    /// The slice of `line` by indexings that few platforms have.
+    /// Slice of `line` for the indexings that few platforms use.
     #[cold]
     #[inline(never)]
     fn rarer_slice(&self, line: u64) -> u32 {
@@ -249,27 +249,27 @@ impl Array {
         self.round(place + tag % self.slices)
     }
 
-    /// `place` modulo the number of slices, without a division: exact as far as sets go.
+    /// Computes `place` modulo the number of slices without a division, which is exact for all numbers of sets.
     #[inline]
     fn round(&self, place: u32) -> u32 {
         let times = (u64::from(place) * self.per_slice) >> SLICE_BITS;
         place - times.to_u32() * self.slices
     }
 
-    /// Tells the host that `line`'s set is about to be looked up: the sets of a large cache do not fit the
-    /// host's own, and a fetch that starts early overlaps with other work.
+    /// Prefetches the set of `line` on the computer that runs the simulation: the sets of a large cache exceed that
+    /// computer's caches, and an early fetch overlaps with other work.
     #[inline(always)]
     pub fn announce(&self, line: LineAddr) {
         self.announce_at(self.home(line));
     }
 
-    /// The same for the line of `home`.
+    /// Prefetches the set of `home` on the computer that runs the simulation.
     #[inline]
     pub fn announce_at(&self, home: Home) {
         self.announce_set(home.base);
     }
 
-    /// The same for an array of one slice.
+    /// Prefetches the set of `line`, in an array of one slice, on the computer that runs the simulation.
     #[inline(always)]
     pub fn announce_in_slice(&self, line: LineAddr) {
         self.announce_set(self.home_in_slice(line).base);
@@ -283,25 +283,25 @@ impl Array {
         }
     }
 
-    /// The slice that a line of `home` belongs to.
+    /// Number of the slice that a line of `home` belongs to.
     #[inline]
     pub fn slice(&self, home: Home) -> usize {
         self.set_of(home.base) >> self.set_bits
     }
 
-    /// The slot that holds `line`, if any. Does not count as a use.
+    /// Slot that holds `line`, if any; the look-up does not count as a use.
     #[inline]
     pub fn find(&self, line: LineAddr) -> Option<Slot> {
         self.find_at(self.home(line))
     }
 
-    /// The same for an array of one slice, as private caches are.
+    /// Slot that holds `line`, if any, in an array of one slice such as a private cache.
     #[inline(always)]
     pub fn find_in_slice(&self, line: LineAddr) -> Option<Slot> {
         self.find_at(self.home_in_slice(line))
     }
 
-    /// Where `line` belongs in an array of one slice.
+    /// Place in which an array of one slice looks for `line`.
     #[inline(always)]
     fn home_in_slice(&self, line: LineAddr) -> Home {
         debug_assert!(self.slices == 1);
@@ -309,7 +309,7 @@ impl Array {
         Home { base: set << u32::from(self.wide), tag: (line.0 >> self.set_bits).to_u32() }
     }
 
-    /// The same for the line of `home`.
+    /// Slot that holds the line of `home`, if any; the look-up does not count as a use.
     #[inline(always)]
     pub fn find_at(&self, home: Home) -> Option<Slot> {
         let Home { base, tag } = home;
@@ -317,7 +317,7 @@ impl Array {
         (found != 0).then(|| Slot { base, way: found.trailing_zeros() })
     }
 
-    /// The ways of the set at `base` that hold `tag`, or are empty when it is `EMPTY`.
+    /// Mask of the ways of the set at `base` that hold `tag`, or that are empty when `tag` is `EMPTY`.
     #[inline]
     pub(super) fn ways_with(&self, base: u32, tag: u32) -> u32 {
         let mut found = self.blocks[base.to_usize()].equal(tag);
@@ -327,12 +327,12 @@ impl Array {
         found & self.all
     }
 
-    /// 255 for each age that is not of a way of `mask`.
+    /// Mask for `least` that excludes the ages of all ways outside `mask`.
     fn closed_but(&self, mask: u32) -> [u8; 32] {
         spread(!(mask << self.first_age()))
     }
 
-    /// The first of the ways of `mask` with the lowest age.
+    /// First of the ways of `mask` with the lowest age.
     #[inline]
     fn least_used(&mut self, base: u32, mask: u32) -> u32 {
         if mask == self.all {
@@ -349,7 +349,7 @@ impl Array {
         }
     }
 
-    /// 255 for each age that is not of a way of `mask`.
+    /// Mask for `least` that excludes the ages of all ways outside `mask`, cached for repeated use.
     #[inline]
     fn closed_ways(&mut self, mask: u32) -> &[u8; 32] {
         if mask == self.all {
@@ -364,7 +364,7 @@ impl Array {
         least(self.rest(base).upper(), closed) - self.first_age()
     }
 
-    /// The first of the ways of `mask` with the highest age.
+    /// First of the ways of `mask` with the highest age.
     #[inline]
     pub(super) fn highest(&mut self, base: u32, mask: u32) -> u32 {
         let mut below = *self.rest(base).upper();
@@ -372,7 +372,7 @@ impl Array {
         least(&below, self.closed_ways(mask)) - self.first_age()
     }
 
-    /// Counts a use of `slot`.
+    /// Counts a use of the line in `slot`.
     #[inline]
     pub fn touch(&mut self, slot: Slot) {
         let Slot { base, way } = slot;
@@ -393,7 +393,7 @@ impl Array {
         }
     }
 
-    /// Where `line`, which must be absent, enters in an array of one slice: a way of `mask`.
+    /// Chooses a way of `mask` for `line`, which must be absent, in an array of one slice.
     #[inline]
     pub fn choose_in_slice(&mut self, line: LineAddr, mask: u32) -> Place {
         self.choose_at(self.home_in_slice(line), mask)
@@ -412,7 +412,7 @@ impl Array {
         Place { base, way, tag, mask }
     }
 
-    /// The dirty line that has to go for what enters at `place`.
+    /// Dirty line that an insertion at `place` would displace.
     #[inline]
     pub fn displaces(&self, place: &Place) -> Option<LineAddr> {
         let old = self.tag(place.base, place.way);
@@ -420,7 +420,7 @@ impl Array {
         (dirty && old != EMPTY).then(|| self.line(old, place.base))
     }
 
-    /// Who would have to go if `line` were inserted now into an array of one slice, as far as LRU can tell.
+    /// Victim of an insertion of `line` into an array of one slice, if the policy is LRU and the set is full.
     #[inline]
     pub fn oldest_in_slice(&self, line: LineAddr) -> Option<Victim> {
         if self.policy != Replacement::Lru {
@@ -434,25 +434,26 @@ impl Array {
         (old != EMPTY).then(|| Victim { line: self.line(old, base), dirty, marked })
     }
 
-    /// Memory that the tags take on the host.
+    /// Bytes that the tags take on the computer that runs the simulation.
     pub fn bytes(&self) -> usize {
         self.blocks.len() * size_of::<Block>()
     }
 
-    /// Puts `line`, which must be absent, into a way of `mask` in an array of one slice; returns its slot and who had to go.
+    /// Inserts `line`, which must be absent, into a way of `mask` in an array of one slice; returns its slot and the
+    /// victim.
     #[inline]
     pub fn insert_in_slice(&mut self, line: LineAddr, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
         self.insert_at(self.home_in_slice(line), dirty, mask)
     }
 
-    /// The same for the line of `home`.
+    /// Inserts the line of `home`, which must be absent, into a way of `mask`; returns its slot and the victim.
     #[inline]
     pub fn insert_at(&mut self, home: Home, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
         let place = self.choose_at(home, mask);
         (place.slot(), self.enter(place, dirty))
     }
 
-    /// Puts the line that `place` was chosen for there; its set must be as it was then. Returns who had to go.
+    /// Inserts the line for which `place` was chosen, whose set must not have changed since; returns the victim.
     #[inline]
     pub fn enter(&mut self, place: Place, dirty: bool) -> Option<Victim> {
         let Place { base, way, tag, mask } = place;
@@ -479,7 +480,7 @@ impl Array {
         Some(Victim { line: self.line(old, base), dirty: was_dirty, marked })
     }
 
-    /// An empty way of `mask`, or any but the one used last if that is spared.
+    /// Chooses an empty way of `mask`, or a random one other than the way used last where the policy spares that.
     #[inline]
     fn some_way(&mut self, base: u32, mask: u32) -> u32 {
         let empty = self.ways_with(base, EMPTY) & mask;
@@ -496,7 +497,7 @@ impl Array {
         self.draw(among)
     }
 
-    /// One of the ways of `among`.
+    /// Draws one of the ways of `among` at random.
     #[inline]
     pub(super) fn draw(&mut self, among: u32) -> u32 {
         self.dice = mix(self.dice);
@@ -504,7 +505,7 @@ impl Array {
         nth_bit(among, nth.to_u32())
     }
 
-    /// Empties `slot`; returns whether it was dirty.
+    /// Removes the line in `slot`; returns whether it was dirty.
     #[inline]
     pub fn remove(&mut self, slot: Slot) -> bool {
         let Slot { base, way } = slot;
@@ -522,7 +523,7 @@ impl Array {
         dirty
     }
 
-    /// Marks a line until it leaves; its victim record will say so.
+    /// Marks the line in `slot` until it leaves; its victim record will say so.
     #[inline]
     pub fn mark(&mut self, slot: Slot) {
         let first = self.first_mark();
@@ -539,13 +540,13 @@ impl Array {
         *last = *last & !(1 << slot.way) | u32::from(dirty) << slot.way;
     }
 
-    /// The line with `tag` in the set at `base`.
+    /// Line with `tag` in the set at `base`.
     #[inline]
     fn line(&self, tag: u32, base: u32) -> LineAddr {
         LineAddr(u64::from(tag) << self.set_bits | self.set_of(base).to_u64() & ((1 << self.set_bits) - 1))
     }
 
-    /// The set's clock is about to wrap: keep the order of its ages, from one up.
+    /// Renumbers the ages of a set from one upwards, in the same order, because its clock is about to wrap.
     #[cold]
     fn renumber(&mut self, base: u32) {
         let emptied = self.policy == Replacement::LruScan;
@@ -562,14 +563,14 @@ impl Array {
     }
 }
 
-/// A use under LRU: the clock in word `at` of a set's last block goes on, and age `age` is now.
+/// Counts a use under LRU: advances the clock in word `at` of a set's last block, and sets age `age` to it.
 #[inline]
 fn tick(rest: &mut Block, at: usize, age: u32) {
     rest.0[at] += TICK;
     *rest.age_mut(age) = (rest.0[at] >> 24).to_u8();
 }
 
-/// Puts `tag` into a way of a set; returns the tag before, and whether it was dirty and marked.
+/// Puts `tag` into a way of a set; returns the previous tag, and whether its line was dirty and marked.
 #[inline]
 fn replace<const N: usize>(
     set: &mut [Block; N],

@@ -1,4 +1,4 @@
-//! Look-ups, replacement and marks of one array.
+//! Tests of look-ups, replacement and marks of one tag array.
 
 use super::*;
 use crate::kernel::units::Size;
@@ -103,7 +103,8 @@ fn a_line_that_expired_goes_before_lines_never_used_again_and_a_use_takes_that_b
     }
 }
 
-/// Against the loop of the paper (Jaleel et al., ISCA 2010): all intervals go up by one until a way has the last.
+/// Compares SRRIP with the loop of its paper (Jaleel et al., ISCA 2010): all intervals are incremented until a way has
+/// the last one.
 #[test]
 fn srrip_s_victim_is_the_first_way_that_reaches_the_last_interval_step_by_step() {
     for ways in [11, 16] {
@@ -142,7 +143,7 @@ fn nru_evicts_one_of_the_ways_not_used_since_all_the_others_were_and_never_the_n
         (10..13).map(|line| a.insert_in_slice(LineAddr(line), false, mask).1.unwrap().line.0).collect();
     gone.sort_unstable();
     assert_eq!(gone, [0, 1, 2], "3 was used last");
-    // 10 to 12 have been used since 3, of which the last cleared the others.
+    // Lines 10 to 12 have been used since line 3, and the use of line 12 cleared the bits of the others.
     let next = a.insert_in_slice(LineAddr(13), false, mask).1.unwrap().line.0;
     assert!([3, 10, 11].contains(&next), "{next}");
 }
@@ -159,7 +160,7 @@ fn nmru_spares_the_way_used_last_unless_it_is_the_only_one() {
         gone[usize::from(out == last.saturating_sub(1))] += 1;
         last = line;
     }
-    // Any of the other three is as likely as the next.
+    // Each of the other three lines is equally likely to be the victim.
     assert!((gone[1] as f64 / 3996.0 - 1.0 / 3.0).abs() < 0.03, "{gone:?}");
     assert!(
         a.insert_in_slice(LineAddr(5000), false, 0b1).1.is_some()
@@ -198,7 +199,8 @@ fn lines_within_bounds_are_those_of_all_lines_that_lie_there() {
     ] {
         let mut a = Array::new(sets, 11, Replacement::Lru, indexing, slices).unwrap();
         fill(&mut a, (0..60_000).step_by(7));
-        // Tags change every 2048 lines: bounds on such a border, beside it, within one tag and over several.
+        // Tags change every 2048 lines: the bounds lie on such a border, beside it, within one tag, and in different
+        // tags.
         for within in [0..1, 2048..4096, 2047..2050, 4097..4099, 4095..40_960, 40_959..60_000, 59_999..90_000] {
             let lines = LineAddr(within.start)..LineAddr(within.end);
             let mut found: Vec<u64> = a.iter_within(lines.clone()).map(|l| l.0 .0).collect();
@@ -244,7 +246,7 @@ fn even_slices_give_each_set_one_line_of_as_many_contiguous_ones() {
     }
 }
 
-/// An LLC of 18 slices, 11 ways, and the slice that it has for a line.
+/// An LLC of 18 slices and 11 ways, and the function that finds the slice of a line.
 fn interleaved() -> (Array, impl Fn(&Array, u64) -> usize) {
     let a = Array::new(18 * 2048, 11, Replacement::Lru, Indexing::InterleavedSlices, 18).unwrap();
     (a, |a: &Array, line: u64| a.set_of(a.home(LineAddr(line)).base) / 2048)
@@ -273,7 +275,7 @@ fn interleaved_slices_are_binary_permutations_of_one_sequence() {
 
 #[test]
 fn interleaved_slices_break_the_order_of_a_stream_s_victims_at_every_other_line() {
-    // A model of the same rules in another language finds a neighbour behind 52 % of the victims.
+    // An independent model of the same rules in another language finds a neighbour behind 52 % of the victims.
     let (mut a, _) = interleaved();
     let page = |n: u64| crate::kernel::rng::mix(n) >> 44 << 6;
     let pages = 3 * 18 * 2048 * 11 / 64;
@@ -297,13 +299,13 @@ fn recency_survives_the_wrap_of_a_set_s_clock() {
         let s = a.find(LineAddr(n % 3)).unwrap(); // 0, 1 and 2 in turn; 3 is never used again
         a.touch(s);
     }
-    // 999 was a use of line 0; the order of last use is 3, 1, 2, 0
+    // Line 999 evicted after a use of line 0, so the order of last use is 3, 1, 2, 0.
     for gone in [3, 1, 2, 0] {
         assert_eq!(a.insert_in_slice(LineAddr(100 + gone), false, 0b1111).1.unwrap().line.0, gone);
     }
 }
 
-/// 24 slices of 2048 sets, as large as a published simulator's LLC.
+/// An array of 24 slices of 2048 sets, as large as the LLC of a published simulator.
 fn folded() -> Array {
     Array::new(24 * 2048, 12, Replacement::Lru, Indexing::FoldedSlices, 24).unwrap()
 }
@@ -321,7 +323,7 @@ fn folded_slices_are_the_xor_of_four_groups_of_16_bits_modulo_the_slices() {
 
 #[test]
 fn with_folded_slices_four_mebibytes_reach_an_eighth_of_the_sets() {
-    // 24 is a multiple of eight: within 2^16 lines the low three bits of slice and set differ by the same XOR.
+    // 24 is a multiple of eight, so within 2^16 lines the low three bits of slice and set differ by the same XOR.
     let a = folded();
     for base in [0u64, 5 << 16, 0x1234 << 16] {
         let sets: std::collections::HashSet<_> = (base..base + (1 << 16)).map(|l| a.home(LineAddr(l)).base).collect();
@@ -336,23 +338,23 @@ fn a_scan_lets_an_older_line_of_a_higher_way_go_before_an_empty_way() {
         a.insert_in_slice(LineAddr(line), false, a.all);
     }
     let at = |a: &Array, line: u64| a.find(LineAddr(line)).expect("held");
-    // An untouched set fills from the highest way down; line 3 is the oldest and in way 3.
+    // An untouched set fills from the highest way down, so line 3 is the oldest and lies in way 3.
     assert_eq!([3, 2, 1, 0].map(|l| at(&a, l).way()), [3, 2, 1, 0]);
     a.touch(at(&a, 2));
     a.remove(at(&a, 2));
-    // Way 2 is empty and was used last, line 3 behind it is older.
+    // Way 2 is empty and was used last; line 3 behind it is older.
     let (slot, gone) = a.insert_in_slice(LineAddr(9), false, a.all);
     assert_eq!((slot.way(), gone.map(|v| v.line.0)), (3, Some(3)));
-    // Nothing behind way 2 is older now.
+    // No line behind way 2 is older now.
     let (slot, gone) = a.insert_in_slice(LineAddr(10), false, a.all);
     assert_eq!((slot.way(), gone), (2, None));
-    // Without empty ways it is LRU among those of the mask: line 1 came before line 0.
+    // Without empty ways the victim is the LRU line of the mask; line 1 was inserted before line 0.
     let (slot, gone) = a.insert_in_slice(LineAddr(11), false, 0b0011);
     assert_eq!((slot.way(), gone.map(|v| v.line.0)), (1, Some(1)));
 }
 
-/// Twelve rings of 64 KiB. Where they lie back to back, two lines of theirs come to each set of an eighth of all. With
-/// twice the alignment four come to each of a sixteenth, of which two ways hold half.
+/// Twelve rings of 64 KiB. Back to back, two of their lines fall into each set of an eighth of all sets. With twice the
+/// alignment, four fall into each set of a sixteenth, and two ways hold only half of them.
 #[test]
 fn two_ways_hold_small_rings_that_lie_back_to_back_and_half_of_those_with_gaps() {
     let (rings, lines) = (12, 1024);

@@ -1,16 +1,17 @@
-//! What cores ask of memory without time: caches are being warmed. See [`Memory::functional`].
+//! Functional mode of the memory system: accesses of cores that take no time, for warming the caches. See
+//! [`Memory::functional`].
 
 use super::home::Found;
 use super::{Memory, Op, Posts, Probe, Txn};
 use crate::kernel::{CoreId, LineAddr, Time};
 
 impl Memory {
-    /// A non-temporal store of a line by `core`, at once.
+    /// Performs a non-temporal store of a line by `core` in functional mode.
     pub fn stream_at_once(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr) {
         self.stream(cal, self.node_of_core(core), line, Time::ZERO);
     }
 
-    /// A core's access with everything it causes, at once: see [`Memory::functional`].
+    /// Performs an access of a core with all its consequences in functional mode; see [`Memory::functional`].
     pub fn access_at_once(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, write: bool) {
         let now = Time::ZERO;
         if self.probe(cal, core, line, write, now) != Probe::Miss {
@@ -23,7 +24,7 @@ impl Memory {
         }
     }
 
-    /// The same for a core that is to own a line and does not write it yet.
+    /// Obtains ownership of `line` for `core`, which does not write it yet, in functional mode.
     pub fn own_at_once(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr) {
         if self.owns(core, line) {
             return;
@@ -34,7 +35,7 @@ impl Memory {
         }
     }
 
-    /// The answer to a core's request, at once.
+    /// Answers a core's request in functional mode.
     pub(super) fn look_up_at_once(&mut self, cal: &mut impl Posts, mut t: Txn) -> Txn {
         if self.between.is_some() {
             return self.consult_at_once(cal, t);
@@ -47,7 +48,8 @@ impl Memory {
         t
     }
 
-    /// Without time: `core` stores to `line`, and the line goes on to the LLC. False when some core has it already.
+    /// Lets `core` store to `line` and evict it to the LLC in functional mode. Returns false when a core has the line
+    /// already.
     pub fn spill_at_once(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr) -> bool {
         if self.l1.iter().chain(&self.l2).any(|c| c.find(line).is_some()) {
             return false;

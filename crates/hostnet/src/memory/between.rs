@@ -1,4 +1,4 @@
-//! Between nodes: links, and the requests that travel over them.
+//! Inter-socket coherence: requests that travel between two nodes over their links.
 //!
 //! ```text
 //!   core -> own agent --message--> home agent: snoop filter, LLC, memory     line of the other node
@@ -7,8 +7,8 @@
 //!        <-                        <---data----
 //! ```
 //!
-//! Tags change when the home agent looks the line up; a snoop's way is time only, and requests that follow for the line
-//! wait until the answer is there.
+//! Tags change when the home agent looks up the line. The path of a snoop is only time, and later requests for the line
+//! wait until its answer has arrived.
 
 use super::filter::cores_of;
 use super::home::{Found, With, CORES};
@@ -25,16 +25,16 @@ use super::stats::Class;
 use super::{Event, Memory, Node, Op, Posts, Sweep, Txn};
 use crate::kernel::{CoreId, LineAddr, NodeId, Time, TxnId};
 
-/// What a look-up over both nodes comes to.
+/// Result of a look-up over both nodes.
 enum Answer {
-    /// As in one node.
+    /// The node answers by itself, as a machine of one node does.
     Here(Found),
-    /// The other node's agent takes part, and its cores if `asks`.
+    /// The agent of the other node takes part, and also its cores if `asks`.
     Across { row: Crossing, asks: bool, with: With },
 }
 
 impl Memory {
-    /// What joins the nodes, where there are several.
+    /// Inter-socket links, where the machine has several nodes.
     pub fn between(&self) -> Option<&Between> {
         self.between.as_deref()
     }
@@ -43,7 +43,7 @@ impl Memory {
         self.between.as_deref_mut().expect("several nodes")
     }
 
-    /// Whether the LLC of another node than `core`'s has `line`.
+    /// Whether the LLC of a node other than `core`'s holds `line`.
     #[inline]
     pub(super) fn another_llc_has(&self, core: CoreId, line: LineAddr) -> bool {
         self.nodes.several() && {
@@ -52,12 +52,12 @@ impl Memory {
         }
     }
 
-    /// What `node` has of a request's line, but for who asks.
+    /// Copies of a request's line in `node`, without those of the requesting core.
     fn copies_in(&self, node: NodeId, t: &Txn) -> Copies {
         let (line, who) = (t.line, t.core());
         let own = u16::from(t.entry.is_some() && t.op == Op::Read);
         let mut private = Held::Nowhere;
-        // The filter may name a core that has lost the line, but not while the line is on its way to it.
+        // The filter may name a core that has lost the line, but not while the line is being delivered to it.
         let on_its_way = if self.lines.readers(line) > own { Held::Clean } else { Held::Nowhere };
         if self.sharing(line) == Sharing::Shared {
             for c in cores_of(self.shared.holders(line)) {
@@ -69,7 +69,7 @@ impl Memory {
         Copies { private, llc: self.llc_copy(node, line) }
     }
 
-    /// The row of the table for a request.
+    /// Row of the inter-socket protocol table for a request.
     fn row(&self, t: &Txn) -> Crossing {
         let who = t.core();
         let near = self.node_of_core(who);
@@ -84,13 +84,13 @@ impl Memory {
         crossing(want, of(near), of(self.nodes.other_than(near)), side, p)
     }
 
-    /// Whether the own node can answer a request by itself.
+    /// Whether the requester's own node can answer a request without the other node and without memory.
     fn answers_near(&self, t: &Txn) -> bool {
         let row = self.row(t);
         !row.asks_far() && row.source != Source::Memory
     }
 
-    /// `begin` for a request that has come to its home; false when it is none.
+    /// Continues a request that has arrived at its home node; returns false for a request that did not travel.
     #[inline]
     pub(super) fn begins_at_home(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {
         self.between.is_some() && self.begins_after_a_trip(cal, id, now)
@@ -111,7 +111,7 @@ impl Memory {
         true
     }
 
-    /// A core's read at its own node's agent.
+    /// Starts a core's read at the agent of its own node.
     #[cold]
     pub(super) fn core_read_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
@@ -122,7 +122,7 @@ impl Memory {
         self.order(cal, id, now);
     }
 
-    /// A request takes its place among those for its line.
+    /// Orders a request among the requests for its line, and starts it when its turn has come.
     fn order(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, op, entry, .. } = self.txns[id];
         if entry.is_none() && self.map.of(line).is_ordered() {
@@ -134,7 +134,8 @@ impl Memory {
         self.in_turn_of_nodes(cal, id, now);
     }
 
-    /// A core's read leaves for the other node, when there is a credit. One that others wait for has one.
+    /// Sends a core's read to the other node when a credit is free. A read with an entry, which others wait for, has a
+    /// credit already.
     fn depart(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, entry, op, .. } = self.txns[id];
         let who = self.txns[id].core();
@@ -152,7 +153,7 @@ impl Memory {
         cal.post(at, Event::Link(id));
     }
 
-    /// It is a request's turn.
+    /// Performs a request whose turn has come.
     #[cold]
     pub(super) fn in_turn_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         if self.overtaken(id) {
@@ -172,7 +173,7 @@ impl Memory {
                 if !travelled {
                     return cal.post(now + look_up + snoop + noc, Event::Fill(id));
                 }
-                // The line has come to the own node meanwhile: the home sends the request back.
+                // The line has come to the requester's node in the meantime, so the home agent sends the request back.
                 let leaves = now + self.nodes[home].look_up;
                 let trip = self.links().trip(id);
                 (trip.leg, trip.data, trip.awaits, trip.more) = (back, false, 1, look_up + snoop);
@@ -206,7 +207,7 @@ impl Memory {
         }
     }
 
-    /// What a request's answer brings.
+    /// Notes the rights and duties that come with a request's answer.
     fn grant(&mut self, id: TxnId, with: With) {
         let t = &mut self.txns[id];
         if t.entry.is_some() && matches!(with, With::Line { .. }) {
@@ -215,14 +216,14 @@ impl Memory {
         with.note(t);
     }
 
-    /// An answer that no memory is read for leaves at `at`.
+    /// Sends an answer at `at` that needs no read of memory.
     fn answer_leaves(&mut self, cal: &mut impl Posts, id: TxnId, at: Time) {
         let m = &mut self.marks[id];
         (m.owner, m.queued, m.data) = (at, at, at);
         cal.post(at, Event::Link(id));
     }
 
-    /// Memory is read beside the snoop of `parent`, whose answer waits for it.
+    /// Reads memory in parallel with the snoop of `parent`, whose answer waits for the read.
     fn speculate(&mut self, cal: &mut impl Posts, parent: TxnId, now: Time) {
         let t = self.txns[parent];
         let class = Class::of_read(self.map.of(t.line).kind);
@@ -237,7 +238,8 @@ impl Memory {
         self.read_dram(cal, id, class, now);
     }
 
-    /// Memory's data for transaction `id` is at the home agent at `known`; false when it stays in the node.
+    /// Sends memory's data for transaction `id`, which the home agent has at `known`, on over the link; returns false
+    /// when the data stays in the node.
     #[cold]
     pub(super) fn data_travels(&mut self, cal: &mut impl Posts, id: TxnId, known: Time) -> bool {
         let leg = self.links().trip(id).leg;
@@ -248,7 +250,7 @@ impl Memory {
         travels
     }
 
-    /// `Event::Link`: a transaction goes on between nodes.
+    /// Handles `Event::Link`: a transaction goes on over the inter-socket link.
     pub fn on_link(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, class, .. } = self.txns[id];
         let home = self.home_of(line);
@@ -282,7 +284,7 @@ impl Memory {
         }
     }
 
-    /// One of the things that an answer waits for is there at `at`.
+    /// Notes the arrival at `at` of one of the parts that an answer waits for.
     fn arrives(&mut self, cal: &mut impl Posts, id: TxnId, at: Time) {
         let near = self.node_of_core(self.txns[id].core());
         let noc = self.nodes[near].noc;
@@ -296,7 +298,8 @@ impl Memory {
         }
     }
 
-    /// A transaction that may have crossed is answered: its credit comes back, and whoever waits for it leaves.
+    /// Returns the link credit of an answered transaction that may have crossed, and sends the next request that waits
+    /// for a credit.
     #[cold]
     pub(super) fn trip_ends(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
@@ -321,7 +324,8 @@ impl Memory {
         }
     }
 
-    /// Maintenance of `lines` lines leaves `core` now: a message for each that is another node's. Returns when the last arrives.
+    /// Sends cache maintenance of `lines` lines from `core` now; each line with another home node takes a message over
+    /// the link. Returns when the last message arrives.
     pub fn maintain(
         &mut self,
         cal: &mut impl Posts,
@@ -344,7 +348,7 @@ impl Memory {
         at
     }
 
-    /// Node `from` writes back a line of the other node.
+    /// Writes a line back from node `from` to the other node.
     #[cold]
     pub(super) fn write_across(&mut self, cal: &mut impl Posts, from: NodeId, line: LineAddr, class: Class, now: Time) {
         let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::WriteBack, line, CoreId(0), now) });
@@ -354,8 +358,8 @@ impl Memory {
         cal.post(at, Event::Link(id));
     }
 
-    /// A core's store of a whole line past the caches, at its own node's agent. It is done when the home has it and no
-    /// cache a copy.
+    /// Performs a core's store of a whole line past the caches at the agent of its own node. The store is done when the
+    /// home node has the line and no cache has a copy.
     #[cold]
     pub(super) fn stream_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, .. } = self.txns[id];
@@ -388,7 +392,7 @@ impl Memory {
         self.answer_leaves(cal, id, at);
     }
 
-    /// The answer to a core's request, at once.
+    /// Answers a core's request on several nodes in functional mode.
     #[cold]
     pub(super) fn consult_at_once(&mut self, cal: &mut impl Posts, mut t: Txn) -> Txn {
         match self.consult(cal, &t, t.issued) {
@@ -398,7 +402,7 @@ impl Memory {
         t
     }
 
-    /// What a core's request does to the caches of both nodes.
+    /// Performs the effects of a core's request on the caches of both nodes.
     fn consult(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) -> Answer {
         let row = self.row(t);
         let local = !row.asks_far() && row.source != Source::Nobody || row.source == Source::Memory;
@@ -449,7 +453,7 @@ impl Memory {
                 self.nodes[far].llc.set_dirty(s, false);
             }
         }
-        // The own node's LLC gives a line that is to be written away.
+        // The LLC of the requester's node gives up a line that is to be written.
         let gives = self.habits.role == LlcRole::Victim && self.habits.store_hit == StoreHit::Move;
         let slot = self.nodes[near].llc.find(line).filter(|_| own);
         let kept = slot.is_some() && !gives;
@@ -459,7 +463,7 @@ impl Memory {
         self.stats.ledger.merged += dirty.saturating_sub(1);
         self.shared.add(line, who);
         if row.written {
-            // It comes along with the answer, or is at home already.
+            // The line travels with the answer, or is at its home already.
             let home = self.home_of(line);
             self.write_dram(cal, home, line, Class::of_eviction(kind), now);
             dirty = 0;
@@ -477,7 +481,7 @@ impl Memory {
         Answer::Across { row, asks, with }
     }
 
-    /// Which copy the answer, and memory, get (with a shadow).
+    /// Notes, if there is a shadow, which copy supplies the answer and memory.
     fn note_source(&mut self, row: &Crossing, line: LineAddr, who: CoreId, far: NodeId) {
         if self.shadow.is_none() {
             return;

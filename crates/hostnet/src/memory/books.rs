@@ -1,4 +1,4 @@
-//! What the caches hold, and the account of everything that is under way.
+//! Audit of the memory system: the contents of the caches, and the conservation of requests and dirty lines.
 
 use super::door::Channel;
 use super::node::DEVICES_AT;
@@ -7,12 +7,13 @@ use super::{Agent, Memory, Txn};
 use crate::kernel::{Int, ThreadId};
 
 impl Memory {
-    /// Lines that the LLC and the private caches hold.
+    /// Number of lines that the LLCs and the L2s hold.
     pub fn lines_held(&self) -> u64 {
         let arrays = self.l2.iter().chain(self.nodes.iter().map(|n| &n.llc));
         arrays.map(|a| a.held().to_u64()).sum()
     }
-    /// LLC lines that hold receive buffers: (all of them, those outside a policy's `ways`).
+    /// Number of LLC lines that hold receive buffers: all of them, and those outside the ways of the policy's mask
+    /// `ways`.
     pub fn llc_rx_lines(&self, ways: u32) -> (u64, u64) {
         let mut n = (0, 0);
         let (lines, ways) = (self.lives.range(), self.ways_of_devices(ways));
@@ -28,7 +29,7 @@ impl Memory {
             return n;
         }
         for node in self.nodes.iter() {
-            // Not `for`: the iterator runs its own loops faster than its `next` does.
+            // `for_each` is used because the iterator runs its inner loops faster than repeated calls of `next`.
             node.llc.iter_within(lines.clone()).for_each(|(line, way, _)| {
                 if self.map.of(line).kind == Kind::Rx {
                     n.0 += 1;
@@ -42,7 +43,7 @@ impl Memory {
     /// Checks that every dirty line is accounted for and that no request is lost.
     ///
     /// # Errors
-    /// One sentence with the counts that do not add up.
+    /// Fails with one sentence that contains the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
         let waiting: usize = self.channels.iter().map(Channel::writes_waiting).sum();
         let used: u32 = self.nodes.iter().map(|n| n.cha_writes.used()).sum();
@@ -54,7 +55,7 @@ impl Memory {
         }
         let arrays = self.l1.iter().chain(&self.l2).chain(self.nodes.iter().map(|n| &n.llc));
         let resident = arrays.map(|a| a.iter().filter(|l| l.2).count().to_u64()).sum::<u64>();
-        // Ownership that is on its way to a core.
+        // Dirty lines in transactions: their ownership is on the way to a core.
         let moving = self.txns.iter().filter(|t| t.dirty).count().to_u64();
         if self.live_txns == 0 && self.lines.used() > 0 {
             return Err(format!("{} lines have an entry and no request is in flight", self.lines.used()));
@@ -62,12 +63,13 @@ impl Memory {
         self.stats.ledger.check(resident + moving)
     }
 
-    /// Whether nobody waits for memory, and nothing waits at a channel's door. Writes may lie in its queue, as many as it keeps.
+    /// Whether no request is outstanding and no write waits for a memory-controller queue. The queues may still hold
+    /// writes.
     pub fn is_at_rest(&self) -> bool {
         self.live_txns == 0 && self.channels.iter().all(|c| c.writes_waiting() == 0)
     }
 
-    /// The requests of a core's thread that are under way.
+    /// Outstanding requests of one hardware thread.
     pub fn requests_of(&self, thread: ThreadId) -> impl Iterator<Item = &Txn> {
         let mut live = vec![true; self.txns.len()];
         self.free_txns.iter().for_each(|id| live[id.index()] = false);

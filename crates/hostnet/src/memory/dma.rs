@@ -1,4 +1,4 @@
-//! What devices do at the home agent: reads and writes of whole lines, through whichever attachment they came.
+//! DMA at the home agent: reads and writes of whole lines by devices of any attachment.
 
 use super::array::Home;
 use super::home::FIRST;
@@ -13,9 +13,9 @@ use super::stats::Place;
 use super::{rx, Event, Memory, Posts, Txn};
 use crate::kernel::{CoreId, LineAddr, Time, TxnId};
 
-/// What a device's read found, and what that cost beside the look-up.
+/// Source of the data for a device's read, and its cost beyond the look-up.
 pub(super) enum Source {
-    /// `modified`: the LLC answers, and has to write the line back some time.
+    /// A cache on the chip answers; `modified` says that it is the LLC with a line that has yet to be written back.
     Chip {
         snoop: Time,
         modified: bool,
@@ -24,7 +24,7 @@ pub(super) enum Source {
 }
 
 impl Memory {
-    /// From the home agent back to who asked.
+    /// Time of the way from the home agent back to the requester.
     #[inline]
     pub(super) fn way_back(&self, t: &Txn) -> Time {
         if t.agent == Agent::Io {
@@ -34,7 +34,7 @@ impl Memory {
         }
     }
 
-    /// Places the lines of an integrated NIC's burst, as far as there is room; true after the last one.
+    /// Places the lines of an integrated NIC's burst as long as writes are admitted; returns true after the last line.
     pub(super) fn write_burst(&mut self, cal: &mut impl Posts, id: TxnId, lane: usize, now: Time) -> bool {
         debug_assert_eq!(lane, FIRST);
         let mut t = self.txns[id];
@@ -55,8 +55,8 @@ impl Memory {
         true
     }
 
-    /// A device behind the IIO writes. The entry of a line comes back once the LLC or a write queue has it; lines that the LLC
-    /// takes at once are answered together.
+    /// Performs a write of a device behind the IIO. The credit of a line returns once the LLC or a write queue has
+    /// accepted it; lines that the LLC accepts immediately are answered together.
     pub(super) fn io_write(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let mut here = t.lines;
@@ -89,8 +89,8 @@ impl Memory {
         cal.post(freed + self.lat.to_iio, Event::Fill(id));
     }
 
-    /// The first line of a device's write goes to its place. False when `waiter` has to wait for a write queue: for the
-    /// line itself, or for the one that makes room for it.
+    /// Puts the first line of a device's write where the policy sends it. Returns false when `waiter` has to wait for a
+    /// write queue: for the line itself, or for the line that it displaced.
     pub(super) fn place(&mut self, cal: &mut impl Posts, t: &Txn, waiter: Option<TxnId>, now: Time) -> bool {
         let Txn { line, to, agent, class, .. } = *t;
         let kind = self.map.of(line).kind;
@@ -134,7 +134,7 @@ impl Memory {
         placed
     }
 
-    /// Where a line was that private caches held or not, and the LLC in `way`.
+    /// Place of a line, given whether private caches held it and in which way the LLC holds it.
     #[inline]
     pub(super) fn located(&self, private: bool, way: Option<u32>) -> Place {
         match way {
@@ -146,7 +146,7 @@ impl Memory {
         }
     }
 
-    /// A hint leaves for `core`'s L2.
+    /// Sends a prefetch hint for `line` to the L2 of `core`.
     fn tell_core(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, now: Time) {
         self.holds_unread = true;
         if self.functional {
@@ -155,7 +155,8 @@ impl Memory {
         cal.post(now + self.nodes[DEVICES_AT].noc, Event::hint(core, line));
     }
 
-    /// A device's whole line enters the LLC, in place or else into one of `ways`; the way that it had there.
+    /// Writes a whole line of a device into the LLC, in place or into one of `ways`; returns the way in which the LLC
+    /// had it.
     fn ddio_write(&mut self, cal: &mut impl Posts, line: LineAddr, ways: u32, now: Time) -> Option<u32> {
         self.stats.ledger.created += 1;
         let home = self.nodes[DEVICES_AT].llc.home(line);
@@ -173,7 +174,7 @@ impl Memory {
         Some(s.way())
     }
 
-    /// A device reads. Lines found on the chip are answered together; each that DRAM delivers by itself.
+    /// Performs a device's read. Lines found on the chip are answered together, and each line from DRAM separately.
     pub(super) fn read_burst(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let (mut here, mut snoop, mut modified) = (0, Time::ZERO, 0);
@@ -207,7 +208,7 @@ impl Memory {
         cal.post(now + self.nodes[DEVICES_AT].look_up + snoop + self.way_back(&t), Event::Fill(id));
     }
 
-    /// Looks for a line that a device reads. A private copy answers for the LLC, which may take it.
+    /// Looks up a line that a device reads. A private copy answers in place of the LLC, which may take it over.
     pub(super) fn source(&mut self, cal: &mut impl Posts, t: &Txn, line: LineAddr, now: Time) -> Source {
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
@@ -257,8 +258,8 @@ impl Memory {
         Source::Chip { snoop: Time::ZERO, modified }
     }
 
-    /// A line that a device reads comes into the LLC: from a core that is `near` and keeps a clean copy, or with the data
-    /// that DRAM delivers.
+    /// Installs a line that a device reads in the LLC: from a core, which keeps a clean copy if `near`, or with the
+    /// data from DRAM.
     fn install(&mut self, cal: &mut impl Posts, home: Home, line: LineAddr, near: bool, now: Time) {
         let dirty = near && self.clean_above(line).is_some();
         if near {
@@ -290,7 +291,7 @@ impl Memory {
         }
     }
 
-    /// A private copy that is dirty, or the only one, goes down to the LLC.
+    /// Evicts to the LLC a private copy that is dirty, or that the LLC does not hold too.
     fn demote_for_device(&mut self, cal: &mut impl Posts, line: LineAddr, in_llc: bool, now: Time) {
         let holders = match self.sharing(line) {
             Sharing::Device => 0,
@@ -310,7 +311,7 @@ impl Memory {
         }
     }
 
-    /// Whether a private cache has `line`, or is about to.
+    /// Whether a private cache has `line`, or is about to receive it.
     fn held_by_a_core(&self, line: LineAddr) -> bool {
         match self.sharing(line) {
             Sharing::Device => false,
@@ -323,8 +324,8 @@ impl Memory {
         }
     }
 
-    /// A device's request with everything it causes, at `t.issued` and without a door or an answer: see
-    /// [`Memory::functional`].
+    /// Performs a device's request with all its consequences at `t.issued` in functional mode, without queues and
+    /// without an answer; see [`Memory::functional`].
     pub fn dma_at_once(&mut self, cal: &mut impl Posts, t: &Txn) {
         for line in t.line.span(t.lines) {
             if t.op == Op::DmaWrite {

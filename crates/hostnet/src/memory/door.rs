@@ -1,4 +1,4 @@
-//! The memory controllers' door: reads and writes enter the channels' queues, or wait for room.
+//! Memory-controller ingress: reads and writes enter the queues of the channels, or wait for room there.
 
 use super::dram::{self, mapping::Decoded, Overflow};
 use super::mshr::MissId;
@@ -12,16 +12,16 @@ use std::collections::VecDeque;
 pub(super) struct Channel {
     pub next: Time,
     reads: VecDeque<(TxnId, Decoded)>,
-    /// By side, see `Memory::side`.
+    /// Waiting writes by side; see `Memory::side`.
     writes: [VecDeque<Write>; 2],
-    /// Writes in these two queues, and all that waits at the door.
+    /// Number of waiting writes (`own_writes`), and of all waiting requests (`all`).
     own_writes: u32,
     all: u32,
-    /// Both in the order of their arrival, where they share the door.
+    /// Waiting reads and writes in the order of their arrival, where both share one ingress queue.
     shared: Option<VecDeque<Request>>,
-    /// The side that gave the last write.
+    /// Side that supplied the last write.
     pub last: usize,
-    /// The node that it belongs to.
+    /// Node that the channel belongs to.
     node: NodeId,
 }
 
@@ -39,13 +39,13 @@ impl Channel {
         }
     }
 
-    /// Writes at the door.
+    /// Number of writes that wait for the channel's write queue.
     pub fn writes_waiting(&self) -> usize {
         let shared = self.shared.iter().flatten().filter(|r| matches!(r, Request::Write(_))).count();
         self.writes.iter().map(VecDeque::len).sum::<usize>() + shared
     }
 
-    /// Of these, the ones that a miss with a register waits for.
+    /// Number of waiting writes that an LLC miss with an MSHR waits for.
     pub fn victims_waiting(&self) -> usize {
         let behind =
             self.shared.iter().flatten().filter_map(|r| if let Request::Write(w) = r { Some(w) } else { None });
@@ -60,14 +60,14 @@ impl Channel {
         self.own_writes > 0
     }
 
-    /// A write waits, behind those of its side.
+    /// Queues a write behind the waiting writes of its side.
     fn hold_write(&mut self, w: Write, side: usize) {
         self.writes[side].push_back(w);
         self.own_writes += 1;
         self.all += 1;
     }
 
-    /// A read waits, behind others.
+    /// Queues a read behind the waiting reads.
     fn hold_read(&mut self, id: TxnId, at: Decoded) {
         self.reads.push_back((id, at));
         self.all += 1;
@@ -79,7 +79,7 @@ impl Channel {
         Some(r)
     }
 
-    /// The write whose turn it is, and its side.
+    /// Takes the write whose turn it is, with its side; the sides alternate.
     fn next_write(&mut self) -> Option<(Write, usize)> {
         let turn = 1 - self.last;
         let side = if self.writes[turn].is_empty() { self.last } else { turn };
@@ -91,7 +91,7 @@ impl Channel {
     }
 }
 
-/// A write at the controller's door.
+/// A write that waits for the channel's write queue.
 #[derive(Clone, Copy)]
 struct Write {
     line: LineAddr,
@@ -104,7 +104,7 @@ struct Write {
     miss: Option<MissId>,
 }
 
-/// What waits at a door that reads and writes share.
+/// A request in an ingress queue that reads and writes share.
 #[derive(Clone, Copy)]
 enum Request {
     Read(TxnId, Decoded),
@@ -112,7 +112,7 @@ enum Request {
 }
 
 impl Memory {
-    /// Puts a read at the memory controller's door.
+    /// Sends a read to the memory controller of its line.
     pub(super) fn read_dram(&mut self, cal: &mut impl Posts, id: TxnId, class: Class, now: Time) {
         let line = self.txns[id].line;
         let t = &mut self.txns[id];
@@ -133,13 +133,14 @@ impl Memory {
         self.arm(cal, ch, now);
     }
 
-    /// Puts a write of node `from` at the memory controller's door; nobody waits for it.
+    /// Sends a write of node `from` to the memory controller of its line; no transaction waits for the write.
     pub(super) fn write_dram(&mut self, cal: &mut impl Posts, from: NodeId, line: LineAddr, class: Class, now: Time) {
         self.write_dram_for(cal, from, line, class, None, now);
     }
 
-    /// The same for a device's transaction `id`, which ends when the queue has taken the write. False when nobody will tell it: a
-    /// write to another node is the link's at once.
+    /// Sends a write to the memory controller of its line for a device's transaction `id`, which ends when the queue
+    /// has accepted the write. Returns false when no answer will come: a write to another node leaves with the link
+    /// immediately.
     pub(super) fn write_dram_for(
         &mut self,
         cal: &mut impl Posts,
@@ -162,7 +163,7 @@ impl Memory {
         id.is_some()
     }
 
-    /// A write that has come to its home.
+    /// Sends a write that has arrived at its home node to the memory controller.
     #[inline(always)]
     pub(super) fn write_here(
         &mut self,
@@ -175,7 +176,7 @@ impl Memory {
         let (ch, at) = self.route(line);
         let path = if class.is_device_write() || id.is_some() { Path::P2mWrite } else { Path::C2mWrite };
         let miss = self.miss;
-        // Made where it will lie: see `Memory::txn`.
+        // Constructed in its final place; see `Memory::txn`.
         let w = || Write { line, at, since: now, path, id, miss };
         self.paths.held[path.index()].force(now);
         if let Some((m, miss)) = self.mshrs.as_mut().zip(miss) {
@@ -199,7 +200,7 @@ impl Memory {
         self.arm(cal, ch, now);
     }
 
-    /// A write waits for room in the channel's queue, and keeps its credit of the home agent.
+    /// Lets a write wait for room in the channel's queue; the write keeps its credit of the home agent.
     #[inline(always)]
     fn hold_write(&mut self, ch: usize, w: Write, now: Time) {
         let side = self.side(w.path);
@@ -210,7 +211,7 @@ impl Memory {
         home.cha_writes.force(now);
     }
 
-    /// A channel's queue has taken a write: the home agent hears of it, and so does the device.
+    /// Notes that a channel's queue has accepted a write, and informs the home agent and the device.
     #[inline]
     fn accepted(&mut self, cal: &mut impl Posts, w: &Write, now: Time) {
         let Write { path, since, id, miss, .. } = *w;
@@ -227,7 +228,7 @@ impl Memory {
         }
     }
 
-    /// Channel and place of a line.
+    /// Channel of a line, and its place in the channel.
     #[inline]
     fn route(&self, line: LineAddr) -> (usize, Decoded) {
         let (ch, at) = self.dram.route(line);
@@ -246,7 +247,7 @@ impl Memory {
         self.dram.push(now, ch, req, at, &mut self.done);
     }
 
-    /// Whether channel `ch` has room now.
+    /// Whether channel `ch` has room at `now`.
     #[inline]
     fn accepts(&mut self, ch: usize, write: bool, now: Time) -> bool {
         self.dram.can_accept(ch, write) || {
@@ -255,7 +256,7 @@ impl Memory {
         }
     }
 
-    /// Asks for an event when channel `ch` next has something to do, and delivers what is done.
+    /// Posts an event for the time at which channel `ch` next has work, and delivers completed reads.
     #[inline]
     fn arm(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
         let c = &mut self.channels[ch];
@@ -271,7 +272,7 @@ impl Memory {
         }
     }
 
-    /// Data that channel `ch` has read travels to those who asked.
+    /// Sends data that channel `ch` has read to its requesters.
     #[inline(never)]
     fn deliver(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
         for i in 0..self.done.len() {
@@ -290,7 +291,7 @@ impl Memory {
                 self.marks[id].data = at;
                 continue;
             }
-            // Data goes straight to a core; the home agent's entry is there until the core has it.
+            // Data goes straight to a core, but the home agent's entry remains until the core has it.
             let freed = if path == Path::C2mRead { known + back } else { known };
             self.paths.held[path.index()].give_at(freed, at_mc);
             self.marks[id].data = at;
@@ -299,7 +300,7 @@ impl Memory {
         self.done.clear();
     }
 
-    /// `Event::Dram`.
+    /// Handles `Event::Dram`.
     pub fn on_dram(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
         if self.channels[ch].next != now {
             return; // an earlier event took this one's place
@@ -311,13 +312,13 @@ impl Memory {
         }
         self.arm(cal, ch, now);
         if goes_in {
-            // Credits of the home agent come back with writes that go in, and in no other way.
+            // Credits of the home agent return only when waiting writes enter a queue.
             self.resume(cal, self.channels[ch].node, now);
         }
     }
 
-    /// Whether somebody waits at the door for an entry that is free. Most of those that become free are reads', for which
-    /// nobody waits while writes do.
+    /// Whether a waiting request can enter a queue. Most entries that become free are those of reads, which no request
+    /// waits for while writes do.
     #[inline]
     fn lets_in(&self, ch: usize) -> bool {
         let c = &self.channels[ch];
@@ -326,7 +327,7 @@ impl Memory {
             || c.shared.is_some()
     }
 
-    /// Those who wait at the door go in, as far as there is room.
+    /// Moves waiting requests into the channel's queues as long as there is room.
     #[inline(never)]
     fn let_in(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
         while self.dram.can_accept(ch, true) {
@@ -344,7 +345,8 @@ impl Memory {
         self.serve_shared(cal, ch, now);
     }
 
-    /// A request comes to a door that reads and writes share: it goes in while both queues have room, and waits otherwise.
+    /// Adds a request to a channel with a shared ingress queue: it enters while both queues have room, and waits
+    /// otherwise.
     fn join(&mut self, cal: &mut impl Posts, ch: usize, r: Request, now: Time) {
         if self.both_have_room(ch) || self.dram.advance(now, ch, &mut self.done) && self.both_have_room(ch) {
             self.enter(cal, ch, r, now);
@@ -359,7 +361,7 @@ impl Memory {
         self.dram.can_accept(ch, false) && self.dram.can_accept(ch, true)
     }
 
-    /// The first of those that wait at a shared door goes in: one after each command.
+    /// Moves the first request of a shared ingress queue into the channel's queue; one may enter after each command.
     fn serve_shared(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
         if self.both_have_room(ch) {
             if let Some(r) = self.channels[ch].shared.as_mut().and_then(VecDeque::pop_front) {

@@ -1,10 +1,10 @@
-//! The snoop filter of shared regions, and sets of lines.
+//! Snoop filter of shared regions, and compact sets of lines.
 
 use super::region::AddressMap;
 use crate::kernel::rng::mix;
 use crate::kernel::{CoreId, Int, LineAddr};
 
-/// The cores of a mask, in order.
+/// Cores of a bit mask, in ascending order.
 pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = CoreId> {
     std::iter::from_fn(move || {
         let c = mask.trailing_zeros().to_usize();
@@ -16,8 +16,8 @@ pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = CoreId> {
 /// The key of an empty entry.
 const NO_LINE: LineAddr = LineAddr(u64::MAX);
 
-/// The snoop filter of shared regions: which cores may hold a line. Owned regions need none, as
-/// their one possible holder is known.
+/// Snoop filter of shared regions: the cores that may hold each line. Private regions need no filter, because their
+/// only possible holder is known.
 #[derive(Clone, Debug)]
 pub(super) struct SharedFilter {
     keys: Vec<LineAddr>,
@@ -40,7 +40,7 @@ impl SharedFilter {
         }
         i
     }
-    /// Notes that `core` has the line; says whether nobody else may have it.
+    /// Notes that `core` holds the line; returns whether no other core may hold it.
     #[inline(never)]
     pub(super) fn add(&mut self, line: LineAddr, core: CoreId) -> bool {
         let mut i = self.slot(line);
@@ -73,7 +73,7 @@ impl SharedFilter {
         self.masks[i] &= !(1 << core.index());
         self.forget(i);
     }
-    /// The possible holders, who are about to lose the line.
+    /// Removes and returns the possible holders of a line, which are about to lose it.
     #[inline(never)]
     pub(super) fn take(&mut self, line: LineAddr) -> u128 {
         let i = self.slot(line);
@@ -81,8 +81,8 @@ impl SharedFilter {
         self.forget(i);
         holders
     }
-    /// Removes entry `i` if nobody holds its line, so that the filter stays as small as the caches: those that
-    /// follow move up, as far as a look-up still finds them.
+    /// Removes entry `i` if no core holds its line, so that the filter stays as small as the caches. Later entries move
+    /// up as far as a look-up still finds them.
     fn forget(&mut self, mut i: usize) {
         if self.keys[i] == NO_LINE || self.masks[i] != 0 {
             return;
@@ -109,14 +109,14 @@ impl SharedFilter {
     }
 }
 
-/// A set of lines: a bit for each line of the regions that have had one in it.
+/// A set of lines, with one bit for each line of every region that has had a line in the set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LineSet {
     regions: Vec<Vec<u64>>,
 }
 
 impl LineSet {
-    /// Where the bit of `line` is: region, word and bit.
+    /// Position of the bit of `line`: region, word and bit.
     #[inline]
     fn place(map: &AddressMap, line: LineAddr) -> (usize, usize, u64) {
         let id = map.id(line);

@@ -1,4 +1,4 @@
-//! The caching and home agent: LLC look-ups, NIC accesses, and admission under backpressure.
+//! The caching and home agent (CHA): admission under backpressure, ordering of requests, and look-ups in the LLC.
 
 use super::array::{Home, Victim};
 use super::filter::cores_of;
@@ -15,15 +15,15 @@ use super::stats::Class;
 use super::{rx, Event, Memory, Op, Posts, Txn};
 use crate::kernel::{CoreId, LineAddr, NodeId, ThreadId, Time, TxnId};
 
-/// Queues of requests that are not admitted yet: everybody's, devices' where the two take turns, and an integrated NIC's,
-/// which goes first.
+/// Queues of requests that wait for admission: `CORES` for all requests, `DEVICES` for those of devices where the two
+/// take turns, and `FIRST` for an integrated NIC, which has priority.
 pub(super) const CORES: usize = 0;
 pub(super) const DEVICES: usize = 1;
 pub(super) const FIRST: usize = 2;
 
-/// Where a core's request finds its data.
+/// Source of the data for a core's request.
 pub(super) enum Found {
-    /// On the chip, after the extra time of a snoop.
+    /// A cache on the chip, after the additional time of a snoop.
     Here {
         snoop: Time,
         with: With,
@@ -31,15 +31,15 @@ pub(super) enum Found {
     InDram(Class),
 }
 
-/// What comes with data of the chip.
+/// Rights and duties that come with data from the chip.
 pub(super) enum With {
-    /// Nothing but the right to keep a copy.
+    /// The core may keep a copy.
     Data,
-    /// A network line that lives outside the modelled caches.
+    /// The line is network data outside the modelled caches, which the core must not keep.
     Nothing,
-    /// The LLC's line, and with it the duty to write it back if it is dirty.
+    /// The LLC gives up the line; a dirty line comes with the duty to write it back.
     Line { dirty: bool },
-    /// The LLC keeps its own.
+    /// The LLC keeps its copy of the line.
     Copy,
 }
 
@@ -56,7 +56,7 @@ impl With {
 }
 
 impl Memory {
-    /// `Event::Cha`: a request arrives, and waits while the home agent admits none of its kind.
+    /// Handles `Event::Cha`: a request arrives, and waits while the home agent admits none of its kind.
     pub fn on_cha(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         if self.txns[id].entry.is_some() {
             return self.turn_comes(cal, id, now);
@@ -74,14 +74,14 @@ impl Memory {
         }
     }
 
-    /// Whether a write-back that arrives now need not wait.
+    /// Whether a write-back that arrives now is admitted immediately.
     #[inline]
     pub(super) fn admits_write_back(&self, node: NodeId) -> bool {
         let lane = CORES;
         self.nodes[node].admission[lane].is_empty() && self.admits(node, lane)
     }
 
-    /// A write-back that nothing admits yet, and that arrived at `marks.cha`.
+    /// Queues a write-back, which arrived at `marks.cha`, for admission.
     pub(super) fn wait_for_admission(&mut self, t: Txn, marks: Marks) {
         if t.holds_credit() {
             self.paths.under_way[Path::C2mWrite.index()].force(marks.start);
@@ -92,7 +92,7 @@ impl Memory {
         self.nodes[node].admission[CORES].push_back(id);
     }
 
-    /// An admitted write-back: the line that it pushed out of the LLC goes to memory.
+    /// Admits a write-back, and writes the line that it displaced from the LLC to memory.
     #[inline]
     pub(super) fn admit_write_back(&mut self, cal: &mut impl Posts, t: &Txn, waited: Time, now: Time) {
         self.paths.admit(Path::C2mWrite, waited);
@@ -102,13 +102,13 @@ impl Memory {
         }
     }
 
-    /// The side that a path's writes count for.
+    /// Side that the writes of a path count for: devices (1) where they take turns with cores, otherwise 0.
     #[inline]
     pub(super) fn side(&self, path: Path) -> usize {
         usize::from(self.sides && path.is_peripheral())
     }
 
-    /// The queue that a request waits in for its admission.
+    /// Admission queue of a request.
     #[inline]
     pub(super) fn lane(&self, t: &Txn) -> usize {
         match t.agent {
@@ -118,8 +118,8 @@ impl Memory {
         }
     }
 
-    /// Whether there is room for the write that a request of `lane` may cause. The last credits are the
-    /// integrated NIC's.
+    /// Whether there is room for the write that a request of `lane` may cause. The last credits are reserved for the
+    /// integrated NIC.
     #[inline]
     pub(super) fn admits(&self, node: NodeId, lane: usize) -> bool {
         let kept = if lane == FIRST { 0 } else { self.nic_credits };
@@ -128,7 +128,7 @@ impl Memory {
         node.cha_writes.free() > kept && within_share
     }
 
-    /// Admits who waits at `node`, as far as there is room.
+    /// Admits the requests that wait at `node`, as long as there is room.
     #[inline]
     pub(super) fn resume(&mut self, cal: &mut impl Posts, node: NodeId, now: Time) {
         if self.nodes[node].admission.iter().any(|lane| !lane.is_empty()) {
@@ -152,7 +152,7 @@ impl Memory {
         }
     }
 
-    /// An admitted request begins; false while there is no room for the rest of it.
+    /// Starts an admitted request; returns false while there is no room for the rest of it.
     #[inline(never)]
     pub(super) fn begin(&mut self, cal: &mut impl Posts, id: TxnId, lane: usize, now: Time) -> bool {
         if self.begins_at_home(cal, id, now) {
@@ -180,7 +180,7 @@ impl Memory {
         true
     }
 
-    /// The same for a device's request.
+    /// Starts an admitted request of a device; returns false while there is no room for the rest of it.
     #[inline(never)]
     fn device_begins(&mut self, cal: &mut impl Posts, id: TxnId, lane: usize, waited: Time, now: Time) -> bool {
         let Txn { op, agent, .. } = self.txns[id];
@@ -196,7 +196,7 @@ impl Memory {
         true
     }
 
-    /// The same for a core's store past the caches.
+    /// Starts an admitted store of a core past the caches.
     #[inline(never)]
     fn stream_begins(&mut self, cal: &mut impl Posts, id: TxnId, waited: Time, now: Time) {
         self.paths.admit(Path::of(Op::Stream), waited);
@@ -208,7 +208,7 @@ impl Memory {
         cal.post(now + self.way_back(&t), Event::Fill(id));
     }
 
-    /// A core's read waits for its turn where several agents use the line.
+    /// Starts a core's read, or lets it wait for its turn where several agents use the line.
     #[inline(always)]
     fn core_read(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         if self.between.is_some() {
@@ -219,7 +219,7 @@ impl Memory {
         }
     }
 
-    /// A core's read takes its place among those for its line; false when it waits there.
+    /// Orders a core's read among the requests for its line; returns false when the read has to wait.
     #[inline(always)]
     fn takes_turn(&mut self, id: TxnId) -> bool {
         let t = &mut self.txns[id];
@@ -232,7 +232,7 @@ impl Memory {
         true
     }
 
-    /// A core's read that has waited goes on.
+    /// Continues a core's read whose turn has come.
     #[cold]
     fn turn_comes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         if self.between.is_some() {
@@ -242,7 +242,8 @@ impl Memory {
         }
     }
 
-    /// Whether another reader whose turn came together with `id`'s has taken the line along; then `id` has lost its turn.
+    /// Whether another reader, whose turn came together with that of `id`, has taken the line; `id` has then lost its
+    /// turn.
     pub(super) fn overtaken(&mut self, id: TxnId) -> bool {
         let Txn { line, entry, .. } = self.txns[id];
         let Some(epoch) = entry else { return false };
@@ -254,7 +255,7 @@ impl Memory {
         lost
     }
 
-    /// It is a core's turn on a machine of one node.
+    /// Performs a core's read whose turn has come on a machine of one node.
     #[inline(always)]
     fn core_read_in_turn(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
@@ -276,8 +277,8 @@ impl Memory {
         }
     }
 
-    /// A core's request for a line of several agents ends: whose turn it is next goes on. Says whether the data is to be
-    /// used once and not kept, because the line has been taken away on its way.
+    /// Ends a core's request for a line of several agents, and starts the next request for the line. Returns whether
+    /// the data may only be used once and not be kept, because the line was invalidated on its way.
     #[inline(never)]
     pub(super) fn leave_line(&mut self, cal: &mut impl Posts, id: TxnId, epoch: u16, now: Time) -> bool {
         let t = self.txns[id];
@@ -292,11 +293,11 @@ impl Memory {
         stale
     }
 
-    /// Those whose turn it is for `line` go on.
+    /// Starts the next requests for `line` whose turn has come.
     #[cold]
     fn next_turns(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
-        // Between nodes, a line is with its core before another's snoop comes from the home agent: a core that was waiting for
-        // it to store to it does so.
+        // On several nodes, a line reaches its core before the snoop of another core arrives from the home agent, so
+        // that a waiting store of the first core succeeds.
         let at = if self.between.is_some() { now + self.lat.noc } else { now };
         let Memory { lines, txns, .. } = self;
         while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id].op == Op::Own) {
@@ -305,7 +306,8 @@ impl Memory {
         }
     }
 
-    /// Every copy of `line` is taken away, those under way too; returns what private caches had, and all dirty ones.
+    /// Invalidates every copy of `line`, including those on their way; returns what private caches had, and the number
+    /// of dirty copies.
     #[inline(always)]
     pub(super) fn take_away(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) -> Taken {
         self.tell_watchers(cal, line, now);
@@ -317,18 +319,17 @@ impl Memory {
         taken
     }
 
-    /// Tells `thread`, which runs on `core`, once when an agent other than that core writes `line` or takes it away:
-    /// `Event::Wake`.
+    /// Registers `thread`, which runs on `core`, for one `Event::Wake` when another agent writes or invalidates `line`.
     pub fn watch(&mut self, thread: ThreadId, core: CoreId, line: LineAddr) {
         self.watched.push((line, thread, self.core_nodes[core]));
     }
 
-    /// `thread` no longer waits for any line.
+    /// Removes all registrations of `thread`.
     pub fn unwatch(&mut self, thread: ThreadId) {
         self.watched.retain(|w| w.1 != thread);
     }
 
-    /// Whoever waits for `line` hears of it when the invalidation has reached its caches.
+    /// Wakes the threads that wait for `line` when the invalidation has reached their caches.
     #[inline]
     pub(super) fn tell_watchers(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
         if !self.watched.is_empty() {
@@ -343,12 +344,12 @@ impl Memory {
         }
     }
 
-    /// Whether `core` has `line` in its caches.
+    /// Whether the private caches of `core` hold `line`.
     pub fn holds(&self, core: CoreId, line: LineAddr) -> bool {
         self.l1[core].find_in_slice(line).is_some() || self.l2[core].find_in_slice(line).is_some()
     }
 
-    /// What a request of core `who` does to the caches.
+    /// Performs the effects of a core's request on the caches of its node.
     #[inline(never)]
     pub(super) fn look_up(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) -> Found {
         let node = self.node_of_core(t.core());
@@ -356,7 +357,7 @@ impl Memory {
         self.look_up_here(cal, t, home, node, now)
     }
 
-    /// The same in the core's `node`, as part of its caller.
+    /// Inlined body of `look_up`: performs the effects of a core's request on the caches of `node`.
     #[inline(always)]
     fn look_up_here(&mut self, cal: &mut impl Posts, t: &Txn, home: Home, node: NodeId, now: Time) -> Found {
         let (who, Txn { line, op, .. }) = (t.core(), *t);
@@ -395,7 +396,7 @@ impl Memory {
             return Found::Here { snoop, with: With::Nothing };
         }
         let llc = slot.map_or(Held::Nowhere, |s| if llc.is_dirty(s) { Held::Dirty } else { Held::Clean });
-        // Others' dirty copies have just gone to the LLC.
+        // Dirty copies of other cores have gone to the LLC by now.
         let becomes = self.core_rows.llc(op == Op::Own, upgrades, !alone, llc);
         let Some(slot) = slot else {
             self.begin_miss(home, now);
@@ -420,7 +421,7 @@ impl Memory {
         Found::Here { snoop, with: With::Copy }
     }
 
-    /// A core uses a line, of a receive buffer it may be.
+    /// Notes a core's use of a line, which may consume a line of a receive buffer.
     #[inline(always)]
     pub(super) fn note_use(&mut self, t: &Txn, kind: Kind) {
         let Txn { line, op, ahead, .. } = *t;
@@ -434,7 +435,7 @@ impl Memory {
         }
     }
 
-    /// Asks the other cores that may have copies of a shared line; returns the time that takes.
+    /// Snoops the other cores that may have copies of a shared line; returns the time of the snoop.
     #[inline(never)]
     fn snoop_others(&mut self, cal: &mut impl Posts, line: LineAddr, op: Op, who: CoreId, now: Time) -> Time {
         let own = op == Op::Own || self.habits.takes_modified() && self.another_has_modified(line, who);
@@ -443,7 +444,7 @@ impl Memory {
         }
         let (asked, giver) = self.snoop(who, line, own);
         if let Some(giver) = giver {
-            // the data goes through the home agent, which keeps it
+            // The data goes through the home agent, which keeps it.
             self.fill_llc(cal, giver, line, true, now);
         }
         if asked && (own || giver.is_some()) {
@@ -453,19 +454,19 @@ impl Memory {
         }
     }
 
-    /// Whether a core beside `who` has a modified copy of `line`.
+    /// Whether a core other than `who` has a modified copy of `line`.
     fn another_has_modified(&self, line: LineAddr, who: CoreId) -> bool {
         cores_of(self.shared.holders(line)).any(|c| c != who && self.private_copy(c, line) == Held::Dirty)
     }
 
-    /// From a home agent to a core of `node`, and its answer.
+    /// Time from a home agent to a core of `node` and back, with the look-up in the core's L2.
     #[inline]
     pub(super) fn ask_core(&self, node: NodeId) -> Time {
         let noc = self.nodes[node].noc;
         noc + self.lat.l2 + noc
     }
 
-    /// A whole line is stored past the caches by a core of node `from`.
+    /// Stores a whole line of a core of node `from` past the caches.
     pub(super) fn stream(&mut self, cal: &mut impl Posts, from: NodeId, line: LineAddr, now: Time) {
         let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
         self.stats.ledger.overwritten += dropped;
@@ -477,7 +478,7 @@ impl Memory {
         self.write_dram(cal, from, line, class, now);
     }
 
-    /// A core's L2 gives a line to the LLC.
+    /// Moves a line from a core's L2 into the LLC.
     pub(super) fn fill_llc(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, dirty: bool, now: Time) {
         let node = self.node_of_core(core);
         let llc = &mut self.nodes[node].llc;
@@ -527,8 +528,8 @@ impl Memory {
         }
     }
 
-    /// Takes the private copies of a line that leaves an inclusive LLC, which had it `dirty`; says whether somebody had.
-    /// Data on its way to a core enters the LLC again.
+    /// Invalidates the private copies of a line that an inclusive LLC evicts (`dirty` if it had it so); returns whether
+    /// any copy was dirty. Data on its way to a core enters the LLC again.
     pub(super) fn pull(&mut self, cal: &mut impl Posts, line: LineAddr, dirty: bool, now: Time) -> bool {
         self.tell_watchers(cal, line, now);
         let above = self.invalidate_private(line).dirty;
@@ -541,7 +542,7 @@ impl Memory {
         dirty || above > 0
     }
 
-    /// A line that comes to a core's caches is in the LLC, too.
+    /// Inserts a line that a core receives into the LLC as well.
     pub(super) fn include(&mut self, cal: &mut impl Posts, node: NodeId, line: LineAddr, now: Time) {
         let llc = &self.nodes[node].llc;
         let home = llc.home(line);
@@ -569,7 +570,7 @@ impl Memory {
         }
     }
 
-    /// A line that the LLC has given up goes to DRAM by itself, not with a core's write-back.
+    /// Writes a victim of the LLC to DRAM by itself, not together with a core's write-back.
     pub(super) fn write_victim(&mut self, cal: &mut impl Posts, node: NodeId, line: LineAddr, now: Time) {
         let id = self.evicts_for;
         if self.write_dram_for(cal, node, line, Class::of_eviction(self.map.of(line).kind), id, now) {

@@ -1,35 +1,37 @@
-//! How lines spread over the sets and slices of a cache.
+//! Indexing: the function that spreads lines over the slices and sets of a cache.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a line address picks its set.
+/// Function that maps a line to a slice and a set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Indexing {
-    /// Line number modulo the number of sets.
+    /// The set is the line number modulo the number of sets; there are no slices.
     Modulo,
-    /// A hash of the line number picks the slice, its low bits the set inside it.
+    /// A hash of the line number selects the slice, its low bits the set within the slice.
     #[default]
     HashedSlices,
     /// A sequence of slices of 2^14 lines, permuted block by block: the XOR of a line's place in its block and a hash
-    /// of the block picks the element. So are Intel's, as McCalpin found (ACELab TR-2021-03); the sequence itself
-    /// (slice after slice) and the hash are not his.
+    /// of the block selects the element. Intel's processors have this structure according to McCalpin (ACELab
+    /// TR-2021-03); the sequence itself (slice after slice) and the hash are assumed.
     InterleavedSlices,
-    /// As many contiguous lines as the cache has sets, from a border on, are one in each set. The line's place in a
-    /// slice, permuted by a hash for each such stretch, and the stretch's part that it lies in, added, modulo the
-    /// slices, pick the slice. That it is even is measured (DDIO on a Xeon Gold 6140: Farshin et al., ATC'20, keep 98 %
-    /// of 1536 buffers of 24 lines in two ways, where independent slices keep 91 % at most); its form is ours.
+    /// A contiguous stretch of as many lines as the cache has sets, from a border on, has exactly one line in each set.
+    /// The slice is the sum, modulo the number of slices, of the stretch's number and of the line's place in a slice,
+    /// which a hash of the stretch permutes. Even spreading is measured (DDIO on a Xeon Gold 6140: Farshin et al.,
+    /// ATC'20, keep 98 % of 1536 buffers of 24 lines in two ways, where independent slices keep 91 % at most); the
+    /// function itself is assumed.
     EvenSlices,
-    /// The XOR of the line number's four groups of 16 bits, modulo the slices, picks the slice; its low bits the set
-    /// inside it. With slices that share a power of two, the low bits of both are tied (zSim with Sweeper's changes).
+    /// The XOR of the line number's four groups of 16 bits, modulo the number of slices, selects the slice; the low
+    /// bits of the line number select the set within it. If the number of slices is a multiple of a power of two, the
+    /// low bits of slice and set are correlated (zSim with Sweeper's changes).
     FoldedSlices,
 }
 
-/// The slices of a cache of `sets` x `ways` lines.
+/// Checks the shape of a cache of `sets` x `ways` lines, and returns its number of slices.
 ///
 /// # Errors
-/// One clause naming the shape that does not work.
+/// Fails with one clause that names the shape that does not work.
 pub fn shape(sets: u64, ways: u32, indexing: Indexing, slices: u32) -> Result<u32, String> {
     let slices = if indexing == Indexing::Modulo { 1 } else { slices.max(1) };
     if ways == 0 || ways > 24 || sets == 0 || sets > 1 << 24 {

@@ -1,5 +1,5 @@
-//! Lines that several agents use, while requests of cores for them are in flight: one entry a line, as in the
-//! home agent's table of requests. Owners that cross take turns, and an invalidation reaches fills under way.
+//! Lines that several agents use, while requests of cores for them are in flight: one entry for each line, as in the
+//! home agent's table of requests. Competing owners take turns, and an invalidation reaches fills on their way.
 
 use crate::kernel::{Int, LineAddr, TxnId};
 
@@ -10,43 +10,43 @@ const NO_LINE: LineAddr = LineAddr(u64::MAX);
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     line: LineAddr,
-    /// Reads that leave the line where others may read it too.
+    /// Number of reads that leave the line where others may read it too.
     readers: u16,
-    /// Invalidations that the entry has seen.
+    /// Number of invalidations that the entry has seen.
     epoch: u16,
     /// The request that takes the line.
     owner: Option<TxnId>,
-    /// Requests that wait for their turn: the first and the last.
+    /// First and last of the requests that wait for their turn.
     first: Option<TxnId>,
     last: Option<TxnId>,
 }
 
 const FREE: Entry = Entry { line: NO_LINE, readers: 0, epoch: 0, owner: None, first: None, last: None };
 
-/// Whether a request may go on.
+/// Decision on whether a request may proceed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
-    /// Now; the number goes back with [`Lines::leave`].
+    /// The request may proceed now; `epoch` has to be passed to [`Lines::leave`].
     Now { epoch: u16 },
-    /// When those before it have ended.
+    /// The request may proceed when earlier ones have ended.
     Later,
 }
 
-/// What a request that has ended leaves behind.
+/// Consequences of the end of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Left {
-    /// An invalidation has reached it.
+    /// Whether an invalidation has reached the request.
     pub stale: bool,
-    /// Others wait for the line.
+    /// Whether other requests wait for the line.
     pub others_wait: bool,
 }
 
-/// The table. Its size follows from the line fill buffers of all cores.
+/// Table of the lines with requests in flight. Its size follows from the line fill buffers of all cores.
 #[derive(Clone, Debug)]
 pub struct Lines {
     entries: Vec<Entry>,
     used: u32,
-    /// The request that waits behind each, by transaction.
+    /// Request that waits behind each request, by transaction.
     next: Vec<Option<TxnId>>,
 }
 
@@ -57,7 +57,7 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Where the search for `line` begins (Fibonacci hashing: neighbours lie far apart).
+    /// Slot at which the search for `line` begins; Fibonacci hashing spreads neighbouring lines.
     #[inline]
     fn first_slot(&self, line: LineAddr) -> usize {
         (line.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).to_usize() & (self.entries.len() - 1)
@@ -82,7 +82,7 @@ impl Lines {
         (self.entries[i].line == line).then_some(i)
     }
 
-    /// Request `id` for `line` wants to go on; `takes` when it ends with the line in one core's hands.
+    /// Enters request `id` for `line`; `takes` says that the request ends with the line in exactly one core.
     #[inline(always)]
     pub fn enter(&mut self, line: LineAddr, id: TxnId, takes: bool) -> Turn {
         if self.used.to_usize() * 2 >= self.entries.len() {
@@ -116,7 +116,7 @@ impl Lines {
         Turn::Later
     }
 
-    /// A read that entered beside others takes the line along after all: it found it with nobody else.
+    /// Makes a read that entered beside others the owner of the line, because no other cache had the line.
     #[inline]
     pub fn take_over(&mut self, line: LineAddr, id: TxnId) {
         if let Some(i) = self.find(line) {
@@ -128,7 +128,7 @@ impl Lines {
         }
     }
 
-    /// Request `id`, which entered at `epoch`, ends.
+    /// Ends request `id`, which entered at `epoch`.
     #[inline(always)]
     pub fn leave(&mut self, line: LineAddr, id: TxnId, epoch: u16) -> Left {
         let i = self.find(line).expect("a request in flight has an entry");
@@ -145,7 +145,8 @@ impl Lines {
         left
     }
 
-    /// The request for `line` whose turn it is, if one waits and may go on; `takes` says whether it takes the line.
+    /// Next request for `line` that may proceed, with its epoch, if one waits; `takes` tells whether a request takes
+    /// the line.
     pub fn next_turn(&mut self, line: LineAddr, takes: impl Fn(TxnId) -> bool) -> Option<(TxnId, u16)> {
         let i = self.find(line)?;
         let e = &mut self.entries[i];
@@ -162,8 +163,8 @@ impl Lines {
         Some((id, e.epoch))
     }
 
-    /// All copies of `line` are taken away: fills under way must not be kept. Returns the request that holds the line
-    /// in flight, which may have the only dirty copy.
+    /// Invalidates all copies of `line`, so that fills on their way must not be kept. Returns the request that holds
+    /// the line in flight, which may have the only dirty copy.
     #[inline]
     pub fn invalidate(&mut self, line: LineAddr) -> Option<TxnId> {
         let i = self.find(line)?;
@@ -172,18 +173,18 @@ impl Lines {
         e.owner
     }
 
-    /// Reads of `line` in flight that leave it where others may read it too.
+    /// Number of reads of `line` in flight that leave it where others may read it too.
     pub fn readers(&self, line: LineAddr) -> u16 {
         self.find(line).map_or(0, |i| self.entries[i].readers)
     }
 
-    /// The request that holds `line` in flight.
+    /// Request that holds `line` in flight.
     #[inline]
     pub fn owner(&self, line: LineAddr) -> Option<TxnId> {
         self.entries[self.find(line)?].owner
     }
 
-    /// Lines with requests in flight.
+    /// Number of lines with requests in flight.
     pub fn used(&self) -> u32 {
         self.used
     }
@@ -211,7 +212,7 @@ impl Lines {
         }
     }
 
-    /// Those behind slot `i` that it kept from their place move up.
+    /// Moves up the entries behind slot `i` that it kept from their place.
     #[inline(never)]
     fn close_up(&mut self, mut i: usize) {
         let mask = self.entries.len() - 1;
@@ -223,7 +224,7 @@ impl Lines {
                 break;
             }
             let wants = self.first_slot(e.line);
-            // `e` may move to `i` unless its own place lies behind `i`.
+            // Entry `e` may move to `i` unless its own first slot lies behind `i`.
             if (j.wrapping_sub(wants) & mask) >= (j.wrapping_sub(i) & mask) {
                 self.entries[i] = e;
                 i = j;
@@ -278,7 +279,7 @@ mod tests {
         assert!(l.leave(LineAddr(6), id(3), 0).stale);
     }
 
-    /// Against a table that cannot lose an entry.
+    /// Compares the table with one that cannot lose an entry.
     #[test]
     fn entries_are_found_whatever_came_and_went_before() {
         let mut rng = crate::kernel::Stream::new(3, "lines", 0);

@@ -1,4 +1,4 @@
-//! The links between two nodes, and where each transaction is on its way over them.
+//! Inter-socket links, and the position of each transaction on its way over them.
 
 use super::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
 use crate::flow::domain::{Domain, Reading};
@@ -6,89 +6,89 @@ use crate::flow::Link;
 use crate::kernel::{IdVec, Int, LineAddr, NodeId, Time, TxnId};
 use std::collections::VecDeque;
 
-/// What `Event::Link` means for a transaction.
+/// Meaning of `Event::Link` for a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Leg {
-    /// It stays in its node.
+    /// The transaction stays in its node.
     #[default]
     None,
-    /// It reaches its home.
+    /// The request reaches its home node.
     ToHome,
-    /// Its answer leaves node `from`.
+    /// The answer leaves node `from`.
     Back { from: NodeId },
-    /// Memory has answered a read that was for nothing, made beside the snoop of `parent`.
+    /// Memory has answered a speculative read, made in parallel with the snoop of `parent`, whose data is not used.
     Useless { parent: TxnId },
-    /// A line that is written back reaches its home.
+    /// A line that is written back reaches its home node.
     Write,
 }
 
-/// A transaction's way between nodes.
+/// Progress of a transaction between nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trip {
     pub leg: Leg,
-    /// It has come to another node.
+    /// Whether the request has reached another node.
     pub travelled: bool,
-    /// Holds a credit of the link since then.
+    /// Time since which the transaction has held a credit of the link.
     pub credit: Option<Time>,
-    /// The answer has data.
+    /// Whether the answer carries data.
     pub data: bool,
-    /// The answer crosses a link.
+    /// Whether the answer crosses a link.
     pub crossed: bool,
-    /// Answers to come, and when the latest of those that came was there.
+    /// Number of parts that the answer still waits for (`awaits`), and arrival of the latest part so far (`ready`).
     pub awaits: u8,
     pub ready: Time,
-    /// What its node adds when all is there.
+    /// Additional time in the requester's node once all parts have arrived.
     pub more: Time,
 }
 
-/// One direction: the links from a node to the other.
+/// One direction: the links from a node to the other node.
 #[derive(Clone)]
 pub(super) struct Direction {
     links: Vec<Link>,
-    /// Bytes that lines in each link's backlog leave free.
+    /// Free bytes in the flits of the lines in each link's backlog.
     spare: Vec<u64>,
     bytes: u64,
-    /// Of these, bytes of lines without their headers.
+    /// Bytes of lines sent, without their headers.
     payload: u64,
     since: Time,
-    /// Requests of the node that are under way.
+    /// Credits of the node's outstanding requests.
     pub credits: Domain,
     /// Requests that wait for a credit.
     pub waiting: VecDeque<TxnId>,
 }
 
-/// What two nodes have between them.
+/// Links and protocol that join two nodes.
 #[derive(Clone)]
 pub struct Between {
     link: NodeLinkSpec,
     pub(super) protocol: NodesProtocolSpec,
     pub(super) directions: IdVec<NodeId, Direction>,
     trips: Vec<Trip>,
-    /// Reads of memory for nothing.
+    /// Number of speculative reads of memory whose data was not used.
     pub speculative_reads: u64,
 }
 
-/// One direction of the links in the window.
+/// Readings of one direction of the inter-socket links over the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkReading {
-    /// Bytes that were sent, with headers.
+    /// Number of bytes sent, including headers.
     pub bytes: u64,
-    /// Bytes of lines alone.
+    /// Number of bytes of lines, without headers.
     pub payload: u64,
-    /// Share of the time that links are busy, on the mean.
+    /// Share of time in which the links are busy, mean over the links.
     pub utilisation: f64,
-    /// Requests of the node under way.
+    /// Readings of the node's outstanding requests.
     pub requests: Reading,
 }
 
-/// The link that messages about `line` take. The processors' hash is not published; this one (Fibonacci hashing) spreads
-/// lines at any distance from each other over all links, as that does.
+/// Number of the link that messages about `line` take. The processors' hash is not published; Fibonacci hashing spreads
+/// lines at any distance from each other over all links, as the processors' hash does.
 fn link_of(line: LineAddr, links: u64) -> usize {
     (((line.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * links) >> 32).to_usize()
 }
 
 impl Between {
-    /// What joins the nodes, where there are several.
+    /// Makes the links of a machine with several nodes; None for a single node.
     pub(super) fn new(s: &NodesSpec) -> Option<Box<Between>> {
         let link = s.link.clone().filter(|_| s.count > 1)?;
         let one = Link::new(link.rate.0.to_f64() * 8.0, link.latency.into());
@@ -116,7 +116,7 @@ impl Between {
         *self.trip(id) = Trip::default();
     }
 
-    /// A message or a line leaves `from`; returns its arrival.
+    /// Sends a message, or a line if `data`, from node `from`; returns its arrival.
     pub(super) fn send(&mut self, from: NodeId, line: LineAddr, data: bool, now: Time) -> Time {
         let bytes = if data { self.link.data.0 } else { self.link.message.0 };
         let d = &mut self.directions[from];
@@ -145,7 +145,7 @@ impl Between {
         }
     }
 
-    /// The links from `node` to the other.
+    /// Readings of the links from `node` to the other node.
     pub fn read(&self, node: NodeId, now: Time) -> LinkReading {
         let d = &self.directions[node];
         let span = (now - d.since).0.max(1).to_f64() * d.links.len().to_f64();
@@ -165,7 +165,7 @@ mod tests {
     use crate::kernel::units::Size;
     use crate::memory::nodes::NodesProtocolSpec;
 
-    /// One link of 1 B/ns over which nothing takes time otherwise.
+    /// One link of 1 B/ns without any other latency.
     fn one_link(spare: u64) -> Between {
         let link = NodeLinkSpec {
             links: 1,
@@ -180,7 +180,7 @@ mod tests {
         *Between::new(&NodesSpec { count: 2, link: Some(link), protocol, ..NodesSpec::default() }).expect("two nodes")
     }
 
-    /// A line of 96 B with 24 B to spare carries one message of 16 B, and two lines three.
+    /// A line of 96 B with 24 B to spare carries one message of 16 B, and two lines carry three.
     #[test]
     fn messages_travel_in_what_lines_leave_free_while_the_link_is_busy() {
         let at = |b: &mut Between, data, now: u64| b.send(NodeId(0), LineAddr(7), data, Time(now * 1000)).0 / 1000;

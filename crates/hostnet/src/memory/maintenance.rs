@@ -1,4 +1,4 @@
-//! Cache maintenance: lines that are swept, flushed, written back or moved down on somebody's word.
+//! Cache maintenance: lines that software or tests sweep, flush, write back or evict explicitly.
 
 use super::filter::cores_of;
 use super::node::Node;
@@ -8,31 +8,32 @@ use super::stats::Class;
 use super::{rx, Memory, Posts};
 use crate::kernel::{CoreId, LineAddr, Time};
 
-/// What a cache-maintenance message does with a line.
+/// Effect of a cache-maintenance message on a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sweep {
-    /// `clsweep`: invalid everywhere, dirty data dropped (Sweeper, section V-B).
+    /// `clsweep`: copies are invalidated everywhere and dirty data is dropped (Sweeper, section V-B).
     Sweep,
-    /// x86 `CLFLUSHOPT`: invalid everywhere, dirty data written back.
+    /// x86 `CLFLUSHOPT`: copies are invalidated everywhere and dirty data is written back.
     Flush,
-    /// x86 `CLWB`: dirty data written back, copies stay, clean.
+    /// x86 `CLWB`: dirty data is written back, and clean copies stay.
     WriteBack,
-    /// As `Sweep`, where the page allows it (IDIO, section V-D, with the LLC).
+    /// Invalidation everywhere that drops dirty data where the page allows it (IDIO, section V-D, with the LLC).
     Invalidate,
-    /// The same in the caches of the core that asks alone; no message leaves it.
+    /// Invalidation in the issuing core's caches only that drops dirty data where the page allows it; no message leaves
+    /// the core.
     InvalidateOwn,
 }
 
 impl Sweep {
-    /// Whether it loses what has been written, so that nobody may still want it.
+    /// Whether the operation discards dirty data, so that it must only be used on data that is no longer needed.
     pub fn drops_data(self) -> bool {
         matches!(self, Sweep::Sweep | Sweep::Invalidate | Sweep::InvalidateOwn)
     }
 }
 
 impl Memory {
-    /// Forces `line` out of the LLC as a replacement would; returns whether that wrote DRAM, None
-    /// when the line is not there.
+    /// Evicts `line` from the LLC as a replacement would; returns whether the eviction wrote DRAM, or None when the LLC
+    /// does not hold the line.
     pub fn force_out(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) -> Option<bool> {
         let held = |n: &Node| n.llc.find(line);
         let (node, slot) = self.nodes.enumerate().find_map(|(i, n)| Some((i, held(n)?)))?;
@@ -46,7 +47,7 @@ impl Memory {
         Some(dirty)
     }
 
-    /// Moves `line` from private caches to the LLC, as evictions of dirty copies would.
+    /// Evicts dirty copies of `line` from private caches to the LLC, and invalidates clean ones.
     pub fn push_out(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
         let holders = match self.sharing(line) {
             Sharing::Core(c) => 1 << c.index(),
@@ -70,18 +71,18 @@ impl Memory {
         self.nodes.iter_mut().map(drop).sum()
     }
 
-    /// Makes the copies clean that cores have or are about to have; says which core had a dirty one.
+    /// Cleans the copies that cores have or are about to receive; returns the core that had a dirty copy.
     pub(super) fn clean_above(&mut self, line: LineAddr) -> Option<CoreId> {
         let dirty = self.clean_private(line);
         let Some(owner) = self.lines.owner(line) else { return dirty };
-        // On its way to a core, which gets it clean.
+        // The line is on its way to a core, which receives it clean.
         let t = &mut self.txns[owner];
         let moving = std::mem::take(&mut t.dirty).then(|| t.core());
         self.stats.ledger.merged += u64::from(moving.is_some() && dirty.is_some());
         dirty.or(moving)
     }
 
-    /// Writes a dirty line back wherever it lies, leaving clean copies.
+    /// Writes a dirty line back wherever it lies, and leaves clean copies.
     pub(super) fn clean(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
         let mut dirty = self.clean_above(line).map(|core| self.node_of_core(core));
         for (n, node) in self.nodes.enumerate_mut() {
@@ -97,14 +98,14 @@ impl Memory {
             if let Some(s) = &mut self.shadow {
                 s.settle(line, At::Dram);
                 self.nodes.enumerate().for_each(|(n, _)| s.settle(line, At::Llc(n)));
-                // what it has is what goes by
+                // The LLC's copy is the one that passes through it.
             }
             self.write_dram(cal, from, line, class, now);
         }
     }
 
-    /// A cache-maintenance message for `line` arrives at the home agent. The issuing core's own
-    /// caches have seen it on its way.
+    /// Handles a cache-maintenance message for `line` at the home agent. The caches of the issuing core have seen the
+    /// message on its way.
     pub fn on_sweep(&mut self, cal: &mut impl Posts, line: LineAddr, op: Sweep, now: Time) {
         self.stats.sweep_messages += 1;
         match op {

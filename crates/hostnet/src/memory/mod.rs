@@ -1,7 +1,7 @@
 //! The coherent memory system: private caches, the home agent with its LLC, and DRAM.
 //!
-//! `Memory` holds the state; `private` is what happens inside a core's caches, `home` what happens
-//! at the home agent, `dram` the controllers behind it.
+//! `Memory` holds the state of all parts. Module `private` describes a core's caches, `home` the home agent, and `dram`
+//! the memory controllers.
 
 pub mod array;
 mod at_once;
@@ -65,30 +65,30 @@ use stats::MemStats;
 
 pub use crate::kernel::ids::{LINE, LINE_U32};
 
-/// Bytes of tags beyond which the LLC's sets are announced before fills: what a core of the host that we measure on
-/// has as L2. Affects no result.
+/// Bytes of tags above which the LLC's sets are prefetched before fills: the size of the L2 of the computer on which
+/// the engine's speed is measured. No result depends on it.
 const HOST_CACHE: usize = 2 << 20;
 
-/// Latencies, converted once.
+/// Latencies of the hierarchy, converted from cycles once.
 #[derive(Clone, Copy)]
 pub struct Latencies {
     pub l1: Time,
     pub l2: Time,
-    /// What a line takes through the L1 on its way to the core, and through L2 and L1.
+    /// Time that a line takes through the L1 on its way to the core (`from_l2`), and through L2 and L1 (`from_llc`).
     pub from_l2: Time,
     pub from_llc: Time,
-    /// One traversal of the crossbar, and a look-up in the LLC: the shortest of all nodes.
+    /// Time of one traversal of the crossbar (`noc`) and of a look-up in the LLC (`llc`): the shortest among all nodes.
     pub noc: Time,
     pub llc: Time,
-    /// A write's way from the home agent to the controller, and its acknowledgement.
+    /// Time of a write from the home agent to the controller and of its acknowledgement.
     pub write_ack: Time,
-    /// Taking a line from its owners before a device's write goes to memory.
+    /// Time to take a line from its owners before a device's write goes to memory.
     pub ownership: Time,
-    /// From the home agent back to the IIO.
+    /// Time from the home agent back to the IIO.
     pub to_iio: Time,
 }
 
-/// What a fill sends down: see `private`.
+/// Lines that a fill sends down the hierarchy; see `private`.
 #[derive(Clone, Copy)]
 struct Leaving {
     core: CoreId,
@@ -96,7 +96,7 @@ struct Leaving {
     issued: Time,
     victim: Option<LineAddr>,
     carried: bool,
-    /// Of the write-back that holds the fill's credit.
+    /// Record of the write-back that holds the credit of the fill.
     record: u8,
 }
 
@@ -107,31 +107,31 @@ pub struct Memory {
     pub lat: Latencies,
     l1: IdVec<CoreId, Array>,
     l2: IdVec<CoreId, Array>,
-    /// The node of each core.
+    /// Node of each core.
     core_nodes: IdVec<CoreId, NodeId>,
     pub nodes: Nodes,
-    /// What joins the nodes, where there are several.
+    /// Inter-socket links, where the machine has several nodes.
     between: Option<Box<Between>>,
     l2_inclusive: bool,
     habits: Habits,
     core_rows: CoreRows,
-    /// What the LLC evicts is taken from private caches.
+    /// Whether the LLC is strictly inclusive: lines that it evicts are invalidated in private caches.
     strict: bool,
     write_back_uses: bool,
-    /// Devices' ways count from the last one down.
+    /// Whether the ways of devices count from the last way down.
     from_last: bool,
-    /// Ways for lines that a core has too, if there are such.
+    /// Mask of the directory-inclusive ways, which hold lines that a core has too; 0 without such ways.
     inclusive_ways: u32,
-    /// Registers for misses, where they are limited, and the miss whose look-up is under way.
+    /// MSHRs of the LLC, where they are limited (`mshrs`), and the miss whose look-up is in progress (`miss`).
     mshrs: Option<Box<Mshrs>>,
     miss: Option<MissId>,
     clean_victim: CleanVictim,
     clean_victim_cleans: bool,
-    /// LLC ways that each tenant's fills may take.
+    /// Mask of the LLC ways that fills of each tenant may allocate into.
     tenant_ways: IdVec<TenantId, u32>,
-    /// Network data lives in a cache of its own without limit (ideal-DDIO).
+    /// Whether network data is kept in a cache of its own without a limit (ideal DDIO).
     pub ideal_network: bool,
-    /// Accesses take no time and DRAM is only counted: caches are being warmed.
+    /// Functional mode: accesses take no time and DRAM only counts, for warming the caches.
     pub functional: bool,
     pub dram: Controller,
     channels: Vec<Channel>,
@@ -140,42 +140,43 @@ pub struct Memory {
     marks: Apart<TxnId, Marks>,
     free_txns: Vec<TxnId>,
     live_txns: u32,
-    /// Cores (0) and devices (1) queue apart; else all share the first of two queues.
+    /// Whether writes of cores (0) and devices (1) wait in separate queues; otherwise all wait in the first of two.
     sides: bool,
-    /// Credits of `cha_writes` that cores leave to the NIC.
+    /// Credits of `cha_writes` that are reserved for the integrated NIC.
     nic_credits: u32,
-    /// Where the time of requests goes.
+    /// Milestones of requests, by datapath.
     pub paths: Paths,
-    /// Write-backs travel to the home agent as requests of their own.
+    /// Whether write-backs travel to the home agent as requests of their own.
     writebacks: bool,
-    /// Some region's lines may change under a core that has them in its caches.
+    /// Whether a region exists whose lines may change under a core that has them in its caches.
     races: bool,
-    /// The tags are more than a core of the host keeps close.
+    /// Whether the tags exceed the cache of a core of the computer that runs the simulation.
     spread: bool,
     leaving: Option<Leaving>,
-    /// Modified lines that L2s have given to the LLC, but for those without time.
+    /// Number of modified lines that L2s have evicted to the LLC, without those of functional mode.
     pub written_back: u64,
-    /// The device's transaction that the next eviction makes room for.
+    /// Transaction of a device that the next eviction makes room for.
     evicts_for: Option<TxnId>,
     lives: rx::Lives,
-    /// Where received lines are; counted when that is first asked for.
+    /// Places of received lines, which are counted from the first request for them on.
     received: Option<Box<received::Received>>,
-    /// L2s may hold received lines that nobody has read: hints or prefetches have brought them.
+    /// Whether L2s may hold received lines that no core has read, because hints or prefetches have fetched them.
     holds_unread: bool,
-    /// Ways of the LLC that the last device's write might have allocated into.
+    /// Mask of the LLC ways that the last write of a device could allocate into.
     device_ways: u32,
-    /// The holders of lines in shared regions.
+    /// Snoop filter of shared regions.
     shared: filter::SharedFilter,
-    /// Lines of which a core may have a copy that a device has read, where it must ask for such to store.
+    /// Lines that a device has read while a core may keep a copy, so that a store must ask for ownership
+    /// (`device_read = "install"`).
     read_by_devices: filter::LineSet,
-    /// Requests of cores for lines that others use, too.
+    /// Outstanding requests of cores for lines that other agents use too.
     lines: lines::Lines,
-    /// Lines that threads wait for: line, thread, and its node.
+    /// Lines that threads watch: line, thread, and the node of the thread's core.
     watched: Vec<(LineAddr, ThreadId, NodeId)>,
     pub shadow: Option<Box<shadow::Shadow>>,
-    /// Requests that leave cores, where somebody counts them.
+    /// Counters of the requests that leave cores, where they are wanted.
     pub off_core: Option<OffCores>,
-    /// Hardware threads that share a core, where some do.
+    /// Hardware threads that share a core, where there are any.
     pub siblings: Option<Box<Siblings>>,
 }
 
@@ -185,10 +186,11 @@ fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
 }
 
 impl Memory {
-    /// A cold memory system for `cores` cores with this clock. `tenant_ways[t]` is tenant t's LLC way mask.
+    /// Makes a memory system with cold caches for `cores` cores with this clock. `tenant_ways[t]` is the mask of LLC
+    /// ways of tenant t.
     ///
     /// # Errors
-    /// One clause that names the cache whose shape does not work.
+    /// Fails with one clause that names the cache whose shape does not work.
     pub fn new(
         h: &HierarchySpec,
         d: &DramSpec,
@@ -200,10 +202,11 @@ impl Memory {
         Memory::with_nodes(h, d, &NodesSpec::default(), clock, vec![NodeId(0); cores.to_usize()], tenant_ways, map)
     }
 
-    /// The same with the node of each core: every node has caches and memory controllers of these.
+    /// Makes a memory system with cold caches and several nodes. `core_nodes` gives the node of each core; every node
+    /// has an LLC and memory controllers as specified.
     ///
     /// # Errors
-    /// One clause that names the cache whose shape does not work.
+    /// Fails with one clause that names the cache whose shape does not work.
     pub fn with_nodes(
         h: &HierarchySpec,
         d: &DramSpec,
@@ -315,10 +318,10 @@ impl Memory {
         })
     }
 
-    /// Gives `core` an L2 of its own shape, which must be empty yet.
+    /// Gives `core` an L2 of a different shape; its L2 must still be empty.
     ///
     /// # Errors
-    /// One clause that names the shape that does not work.
+    /// Fails with one clause that names the shape that does not work.
     pub fn resize_l2(&mut self, core: CoreId, c: &CacheSpec) -> Result<(), String> {
         debug_assert_eq!(self.l2[core].held(), 0);
         self.l2[core] = build(c, "tenant.l2_size")?;
@@ -329,32 +332,32 @@ impl Memory {
         self.nodes[DEVICES_AT].llc.ways()
     }
 
-    /// Writes that wait at home agents.
+    /// Readings of the writes that wait at all home agents together.
     pub fn cha_writes(&self, now: Time) -> Reading {
         let all = self.nodes.iter().map(|n| n.cha_writes.read(now));
         Reading::together(all).expect("a machine has a node")
     }
 
-    /// The node of core `c`.
+    /// Node of core `c`.
     #[inline]
     pub fn node_of_core(&self, c: CoreId) -> NodeId {
         self.core_nodes[c]
     }
 
-    /// From a core to the agent of its node: what a miss takes to get there.
+    /// Time from a core to the agent of its node, which a miss takes after the look-ups in L1 and L2.
     #[inline]
     pub fn way_out(&self, core: CoreId) -> Time {
         let noc = if self.nodes.several() { self.nodes[self.node_of_core(core)].noc } else { self.lat.noc };
         self.lat.l1 + self.lat.l2 + noc
     }
 
-    /// The home node of `line`.
+    /// Home node of `line`.
     #[inline]
     pub fn home_of(&self, line: LineAddr) -> NodeId {
         self.map.of(line).home.expect("every region has a home")
     }
 
-    /// The node whose agent takes a request in first.
+    /// Node whose agent receives a request first.
     #[inline]
     fn agent_of(&self, t: &Txn) -> NodeId {
         if t.agent == Agent::Core && self.nodes.several() {
@@ -364,8 +367,8 @@ impl Memory {
         }
     }
 
-    /// Part of its callers, so that a transaction is made where it will lie: to copy what has just been written in pieces
-    /// makes the host wait.
+    /// Makes a transaction and returns its number. The function is inlined so that the transaction is constructed in
+    /// its final place: copying a value that was just written in parts stalls the processor.
     #[inline(always)]
     fn txn(&mut self, t: Txn) -> TxnId {
         self.live_txns += 1;
@@ -377,14 +380,14 @@ impl Memory {
         self.txns.push(t)
     }
 
-    /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
+    /// Sends a request to the home agent, where it arrives at `at`; `Event::Fill` announces the answer.
     #[inline(always)]
     pub fn send(&mut self, cal: &mut impl Posts, at: Time, t: Txn) {
         let id = self.txn(t);
         self.leaves(cal, at, id);
     }
 
-    /// The same from a core, which may be counted.
+    /// Sends a core's request to the home agent, where it arrives at `at`, and counts it for its thread.
     #[inline(always)]
     pub fn send_from_core(&mut self, cal: &mut impl Posts, at: Time, t: Txn) {
         if let Some(n) = &mut self.off_core {
@@ -396,7 +399,7 @@ impl Memory {
         self.send(cal, at, t);
     }
 
-    /// Transaction `id` is on its way.
+    /// Starts transaction `id`, which arrives at the home agent at `at`.
     #[inline(never)]
     fn leaves(&mut self, cal: &mut impl Posts, at: Time, id: TxnId) {
         let t = &self.txns[id];
@@ -411,7 +414,7 @@ impl Memory {
             self.announce(line, lines.into());
         }
         if self.spread && matches!(op, Op::Read | Op::Own) {
-            // What the fill will push out of the L2, whose set the core has just looked at.
+            // The victim that the fill will evict from the L2, whose set the core has just looked up.
             let victim = self.l2[self.txns[id].core()].oldest_in_slice(line);
             if let Some(v) = victim.filter(|v| v.dirty || self.llc_takes(v)) {
                 self.nodes[node].llc.announce(v.line);
@@ -430,29 +433,29 @@ impl Memory {
         self.txns[id].agent == Agent::Core && self.txns[id].entry.is_none()
     }
 
-    /// Request `id`, which has just come, arrives at `at` only.
+    /// Delays request `id`, which has just arrived, until `at`.
     pub fn arrives_at(&mut self, cal: &mut impl Posts, at: Time, id: TxnId) {
         self.marks[id] = Marks::at(self.marks[id].start, at);
         cal.post(at, Event::Cha(id));
     }
 
-    /// Request `id` will soon be looked at.
+    /// Prefetches the records of request `id`, which will soon be needed, on the computer that runs the simulation.
     #[inline]
     fn expect(&self, id: TxnId) {
         prefetch(&self.txns[id]);
         prefetch(&self.marks[id]);
     }
 
-    /// A request that has been answered, as its agent will get it from `answered`.
+    /// Request that has been answered, in the form in which `answered` will return it.
     #[inline]
     pub fn request(&self, id: TxnId) -> &Txn {
         &self.txns[id]
     }
 
-    /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
+    /// Handles `Event::Fill`: ends a request, accounts for its milestones, and returns the answer for its agent.
     #[inline(always)]
     pub fn answered(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) -> Txn {
-        // Copied before it is written: see `txn`.
+        // Copied before it is written, because the copy would otherwise stall; see `txn`.
         let mut answer = self.txns[id];
         answer.transient |= self.ends(cal, id, now);
         if let Some(s) = self.siblings.as_mut().filter(|_| answer.agent == Agent::Core) {
@@ -461,7 +464,7 @@ impl Memory {
         answer
     }
 
-    /// A request ends. Says whether its data is to be used once and not kept.
+    /// Ends a request; returns whether its data may only be used once and not be kept.
     #[inline(never)]
     fn ends(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {
         self.txns[id].dirty = false;
@@ -491,8 +494,8 @@ impl Memory {
         }
     }
 
-    /// `lines` lines from `line` on, all of one region, will soon be looked up in the LLC and in the caches of their
-    /// owner.
+    /// Prefetches the sets of `lines` lines from `line` on, all of one region, in the LLC and in the L2 of their owner,
+    /// on the computer that runs the simulation.
     #[inline]
     pub fn announce(&self, line: LineAddr, lines: u64) {
         let llc = &self.nodes[DEVICES_AT].llc;
@@ -503,7 +506,8 @@ impl Memory {
         }
     }
 
-    /// The buffer instance has had its last read: evictions from now on are of dead data.
+    /// Marks lines of a receive buffer as consumed after the last read, so that evictions from now on are those of dead
+    /// data.
     pub fn consumed(&mut self, line: LineAddr, lines: u64) {
         if self.map.of(line).kind != Kind::Rx {
             return;
@@ -515,13 +519,13 @@ impl Memory {
         }
     }
 
-    /// Whether a network line lives outside the modelled caches.
+    /// Whether a line of this kind is network data outside the modelled caches (ideal DDIO).
     #[inline]
     fn apart(&self, kind: Kind) -> bool {
         self.ideal_network && kind == Kind::Rx
     }
 
-    /// Starts the measured window.
+    /// Starts a measured window: clears the meters.
     pub fn restart_meters(&mut self, now: Time) {
         self.stats.restart();
         self.off_core.iter_mut().for_each(OffCores::restart);
@@ -531,7 +535,7 @@ impl Memory {
         self.mshrs.iter_mut().for_each(|m| m.restart(now));
     }
 
-    /// The ways that a policy's ways stand for.
+    /// Mask of the LLC ways that the ways of a placement policy stand for.
     #[inline]
     pub fn ways_of_devices(&self, ways: u32) -> u32 {
         if self.from_last {
@@ -541,12 +545,13 @@ impl Memory {
         }
     }
 
-    /// Whether misses at the LLC hold registers, so that a burst's lines go on one by one.
+    /// Whether LLC misses need an MSHR, so that the lines of a burst proceed one by one.
     pub fn has_mshrs(&self) -> bool {
         self.mshrs.is_some()
     }
 
-    /// Requests that a transaction stands for: each line of an integrated NIC's burst where they go on one by one.
+    /// Number of requests that a transaction stands for: each line of an integrated NIC's burst where lines proceed one
+    /// by one.
     #[inline]
     fn requests_in(&self, t: &Txn) -> u32 {
         if t.agent == Agent::Nic && self.has_mshrs() {
@@ -556,18 +561,18 @@ impl Memory {
         }
     }
 
-    /// The LLC's registers for misses.
+    /// MSHRs of the LLC, where they are limited.
     pub fn mshrs(&self) -> Option<&Mshrs> {
         self.mshrs.as_deref()
     }
 
-    /// Whether what devices read comes into the LLC.
+    /// Whether lines that devices read are installed in the LLC.
     #[inline]
     fn installs(&self) -> bool {
         self.habits.device_read == spec::DeviceRead::Install
     }
 
-    /// Requests of cores and devices that are under way.
+    /// Number of outstanding requests of cores and devices.
     pub fn in_flight(&self) -> u32 {
         self.live_txns
     }

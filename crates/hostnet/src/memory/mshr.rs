@@ -1,4 +1,4 @@
-//! Miss status holding registers of the LLC's slices, and the requests that wait for one.
+//! Miss status holding registers (MSHRs) of the LLC's slices, and the requests that wait for one.
 
 use super::array::Home;
 use super::dma::Source;
@@ -14,7 +14,7 @@ use std::num::NonZeroU32;
 #[derive(Clone)]
 struct Slice {
     registers: Domain,
-    /// Requests that came while none was free, in their order.
+    /// Requests that arrived while no MSHR was free, in order of arrival.
     waiting: VecDeque<TxnId>,
 }
 
@@ -23,11 +23,11 @@ niche_id!(
     MissId(NonZeroU32)
 );
 
-/// A miss.
+/// An LLC miss that holds an MSHR.
 #[derive(Clone, Copy)]
 struct Miss {
     slice: u16,
-    /// What has to happen before its register is free.
+    /// Number of events that have to occur before the MSHR is free.
     awaits: u16,
     since: Time,
 }
@@ -39,18 +39,18 @@ pub struct Mshrs {
     spare: Vec<MissId>,
     /// The miss of each transaction.
     of: Vec<Option<MissId>>,
-    /// Slices that may take somebody in.
+    /// Slices at which a waiting request may be able to proceed.
     due: Vec<u16>,
 }
 
 impl Mshrs {
-    /// `each` registers in each of `slices` slices.
+    /// Makes `each` MSHRs in each of `slices` slices.
     pub(super) fn new(slices: usize, each: u32) -> Mshrs {
         let slice = Slice { registers: Domain::new(each), waiting: VecDeque::new() };
         Mshrs { slices: vec![slice; slices], misses: IdVec::new(), spare: Vec::new(), of: Vec::new(), due: Vec::new() }
     }
 
-    /// Whether a request for `slice` goes on now; else it waits.
+    /// Whether a request for `slice` may proceed now; otherwise the request is queued.
     pub(super) fn enter(&mut self, slice: usize, id: TxnId) -> bool {
         let free = self.is_free(slice);
         if !free {
@@ -59,19 +59,19 @@ impl Mshrs {
         free
     }
 
-    /// Whether `slice` has a register, and nobody waits for it.
+    /// Whether `slice` has a free MSHR that no request waits for.
     #[inline]
     fn is_free(&self, slice: usize) -> bool {
         let s = &self.slices[slice];
         s.waiting.is_empty() && s.registers.free() > 0
     }
 
-    /// Request `id` waits at `slice`, behind those that do.
+    /// Queues request `id` at `slice`.
     fn wait(&mut self, slice: usize, id: TxnId) {
         self.slices[slice].waiting.push_back(id);
     }
 
-    /// A miss at `slice` takes a register, or, when an L2's victim causes it, one more than there are.
+    /// Takes an MSHR for a miss at `slice`; the victim of an L2 takes one even when none is free.
     pub(super) fn begin(&mut self, slice: usize, now: Time) -> MissId {
         self.slices[slice].registers.force(now);
         let miss = Miss { slice: slice.to_u16(), awaits: 1, since: now };
@@ -82,7 +82,7 @@ impl Mshrs {
         self.misses.push(miss)
     }
 
-    /// The miss has one thing more to wait for.
+    /// Adds one event that the miss has to wait for.
     pub(super) fn extend(&mut self, miss: MissId) {
         self.misses[miss].awaits += 1;
     }
@@ -103,7 +103,7 @@ impl Mshrs {
         }
     }
 
-    /// The miss ends when transaction `id` is answered.
+    /// Lets the miss end when transaction `id` is answered.
     pub(super) fn tie(&mut self, id: TxnId, miss: MissId) {
         if self.of.len() <= id.index() {
             self.of.resize(id.index() + 1, None);
@@ -111,14 +111,14 @@ impl Mshrs {
         self.of[id.index()] = Some(miss);
     }
 
-    /// Transaction `id` has been answered.
+    /// Ends the miss of transaction `id`, which has been answered.
     pub(super) fn answered(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         if let Some(miss) = self.of.get_mut(id.index()).and_then(Option::take) {
             self.end(cal, miss, now);
         }
     }
 
-    /// The next request that goes on.
+    /// Next request that may proceed.
     pub(super) fn next(&mut self) -> Option<TxnId> {
         while let Some(&slice) = self.due.last() {
             let s = &mut self.slices[usize::from(slice)];
@@ -132,16 +132,16 @@ impl Mshrs {
         None
     }
 
-    /// The registers of each slice.
+    /// MSHRs of each slice.
     pub fn registers(&self) -> impl Iterator<Item = &Domain> {
         self.slices.iter().map(|s| &s.registers)
     }
 
-    /// Each register that is taken belongs to a miss, and each miss waits for something: its answer, or one of `victims` lines
-    /// that have not been taken in.
+    /// Checks that each MSHR in use belongs to a miss, and that each miss waits for an event: its answer, or the
+    /// acceptance of one of `victims` displaced lines by the memory controller.
     ///
     /// # Errors
-    /// One sentence about registers that are not conserved.
+    /// Fails with one sentence about the MSHRs that are not conserved.
     pub(super) fn check(&self, victims: usize) -> Result<(), String> {
         let mut live = vec![0; self.slices.len()];
         for m in self.misses.iter().filter(|m| m.awaits > 0) {
@@ -170,8 +170,8 @@ impl Mshrs {
 }
 
 impl Memory {
-    /// A miss at the LLC takes a register, where there are such, until `end_look_up` or its answer and until the line
-    /// that it pushes out has been taken in.
+    /// Takes an MSHR for a miss at the LLC, where MSHRs are limited. The miss holds it until `end_look_up` or its
+    /// answer, and until the memory controller has accepted the line that it displaced.
     #[inline(always)]
     pub(super) fn begin_miss(&mut self, home: Home, now: Time) {
         if self.functional {
@@ -183,7 +183,7 @@ impl Memory {
         }
     }
 
-    /// The miss needs no data.
+    /// Ends the look-up of a miss that needs no data.
     #[inline]
     pub(super) fn end_look_up(&mut self, cal: &mut impl Posts, now: Time) {
         if let Some(miss) = self.miss.take() {
@@ -191,7 +191,7 @@ impl Memory {
         }
     }
 
-    /// The miss ends when transaction `id` is answered.
+    /// Lets the present miss end when transaction `id` is answered.
     #[inline]
     pub(super) fn tie_miss(&mut self, id: TxnId) {
         if let Some(miss) = self.miss.take() {
@@ -199,7 +199,7 @@ impl Memory {
         }
     }
 
-    /// A request arrives at the slice of its first line.
+    /// Handles the arrival of a request at the slice of its first line.
     #[inline(never)]
     pub(super) fn on_slice(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let Txn { line, op, lines, agent, .. } = self.txns[id];
@@ -213,7 +213,7 @@ impl Memory {
         }
     }
 
-    /// The registers, and the slice of `line` that they belong to.
+    /// MSHRs of the LLC, and the slice of `line`.
     #[inline]
     fn slice_of(&mut self, line: LineAddr) -> (&mut Mshrs, usize) {
         let llc = &self.nodes[DEVICES_AT].llc;
@@ -221,14 +221,14 @@ impl Memory {
         (self.mshrs.as_mut().expect("registers for misses"), slice)
     }
 
-    /// The lines of an integrated NIC's burst arrive, each at its slice. Those that are done at the same time are answered
-    /// together; one that waits, for its slice or for DRAM, becomes a transaction of its own.
+    /// Handles the arrival of the lines of an integrated NIC's burst, each at its slice. Lines that are done at the
+    /// same time are answered together; a line that waits for its slice or for DRAM becomes a transaction of its own.
     fn on_slices(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let m = &mut self.marks[id];
         let waited = now - m.cha;
         (m.admitted, m.queued, m.data) = (now, now, now);
-        // Lines that the LLC takes or gives, and those that a core gives.
+        // Number of lines that the LLC accepts or supplies (`here`), and of lines that a core supplies (`near`).
         let (mut here, mut near, mut snooped) = (0, 0, Time::ZERO);
         for line in t.line.span(t.lines) {
             let one = Txn { line, lines: 1, ..t };
@@ -265,7 +265,7 @@ impl Memory {
         self.finish(id);
     }
 
-    /// A part of transaction `id` that goes its own way from now on.
+    /// Splits a part off transaction `id` that proceeds by itself.
     fn part(&mut self, id: TxnId, t: Txn) -> TxnId {
         let part = self.txn(t);
         self.marks[part] = self.marks[id];
@@ -277,7 +277,7 @@ impl Memory {
         while !self.begin(cal, id, lane, now) {}
     }
 
-    /// `Event::Slices`: requests go on that waited for a register.
+    /// Lets requests that waited for an MSHR proceed.
     #[inline(never)]
     pub fn resume_slices(&mut self, cal: &mut impl Posts, now: Time) {
         while let Some(id) = self.mshrs.as_mut().and_then(|m| m.next()) {

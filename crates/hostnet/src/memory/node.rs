@@ -1,4 +1,4 @@
-//! A node: an LLC with its home agent, the channels of memory behind it, and the cores beside it.
+//! A node: an LLC with its home agent, the memory channels behind it, and the cores beside it.
 
 use super::array::Array;
 use crate::flow::Domain;
@@ -7,27 +7,28 @@ use std::collections::VecDeque;
 use std::iter::once;
 use std::ops::{Index, IndexMut};
 
-/// The node that devices are attached to.
+/// Node that all devices are attached to.
 pub(super) const DEVICES_AT: NodeId = NodeId(0);
 
-/// One of a machine's nodes.
+/// One node of a machine.
 #[derive(Clone)]
 pub struct Node {
     pub(super) llc: Array,
-    /// One traversal of the crossbar, and a look-up in the LLC, at the node's uncore clock.
+    /// Time of one traversal of the crossbar (`noc`) and of a look-up in the LLC (`look_up`), at the node's uncore
+    /// clock.
     pub(super) noc: Time,
     pub(super) look_up: Time,
-    /// What a line from DRAM takes through the LLC on its way to who asked.
+    /// Time that a line from DRAM takes through the LLC on its way to the requester.
     pub(super) from_dram: Time,
-    /// Requests that the home agent has not admitted yet: see `home::CORES`.
+    /// Requests that wait for admission by the home agent, by queue; see `home::CORES`.
     pub(super) admission: [VecDeque<TxnId>; 3],
-    /// Writes that wait at the home agent, by side.
+    /// Number of writes that wait at the home agent, by side.
     pub(super) waiting: [u32; 2],
-    /// Writes waiting at the home agent: the second stage of backpressure.
+    /// Credits of writes that wait at the home agent, the second stage of backpressure.
     pub cha_writes: Domain,
 }
 
-/// The nodes of a machine. The first lies beside what else memory has, so that a machine of one node looks none up.
+/// Nodes of a machine. The first node is stored inline, so that a machine of one node needs no look-up.
 #[derive(Clone)]
 pub struct Nodes {
     first: Node,
@@ -35,7 +36,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// `n` nodes as `of` makes them, and one at least.
+    /// Makes `n` nodes, at least one, with `of`.
     pub fn new(n: usize, mut of: impl FnMut(usize) -> Node) -> Nodes {
         Nodes { first: of(0), others: (1..n).map(of).collect() }
     }
@@ -49,13 +50,13 @@ impl Nodes {
         false
     }
 
-    /// Whether there are others than the first.
+    /// Whether the machine has more than one node.
     #[inline]
     pub fn several(&self) -> bool {
         !self.others.is_empty()
     }
 
-    /// Apart from those who look a node up, so that on a machine of one node they are short.
+    /// Node other than the first; not inlined, so that look-ups on a machine of one node stay short.
     #[cold]
     #[inline(never)]
     fn other(&self, n: NodeId) -> &Node {

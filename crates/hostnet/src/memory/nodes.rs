@@ -1,4 +1,4 @@
-//! Several nodes in one machine, and the links between them.
+//! Specification of several nodes in one machine, and of the links between them.
 
 use crate::kernel::units::{ByteRate, Freq, Size, Span};
 use crate::kernel::Int;
@@ -9,19 +9,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodesSpec {
-    /// Nodes, 1 or 2; each has caches and memory controllers of the platform's.
+    /// Number of nodes, 1 or 2; each has caches and memory controllers as the platform specifies. Two nodes need
+    /// `link`.
     #[serde(default = "one")]
     pub count: u32,
-    /// Cores of a node; `core.count` when absent.
+    /// Number of cores of a node; `core.count` when absent.
     #[serde(default)]
     pub cores: Option<u32>,
-    /// Clock of LLC, crossbar and home agent by node; `caches.uncore_clock` for those that are not listed.
+    /// Clock frequencies of LLC, crossbar and home agent, by node; `caches.uncore_clock` for nodes beyond the list.
     #[serde(default)]
     pub uncore_clock: Vec<Freq>,
-    /// What joins two nodes.
+    /// Links between two nodes; needed when `count` is 2.
     #[serde(default)]
     pub link: Option<NodeLinkSpec>,
-    /// How lines move between nodes.
+    /// Choices of the coherence protocol between nodes.
     #[serde(default)]
     pub protocol: NodesProtocolSpec,
 }
@@ -29,12 +30,14 @@ fn one() -> u32 {
     1
 }
 
-/// Cores that the snoop filter tracks.
+/// Largest number of cores that the snoop filter tracks.
 pub const MOST_CORES: u32 = 128;
 
 impl NodesSpec {
+    /// Checks that the values are valid and that two nodes have links.
+    ///
     /// # Errors
-    /// One clause that names the key, its value and what would be valid.
+    /// Fails with one clause that names the key, its value and the valid values.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=2).contains(&self.count) {
             return Err(format!("count = {} is not 1 or 2; more nodes are not built yet", self.count));
@@ -73,39 +76,43 @@ impl Default for NodesSpec {
     }
 }
 
-/// Links between two nodes (UPI, CXL). A hash of its address gives each line one of them; every value is for one direction.
+/// Links between two nodes (UPI, CXL). A hash of its address assigns each line to one of them; every value is for one
+/// direction.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeLinkSpec {
-    /// Links.
+    /// Number of parallel links.
     pub links: u32,
-    /// Rate of one link.
+    /// Data rate of one link, in bytes per second.
     pub rate: ByteRate,
-    /// From one agent to the other, without serialisation.
+    /// Latency of a link from one agent to the other, without the time of serialisation.
     pub latency: Span,
-    /// Bytes of a message without data: a request, a snoop, a response.
+    /// Size of a message without data (a request, a snoop or a response), including its header.
     pub message: Size,
-    /// Bytes of a line with its header.
+    /// Size of a message with a line of 64 B, including its header.
     pub data: Size,
-    /// Of these, bytes that the line leaves free in its flits: messages without data that find the link busy travel in them.
+    /// Bytes of `data` that a line leaves free in its flits. Messages without data that find the link busy use them. 0
+    /// when absent.
     #[serde(default)]
     pub spare: Size,
-    /// Requests of a node that may be under way over the links.
+    /// Number of requests of a node that may be outstanding over the links.
     pub credits: u32,
 }
 
-/// What the protocol between nodes does beyond MESIF.
+/// Choices of the protocol between nodes beyond MESIF.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodesProtocolSpec {
-    /// A read that finds the line modified in the other node takes it, with permission to write. Without, the line is
-    /// written to its home and both nodes share it.
+    /// Whether a read that finds the line modified in the other node takes the line with the permission to write.
+    /// Otherwise the line is written to its home and both nodes share it. True when absent.
     #[serde(default = "yes")]
     pub migratory: bool,
-    /// A miss on a line of the reader's own memory that the other node may have written reads memory beside the snoop.
+    /// Whether a miss on a line of the reader's own memory that the other node may have modified reads memory in
+    /// parallel with the snoop. True when absent.
     #[serde(default = "yes")]
     pub speculative: bool,
-    /// Time that the useless read adds to such a miss, beside what it waits for.
+    /// Time that a speculative read whose data is not used adds to its miss, beyond the wait for the read; see
+    /// `speculative`. 0 when absent.
     #[serde(default)]
     pub speculative_penalty: Span,
 }

@@ -1,5 +1,5 @@
-//! Where the time of a request goes: the hops between its source and the answer, as milestones that
-//! tile its life, and the home agent's occupancy by source and direction (TOR counters).
+//! Datapaths of requests: milestones that divide the time between a request and its answer into consecutive hops, and
+//! the occupancy of the home agent by source and direction (TOR counters).
 
 use super::Op;
 use crate::flow::domain::Booked;
@@ -22,16 +22,17 @@ pub const PATHS: [(Path, &str); 4] = [
     (Path::P2mWrite, "p2m_write"),
 ];
 
-/// What a path's latency is made of, in order.
+/// Parts of a path's latency, in order.
 pub const SEGMENTS: [&str; PARTS] =
     ["to_cha", "cha_admission", "to_home", "snoop", "mc_queue_wait", "mc_and_dram", "link_back", "return"];
-/// How many parts that are.
+/// Number of parts of a path's latency.
 pub const PARTS: usize = 8;
 
-/// The parts that a request has that never leaves its node.
+/// Parts of the latency of a request that never leaves its node.
 const WITHIN_NODE: [usize; 5] = [0, 1, 4, 5, 7];
 
-/// Whether a part is there only between nodes: a request's way to its home, a snoop of the other node, the answer's way.
+/// Whether a part occurs only between nodes: the way of a request to its home, a snoop of the other node, the way of
+/// the answer.
 pub fn is_between_nodes(part: usize) -> bool {
     matches!(SEGMENTS[part], "to_home" | "snoop" | "link_back")
 }
@@ -55,34 +56,36 @@ impl Path {
     }
 }
 
-/// When a request passed the borders between its hops. A hop that it skips takes no time.
+/// Times at which a request passed the borders between its hops. A hop that the request skips takes no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Marks {
     /// The source's credit was taken.
     pub start: Time,
-    /// Arrival at the home agent.
+    /// The request arrived at the home agent.
     pub cha: Time,
-    /// The home agent took it in; between nodes, the agent of the own one did.
+    /// The home agent, or with several nodes the agent of the requester's node, admitted the request.
     pub admitted: Time,
-    /// The home agent in another node took it in; earlier than `admitted` where it stays in its node.
+    /// The home agent in another node admitted the request; earlier than `admitted` where the request stays in its
+    /// node.
     pub home: Time,
-    /// Caches of another node give the data; earlier than `home` where they do not.
+    /// Caches of another node supplied the data; earlier than `home` where they do not.
     pub owner: Time,
-    /// The channel's queue took it in.
+    /// The channel's queue accepted the request.
     pub queued: Time,
-    /// Data of a read at the controller's exit; for a write, `queued`.
+    /// The data of a read reached the controller's exit; equal to `queued` for a write.
     pub data: Time,
-    /// The answer has crossed the link; earlier than `data` where it does not.
+    /// The answer crossed the link; earlier than `data` where it does not.
     pub back: Time,
 }
 
 impl Marks {
-    /// Of a request that left at `start` and is at the home agent at `cha`; the rest is to come.
+    /// Makes the milestones of a request that left at `start` and arrives at the home agent at `cha`; later milestones
+    /// are still to come.
     pub fn at(start: Time, cha: Time) -> Marks {
         Marks { start, cha, admitted: cha, queued: cha, data: cha, ..Marks::default() }
     }
 
-    /// The milestones in order.
+    /// Milestones in the order of time.
     #[inline(always)]
     fn times(&self) -> [u64; 8] {
         let Marks { start, cha, admitted, home, owner, queued, data, back } = *self;
@@ -96,7 +99,7 @@ impl Marks {
     }
 }
 
-/// One request, finished at `end`.
+/// A request that finished at `end`, with its milestones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     pub path: Path,
@@ -124,28 +127,28 @@ impl Sample {
     }
 }
 
-/// Samples kept per window, and how many requests share one.
+/// Largest number of samples in a window (`SAMPLES`), and number of requests for each sample (`EVERY`).
 const SAMPLES: usize = 1 << 12;
 const EVERY: u64 = 61;
 
-/// Requests of each path that ended in the window, and what their time went to.
+/// Requests of each datapath that ended in the window, and the time that they spent in each part.
 #[derive(Clone, Debug)]
 pub struct Paths {
     pub count: [u64; 4],
-    /// Sums of the milestones (see `Marks::times`) and of the ends of requests that ended one by one in their node. They
-    /// may wrap.
+    /// Sums of the milestones (see `Marks::times`), and of the ends, of single requests that ended in their node. The
+    /// sums may wrap.
     within: [[u64; 8]; 4],
     ends: [u64; 4],
-    /// What the parts of all others took.
+    /// Time that all other requests spent in each part, in picoseconds.
     others: [[u64; PARTS]; 4],
-    /// Requests under way by path, from credit to credit.
+    /// Requests in flight by datapath, from the taking to the return of the source's credit.
     pub under_way: [Domain; 4],
-    /// Requests that the home agent holds, by path: occupancy, inserts, residence.
+    /// Requests that the home agent holds, by datapath: occupancy, inserts and residence.
     pub held: [Booked; 4],
-    /// Requests that the home agent admitted and the time they had waited: cores, devices.
+    /// Number of requests that the home agent admitted and the time that they had waited, for cores and for devices.
     pub admitted: [(u64, u64); 2],
     pub samples: Vec<Sample>,
-    /// Requests up to the next that is kept.
+    /// Number of requests until the next sample.
     until_sample: u64,
 }
 
@@ -167,7 +170,7 @@ impl Default for Paths {
 }
 
 impl Paths {
-    /// `n` requests with these milestones end.
+    /// Accounts for `n` requests with the same milestones that end at `end`.
     #[inline(always)]
     pub fn end(&mut self, path: Path, n: u32, marks: &Marks, end: Time) {
         if n != 1 || !marks.within_node() {
@@ -175,7 +178,7 @@ impl Paths {
         }
         let p = path.index();
         self.count[p] += 1;
-        // The milestones are summed and not what lies between them: these are additions of vectors for the host.
+        // Milestones are summed rather than the differences between them, because these additions vectorise.
         self.within[p].iter_mut().zip(marks.times()).for_each(|(sum, at)| *sum = sum.wrapping_add(at));
         self.ends[p] = self.ends[p].wrapping_add(end.0);
         self.under_way[p].give(end, marks.start);
@@ -186,7 +189,7 @@ impl Paths {
         }
     }
 
-    /// The same for any number, and for requests that have left their node.
+    /// Accounts for any number of requests, and for requests that have left their node.
     #[inline(never)]
     fn many_end(&mut self, path: Path, n: u32, marks: &Marks, end: Time) {
         let (p, times) = (path.index(), u64::from(n));
@@ -201,7 +204,7 @@ impl Paths {
         }
     }
 
-    /// Keeps what `times` equal requests give of samples.
+    /// Keeps the samples that fall on `times` equal requests.
     #[cold]
     fn keep(&mut self, mut times: u64, sample: Sample) {
         while times >= self.until_sample {
@@ -214,7 +217,7 @@ impl Paths {
         self.until_sample -= times;
     }
 
-    /// What the parts of each path's requests took, all together, in picoseconds.
+    /// Total time that the requests of each datapath spent in each part, in picoseconds.
     pub fn sums(&self) -> [[u64; PARTS]; 4] {
         std::array::from_fn(|p| {
             let [start, cha, admitted, _, _, queued, data, _] = self.within[p];
@@ -234,7 +237,7 @@ impl Paths {
         a.1 += waited.0;
     }
 
-    /// Mean wait for admission in ns: cores (0) or devices (1).
+    /// Mean wait for admission, in ns, of cores (0) or devices (1).
     pub fn admission_ns(&self, source: usize) -> Option<f64> {
         let (n, ps) = self.admitted[source];
         (n > 0).then(|| ps.to_f64() / n.to_f64() / 1e3)
@@ -268,7 +271,7 @@ mod tests {
                 Time(at)
             };
             let (start, cha, admitted) = (later(), later(), later());
-            // Every fifth goes to another node, every seventh ends with two others.
+            // Every fifth request goes to another node, and every seventh ends together with two others.
             let [home, owner] = if i % 5 == 0 { [later(), later()] } else { [Time::ZERO; 2] };
             let (queued, data) = (later(), later());
             let back = if i % 5 == 0 { later() } else { Time::ZERO };

@@ -1,5 +1,5 @@
-//! What happens inside a core's own caches. Resolved at once, without events: a core runs ahead in
-//! them until something misses beyond the L2.
+//! Private caches of a core. Accesses are resolved without events, so that a core runs ahead until an access misses the
+//! L2.
 
 use super::array::{Array, Place, Slot, Victim};
 use super::filter::cores_of;
@@ -11,7 +11,7 @@ use super::shadow::At;
 use super::{rx, CleanVictim, Leaving, Memory, Op, Posts, Txn};
 use crate::kernel::{CoreId, Int, LineAddr, NodeId, Time};
 
-/// Where a core found a line.
+/// Private cache in which a core found a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probe {
     L1,
@@ -20,8 +20,7 @@ pub enum Probe {
 }
 
 impl Memory {
-    /// Looks `line` up in the core's caches; a write marks the L1 copy dirty. An L2 hit brings the
-    /// line into the L1.
+    /// Looks up `line` in the core's caches; a write marks the L1's copy dirty. An L2 hit copies the line to the L1.
     #[inline]
     pub fn probe(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, write: bool, now: Time) -> Probe {
         if let Some(s) = self.l1[core].find_in_slice(line) {
@@ -49,7 +48,7 @@ impl Memory {
         Probe::Miss
     }
 
-    /// A core uses a line that its L2 has, or gets for a prefetch.
+    /// Notes that a core uses a line that its L2 has, or receives for a prefetch.
     #[inline]
     fn note_hit(&mut self, line: LineAddr) {
         if self.holds_unread && self.map.of(line).kind == Kind::Rx && self.lives.of(line) == rx::UNCONSUMED {
@@ -57,7 +56,8 @@ impl Memory {
         }
     }
 
-    /// A store to a clean copy of a line that other cores may hold, or that a device has read, must ask for ownership.
+    /// Whether a store must ask for ownership: its copy is clean, and other cores may hold the line or a device has
+    /// read it.
     #[inline]
     fn others_hold(&self, core: CoreId, line: LineAddr, dirty: bool) -> bool {
         !dirty
@@ -66,8 +66,8 @@ impl Memory {
                 || self.installs() && self.read_by_devices.has(&self.map, line))
     }
 
-    /// Takes `line` from the other cores, for ownership, or makes their copies clean, for reading.
-    /// Returns whether somebody was asked, and who gave dirty data.
+    /// Invalidates the copies of `line` in the other cores if `own`, or cleans them otherwise. Returns whether any core
+    /// was snooped, and the core that supplied dirty data.
     pub(super) fn snoop(&mut self, core: CoreId, line: LineAddr, own: bool) -> (bool, Option<CoreId>) {
         let others = self.shared.holders(line) & !(1 << core.index());
         let (mut left, mut giver) = (others, None);
@@ -92,7 +92,7 @@ impl Memory {
             self.l1[core].set_dirty(slot, true);
             self.stats.ledger.created += 1;
             self.note_write(line);
-            // A line that was fetched ahead is written without a word to the home agent.
+            // A prefetched line is written without a request to the home agent.
             if self.holds_unread && self.map.of(line).kind == Kind::Rx && self.lives.of(line) == rx::SWEPT {
                 self.lives.set(line, rx::CONSUMED);
             }
@@ -102,7 +102,7 @@ impl Memory {
         }
     }
 
-    /// The region of `line` is no longer read-only.
+    /// Notes that the region of `line` is no longer read-only.
     #[inline]
     pub(super) fn note_write(&mut self, line: LineAddr) {
         if self.races && self.sharing(line) == Sharing::Shared {
@@ -110,7 +110,7 @@ impl Memory {
         }
     }
 
-    /// Whether an access of `core` to `line` would hit in its caches and must not do so ahead of time: another core or a
+    /// Whether an access of `core` would hit a line that must not be looked up ahead of time, because another core or a
     /// device may write or read the line before.
     #[inline(always)]
     pub fn hit_may_change(&self, core: CoreId, line: LineAddr, write: bool) -> bool {
@@ -132,7 +132,7 @@ impl Memory {
         }
     }
 
-    /// Whether a store of `core` to `line` would find it.
+    /// Whether a store of `core` to `line` would hit.
     pub fn owns(&self, core: CoreId, line: LineAddr) -> bool {
         self.hits(core, line, true)
     }
@@ -165,7 +165,7 @@ impl Memory {
         place.slot()
     }
 
-    /// The L2 takes a dirty line that the L1 gives up.
+    /// Takes a dirty line that the L1 evicts into the L2.
     #[inline(never)]
     fn take_from_l1(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, now: Time) {
         match self.l2[core].find_in_slice(line) {
@@ -175,7 +175,7 @@ impl Memory {
         }
     }
 
-    /// `copied` marks a clean copy of a line that the LLC holds.
+    /// Inserts `line` into the L2 of `core`; `copied` marks a clean copy of a line that the LLC holds.
     #[inline(never)]
     fn fill_l2(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, dirty: bool, copied: bool, now: Time) {
         if let Sharing::Shared = self.sharing(line) {
@@ -208,10 +208,10 @@ impl Memory {
         }
     }
 
-    /// `core`'s L2 gives `line` to the LLC.
+    /// Counts that the L2 of `core` evicts `line` to the LLC.
     #[inline]
     pub(super) fn count_write_back(&mut self, core: CoreId, line: LineAddr) {
-        // Without hints and prefetches, only a read brings a received line here.
+        // Without hints and prefetches, only a read fetches a received line into an L2.
         let was_read = |life| matches!(life, rx::CONSUMED | rx::SWEPT);
         let read = self.map.of(line).kind == Kind::Rx && (!self.holds_unread || was_read(self.lives.of(line)));
         let counts = &mut self.stats.cores[core];
@@ -229,9 +229,9 @@ impl Memory {
         }
     }
 
-    /// Data for a core's miss has come: fills L2 and L1. `write` leaves the line dirty in the L1;
-    /// `t.dirty` says that the duty to write it back came along. True when a write-back left that
-    /// keeps the line fill buffer until the home agent has admitted it.
+    /// Fills L2 and L1 with the data of a core's miss. `write` leaves the line dirty in the L1; `t.dirty` says that the
+    /// duty to write it back came along. Returns true when a write-back left that keeps the line fill buffer until the
+    /// home agent has admitted it.
     pub fn fill(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, write: bool, now: Time) -> bool {
         if self.writebacks && !self.functional {
             self.leaving =
@@ -241,7 +241,8 @@ impl Memory {
         self.has_left(cal, now)
     }
 
-    /// The same for a prefetch, which fills the L2 only; its write-back carries `record`.
+    /// Fills the L2 with the data of a prefetch; a write-back that this causes carries `record`. Returns true when the
+    /// write-back keeps the prefetch's credit.
     pub fn fill_ahead(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, record: u8, now: Time) -> bool {
         if self.writebacks && !self.functional {
             self.leaving =
@@ -251,8 +252,8 @@ impl Memory {
         self.has_left(cal, now)
     }
 
-    /// A fill is over: whether a write-back keeps its line fill buffer. An inclusive LLC may have given up a line where the L2
-    /// gave up none.
+    /// Ends a fill; returns whether a write-back keeps its line fill buffer. An inclusive LLC may have evicted a line
+    /// where the L2 evicted none.
     #[inline]
     fn has_left(&mut self, cal: &mut impl Posts, now: Time) -> bool {
         let Some(l) = self.leaving.take() else { return false };
@@ -262,8 +263,8 @@ impl Memory {
         l.carried
     }
 
-    /// Whether a prefetch of `line` would bring the core anything: of application memory, and of its receive buffers if it
-    /// follows the `network`.
+    /// Whether the L2's prefetcher should fetch `line`: the core lacks it, and it belongs to application memory or, if
+    /// the prefetcher follows the `network`, to the core's receive buffers.
     pub fn worth_prefetching(&self, core: CoreId, line: LineAddr, network: bool) -> bool {
         let r = self.map.of(line);
         let own = network && r.kind == Kind::Rx && r.sharing == Sharing::Core(core);
@@ -271,12 +272,12 @@ impl Memory {
         may && self.l2[core].find_in_slice(line).is_none() && self.l1[core].find_in_slice(line).is_none()
     }
 
-    /// The core's LLC has `line`, or other cores may have it.
+    /// Whether the core's LLC has `line`, or other cores may have it.
     pub fn in_llc_or_shared(&self, core: CoreId, line: LineAddr) -> bool {
         self.is_shared(line) || self.nodes[self.node_of_core(core)].llc.find(line).is_some()
     }
 
-    /// A line arrives that was fetched into the core's LLC.
+    /// Inserts a line that was prefetched into the core's LLC.
     pub fn fill_llc_ahead(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, now: Time) {
         if t.transient || t.copied {
             return;
@@ -285,13 +286,14 @@ impl Memory {
         self.fill_llc(cal, core, t.line, t.dirty, now);
     }
 
-    /// Whether a prefetch of `line` would bring the core's L1 anything.
+    /// Whether the L1's prefetchers should fetch `line`: it belongs to application memory, and the L1 lacks it.
     pub fn worth_loading(&self, core: CoreId, line: LineAddr) -> bool {
         let r = self.map.of(line);
         r.kind == Kind::App && line < r.base + r.lines && self.l1[core].find_in_slice(line).is_none()
     }
 
-    /// The same for a line that a device has written for the core.
+    /// Whether a hint should fetch `line`, which a device has written for the core: no private cache of the core has
+    /// it.
     pub fn worth_fetching(&self, core: CoreId, line: LineAddr) -> bool {
         self.l2[core].find_in_slice(line).is_none() && self.l1[core].find_in_slice(line).is_none()
     }
@@ -301,10 +303,9 @@ impl Memory {
         self.sharing(line) == Sharing::Shared
     }
 
-    /// What an L2 victim does beyond the core: it travels as a request, and with it the line that it
-    /// pushed out of the LLC. It leaves early enough to be acknowledged when the fill is complete, so that only
-    /// a home agent that admits nothing makes the line fill buffer wait. Tags are updated at once, so that no
-    /// look-up misses a line in flight.
+    /// Sends an L2 victim to the home agent as a request, together with the line that it displaced from the LLC. The
+    /// victim leaves early enough to be acknowledged when the fill is complete, so that only a home agent that admits
+    /// nothing delays the line fill buffer. Tags are updated immediately, so that no look-up misses a line in flight.
     fn leave(&mut self, cal: &mut impl Posts, core: CoreId, v: &Victim, now: Time) {
         let Some(l) = &mut self.leaving else { return };
         let out = l.victim.take();
@@ -345,7 +346,7 @@ impl Memory {
         if self.shadow.is_some() && !self.holds(core, line) {
             self.note_copy(line, At::ToCore(core), At::Core(core));
         }
-        // The line may have come by an eviction path while this request was under way.
+        // The line may have come by an eviction while this request was in flight.
         match self.l2[core].find_in_slice(line) {
             Some(s) if dirty && self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) if dirty => self.l2[core].set_dirty(s, true),
@@ -363,8 +364,8 @@ impl Memory {
     fn fill_private(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, write: bool, now: Time) {
         let line = t.line;
         self.note_hit(line);
-        // What the L1 gives up goes to the L2: the host fetches its set while the L2 is filled, which leaves the
-        // L1 as it is unless it may hold no more than the L2.
+        // The L1's victim goes to the L2: the computer that runs the simulation prefetches its set while the L2 is
+        // filled. The fill of the L2 leaves the L1 unchanged unless the L2 is inclusive.
         let mut place = None;
         if !self.l2_inclusive && self.l1[core].find_in_slice(line).is_none() {
             let p = self.l1_place(core, line);
@@ -386,7 +387,7 @@ impl Memory {
         }
     }
 
-    /// Takes every private copy of `line` away; returns what there was.
+    /// Invalidates every private copy of `line`; returns what the caches had.
     #[inline(always)]
     pub(super) fn invalidate_private(&mut self, line: LineAddr) -> Taken {
         match self.sharing(line) {
@@ -408,8 +409,8 @@ impl Memory {
         Taken { held: l1.is_some() || l2.is_some(), dirty: l1.unwrap_or(0) + l2.unwrap_or(0) }
     }
 
-    /// `core` drops its own copies of `lines` lines from `line` on, dirty or not, where their page allows it. What the LLC
-    /// has stays (IDIO, section V-D).
+    /// Invalidates the copies of `lines` lines from `line` on in the caches of `core`, dirty or not, where their page
+    /// allows it. Copies in the LLC stay (IDIO, section V-D).
     pub fn invalidate_own(&mut self, core: CoreId, line: LineAddr, lines: u64) {
         for l in line.span(lines) {
             if !self.allows_invalidation(l) {
@@ -431,14 +432,14 @@ impl Memory {
         }
     }
 
-    /// Whether `line`'s page is one whose data may be lost; counts the refusals.
+    /// Whether the data of `line` may be discarded according to its page; counts refusals.
     pub(super) fn allows_invalidation(&mut self, line: LineAddr) -> bool {
         let allowed = self.map.of(line).invalidatable;
         self.stats.refused_invalidations += u64::from(!allowed);
         allowed
     }
 
-    /// `core` gives `line` to the LLC, with its dirtiness, as a device's read may make it do.
+    /// Evicts `line`, clean or dirty, from the caches of `core` to the LLC, as a device's read may require.
     pub fn demote(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, now: Time) {
         let taken = self.invalidate_in(core, line);
         if self.sharing(line) == Sharing::Shared {
@@ -451,7 +452,7 @@ impl Memory {
         }
     }
 
-    /// Without time: `core`'s L2 fetches `line`, which nobody has asked for yet.
+    /// Fetches `line`, which no instruction has asked for yet, into the L2 of `core` in functional mode.
     pub(super) fn fetch_at_once(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr) {
         if !self.worth_fetching(core, line) {
             return;
@@ -463,7 +464,7 @@ impl Memory {
         }
     }
 
-    /// Makes every private copy of `line` clean; returns the core that had a dirty one.
+    /// Cleans every private copy of `line`; returns the core that had a dirty copy.
     pub(super) fn clean_private(&mut self, line: LineAddr) -> Option<CoreId> {
         match self.sharing(line) {
             Sharing::Core(c) => self.clean_in(c, line).then_some(c),
@@ -494,33 +495,33 @@ impl Memory {
         dirty > 0
     }
 
-    /// What `core`'s caches hold of `line`.
+    /// Best copy of `line` in the caches of `core`.
     pub fn private_copy(&self, core: CoreId, line: LineAddr) -> Held {
         best([&self.l1[core], &self.l2[core]].map(|a| held(a, line)))
     }
 
-    /// What the LLC of `node` holds of `line`.
+    /// Copy of `line` in the LLC of `node`.
     pub fn llc_copy(&self, node: NodeId, line: LineAddr) -> Held {
         held(&self.nodes[node].llc, line)
     }
 
-    /// The way of the first node's LLC that has `line`.
+    /// Way of the first node's LLC that holds `line`.
     pub fn llc_way(&self, line: LineAddr) -> Option<u32> {
         self.nodes[DEVICES_AT].llc.find(line).map(|s| s.way())
     }
 
-    /// Whether a way of the LLC is one that the last device's write might have allocated into.
+    /// Whether `way` is one that the last write of a device could allocate into.
     pub fn is_ddio_way(&self, way: Option<u32>) -> bool {
         way.is_some_and(|w| self.device_ways >> w & 1 == 1)
     }
 
-    /// Where a device's request would find `line`.
+    /// Place at which a device's request would find `line`.
     pub fn place_of(&self, line: LineAddr) -> super::stats::Place {
         let private = self.l2.ids().any(|c| self.private_copy(c, line) != Held::Nowhere);
         self.located(private, self.llc_way(line))
     }
 
-    /// Copies of `line` that are valid anywhere: (count, dirty ones in LLCs).
+    /// Number of valid copies of `line` in all caches, and number of dirty ones in LLCs.
     pub fn copies(&self, line: LineAddr) -> (u32, u32) {
         let held = |a: &super::Array| u32::from(a.find(line).is_some());
         let llcs = self.nodes.iter().map(|n| &n.llc);
@@ -529,11 +530,11 @@ impl Memory {
     }
 }
 
-/// What private caches had of a line that was taken from them.
+/// Copies that private caches had of an invalidated line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Taken {
     pub held: bool,
-    /// Dirty copies.
+    /// Number of dirty copies.
     pub dirty: u64,
 }
 

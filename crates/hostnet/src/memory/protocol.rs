@@ -1,11 +1,11 @@
-//! What each request does to a line, by where its copies are: the protocol of the home agent, as a table.
+//! Protocol of the home agent as a table: the effect of each request on a line, by the copies of the line.
 //!
-//! Private caches are those of cores other than the one that asks (for devices and maintenance: of all cores). The
-//! home agent acts on the core's rows; `tests/protocol.rs` holds every row against what the memory system does.
+//! Private caches are those of all cores but the requester; for devices and maintenance, those of all cores. The home
+//! agent acts on the rows of cores, and `tests/protocol.rs` checks the memory system against every row.
 
 use super::spec::{DeviceRead, LlcRole, ModifiedRead, ReadHit, StoreHit, UpgradeMiss};
 
-/// The best copy that some caches have.
+/// Best copy of a line in a group of caches.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Held {
     Nowhere,
@@ -22,15 +22,15 @@ impl Held {
 }
 pub const HELD: [Held; 3] = [Held::Nowhere, Held::Clean, Held::Dirty];
 
-/// What an agent asks of a line.
+/// Request of an agent for a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Request {
     Read,
     Own,
-    /// A core that has a copy, clean, asks to write it.
+    /// A core that has a clean copy asks for the permission to write.
     Upgrade,
     Stream,
-    /// A device reads whichever copy is nearest.
+    /// A device reads the nearest copy.
     DmaRead,
     /// A device reads DRAM.
     DmaReadDram,
@@ -54,16 +54,16 @@ pub const REQUESTS: [Request; 11] = [
     Request::Clean,
 ];
 
-/// What becomes of copies in private caches.
+/// Effect of a request on the copies in private caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Private {
     Stay,
-    /// They stay, clean.
+    /// The copies stay and become clean.
     Share,
     Drop,
 }
 
-/// Who has the data that is asked for.
+/// Source of the requested data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Data {
     Nobody,
@@ -72,28 +72,28 @@ pub enum Data {
     Dram,
 }
 
-/// What becomes of the LLC's copy.
+/// Effect of a request on the LLC's copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Llc {
     Stay,
-    /// It gets a clean copy.
+    /// The LLC receives a clean copy.
     FillClean,
-    /// It gets a copy with the duty to write it back.
+    /// The LLC receives a copy with the duty to write it back.
     FillDirty,
-    /// It goes to the core, with the duty to write it back if it had that.
+    /// The LLC's copy moves to the core, with the duty to write it back if it was dirty.
     Give,
     Clean,
     Drop,
 }
 
-/// What becomes of dirty data, or of new data that no cache takes.
+/// Effect of a request on DRAM: whether dirty data, or new data that no cache takes, is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dram {
     Untouched,
     Written,
 }
 
-/// One row's right-hand side.
+/// Right-hand side of a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transition {
     pub private: Private,
@@ -102,7 +102,7 @@ pub struct Transition {
     pub dram: Dram,
 }
 
-/// The choices of a hierarchy that the table depends on.
+/// Choices of a cache hierarchy that the table depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Habits {
     pub role: LlcRole,
@@ -122,7 +122,7 @@ impl Habits {
     }
 }
 
-/// What becomes of the LLC's copy when a core asks for a line that no other core has dirty: that part of the table, made once.
+/// Effect on the LLC's copy when a core requests a line that no other core has dirty: a precomputed part of the table.
 #[derive(Clone, Debug)]
 pub struct CoreRows([[[Llc; HELD.len()]; 2]; 3]);
 
@@ -133,14 +133,15 @@ impl CoreRows {
         CoreRows(asks.map(|r| others.map(|private| HELD.map(|llc| transition(r, private, llc, h).llc))))
     }
 
-    /// A core reads, `owns` or `upgrades` (owns what it has) a line that others may have.
+    /// Effect of a core's read on the LLC's copy; the core may ask for ownership (`owns`) of a line it has
+    /// (`upgrades`), and other cores may have copies (`others`).
     #[inline]
     pub fn llc(&self, owns: bool, upgrades: bool, others: bool, llc: Held) -> Llc {
         self.0[usize::from(owns) + usize::from(upgrades)][usize::from(others)][llc.index()]
     }
 }
 
-/// The table. `private` is the best copy of other cores (of all cores, for devices and maintenance).
+/// The protocol table. `private` is the best copy of other cores (for devices and maintenance, of all cores).
 #[inline]
 pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition {
     use Held::{Clean, Dirty, Nowhere};
@@ -163,11 +164,11 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
         (Request::Upgrade, Nowhere | Clean, Nowhere) if h.upgrade_miss == UpgradeMiss::Fetch => {
             row(Private::Drop, Data::Dram, Llc::FillClean, calm)
         }
-        // Where cores keep what devices read, their own copies answer for a line that the LLC has lost.
+        // Where cores keep lines that devices read, their own copies answer for a line that the LLC has evicted.
         (Request::Upgrade, Nowhere | Clean, Nowhere) if installs => row(Private::Drop, Data::Nobody, Llc::Stay, calm),
         (Request::Upgrade, _, _) => transition(Request::Own, private, llc, h),
 
-        // A dirty copy goes by way of the LLC, which gives it on.
+        // A dirty copy passes through the LLC, which gives it on.
         (Request::Own, Dirty, _) if gives => row(Private::Drop, Data::Private, Llc::Give, calm),
         (Request::Own, Dirty, _) => row(Private::Drop, Data::Private, Llc::FillDirty, calm),
         (Request::Own, _, Nowhere) if victim => row(Private::Drop, Data::Dram, Llc::Stay, calm),
@@ -175,7 +176,7 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
         (Request::Own, _, Clean | Dirty) if gives => row(Private::Drop, Data::Llc, Llc::Give, calm),
         (Request::Own, _, Clean | Dirty) => row(Private::Drop, Data::Llc, Llc::Stay, calm),
 
-        // Whole lines: what the caches have is overwritten.
+        // Whole lines overwrite the copies in caches.
         (Request::Stream | Request::DmaWriteDram, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, Dram::Written),
         (Request::DmaWriteLlc, _, _) => row(Private::Drop, Data::Nobody, Llc::FillDirty, calm),
 
@@ -193,7 +194,7 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
         (Request::DmaRead, Nowhere, Nowhere) => row(Private::Stay, Data::Dram, Llc::Stay, calm),
         (Request::DmaReadDram, _, _) => row(Private::Share, Data::Dram, Llc::Clean, written),
 
-        // Dirty data is dropped, written and dropped, or written.
+        // Maintenance drops dirty data, writes and drops it, or writes it.
         (Request::Sweep, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, calm),
         (Request::Flush, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, written),
         (Request::Clean, _, _) => row(Private::Share, Data::Nobody, Llc::Clean, written),

@@ -1,25 +1,26 @@
-//! What a core's request does to a line that two nodes may have: the protocol between nodes, as a table.
+//! Protocol between two nodes as a table: the effect of a core's request on a line that both nodes may have.
 //!
-//! It is MESIF as Skylake-SP and later use it between sockets. The LLC of a node keeps lines of any home. The home agent
-//! knows exactly which node has copies. `tests/nodes.rs` holds every row against what the memory system does.
+//! The protocol is MESIF as Skylake-SP and later use it between sockets. The LLC of a node holds lines of any home
+//! node. The home agent knows exactly which node has copies. `tests/nodes.rs` checks the memory system against every
+//! row.
 
 use super::nodes::NodesProtocolSpec;
 use super::protocol::{Held, Private};
 
-/// What a core asks of a line that its own caches do not grant.
+/// Request of a core that its own caches cannot grant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Want {
     Read,
     Own,
-    /// A core that has a clean copy asks to write it.
+    /// A core that has a clean copy asks for the permission to write.
     Upgrade,
 }
 pub const WANTS: [Want; 3] = [Want::Read, Want::Own, Want::Upgrade];
 
-/// What one node has of a line, but for who asks.
+/// Copies of a line in one node, without those of the requester.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Copies {
-    /// The best copy of its cores.
+    /// Best copy of the node's cores.
     pub private: Held,
     pub llc: Held,
 }
@@ -33,48 +34,48 @@ impl Copies {
     }
 }
 
-/// One of two nodes, as the core that asks sees it.
+/// One of two nodes, seen from the requesting core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// Its own.
+    /// The requester's own node.
     Near,
     Far,
 }
 
-/// Who has the data that is asked for.
+/// Source of the requested data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     Nobody,
-    /// Caches of the own node, by the protocol of one node.
+    /// Caches of the requester's node, by the protocol of one node.
     Near,
     /// Caches of the other node.
     Far,
-    /// Memory of the home.
+    /// Memory of the home node.
     Memory,
 }
 
-/// One row's right-hand side.
+/// Right-hand side of a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crossing {
     pub source: Source,
-    /// What becomes of the other node's copies, those of its LLC as well.
+    /// Effect on the other node's copies, including that of its LLC.
     pub far: Private,
-    /// The duty to write the line back comes along.
+    /// Whether the answer carries the duty to write the line back.
     pub dirty: bool,
-    /// Dirty data is written to its home.
+    /// Whether dirty data is written to its home.
     pub written: bool,
-    /// Memory of the home is read in vain.
+    /// Whether memory of the home node is read speculatively, and its data is not used.
     pub speculates: bool,
 }
 
 impl Crossing {
-    /// Whether the other node's agent takes part for other reasons than being the home.
+    /// Whether the agent of the other node takes part for a reason other than being the home agent.
     pub fn asks_far(self) -> bool {
         self.source == Source::Far || self.far != Private::Stay
     }
 }
 
-/// The table. A node with a modified copy is the only one that has any.
+/// The protocol table. A node with a modified copy is the only node that has copies.
 #[inline]
 pub fn crossing(want: Want, near: Copies, far: Copies, home: Side, p: &NodesProtocolSpec) -> Crossing {
     use Held::{Clean, Nowhere};
@@ -90,15 +91,15 @@ pub fn crossing(want: Want, near: Copies, far: Copies, home: Side, p: &NodesProt
         Want::Own if near.modified() || near.llc != Nowhere => row(Source::Near, far_has),
         _ if far.none() => row(Source::Memory, Private::Stay),
         Want::Own if far.modified() => Crossing { dirty: true, ..row(Source::Far, Private::Drop) },
-        // One that others read beside their LLC is shared already.
+        // A line that cores read beside their LLC's copy is shared already.
         Want::Read if far.modified() && p.migratory && far.private != Clean => {
             Crossing { dirty: true, ..row(Source::Far, Private::Drop) }
         }
         Want::Read if far.modified() => Crossing { written: true, ..row(Source::Far, Private::Share) },
-        // Clean in the other node, which is the home: its LLC answers if it can.
+        // The line is clean in the other node, which is its home: the LLC there answers if it can.
         Want::Own if !snoops && far.llc == Nowhere => row(Source::Memory, Private::Drop),
         Want::Read if !snoops && far.llc == Nowhere => row(Source::Memory, Private::Stay),
-        // Both nodes share the line: the other one has not written it, and memory answers.
+        // Both nodes share the line, so the other node has not written it and memory answers.
         Want::Read if snoops && near.private == Clean => row(Source::Memory, Private::Stay),
         Want::Own => row(Source::Far, Private::Drop),
         Want::Read => row(Source::Far, Private::Stay),

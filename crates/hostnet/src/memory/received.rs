@@ -1,18 +1,18 @@
-//! Where received lines are, counted from the last count on: arrays and lives note what changes.
+//! Places of received lines in the caches, counted incrementally from records of changes in tag arrays and line states.
 
 use super::array::Array;
 use super::region::Kind;
 use super::{rx, Memory};
 use crate::kernel::{Int, LineAddr};
 
-/// Lines of a page of `Received`, as a power of two.
+/// Number of lines in a page of `Received`, as a power of two.
 const PAGE_BITS: u32 = 11;
-/// Changes that are noted before it is cheaper to count anew what is held.
+/// Number of recorded changes above which it is cheaper to count the cached lines anew.
 const MOST_NOTES: usize = 1 << 16;
-/// The most ways that an LLC has.
+/// Largest number of ways of an LLC.
 const MOST_WAYS: usize = 32;
 
-/// What has changed since it was last asked for; more than `MOST_NOTES` are not kept.
+/// Changes since they were last taken; more than `MOST_NOTES` are not recorded.
 #[derive(Clone, Debug)]
 pub(super) struct Notes<T>(Vec<T>);
 
@@ -36,7 +36,7 @@ impl<T> Notes<T> {
     }
 }
 
-/// A line came into a way of an array, or left it.
+/// A line that entered a way of an array, or left it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
     pub line: LineAddr,
@@ -44,18 +44,18 @@ pub(super) struct Move {
     pub comes: bool,
 }
 
-/// A line at the last count.
+/// State of a line at the last count.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     in_l2: u8,
-    /// The way that each node's LLC has it in, from 1; 0 is none.
+    /// Way in which each node's LLC holds the line, counted from 1; 0 when it does not.
     ways: [u8; 2],
     life: u8,
-    /// There was no data in the line before it.
+    /// Whether the previous line held no data, so that the line begins a packet.
     begins: bool,
 }
 
-/// How many lines are where.
+/// Numbers of received lines by place and state.
 #[derive(Clone, Default)]
 struct Counts {
     in_l2: u64,
@@ -67,7 +67,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Adds or takes away a line.
+    /// Adds a line to the counts, or subtracts it, with `by`.
     fn count(&mut self, s: Seen, by: fn(u64, u64) -> u64) {
         if s.life == rx::FREE {
             return;
@@ -94,7 +94,7 @@ impl Counts {
     }
 }
 
-/// The lines between which receive buffers lie, in pages that are made when one of their lines is seen.
+/// States of the lines between the first and the last receive buffer, in pages that are allocated when needed.
 #[derive(Clone, Default)]
 pub(super) struct Received {
     base: LineAddr,
@@ -118,9 +118,9 @@ impl Received {
 }
 
 impl Memory {
-    /// Lines of receive buffers that a device has written: in L2s, in the LLC's ways for devices, in its other ways; of all
-    /// these, those that hold a packet nobody has read, and those of packets that were read; in L2s those that begin a
-    /// packet, before which a buffer has no data, and those of packets that were read.
+    /// Numbers of received lines: in L2s, in the LLC's ways for devices, and in its other ways; among all these, those
+    /// of packets that no core has read, and those of packets that were read; and in L2s, those that begin a packet,
+    /// and those of packets that were read.
     pub fn received_lines(&mut self) -> [u64; 7] {
         if self.lives.range().is_empty() {
             return [0; 7];
@@ -145,7 +145,7 @@ impl Memory {
         self.lives.changed.as_ref().is_some_and(|n| n.are_all()) && moves.flatten().all(|m| m.1.are_all())
     }
 
-    /// Begins with what is held now: notes of it take the place of those so far.
+    /// Starts a new count: the present contents of the caches take the place of the recorded changes.
     #[cold]
     fn received_anew(&mut self) -> Box<Received> {
         let lines = self.lives.range();

@@ -1,5 +1,5 @@
-//! Who owns which addresses. Breakdowns of memory traffic come from region x cause x direction, so
-//! a region is registered once and nothing else in the engine asks what a line is for.
+//! Regions of the address space and their owners. Breakdowns of memory traffic derive from region, cause and direction,
+//! so a region is registered once and no other part of the engine has to know the purpose of a line.
 
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 
-/// What a region holds.
+/// Contents of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -18,20 +18,20 @@ pub enum Kind {
     Rx,
     /// Transmit buffers: written by cores, read by the NIC.
     Tx,
-    /// The application's own data.
+    /// Data of an application.
     App,
     /// Buffers of peripherals behind the IIO.
     Io,
 }
 
-/// Who may have copies of a region's lines in private caches.
+/// Cores that may have copies of a region's lines in their private caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sharing {
-    /// One core only: the snoop filter is exact without an entry per line.
+    /// One core only; the snoop filter needs no entries for its lines.
     Core(CoreId),
-    /// Any core; a snoop filter tracks who.
+    /// Any core; a snoop filter tracks the holders.
     Shared,
-    /// No core: only devices touch it.
+    /// No core: only devices access the region.
     Device,
 }
 
@@ -50,33 +50,33 @@ pub struct Region {
     pub kind: Kind,
     pub sharing: Sharing,
     pub tenant: TenantId,
-    /// The node whose memory it is in.
+    /// Node whose memory holds the region.
     pub home: Option<NodeId>,
-    /// Cores read its lines without being told that a device has written them: rings of descriptors.
+    /// Whether cores poll lines of the region that devices write, such as rings of descriptors.
     pub polled: bool,
-    /// Somebody has written to it; known for shared regions only.
+    /// Whether an agent has written to the region; known for shared regions only.
     pub written: bool,
-    /// Software may drop what caches hold of it without writing it back (IDIO, section V-D).
+    /// Whether software may discard cached lines of the region without write-back (IDIO, section V-D).
     pub invalidatable: bool,
 }
 
 impl Region {
-    /// Whether requests of cores for its lines can meet those of other agents, and so need an order.
+    /// Whether requests of cores for the region's lines can conflict with those of other agents, and so need an order.
     #[inline]
     pub fn is_ordered(&self) -> bool {
         self.sharing == Sharing::Shared || self.kind != Kind::App
     }
 }
 
-/// Small rings lie back to back, so that they spread over all banks of DRAM.
+/// Default alignment of regions: so small that small rings lie back to back and spread over all banks of DRAM.
 pub const ALIGNMENT: Size = Size(128 << 10);
 
-/// The simulated physical address space: regions back to back, as a pool in huge pages gives.
+/// Simulated physical address space: regions lie back to back, as those of a pool in huge pages do.
 #[derive(Clone, Debug)]
 pub struct AddressMap {
     regions: IdVec<RegionId, Region>,
     granules: Vec<RegionId>,
-    /// Lines of a granule, as a power of two.
+    /// Number of lines of a granule, as a power of two.
     granule_bits: u32,
 }
 
@@ -87,7 +87,7 @@ impl Default for AddressMap {
 }
 
 impl AddressMap {
-    /// Regions begin at multiples of `alignment`, a power of two of at least a page.
+    /// Makes an address map whose regions begin at multiples of `alignment`, a power of two of at least a page.
     pub fn aligned(alignment: Size) -> AddressMap {
         let granule_bits = (alignment.0 / LINE).trailing_zeros();
         AddressMap { regions: IdVec::new(), granules: Vec::new(), granule_bits }
@@ -111,11 +111,12 @@ impl AddressMap {
         });
         id
     }
-    /// The region lies in the memory of `node`; without, in that of its core's node, or in the first one's.
+    /// Puts a region into the memory of `node`; by default it lies in that of its core's node, or in that of the first
+    /// node.
     pub fn set_home(&mut self, id: RegionId, node: NodeId) {
         self.regions[id].home = Some(node);
     }
-    /// Regions of a thread are its core's: `cores` has the core of each.
+    /// Turns the threads that own regions into their cores; `cores` holds the core of each thread.
     pub fn settle_on_cores(&mut self, cores: &IdVec<ThreadId, CoreId>) {
         for r in &mut self.regions {
             if let Sharing::Core(c) = &mut r.sharing {
@@ -123,13 +124,13 @@ impl AddressMap {
             }
         }
     }
-    /// Regions that nobody has given a home lie in the node of their tenant.
+    /// Assigns regions without a home to the node of their tenant.
     pub fn settle_by_tenant(&mut self, node: impl Fn(TenantId) -> NodeId) {
         for r in self.regions.iter_mut().filter(|r| r.home.is_none()) {
             r.home = Some(node(r.tenant));
         }
     }
-    /// Regions that nobody has given a home get one; `core_nodes` has the node of each core.
+    /// Assigns a home to regions without one; `core_nodes` holds the node of each core.
     pub(super) fn settle_homes(&mut self, core_nodes: &IdVec<CoreId, NodeId>) {
         for r in self.regions.iter_mut().filter(|r| r.home.is_none()) {
             r.home = Some(match r.sharing {
@@ -138,7 +139,7 @@ impl AddressMap {
             });
         }
     }
-    /// Marks the pages of `line`'s region as ones whose dirty lines software may drop.
+    /// Marks the region of `line` as one whose dirty lines software may discard.
     pub fn make_invalidatable(&mut self, line: LineAddr) {
         let id = self.id(line);
         self.regions[id].invalidatable = true;
@@ -147,11 +148,11 @@ impl AddressMap {
     pub fn of(&self, line: LineAddr) -> &Region {
         &self.regions[self.id(line)]
     }
-    /// Cores read lines of the region without being told that a device has written them.
+    /// Marks a region whose lines cores poll and devices write.
     pub fn set_polled(&mut self, id: RegionId) {
         self.regions[id].polled = true;
     }
-    /// Somebody writes to the region that `line` is in.
+    /// Notes a write to the region of `line`.
     pub(super) fn note_write(&mut self, line: LineAddr) {
         let id = self.id(line);
         self.regions[id].written = true;
@@ -161,13 +162,13 @@ impl AddressMap {
     fn granule(&self, line: LineAddr) -> usize {
         (line.0 >> self.granule_bits).to_usize()
     }
-    /// Whether there is nothing but regions of this `kind` in `lines`.
+    /// Whether `lines` contains only regions of this `kind`.
     pub fn is_all(&self, kind: Kind, lines: &Range<LineAddr>) -> bool {
         let end = (lines.end.0.div_ceil(1 << self.granule_bits).to_usize()).min(self.granules.len());
         let ids = &self.granules[self.granule(lines.start)..end];
         ids.iter().all(|id| self.regions[*id].kind == kind)
     }
-    /// The region that `line` is in.
+    /// Index of the region of `line`.
     #[inline(always)]
     pub fn id(&self, line: LineAddr) -> RegionId {
         self.granules[self.granule(line)]
@@ -179,28 +180,28 @@ impl AddressMap {
     pub fn iter(&self) -> impl Iterator<Item = &Region> {
         self.regions.iter()
     }
-    /// Lines from zero to the end of the last region.
+    /// Number of lines from zero to the end of the last region.
     pub fn span(&self) -> u64 {
         self.granules.len().to_u64() << self.granule_bits
     }
 }
 
-/// How much physical memory of a buffer lies in one piece; the pieces lie anywhere.
+/// Physical contiguity of a buffer: the size of its contiguous pieces, which may lie anywhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub enum Contiguous {
-    /// As Linux' buddy allocator hands out memory once it is fragmented: as much of it in pieces of each of its eleven
-    /// orders, of 4 KiB to 4 MiB. docs/models/machine.md, "Pages", has what was measured.
+    /// Pieces as from Linux' buddy allocator once memory is fragmented: equal amounts of memory in pieces of each of
+    /// its eleven orders, of 4 KiB to 4 MiB. docs/models/machine.md, "Pages", describes the measurement.
     #[default]
     Buddy,
     /// Pieces of one size, a power of two.
     Pieces(Size),
 }
 
-/// The smallest page of x86-64.
+/// Smallest page of x86-64.
 pub const PAGE: Size = Size(4 << 10);
-/// The largest.
+/// Largest page of x86-64.
 const LARGEST: Size = Size(1 << 30);
 
 impl TryFrom<String> for Contiguous {
@@ -231,8 +232,10 @@ impl fmt::Display for Contiguous {
 }
 
 impl Contiguous {
+    /// Checks that every piece holds at least `least` bytes.
+    ///
     /// # Errors
-    /// One clause with key and value, unless every piece holds `least` bytes.
+    /// Fails with one clause that names key and value.
     pub fn check(self, least: Size) -> Result<(), String> {
         match self {
             Contiguous::Buddy if least > PAGE => {
@@ -245,7 +248,7 @@ impl Contiguous {
         }
     }
 
-    /// Lines of a piece on the mean.
+    /// Mean number of lines of a piece.
     pub fn mean_lines(self) -> f64 {
         match self {
             Contiguous::Buddy => {
@@ -256,7 +259,7 @@ impl Contiguous {
         }
     }
 
-    /// Units that a buffer of `units` takes, in whole pieces; `page` of them to a page of 4 KiB.
+    /// Number of units that a buffer of `units` takes in whole pieces; a page of 4 KiB has `page` units.
     pub fn whole(self, units: u64, page: u64) -> u64 {
         units.next_multiple_of(match self {
             Contiguous::Buddy => CELL * page,
@@ -265,13 +268,13 @@ impl Contiguous {
     }
 }
 
-/// Orders of the buddy allocator.
+/// Number of orders of the buddy allocator.
 const KINDS: u64 = 11;
-/// Pages of 4 KiB in a cell: larger pieces are cut at this, 128 KiB, beyond which DRAM sees no difference.
+/// Number of 4 KiB pages in a cell: larger pieces are cut at this size, 128 KiB, beyond which DRAM sees no difference.
 const CELL: u64 = 1 << TOP;
 const TOP: u64 = 5;
 
-/// A permutation of numbers below `n`: four Feistel rounds, again while the result is beyond the end.
+/// Permutes the numbers below `n` by four Feistel rounds, repeated while the result is out of range.
 fn permute(x: u64, n: u64, key: u64) -> u64 {
     if n <= 1 {
         return 0;
@@ -291,21 +294,21 @@ fn permute(x: u64, n: u64, key: u64) -> u64 {
     }
 }
 
-/// Buffer whose pieces lie anywhere in its region: virtual line to physical line.
+/// A buffer whose pieces lie anywhere in its region; maps virtual to physical lines.
 #[derive(Clone, Debug)]
 pub struct Pages {
     base: LineAddr,
     shift: u32,
     pages: u64,
-    /// Pieces of all orders, a cell of each in turn; else pages are pieces.
+    /// Whether the buffer has pieces of all orders, one cell of each in turn; otherwise every page is a piece.
     buddy: bool,
     key: u64,
     last: (u64, u64),
 }
 
 impl Pages {
-    /// `lines` lines in pieces as `c` says, `page_lines` (a power of two) for each 4 KiB, in the region that starts at
-    /// `base`, which must hold whole pieces.
+    /// Makes a buffer of `lines` lines in pieces according to `c`, in the region that starts at `base` and must hold
+    /// whole pieces. `page_lines`, a power of two, is the number of lines for each 4 KiB.
     pub fn new(base: LineAddr, lines: u64, c: Contiguous, page_lines: u64, key: u64) -> Pages {
         let unit = match c {
             Contiguous::Buddy => page_lines,
@@ -322,7 +325,7 @@ impl Pages {
         if !self.buddy {
             return permute(page, self.pages, self.key);
         }
-        // Cells of one order: which, how many, and how to count them.
+        // Cells of one order: the cell's number, the number of cells, and their numbering.
         let (cell, within) = (page / CELL, page % CELL);
         let (turn, kind) = (cell / KINDS, cell % KINDS);
         let order = kind.min(TOP);
@@ -373,7 +376,8 @@ mod tests {
         }
     }
 
-    /// Eleven orders with a share each: cells of 32 pages hold 32, 16, 8, 4, 2 and, six times, one piece.
+    /// Eleven orders with an equal share each: the cells of 32 pages hold 32, 16, 8, 4 and 2 pieces, and six of them
+    /// one piece.
     #[test]
     fn a_fragmented_buffer_has_as_much_memory_in_pieces_of_each_order() {
         let cells = 11 * 400;

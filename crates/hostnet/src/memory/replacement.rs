@@ -1,33 +1,34 @@
-//! Replacement policies: their names, and the rarer ones. LRU, random and NMRU, which platforms use, are in the array.
+//! Replacement policies: their names, and the implementation of rare ones. LRU, random and NMRU are in `array`.
 
 use super::array::{Array, Slot, EMPTY};
 use crate::kernel::Int;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The last re-reference interval of SRRIP with 2 bits.
+/// Largest re-reference interval of SRRIP with 2 bits.
 const LAST: u8 = 3;
 
-/// How the victim of a full set is chosen.
+/// Policy that chooses the victim of a full set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Replacement {
-    /// Least recently used.
+    /// The least recently used line.
     #[default]
     Lru,
-    /// LRU as a scan from the lowest way on that takes every empty way, and from there only older lines of higher ways:
-    /// one of these goes although a way is empty. An emptied way keeps its age.
+    /// LRU as a scan from the lowest way on that moves to every empty way, and from there only to older lines in higher
+    /// ways: such a line is evicted although a way is empty. An emptied way keeps its age.
     LruScan,
     /// Tree pseudo-LRU (Handy, The Cache Memory Book, 1998).
     TreePlru,
-    /// Static re-reference interval prediction, 2 bits (Jaleel et al., ISCA 2010).
+    /// Static re-reference interval prediction with 2 bits (Jaleel et al., ISCA 2010).
     Srrip,
-    /// Not recently used: one bit per line, set by a use; when all ways that a line may take are set, the
-    /// others are cleared. The victim is a random one of the clear ways (a choice of zSim; UltraSPARC T1's L2).
+    /// Not recently used, with one bit per line that a use sets; when the bits of all ways that a line may take are
+    /// set, the other bits are cleared. The victim is a random one of the ways with a clear bit (a choice of zSim;
+    /// UltraSPARC T1's L2).
     Nru,
-    /// Uniformly random.
+    /// A uniformly random line.
     Random,
-    /// Random, but never the way used last.
+    /// A random line, but never the one used last.
     Nmru,
 }
 
@@ -51,7 +52,7 @@ impl Array {
         best
     }
 
-    /// `slot`'s line is the first to go, under SRRIP.
+    /// Makes the line in `slot` the next victim, under SRRIP.
     pub fn expire(&mut self, slot: Slot) {
         *self.age_mut(slot.base, slot.way) = LAST;
     }
@@ -66,7 +67,7 @@ impl Array {
         }
     }
 
-    /// Notes a use of `way` for NRU, which keeps apart the ways of `mask`.
+    /// Notes a use of `way` for NRU, which treats the ways of `mask` as a group.
     fn use_among(&mut self, base: u32, way: u32, mask: u32) {
         let (ages, way) = (self.ages_mut(base), way.to_usize());
         ages[way] = 1;
@@ -90,7 +91,7 @@ impl Array {
         }
     }
 
-    /// Follows the tree's bits, turning where the mask leaves no way.
+    /// Way that the tree's bits lead to, turning where the mask leaves no way.
     fn plru_way(&self, set: usize, mask: u32) -> u32 {
         let (mut node, mut lo, mut hi) = (1usize, 0, self.ways.next_power_of_two());
         let any = |a: u32, b: u32| (a..b.min(self.ways)).any(|w| mask >> w & 1 == 1);
@@ -114,12 +115,12 @@ impl Array {
             Replacement::Nru => {
                 let ages = self.ages_mut(base);
                 let clear = (0..ways).filter(|w| ages[*w] == 0).fold(0, |m, w| m | 1 << w);
-                // Hits in another mask's ways may have set all of these.
+                // Hits in the ways of another mask may have set all bits of this one.
                 self.draw(if mask & clear == 0 { mask } else { mask & clear })
             }
             Replacement::TreePlru => self.plru_way(self.set_of(base), mask),
             _ => {
-                // All intervals go on until one of these ways has the last.
+                // All intervals advance until one of these ways has the largest.
                 let way = self.highest(base, mask);
                 let on = LAST - *self.age_mut(base, way);
                 if on > 0 {

@@ -1,12 +1,12 @@
-//! What any agent asks of memory. Cores, prefetchers, NICs, peripherals and the background send the same
-//! [`Txn`] through the same door, [`Memory::send`](super::Memory::send), and are answered by `Event::Fill`.
+//! Requests to the memory system. Cores, prefetchers, NICs, peripherals and the background all send a [`Txn`] through
+//! [`Memory::send`](super::Memory::send), and `Event::Fill` announces the answer.
 
 use super::array::Home;
 use super::stats::Class;
 use super::tag::Tag;
 use crate::kernel::{CoreId, Int, LineAddr, ThreadId, Time};
 
-/// What a transaction does at the home agent.
+/// Operation of a transaction at the home agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op {
     /// A core reads a line.
@@ -15,17 +15,17 @@ pub enum Op {
     Own,
     /// A core stores a whole line past the caches.
     Stream,
-    /// A core's write-back: `dirty` when it makes the LLC write `line` to memory.
+    /// A core writes a line back; `dirty` says that this makes the LLC write `line` to memory.
     WriteBack,
-    /// A device reads lines; nothing changes place (PCIe reads take a snapshot).
+    /// A device reads lines without changing their places (PCIe reads take a snapshot).
     DmaRead,
     /// A device writes whole lines.
     DmaWrite,
-    /// A read that no cache is asked for: see `host::background`.
+    /// The background reads a line without asking any cache; see `host::background`.
     Uncached,
 }
 
-/// Who asks. `Txn::who` says which one, in the agent's own numbers.
+/// Agent that sends a request. `Txn::who` identifies it by the agent's own numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Agent {
@@ -35,7 +35,7 @@ pub enum Agent {
     Nic,
     /// A device behind the IIO.
     Io,
-    /// The system behind everything that is simulated.
+    /// The background, which stands for the part of the system that is not simulated.
     Background,
 }
 
@@ -46,29 +46,29 @@ impl Agent {
         self as usize
     }
 }
-/// Kinds of agents.
+/// Number of kinds of agents.
 pub const AGENTS: usize = 4;
 
-/// Where an inbound line goes; placement policies decide, request by request.
+/// Destination of an inbound line, which the placement policy chooses for each request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inbound {
-    /// To DRAM; cached copies are invalidated (conventional DMA).
+    /// DRAM; cached copies are invalidated (conventional DMA).
     Dram,
-    /// Into the LLC: in place when present, else into one of these ways (DDIO).
+    /// The LLC: in place if the line is present, otherwise in one of these ways (DDIO).
     Llc { ways: u32 },
-    /// The same, and the L2 of `core` is told to fetch it: `Event::Hint` (IDIO).
+    /// The LLC, as with `Llc`, and the L2 of `core` receives a prefetch hint by `Event::Hint` (IDIO).
     Hint { ways: u32, core: CoreId },
-    /// Into a cache of its own without limit (ideal-DDIO).
+    /// A cache of its own without a limit (ideal DDIO).
     Apart,
 }
 
-/// Where a device's read looks.
+/// Source of the data for a device's read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Outbound {
-    /// Wherever the line is: private caches, LLC, DRAM.
+    /// The nearest copy: in private caches, in the LLC or in DRAM.
     #[default]
     Nearest,
-    /// In DRAM, which dirty copies are written to first (conventional DMA of an integrated NIC).
+    /// DRAM, to which dirty copies are written first (conventional DMA of an integrated NIC).
     Dram,
 }
 
@@ -78,41 +78,42 @@ pub struct Txn {
     pub line: LineAddr,
     pub op: Op,
     pub agent: Agent,
-    /// Core, packet of the NIC, or the IIO's business.
+    /// Number of the core, of the NIC's packet, or of the IIO's job.
     pub who: u32,
-    /// Of a core: the hardware thread that asks, in the machine's order.
+    /// Number of the hardware thread that sends a core's request, within the machine.
     pub thread: ThreadId,
-    /// The core's record of the access. In the answer to a device's read: how many of its lines the LLC has modified.
+    /// Record of the access in its core. In the answer to a device's read, the number of lines that the LLC has
+    /// modified.
     pub record: u8,
-    /// The line comes with the duty to write it back.
+    /// Whether the line comes with the duty to write it back.
     pub dirty: bool,
-    /// The LLC keeps the line that this is a copy of.
+    /// Whether the answer is a copy of a line that the LLC keeps.
     pub copied: bool,
-    /// Does not enter the private caches.
+    /// Whether the line must not enter the private caches.
     pub transient: bool,
-    /// Fetches the line before anybody asks for it, which is no use of it.
+    /// Whether the request fetches the line before an instruction asks for it, so that it is no use of the line.
     pub ahead: bool,
-    /// Consecutive lines from `line` on. In an answer: those that it is for.
+    /// Number of consecutive lines from `line` on. In an answer, the number of lines that are answered.
     pub lines: u16,
     pub tag: Tag,
-    /// Where LLCs have the line, once the request is on its way, if it is for one line.
+    /// Set and tag under which LLCs look for the line, for a request of one line that has been sent.
     pub home: Home,
-    /// It has an entry among the lines that several agents use, since that epoch of it.
+    /// Epoch at which the request entered the table of lines that several agents use, if it did.
     pub entry: Option<u16>,
-    /// What its transfers with DRAM are counted as.
+    /// Class under which transfers with DRAM are counted.
     pub class: Class,
-    /// Destination of a write.
+    /// Destination of a device's write.
     pub to: Inbound,
-    /// Source of a read.
+    /// Source of a device's read.
     pub from: Outbound,
     pub issued: Time,
-    /// Arrival at the memory controller's door.
+    /// Time of arrival at the memory controller.
     pub at_mc: Time,
 }
 
 impl Txn {
-    /// A core's request for `line`, made at `at` by the thread of its number. What only some requests have is set beside:
-    /// `Txn { transient: true, ..Txn::new(..) }`.
+    /// Makes a request of `core` for `line` at `at`, sent by the thread of the same number. Fields that only some
+    /// requests need are set by the caller: `Txn { transient: true, ..Txn::new(..) }`.
     #[inline(always)]
     pub fn new(op: Op, line: LineAddr, core: CoreId, at: Time) -> Txn {
         Txn {
@@ -138,19 +139,19 @@ impl Txn {
         }
     }
 
-    /// A device's read of `lines` lines, counted as `class`.
+    /// Makes a device's read of `lines` lines, counted as `class`.
     #[inline]
     pub fn dma_read(agent: Agent, class: Class, line: LineAddr, lines: u16, who: u32, at: Time) -> Txn {
         Txn { agent, class, lines, transient: true, who, ..Txn::new(Op::DmaRead, line, CoreId(0), at) }
     }
 
-    /// A device's write of `lines` whole lines to `to`, counted as `class`.
+    /// Makes a device's write of `lines` whole lines to `to`, counted as `class`.
     #[inline]
     pub fn dma_write(agent: Agent, class: Class, to: Inbound, line: LineAddr, lines: u16, who: u32, at: Time) -> Txn {
         Txn { agent, class, lines, to, transient: true, who, ..Txn::new(Op::DmaWrite, line, CoreId(0), at) }
     }
 
-    /// A read of no simulated core.
+    /// Makes a read of the background, which no simulated core sends.
     #[inline]
     pub fn background(line: LineAddr, at: Time) -> Txn {
         Txn { agent: Agent::Background, class: Class::BackgroundRd, ..Txn::new(Op::Uncached, line, CoreId(0), at) }
@@ -163,7 +164,8 @@ impl Txn {
         CoreId(self.who.to_u16())
     }
 
-    /// A second write-back of one fill has no line fill buffer to hold.
+    /// Whether the request holds a credit of its source; the second write-back of a fill has no line fill buffer to
+    /// hold.
     pub(super) fn holds_credit(&self) -> bool {
         self.op != Op::WriteBack || !self.transient
     }

@@ -1,4 +1,4 @@
-//! Where each line of a receive buffer is in its life.
+//! States of the lines of receive buffers: free, unconsumed, consumed or swept.
 
 use super::received::Notes;
 use crate::kernel::{Int, LineAddr};
@@ -9,25 +9,25 @@ pub const UNCONSUMED: u8 = 1;
 pub const CONSUMED: u8 = 2;
 pub const SWEPT: u8 = 3;
 
-/// The lives of all lines of receive buffers: four in a byte, as evictions look them up at random and the host
-/// is to keep them close.
+/// States of all lines of receive buffers, four in a byte, because evictions look them up at random and they should fit
+/// into the cache of the computer that runs the simulation.
 #[derive(Clone, Debug)]
 pub(super) struct Lives {
     base: LineAddr,
     lines: u64,
     packed: Vec<u8>,
-    /// Lines whose life has changed, where that is asked for.
+    /// Lines whose state has changed, where changes are recorded.
     pub changed: Option<Box<Notes<LineAddr>>>,
 }
 
 impl Lives {
-    /// All lines from `base` to `end` are free.
+    /// Makes the states of the lines from `base` to `end`, all free.
     pub fn new(base: LineAddr, end: LineAddr) -> Lives {
         let lines = end.0.saturating_sub(base.0);
         Lives { base, lines, packed: vec![FREE; lines.div_ceil(4).to_usize()], changed: None }
     }
 
-    /// Lines between which receive buffers lie; other regions may lie between these.
+    /// Range of lines that contains all receive buffers, and possibly other regions.
     pub fn range(&self) -> Range<LineAddr> {
         self.base..self.base + self.lines
     }
@@ -38,7 +38,7 @@ impl Lives {
         self.packed[(i / 4).to_usize()] >> (i % 4 * 2) & 3
     }
 
-    /// Makes of the line's life what `next` says; returns what it was.
+    /// Sets the state of a line to what `next` returns for it; returns the previous state.
     #[inline(always)]
     pub fn change(&mut self, line: LineAddr, next: impl FnOnce(u8) -> u8) -> u8 {
         let i = line - self.base;

@@ -1,23 +1,24 @@
-//! Which version of each line every copy holds: an oracle for tests and directed runs, on the path of no timing.
+//! Shadow memory: the version of each line that every copy holds. It is an oracle for tests and directed runs, and
+//! influences no timing.
 
 use super::region::Sharing;
 use super::{Memory, Node};
 use crate::kernel::{CoreId, LineAddr, NodeId};
 use std::collections::HashMap;
 
-/// Where a copy is.
+/// Place of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum At {
-    /// A core's private caches.
+    /// Private caches of a core.
     Core(CoreId),
     /// On its way to a core.
     ToCore(CoreId),
-    /// A node's LLC.
+    /// LLC of a node.
     Llc(NodeId),
     Dram,
 }
 
-/// Versions by line and place. A line that nobody has written is of version 0 everywhere.
+/// Versions by line and place. A line that no agent has written has version 0 everywhere.
 #[derive(Clone, Debug, Default)]
 pub struct Shadow {
     newest: HashMap<LineAddr, u64>,
@@ -26,7 +27,7 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// Somebody writes a new version at `at`.
+    /// Writes a new version at `at`.
     #[cold]
     pub(super) fn store(&mut self, line: LineAddr, at: At) {
         self.last += 1;
@@ -34,27 +35,27 @@ impl Shadow {
         self.copies.insert((line, at), self.last);
     }
 
-    /// `to` gets what `from` has.
+    /// Copies the version at `from` to `to`.
     #[cold]
     pub(super) fn copy(&mut self, line: LineAddr, from: At, to: At) {
         let v = self.at(line, from);
         self.copies.insert((line, to), v);
     }
 
-    /// `to` gets the newest version, wherever it is.
+    /// Copies the newest version, wherever it is, to `to`.
     #[cold]
     pub(super) fn settle(&mut self, line: LineAddr, to: At) {
         let v = self.newest(line);
         self.copies.insert((line, to), v);
     }
 
-    /// Every cached copy is gone: what DRAM has is the newest.
+    /// Discards every cached copy, so that DRAM's version becomes the newest.
     #[cold]
     pub(super) fn drop_cached(&mut self, line: LineAddr) {
         self.fall_back(line, At::Dram);
     }
 
-    /// What was newer than the copy at `place` is gone.
+    /// Discards all versions that are newer than the copy at `place`.
     #[cold]
     pub(super) fn fall_back(&mut self, line: LineAddr, place: At) {
         let v = self.at(line, place);
@@ -78,21 +79,21 @@ impl Memory {
         }
     }
 
-    /// What `core` gives up, or is made to share, is what its node's LLC gets.
+    /// Copies the version of `core` to its node's LLC, for a line that the core evicts or shares.
     #[inline]
     pub(super) fn note_from_core(&mut self, core: CoreId, line: LineAddr) {
         self.note_copy(line, At::Core(core), At::Llc(self.node_of_core(core)));
     }
 
-    /// The value version that whoever reads `line` now gets (with a shadow).
+    /// Version of `line` that a reader obtains now (0 without a shadow).
     pub fn version(&self, line: LineAddr) -> u64 {
         self.shadow.as_ref().map_or(0, |s| s.newest(line))
     }
 
-    /// Whether every copy of `line` is one that a coherent machine may have (with a shadow).
+    /// Checks that the copies of `line` may coexist in a coherent machine (with a shadow).
     ///
     /// # Errors
-    /// One sentence about the copies that may not stand beside each other.
+    /// Fails with one sentence about the copies that may not coexist.
     pub fn coherent(&self, line: LineAddr) -> Result<(), String> {
         let Some(s) = &self.shadow else { return Ok(()) };
         let newest = s.newest(line);
@@ -120,7 +121,7 @@ impl Memory {
             let Some(slot) = llc.find(line) else { continue };
             llc_dirty |= llc.is_dirty(slot);
             let v = s.at(line, At::Llc(n));
-            // Under a core that has written the line, its own node's LLC may be behind.
+            // Under a core that has written the line, its own node's LLC may hold an older version.
             let behind = dirty.iter().any(|c| self.node_of_core(*c) == n);
             if v != newest && !behind {
                 return Err(format!("the LLC of node {n} holds version {v} of line {line}, the newest is {newest}"));

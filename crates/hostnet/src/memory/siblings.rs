@@ -1,10 +1,10 @@
-//! Two hardware threads of one core. They have its caches in common. What one of them has under way, the other waits for and
-//! does not ask for again, as a core's misses of one line have one line fill buffer.
+//! Two hardware threads of one core, which share its caches. A thread waits for a line that its sibling has requested
+//! and does not request it again, as all misses of a core on a line share one line fill buffer.
 
 use super::{Memory, Op, Txn};
 use crate::kernel::{CoreId, IdVec, LineAddr, ThreadId};
 
-/// Threads of a core at most.
+/// Largest number of hardware threads of a core.
 pub const THREADS: u32 = 2;
 
 #[derive(Clone, Debug)]
@@ -14,22 +14,22 @@ struct Waiter {
     record: u8,
 }
 
-/// The threads of cores that have two.
+/// Outstanding requests of hardware threads that share a core.
 #[derive(Clone, Debug)]
 pub struct Siblings {
-    /// By thread: the other one of its core.
+    /// Sibling of each thread.
     other: IdVec<ThreadId, Option<ThreadId>>,
-    /// By thread: lines that it has asked for.
+    /// Lines that each thread has requested.
     under_way: IdVec<ThreadId, Vec<LineAddr>>,
-    /// Accesses that wait for a line of the other thread.
+    /// Accesses that wait for a line of the sibling thread.
     waiting: Vec<Waiter>,
 }
 
 impl Siblings {
-    /// With the core of each thread; None where each thread has one of its own.
+    /// Pairs threads by `cores`, the core of each thread; returns None where each thread has a core of its own.
     ///
     /// # Panics
-    /// When a core has more than two threads.
+    /// Panics when a core has more than two threads.
     pub fn of(cores: &IdVec<ThreadId, CoreId>) -> Option<Box<Siblings>> {
         let mut other = IdVec::filled(None, cores.len());
         for (t, core) in cores.enumerate() {
@@ -63,26 +63,26 @@ impl Siblings {
 }
 
 impl Memory {
-    /// The other thread of the same core.
+    /// Other thread of the same core.
     #[inline]
     pub fn sibling(&self, thread: ThreadId) -> Option<ThreadId> {
         self.siblings.as_ref()?.other[thread]
     }
 
-    /// Whether the other thread of the same core has asked for `line`.
+    /// Whether the sibling of `thread` has requested `line`.
     #[inline]
     pub fn sibling_fetches(&self, thread: ThreadId, line: LineAddr) -> bool {
         self.siblings.as_ref().is_some_and(|s| s.other[thread].is_some_and(|other| s.under_way[other].contains(&line)))
     }
 
-    /// The access `record` of `thread` waits until the other thread has `line`.
+    /// Lets the access `record` of `thread` wait until the sibling has received `line`.
     pub fn wait_for_sibling(&mut self, thread: ThreadId, line: LineAddr, record: u8) {
         if let Some(s) = &mut self.siblings {
             s.waiting.push(Waiter { line, thread, record });
         }
     }
 
-    /// `thread` has got `line`: the next access of its sibling that has waited for it.
+    /// Takes the next access of the sibling that waited for `line`, which `thread` has received.
     pub fn waits_for(&mut self, thread: ThreadId, line: LineAddr) -> Option<(ThreadId, u8)> {
         let s = self.siblings.as_mut()?;
         let other = s.other[thread]?;

@@ -1,4 +1,4 @@
-//! What a cache hierarchy is made of.
+//! Specification of a cache hierarchy.
 
 use super::array::{shape, Indexing, Replacement};
 use super::LINE;
@@ -10,196 +10,205 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSpec {
-    /// Capacity.
+    /// Capacity of the cache.
     pub size: Size,
-    /// Associativity.
+    /// Associativity of the cache.
     pub ways: u32,
     /// Cycles of the core clock that a look-up adds to an access.
     pub latency_cycles: u32,
-    /// Cycles of the core clock that a line takes through this cache on its way from the next one to who asked.
+    /// Cycles of the core clock that a line takes through this cache on its way from the next level to the requester; 0
+    /// when absent.
     #[serde(default)]
     pub response_cycles: u32,
-    /// Replacement policy.
+    /// Replacement policy of the cache.
     #[serde(default)]
     pub replacement: Replacement,
 }
 
-/// What a core's read hit leaves in the LLC.
+/// Treatment of the LLC's copy when a core's read hits it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadHit {
-    /// The line stays, dirty if it was; the core gets a clean copy (Sweeper, section V-C).
+    /// The line stays, dirty if it was; the core receives a clean copy (Sweeper, section V-C).
     #[default]
     Retain,
-    /// The line moves to the private cache with its dirtiness (Skylake, as IDIO describes it).
+    /// The line moves to the private cache, dirty if it was (Skylake, as IDIO describes it).
     Migrate,
 }
 
-/// What a device's read does with a line's copies.
+/// Treatment of a line's copies when a device reads the line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceRead {
-    /// Nothing: the device gets a snapshot.
+    /// No copy changes: the device receives a snapshot.
     #[default]
     Snapshot,
-    /// A line that the LLC has not, or that is dirty, goes down to the LLC first (IDIO, sections II-A and III).
+    /// A private copy is first evicted to the LLC if it is dirty or the LLC does not hold the line (IDIO, sections II-A
+    /// and III).
     Demote,
-    /// The line ends in the LLC, in place or else in the ways of device writes, from DRAM too, with the duty to write it
-    /// back. Private copies stay, shared and clean: a core asks the LLC for ownership before it stores again.
+    /// The line is installed in the LLC with the duty to write it back: in place or in the ways of device writes, even
+    /// if it comes from DRAM. Private copies stay, shared and clean; a core asks the LLC for ownership before it stores
+    /// again.
     Install,
 }
 
-/// Where a clean victim of an L2 goes.
+/// Destination of a clean victim of an L2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CleanVictim {
-    /// Into the LLC, as dirty ones do.
+    /// The LLC, as for dirty victims.
     #[default]
     Allocate,
-    /// Into the LLC when it was fetched from DRAM; the copy of a line that the LLC had is dropped.
+    /// The LLC if the line was fetched from DRAM; the copy of a line that the LLC supplied is dropped.
     AllocateFetched,
-    /// Nowhere.
+    /// None: the victim is dropped.
     Drop,
 }
 
-/// How DRAM fills for cores treat the LLC.
+/// Inclusion policy of the LLC for fills from DRAM for cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LlcRole {
-    /// Non-inclusive: fills bypass the LLC, L2 victims fill it.
+    /// Non-inclusive: fills bypass the LLC, and victims of L2s fill it.
     #[default]
     Victim,
     /// Mostly inclusive: fills go to the LLC as well.
     Inclusive,
-    /// The same, and the private caches hold nothing that the LLC does not: what it evicts is taken from them
-    /// (back-invalidation).
+    /// Strictly inclusive: fills go to the LLC as well, and a line that the LLC evicts is invalidated in the private
+    /// caches (back-invalidation).
     StrictlyInclusive,
 }
 
-/// What a store's hit leaves in an LLC whose role is `victim`.
+/// Treatment of the LLC's copy when a store hits it, for `role = "victim"`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreHit {
-    /// Nothing: the line moves to the private cache with its dirtiness.
+    /// The line moves to the private cache, dirty if it was.
     #[default]
     Move,
-    /// The line, dirty if it was; the core gets a copy to write (zSim).
+    /// The line stays, dirty if it was; the core receives a copy to write (zSim).
     Retain,
 }
 
-/// What a store asks for whose core has a clean copy of a line that the LLC has lost.
+/// Request of a store whose core has a clean copy of a line that the LLC has evicted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UpgradeMiss {
-    /// Permission to write, and no data.
+    /// Permission to write, without data.
     #[default]
     Grant,
-    /// The line: it is read from DRAM, and enters the LLC in the ways of the core's tenant (zSim). Needs
+    /// The line itself: it is read from DRAM and enters the LLC in the ways of the core's tenant (zSim). Needs
     /// `device_read = "install"`.
     Fetch,
 }
 
-/// What a core's read of a line leaves that another core of its node has modified, in an LLC whose role is `victim`.
+/// Treatment of a line that another core of the node has modified when a core reads it, for `role = "victim"`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModifiedRead {
-    /// Both cores read it from now on, beside the LLC's copy.
+    /// Both cores keep copies to read, and the LLC has a copy too.
     #[default]
     Share,
-    /// The reader alone has it, with permission to write: it migrates. Needs `read_hit = "migrate"`.
+    /// The line migrates to the reader with the permission to write. Needs `read_hit = "migrate"`.
     Take,
 }
 
-/// Which ways a placement policy's first ways are.
+/// LLC ways that the first ways of a placement policy are mapped to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceWays {
-    /// Those from way 0 on. Cores look for an empty way there first.
+    /// The ways from way 0 on, where cores look for an empty way first.
     #[default]
     Lowest,
-    /// Those from the last way down.
+    /// The ways from the last way down.
     Highest,
 }
 
-/// The shared last-level cache and its home agent (CHA).
+/// Shared last-level cache and its home agent (CHA).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LlcSpec {
-    /// Capacity over all slices.
+    /// Capacity of the LLC, all slices together.
     pub size: Size,
-    /// Associativity.
+    /// Associativity of the LLC, 1 to 24.
     pub ways: u32,
     /// Cycles of the uncore clock that a look-up adds to an access.
     pub latency_cycles: u32,
-    /// Cycles of the uncore clock that a line takes through the LLC on its way from DRAM to who asked.
+    /// Cycles of the uncore clock that a line takes through the LLC on its way from DRAM to the requester; 0 when
+    /// absent.
     #[serde(default)]
     pub response_cycles: u32,
-    /// Slices; sets of a slice must come out as a power of two.
+    /// Number of slices; the number of sets of a slice must be a power of two.
     pub slices: u32,
-    /// How lines spread over slices.
+    /// Function that spreads lines over slices and sets.
     #[serde(default)]
     pub indexing: Indexing,
-    /// Replacement policy.
+    /// Replacement policy of the LLC.
     #[serde(default)]
     pub replacement: Replacement,
-    /// Role in the hierarchy.
+    /// Inclusion policy of the LLC for fills from DRAM for cores.
     #[serde(default)]
     pub role: LlcRole,
-    /// What a core's read hit leaves behind.
+    /// Treatment of the LLC's copy when a core's read hits it.
     #[serde(default)]
     pub read_hit: ReadHit,
-    /// What a store's hit leaves behind.
+    /// Treatment of the LLC's copy when a store hits it, for `role = "victim"`.
     #[serde(default)]
     pub store_hit: StoreHit,
-    /// What a store asks for whose core has a clean copy of a line that the LLC has lost.
+    /// Request of a store whose core has a clean copy of a line that the LLC has evicted; `fetch` needs
+    /// `device_read = "install"`.
     #[serde(default)]
     pub upgrade_miss: UpgradeMiss,
-    /// What a read of a line leaves that another core of the node has modified.
+    /// Treatment of a line that another core of the node has modified when a core reads it; `take` needs
+    /// `role = "victim"` and `read_hit = "migrate"`.
     #[serde(default)]
     pub modified_read: ModifiedRead,
-    /// Where clean L2 victims go.
+    /// Destination of clean victims of L2s.
     #[serde(default)]
     pub clean_victim: CleanVictim,
-    /// A clean L2 victim that finds its line dirty leaves it clean, so that its data is lost. Sweeper's published runs were
-    /// made so, by a slip; no machine does it.
+    /// Whether a clean victim of an L2 that finds its line dirty in the LLC makes it clean, so that the data is lost.
+    /// Sweeper's published runs do so by mistake; no processor does. False when absent.
     #[serde(default)]
     pub clean_victim_cleans: bool,
-    /// A dirty L2 victim that finds its line counts as a use of it.
+    /// Whether a dirty victim of an L2 that finds its line in the LLC counts as a use of the line. True when absent.
     #[serde(default = "yes")]
     pub write_back_uses: bool,
-    /// What a device's read does with the line's copies.
+    /// Treatment of a line's copies when a device reads the line.
     #[serde(default)]
     pub device_read: DeviceRead,
-    /// A line that a device reads in the LLC has the oldest age then, as nobody is expected to use it; else the read counts
-    /// as a use. Needs replacement = "srrip".
+    /// Whether a device's read of a line in the LLC gives the line the oldest age, because no further use is expected;
+    /// otherwise the read counts as a use. Needs `replacement = "srrip"`. False when absent.
     #[serde(default)]
     pub device_read_ages: bool,
-    /// Which ways a placement policy's first ways are.
+    /// LLC ways that the first ways of a placement policy (`placement.ways`) are mapped to.
     #[serde(default)]
     pub device_ways: DeviceWays,
-    /// Directory-inclusive ways: those for lines that a core has too, at the other end of a set than the ways of devices.
-    /// Victims of L2s go elsewhere. None when 0; they need role = "victim".
+    /// Number of directory-inclusive ways, which hold lines that a core has too. They lie at the other end of a set
+    /// than the ways of devices (`device_ways`), and victims of L2s go elsewhere. 0, the default, means none; otherwise
+    /// needs `role = "victim"`.
     #[serde(default)]
     pub inclusive_ways: u32,
-    /// Miss status holding registers of each slice; 0 is no limit. A miss holds one until its data has reached who asked
-    /// and the memory controller has taken in the line that it pushed out. While a slice has none, whatever comes for it
-    /// waits, hits too, and `write_buffer` and `nic_credits` have no effect.
+    /// Number of miss status holding registers (MSHRs) of each slice; 0, the default, means no limit. A miss holds an
+    /// MSHR until its data has reached the requester and the memory controller has accepted the line that it displaced.
+    /// While a slice has no free MSHR, all requests to it wait, hits included. With MSHRs, `write_buffer` and
+    /// `nic_credits` have no effect.
     #[serde(default)]
     pub mshrs: u32,
-    /// Writes that may wait at the home agent for a full write pending queue before it stops
-    /// admitting requests (second stage of backpressure).
+    /// Number of writes that may wait at the home agent for a full write pending queue (`memory.wpq`) before it stops
+    /// admitting requests, the second stage of backpressure. No effect if `mshrs` is set.
     pub write_buffer: u32,
-    /// Of these, how many only the integrated NIC may use, so that what has come over the wire goes first.
+    /// Number of entries of `write_buffer` that only the integrated NIC may use, so that data from the wire has
+    /// priority. 0 when absent; no effect if `mshrs` is set.
     #[serde(default)]
     pub nic_credits: u32,
-    /// Who of those that wait goes first.
+    /// Order in which writes that wait at the home agent enter a channel's write queue.
     #[serde(default)]
     pub write_order: WriteOrder,
-    /// How an L2 victim reaches the home agent.
+    /// Way in which a victim of an L2 reaches the home agent.
     #[serde(default)]
     pub writebacks: WriteBacks,
-    /// A write's way from the home agent to the memory controller, and the acknowledgement that its
-    /// queue has it.
+    /// Time of a write from the home agent to the memory controller, and of the acknowledgement that its queue has
+    /// accepted the write; 0 when absent.
     #[serde(default)]
     pub write_ack: Span,
 }
@@ -208,32 +217,32 @@ fn yes() -> bool {
     true
 }
 
-/// In which order writes that wait at the home agent enter a channel's queue.
+/// Order in which writes that wait at the home agent enter a channel's write queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteOrder {
-    /// As they came.
+    /// In order of arrival.
     #[default]
     Arrival,
-    /// Cores and devices take turns, and neither takes more than half of the room, so that the one that
-    /// fills it is the one that waits (isolation as Understanding the Host Network, section 7, asks for).
+    /// Cores and devices take turns, and neither uses more than half of `write_buffer`, so that the source that fills
+    /// it is the one that waits (isolation in the sense of Understanding the Host Network, section 7).
     Turns,
 }
 
-/// How an L2 victim reaches the home agent.
+/// Way in which a victim of an L2 reaches the home agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteBacks {
-    /// At once; nobody waits.
+    /// Immediately and without a request; no line fill buffer waits.
     #[default]
     AtOnce,
-    /// As a request that must be admitted; the line fill buffer whose fill caused it is free only then
-    /// (Understanding the Host Network, section 4.1). It leaves so early that an agent which admits it at once
-    /// costs the buffer nothing.
+    /// The victim travels as a request that must be admitted; the line fill buffer whose fill caused the eviction is
+    /// free only then (Understanding the Host Network, section 4.1). The request leaves so early that an immediate
+    /// admission does not delay the buffer.
     Admitted,
 }
 
-/// Private caches of every core, the shared cache and the crossbar between them.
+/// Private caches of every core, the shared LLC and the crossbar between them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HierarchySpec {
@@ -241,19 +250,19 @@ pub struct HierarchySpec {
     pub l1d: CacheSpec,
     /// Level-two (mid-level) cache, one per core.
     pub l2: CacheSpec,
-    /// L2 holds every line of its L1.
+    /// Whether the L2 holds every line of its L1. False when absent.
     #[serde(default)]
     pub l2_inclusive: bool,
-    /// Last-level cache.
+    /// Last-level cache, one per node.
     pub llc: LlcSpec,
-    /// Clock of the LLC, the crossbar and the home agent.
+    /// Clock frequency of the LLC, the crossbar and the home agent.
     pub uncore_clock: Freq,
-    /// Cycles of the uncore clock for one traversal of the crossbar, each way.
+    /// Cycles of the uncore clock for one traversal of the crossbar in one direction.
     pub noc_cycles: u32,
 }
 
 impl LlcSpec {
-    /// The mask of the directory-inclusive ways.
+    /// Mask of the directory-inclusive ways.
     pub fn inclusive_mask(&self) -> u32 {
         let lowest = (1u32 << self.inclusive_ways.min(31)) - 1;
         match self.device_ways {
@@ -264,8 +273,10 @@ impl LlcSpec {
 }
 
 impl HierarchySpec {
+    /// Checks that the caches have possible shapes and that the LLC's choices go together.
+    ///
     /// # Errors
-    /// One clause that names the cache whose shape does not work.
+    /// Fails with one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         let one = |key: &str, size: Size, ways: u32, indexing, slices| {
             let way = LINE * u64::from(ways.max(1));

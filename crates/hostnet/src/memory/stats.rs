@@ -1,4 +1,4 @@
-//! Counters of the memory system. A DRAM transfer is counted once, by region, cause and direction.
+//! Counters of the memory system. Each DRAM transfer is counted once, by region, cause and direction.
 
 use super::region::Kind;
 use super::request::{Agent, AGENTS};
@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who moved a 64-byte line to or from DRAM, and why (Sweeper, Fig. 1c).
+/// Agent and cause of the transfer of a 64-byte line to or from DRAM (Sweeper, Fig. 1c).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Class {
@@ -54,34 +54,36 @@ impl Class {
             Class::NicTxRd | Class::CpuRxRd | Class::CpuTxRdWr | Class::CpuOtherRd | Class::IoRd | Class::BackgroundRd
         )
     }
-    /// A write of data that a device brought, straight to memory or out of the LLC.
+    /// Whether the class is a write of data that a device brought, directly to memory or evicted from the LLC.
     pub fn is_device_write(self) -> bool {
         matches!(self, Class::NicRxWr | Class::RxEvct | Class::IoWr | Class::IoEvct)
     }
 }
 
-/// Every dirty copy, from the store that made it to what became of it. Never reset.
+/// Ledger of dirty copies, from the store that made each to its end; the counts are never reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ledger {
-    /// Copies that a store or a NIC write made dirty.
+    /// Copies that a store or a write of a device made dirty.
     pub created: u64,
-    /// Lines written to DRAM out of the caches.
+    /// Lines written to DRAM from the caches.
     pub written: u64,
-    /// NIC writes that went to DRAM without ever being in a cache; also part of `written`.
+    /// Lines written to DRAM without having been in a cache; `written` includes them.
     pub bypassed: u64,
     /// Dirty copies that a sweep dropped.
     pub swept: u64,
     /// Dirty copies that a whole-line write replaced.
     pub overwritten: u64,
-    /// Dirty copies that met another dirty copy of the same line further down.
+    /// Dirty copies that met another dirty copy of the same line at a lower level.
     pub merged: u64,
     /// Dirty copies that a clean one replaced (`caches.llc.clean_victim_cleans`).
     pub lost: u64,
 }
 
 impl Ledger {
+    /// Checks that the ledger balances.
+    ///
     /// # Errors
-    /// When the books do not balance with `resident` dirty copies in the caches.
+    /// Fails with one sentence when the counts do not agree with `resident` dirty copies in the caches.
     pub fn check(&self, resident: u64) -> Result<(), String> {
         let out = self.written - self.bypassed + self.swept + self.overwritten + self.merged + self.lost;
         if self.created == out + resident {
@@ -96,9 +98,9 @@ impl Ledger {
 pub struct TenantCounts {
     pub llc_hits: u64,
     pub llc_misses: u64,
-    /// Of hits and misses together, those on the application's own data.
+    /// Hits and misses on the application's own data.
     pub app: u64,
-    /// Dirty lines that came to the LLC, and were not there.
+    /// Dirty lines that were inserted into the LLC.
     pub dirty_fills: u64,
 }
 
@@ -108,29 +110,29 @@ impl TenantCounts {
     }
 }
 
-/// What one core's L2 gave up.
+/// Lines that left the L2 of one core.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CoreCounts {
-    /// Lines that went to the LLC: victims, and what devices' reads took down.
+    /// Lines that went to the LLC: victims, and lines that devices' reads evicted.
     pub mlc_wb: u64,
-    /// Of these, lines of received packets that had been read.
+    /// Lines that went to the LLC and belonged to received packets that had been read.
     pub mlc_wb_consumed: u64,
-    /// Lines that devices' writes took away.
+    /// Lines that writes of devices invalidated.
     pub mlc_invalidations: u64,
 }
 
-/// Where a line is that a device asks for (IDIO, Fig. 1).
+/// Place in which a line is that a device requests (IDIO, Fig. 1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[repr(usize)]
 pub enum Place {
-    /// P1: private caches alone.
+    /// P1: private caches only.
     Mlc,
     /// P2: private caches and LLC.
     Both,
     /// P3: the LLC, in a way that devices do not allocate into.
     Llc,
-    /// P4: the LLC, in a way that they do.
+    /// P4: the LLC, in a way that devices allocate into.
     Ddio,
     /// P5: no cache.
     Dram,
@@ -145,16 +147,16 @@ impl Place {
 }
 pub const PLACES: [Place; 5] = [Place::Mlc, Place::Both, Place::Llc, Place::Ddio, Place::Dram];
 
-/// Lines that one kind of device read and wrote, and those of them that the LLC did not have.
+/// Lines that devices of one kind read and wrote, and those among them that missed the LLC.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DmaCounts {
     pub reads: u64,
     pub read_misses: u64,
     pub writes: u64,
     pub write_misses: u64,
-    /// Where the lines were that it wrote, by [`Place`]. Without caches of their own for buffers.
+    /// Lines written, by the [`Place`] in which they were before; without ideal DDIO.
     pub wrote_at: [u64; 5],
-    /// The same for lines that it read.
+    /// Lines read, by the [`Place`] in which they were.
     pub read_at: [u64; 5],
 }
 
@@ -171,7 +173,7 @@ impl DmaCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RemoteCounts {
     pub reads: u64,
-    /// For ownership: stores, prefetches for stores, and what only takes copies away.
+    /// Requests for ownership: stores, prefetches for stores, and requests that only invalidate copies.
     pub rfos: u64,
 }
 
@@ -180,16 +182,16 @@ pub struct MemStats {
     pub dram: [u64; CLASSES],
     pub rx_evct_premature: u64,
     pub rx_evct_consumed: u64,
-    /// Dirty lines that the LLC gave to memory to make room.
+    /// Dirty lines that the LLC evicted to memory.
     pub llc_wb: u64,
-    /// Of these, those that made room for what an L2 gave up.
+    /// Dirty lines that the LLC evicted to make room for victims of an L2.
     pub llc_wb_pushed: u64,
     pub cores: IdVec<CoreId, CoreCounts>,
-    /// By core.
+    /// Requests of each core whose answer came from another node.
     pub remote: IdVec<CoreId, RemoteCounts>,
     /// Invalidations without write-back that the page did not allow.
     pub refused_invalidations: u64,
-    /// Latency of DRAM reads from the controller's door to data, in picoseconds.
+    /// Latency of DRAM reads from arrival at the memory controller to the data, in picoseconds.
     pub dram_ps: Histogram<u64>,
     pub tenants: IdVec<TenantId, TenantCounts>,
     pub clsweeps: u64,
@@ -198,7 +200,7 @@ pub struct MemStats {
     pub dma: [DmaCounts; AGENTS],
     /// Reads of a line between its sweep and its next overwrite.
     pub stale_reads: u64,
-    /// Sweeps that hit a buffer instance nobody had read yet.
+    /// Sweeps of a buffer instance that no core had read yet.
     pub sweep_races: u64,
     pub ledger: Ledger,
 }
@@ -232,7 +234,7 @@ impl MemStats {
     pub fn dram_latency(&mut self, t: Time) {
         self.dram_ps.saturating_record(t.0.max(1));
     }
-    /// What devices of the kind `agent` read and wrote.
+    /// Counts of lines that devices of the kind `agent` read and wrote.
     pub fn dma(&self, agent: Agent) -> &DmaCounts {
         &self.dma[agent.index()]
     }
@@ -248,13 +250,13 @@ impl MemStats {
     }
 }
 
-/// Requests of one core for lines of one region that have left its L2, hardware prefetches included.
+/// Requests of one core for lines of one region that have left its L2, including hardware prefetches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OffCore {
     pub reads: u64,
-    /// For ownership.
+    /// Requests for ownership.
     pub owns: u64,
-    /// Whole lines that are written past the caches.
+    /// Whole lines written past the caches.
     pub streams: u64,
 }
 
@@ -269,14 +271,14 @@ impl OffCore {
     }
 }
 
-/// The same of all cores, counted where somebody asks.
+/// Requests of all cores that have left their L2s, by core and region.
 #[derive(Clone, Debug)]
 pub struct OffCores {
     regions: usize,
     counts: Vec<OffCore>,
-    /// Of these, requests whose answer came from another node.
+    /// Requests whose answer came from another node.
     remote: Vec<OffCore>,
-    /// Of those, the ones that ended while their line was watched at their core.
+    /// Requests whose answer came from another node, and that ended while their line was watched at their core.
     watched: Vec<OffCore>,
     watching: IdVec<ThreadId, Vec<LineAddr>>,
 }
@@ -303,11 +305,11 @@ impl OffCores {
             self.watched[at].note(op);
         }
     }
-    /// From now on `line` is watched at `core`.
+    /// Starts watching `line` at `core`.
     pub fn watch(&mut self, thread: ThreadId, line: LineAddr) {
         self.watching[thread].push(line);
     }
-    /// From now on no line is.
+    /// Stops watching lines at `core`.
     pub fn watch_none(&mut self, thread: ThreadId) {
         self.watching[thread].clear();
     }

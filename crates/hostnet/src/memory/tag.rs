@@ -1,10 +1,11 @@
-//! What a NIC says about a line in the reserved bits of its write's TLP header (IDIO, section V-A, Fig. 7).
+//! Steering tag that a NIC attaches to a line, in reserved bits of the TLP header of its write (IDIO, section V-A, Fig.
+//! 7).
 
 use crate::kernel::{CoreId, Int};
 
-/// The code of all ones stands for class 1 in place of a core.
+/// Code of all ones, which stands for class 1 in place of a core.
 const CLASS_1: u8 = 0b11_1111;
-/// Cores that have a code.
+/// Number of cores that have a code.
 pub const CORES: usize = CLASS_1 as usize;
 
 const HEADER: u8 = 1 << 6;
@@ -12,33 +13,34 @@ const BURST: u8 = 1 << 7;
 
 /// Bits of the first dword that carry the core's code, from its highest bit down.
 const CORE_BITS: [u32; 6] = [23, 19, 18, 17, 16, 11];
-/// The bit of the first dword that marks the first line of a packet.
+/// Bit of the first dword that marks the first line of a packet.
 const HEADER_BIT: u32 = 31;
-/// The bit that tells of a burst.
+/// Bit of the first dword that signals a burst.
 const BURST_BIT: u32 = 10;
 
-/// Destination core, header and burst, as eight reserved bits carry them.
+/// Destination core, header mark and burst mark, as eight reserved bits carry them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tag(u8);
 
 impl Tag {
-    /// Of a line for `core`. A header names its core whatever the class; of class 1, all else has the code in its place.
+    /// Makes the tag of a line for `core`. A header names its core whatever the class; other lines of class 1 carry the
+    /// code of class 1 instead.
     ///
     /// # Panics
-    /// When `core` has no code.
+    /// Panics when `core` has no code.
     pub fn new(core: CoreId, class_1: bool, header: bool, burst: bool) -> Tag {
         assert!(core.index() < CORES, "core {core} has no code of six bits beside that of class 1");
         let code = if class_1 && !header { CLASS_1 } else { core.0.to_u8() };
         Tag(code | if header { HEADER } else { 0 } | if burst { BURST } else { 0 })
     }
 
-    /// The core that the line is for; class 1 has none.
+    /// Core that the line is for; None for class 1.
     #[inline]
     pub fn core(self) -> Option<CoreId> {
         let code = self.0 & CLASS_1;
         (code != CLASS_1).then_some(CoreId(code.into()))
     }
-    /// Whether it is the first line of its packet.
+    /// Whether the line is the first of its packet.
     #[inline]
     pub fn is_header(self) -> bool {
         self.0 & HEADER != 0
@@ -48,7 +50,7 @@ impl Tag {
         self.0 & BURST != 0
     }
 
-    /// The reserved bits of a memory write's first dword.
+    /// Reserved bits of a memory write's first dword.
     #[inline]
     pub fn encode(self) -> u32 {
         if self == Tag::default() {
@@ -58,7 +60,7 @@ impl Tag {
         core | u32::from(self.is_header()) << HEADER_BIT | u32::from(self.is_burst()) << BURST_BIT
     }
 
-    /// What the reserved bits of a first dword say.
+    /// Reads the tag from the reserved bits of a first dword.
     #[inline]
     pub fn decode(dword: u32) -> Tag {
         if dword == 0 {
@@ -74,7 +76,7 @@ impl Tag {
 mod tests {
     use super::*;
 
-    /// idio.f.tlp_encoding: core in bits 23, 19:16 and 11, header in bit 31, burst in bit 10.
+    /// The core's code lies in bits 23, 19:16 and 11, the header mark in bit 31, and the burst mark in bit 10.
     #[test]
     fn core_header_and_burst_have_their_reserved_bits() {
         for (core, dword) in
@@ -89,8 +91,8 @@ mod tests {
         assert_eq!(Tag::new(CoreId(5), true, false, false).encode(), all, "class 1 is the code of all ones");
     }
 
-    /// PCI Express Base Specification, 2.2.1: format, type, traffic class, digest, poison, attributes and length are not
-    /// reserved.
+    /// According to PCI Express Base Specification, 2.2.1, format, type, traffic class, digest, poison, attributes and
+    /// length are not reserved.
     #[test]
     fn no_bit_with_a_meaning_of_its_own_is_touched() {
         let own = 0x7f << 24 | 0x7 << 20 | 0xf << 12 | 0x3ff;
@@ -100,7 +102,7 @@ mod tests {
         }
     }
 
-    /// idio.f.tlp_encoding: a packet of class 1 names its core in the header's write and has code 63 in the others.
+    /// A packet of class 1 names its core in the header's write, and has code 63 in the other writes.
     #[test]
     fn a_header_of_class_1_names_its_core_and_its_payload_does_not() {
         let (header, payload) = (Tag::new(CoreId(7), true, true, true), Tag::new(CoreId(7), true, false, true));

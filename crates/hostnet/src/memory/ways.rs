@@ -1,16 +1,16 @@
-//! Searches over the ways of a set, many at a time.
+//! Searches over the ways of a cache set, many ways at a time.
 
 use crate::kernel::Int;
 use bytemuck::{Pod, Zeroable};
 
-/// A host cache line: a set of up to 12 ways lies in one, so that a look-up and the replacement
-/// that follows touch the host's memory once.
+/// A cache line of the computer that runs the simulation. A set of up to 12 ways fits into one, so that a look-up and
+/// the following replacement touch memory only once.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Zeroable, Pod)]
 pub(super) struct Block(pub [u32; 16]);
 
 impl Block {
-    /// Bytes of the second half.
+    /// Bytes of the second half of the block.
     #[inline]
     pub fn upper(&self) -> &[u8; 32] {
         let bytes: &[u8; 64] = bytemuck::cast_ref(self);
@@ -21,13 +21,13 @@ impl Block {
         let bytes: &mut [u8; 64] = bytemuck::cast_mut(self);
         bytes.last_chunk_mut().expect("64 bytes")
     }
-    /// One of these.
+    /// One byte of the second half of the block.
     #[inline]
     pub fn age_mut(&mut self, at: u32) -> &mut u8 {
         &mut self.upper_mut()[at.to_usize() % 32]
     }
 
-    /// A bit for each word that is `tag`.
+    /// Bit mask of the words that equal `tag`.
     #[cfg(target_arch = "x86_64")]
     #[allow(unsafe_code, reason = "loads of SSE2 take pointers")]
     #[inline]
@@ -46,7 +46,7 @@ impl Block {
         }
     }
 
-    /// A bit for each word that is `tag`.
+    /// Bit mask of the words that equal `tag`.
     #[cfg(not(target_arch = "x86_64"))]
     #[inline]
     pub fn equal(&self, tag: u32) -> u32 {
@@ -55,14 +55,14 @@ impl Block {
 }
 
 impl Block {
-    /// A bit for each word from `from` on that is less than `n` above it.
+    /// Bit mask of the words that are at least `from` and less than `from + n`.
     #[inline]
     pub fn within(&self, from: u32, n: u32) -> u32 {
         self.0.iter().enumerate().fold(0, |m, (i, w)| m | u32::from(w.wrapping_sub(from) < n) << i)
     }
 }
 
-/// The places of the bits of `mask`, in order.
+/// Positions of the bits of `mask`, in ascending order.
 #[inline]
 pub(super) fn bits(mut mask: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
@@ -72,10 +72,10 @@ pub(super) fn bits(mut mask: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The place of the bit of `among` that has `nth` bits below it.
+/// Position of the bit of `among` that has `nth` bits below it.
 #[inline]
 pub(super) fn nth_bit(mut among: u32, nth: u32) -> u32 {
-    // Masks are one run of ways, or one that a single way is missing from: no loop of unknown length for those.
+    // Masks are one run of ways, or a run with a single gap; both avoid a loop of unknown length.
     let first = among.trailing_zeros();
     let run = among >> first;
     let filled = run | run.wrapping_add(1);
@@ -88,13 +88,13 @@ pub(super) fn nth_bit(mut among: u32, nth: u32) -> u32 {
     among.trailing_zeros()
 }
 
-/// 255 for each bit of `mask` that is set, else 0.
+/// Bytes that are 255 for each bit of `mask` that is set, and otherwise 0.
 #[inline]
 pub(super) fn spread(mask: u32) -> [u8; 32] {
     std::array::from_fn(|i| 0u8.wrapping_sub((mask >> i & 1).to_u8()))
 }
 
-/// The first of the lowest `ages` that are not `closed` (255 there, else 0), one of which must be open.
+/// First of the lowest `ages` that are not `closed` (255 for a closed byte, else 0); at least one must be open.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "loads of SSE2 take pointers")]
 #[inline]
@@ -122,7 +122,7 @@ pub(super) fn least(ages: &[u8; 32], closed: &[u8; 32]) -> u32 {
     }
 }
 
-/// The first of the lowest `ages` that are not `closed` (255 there, else 0), one of which must be open.
+/// First of the lowest `ages` that are not `closed` (255 for a closed byte, else 0); at least one must be open.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(super) fn least(ages: &[u8; 32], closed: &[u8; 32]) -> u32 {

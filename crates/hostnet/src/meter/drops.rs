@@ -1,8 +1,8 @@
-//! The one ledger of lost packets: where, why, since when.
+//! Ledger of lost packets: the place and the cause of each loss, and when it happened.
 
 use crate::kernel::Time;
 
-/// Where a packet is lost.
+/// Place where a packet is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DropPlace {
     /// The NIC's buffer for received frames.
@@ -30,29 +30,29 @@ impl DropPlace {
     }
 }
 
-/// Why a packet is lost.
+/// Cause of a packet's loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DropCause {
-    /// No room in a buffer behind the wire.
+    /// The receive buffer is full: the host takes packets more slowly than the wire brings them.
     BufferFull,
-    /// Software has handed out no buffer.
+    /// The receive ring is empty: software has posted no descriptor in time.
     NoDescriptor,
-    /// So many packets wait that this one would miss its objective (NeBuLa).
+    /// The packet would miss its latency objective, because too many packets wait (NeBuLa).
     TooLate,
-    /// A queue of the network is full.
+    /// A queue of a switch in the network is full.
     QueueFull,
-    /// The NIC's DMA engine is slower than the wire.
+    /// The receive DMA of the NIC is slower than the wire.
     DmaDrop,
-    /// Software is slower than the wire.
+    /// Software on the core is slower than the wire.
     CoreDrop,
-    /// Transmission is slower than the wire, and has stalled software.
+    /// Transmission is slower than the wire and has stalled software.
     TxDrop,
-    /// A socket holds as much as it may.
+    /// The receive buffer of a socket is full.
     SocketFull,
 }
 
 impl DropCause {
-    /// One sentence for people.
+    /// One sentence that explains the cause to users.
     pub fn sentence(self) -> &'static str {
         match self {
             DropCause::BufferFull => "The host takes packets more slowly than the wire brings them.",
@@ -67,24 +67,24 @@ impl DropCause {
     }
 }
 
-/// Losses of one kind.
+/// Losses with the same place and cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Loss {
     /// Place of the losses.
     pub place: DropPlace,
     /// Cause of the losses.
     pub cause: DropCause,
-    /// Packets lost since the beginning.
+    /// Packets lost since the beginning of the run (`ever`) and since the start of the window (`count`).
     pub ever: u64,
     /// Packets lost since the start of the window.
     pub count: u64,
-    /// Time of the first loss in the window.
+    /// Times of the window's first and last loss.
     pub first: Time,
     /// Time of the last loss in the window.
     pub last: Time,
 }
 
-/// What one component has lost.
+/// Losses of one component.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     losses: Vec<Loss>,
@@ -108,12 +108,12 @@ impl Ledger {
         l.ever += 1;
     }
 
-    /// A new window begins.
+    /// Starts a new window: clears the windows' counts and keeps the counts of the whole run.
     pub fn restart(&mut self) {
         self.losses.iter_mut().for_each(|l| l.count = 0);
     }
 
-    /// Packets lost since the beginning.
+    /// Packets lost since the beginning of the run.
     pub fn ever(&self) -> u64 {
         self.losses.iter().map(|l| l.ever).sum()
     }
@@ -121,15 +121,15 @@ impl Ledger {
     pub fn count(&self) -> u64 {
         self.losses.iter().map(|l| l.count).sum()
     }
-    /// Of these, those lost for `cause`.
+    /// Packets lost for `cause` in the window.
     pub fn of(&self, cause: DropCause) -> u64 {
         self.losses.iter().filter(|l| l.cause == cause).map(|l| l.count).sum()
     }
-    /// What was lost first since the beginning, of all windows.
+    /// The kind of loss that occurred first since the beginning of the run.
     pub fn first_ever(&self) -> Option<&Loss> {
         self.losses.first()
     }
-    /// Losses of the window.
+    /// Kinds of losses that occurred in the window.
     pub fn losses(&self) -> impl Iterator<Item = &Loss> {
         self.losses.iter().filter(|l| l.count > 0)
     }

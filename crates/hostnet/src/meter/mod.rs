@@ -1,8 +1,9 @@
-//! Metrics: declared once, here; columns, help and docs come from this table.
+//! Metrics of a run. Each metric is declared once, in this module; result columns, help and documentation derive from
+//! it.
 
 pub mod drops;
 
-/// One number that a run yields.
+/// Declaration of one number that a run yields.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
     /// Name, as in columns of results.
@@ -278,17 +279,15 @@ metrics! {
 /// Old and new name of each metric that has a new name; whoever reads results by name accepts the old one in this version.
 pub const RENAMED: &[(&str, &str)] = &[("p2m_write_nowhere_ratio", "p2m_write_uncached_ratio")];
 
-/// Index of a metric.
-///
-/// Sets the metric `name` to `v`, or to no value where `v` is not finite.
+/// Index of a metric in [`METRICS`].
 ///
 /// # Panics
-/// When nobody declared it.
+/// Panics when no metric is called `name`.
 pub fn index(name: &str) -> usize {
     METRICS.iter().position(|m| m.name == name).unwrap_or_else(|| panic!("undeclared metric {name}"))
 }
 
-/// Values by metric; absent where a metric has no meaning.
+/// Values of all metrics in the order of [`METRICS`]; `None` where a metric has no meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values(pub Vec<Option<f64>>);
 
@@ -299,8 +298,10 @@ impl Default for Values {
 }
 
 impl Values {
+    /// Sets the metric `name`, or clears it when `v` is not finite.
+    ///
     /// # Panics
-    /// When nobody declared `name`.
+    /// Panics when no metric is called `name`.
     pub fn set(&mut self, name: &str, v: f64) {
         self.0[index(name)] = v.is_finite().then_some(v);
     }

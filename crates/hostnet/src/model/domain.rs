@@ -1,31 +1,32 @@
-//! What a domain's credits allow ("Understanding the Host Network", SIGCOMM'24, section 4): a sender with C
-//! credits, each held for L, moves at most C x 64 / L bytes.
+//! Bounds that a domain's credits imply ("Understanding the Host Network", SIGCOMM'24, section 4): a sender with C
+//! credits, each held for a time L, moves at most C x 64 / L bytes.
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a cacheline; a credit carries one.
+/// Bytes of a cache line; a credit carries one line.
 pub const LINE: f64 = 64.0;
 
-/// GB/s that `credits` lines in flight give, each held for `latency_ns`.
+/// Throughput in GB/s of `credits` outstanding lines, each held for `latency_ns`.
 pub fn bound_gbs(credits: f64, latency_ns: f64) -> f64 {
     credits * LINE / latency_ns
 }
 
-/// Latency in ns by Little's law: mean occupancy over arrivals, which come at `rate_gbs` in whole lines.
+/// Latency in ns by Little's law: mean occupancy in lines over the rate of arrivals, given as `rate_gbs` of whole
+/// lines.
 pub fn little_ns(occupancy: f64, rate_gbs: f64) -> f64 {
     occupancy * LINE / rate_gbs
 }
 
-/// Credits that `rate_gbs` needs at `latency_ns`.
+/// Number of credits that a throughput of `rate_gbs` needs at a latency of `latency_ns`.
 pub fn credits_needed(rate_gbs: f64, latency_ns: f64) -> f64 {
     rate_gbs * latency_ns / LINE
 }
 
-/// Share of its credits beyond which a sender counts as held back by them. Measured occupancies of full
-/// buffers lie a little below the capacity, since a returned credit takes a moment to be used again.
+/// Share of a sender's credits in use from which on the sender counts as limited by them. Measured occupancies of full
+/// buffers lie slightly below the capacity, since a returned credit takes some time to be used again.
 const EXHAUSTED: f64 = 0.95;
 
-/// One domain of a traffic class, as measured.
+/// Measurements of one domain of a traffic class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
@@ -33,29 +34,29 @@ pub struct Measured {
     pub name: String,
     /// Credits of all senders together.
     pub credits: f64,
-    /// Mean credits in use, of all senders together.
+    /// Mean number of credits in use, of all senders together.
     pub occupancy: f64,
-    /// Lines moved, in GB/s.
+    /// Throughput in GB/s of whole lines.
     pub rate_gbs: f64,
-    /// Latency without contention, in ns, where it is known.
+    /// Latency without contention, in ns, if it is known.
     #[serde(default)]
     pub unloaded_ns: Option<f64>,
 }
 
-/// What follows from a domain's measurements.
+/// Quantities derived from a domain's measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reading {
     /// Name of the domain.
     pub name: String,
     /// Latency by Little's law, in ns.
     pub latency_ns: f64,
-    /// Of all credits at this latency.
+    /// Throughput in GB/s that all credits allow at this latency.
     pub bound_gbs: f64,
-    /// Credits in use over credits.
+    /// Share of the credits in use.
     pub used: f64,
-    /// No credit is left: any further latency takes throughput away.
+    /// Whether no credit is left, so that any further latency reduces throughput.
     pub exhausted: bool,
-    /// Latency over the unloaded latency.
+    /// Ratio of the latency to the unloaded latency.
     pub inflation: Option<f64>,
 }
 
@@ -75,27 +76,27 @@ impl Measured {
     }
 }
 
-/// The domain that binds a path: the one whose credits allow least. None for a path without domains.
+/// Domain that limits a path, which is the one with the smallest bound. None for a path without domains.
 pub fn bottleneck(path: &[Reading]) -> Option<&Reading> {
     path.iter().min_by(|a, b| a.bound_gbs.total_cmp(&b.bound_gbs))
 }
 
-/// Where a host stands when core and device traffic meet (section 2).
+/// Regime of a host in which core and device traffic contend (section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Regime {
-    /// Neither suffers.
+    /// Neither the cores nor the device lose throughput.
     Calm,
-    /// The cores lose throughput, the device does not.
+    /// The cores lose throughput and the device does not.
     Blue,
-    /// Both do.
+    /// The cores and the device lose throughput.
     Red,
 }
 
-/// Losses up to this share are what section 2 calls none.
+/// Largest loss of throughput that section 2 counts as none.
 pub const UNAFFECTED: f64 = 0.03;
 
-/// The regime from isolated over colocated throughput of both.
+/// Regime that follows from the ratios of isolated to colocated throughput of cores and device.
 pub fn regime(degradation_c2m: f64, degradation_p2m: f64) -> Regime {
     if degradation_p2m > 1.0 + UNAFFECTED {
         Regime::Red
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_papers_own_example_needs_65_credits() {
-        // Section 5.1: 14 GB/s of PCIe at about 300 ns.
+        // Section 5.1: 14 GB/s of PCIe at about 300 ns need 65.6 credits.
         assert!((credits_needed(14.0, 300.0) - 65.6).abs() < 0.05);
         // 92 credits at 300 ns allow 19.6 GB/s, so 40 % more latency can be masked.
         assert!((bound_gbs(92.0, 300.0) - 19.627).abs() < 1e-3);

@@ -1,35 +1,35 @@
-//! The analytical latency of requests at the memory controller ("Understanding the Host Network",
-//! SIGCOMM'24, section 6.1), fed with counters that a simulation or real hardware provides.
-//! Requests are served in order here; scheduling, ranks, bank groups and write recovery are left out.
+//! Analytical latency of requests at the memory controller ("Understanding the Host Network", SIGCOMM'24, section 6.1),
+//! computed from counters of a simulation or of real hardware. The model serves requests in order and leaves out
+//! scheduling, ranks, bank groups and write recovery.
 
 use super::domain::bound_gbs;
 use serde::{Deserialize, Serialize};
 
-/// What the formulae need of the hardware. The defaults are the paper's Cascade Lake (DDR4-2933).
+/// Parameters of the hardware in the formulae. The defaults are those of the paper's Cascade Lake (DDR4-2933).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hardware {
     /// Channels of the memory controller.
     pub channels: f64,
-    /// One line on the channel.
+    /// Time for which one line occupies the channel, in ns.
     pub t_trans_ns: f64,
-    /// Time to turn the channel from writes to reads, in ns.
+    /// Turnaround time of the channel from writes to reads (`t_wtr_ns`), and from reads to writes (`t_rtw_ns`).
     pub t_wtr_ns: f64,
     /// Time to turn the channel from reads to writes, in ns.
     pub t_rtw_ns: f64,
-    /// Time to open a row, in ns.
+    /// Time to open a row (`t_act_ns`), and to close it (`t_pre_ns`).
     pub t_act_ns: f64,
     /// Time to close a row, in ns.
     pub t_pre_ns: f64,
-    /// Latency of a core's read without contention, in ns.
+    /// Latencies of reads and writes of cores and devices without contention, in ns.
     pub c2m_read_ns: f64,
     /// Latency of a core's write-back without contention, in ns.
     pub c2m_write_ns: f64,
     /// Latency of a device's write without contention, in ns.
     pub p2m_write_ns: f64,
-    /// Not measurable on the paper's machine; whoever has it says so.
+    /// Latency of a device's read without contention; None on the paper's machine, where it cannot be measured.
     pub p2m_read_ns: Option<f64>,
-    /// The part of the P2M write's latency before the CHA.
+    /// Part of a P2M write's latency between the IIO and the CHA, in ns.
     pub iio_to_cha_ns: f64,
 }
 
@@ -52,19 +52,19 @@ impl Default for Hardware {
     }
 }
 
-/// The formulae's inputs (Table 2). Counts are sums over channels and may be rates: only ratios count.
+/// Inputs of the formulae (Table 2). Counts are sums over channels; rates serve as well, because only ratios matter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counters {
     /// Mean occupancy of one channel's read pending queue.
     pub rpq_occupancy: f64,
-    /// Share of the time that the write pending queue is full.
+    /// Share of time in which the write pending queue is full.
     #[serde(default)]
     pub wpq_full: f64,
     /// Mean number of writes, of cores and devices, that wait at the CHA for the write queue.
     #[serde(default)]
     pub waiting_writes: f64,
-    /// Changes from write to read mode.
+    /// Number of changes from write mode to read mode.
     pub switches: f64,
     /// Lines read.
     pub lines_read: f64,
@@ -74,9 +74,10 @@ pub struct Counters {
     pub act_read: f64,
     /// Activations for writes.
     pub act_write: f64,
-    /// Precharges because another row was open.
+    /// Number of precharges of banks in which another row was open.
     pub pre_conflict: f64,
-    /// Share of the time that the read queue is full, for the correction that the authors' code applies in quadrant 4.
+    /// Share of time in which the read queue is full (`rpq_full`), and mean number of reads of cores and devices at the
+    /// CHA (`waiting_reads`), for the correction that the authors' code applies in quadrant 4.
     #[serde(default)]
     pub rpq_full: Option<f64>,
     /// Mean number of reads, of cores and devices, that wait at the CHA; for the same correction.
@@ -84,18 +85,18 @@ pub struct Counters {
     pub waiting_reads: Option<f64>,
 }
 
-/// How the write formula counts waiting writes.
+/// Way in which the write formula counts waiting writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WriteForm {
-    /// As printed (Fig. 10): all waiting writes, one less in the head-of-line term.
+    /// Formula as printed (Fig. 10): all waiting writes, one fewer in the head-of-line term.
     Printed,
-    /// As the authors' code computes what they plot: waiting writes per channel, all of them in the term.
+    /// Formula as in the authors' code for the plots: waiting writes per channel, all of them in the head-of-line term.
     #[default]
     Plotted,
 }
 
-/// A latency, term by term, in ns.
+/// Terms of a latency, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Terms {
     /// Latency without contention.
@@ -108,7 +109,7 @@ pub struct Terms {
     pub read_hol: f64,
     /// Time at the top of the queue: opening and closing rows.
     pub top_of_queue: f64,
-    /// Measured, not computed: what the formulae do not cover.
+    /// Admission delay at the CHA, which is measured because the formulae do not cover it.
     pub cha_admission: f64,
 }
 
@@ -118,12 +119,12 @@ impl Terms {
         self.constant + self.queueing() + self.cha_admission
     }
 
-    /// The memory controller's part.
+    /// Part of the latency that the memory controller causes.
     pub fn queueing(&self) -> f64 {
         self.switching + self.write_hol + self.read_hol + self.top_of_queue
     }
 
-    /// The largest term beside the constant.
+    /// Name and value of the largest term besides the constant.
     pub fn dominant(&self) -> (&'static str, f64) {
         [
             ("switching", self.switching),
@@ -147,7 +148,7 @@ fn ratio(a: f64, b: f64) -> f64 {
 }
 
 impl Counters {
-    /// Says in one sentence which input makes no sense.
+    /// Checks the inputs; the error names in one sentence the input that makes no sense.
     pub fn check(&self) -> Result<(), String> {
         let named = [
             ("rpq_occupancy", self.rpq_occupancy),
@@ -173,15 +174,16 @@ impl Counters {
         Ok(())
     }
 
-    /// Conflict precharges of reads and of writes: hardware counts them together, so they are
-    /// apportioned like the activations.
+    /// Conflict precharges of reads and of writes. Hardware counts them together, so they are apportioned like the
+    /// activations.
     fn precharges(&self) -> (f64, f64) {
         let reads = ratio(self.act_read, self.act_read + self.act_write);
         (self.pre_conflict * reads, self.pre_conflict * (1.0 - reads))
     }
 
-    /// The same counters with the read queue's occupancy corrected for the time it is full and reads
-    /// wait at the CHA. Not in the paper; its code does so in quadrant 4. None without the two inputs.
+    /// Counters with the read queue's occupancy corrected for the time in which it is full and reads wait at the CHA.
+    /// The paper does not mention this correction; its code applies it in quadrant 4. None without `rpq_full` and
+    /// `waiting_reads`.
     pub fn with_reads_at_cha(&self, hw: &Hardware) -> Option<Counters> {
         let (full, waiting) = (self.rpq_full?, self.waiting_reads?);
         let rpq_occupancy = (1.0 - full) * self.rpq_occupancy + full * waiting / hw.channels;
@@ -189,7 +191,7 @@ impl Counters {
     }
 }
 
-/// Read-domain latency: `constant_ns` and the queueing delay in the read pending queue.
+/// Latency of a read domain: `constant_ns` and the queueing delay in the read pending queue.
 pub fn read_latency(hw: &Hardware, c: &Counters, constant_ns: f64) -> Terms {
     let (pre_read, _) = c.precharges();
     let o = c.rpq_occupancy;
@@ -203,7 +205,8 @@ pub fn read_latency(hw: &Hardware, c: &Counters, constant_ns: f64) -> Terms {
     }
 }
 
-/// Write-domain latency: `constant_ns`, and while the write queue is full the time until it admits.
+/// Latency of a write domain: `constant_ns` and, while the write pending queue is full, the time until it admits the
+/// write.
 pub fn write_latency(hw: &Hardware, c: &Counters, constant_ns: f64, form: WriteForm) -> Terms {
     let (_, pre_write) = c.precharges();
     let (n, ahead) = match form {
@@ -222,7 +225,7 @@ pub fn write_latency(hw: &Hardware, c: &Counters, constant_ns: f64, form: WriteF
     }
 }
 
-/// A traffic class with its formula (section 6.2).
+/// Traffic class with a formula of its own (section 6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Class {
     /// Reads of cores.
@@ -239,8 +242,8 @@ pub enum Class {
     P2mWrite,
 }
 
-/// The formula of `class`, with a measured admission delay added where there is one. A class whose
-/// constant the hardware description lacks has none.
+/// Latency of `class` by its formula, plus a measured admission delay. None for a class whose constant the hardware
+/// description lacks.
 pub fn latency(hw: &Hardware, c: &Counters, class: Class, form: WriteForm, cha_admission_ns: f64) -> Option<Terms> {
     let mut t = match class {
         Class::C2mRead => read_latency(hw, c, hw.c2m_read_ns),
@@ -252,12 +255,12 @@ pub fn latency(hw: &Hardware, c: &Counters, class: Class, form: WriteForm, cha_a
     Some(t)
 }
 
-/// Throughput that `credits` give at the latency `t`, in GB/s.
+/// Throughput in GB/s of `credits` credits at the latency `t`.
 pub fn throughput_gbs(t: &Terms, credits: f64) -> f64 {
     bound_gbs(credits, t.total())
 }
 
-/// (estimated - measured) / measured in percent; positive is an overestimate.
+/// Error of an estimate in percent of the measured value; positive for an overestimate.
 pub fn error_pct(estimated: f64, measured: f64) -> f64 {
     100.0 * (estimated - measured) / measured
 }
@@ -266,7 +269,7 @@ pub fn error_pct(estimated: f64, measured: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Round numbers, so that each term can be checked by hand.
+    /// Counters in round numbers, so that each term can be checked by hand.
     fn counters() -> Counters {
         Counters {
             rpq_occupancy: 5.0,
@@ -293,7 +296,7 @@ mod tests {
         near(t.switching, 5.0 * (10.0 / 1000.0) * 8.18);
         near(t.write_hol, 5.0 * (400.0 / 1000.0) * 2.73);
         near(t.read_hol, 4.0 * 2.73);
-        // Three quarters of the activations, hence of the 200 precharges, are reads'.
+        // Three quarters of the activations, and hence of the 200 precharges, are those of reads.
         near(t.top_of_queue, (300.0 / 1000.0) * 14.32 + (150.0 / 1000.0) * 14.32);
         near(t.total(), 71.0 + 0.409 + 5.46 + 10.92 + 4.296 + 2.148);
         assert_eq!(t.dominant().0, "read head-of-line blocking");
@@ -314,7 +317,7 @@ mod tests {
         near(t.write_hol, 0.5 * 39.0 * 2.73);
         near(t.top_of_queue, 0.5 * ((100.0 / 400.0) * 14.32 + (50.0 / 400.0) * 14.32));
         near(t.total(), 317.0 + 4.09 + 136.5 + 53.235 + 2.685);
-        // The plotted variant: 20 writes a channel, and no one less.
+        // The plotted form: 20 writes a channel, and all of them in the head-of-line term.
         let p = write_latency(&hw, &c, 317.0, WriteForm::Plotted);
         near(p.switching, 0.5 * 20.0 * (10.0 / 400.0) * 8.18);
         near(p.read_hol, 0.5 * 20.0 * 2.5 * 2.73);

@@ -1,10 +1,10 @@
-//! PCIe bandwidth by TLP: how many bytes a transaction puts on the wire in each direction, and what
-//! payload rate a link can then carry. After Neugebauer et al., "Understanding PCIe performance for
-//! end host networking" (SIGCOMM'18), whose numbers `validation/pcie` keeps.
+//! PCIe bandwidth by TLP: the bytes that a transaction puts on the wire in each direction, and the payload rate that a
+//! link can then carry. After Neugebauer et al., "Understanding PCIe performance for end host networking" (SIGCOMM'18),
+//! whose numbers are in `validation/pcie`.
 
 use serde::{Deserialize, Serialize};
 
-/// Generations with 8b/10b or 128b/130b symbols; flit mode (6.0 and later) has other overheads.
+/// PCIe generation with 8b/10b or 128b/130b symbols; flit mode (6.0 and later) has other overheads and is not covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Generation {
@@ -20,7 +20,7 @@ pub enum Generation {
     Gen5,
 }
 
-/// A link and how its two ends are configured.
+/// A link with the configuration of its two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkSpec {
@@ -28,20 +28,20 @@ pub struct LinkSpec {
     pub generation: Generation,
     /// Number of lanes.
     pub lanes: u32,
-    /// Maximum payload of one TLP, in bytes.
+    /// Maximum payload size of one TLP, in bytes.
     pub mps: u32,
-    /// Largest read request, in bytes.
+    /// Maximum read request size, in bytes.
     pub mrrs: u32,
     /// Read completion boundary, in bytes.
     pub rcb: u32,
-    /// Completions come in pieces of the RCB rather than of the MPS.
+    /// Whether completions are split at the read completion boundary rather than at the maximum payload size.
     pub rcb_chunks: bool,
-    /// Addresses above 4 GiB: four more bytes in every request.
+    /// Whether addresses lie above 4 GiB, which adds four bytes to every request.
     pub wide_addresses: bool,
-    /// An end-to-end checksum of four bytes in every TLP.
+    /// Whether every TLP carries an end-to-end checksum (ECRC) of four bytes.
     pub ecrc: bool,
-    /// Share of a direction that acknowledgements and flow-control updates take, where it is known; the
-    /// standard's recommended rates otherwise.
+    /// Share of a direction that acknowledgements and flow-control updates take; the standard's recommended rates when
+    /// absent.
     pub dllp_share: Option<f64>,
 }
 
@@ -61,7 +61,7 @@ impl Default for LinkSpec {
     }
 }
 
-// Bytes, PCI Express Base Specification 5.0, sections 2.2 and 3.5.
+// Sizes in bytes after PCI Express Base Specification 5.0, sections 2.2 and 3.5.
 const FRAMING: u32 = 8; // sequence number 2, link CRC 4, start and end symbols 2
 const HEADER: u32 = 4; // first doubleword: format, type, length
 const REQUEST: u32 = 8; // requester, tag, byte enables, 32-bit address
@@ -69,15 +69,15 @@ const COMPLETION: u32 = 8; // completer, status, byte count, requester, tag, low
 const ADDRESS_HIGH: u32 = 4;
 const DIGEST: u32 = 4;
 const DLLP: f64 = 8.0; // start 2, body 4, CRC 2
-/// Clock compensation: four symbols in each 1538.
+/// Share of a direction that clock compensation takes: four symbols in each 1538.
 const SKIP: f64 = 4.0 / 1538.0;
 
-/// Bytes on the wire per transaction, by direction, all overheads of the transaction layer included.
+/// Bytes on the wire for a transaction, by direction, including all overheads of the transaction layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Wire {
-    /// From the device to the host: writes and read requests of the device.
+    /// Bytes from the device to the host: writes and read requests of the device.
     pub up: f64,
-    /// From the host to the device: completions, and the host's own accesses.
+    /// Bytes from the host to the device: completions, and accesses of the host.
     pub down: f64,
 }
 
@@ -106,7 +106,7 @@ fn pieces(bytes: u32, of: u32) -> f64 {
 }
 
 impl LinkSpec {
-    /// Says in one sentence what is wrong with the configuration.
+    /// Checks the configuration; the error says in one sentence what is wrong.
     pub fn check(&self) -> Result<(), String> {
         for (key, value, low, high) in [
             ("lanes", self.lanes, 1, 32),
@@ -124,7 +124,7 @@ impl LinkSpec {
         Ok(())
     }
 
-    /// Gb/s of one direction after symbol encoding.
+    /// Rate in Gb/s of one direction after symbol encoding.
     pub fn raw_gbps(&self) -> f64 {
         let (gt, encoding) = match self.generation {
             Generation::Gen1 => (2.5, 8.0 / 10.0),
@@ -136,8 +136,8 @@ impl LinkSpec {
         gt * encoding * f64::from(self.lanes)
     }
 
-    /// Symbol times after which an acknowledgement, and likewise a flow-control update, is due
-    /// (Base Specification 5.0, section 3.6.2.2 and tables 2-46 to 2-48).
+    /// Number of symbol times after which an acknowledgement, and likewise a flow-control update, is due (Base
+    /// Specification 5.0, section 3.6.2.2 and tables 2-46 to 2-48).
     pub fn acknowledge_every(&self) -> f64 {
         let factor = match (self.lanes, self.mps) {
             (1..=4, ..=256) => 1.4,
@@ -155,8 +155,8 @@ impl LinkSpec {
         ((f64::from(self.mps) + overhead) * factor / f64::from(self.lanes)).floor() + internal_delay
     }
 
-    /// Gb/s of one direction that are left for TLPs: without the acknowledgements and flow-control
-    /// updates of the other direction, and without clock compensation.
+    /// Rate in Gb/s of one direction that is left for TLPs: without the acknowledgements and flow-control updates of
+    /// the other direction, and without clock compensation.
     pub fn tlp_gbps(&self) -> f64 {
         let dllps = self.dllp_share.unwrap_or_else(|| 2.0 * DLLP / self.acknowledge_every() + SKIP);
         self.raw_gbps() * (1.0 - dllps)
@@ -170,7 +170,7 @@ impl LinkSpec {
         }
     }
 
-    /// Bytes around the payload of a memory write or read request.
+    /// Bytes around the payload of a memory write, or of a read request.
     pub fn request_bytes(&self) -> u32 {
         FRAMING + HEADER + REQUEST + if self.wide_addresses { ADDRESS_HIGH } else { 0 } + self.extra()
     }
@@ -180,12 +180,12 @@ impl LinkSpec {
         FRAMING + HEADER + COMPLETION + self.extra()
     }
 
-    /// The device writes `bytes` of host memory.
+    /// Wire bytes of a device's write of `bytes` bytes of host memory.
     pub fn write(&self, bytes: u32) -> Wire {
         Wire { up: f64::from(bytes) + pieces(bytes, self.mps) * f64::from(self.request_bytes()), down: 0.0 }
     }
 
-    /// The device reads `bytes` of host memory, from an aligned address.
+    /// Wire bytes of a device's read of `bytes` bytes of host memory from an aligned address.
     pub fn read(&self, bytes: u32) -> Wire {
         let piece = if self.rcb_chunks { self.rcb } else { self.mps };
         Wire {
@@ -194,43 +194,45 @@ impl LinkSpec {
         }
     }
 
-    /// Payload Gb/s when transactions of `payload` bytes, which cost `wire`, follow each other.
+    /// Payload rate in Gb/s when transactions of `payload` bytes, each with the wire bytes `wire`, follow each other.
     pub fn payload_gbps(&self, payload: u32, wire: Wire) -> f64 {
         self.tlp_gbps() * f64::from(payload) / wire.up.max(wire.down)
     }
 
-    /// Payload Gb/s of DMA writes of `bytes` each.
+    /// Payload rate in Gb/s of DMA writes of `bytes` each.
     pub fn write_gbps(&self, bytes: u32) -> f64 {
         self.payload_gbps(bytes, self.write(bytes))
     }
 
-    /// Payload Gb/s of DMA reads of `bytes` each.
+    /// Payload rate in Gb/s of DMA reads of `bytes` each.
     pub fn read_gbps(&self, bytes: u32) -> f64 {
         self.payload_gbps(bytes, self.read(bytes))
     }
 
-    /// Payload Gb/s in each direction of as many DMA writes as reads of `bytes` each.
+    /// Payload rate in Gb/s in each direction of as many DMA writes as reads, of `bytes` each.
     pub fn read_write_gbps(&self, bytes: u32) -> f64 {
         self.payload_gbps(bytes, self.write(bytes) + self.read(bytes))
     }
 }
 
-/// How a driver and its NIC talk, in packets per event; `None` where that does not happen.
+/// Interaction of a driver with its NIC, in packets per event; `None` where an event does not happen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Driver {
     /// Packets per write of the transmit tail pointer.
     pub tx_tail: u32,
-    /// Transmit descriptors that the NIC fetches at once.
+    /// Descriptors that the NIC fetches with one transmit fetch (`tx_fetch`), and writes back with one write
+    /// (`tx_writeback`).
     pub tx_fetch: u32,
     /// Transmit descriptors that the NIC writes back at once.
     pub tx_writeback: Option<u32>,
-    /// Packets per transmit interrupt.
+    /// Packets per transmit interrupt (`tx_interrupt`), and per read of the transmit head pointer (`tx_head`).
     pub tx_interrupt: Option<u32>,
     /// Packets per read of the transmit head pointer.
     pub tx_head: Option<u32>,
     /// Packets per write of the receive tail pointer.
     pub rx_tail: u32,
-    /// The NIC fetches a receive descriptor per packet; not counted in the published numbers.
+    /// Whether the request of a receive descriptor's fetch is counted for each packet; the published numbers do not
+    /// count it.
     pub rx_fetch_request: bool,
     /// Packets per receive interrupt.
     pub rx_interrupt: Option<u32>,
@@ -238,7 +240,7 @@ pub struct Driver {
     pub rx_head: Option<u32>,
 }
 
-/// Which packets flow.
+/// Direction of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// The host sends.
@@ -254,7 +256,7 @@ const DESCRIPTOR: u32 = 16;
 const INTERRUPT: u32 = 4; // the payload of an MSI write
 
 impl Driver {
-    /// Everything for every packet.
+    /// A simple driver, which performs every interaction for every packet.
     pub const SIMPLE: Driver = Driver {
         tx_tail: 1,
         tx_fetch: 1,
@@ -266,7 +268,7 @@ impl Driver {
         rx_interrupt: Some(1),
         rx_head: Some(1),
     };
-    /// A kernel driver of the 82599: descriptors in batches, moderated interrupts.
+    /// A kernel driver of the 82599, with batched descriptors and moderated interrupts.
     pub const KERNEL: Driver = Driver {
         tx_tail: 1,
         tx_fetch: 40,
@@ -278,7 +280,7 @@ impl Driver {
         rx_interrupt: Some(32),
         rx_head: Some(8),
     };
-    /// A poll-mode driver of the same NIC: no interrupts, no reads of device registers.
+    /// A poll-mode driver of the 82599, without interrupts and reads of device registers.
     pub const DPDK: Driver = Driver {
         tx_tail: 32,
         tx_fetch: 40,
@@ -313,7 +315,7 @@ impl Driver {
             + l.read(POINTER).turned() * per(self.rx_head)
     }
 
-    /// Gb/s of packet bytes per direction; `packet` is without the frame check sequence.
+    /// Packet rate in Gb/s per direction; `packet` is the size in bytes without the frame check sequence.
     pub fn gbps(&self, link: &LinkSpec, packet: u32, flow: Flow) -> f64 {
         let wire = match flow {
             Flow::Transmit => self.transmit(link, packet),
@@ -328,8 +330,8 @@ fn per(packets: Option<u32>) -> f64 {
     packets.map_or(0.0, |n| 1.0 / f64::from(n))
 }
 
-/// Gb/s of frames without their check sequence that Ethernet of `rate_gbps` carries: `frame` bytes with
-/// it, and preamble, start delimiter and inter-frame gap around (IEEE 802.3, 20 bytes).
+/// Rate in Gb/s of frames without their frame check sequence on Ethernet of `rate_gbps`; `frame` is the size in bytes
+/// with it. Preamble, start delimiter and inter-frame gap add 20 bytes (IEEE 802.3).
 pub fn ethernet_gbps(rate_gbps: f64, frame: u32) -> f64 {
     rate_gbps * f64::from(frame - 4) / f64::from(frame + 20)
 }

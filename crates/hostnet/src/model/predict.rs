@@ -1,26 +1,27 @@
-//! The predictive form: what cores and a device get from a host, from its description and the offered
-//! traffic alone. Going beyond section 6.1 of "Understanding the Host Network" (SIGCOMM'24), whose
-//! formulae need measured queue occupancies: here these are the fixed point.
+//! Predictive model: the throughput of cores and a device on a host, computed from the host's description and the
+//! offered traffic alone. The model goes beyond section 6.1 of "Understanding the Host Network" (SIGCOMM'24), whose
+//! formulae need measured queue occupancies: here the occupancies are part of the fixed point.
 //!
-//! Closed loop of cores: their credits N are all in flight, so x L(x) = N. The latency L is the unloaded
-//! one plus the wait at a channel, which is a server that goes on vacation to write: in an unsaturated
-//! channel a read finds it writing with the share of time that writes take, and then waits for half a
-//! write burst, or for one write where writes fit into the gaps between reads and give way. Banks add opening rows, and turns of other streams that dwell in the same bank. A
-//! saturated channel makes those wait whose bursts are bounded: reads where there are more reads than
-//! writes, else writes, first at the CHA (which the device feels) and, when its buffers are full, at
-//! cores and device.
+//! Cores form a closed loop: all their credits N are in flight, so x L(x) = N for a rate x. The latency L is the
+//! unloaded latency plus the wait at a channel, which is modelled as a server that takes vacations to write. In an
+//! unsaturated channel a read finds the channel writing with a probability equal to the writes' share of time. The read
+//! then waits for half a write burst, or for one write where writes use the gaps between reads and yield to reads.
+//! Banks add the time to open rows, and to serve other streams in the same bank. A saturated channel delays the
+//! requests whose bursts are bounded: reads where there are more reads than writes, otherwise writes. Writes wait first
+//! at the CHA, which delays the device, and at cores and device once the buffers of the CHA are full.
 
 use serde::{Deserialize, Serialize};
 
 use super::domain::LINE;
 
-/// A host. Lengths of time in ns; counts are lines.
+/// Description of a host. Times are in ns; counts are in lines.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Memory channels.
     pub channels: f64,
-    /// Banks of one channel, ranks included.
+    /// Number of banks of one channel, including all ranks (`banks`), and number of banks that a stream of consecutive
+    /// lines uses at a time (`banks_per_stream`).
     pub banks: f64,
     /// Banks of a channel that a stream of consecutive lines is in at a time.
     pub banks_per_stream: f64,
@@ -50,25 +51,27 @@ pub struct Host {
     pub rpq: f64,
     /// Entries of a channel's write queue.
     pub wpq: f64,
-    /// Lines between the marks of the write queue at which writing starts and ends.
+    /// Number of lines between the marks at which a write burst starts and ends (`write_drain`), longest write burst
+    /// (`write_burst`) and shortest read burst (`read_burst`).
     pub write_drain: f64,
     /// Longest burst of writes, in lines.
     pub write_burst: f64,
     /// Shortest burst of reads, in lines.
     pub read_burst: f64,
-    /// Writes below the mark go out while no read waits, and give way to one that comes.
+    /// Whether writes below the mark are issued while no read waits, and yield to an arriving read.
     pub writes_yield: bool,
-    /// Share of a stream's write-backs that do not follow their neighbour out of the caches: LLC slices scatter them.
+    /// Share of a stream's write-backs that do not follow their neighbour out of the caches, because LLC slices scatter
+    /// them.
     pub victims_apart: f64,
     /// Line fill buffers of a core.
     pub lfb_credits: f64,
-    /// From the end of one miss until the next one has its line fill buffer.
+    /// Time from the end of a miss until the next miss has its line fill buffer, in ns.
     pub lfb_retry_ns: f64,
     /// Entries of the IIO's write buffer.
     pub iio_write_credits: f64,
     /// Entries of the IIO's read buffer.
     pub iio_read_credits: f64,
-    /// Writes that may wait at the CHA.
+    /// Largest number of writes that may wait at the CHA.
     pub cha_buffer: f64,
     /// Lines that the LLC holds.
     pub llc_lines: f64,
@@ -80,27 +83,30 @@ pub struct Host {
     pub p2m_write_ns: f64,
 }
 
-/// What is asked of it.
+/// Traffic offered to a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Offered {
     /// Cores that read memory in a closed loop.
     pub cores: f64,
-    /// Write-backs per line that cores read.
+    /// Number of lines written back for each line that cores read.
     pub core_writes: f64,
-    /// Consecutive lines of a core's buffer: its pages lie anywhere in memory.
+    /// Number of consecutive lines of a core's buffer, whose pages may lie anywhere in memory.
     pub core_run: f64,
-    /// Rate at which the device would move lines on an unloaded host, in GB/s.
+    /// Throughput of the device on an unloaded host (`device_gbs`), and whether the device writes memory
+    /// (`device_writes`).
     pub device_gbs: f64,
     /// Whether the device writes memory; else it reads.
     pub device_writes: bool,
-    /// Places in memory at which the device moves lines in turn.
+    /// Number of sequential streams of the device (`device_streams`), lines of a stream before the device turns to
+    /// another (`device_run`), and lines of one request (`device_request`).
     pub device_streams: f64,
     /// Consecutive lines that the device moves at one place before it turns to another.
     pub device_run: f64,
     /// Lines of one request of the device.
     pub device_request: f64,
-    /// Lines that the kernel reads for each line of the device as long as none is cached, each in a row of its own.
+    /// Number of lines that the kernel reads and writes for each line of the device as long as none is cached, each in
+    /// a row of its own, and number of different lines (`kernel_lines`).
     pub kernel_reads: f64,
     /// Lines that the kernel writes for each line of the device as long as none is cached, each in a row of its own.
     pub kernel_writes: f64,
@@ -108,52 +114,54 @@ pub struct Offered {
     pub kernel_lines: f64,
 }
 
-/// What comes out.
+/// Predicted performance of a host under the offered traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Prediction {
     /// Lines that pass through the cores' line fill buffers, in GB/s.
     pub c2m_gbs: f64,
     /// Lines that the device moves, in GB/s.
     pub p2m_gbs: f64,
-    /// Latency of the cores' domain: read, and write-back where there is one.
+    /// Latency of the cores' domain, which includes the write-back where there is one, and latency of the device's
+    /// domain, in ns.
     pub c2m_ns: f64,
     /// Latency of the device's domain, in ns.
     pub p2m_ns: f64,
-    /// Occupancy of one channel's read queue.
+    /// Mean occupancy of one channel's read queue.
     pub rpq_occupancy: f64,
     /// Share of lines read that open a row.
     pub row_miss_ratio: f64,
-    /// Share of the time that the channels are busy, turning included.
+    /// Share of time in which the channels are busy, including turnarounds.
     pub utilisation: f64,
-    /// Wait of a write at the CHA for the write queue, in ns.
+    /// Wait of a write at the CHA for the write queue (`write_wait_ns`), and of every request for admission to the CHA
+    /// (`admission_ns`).
     pub write_wait_ns: f64,
     /// Wait of every request for admission at the CHA, in ns.
     pub admission_ns: f64,
 }
 
-/// One kind of stream at the banks.
+/// Streams of one kind at the banks of a channel.
 struct Streams {
     count: f64,
-    /// Lines per ns and channel of one of them.
+    /// Rate of each stream, in lines per ns and channel.
     rate: f64,
 }
 
-/// Chance of `j` others in one's bank, when each dwells in several banks.
+/// Probability of `j` other streams in a bank, given their mean number.
 fn poisson(mean: f64, j: u32) -> f64 {
     (1..=j).fold((-mean).exp(), |p, i| p * mean / f64::from(i))
 }
 
-/// Banks that `queued` requests at random banks keep busy.
+/// Mean number of banks that `queued` requests to random banks keep busy.
 fn busy_banks(banks: f64, queued: f64) -> f64 {
     banks * (1.0 - (1.0 - 1.0 / banks).powf(queued))
 }
 
 impl Host {
-    /// Row-miss ratio of a stream of `rate`, which stays `run` lines in a row, and the time that a line
-    /// waits for others' turns in its bank. Turns grow until the bank keeps up (the scheduler serves
-    /// hits first).
+    /// Row-miss ratio of a stream of `rate` that stays in a row for `run` lines, and the time that a line waits for
+    /// other streams in its bank. The turns of the streams grow until the bank keeps up, because the scheduler serves
+    /// row hits first.
     ///
-    /// Lines of no stream, `scattered` per ns over all banks, close rows as well.
+    /// Single lines, `scattered` per ns over all banks, close rows as well.
     fn bank(&self, rate: f64, run: f64, all: &[Streams], scattered: f64) -> (f64, f64) {
         let cycle = self.t_ras_ns + self.t_rp_ns;
         let others = all.iter().map(|s| s.count).sum::<f64>() - 1.0;
@@ -186,14 +194,14 @@ impl Host {
         (1.0 - stays * (1.0 - miss), wait)
     }
 
-    /// Whether the kernel's lines come from memory. Half of them are written between two uses of a page's structure, and
-    /// the LLC keeps as many as other writes leave room for.
+    /// Whether the kernel's lines come from memory. Half of them are written between two uses of a page's structure,
+    /// and the LLC keeps as many lines as other writes leave room for.
     fn cold(&self, o: &Offered, kernel: f64, core: f64) -> bool {
         o.kernel_lines / 2.0 * (kernel + core) > self.llc_lines * kernel
     }
 
-    /// What the host gives when cores complete `x` lines per ns: the prediction, and the latency at
-    /// which they would; None when the channels cannot carry so much.
+    /// Prediction for cores that complete `x` lines per ns, and the latency at which they do; None when the channels
+    /// cannot carry the load.
     fn at(&self, o: &Offered, x: f64) -> Option<(Prediction, f64)> {
         let base = self.c2m_read_ns;
         let offered = o.device_gbs / LINE;
@@ -202,7 +210,7 @@ impl Host {
         let core_writes = o.core_writes * x;
         let mut y = offered;
         let mut found = None;
-        // The device's rate and its latency depend on each other; the map contracts quickly.
+        // The rate of the device and its latency depend on each other; the map contracts quickly.
         for _ in 0..60 {
             let (dr, dw) = if o.device_writes { (0.0, y) } else { (y, 0.0) };
             let cold = self.cold(o, y * o.kernel_writes, core_writes);
@@ -221,30 +229,30 @@ impl Host {
             let device_run = (o.device_run / self.channels / self.banks_per_stream).max(1.0);
             let device_miss = self.bank(device, device_run, &all, scattered).0;
             let miss_reads = if reads > 0.0 { (x * miss + dr * device_miss + kr) / (x + dr + kr) } else { 0.0 };
-            // Lines of a stream stand together in the write queue as far as streams do not interleave there;
-            // write-backs that the caches scatter each open a row.
+            // Lines of a stream are adjacent in the write queue unless other streams interleave there; write-backs that
+            // the caches scatter open a row each.
             let core_writers = if o.core_writes > 0.0 { o.cores } else { 0.0 };
             let writers = core_writers + if dw > 0.0 { o.device_streams } else { 0.0 };
             let apart = (writers * self.banks_per_stream / self.wpq).min(1.0);
-            // Between them the kernel's lines let the clocks of neighbouring sets drift apart.
+            // The kernel's lines between them let the replacement states of neighbouring sets drift apart.
             let core_apart = if kw > 0.0 { 1.0 } else { apart.max(self.victims_apart) };
             let opened = core_writes * core_apart + dw * apart + kw;
             let miss_writes = if writes > 0.0 { opened / (core_writes + dw + kw) } else { 0.0 };
             let held_read = miss_reads * (self.t_ras_ns + self.t_rp_ns) + (1.0 - miss_reads) * self.t_trans_ns;
             let write_cycle = self.t_rcd_ns + self.t_cwl_ns + self.t_trans_ns + self.t_wr_ns + self.t_rp_ns;
             let held_write = miss_writes * write_cycle + (1.0 - miss_writes) * self.t_trans_ns;
-            // Bus and banks both limit; neither hides the other entirely.
+            // Bus and banks both limit the rate, and neither hides the other entirely.
             let queued = self.rpq.min((o.cores * self.lfb_credits + dr * self.p2m_read_ns) / self.channels);
             let per_read = lines.hypot(held_read / busy_banks(self.banks, queued.max(1.0)));
             let per_write = lines.hypot(held_write / busy_banks(self.banks, self.wpq));
-            // Writes that arrive while the queue drains lengthen the burst.
+            // Writes that arrive while the queue drains lengthen the write burst.
             let burst = (self.write_drain / (1.0 - (writes * per_write).min(0.9))).min(self.write_burst);
             let vacation = burst * per_write + turning;
             let write_cost = per_write + turning / burst;
             let (read_load, write_load) = (reads * per_read, writes * write_cost);
             let batch = if reads > 0.0 { (x + dr * o.device_request / self.channels) / (x + dr) } else { 1.0 };
-            // Gaps between reads take writes; only the rest makes the channel turn away from reads. Those that
-            // wait meanwhile leave no gaps until they are served.
+            // Gaps between reads take writes; the channel turns from reads only for the rest. Reads that wait meanwhile
+            // leave no gaps until they have been served.
             let free = (1.0 - read_load).max(1e-9);
             let gaps = free * (-turning * reads / batch).exp() / per_write;
             let in_gaps = if !self.writes_yield {
@@ -265,13 +273,13 @@ impl Host {
                     return None;
                 }
                 let load = read_load / left;
-                // What piles up during a write burst is served before the next one, as long as all fits.
+                // Reads that accumulate during a write burst are served before the next one, as long as all fits.
                 write_load * away / (1.0 - read_load) + per_read / left * load * batch / (2.0 * (1.0 - load))
             } else {
                 if read_load >= 1.0 {
                     return None;
                 }
-                // What the channels can write beside these reads.
+                // Rate at which the channels can write beside these reads.
                 let room = ((1.0 - read_load) / write_cost * self.channels - core_writes) * dw / (dw + kw).max(1e-12);
                 if room < 0.0 || (room <= 0.0 && offered > 0.0) {
                     return None;
@@ -294,7 +302,7 @@ impl Host {
             };
             let p2m_ns = unloaded + held + admission;
             next = next.min(credits / p2m_ns);
-            // A write-back asks for admission of its own.
+            // A write-back needs admission of its own.
             let c2m_ns = base + wait + admission * kinds;
             found = Some((
                 Prediction {
@@ -318,8 +326,8 @@ impl Host {
         found
     }
 
-    /// The fixed point: the rate at which the cores' credits are just all in flight, or that the
-    /// channels just carry.
+    /// Fixed point of the model: the rate at which all credits of the cores are in flight, or the largest rate that the
+    /// channels can carry.
     pub fn predict(&self, o: &Offered) -> Prediction {
         let credits = o.cores * self.lfb_credits;
         let base = self.c2m_read_ns;
@@ -335,7 +343,7 @@ impl Host {
             }
         }
         self.at(o, low).map_or_else(Prediction::default, |(p, _)| {
-            // Limited by the channels, cores wait as long as their credits last.
+            // Cores that the channels limit wait for as long as their credits last.
             Prediction { c2m_ns: credits / low - self.lfb_retry_ns, ..p }
         })
     }
@@ -401,7 +409,7 @@ mod tests {
 
     #[test]
     fn one_idle_core_gets_its_credits_over_the_unloaded_latency() {
-        // A hundredth of the credits, so that nothing queues: 0.12 x 64 / 70, an opened row in 128, and half a
+        // A hundredth of the credits, so that nothing queues: 0.12 x 64 / 70, an opened row in 128 lines, and half a
         // refresh for the share of reads that meet one.
         let h = Host { lfb_credits: 0.12, ..host() };
         let p = h.predict(&alone(1, 1.0));
@@ -449,7 +457,7 @@ mod tests {
         let p = host().predict(&quadrant(3, 6.0));
         let waiting = p.write_wait_ns * (p.c2m_gbs + p.p2m_gbs) / 64.0;
         assert!((waiting - 162.0).abs() < 1.0 && p.admission_ns > 0.0, "{p:?}");
-        // A larger buffer takes more writes in before cores feel anything, to the device's cost.
+        // A larger buffer at the CHA takes more writes before the cores lose throughput, at the device's expense.
         let larger = Host { cha_buffer: 250.0, ..host() }.predict(&quadrant(3, 6.0));
         assert!(larger.admission_ns < p.admission_ns, "{larger:?}");
         assert!(larger.c2m_gbs > p.c2m_gbs && larger.p2m_gbs < p.p2m_gbs, "{larger:?}");
@@ -479,7 +487,7 @@ mod tests {
 
     #[test]
     fn the_kernel_s_lines_cost_nothing_while_the_llc_holds_them() {
-        // Half of the kernel's lines are written between two uses of one; the LLC has 405,504.
+        // Half of the kernel's lines are written between two uses of a page's structure; the LLC has 405,504 lines.
         let with = |q, kernel_lines| {
             let o = Offered { kernel_reads: 3.0 / 64.0, kernel_writes: 2.875 / 64.0, kernel_lines, ..quadrant(q, 3.0) };
             host().predict(&o)
@@ -488,14 +496,14 @@ mod tests {
         assert_eq!(with(1, 800_000.0).c2m_gbs, q1.c2m_gbs);
         let cold = with(1, 820_000.0);
         assert!(cold.c2m_gbs < q1.c2m_gbs && cold.row_miss_ratio > q1.row_miss_ratio + 0.02, "{cold:?}");
-        // Beside cores that store the LLC is written over sooner.
+        // Beside cores that store, the LLC's contents are replaced sooner.
         assert!(with(3, 800_000.0).c2m_gbs < q3.c2m_gbs);
     }
 
     #[test]
     fn small_pages_open_more_rows() {
         let with = |run| host().predict(&Offered { core_run: run, ..alone(1, 1.0) });
-        // 64 lines over two channels and four banks: 8 in a row.
+        // 64 lines over two channels and four banks leave 8 lines in a row.
         assert!((with(64.0).row_miss_ratio - 1.0 / 8.0).abs() < 1e-12);
         assert!(with(64.0).c2m_gbs < with(32768.0).c2m_gbs);
     }

@@ -1,17 +1,17 @@
-//! DDIO: update in place on an LLC hit, write-allocate in a few ways on a miss, transmit from the
-//! caches (Sweeper, section II-A).
+//! DDIO: inbound lines update the LLC in place on a hit and are allocated in a few ways on a miss; transmission reads
+//! from the caches (Sweeper, section II-A).
 
 use super::iat::{Iat, IatSpec};
 use super::{Counters, DataPlane, PlacementSpec, Settings, Transfer};
 use crate::kernel::{Int, Time};
 use crate::memory::Inbound;
 
-/// Intel's default of `IIO LLC WAYS`.
+/// Number of ways in Intel's default of `IIO LLC WAYS`.
 pub fn default_ways() -> u32 {
     2
 }
 
-/// Ways, fixed or moved by a control loop.
+/// DDIO's ways, fixed or adapted by a control loop.
 #[derive(Clone, Debug)]
 pub struct Ddio {
     ways: u32,
@@ -54,8 +54,10 @@ impl DataPlane for Ddio {
     }
 }
 
+/// Checks that `placement.ways` is positive and that the LLC has so many ways.
+///
 /// # Errors
-/// One clause with key and value, unless the LLC has the ways.
+/// Fails with one clause that names key and value.
 pub(super) fn check_ways(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
     if s.ways == 0 {
         return Err("placement.ways = 0 must be positive".into());
@@ -66,12 +68,12 @@ pub(super) fn check_ways(s: &PlacementSpec, llc_ways: u32) -> Result<(), String>
     Ok(())
 }
 
-/// The mask of the `n` lowest ways.
+/// Bit mask of the `n` lowest ways.
 pub fn low_ways(n: u32) -> u32 {
     ((1u64 << n) - 1).to_u32()
 }
 
-/// Bytes of LLC that `ways` of `of` hold: the NIC's share.
+/// Bytes of the LLC that `ways` of its `of` ways hold.
 pub fn capacity(llc_bytes: u64, ways: u32, of: u32) -> u64 {
     llc_bytes * u64::from(ways) / u64::from(of)
 }

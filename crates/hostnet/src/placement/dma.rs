@@ -1,5 +1,6 @@
-//! Conventional DMA: every block goes to DRAM, cached copies are invalidated. An integrated NIC's transmission reads
-//! DRAM (Sweeper, section II-A); a device behind the IIO is answered by whoever has the line, as on real processors.
+//! Conventional DMA: every inbound line goes to DRAM, and cached copies are invalidated. Transmission of an integrated
+//! NIC reads DRAM (Sweeper, section II-A); a device behind the IIO is answered by the nearest holder of the line, as on
+//! real processors.
 
 use super::{DataPlane, PlacementSpec, Transfer};
 use crate::memory::{Agent, Inbound, Outbound};

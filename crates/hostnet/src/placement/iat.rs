@@ -1,5 +1,5 @@
-//! Dynamic DDIO ways, after IAT (Yuan et al., ISCA 2021): a control loop gives the NIC more ways while
-//! its writes miss often, and takes them back when they do not.
+//! Dynamic DDIO ways, after IAT (Yuan et al., ISCA 2021): a control loop gives the NIC more ways while many of its
+//! writes miss, and takes ways back when few do.
 
 use super::Counters;
 use crate::kernel::units::Span;
@@ -7,25 +7,27 @@ use crate::kernel::Int;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The control loop.
+/// Control loop that adapts the number of DDIO ways at run time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IatSpec {
-    /// Time between decisions.
+    /// Time between two decisions of the control loop.
     pub epoch: Span,
-    /// Fewest ways the NIC keeps.
+    /// Smallest number of LLC ways that the NIC keeps.
     pub min_ways: u32,
-    /// Most ways the NIC may have.
+    /// Largest number of LLC ways that the NIC may have.
     pub max_ways: u32,
-    /// Write misses per line written above which it gets one way more.
+    /// Write misses per line written above which the NIC gets one more way, up to `max_ways`.
     pub grow_above: f64,
-    /// Write misses per line written below which it loses one.
+    /// Write misses per line written below which the NIC loses one way, down to `min_ways`.
     pub shrink_below: f64,
 }
 
 impl IatSpec {
+    /// Checks that the values are consistent with each other and with the LLC's ways.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Fails with one clause that names key and value.
     pub fn check(&self, llc_ways: u32) -> Result<(), String> {
         if self.epoch.0 == 0 {
             return Err("placement.iat.epoch = 0 must be positive".into());
@@ -49,12 +51,12 @@ impl IatSpec {
 /// State of IAT: what devices had written when the ways were last decided on.
 #[derive(Clone, Debug, Default)]
 pub struct Iat {
-    /// Writes and misses up to the last decision.
+    /// Writes and write misses up to the last decision.
     seen: (u64, u64),
 }
 
 impl Iat {
-    /// The ways from now on, given the ways so far and what devices have written since the counters began.
+    /// Number of ways for the next epoch, from the present number and the writes since the counters began.
     pub fn decide(&mut self, s: &IatSpec, ways: u32, c: &Counters) -> u32 {
         let (dw, dm) = (c.writes - self.seen.0, c.write_misses - self.seen.1);
         self.seen = (c.writes, c.write_misses);

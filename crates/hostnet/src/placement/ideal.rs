@@ -1,4 +1,4 @@
-//! Ideal-DDIO: an LLC without limit for incoming packets alone (Sweeper, section III).
+//! Ideal DDIO: incoming packets go to an LLC of their own without a limit (Sweeper, section III).
 
 use super::{DataPlane, PlacementSpec, Transfer};
 use crate::memory::Inbound;

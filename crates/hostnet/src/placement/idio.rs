@@ -1,8 +1,10 @@
-//! IDIO (Alian et al., MICRO 2022): each line that a NIC writes goes to the L2 of its core (MLC), the LLC or DRAM, by the
-//! class of its packet, by header and payload, and by how much that L2 writes back.
+//! IDIO (Alian et al., MICRO 2022): each line that a NIC writes goes to the L2 of its core (MLC), to the LLC or to
+//! DRAM. The choice depends on the class of the packet, on whether the line holds its header, and on the write-backs of
+//! that L2.
 //!
-//! The data plane is Algorithm 1's: a header is hinted to its core; other lines of class 1 go to DRAM; the rest is hinted or
-//! stays in the LLC, as the core's [`Steering`] says. The control plane steps each core's FSM once an interval.
+//! The data plane is that of Algorithm 1: a header is hinted to its core; other lines of class 1 go to DRAM; all
+//! remaining lines are hinted or stay in the LLC, as decided by the core's [`Steering`]. The control plane steps the
+//! FSM of each core once an interval.
 
 use super::ddio::low_ways;
 use super::{Counters, DataPlane, DeviceKind, PlacementSpec, Settings, Transfer};
@@ -13,50 +15,50 @@ use crate::memory::Inbound;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which of IDIO's mechanisms work (section VII).
+/// Set of IDIO's mechanisms that work (section VII).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// DDIO, and software drops spent buffers.
+    /// DDIO, and software invalidates spent buffers.
     Invalidate,
     /// DDIO, and every line is hinted to its core's L2.
     Prefetch,
-    /// Both, and payload of class 1 goes to DRAM.
+    /// Prefetching and invalidation together, and payload of class 1 goes to DRAM.
     Static,
-    /// The same, with payload hinted or not as the core's FSM says.
+    /// All mechanisms of `static`, but payload is hinted only while the FSM of its core says so.
     #[default]
     Dynamic,
 }
 
-/// When the classifier marks a packet as part of a burst.
+/// Condition under which the classifier marks a packet as part of a burst.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Burst {
-    /// The packet with which a core's bytes exceed the threshold, unless they did in the interval before.
+    /// The packet with which a core's bytes exceed the threshold, unless they exceeded it in the previous interval.
     #[default]
     Edge,
-    /// Every packet from then on in an interval whose bytes exceed it.
+    /// Every packet after the threshold has been exceeded, until the end of the interval.
     Level,
 }
 
-/// How far an invalidation without write-back reaches.
+/// Caches that an invalidation without write-back reaches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Depth {
     /// L1 and L2 of the core.
     Mlc,
-    /// The LLC too.
+    /// L1 and L2 of the core, and the LLC.
     #[default]
     Llc,
 }
 
-/// What one invalidate instruction covers.
+/// Lines that one invalidate instruction covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// A line.
+    /// One line.
     Line,
-    /// A packet's lines.
+    /// All lines of a packet.
     #[default]
     Range,
 }
@@ -65,10 +67,10 @@ pub enum Form {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// 0b11 alone.
+    /// State 0b11 only.
     #[default]
     Saturated,
-    /// 0b10 and 0b11.
+    /// States 0b10 and 0b11.
     Upper,
 }
 
@@ -76,29 +78,30 @@ pub enum Status {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct IdioSpec {
-    /// Rate to a core above which the NIC tells of a burst (rxBurstTHR).
+    /// Rate of traffic to one core above which the NIC signals a burst (rxBurstTHR); 10 Gbps by default.
     pub burst_threshold: Bandwidth,
-    /// When packets are marked as a burst.
+    /// Condition under which packets are marked as a burst; `edge` by default.
     pub burst: Burst,
-    /// Interval of the NIC's byte counters and of the control plane.
+    /// Interval of the NIC's byte counters and of the control plane; 1 us by default, at least 10 ns.
     pub interval: Span,
-    /// Intervals in an average of write-backs.
+    /// Number of intervals over which write-backs are averaged; 8192 by default.
     pub average: u32,
-    /// Write-backs of an L2 beyond their average that are high pressure (mlcTHR).
+    /// Rate of an L2's write-backs beyond their average from which on pressure on the L2 is high (mlcTHR); 50 Mps by
+    /// default.
     pub mlc_threshold: Pace,
-    /// Hints that an L2's prefetcher holds.
+    /// Number of prefetch hints that the queue of an L2's prefetcher holds; 32 by default.
     pub hint_queue: u32,
-    /// What becomes of a hint that finds the queue full.
+    /// Treatment of a prefetch hint that finds the queue full.
     pub hint_overflow: HintOverflow,
-    /// DSCP values of class 1: payload that is hardly ever read, or late.
+    /// DSCP values, 0 to 63, of packets of class 1, whose payload is read hardly ever or late; none by default.
     pub class1_dscp: Vec<u8>,
-    /// How far invalidations reach.
+    /// Caches that invalidations of spent buffers reach; `llc` by default.
     pub invalidate: Depth,
-    /// What one invalidate instruction covers.
+    /// Lines that one invalidate instruction covers: `line` or `range` (all lines of a packet, the default).
     pub invalidate_form: Form,
-    /// States of the FSM in which payload stays in the LLC.
+    /// States of a core's FSM in which payload stays in the LLC; `saturated` (0b11 only) by default.
     pub status: Status,
-    /// State 0b11 is left by a burst alone, not by low pressure.
+    /// Whether only a burst, and not low pressure, ends state 0b11 of the FSM; false by default.
     pub sticky: bool,
 }
 
@@ -122,8 +125,10 @@ impl Default for IdioSpec {
 }
 
 impl IdioSpec {
+    /// Checks that every value is within its range.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Fails with one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         if self.interval.0 < 10_000 {
             return Err(format!("placement.idio.interval = \"{}\" is below 10 ns", self.interval));
@@ -139,12 +144,12 @@ impl IdioSpec {
         }
     }
 
-    /// Bytes of an interval above which a core's traffic is a burst.
+    /// Bytes to a core in one interval above which its traffic is a burst.
     pub fn burst_bytes(&self) -> u64 {
         (u128::from(self.burst_threshold.0) * u128::from(self.interval.0) / 8_000_000_000_000).to_u64()
     }
 
-    /// Write-backs of an interval beyond the average that are high pressure.
+    /// Write-backs in one interval beyond the average above which pressure is high.
     pub fn press(&self) -> u64 {
         (u128::from(self.mlc_threshold.0) * u128::from(self.interval.0) / 1_000_000_000_000).to_u64()
     }
@@ -161,19 +166,20 @@ impl Mode {
     }
 }
 
-/// The FSM of a core (Fig. 8): 0b00 is prefetching, 0b11 is not.
+/// State of a core's FSM (Fig. 8) in which it never prefetches; 0b00 is the state in which it always does.
 const OFF: u8 = 0b11;
 
-/// What the controller keeps of a core (section V-B).
+/// State of the controller for one core (section V-B).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steering {
     fsm: u8,
-    /// Write-backs in the intervals of the average under way, and in a mean interval of the last one.
+    /// Sum of the write-backs in the averaging period under way (`sum`), and mean per interval of the last complete
+    /// period (`average`).
     sum: u64,
     average: u64,
     /// Write-backs counted up to the last interval.
     seen: u64,
-    /// What a control plane of the user's own says instead of the mode.
+    /// Decision of the user's control plane, which overrides the mode.
     told: Option<bool>,
 }
 
@@ -184,7 +190,7 @@ impl Default for Steering {
 }
 
 impl Steering {
-    /// An interval with `write_backs` ends.
+    /// Advances the FSM at the end of an interval with `write_backs` write-backs.
     fn step(&mut self, write_backs: u64, s: &IdioSpec) {
         let high = write_backs > self.average + s.press();
         self.fsm = match self.fsm {
@@ -195,7 +201,7 @@ impl Steering {
         self.sum += write_backs;
     }
 
-    /// Whether payload goes to the L2, as the FSM says.
+    /// Whether payload goes to the L2 in the present state of the FSM.
     fn prefetches(self, s: &IdioSpec) -> bool {
         match s.status {
             Status::Saturated => self.fsm != OFF,
@@ -211,7 +217,7 @@ pub struct Idio {
     mode: Mode,
     ways: u32,
     cores: Vec<Steering>,
-    /// Intervals of the average under way.
+    /// Intervals so far of the averaging period under way.
     intervals: u32,
 }
 
@@ -224,7 +230,7 @@ impl Idio {
         &mut self.cores[i]
     }
 
-    /// The FSM's state of `core`.
+    /// State of the FSM of `core`.
     pub fn state(&self, core: CoreId) -> u8 {
         self.cores.get(core.index()).map_or(OFF, |c| c.fsm)
     }
@@ -254,7 +260,7 @@ impl DataPlane for Idio {
             return Inbound::Llc { ways };
         }
         let Some(core) = t.tag.core() else {
-            // Class 1, and no header.
+            // A tag without a core marks a line of class 1 that holds no header.
             return if self.mode == Mode::Prefetch { Inbound::Llc { ways } } else { Inbound::Dram };
         };
         let dynamic = self.mode == Mode::Dynamic;
@@ -344,7 +350,7 @@ mod tests {
     const LLC: Inbound = Inbound::Llc { ways: 0b11 };
     const HINT: Inbound = Inbound::Hint { ways: 0b11, core: CoreId(3) };
 
-    /// Write-backs so far of eight cores, of which core 3 has `n`.
+    /// Write-back counts of eight cores, of which core 3 has `n`.
     fn counts(n: u64) -> Vec<CoreCounts> {
         let mut all = vec![CoreCounts::default(); 8];
         all[3].mlc_wb = n;
@@ -357,7 +363,7 @@ mod tests {
         p.decide(&Counters { writes: 0, write_misses: 0, cores: &counts(*so_far) });
     }
 
-    /// idio.f.alg1_data_plane, idio.f.policy_*: destination by mode, class, header and FSM.
+    /// Destination of a line by mode, class, header and FSM (Algorithm 1).
     #[test]
     fn a_line_goes_where_its_mode_class_and_place_in_the_packet_say() {
         let tag = |class_1, header| Tag::new(CoreId(3), class_1, header, false);
@@ -379,7 +385,7 @@ mod tests {
         }
     }
 
-    /// idio.f.fsm: every state under high and low pressure and under a burst.
+    /// State of the FSM after every state under high and low pressure, and under a burst.
     #[test]
     fn the_fsm_counts_pressure_and_a_burst_resets_it() {
         let s = IdioSpec::default();
@@ -397,7 +403,8 @@ mod tests {
         }
     }
 
-    /// idio.f.fsm: 0b11 is LLC and 0b00 MLC; those between are a choice, and so is whether 0b11 is left without a burst.
+    /// State 0b11 places payload in the LLC and 0b00 in the MLC; the two other states are a choice, and so is whether
+    /// low pressure leaves 0b11.
     #[test]
     fn status_is_of_the_state_as_chosen() {
         let payload = Tag::new(CoreId(3), false, false, false);
@@ -413,8 +420,8 @@ mod tests {
         assert_eq!(c.fsm, OFF);
     }
 
-    /// idio.f.alg1_control_plane, idio.f.thresholds: pressure is high above the average by more than 50 write-backs in
-    /// 1 us; the average is over 8192 intervals, and 0 before.
+    /// Pressure is high when write-backs exceed the average by more than 50 in 1 us; the average is taken over 8192
+    /// intervals, and is 0 before the first are complete.
     #[test]
     fn pressure_is_measured_against_the_average_of_the_intervals_before() {
         let mut p = idio(Mode::Dynamic, IdioSpec { average: 4, ..IdioSpec::default() });
@@ -438,7 +445,7 @@ mod tests {
         assert_eq!(p.state(CoreId(3)), 0, "counters that begin again are no negative pressure: 51 against 50 + 50");
     }
 
-    /// idio.f.burst_detector: 10 Gb/s are 1250 bytes in 1 us, or 1342 where a gigabit is 2^30.
+    /// 10 Gb/s are 1250 bytes in 1 us, or 1342 where a gigabit is 2^30 bits.
     #[test]
     fn thresholds_are_rates_times_the_interval() {
         let s = IdioSpec::default();

@@ -1,5 +1,5 @@
-//! Where inbound lines go and what happens to spent buffers. One file a policy; `docs/develop/extending.md`
-//! walks through a new one.
+//! Placement policies: the destination of inbound lines, and the treatment of spent buffers. Each policy is one file;
+//! `docs/develop/extending.md` explains how to add one.
 
 pub mod iat;
 pub mod nebula;
@@ -14,20 +14,20 @@ use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Who sweeps a transmit buffer, and when (Sweeper, section V-D).
+/// Agent that sweeps a transmit buffer, and the time at which it does (Sweeper, section V-D).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SweepTx {
-    /// Nobody.
+    /// No agent sweeps transmit buffers.
     #[default]
     None,
-    /// The NIC, right after transmission: the SweepBuffer bit of the work queue entry.
+    /// The NIC sweeps the buffer right after transmission, as the SweepBuffer bit of the work queue entry tells it.
     Nic,
-    /// The core, when it gets to the completion queue's hint.
+    /// The core sweeps the buffer when it processes the hint in the completion queue.
     Cpu,
 }
 
-/// LLC ways as they are written.
+/// Number of LLC ways, or the word "all" for every way of the LLC.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "ways are a whole number, or \"all\" of the LLC's")]
 enum WaysText {
@@ -35,14 +35,14 @@ enum WaysText {
     Word(AllWays),
 }
 
-/// The word for every way of the LLC.
+/// Word for every way of the LLC.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum AllWays {
     All,
 }
 
-/// The number of ways. `config::resolve` has put it in place of "all", as it knows the LLC.
+/// Reads a number of ways. `config::resolve`, which knows the LLC, has replaced the word "all" by its number.
 fn counted<'de, D: Deserializer<'de>>(d: D) -> Result<u32, D::Error> {
     match WaysText::deserialize(d)? {
         WaysText::Count(n) => Ok(n),
@@ -50,43 +50,46 @@ fn counted<'de, D: Deserializer<'de>>(d: D) -> Result<u32, D::Error> {
     }
 }
 
-/// Everything that a scenario says about placement.
+/// Placement of inbound lines and treatment of spent buffers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlacementSpec {
-    /// How inbound packets are injected.
+    /// Policy that chooses the destination of inbound lines.
     pub policy: Policy,
-    /// LLC ways that NIC writes may allocate into, counted from way 0; "all" of the platform's.
+    /// Number of LLC ways, counted from way 0, into which writes of devices may allocate; "all" stands for every way of
+    /// the platform's LLC. 2 when absent.
     #[serde(default = "ddio::default_ways", deserialize_with = "counted")]
     #[schemars(with = "WaysText")]
     pub ways: u32,
-    /// Sweeper on receive: software relinquishes a buffer after its last read.
+    /// Whether software relinquishes a receive buffer after its last read (Sweeper).
     #[serde(default)]
     pub sweep_rx: bool,
-    /// Sweeper on transmit, and who does it.
+    /// Agent that sweeps transmit buffers after transmission (Sweeper); none by default.
     #[serde(default)]
     pub sweep_tx: SweepTx,
-    /// Moves ways between the NIC and the cores at run time.
+    /// Control loop that moves LLC ways between the NIC and the cores at run time; needs `policy = "ddio"`. The number
+    /// of ways is fixed when absent.
     #[serde(default)]
     pub iat: Option<iat::IatSpec>,
-    /// Caps receive rings so that all buffers fit the ways.
+    /// Whether receive rings are shortened so that all receive buffers fit into the LLC ways that `ways` gives the NIC
+    /// (ResQ).
     #[serde(default)]
     pub resq: bool,
-    /// Which of IDIO's mechanisms work; `dynamic` when absent.
+    /// Set of IDIO's mechanisms that work; needs `policy = "idio"`. `dynamic` when absent.
     #[serde(default)]
     pub mode: Option<idio::Mode>,
-    /// Thresholds, intervals and choices of IDIO.
+    /// Thresholds, intervals and choices of IDIO; needs `policy = "idio"`.
     #[serde(default)]
     pub idio: Option<idio::IdioSpec>,
 }
 
-/// What software does with a receive buffer that nobody will read again.
+/// Treatment of a receive buffer that software will not read again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Spent {
-    /// Nothing.
+    /// Software leaves the buffer's lines in the caches.
     #[default]
     Keep,
-    /// Sweeps it (Sweeper).
+    /// Software sweeps the buffer's lines (Sweeper).
     Sweep,
     /// Invalidates it without write-back (IDIO).
     Invalidate {
@@ -98,7 +101,8 @@ pub enum Spent {
 }
 
 impl Spent {
-    /// One op over the buffer's `lines` lines: after the last read and before the buffer goes back to the NIC.
+    /// Appends the treatment of a buffer's `lines` lines to a program, after the last read and before the buffer
+    /// returns to the NIC.
     #[inline]
     pub fn relinquish(self, program: &mut Program, line: LineAddr, lines: u32) {
         match self {
@@ -111,14 +115,14 @@ impl Spent {
         }
     }
 
-    /// Whether a buffer that is sent in place comes back to software first.
+    /// Whether a buffer that is sent in place is treated only after its transmission.
     pub fn follows_transmission(self) -> bool {
         matches!(self, Spent::Invalidate { .. })
     }
 }
 
 impl PlacementSpec {
-    /// What threads do with spent receive buffers.
+    /// Treatment of spent receive buffers by threads.
     pub fn spent(&self) -> Spent {
         if self.policy == Policy::Idio && self.mode.unwrap_or_default().invalidates() {
             let s = self.idio.clone().unwrap_or_default();
@@ -132,53 +136,53 @@ impl PlacementSpec {
         }
     }
 
-    /// IDIO's settings, where a NIC's lines are hinted to cores.
+    /// IDIO's settings, where lines that the NIC writes are hinted to cores; otherwise None.
     pub fn hints(&self) -> Option<idio::IdioSpec> {
         let hints = self.policy == Policy::Idio && self.mode.unwrap_or_default().hints();
         hints.then(|| self.idio.clone().unwrap_or_default())
     }
 }
 
-/// What a device is, however it is attached.
+/// Kind of a device, regardless of its attachment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeviceKind {
-    /// Packets for software to receive.
+    /// NIC: it delivers packets to software on this host.
     Nic,
-    /// Remote memory accesses that no software here sees.
+    /// RDMA NIC: remote accesses to memory without software on this host.
     Rdma,
     /// Blocks that software reads and writes.
     Storage,
 }
 
-/// A device's transfer as a policy sees it.
+/// Transfer of a device as placement policies see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfer {
-    /// The attachment of the device.
+    /// Attachment of the device.
     pub agent: Agent,
     /// Kind of the device.
     pub device: DeviceKind,
-    /// The first line.
+    /// First line of the transfer.
     pub line: LineAddr,
-    /// What the device says about it.
+    /// Steering tag that the device attaches to the transfer.
     pub tag: Tag,
 }
 
 impl Transfer {
-    /// A transfer whose device says nothing about it.
+    /// Makes a transfer without a steering tag.
     #[inline]
     pub fn of(agent: Agent, device: DeviceKind, line: LineAddr) -> Transfer {
         Transfer { agent, device, line, tag: Tag::default() }
     }
 }
 
-/// What a policy sees at the end of an epoch: counts since the window began.
+/// Counters that a policy sees at the end of an epoch, counted since the window began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters<'a> {
-    /// Lines that devices wrote.
+    /// Lines that devices wrote (`writes`), and those among them that missed the LLC (`write_misses`).
     pub writes: u64,
     /// Lines that devices wrote and the LLC did not have.
     pub write_misses: u64,
-    /// What each core's L2 gave up.
+    /// Write-backs of each core's L2.
     pub cores: &'a [CoreCounts],
 }
 
@@ -190,62 +194,62 @@ impl Counters<'_> {
     }
 }
 
-/// What a policy promises a scenario before it runs, and what it does with every transfer.
+/// Interface of a placement policy: checks of a scenario, and decisions about every transfer.
 pub trait DataPlane {
-    /// The policy of a scenario.
+    /// Makes the policy of a scenario.
     fn new(s: &PlacementSpec) -> Self;
 
-    /// What a scenario must not ask of this policy on this platform.
+    /// Checks that the scenario's settings suit this policy and platform.
     ///
     /// # Errors
-    /// One clause with key and value.
+    /// Fails with one clause that names key and value.
     fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
         if s.iat.is_some() {
             return Err("placement.iat needs placement.policy = \"ddio\"".into());
         }
-        // An LLC may have fewer ways than the default, which a policy without ways does not use.
+        // An LLC may have fewer ways than the default, which matters only to a policy that uses ways.
         if s.ways == ddio::default_ways() {
             return Ok(());
         }
         ddio::check_ways(s, llc_ways)
     }
 
-    /// Where a device's write goes.
+    /// Chooses the destination of a device's write.
     fn write(&mut self, t: &Transfer) -> Inbound;
 
-    /// Where a device's read looks.
+    /// Chooses the source of the data for a device's read.
     fn read(&mut self, t: &Transfer) -> Outbound {
         let _ = t;
         Outbound::Nearest
     }
 
-    /// LLC ways that writes may allocate into now.
+    /// Number of LLC ways that writes may allocate into now.
     fn ways(&self) -> u32 {
         0
     }
 
-    /// Receive buffers live in a cache of their own.
+    /// Whether receive buffers are kept in a cache of their own without a limit.
     fn keeps_buffers_apart(&self) -> bool {
         false
     }
 
-    /// Time between two decisions of the control plane, if the policy has one.
+    /// Time between two decisions of the policy's control plane, if it has one.
     fn epoch(&self) -> Option<Time> {
         None
     }
 
-    /// An epoch ends: what has been counted since the window began.
+    /// Decides at the end of an epoch, from counts since the window began.
     fn decide(&mut self, c: &Counters) {
         let _ = c;
     }
 
-    /// Counters begin at zero again.
+    /// Notes that the counters start from zero again.
     fn restart(&mut self) {}
 
-    /// A control plane of the user's own has decided.
+    /// Applies the decision of the user's control plane.
     ///
     /// # Errors
-    /// One sentence about a setting that the policy has not.
+    /// Fails with one sentence about a setting that the policy does not have.
     fn set(&mut self, s: &Settings) -> Result<(), String> {
         if *s == Settings::default() {
             return Ok(());
@@ -254,18 +258,20 @@ pub trait DataPlane {
     }
 }
 
-/// What a control plane of the user's own changes at the end of an epoch.
+/// Settings that the user's control plane changes at the end of an epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// LLC ways that devices may allocate into.
+    /// Number of LLC ways that devices may allocate into; unchanged when None.
     pub ways: Option<u32>,
-    /// Cores whose payload is prefetched, or is not, or is as the policy itself says.
+    /// Cores with a decision about their payload: prefetched, not prefetched, or None for the policy's own decision.
     pub prefetch: Vec<(u16, Option<bool>)>,
 }
 
 impl Settings {
+    /// Checks that the LLC has the number of ways.
+    ///
     /// # Errors
-    /// When the LLC has not that many ways.
+    /// Fails with one sentence when the number of ways is not within 1 to `of`.
     fn check_ways(&self, of: u32) -> Result<(), String> {
         match self.ways {
             Some(n) if !(1..=of).contains(&n) => {
@@ -276,28 +282,30 @@ impl Settings {
     }
 }
 
-/// Declares the policies, a file each: their names in scenarios, and the dispatch.
+/// Declares the policies, one file each: their names in scenarios, and the dispatch.
 macro_rules! policies {
     ($($(#[$doc:meta])* mod $file:ident => $name:ident($policy:ty),)*) => {
         $(pub mod $file;)*
 
-        /// How inbound packets are injected.
+        /// Policy that chooses the destination of inbound lines.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum Policy {
             $($(#[$doc])* $name,)*
         }
 
-        /// The policy at work. It stands below every device: whoever moves lines for one asks it, request by request,
-        /// and its control plane sees counters once an epoch.
+        /// The active placement policy. Every device that moves lines asks it for each request, and its control plane
+        /// sees counters once an epoch.
         #[derive(Clone, Debug)]
         pub enum Placement {
             $($(#[$doc])* $name($policy),)*
         }
 
         impl Policy {
+            /// Checks that the scenario's settings suit its policy and platform.
+            ///
             /// # Errors
-            /// One clause with key and value.
+            /// Fails with one clause that names key and value.
             pub fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
                 match s.policy { $(Policy::$name => <$policy>::check(s, llc_ways),)* }
             }
@@ -308,41 +316,41 @@ macro_rules! policies {
             pub fn new(s: &PlacementSpec) -> Placement {
                 match s.policy { $(Policy::$name => Placement::$name(<$policy>::new(s)),)* }
             }
-            /// Where a write goes.
+            /// Chooses the destination of a device's write.
             #[inline]
             pub fn write(&mut self, t: &Transfer) -> Inbound {
                 match self { $(Placement::$name(p) => p.write(t),)* }
             }
-            /// Where a read looks.
+            /// Chooses the source of the data for a device's read.
             #[inline]
             pub fn read(&mut self, t: &Transfer) -> Outbound {
                 match self { $(Placement::$name(p) => p.read(t),)* }
             }
-            /// LLC ways that devices may allocate into now.
+            /// Number of LLC ways that devices may allocate into now.
             pub fn ways(&self) -> u32 {
                 match self { $(Placement::$name(p) => p.ways(),)* }
             }
-            /// Whether receive buffers live in a cache of their own.
+            /// Whether receive buffers are kept in a cache of their own without a limit.
             pub fn keeps_buffers_apart(&self) -> bool {
                 match self { $(Placement::$name(p) => p.keeps_buffers_apart(),)* }
             }
-            /// Time between two decisions of the control plane, if there is one.
+            /// Time between two decisions of the policy's control plane, if it has one.
             pub fn epoch(&self) -> Option<Time> {
                 match self { $(Placement::$name(p) => p.epoch(),)* }
             }
-            /// An epoch ends.
+            /// Decides at the end of an epoch, from counts since the window began.
             pub fn decide(&mut self, c: &Counters) {
                 match self { $(Placement::$name(p) => p.decide(c),)* }
             }
-            /// A control plane of the user's own has decided.
+            /// Applies the decision of the user's control plane.
             ///
             /// # Errors
-            /// One sentence about a setting that the policy has not.
+            /// Fails with one sentence about a setting that the policy does not have.
             pub fn set(&mut self, s: &Settings, llc_ways: u32) -> Result<(), String> {
                 s.check_ways(llc_ways)?;
                 match self { $(Placement::$name(p) => p.set(s),)* }
             }
-            /// Counters begin at zero again.
+            /// Notes that the counters start from zero again.
             pub fn restart(&mut self) {
                 match self { $(Placement::$name(p) => p.restart(),)* }
             }
@@ -351,18 +359,18 @@ macro_rules! policies {
 }
 
 policies! {
-    /// To DRAM.
+    /// Conventional DMA: inbound lines go to DRAM.
     mod dma => Dma(dma::Dma),
-    /// Into some ways of the LLC.
+    /// DDIO: inbound lines go to some ways of the LLC.
     mod ddio => Ddio(ddio::Ddio),
-    /// Into an LLC of its own without limit.
+    /// Ideal DDIO: inbound lines go to an LLC of their own without a limit.
     mod ideal => Ideal(ideal::Ideal),
-    /// Into the L2 of its core, the LLC or DRAM, line by line (IDIO).
+    /// IDIO: each inbound line goes to the L2 of its core, to the LLC or to DRAM.
     mod idio => Idio(idio::Idio),
 }
 
 impl Placement {
-    /// Whether devices' writes enter the LLC.
+    /// Whether writes of devices enter the LLC.
     pub fn fills_llc(&self) -> bool {
         self.ways() > 0
     }

@@ -1,10 +1,9 @@
-//! NeBuLa-style proactive drop: a packet that would wait behind so many others that it misses its
-//! objective is dropped on arrival, which bounds buffer occupancy (Sweeper, section VII; Sutherland et
-//! al., ISCA 2020).
+//! Proactive drop after NeBuLa: a packet that would wait behind so many others that it misses its latency objective is
+//! dropped on arrival, which bounds buffer occupancy (Sweeper, section VII; Sutherland et al., ISCA 2020).
 
 use crate::kernel::{Int, Real};
 
-/// Queue depth from which a packet cannot meet `slo_ns` at `service_ns` a request.
+/// Queue depth from which on a packet cannot meet `slo_ns` at `service_ns` a request.
 pub fn depth(slo_ns: f64, service_ns: f64) -> u32 {
     (slo_ns / service_ns).floor().max(1.0).whole().min(u32::MAX.into()).to_u32()
 }

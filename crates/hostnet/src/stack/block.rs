@@ -1,9 +1,11 @@
-//! The kernel's block layer under direct I/O of an application (Linux: `bio_iov_iter_get_pages`, `blk_rq_map_sg`, the NVMe
-//! driver's PRP lists, `bio_release_pages`). Data goes past the cores, but what the kernel keeps about each page of it does not.
+//! The kernel's block layer under direct I/O of an application (Linux: `bio_iov_iter_get_pages`, `blk_rq_map_sg`, the
+//! NVMe driver's PRP lists, `bio_release_pages`). Data bypasses the cores, but the kernel's accounting of each page
+//! does not.
 //!
-//! A page that comes back is released: its `struct page` is written (dirty flag, reference count), and so are the entries of the
-//! lists that described it, which the next request finds in the cache and fills again. A page that is handed out is pinned: its
-//! page table entry is read and its `struct page` written. Between the two lies the whole queue of the device.
+//! A page that comes back from the device is released: its `struct page` is written (dirty flag, reference count), and
+//! so are the entries of the lists that described it, which the next request finds in the cache and fills again. A page
+//! that is handed out is pinned: its page table entry is read and its `struct page` written. Between release and pin of
+//! a page lies the whole queue of the device.
 
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::core::{Op, Program};
@@ -14,16 +16,16 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the block layer costs beside the memory accesses that are simulated.
+/// Costs of the kernel's block layer in addition to the memory accesses that are simulated.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BlockSpec {
-    /// Instructions for a page that comes back.
+    /// Instructions to release a page that comes back from the device.
     pub release: u32,
-    /// Instructions for a page that is handed out.
+    /// Instructions to pin a page that is handed to the device.
     pub pin: u32,
-    /// Bytes of lists that describe a page while it is with the device: an entry each of the bio, the scatter-gather list and
-    /// the PRP list.
+    /// Bytes of the lists that describe a page while the device has it: an entry each in the bio, the scatter-gather
+    /// list and the PRP list.
     pub lists: Size,
 }
 
@@ -31,8 +33,10 @@ pub struct BlockSpec {
 const ENTRY: u64 = 8;
 
 impl BlockSpec {
+    /// Checks that the costs are usable.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         if self.lists.0 == 0 || self.lists.0 > 4096 {
             return Err(format!("lists = \"{}\" is not within 1 B to 4 KiB", self.lists));
@@ -47,21 +51,21 @@ impl BlockSpec {
     pub fn table_lines(pages: u64) -> u64 {
         (pages * ENTRY).div_ceil(LINE)
     }
-    /// Lines that the kernel keeps about `pages` pages.
+    /// Lines of the kernel's accounting for `pages` pages: structures, lists and page table entries.
     pub fn lines_kept(&self, pages: u64) -> u64 {
         pages + self.list_lines(pages) + BlockSpec::table_lines(pages)
     }
-    /// Lines that cores read and write for each page, as long as none stays in a cache.
+    /// Mean numbers of lines that cores read and write for each page, provided that none of the lines stays in a cache.
     pub fn lines_per_page(&self) -> (f64, f64) {
         let lists = self.lists.0.to_f64() / LINE.to_f64();
         (2.0 + lists + ENTRY.to_f64() / LINE.to_f64(), 2.0 + lists)
     }
 }
 
-/// What the kernel keeps about the pages of one device's buffers.
+/// The kernel's accounting of the pages of one device's buffers.
 #[derive(Clone, Debug)]
 pub struct Books {
-    /// One line per page, in the order of physical memory: pages of a buffer lie anywhere.
+    /// Page structures, one line per page, in the order of physical memory: pages of a buffer lie anywhere.
     pub structures: Pages,
     pub lists: LineAddr,
     pub table: LineAddr,
@@ -71,13 +75,14 @@ pub struct Books {
 }
 
 impl Books {
-    /// Books whose lists and page table begin at these lines; `first` is the page that comes back first.
+    /// Page accounting whose lists and page table begin at these lines; `first` is the page that comes back first.
     pub fn new(structures: Pages, lists: LineAddr, table: LineAddr, pages: u64, first: u64) -> Books {
-        // Half of the pages away, neither finds what the other left in a cache.
+        // Half of the pages apart, the release and the pin of a page find nothing in a cache that the other has left
+        // there.
         Books { structures, lists, table, pages, released: first % pages, pinned: (first + pages / 2) % pages }
     }
 
-    /// Ops for a page that comes back and one that is handed out.
+    /// Appends the operations for releasing one page and pinning another.
     pub fn turn(&mut self, s: &BlockSpec, p: &mut Program) {
         let lists = (self.released * s.lists.0 / LINE, ((self.released + 1) * s.lists.0 - 1) / LINE);
         p.push(Op::Store { line: self.lists + lists.0, lines: (lists.1 - lists.0 + 1).to_u32() });
@@ -91,16 +96,16 @@ impl Books {
     }
 }
 
-/// Pages that a core sees to between two looks at what is due.
+/// Pages that a core processes before it looks again for pages that are due.
 const BATCH: u64 = 16;
 
-/// A device that a core sees to.
+/// One device whose pages a core accounts for.
 #[derive(Clone)]
 pub struct Served {
     pub port: PortId,
     pub books: Books,
     pub page_lines: u64,
-    /// Lines moved towards the next page, and pages that wait for the core.
+    /// Lines moved towards the next page; `due` counts the pages that wait for the core.
     lines: u64,
     due: u64,
 }
@@ -109,13 +114,13 @@ impl Served {
     pub fn new(port: PortId, books: Books, page_lines: u64) -> Served {
         Served { port, books, page_lines, lines: 0, due: 0 }
     }
-    /// Pages that wait for the core.
+    /// Number of pages that wait for the core.
     pub fn due(&self) -> u64 {
         self.due
     }
 }
 
-/// A core of the kernel that keeps the books of some devices.
+/// A kernel core that does the block layer's page accounting for some devices.
 #[derive(Clone)]
 pub struct BlockLayer {
     costs: BlockSpec,
@@ -129,7 +134,7 @@ impl BlockLayer {
         BlockLayer { costs, devices: Vec::new(), since: None, busy: Time::ZERO }
     }
 
-    /// Time that the core has worked in this window.
+    /// Time that the core has worked in the current window.
     pub fn busy(&self, now: Time) -> Time {
         self.busy + self.since.map_or(Time::ZERO, |s| now - s)
     }
@@ -203,11 +208,11 @@ mod tests {
         }
         assert_eq!(instructions, pages * 150);
         assert!((0..1000).all(|l| stores[&LineAddr(l)] == 2), "a release and a pin for each page");
-        // 56 B of lists: bytes 0 to 55,999 in 875 lines; a line is written by each page that has a byte in it.
+        // 56 B of lists: bytes 0 to 55,999 in 875 lines; a line is written once by each page that has a byte in it.
         let writers = |l: u64| (64 * l + 63) / 56 - 64 * l / 56 + 1;
         assert!((0..875).all(|l| stores[&LineAddr(2000 + l)] == writers(l)));
         assert_eq!(stores.len(), 1875);
-        // Eight entries of the page table in a line.
+        // Eight page table entries share a line.
         assert!(loads.len() == 125 && (0..125).all(|l| loads[&LineAddr(4000 + l)] == 8));
         assert_eq!(spec.lines_kept(pages), 1000 + 875 + 125);
         assert_eq!(spec.lines_per_page(), (3.0, 2.875));

@@ -1,12 +1,13 @@
-//! What a generator on the host has to send: the same load for CC-NIC and for the driver of a PCIe NIC.
+//! Demand of a generator on the host: the same load for CC-NIC and for the driver of a PCIe NIC.
 //!
-//! A burst is what is due when its core looks, up to the most of a burst: a generator never waits for a burst to fill. In a
-//! closed window as many go as have come back. At a rate each queue has its share of it.
+//! A burst consists of the packets that are due when its core looks, up to the maximum burst: a generator never waits
+//! for a burst to fill. In a closed loop as many packets are sent as have come back. In an open loop each queue has its
+//! share of the rate.
 
 use crate::kernel::{Real, Time};
 use crate::traffic::arrival::Arrivals;
 
-/// The packets that a queue pair is offered: those of an arrival process, or a number that is always under way.
+/// Packets that a queue pair is offered: those of an arrival process, or a constant number outstanding.
 #[derive(Clone)]
 pub enum Demand {
     Closed { outstanding: u32 },
@@ -24,7 +25,7 @@ impl Demand {
         Demand::Open { arrivals, base: None, next: Time((offset * 1e12).whole()), due: 0 }
     }
 
-    /// Packets that may be sent now, `under_way` having no answer yet.
+    /// Number of packets that may be sent now, while `under_way` packets have no answer yet.
     pub fn due(&mut self, now: Time, under_way: u32) -> u32 {
         match self {
             Demand::Closed { outstanding } => outstanding.saturating_sub(under_way),
@@ -43,14 +44,14 @@ impl Demand {
         }
     }
 
-    /// `n` of those that were due have been sent.
+    /// Records that `n` of the packets that were due have been sent.
     pub fn sent(&mut self, n: u32) {
         if let Demand::Open { due, .. } = self {
             *due -= n;
         }
     }
 
-    /// When the next packet is due, if that is known.
+    /// Time at which the next packet is due, if that is known.
     pub fn next(&self) -> Option<Time> {
         match self {
             Demand::Closed { .. } => None,
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn at_a_rate_what_was_not_sent_stays_due_and_the_next_has_a_time() {
-        // One in a microsecond; the queue's turn is half a microsecond after its first look.
+        // One packet per microsecond; the queue's first packet is due half a microsecond after its first look.
         let us = |n: u64| Time::ns(1000 * n);
         let mut d = Demand::Open { arrivals: Arrivals::fixed(1e6), base: None, next: Time::ns(500), due: 0 };
         assert_eq!(d.due(us(7), 0), 0);

@@ -1,19 +1,20 @@
-//! What an out-of-order core does at a poll: it goes on as a branch predictor expects the poll to end.
+//! Branch prediction at polls: an out-of-order core runs ahead with the outcome that its predictor expects.
 
 use crate::core::{CoreSpec, Op, Pipeline, Program};
 use crate::kernel::LineAddr;
 
-/// Two bits for a branch: what came twice in a row is expected (Smith, A Study of Branch Prediction Strategies, ISCA 1981).
+/// Two-bit saturating counter for a branch, which changes its prediction after two equal outcomes (Smith, A Study of
+/// Branch Prediction Strategies, ISCA 1981).
 #[derive(Clone, Copy, Default)]
 pub(super) struct Foresight(u8);
 
 impl Foresight {
-    /// That of a `core`'s polls; None where it is in order and stops at each.
+    /// The predictor of a `core`'s polls; None for an in-order core, which stops at each poll.
     pub fn of(core: &CoreSpec) -> Option<Foresight> {
         (core.pipeline == Pipeline::OutOfOrder).then(Foresight::default)
     }
 
-    /// A poll has found something, or nothing.
+    /// Trains the predictor with the outcome of a poll.
     pub fn learn(&mut self, found: bool) {
         self.0 = if found { (self.0 + 1).min(3) } else { self.0.saturating_sub(1) };
     }
@@ -23,7 +24,8 @@ impl Foresight {
     }
 }
 
-/// Reads `line` and branches on it. What is `there` is found at once by a core that foresees it; else the core waits for the data.
+/// Reads `line` and branches on it. A core that predicts success does not wait for a line whose unit is `there`;
+/// otherwise the core waits for the data.
 pub(super) fn poll(line: LineAddr, there: bool, foresees: Option<Foresight>, p: &mut Program) {
     p.push(Op::Anchor { line });
     if !(there && foresees.is_some_and(Foresight::expects)) {

@@ -1,4 +1,4 @@
-//! Applications that nobody asks for anything: their core runs one batch of operations after another.
+//! Threads of applications that nobody sends requests to: their core runs one batch of operations after another.
 
 use super::{Ctx, Software, Step};
 

@@ -1,5 +1,5 @@
-//! Interrupt throttling by the driver: how Linux's e1000 sets the NIC's ITR register after each poll
-//! (drivers/net/ethernet/intel/e1000/e1000_main.c and e1000_param.c).
+//! Interrupt throttling by the driver: the algorithm with which Linux's e1000 sets the NIC's ITR register after each
+//! poll (drivers/net/ethernet/intel/e1000/e1000_main.c and e1000_param.c).
 //!
 //! ```text
 //!   interrupt --> polls: packets and bytes of each way are counted
@@ -11,7 +11,7 @@
 use crate::device::nic::Throttle;
 use crate::kernel::Time;
 
-/// What polls have found since an interrupt, one way.
+/// Packets and bytes that polls have found since an interrupt, in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Found {
     pub packets: u32,
@@ -25,7 +25,7 @@ impl Found {
     }
 }
 
-/// Kinds of traffic: few small packets, more of them, and bulk.
+/// Class of traffic: few small packets, more of them, or bulk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     LowestLatency,
@@ -34,7 +34,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// The kind after an interrupt that found this.
+    /// Class of traffic after an interrupt whose polls found `f`.
     fn next(self, f: Found) -> Kind {
         let Found { packets, bytes } = f;
         if packets == 0 {
@@ -54,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// Interrupts a second.
+    /// Interrupts per second.
     fn rate(self) -> u32 {
         match self {
             Kind::LowestLatency => 70_000,
@@ -64,17 +64,17 @@ impl Kind {
     }
 }
 
-/// The driver's state of one queue.
+/// The driver's throttling state for one queue.
 #[derive(Clone, Debug)]
 pub struct Itr {
     least: Kind,
-    /// Received and sent.
+    /// Traffic classes of the received and of the sent packets.
     kinds: [Kind; 2],
     rate: u32,
 }
 
 impl Itr {
-    /// None where nothing is throttled.
+    /// Throttling state for mode `t`; None when interrupts are not throttled.
     pub fn new(t: Throttle) -> Option<Itr> {
         let least = match t {
             Throttle::Off => return None,
@@ -84,12 +84,13 @@ impl Itr {
         Some(Itr { least, kinds: [Kind::LowestLatency; 2], rate: Kind::LowLatency.rate() })
     }
 
-    /// From one interrupt to the next at least. The register counts 256 ns.
+    /// Minimum time between two interrupts. The register counts units of 256 ns.
     pub fn interval(&self) -> Time {
         Time::ns(256 * (1_000_000_000 / (u64::from(self.rate) * 256)))
     }
 
-    /// An interrupt's polls have ended, which have found this, received and sent. A rate goes up in steps.
+    /// Updates the rate after the polls of an interrupt, which have found these received and sent packets. A rate rises
+    /// in steps.
     pub fn ended(&mut self, found: [Found; 2]) {
         for (kind, f) in self.kinds.iter_mut().zip(found) {
             *kind = kind.next(f).max(self.least);
@@ -103,7 +104,7 @@ impl Itr {
 mod tests {
     use super::*;
 
-    /// Interrupts a second after interrupts that received so many packets of so many bytes each.
+    /// Interrupts per second after interrupts that received these numbers of packets of these sizes.
     fn rates(t: Throttle, of: &[(u32, u32)]) -> Vec<u32> {
         let mut itr = Itr::new(t).expect("throttled");
         let mut one = |&(packets, each): &(u32, u32)| {
@@ -113,8 +114,8 @@ mod tests {
         of.iter().map(&mut one).collect()
     }
 
-    /// Linux's kernel documentation: 4,000 for bulk, 20,000 for low latency, 70,000 for lowest latency, which the conservative mode
-    /// has not; rates rise by a quarter of the new one.
+    /// Linux's kernel documentation: 4,000 interrupts per second for bulk, 20,000 for low latency, 70,000 for lowest
+    /// latency, which the conservative mode does not have; rates rise by a quarter of the new one.
     #[test]
     fn bulk_traffic_lowers_the_rate_at_once_and_small_packets_raise_it_in_steps() {
         let of = [(20, 1500), (60, 1500), (2, 100), (2, 100), (2, 100), (2, 100), (2, 100)];
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_first_interrupt_tells_lowest_latency_from_low() {
-        // Few packets of more than 512 bytes in all are low latency; a single small one is not.
+        // Few packets of more than 512 bytes in all are low latency; a single small packet is not.
         assert_eq!(rates(Throttle::Dynamic, &[(4, 200)]), [20_000]);
         assert_eq!(rates(Throttle::Dynamic, &[(1, 100); 4]), [37_500, 55_000, 70_000, 70_000]);
         assert_eq!(rates(Throttle::DynamicConservative, &[(1, 100); 2]), [20_000, 20_000]);
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(itr.rate, 4000, "a way without packets stays what it was");
     }
 
-    /// 10^9 / (20,000 x 256) = 195.3 and 10^9 / (4,000 x 256) = 976.6, of which the register has the whole units.
+    /// 10^9 / (20,000 x 256) = 195.3 and 10^9 / (4,000 x 256) = 976.6, of which the register holds the whole units.
     #[test]
     fn the_register_has_whole_units_of_256_ns() {
         let mut itr = Itr::new(Throttle::DynamicConservative).expect("throttled");

@@ -1,5 +1,5 @@
-//! Packet buffers (mbufs) as a poll-mode driver keeps them: a pool in memory, and a cache of its own for each core that hands
-//! out first what came back last.
+//! Packet buffers (mbufs) of a poll-mode driver: a pool in memory, and for each core a cache of its own that hands out
+//! the most recently returned buffer first.
 
 use crate::core::{Op, Program};
 use crate::device::nic::DATA_ROOM;
@@ -7,35 +7,37 @@ use crate::kernel::{Int, LineAddr};
 use crate::memory::LINE;
 use std::collections::VecDeque;
 
-/// Bytes of a buffer in the pool before its data: an object's header, the buffer's metadata, headroom (DPDK's defaults).
+/// Bytes of a buffer in the pool: the object's header, followed by the buffer's metadata, headroom and room for a frame
+/// (DPDK's defaults).
 const HEADER: u64 = 64;
 const METADATA: u64 = 128;
 const HEADROOM: u64 = 128;
 /// Lines from one buffer to the next: an odd number, which spreads buffers over channels.
 pub const STRIDE: u64 = (HEADER + METADATA + HEADROOM + DATA_ROOM) / LINE;
-/// Buffers whose addresses fit a line of the pool's ring.
+/// Buffer addresses per line of the pool's ring.
 const POINTERS: u64 = LINE / 8;
 
-/// Where a pool lies: its buffers, and the ring of those that no cache has. Behind the ring two lines say where it is taken from
-/// and put into, which several cores may do: a compare-and-swap moves either. Beside a cache they are left out.
+/// Memory of a pool: its buffers, and the ring of the buffers that are in no cache. Two lines behind the ring hold its
+/// consumer and producer index, which a compare-and-swap moves because several cores share the ring. With a cache these
+/// accesses are left out.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolMemory {
     pub buffers: LineAddr,
     pub ring: LineAddr,
-    /// Its first buffers lie elsewhere, where there are any: how many, and where.
+    /// Number and first line of the buffers that lie elsewhere, if the pool's first buffers do.
     pub first: Option<(u32, LineAddr)>,
 }
 
-/// One core's pool.
+/// One core's part of a pool.
 #[derive(Clone)]
 pub struct Mempool {
     memory: PoolMemory,
     of: u64,
-    /// Buffers that the cache is filled up to and emptied down to.
+    /// Number of buffers that the cache is filled up to and emptied down to.
     cache_size: usize,
     cache: Vec<u32>,
     ring: VecDeque<u32>,
-    /// Buffers ever taken from and put into the ring, which is used round after round.
+    /// Buffers ever taken from the ring; `to` counts the buffers ever put into it. The ring is used round after round.
     from: u64,
     to: u64,
 }
@@ -48,18 +50,18 @@ impl Mempool {
         Mempool { memory, of: of.into(), cache_size, cache: Vec::with_capacity(2 * cache_size), ring, from: 0, to: 0 }
     }
 
-    /// The first `n` buffers, which the set-up of a receive ring takes past the cache.
+    /// Takes the first `n` buffers for the set-up of a receive ring, bypassing the cache.
     pub fn set_up(&mut self, n: u64) -> impl Iterator<Item = u32> {
         self.from += n;
         self.ring.drain(..n.to_usize()).collect::<Vec<_>>().into_iter()
     }
 
-    /// Lines of the pool's ring, and of its two ends where there is no cache.
+    /// Lines of the pool's ring, and of its two indices where there is no cache.
     pub fn ring_lines(of: u32, cache_size: u32) -> u64 {
         u64::from(of).div_ceil(POINTERS) + if cache_size == 0 { 2 } else { 0 }
     }
 
-    /// Moves an end of the ring: 0 where buffers are taken from, 1 where they are put into.
+    /// Moves an index of the ring: 0 where buffers are taken from, 1 where they are put into.
     fn move_end(&self, end: u64, p: &mut Program) {
         if self.cache_size == 0 {
             p.push(Op::Atomic { line: self.memory.ring + self.of.div_ceil(POINTERS) + end });
@@ -81,18 +83,19 @@ impl Mempool {
         self.metadata(buffer) + (METADATA + HEADROOM) / LINE
     }
 
-    /// Lines of the ring that hold `n` pointers from the `from`-th on.
+    /// Lines of the ring that hold `n` pointers from number `from` on.
     fn pointers(&self, from: u64, n: u64) -> impl Iterator<Item = LineAddr> + use<> {
         let (base, of) = (self.memory.ring, self.of);
         (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % of.div_ceil(POINTERS))
     }
 
-    /// A buffer; its ops go to `p` when the cache has to be filled. None when no buffer is left.
+    /// Takes a buffer; the operations go to `p` when the cache must be refilled. None when no buffer is left.
     pub fn get(&mut self, p: &mut Program) -> Option<u32> {
         self.get_bulk(0, p)
     }
 
-    /// The `i`-th buffer of several that are taken at once (`rte_pktmbuf_alloc_bulk`): the ring's end moves with the first.
+    /// Takes buffer number `i` of several that are allocated together (`rte_pktmbuf_alloc_bulk`): the ring's index
+    /// moves with the first.
     pub fn get_bulk(&mut self, i: usize, p: &mut Program) -> Option<u32> {
         if self.cache.is_empty() {
             let n = (self.cache_size + 1).min(self.ring.len());
@@ -108,7 +111,7 @@ impl Mempool {
         self.cache.pop()
     }
 
-    /// A buffer comes back; its ops go to `p` when the cache overflows, at one and a half times its size.
+    /// Returns a buffer; the operations go to `p` when the cache overflows, at one and a half times its size.
     pub fn put(&mut self, buffer: u32, p: &mut Program) {
         self.cache.push(buffer);
         if self.cache.len() > self.cache_size + self.cache_size / 2 {
@@ -122,13 +125,14 @@ impl Mempool {
         }
     }
 
-    /// The part of a second core that frees what the pool's own core has taken: a cache of its own, full from the start.
+    /// Splits off the part of a second core that frees buffers which the pool's own core has taken: a cache of its own,
+    /// full from the start.
     pub fn part(&mut self) -> Mempool {
         let cache: Vec<u32> = self.ring.drain(self.ring.len() - self.cache_size..).collect();
         Mempool { cache, ring: VecDeque::new(), from: 0, to: 0, ..self.clone() }
     }
 
-    /// Buffers that a part has put into the ring, as they come to the core that takes from there.
+    /// Hands over the buffers that a part has put into the ring to the core that takes buffers from the ring.
     pub fn hand_over(&mut self, to: &mut VecDeque<u32>) {
         to.extend(self.ring.drain(..));
     }
@@ -136,7 +140,7 @@ impl Mempool {
         self.ring.extend(from.drain(..));
     }
 
-    /// Buffers that nobody has.
+    /// Number of buffers that are free.
     pub fn free(&self) -> usize {
         self.cache.len() + self.ring.len()
     }
@@ -213,7 +217,7 @@ mod tests {
         );
     }
 
-    /// 64 + 128 + 128 + 2048 bytes.
+    /// A buffer is 64 + 128 + 128 + 2048 bytes.
     #[test]
     fn buffers_lie_one_after_the_other_with_their_metadata_before_their_data() {
         let m = pool(64, 8);

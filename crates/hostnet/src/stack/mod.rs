@@ -1,6 +1,7 @@
 //! Threads: software as one state machine per core, stepped at calendar time.
 //!
-//! A thread is stepped when its core is free and when something that it waits for comes. It answers what the core does next:
+//! A thread is stepped when its core is free and when an event arrives that it waits for. It returns the core's next
+//! activity:
 //!
 //! ```text
 //!            +-- Run: the program in the core's buffer; stepped again at its end
@@ -10,8 +11,8 @@
 //!            +-- Idle: sleeps until it is notified
 //! ```
 //!
-//! Hardware notifies threads of packets, frames and lines that devices have moved. Warm-up steps the same threads without
-//! time. A thread is one file here and one line of the list below.
+//! Hardware notifies threads of packets, frames and lines that devices have moved. Warm-up steps the same threads in
+//! functional mode, without timing. A thread is one file here and one line of the list below.
 
 pub mod demand;
 mod foresight;
@@ -33,46 +34,48 @@ use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
 
-/// What a thread's core does next.
+/// Next activity of a thread's core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// The program in its buffer.
+    /// Runs the program in the core's buffer.
     Run,
-    /// Polls, `instructions` each time, until it is notified. It goes on with the first poll that begins then or later.
+    /// Polls, with `instructions` per poll, until the thread is notified. The thread goes on with the first poll that
+    /// begins at that time or later.
     Wait { on: Awaited, instructions: u32 },
-    /// The same, and no longer than `until`.
+    /// Polls, with `instructions` per poll, until the thread is notified, but no longer than `until`.
     WaitUntil { on: Awaited, instructions: u32, until: Time },
-    /// Sleeps until then, unless it is notified.
+    /// Sleeps until the given time, unless the thread is notified earlier.
     Until(Time),
-    /// Sleeps until it is notified.
+    /// Sleeps until the thread is notified.
     Idle,
 }
 
-/// What a thread polls.
+/// Object that a waiting thread polls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Awaited {
-    /// A queue whose entries come as messages: any notice is one.
+    /// A queue whose entries arrive as messages: any notice is one.
     Queue,
-    /// A line of memory that the thread has read: another agent's write takes it away, and the next poll reads it again.
+    /// A line of memory that the thread has read: another agent's write invalidates the line, and the next poll reads
+    /// it again.
     Line(LineAddr),
 }
 
-/// What has come for a thread.
+/// Event that has arrived for a thread.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Notice {
-    /// A packet is in its receive queue, or a transmit buffer is free again.
+    /// A packet is in the thread's receive queue, or a transmit buffer is free again.
     Queue,
-    /// A packet that it has sent will not come back.
+    /// A packet that the thread has sent will not come back.
     Lost,
-    /// A packet is due that begins with this thread.
+    /// A packet that this thread originates is due.
     Begin,
-    /// Descriptors of its transmit ring, which lies in memory, have been sent.
+    /// Descriptors of the thread's transmit ring in memory have been sent.
     Transmitted,
-    /// A line that it watches (`Memory::watch`) has been written by another agent, or taken away.
+    /// A line that the thread watches (`Memory::watch`) has been written by another agent, or evicted.
     Line,
-    /// The time has come until which it waits.
+    /// The time until which the thread waits has come.
     Due,
-    /// The same without time: a packet with this record is in its buffers, whose reply is to go to line `tx`.
+    /// In functional mode: the packet with this record is in the thread's buffers, and its reply is to go to line `tx`.
     AtOnce { packet: PacketId, tx: LineAddr },
     /// The device on `port` has moved `lines` lines.
     Lines { port: PortId, lines: u64 },
@@ -80,76 +83,76 @@ pub enum Notice {
     Frame(tcp::Received),
 }
 
-/// Whether a notice makes a sleeping thread go on. An interrupt of a device always does.
+/// Whether a notice wakes a sleeping thread. A device's interrupt always does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wakes {
     Not,
     Now,
 }
 
-/// What a thread has at hand while it is stepped.
+/// Resources that a thread may use while it is stepped.
 pub struct Ctx<'a> {
-    /// The core, as the host counts them and as its tenant does; and the tenant.
+    /// Number of the core in the host; `local` is its number within its tenant.
     pub core: ThreadId,
     pub local: usize,
     pub tenant: TenantId,
     pub now: Time,
-    /// When something that leaves the core now reaches the home agent.
+    /// Time at which a request that leaves the core now reaches the home agent.
     pub at_home: Time,
-    /// Nothing new begins.
+    /// Whether nothing new is to begin, because the run ends.
     pub stopped: bool,
     pub program: &'a mut Program,
     pub cal: &'a mut Events,
     pub nic: &'a mut Nic,
     pub iio: Option<&'a mut Iio>,
-    /// What the threads of CC-NIC share.
+    /// State shared by the threads of CC-NIC.
     pub ccnic: Option<&'a mut ccnic::Interface>,
-    /// Requests of cores that left their L2, where somebody counts them.
+    /// Counts of the cores' requests that left their L2, where they are counted.
     pub off_core: Option<&'a mut OffCores>,
-    /// What the threads of TAS share.
+    /// State shared by the threads of TAS.
     pub tas: Option<&'a mut tas::Service>,
-    /// Values of the registers that pairs of threads share, and round trips between them in ps.
+    /// Values of the registers that pairs of threads share; `trips` records the round trips between them, in ps.
     pub registers: &'a mut [u64],
     pub trips: &'a mut Histogram<u64>,
-    /// The tenant's application, which the kernel's own cores have not.
+    /// Application of the tenant; None on the kernel's own cores.
     pub app: Option<&'a mut App>,
     pub rng: &'a mut Stream,
     pub spikes: Option<&'a mut Spikes>,
-    /// What a load generator's cores are to send.
+    /// Requests that a load generator's cores are to send.
     pub client: Option<&'a mut Client>,
-    /// What tells of round trips, where packets come to the tenant.
+    /// Generator that records round trips, where packets come to the tenant.
     pub generator: Option<&'a mut Generator>,
-    /// The software ring between this core and another.
+    /// Software ring between this core and another one.
     pub pipe: Option<&'a mut pmd::Pipe>,
-    /// Where acknowledgements go.
+    /// TCP senders that acknowledgements go to.
     pub senders: Option<&'a mut Senders>,
     pub tally: &'a mut Tally,
 }
 
 /// One state machine on a core.
 pub trait Software {
-    /// The core is free: its last program has ended, or the thread has been woken.
+    /// Decides what the core does next: its last program has ended, or the thread has been woken.
     fn step(&mut self, c: &mut Ctx) -> Step;
-    /// Something has come at `now`.
+    /// Tells the thread of `what`, which has arrived at `now`; returns whether the thread wakes.
     fn notify(&mut self, what: Notice, now: Time) -> Wakes {
         let _ = (what, now);
         Wakes::Now
     }
-    /// The side effect `tag` of the thread's program is due: everything before it has retired.
+    /// Performs the side effect `tag` of the thread's program: everything before it has retired.
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         let _ = (tag, c);
     }
-    /// The same without time.
+    /// Performs the side effect `tag` in functional mode, without timing.
     fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
         let _ = (tag, m);
     }
-    /// A new window begins.
+    /// Restarts the thread's meters, because a new measurement window begins.
     fn restart_meters(&mut self, now: Time) {
         let _ = now;
     }
 }
 
-/// Declares the threads, a file each: a variant of their enum, and the dispatch.
+/// Declares the threads, one file each: a variant of their enum, and the dispatch over them.
 macro_rules! threads {
     ($($(#[$doc:meta])* mod $file:ident => $name:ident($thread:ty),)*) => {
         $(pub mod $file;)*
@@ -183,25 +186,25 @@ macro_rules! threads {
 }
 
 threads! {
-    /// Packets of a queue pair, served by an application.
+    /// Server of a queue pair's packets, with its application.
     mod qp => QueuePair(qp::QueuePair),
     /// A poll-mode driver and its application.
     mod pmd => PollMode(Box<pmd::PollMode>),
-    /// A socket of the kernel over UDP, and its application.
+    /// A UDP socket of the kernel and its application.
     mod udp => Udp(Box<udp::UdpSocket>),
-    /// An application that asks for nothing but its core.
+    /// An application that needs nothing but its core.
     mod free => FreeRunning(free::FreeRunning),
     /// The kernel's TCP receive path.
     mod tcp => Tcp(Box<tcp::TcpReceiver>),
-    /// Two threads that exchange a counter.
+    /// One of two threads that exchange a counter.
     mod pingpong => PingPong(pingpong::PingPong),
     /// A writer or a reader of a buffer.
     mod transfer => Transfer(transfer::Transfer),
-    /// Host and NIC threads of CC-NIC.
+    /// A host or NIC thread of CC-NIC.
     mod ccnic => CcNic(Box<ccnic::Agent>),
-    /// TCP as a service: the fast path's threads and the application's.
+    /// TCP as a service: a thread of the fast path or of the application.
     mod tas => Tas(Box<tas::Tas>),
-    /// The kernel's block layer.
+    /// A core of the kernel's block layer.
     mod block => Block(block::BlockLayer),
 }
 
@@ -223,26 +226,26 @@ impl<T: Software> Software for Box<T> {
     }
 }
 
-/// What threads have done in a window.
+/// Counters of the threads' work in a measurement window.
 #[derive(Clone)]
 pub struct Tally {
-    /// Requests that ended, and that ended since the host began.
+    /// Requests completed in the window; `completed_ever` counts those completed since the host began.
     pub completed: u64,
     pub completed_ever: u64,
-    /// Bytes on the wire of those requests.
+    /// Bytes on the wire of the completed requests.
     pub wire_bytes: u64,
-    /// From a request's arrival to its end, in ns.
+    /// Time from a request's arrival to its completion, in ns.
     pub latency_ns: Histogram<u64>,
     /// Requests taken from a queue since the host began.
     pub taken: u64,
-    /// Requests that cores have worked on, and the time that they took, in ps.
+    /// Requests that cores have worked on; `service_ps` is the time that they took, in ps.
     pub services: u64,
     pub service_ps: u128,
     /// Operations of each tenant.
     pub operations: IdVec<TenantId, u64>,
-    /// Bursts of packets, where traffic comes in bursts.
+    /// Durations of bursts of packets, where traffic comes in bursts.
     pub bursts: Option<Bursts>,
-    /// Received lines of the packets that have just ended, where somebody asks.
+    /// Received lines of the packets that have just been completed, where they are recorded.
     pub batch: Option<Vec<(LineAddr, u16)>>,
 }
 
@@ -257,14 +260,14 @@ struct Burst {
     packets: u64,
 }
 
-/// How long bursts take, from the first line that the NIC writes of each to the end of its last packet.
+/// Durations of bursts, from the first line that the NIC writes to the completion of the last packet.
 #[derive(Clone)]
 pub struct Bursts {
-    /// When the first burst began, and the time from one to the next.
+    /// Time at which the first burst began; `period` is the time from one burst to the next.
     base: Time,
     period: Time,
     seen: VecDeque<Burst>,
-    /// When a core first took packets in each period.
+    /// Time at which a core first took packets in each period.
     first: VecDeque<(u64, Time)>,
 }
 
@@ -273,7 +276,7 @@ impl Bursts {
         Bursts { base, period, seen: VecDeque::new(), first: VecDeque::new() }
     }
 
-    /// The first burst begins so much later.
+    /// Delays the begin of the first burst by `by`.
     pub fn begin_later(&mut self, by: Time) {
         self.base += by;
     }
@@ -282,7 +285,7 @@ impl Bursts {
         at.saturating_sub(self.base).0 / self.period.0
     }
 
-    /// A core takes packets at `now`.
+    /// Records that a core takes packets at `now`.
     pub fn taken(&mut self, now: Time) {
         let n = self.number(now);
         if self.first.back().is_none_or(|f| f.0 != n) {
@@ -290,7 +293,7 @@ impl Bursts {
         }
     }
 
-    /// A packet that had come at `arrived`, and whose first line had set out at `began`, has ended.
+    /// Records the completion of a packet that arrived at `arrived` and whose first line was sent at `began`.
     pub fn packet(&mut self, arrived: Time, began: Time, now: Time) {
         let n = self.number(arrived);
         match self.seen.iter_mut().rev().find(|b| b.number == n) {
@@ -302,25 +305,26 @@ impl Bursts {
         }
     }
 
-    /// Mean over the bursts that lie wholly in the window.
+    /// Mean duration of the bursts that lie wholly in the window, in microseconds.
     pub fn mean_us(&self) -> Option<f64> {
         mean(self.whole().map(|b| b.ended - b.began))
     }
 
-    /// Those that lie wholly in the window: the others have fewer packets.
+    /// Bursts that lie wholly in the window: bursts cut off by its ends have fewer packets.
     fn whole(&self) -> impl Iterator<Item = &Burst> {
         let most = self.seen.iter().map(|b| b.packets).max().unwrap_or(0);
         self.seen.iter().filter(move |b| b.packets * 10 >= most * 9)
     }
 
-    /// The same from the first line to when a core takes the first packet.
+    /// Mean time from a burst's first line until a core takes its first packet, over the bursts that lie wholly in the
+    /// window, in microseconds.
     pub fn mean_start_us(&self) -> Option<f64> {
         let taken = |n| self.first.iter().find(|f| f.0 == n).map(|f| f.1);
         mean(self.whole().filter_map(|b| Some(taken(b.number)?.saturating_sub(b.began))))
     }
 }
 
-/// Mean of times in microseconds.
+/// Mean of times, in microseconds.
 fn mean(times: impl Iterator<Item = Time>) -> Option<f64> {
     let us: Vec<f64> = times.map(|t| t.as_ns() / 1e3).collect();
     (!us.is_empty()).then(|| us.iter().sum::<f64>() / us.len().to_f64())
@@ -342,14 +346,14 @@ impl Tally {
         }
     }
 
-    /// A core has worked on a request for that long.
+    /// Records that a core has worked on a request for time `t`.
     #[inline]
     pub fn served(&mut self, t: Time) {
         self.services += 1;
         self.service_ps += u128::from(t.0);
     }
 
-    /// A request of `tenant` has ended.
+    /// Records the completion of a request of `tenant`.
     #[inline]
     pub fn completed(&mut self, tenant: TenantId, latency: Time, wire_bytes: u32) {
         self.operations[tenant] += 1;
@@ -363,7 +367,7 @@ impl Tally {
         self.service_ps.to_f64() / self.services.max(1).to_f64() / 1e6
     }
 
-    /// The tally of a new window.
+    /// A tally for a new measurement window.
     pub fn restarted(&self) -> Tally {
         let bursts = self.bursts.as_ref().map(|b| Bursts::new(b.base, b.period));
         Tally {

@@ -1,4 +1,4 @@
-//! NAPI over descriptor rings in memory: the kernel's driver of one queue, whatever protocol its frames go to.
+//! NAPI over descriptor rings in memory: the kernel's driver of one queue, for frames of any protocol.
 //!
 //! ```text
 //!   interrupt --> poll: sent buffers freed; descriptors, frames, socket buffers --> protocol
@@ -6,8 +6,8 @@
 //!                  +-- budget spent: turns with the rest <--+
 //! ```
 //!
-//! A poll goes before what else the core has to do. One that has spent its budget leaves the rest to a kernel thread, which has
-//! half of the core while the application has work (ksoftirqd).
+//! A poll has priority over the core's other work. A poll that has spent its budget leaves the remaining frames to a
+//! kernel thread, which gets half of the core while the application has work (ksoftirqd).
 
 use super::itr::{Found, Itr};
 use super::pmd::{port, Effect};
@@ -22,26 +22,27 @@ use std::collections::VecDeque;
 
 /// Lines of a socket buffer's structure.
 pub const SKB: u32 = (STRUCTURE / LINE) as u32;
-/// Lines of a frame's room.
+/// Lines of the room for one frame.
 pub const ROOM: u64 = DATA_ROOM / LINE;
 
-/// What the kernel's path costs.
+/// Costs of the kernel's path for frames.
 #[derive(Clone, Debug)]
 pub struct Costs {
     pub tcp: TcpSpec,
     pub udp: UdpSpec,
-    /// Socket buffers that wait in a socket at most.
+    /// Maximum number of socket buffers that wait in a socket.
     queued: u64,
 }
 
 impl Costs {
-    /// Those of a socket over UDP, which may hold the smallest datagrams.
+    /// Costs for a UDP socket, whose receive buffer may be full of the smallest datagrams.
     pub fn of_udp(tcp: TcpSpec, udp: UdpSpec) -> Costs {
         let queued = udp.receive_buffer.0 / true_size(&tcp, 1) + 2;
         Costs { tcp, udp, queued }
     }
 
-    /// Those of a connection whose frames have `lines` lines. Each segment may come twice, and a merged one is freed as a whole.
+    /// Costs for a TCP connection whose frames have `lines` lines. Each segment may arrive twice, and a merged segment
+    /// is freed as a whole.
     pub fn of_tcp(tcp: TcpSpec, udp: UdpSpec, lines: u64) -> Costs {
         let queued = 2 * (tcp.receive_buffer.0 + tcp.merge.0) / true_size(&tcp, lines);
         Costs { tcp, udp, queued }
@@ -52,37 +53,37 @@ impl Costs {
         self.tcp.head.0 / LINE
     }
 
-    /// What a socket buffer with a frame of `lines` lines counts as.
+    /// Bytes of a socket's receive buffer that a frame of `lines` lines is charged with.
     pub fn true_size(&self, lines: u64) -> u64 {
         true_size(&self.tcp, lines)
     }
 
-    /// Socket buffers of a core: those of both rings, of a full socket and of a poll.
+    /// Number of a core's socket buffers: those of both rings, of a full socket and of a poll.
     fn buffers(&self, rings: &RingsSpec) -> u64 {
         u64::from(rings.receive + rings.transmit + self.tcp.poll_budget) + self.queued
     }
 
-    /// Lines of structures with the heads of frames, and lines of rooms for frames.
+    /// Lines of the socket buffers' structures with the heads of frames, and lines of the rooms for frames.
     pub fn lines(&self, rings: &RingsSpec) -> (u64, u64) {
         let n = self.buffers(rings);
         (n * (u64::from(SKB) + self.head()), n * ROOM)
     }
 }
 
-/// What a socket buffer with a frame of `lines` lines counts as (Linux: `truesize`).
+/// Bytes of a socket's receive buffer that a frame of `lines` lines is charged with (Linux: `truesize`).
 pub fn true_size(tcp: &TcpSpec, lines: u64) -> u64 {
     let frame = if lines > tcp.head.0 / LINE { DATA_ROOM } else { 0 };
     tcp.small_buffer() + frame
 }
 
-/// Where a core's kernel keeps socket buffers and frames.
+/// First lines of the memory where a core's kernel keeps socket buffers and frames.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferMemory {
     pub structures: LineAddr,
     pub frames: LineAddr,
 }
 
-/// A frame that a poll has taken: its packet, lines and socket buffer.
+/// Frame that a poll has taken: its packet, its lines and its socket buffer.
 #[derive(Clone, Copy)]
 pub struct Frame {
     pub id: PacketId,
@@ -90,7 +91,7 @@ pub struct Frame {
     pub skb: u32,
 }
 
-/// The driver of one queue.
+/// The driver's state for one queue.
 #[derive(Clone)]
 pub struct Napi {
     pub costs: Costs,
@@ -98,18 +99,19 @@ pub struct Napi {
     receive: Layout,
     transmit: Layout,
     memory: BufferMemory,
-    /// Socket buffers that are free; the one that came back last goes first.
+    /// Free socket buffers; the most recently freed one is allocated first.
     free: Vec<u32>,
-    /// Receive descriptors taken; transmit descriptors written, and socket buffers in those that have not been freed.
+    /// Receive descriptors taken; `put` counts the transmit descriptors written.
     taken: u64,
     put: u64,
-    /// With the bytes of their frames.
+    /// Socket buffers in transmit descriptors that have not been freed, with the bytes of their frames.
     in_ring: VecDeque<(u32, u32)>,
     polling: bool,
     full_poll: bool,
-    /// The last poll spent its budget: time of polls and of the rest since the first that did.
+    /// Time of polls, and time of other work since the first poll that spent its budget; None while no poll has.
     shared: Option<(Time, Time)>,
-    /// Throttling, where there is some; and what polls have found since the interrupt, received and sent.
+    /// Interrupt throttling, where there is any; `found` is what polls have found since the interrupt, received and
+    /// sent.
     itr: Option<Itr>,
     found: [Found; 2],
     /// Interrupts since the restart.
@@ -117,7 +119,7 @@ pub struct Napi {
 }
 
 impl Napi {
-    /// The driver of `queue` of `nic`, with all of its receive descriptors armed.
+    /// The driver of `queue` of `nic`, with all receive descriptors armed.
     pub fn new(costs: Costs, rings: &RingsSpec, queue: QueueId, memory: BufferMemory, nic: &mut Nic) -> Napi {
         let (receive, transmit) = nic.layouts(queue);
         let mut n = Napi {
@@ -146,7 +148,7 @@ impl Napi {
         n
     }
 
-    /// The NIC gets the time from one interrupt to the next.
+    /// Sets the NIC's minimum time between interrupts to that of the throttling state.
     fn set_itr(&self, nic: &mut Nic) {
         if let Some(itr) = &self.itr {
             nic.throttle(self.queue, itr.interval());
@@ -157,7 +159,7 @@ impl Napi {
         self.free.pop().expect("there are as many as rings, socket and a poll hold")
     }
 
-    /// First line of a structure, of the head behind it, and of a frame's room.
+    /// First line of a socket buffer's structure; the head of its frame follows.
     pub fn structure(&self, skb: u32) -> LineAddr {
         self.memory.structures + u64::from(skb) * (u64::from(SKB) + self.costs.head())
     }
@@ -172,27 +174,27 @@ impl Napi {
         (self.in_ring.len().to_u64()) < self.transmit.usable()
     }
 
-    /// Transmit descriptors whose socket buffers have been freed.
+    /// Number of transmit descriptors whose socket buffers have been freed.
     fn clean(&self) -> u64 {
         self.put - self.in_ring.len().to_u64()
     }
 
-    /// Whether a poll is due: an interrupt is, or the last poll left something.
+    /// Whether a poll is due: an interrupt is due, or the last poll left frames.
     pub fn is_due(&self, c: &mut Ctx) -> bool {
         self.polling || self.interrupt_due(c).is_some_and(|t| t <= c.now)
     }
 
-    /// When the interrupt is due that the queue has asked for.
+    /// Time at which the interrupt is due that the queue has requested.
     pub fn interrupt_due(&self, c: &mut Ctx) -> Option<Time> {
         port(c.iio.as_deref_mut()).interrupt_due(self.queue)
     }
 
-    /// Whether polls have had more of the core than the rest, which has work.
+    /// Whether polls have had more of the core than the other work, which is ready to run.
     pub fn yields(&self) -> bool {
         self.shared.is_some_and(|(polls, rest)| rest < polls)
     }
 
-    /// Frees what has been sent, and takes frames up to the budget to `protocol`.
+    /// Polls the queue: frees socket buffers that have been sent, and passes frames up to the budget to `protocol`.
     pub fn poll(&mut self, c: &mut Ctx, mut protocol: impl FnMut(&mut Napi, Frame, &mut Ctx)) {
         if !self.polling {
             self.polling = true;
@@ -220,19 +222,19 @@ impl Napi {
         }
     }
 
-    /// The driver has the next frame.
+    /// Takes the next frame from the receive ring.
     fn frame_came(&mut self, c: &mut Ctx) -> Frame {
         let (p, nic) = (&mut *c.program, port(c.iio.as_deref_mut()));
         let id = nic.take(self.queue).expect("it waits");
         let (buffer, data, lines) = (nic.packet(id).buffer, nic.packet(id).line, u64::from(nic.packet(id).lines));
         self.found[0].add(nic.packet(id).rx_bytes);
         let head = lines.min(self.costs.head());
-        // The descriptor says where the frame is, its header to whom it belongs.
+        // The descriptor says where the frame is, and the frame's header to which socket it belongs.
         p.push(Op::Load { line: data, lines: head.to_u32() });
         p.push(Op::Fence);
         p.compute(self.costs.tcp.frame);
         let other = self.allocate();
-        // A frame that is all head leaves its room to the next; a longer one takes it along.
+        // A frame that fits the head leaves its room to the next frame; a longer frame keeps its room.
         let (skb, fresh) = if lines == head { (other, buffer) } else { (buffer, other) };
         p.push(Op::Store { line: self.structure(skb), lines: SKB });
         p.push(Op::Store { line: self.head(skb), lines: head.to_u32() });
@@ -245,12 +247,12 @@ impl Napi {
         Frame { id, lines, skb }
     }
 
-    /// A socket buffer is free again.
+    /// Frees socket buffer `skb`.
     pub fn release(&mut self, skb: u32) {
         self.free.push(skb);
     }
 
-    /// Frees what has been sent.
+    /// Frees the socket buffers that have been sent.
     fn reclaim(&mut self, c: &mut Ctx) {
         let clean = self.clean();
         let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue);
@@ -266,7 +268,7 @@ impl Napi {
         }
     }
 
-    /// A copy between kernel and application, of which `from` tells where each line is.
+    /// Copies `lines` lines between kernel and application; `from` gives the line from which each is read.
     pub fn copy(&self, lines: u64, from: impl Fn(u64) -> LineAddr, to: LineAddr, p: &mut Program) {
         p.compute(self.costs.tcp.piece);
         for i in 0..lines {
@@ -275,7 +277,7 @@ impl Napi {
         }
     }
 
-    /// Packet `id`, which lies in the frame of `skb`, goes to the NIC.
+    /// Gives packet `id`, which lies in the frame of `skb`, to the NIC.
     pub fn transmit(&mut self, id: PacketId, skb: u32, c: &mut Ctx) {
         let nic = port(c.iio.as_deref_mut());
         nic.packet(id).tx_line = self.frame(skb);
@@ -286,7 +288,7 @@ impl Napi {
         c.program.push(Op::Mmio { tag: Effect::Put(1).tag() });
     }
 
-    /// The kernel sends a frame of `bytes` bytes with no payload: its packet.
+    /// Sends a frame of `bytes` bytes without payload; returns its packet.
     pub fn send_header(&mut self, bytes: u32, c: &mut Ctx) -> PacketId {
         let skb = self.allocate();
         c.program.push(Op::Store { line: self.structure(skb), lines: SKB });
@@ -297,7 +299,7 @@ impl Napi {
         id
     }
 
-    /// A poll that took `spent` has ended. With nothing left to find the queue interrupts again.
+    /// Ends a poll that took `spent`. When nothing is left to be found, the queue's interrupt is unmasked.
     pub fn end_poll(&mut self, spent: Time, c: &mut Ctx) {
         if self.full_poll {
             self.shared.get_or_insert_default();
@@ -317,7 +319,7 @@ impl Napi {
         }
     }
 
-    /// The rest has had the core for `spent`.
+    /// Records that the core's other work has taken `spent`.
     pub fn end_rest(&mut self, spent: Time) {
         if let Some((_, rest)) = &mut self.shared {
             *rest += spent;

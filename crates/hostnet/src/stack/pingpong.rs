@@ -7,12 +7,12 @@ use crate::kernel::{LineAddr, Time};
 /// Instructions of a poll, and of an increment.
 const POLL: u32 = 4;
 
-/// One of the two: it increments its register when the other's has the value that it waits for.
+/// One of two threads: it increments its own register when the other's register has the awaited value.
 #[derive(Clone)]
 pub struct PingPong {
-    /// It begins, and times the round trips.
+    /// Whether this thread begins, and measures the round trips.
     leads: bool,
-    /// Line and number of its register, and of the other's.
+    /// Line and number of the thread's own register; `other` is the other thread's register.
     own: (LineAddr, usize),
     other: (LineAddr, usize),
     value: u64,

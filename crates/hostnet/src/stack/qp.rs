@@ -1,5 +1,5 @@
-//! Queue pairs: a busy-polled completion queue, a work queue, and buffers that go back to their ring
-//! (Sweeper, section III).
+//! Queue pairs: a busy-polled completion queue, a work queue, and buffers that go back to their ring (Sweeper, section
+//! III).
 
 use super::{Awaited, Ctx, Notice, Software, Step, Tally, Wakes};
 use crate::app::{Answer, Content};
@@ -13,30 +13,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Instructions of the queue-pair library per packet.
+/// Costs of the queue-pair library per packet, and its batching.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QpSpec {
-    /// Taking a packet off the completion queue.
+    /// Instructions to take a packet off the completion queue.
     pub poll_instructions: u32,
-    /// A poll of a completion queue that is empty; as many as `poll_instructions` when absent.
+    /// Instructions to poll an empty completion queue. When absent, as many as `poll_instructions`.
     #[serde(default)]
     pub empty_poll_instructions: Option<u32>,
-    /// Writing a work queue entry.
+    /// Instructions to write a work queue entry.
     pub post_instructions: u32,
-    /// Returning a receive buffer.
+    /// Instructions to return a receive buffer.
     pub free_instructions: u32,
-    /// Most packets that are taken off the completion queue before the first of them is served.
+    /// Maximum number of entries that are taken off the completion queue before the first packet of the batch is
+    /// served. The default is 1.
     #[serde(default = "one")]
     pub batch: u32,
-    /// What a batch counts: every entry that is taken, or packets alone.
+    /// Entries that `batch` counts: "entries" (all entries, the default) or "packets" (packets alone).
     #[serde(default)]
     pub batch_of: BatchOf,
-    /// Polls without a packet after which a batch that is not whole is served: 0 serves it as soon as the queue is empty.
+    /// Number of polls without a packet after which an incomplete batch is served. With 0, the default, it is served as
+    /// soon as the queue is empty.
     #[serde(default)]
     pub batch_polls: u32,
-    /// A reply that is on the wire puts an entry into the completion queue, too, behind the packets that wait there.
-    /// `keep_depth` counts such entries, and taking one costs `poll_instructions`.
+    /// Whether a reply that has been sent also puts an entry into the completion queue, behind the packets that wait
+    /// there. Such entries count towards `traffic.depth` of "keep_depth" arrivals, and taking one costs
+    /// `poll_instructions`. The default is false.
     #[serde(default)]
     pub send_completions: bool,
 }
@@ -50,25 +53,25 @@ impl QpSpec {
     }
 }
 
-/// What a batch of a queue pair counts.
+/// Entries that a batch of a queue pair counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchOf {
-    /// Packets and completions of sends.
+    /// All entries: packets and completions of sends.
     #[default]
     Entries,
-    /// Packets; completions that lie between them are taken on the way.
+    /// Packets only; completions that lie between packets are taken on the way.
     Packets,
 }
 
-/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the packet they are for.
+/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the packet that they are for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// The reply is posted to the NIC.
     Post,
     /// The receive buffer returns to the ring.
     FreeRx,
-    /// The request is done; nothing is sent.
+    /// The request is complete, and no reply is sent.
     Done,
 }
 
@@ -85,19 +88,20 @@ impl Effect {
 #[derive(Clone)]
 pub struct QueuePair {
     costs: QpSpec,
-    /// What becomes of spent receive buffers.
+    /// Treatment of spent receive buffers.
     spent: Spent,
     /// Packets taken and not served yet.
     batch: VecDeque<PacketId>,
-    /// More are taken before the first of them is served: how many, and when the last was.
+    /// Whether more packets are taken before the first of the batch is served; `room` is their number, `gathered` the
+    /// time of the last one.
     gathering: bool,
     room: u32,
     gathered: Time,
-    /// How long a batch that is not whole waits for its next packet.
+    /// Time that an incomplete batch waits for its next packet.
     patience: Time,
-    /// Serving a packet since then.
+    /// Start of the service of the present packet.
     since: Option<Time>,
-    /// A packet that came without time, and where its reply goes.
+    /// Packet that arrived in functional mode, and the line that its reply goes to.
     at_once: Option<(PacketId, LineAddr)>,
 }
 
@@ -120,7 +124,7 @@ impl QueuePair {
         }
     }
 
-    /// The packet to serve now; the queue's entries are taken as many at once as a batch has.
+    /// Returns the packet to serve now; entries are taken off the queue as many at a time as a batch has.
     fn next(&mut self, queue: QueueId, c: &mut Ctx) -> Option<PacketId> {
         while self.gathering {
             self.gather(queue, c);
@@ -145,8 +149,8 @@ impl QueuePair {
         id
     }
 
-    /// Takes entries off the queue, until the batch is whole or nothing is there; where packets are counted, until behind a
-    /// completion.
+    /// Takes entries off the queue until the batch is complete or the queue is empty; where packets are counted, until
+    /// after a completion.
     fn gather(&mut self, queue: QueueId, c: &mut Ctx) {
         let of_packets = self.costs.batch_of == BatchOf::Packets;
         while self.room > 0 {
@@ -167,7 +171,7 @@ impl QueuePair {
         }
     }
 
-    /// Nothing is there: polls until something is, or a batch has waited long enough.
+    /// Polls until an entry arrives, or an incomplete batch has waited long enough.
     fn wait(&self) -> Step {
         let (on, instructions) = (Awaited::Queue, self.costs.empty_poll());
         if self.gathering && !self.batch.is_empty() {
@@ -176,7 +180,7 @@ impl QueuePair {
         Step::Wait { on, instructions }
     }
 
-    /// Ops of packet `id`, whose reply goes to line `tx`.
+    /// Appends the operations that serve packet `id`, whose reply goes to line `tx`.
     fn serve(&mut self, id: PacketId, tx: LineAddr, c: &mut Ctx) -> Answer {
         let queue = queue_of(c);
         let p = *c.nic.packet(id);
@@ -201,8 +205,8 @@ impl QueuePair {
         answer
     }
 
-    /// Relinquishes the receive buffer if asked, posts the reply and returns the buffer, in that order.
-    /// `rx` is the received packet's first line and its lines.
+    /// Relinquishes the receive buffer if the policy says so, posts the reply and returns the buffer, in that order.
+    /// `rx` is the received packet's first line and its number of lines.
     fn end(&self, program: &mut Program, packet: PacketId, rx: (LineAddr, u32), answer: Answer) {
         if answer != Answer::Consumed {
             program.compute(self.costs.post_instructions);
@@ -219,7 +223,7 @@ impl QueuePair {
 }
 
 impl QueuePair {
-    /// A receive buffer that nobody will read again goes back to the ring.
+    /// Returns a receive buffer that nobody will read again to the ring.
     fn free(&self, program: &mut Program, packet: PacketId, rx: (LineAddr, u32)) {
         self.spent.relinquish(program, rx.0, rx.1);
         program.compute(self.costs.free_instructions);
@@ -274,7 +278,7 @@ impl Software for QueuePair {
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         match Effect::of(tag) {
             (Effect::Post, id) => c.nic.post(c.cal, id, c.now),
-            // Behind the sweeps, which travel as far.
+            // The buffer is freed behind the sweeps, which travel as far.
             (Effect::FreeRx, id) => c.cal.post(c.at_home, device::Event::Freed(NicAt::Chip, id)),
             (Effect::Done, id) => {
                 ended(c.nic, id, c.tenant, c.tally, c.now);
@@ -305,7 +309,7 @@ impl Software for QueuePair {
     }
 }
 
-/// Packet `id` of `tenant` has been served: it was consumed for good, or its reply is on the wire.
+/// Completes packet `id` of `tenant`, which was consumed without a reply, or whose reply has been sent.
 pub fn ended(nic: &mut Nic, id: PacketId, tenant: TenantId, tally: &mut Tally, now: Time) {
     let p = nic.packet(id);
     p.done = true;

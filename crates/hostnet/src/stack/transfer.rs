@@ -1,26 +1,26 @@
-//! A writer that fills a buffer and a reader that copies it away, in pairs (CC-NIC, section 3.3).
+//! Threads in pairs: a writer that fills a buffer, and a reader that copies its content away (CC-NIC, section 3.3).
 
 use super::{Awaited, Ctx, Software, Step};
 use crate::core::Op;
 use crate::kernel::{Int, LineAddr};
 
-/// Lines of a program.
+/// Maximum number of lines of a program.
 const PIECE: u64 = 64;
 /// Instructions of a poll, and of the loop around a piece.
 const POLL: u32 = 4;
 
-/// What a thread of a pair does.
+/// Role of a thread in a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Writes, with ordinary stores or with such that bypass the caches.
+    /// Writes the buffer, with ordinary stores or with stores that bypass the caches.
     Writer { nontemporal: bool },
-    /// Copies what was written to memory of its own, which begins at that line.
+    /// Copies the written chunks to memory of its own, which begins at line `to`.
     Reader { to: LineAddr },
-    /// Reads, and waits for nobody.
+    /// Reads the buffer without waiting for a writer.
     Alone,
 }
 
-/// The memory of a pair: the buffer, and for each side the line and the number of a register with the chunks that it has done.
+/// Memory of a pair: the buffer, and for each side a register with the number of chunks that it has completed.
 #[derive(Clone, Copy, Debug)]
 pub struct PairMemory {
     pub buffer: LineAddr,
@@ -37,7 +37,8 @@ type Register = (LineAddr, usize);
 pub struct Transfer {
     role: Role,
     memory: PairMemory,
-    /// Chunks done, and lines of the next one; and chunks that are known to be done by all.
+    /// Chunks completed; `at` counts the lines of the next chunk, and `told` the chunks whose completion the other side
+    /// can see.
     done: u64,
     at: u64,
     told: u64,
@@ -49,7 +50,7 @@ impl Transfer {
         Transfer { role, memory, done: 0, at: 0, told: 0, polled: false }
     }
 
-    /// Its own register, and the other's with the value that lets it go on.
+    /// The thread's own register, and the other thread's register with the value that lets this thread go on.
     fn registers(&self) -> Option<(Register, Register, u64)> {
         let m = &self.memory;
         match self.role {

@@ -1,4 +1,4 @@
-//! Sockets of the kernel over UDP (Linux with NAPI): interrupts and an application share a core, a socket each.
+//! UDP sockets of the kernel (Linux with NAPI): interrupts and an application share a core, and each core has a socket.
 //!
 //! ```text
 //!   NAPI's poll --> socket queue --full--> lost
@@ -22,24 +22,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What datagrams cost in the kernel beside what they share with TCP, in instructions where nothing else is said. `[tcp]` has
-/// the rest: frames, interrupts, wake-ups, calls that receive, and copies.
+/// Costs of datagrams in the kernel, in addition to those that they share with TCP. `[tcp]` has the costs of frames,
+/// interrupts, wake-ups, calls that receive, and copies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UdpSpec {
-    /// A received datagram: IP, UDP, the socket's queue.
+    /// Instructions per received datagram: IP, UDP, the socket's queue.
     pub receive: u32,
-    /// A `sendmsg` call: system call, UDP, IP, queueing discipline, driver.
+    /// Instructions per `sendmsg` call: system call, UDP, IP, queueing discipline, driver.
     pub send: u32,
-    /// A socket buffer that is freed.
+    /// Instructions per freed socket buffer.
     pub free: u32,
-    /// What a socket may hold (`rmem_default`), socket buffers with all their overhead.
+    /// Size of a socket's receive buffer (`rmem_default`), which counts socket buffers with all their overhead.
     pub receive_buffer: Size,
 }
 
 impl UdpSpec {
+    /// Checks that the costs are usable.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         let (b, least) = (self.receive_buffer, DATA_ROOM);
         if b.0 < least || b.0 > 1 << 24 {
@@ -59,7 +61,7 @@ struct Datagram {
     skb: u32,
 }
 
-/// What the core does.
+/// Present activity of the core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Phase {
     #[default]
@@ -75,13 +77,13 @@ pub struct UdpSocket {
     /// First line of the application's buffers.
     user: LineAddr,
     socket: VecDeque<Datagram>,
-    /// Bytes that these count as.
+    /// Bytes that the datagrams in the socket's queue are charged with.
     held: u64,
-    /// What the full socket has lost.
+    /// Ledger of the datagrams that the full socket has lost.
     pub drops: Ledger,
-    /// Packets that are consumed once their program retires.
+    /// Packets that are completed once their program retires.
     consumed: VecDeque<PacketId>,
-    /// The application waits in `recvmsg`.
+    /// Whether the application waits in `recvmsg`.
     asleep: bool,
     phase: Phase,
     since: Time,
@@ -89,12 +91,12 @@ pub struct UdpSocket {
     polls: Time,
     idle_since: Option<Time>,
     idle: Time,
-    /// Packets come without time.
+    /// Whether packets arrive in functional mode, without timing.
     at_once: bool,
 }
 
 impl UdpSocket {
-    /// The socket that `queue` of `nic` receives for; the application's buffers begin at line `user`.
+    /// The socket that receives from `queue` of `nic`; the application's buffers begin at line `user`.
     pub fn new(
         costs: Costs,
         rings: &RingsSpec,
@@ -124,7 +126,7 @@ impl UdpSocket {
         self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s))
     }
 
-    /// NAPI's poll: the protocol and the socket's queue have the frames.
+    /// Performs NAPI's poll: frames go to the protocol and the socket's queue.
     fn poll(&mut self, c: &mut Ctx) {
         let (socket, held, drops) = (&mut self.socket, &mut self.held, &mut self.drops);
         self.napi.poll(c, |napi, Frame { id, lines, skb }, c| {
@@ -142,7 +144,7 @@ impl UdpSocket {
         });
     }
 
-    /// The application receives a datagram, serves it and sends its reply.
+    /// Lets the application receive a datagram, serve it and send its reply.
     fn serve(&mut self, c: &mut Ctx) {
         if std::mem::take(&mut self.asleep) {
             c.program.compute(self.napi.costs.tcp.wake);
@@ -180,7 +182,7 @@ impl UdpSocket {
         c.tally.taken += 1;
     }
 
-    /// `sendmsg` of `lines` lines at `from`, the reply to packet `id`.
+    /// Performs `sendmsg` of `lines` lines from line `from` on, as the reply to packet `id`.
     fn send(&mut self, id: PacketId, lines: u16, from: LineAddr, c: &mut Ctx) {
         let napi = &mut self.napi;
         let skb = napi.allocate();
@@ -191,7 +193,7 @@ impl UdpSocket {
         napi.transmit(id, skb, c);
     }
 
-    /// The step ends at `now`.
+    /// Ends the step.
     fn end(&mut self, c: &mut Ctx) {
         if let Some(since) = self.idle_since.take() {
             self.idle += c.now.saturating_sub(since);
@@ -212,7 +214,7 @@ impl UdpSocket {
     }
 }
 
-/// A socket buffer is freed.
+/// Frees a socket buffer.
 fn free(napi: &mut Napi, skb: u32, p: &mut Program) {
     p.compute(napi.costs.udp.free);
     napi.release(skb);

@@ -1,4 +1,4 @@
-//! When packets arrive.
+//! Arrival processes: the times at which packets arrive.
 
 use crate::kernel::{Int, Real, Stream, Time};
 use rand_distr::{Distribution, Exp1, LogNormal, Pareto};
@@ -7,8 +7,8 @@ use std::sync::Arc;
 /// Picoseconds per second, as rates are given per second.
 const SECOND_PS: f64 = 1e12;
 
-/// An arrival process: an endless sequence of times that never goes backwards. The first
-/// arrival comes one gap after time zero, except where a variant says otherwise.
+/// An arrival process: an endless sequence of times that never goes backwards. The first arrival comes one gap after
+/// time zero, except where a variant says otherwise.
 #[derive(Clone, Debug)]
 pub enum Arrivals {
     Fixed(Fixed),
@@ -20,7 +20,7 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// Evenly spaced, `rate` per second.
+    /// Evenly spaced arrivals, `rate` per second.
     ///
     /// # Panics
     /// When `rate` is not positive and finite; specs reject that before.
@@ -28,27 +28,28 @@ impl Arrivals {
         Arrivals::Fixed(Fixed { gap_ps: gap_ps(rate), n: 0 })
     }
 
-    /// A Poisson process of `rate` per second.
+    /// A Poisson process of `rate` arrivals per second.
     ///
     /// # Panics
-    /// As `fixed`.
+    /// When `rate` is not positive and finite; specs reject that before.
     pub fn poisson(rate: f64, stream: Stream) -> Arrivals {
         Arrivals::Poisson(Poisson { mean_ps: gap_ps(rate), at: Time::ZERO, stream })
     }
 
-    /// Independent gaps of mean 1 / `rate`, drawn from `gaps`.
+    /// Arrivals with independent gaps of mean 1 / `rate`, drawn from `gaps`.
     ///
     /// # Panics
-    /// As `fixed`, and where `Gaps` says so.
+    /// When `rate` is not positive and finite, or the coefficient of variation of `gaps` is out of range; specs reject
+    /// that before.
     pub fn spread(rate: f64, gaps: Gaps, stream: Stream) -> Arrivals {
         Arrivals::Spread(Spread { mean_ps: gap_ps(rate), unit: gaps.unit(), at: Time::ZERO, stream })
     }
 
-    /// Every `period`, `length` packets evenly spaced at `rate` per second; the first burst starts
-    /// at time zero. A burst that lasts longer than the period delays the next.
+    /// Bursts of `length` packets every `period`, evenly spaced at `rate` per second within a burst; the first burst
+    /// starts at time zero. A burst that lasts longer than the period delays the next.
     ///
     /// # Panics
-    /// As `fixed`, and when `length` or `period` is zero.
+    /// When `rate` is not positive and finite, or `length` or `period` is zero.
     pub fn bursts(period: Time, length: u64, rate: f64) -> Arrivals {
         assert!(length > 0 && period > Time::ZERO, "a burst needs a length and a period");
         let gap_ps = gap_ps(rate);
@@ -56,11 +57,11 @@ impl Arrivals {
         Arrivals::Bursts(Bursts { period: period.max(lasts), length, gap_ps, start: Time::ZERO, n: 0 })
     }
 
-    /// An interrupted Poisson process: `rate` per second while on, silent while off; both states
-    /// last exponentially distributed times with the given means. It starts on.
+    /// An interrupted Poisson process: `rate` arrivals per second while on, none while off; both states last
+    /// exponentially distributed times with the given means. The process starts on.
     ///
     /// # Panics
-    /// As `fixed`, and when `on` is zero.
+    /// When `rate` is not positive and finite, or `on` is zero.
     pub fn on_off(on: Time, off: Time, rate: f64, stream: Stream) -> Arrivals {
         assert!(on > Time::ZERO, "an on-off source needs time to be on");
         let mut source = OnOff { on, off, mean_ps: gap_ps(rate), at: Time::ZERO, until: Time::ZERO, stream };
@@ -68,16 +69,15 @@ impl Arrivals {
         Arrivals::OnOff(source)
     }
 
-    /// The times of a trace, repeated without end. Each repetition follows the one before after
-    /// the trace's mean gap, so that rate and gaps stay those of the trace. With `rate`,
-    /// all gaps are stretched alike until that many packets arrive per second; without, times
-    /// are the original ones. The first packet arrives at time zero.
+    /// The times of a trace, repeated without end. Each repetition follows the previous one after the trace's mean gap,
+    /// so that rate and gaps stay those of the trace. With `rate`, all gaps are stretched alike until that many packets
+    /// arrive per second; without, times are the original ones. The first packet arrives at time zero.
     ///
     /// # Errors
-    /// When `times` are fewer than two or all the same: they then have no rate.
+    /// Returns [`NoRate`] when there are fewer than two times or all are equal: such a trace has no rate.
     ///
     /// # Panics
-    /// When `times` go backwards or do not start at zero, and as `fixed`.
+    /// When `times` go backwards or do not start at zero, or `rate` is not positive and finite.
     pub fn trace(times: Arc<[Time]>, rate: Option<f64>) -> Result<Arrivals, NoRate> {
         let (Some(&first), Some(&last)) = (times.first(), times.last()) else {
             return Err(NoRate);
@@ -92,7 +92,7 @@ impl Arrivals {
         Ok(Arrivals::Trace(Trace { times, period, stretch, base: Time::ZERO, n: 0 }))
     }
 
-    /// Time from one burst to the next, if there are any.
+    /// Time from one burst to the next, if there are bursts.
     pub fn period(&self) -> Option<Time> {
         match self {
             Arrivals::Bursts(b) => Some(b.period),
@@ -100,7 +100,7 @@ impl Arrivals {
         }
     }
 
-    /// The time of the next arrival.
+    /// Time of the next arrival.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "it never ends, so it is not an Iterator")]
     pub fn next(&mut self) -> Time {
@@ -115,24 +115,24 @@ impl Arrivals {
     }
 }
 
-/// A distribution of gaps by its coefficient of variation: standard deviation over mean.
+/// A distribution of gaps, given by its coefficient of variation (cv): standard deviation over mean.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Gaps {
-    /// Between (1 - sqrt(3) cv) and (1 + sqrt(3) cv) of the mean; cv is at most 1 / sqrt(3).
+    /// Gaps between (1 - sqrt(3) cv) and (1 + sqrt(3) cv) of the mean; cv is at most 1 / sqrt(3).
     Uniform {
         cv: f64,
     },
     LogNormal {
         cv: f64,
     },
-    /// Of shape 1 + sqrt(1 + 1 / cv^2), which is above 2.
+    /// Pareto gaps of shape 1 + sqrt(1 + 1 / cv^2), which is above 2.
     Pareto {
         cv: f64,
     },
 }
 
 impl Gaps {
-    /// The largest cv of uniform gaps: the shortest gap is none.
+    /// Largest cv of uniform gaps, for which the shortest gap is zero.
     pub const WIDEST: f64 = 0.577_350_269_189_625_8;
 
     /// The distribution with mean 1.
@@ -166,18 +166,18 @@ enum Unit {
     Pareto(Pareto<f64>),
 }
 
-/// A trace without a rate of its own: fewer than two packets, or all at once.
+/// Error of a trace without a rate of its own: it has fewer than two packets, or all at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRate;
 
-/// See `Arrivals::fixed`.
+/// State of the process of [`Arrivals::fixed`].
 #[derive(Clone, Debug)]
 pub struct Fixed {
     gap_ps: f64,
     n: u64,
 }
 
-/// See `Arrivals::poisson`.
+/// State of the process of [`Arrivals::poisson`].
 #[derive(Clone, Debug)]
 pub struct Poisson {
     mean_ps: f64,
@@ -185,7 +185,7 @@ pub struct Poisson {
     stream: Stream,
 }
 
-/// See `Arrivals::spread`.
+/// State of the process of [`Arrivals::spread`].
 #[derive(Clone, Debug)]
 pub struct Spread {
     mean_ps: f64,
@@ -194,7 +194,7 @@ pub struct Spread {
     stream: Stream,
 }
 
-/// See `Arrivals::bursts`.
+/// State of the process of [`Arrivals::bursts`].
 #[derive(Clone, Debug)]
 pub struct Bursts {
     period: Time,
@@ -204,7 +204,7 @@ pub struct Bursts {
     n: u64,
 }
 
-/// See `Arrivals::on_off`.
+/// State of the process of [`Arrivals::on_off`].
 #[derive(Clone, Debug)]
 pub struct OnOff {
     on: Time,
@@ -215,7 +215,7 @@ pub struct OnOff {
     stream: Stream,
 }
 
-/// See `Arrivals::trace`.
+/// State of the process of [`Arrivals::trace`].
 #[derive(Clone, Debug)]
 pub struct Trace {
     times: Arc<[Time]>,
@@ -309,7 +309,7 @@ fn gap_ps(rate: f64) -> f64 {
     SECOND_PS / rate
 }
 
-/// To the nearest picosecond; `f64::round` is a call on the x86-64 baseline, this is not.
+/// Rounds to the nearest picosecond; `f64::round` is a call on the x86-64 baseline, this is not.
 #[inline]
 fn nearest(ps: f64) -> Time {
     Time((ps + 0.5).whole())
@@ -380,7 +380,7 @@ mod tests {
         assert!((var / mean - 1.0).abs() < 0.05, "{var}"); // 5 standard errors
     }
 
-    /// Mean and standard deviation over mean of many gaps, and the share of them below half the mean.
+    /// Mean, coefficient of variation, and share of gaps below half the mean, of many gaps.
     fn shape(gaps: Gaps) -> (f64, f64, f64) {
         let n = 400_000;
         let gaps = gaps_ns(&take(n, Arrivals::spread(10e6, gaps, stream())));
@@ -399,8 +399,8 @@ mod tests {
         assert!(near(mean, 100.0, 0.002) && near(cv, 0.25, 0.005) && below == 0.0, "{mean} {cv} {below}");
         let (mean, cv, below) = shape(Gaps::Uniform { cv: Gaps::WIDEST });
         assert!(near(mean, 100.0, 0.005) && near(cv, 0.5774, 0.005) && near(below, 0.25, 0.02), "{mean} {cv} {below}");
-        // ln(gap / mean) is normal with mean -s^2/2 and variance s^2 = ln 2: P(gap < mean / 2) = Phi((-0.6931 + 0.3466) / 0.8326)
-        // = Phi(-0.4163) = 0.3386.
+        // ln(gap / mean) is normal with mean -s^2/2 and variance s^2 = ln 2: P(gap < mean / 2) = Phi((-0.6931 + 0.3466)
+        // / 0.8326) = Phi(-0.4163) = 0.3386.
         let (mean, cv, below) = shape(Gaps::LogNormal { cv: 1.0 });
         assert!(near(mean, 100.0, 0.008) && near(cv, 1.0, 0.05) && near(below, 0.3386, 0.02), "{mean} {cv} {below}");
         // Shape 1 + sqrt(2) and least gap 58.58 ns: none below half the mean. A heavy tail: its variance is slow to show.

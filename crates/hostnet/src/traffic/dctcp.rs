@@ -1,8 +1,8 @@
-//! Senders of long TCP flows under DCTCP (RFC 8257; Linux 5.4's variant), the link that they share and, where they sit
-//! on several ports, the switch queue in between. Windows are counted in segments of one frame each.
+//! Senders of long TCP flows under DCTCP (RFC 8257; Linux 5.4's variant), the link that they share and, where they are
+//! attached to several ports, the switch queue in between. Windows are counted in segments of one frame each.
 //!
-//! Loss is found by selective acknowledgements in the order of sending (RACK): a segment is lost once one that was sent
-//! three later has arrived. The host at the other end sees segments and says acknowledgements.
+//! Loss is detected by selective acknowledgements in the order of sending (RACK): a segment is lost once a segment that
+//! was sent three later has arrived. The receiving host sees segments and returns acknowledgements.
 
 use super::{Event, Posts};
 use crate::flow::Link;
@@ -17,31 +17,35 @@ use std::collections::VecDeque;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DctcpSpec {
-    /// Weight of a window's marked share in the estimate alpha.
+    /// Weight of a window's marked share in the estimate alpha (DCTCP's g). The default is 1/16.
     #[serde(default = "gain")]
     pub gain: f64,
-    /// Segments that a flow may send at once at its beginning.
+    /// Initial congestion window of a flow, in segments. The default is 10.
     #[serde(default = "initial_window")]
     pub initial_window: u32,
-    /// What a sender's socket may hold until it is acknowledged (`tcp_wmem`, its tuning off).
+    /// Bytes that a sender's socket may hold until they are acknowledged (`tcp_wmem`, with auto-tuning off). The
+    /// default is 1,000,000 B.
     #[serde(default = "send_buffer")]
     pub send_buffer: Size,
-    /// Segments that a flow sends back to back before another has its turn (TCP segmentation offload).
+    /// Number of segments that a flow sends back to back before another flow has its turn (TCP segmentation offload).
+    /// The default is 7.
     #[serde(default = "burst")]
     pub burst: u32,
-    /// Ports that the flows are spread over. With more than one, a switch joins them; a single one sends directly.
+    /// Number of ports that the flows are spread over. With more than one, a switch joins them; a single port (the
+    /// default) sends directly.
     #[serde(default = "ports")]
     pub ports: u32,
-    /// Bytes in the switch's queue above which it marks (ECN).
+    /// Bytes in the switch's queue above which it marks segments (ECN), with `ports` above 1. The default is 400 KiB.
     #[serde(default = "mark")]
     pub mark: Size,
-    /// Bytes that the switch's queue holds.
+    /// Bytes that the switch's queue holds, with `ports` above 1. The default is 2 MiB.
     #[serde(default = "queue")]
     pub queue: Size,
-    /// From the receiver's stack to the sender's: flight, interrupt and softirq of the sender.
+    /// Time from the receiver's stack to the sender's for an acknowledgement: flight, interrupt and softirq of the
+    /// sender. The default is 20 us.
     #[serde(default = "ack_delay")]
     pub ack_delay: Span,
-    /// Silence after which the last segment is sent again.
+    /// Time without acknowledgements after which a flow retransmits its last outstanding segment. The default is 2 ms.
     #[serde(default = "probe")]
     pub probe: Span,
 }
@@ -90,8 +94,10 @@ impl Default for DctcpSpec {
 }
 
 impl DctcpSpec {
+    /// Checks that the parameters fit together.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         if !(self.gain > 0.0 && self.gain <= 1.0) {
             return Err(format!("gain = {} is not above 0 and up to 1", self.gain));
@@ -116,8 +122,8 @@ impl DctcpSpec {
     }
 }
 
-/// What the receiver says: everything below `next` has come, and `from..to` just now; `edge` is how far it lets the
-/// sender go; `marked` of the new segments carried a mark.
+/// Acknowledgement by the receiver: every segment below `next` has arrived, and `from..to` has just arrived; `edge` is
+/// the end of the receive window; `marked` of the new segments carried a mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ack {
     pub flow: u8,
@@ -146,13 +152,13 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     state: State,
-    /// Order of its last transmission, and when that was.
+    /// Order of the segment's last transmission; `at` is its time.
     stamp: u64,
     at: Time,
     again: bool,
 }
 
-/// One flow's sender.
+/// Sender of one flow.
 #[derive(Clone, Debug)]
 pub struct Flow {
     base: u32,
@@ -160,14 +166,14 @@ pub struct Flow {
     out: u32,
     lost: u32,
     edge: u32,
-    /// Segments that the socket holds at most.
+    /// Maximum number of segments that the socket holds.
     buffer: usize,
     window: f64,
     threshold: f64,
-    /// Recovery ends when everything below has arrived.
+    /// Segment below which everything must arrive to end recovery.
     recover: Option<u32>,
     alpha: f64,
-    /// End of the window over which marks are counted, and the counts.
+    /// End of the window over which marks are counted; `acked` and `marked` are the counts.
     round: u32,
     acked: u32,
     marked: u32,
@@ -175,7 +181,7 @@ pub struct Flow {
     newest: u64,
     heard: Time,
     pub retransmitted: u64,
-    /// Sum and number of round-trip times.
+    /// Sum of the round-trip times in ps, and their number.
     trips: (u64, u64),
 }
 
@@ -214,7 +220,7 @@ impl Flow {
         f64::from(self.out) + 1.0 <= self.window && (self.lost > 0 || new)
     }
 
-    /// Sends a lost segment again, or else a new one.
+    /// Sends a lost segment again, or a new one when none is lost; returns its number.
     fn send(&mut self, now: Time) -> u32 {
         self.stamp += 1;
         self.out += 1;
@@ -262,7 +268,7 @@ impl Flow {
         if self.recover.is_some_and(|end| self.base >= end) {
             self.recover = None;
         }
-        // What only fills in behind a gap lets no window grow (Linux, tcp_may_raise_cwnd).
+        // Acknowledgements that only fill in behind a gap do not let the window grow (Linux, tcp_may_raise_cwnd).
         if self.recover.is_none() && limited && advances {
             let step = f64::from(arrived);
             self.window += if self.window < self.threshold { step } else { step / self.window };
@@ -272,7 +278,8 @@ impl Flow {
         }
     }
 
-    /// The share of marks in a window moves alpha; marks shrink the window by half of it (RFC 8257, section 3.3).
+    /// Ends a window of data: its share of marks moves alpha, and marks shrink the congestion window by half of alpha
+    /// (RFC 8257, section 3.3).
     fn end_round(&mut self, gain: f64) {
         let share = f64::from(self.marked) / f64::from(self.acked.max(1));
         self.alpha += gain * (share - self.alpha);
@@ -304,7 +311,8 @@ impl Flow {
         }
     }
 
-    /// Nothing has been heard for long: the last segment that is out goes again.
+    /// Declares the last outstanding segment lost after a long silence, so that it is sent again; returns false when
+    /// none is outstanding.
     fn probe(&mut self) -> bool {
         let Some(s) = self.sent.iter_mut().rev().find(|s| s.state == State::Out) else { return false };
         s.state = State::Lost;
@@ -317,7 +325,8 @@ impl Flow {
 #[derive(Clone, Debug)]
 struct Port {
     pending: bool,
-    /// Flows of this port, the one whose turn it is, and segments left of its turn.
+    /// Flows of this port; `turn` is the index of the flow whose turn it is, `left` the number of segments left of its
+    /// turn.
     flows: Vec<u8>,
     turn: usize,
     left: u32,
@@ -329,7 +338,7 @@ pub struct Senders {
     ports: Vec<Port>,
     gain: f64,
     burst: u32,
-    /// The link to the receiver, from the switch where there is one, and a segment's bytes on it.
+    /// Link to the receiver, from the switch where there is one; `wire_bytes` are a segment's bytes on it.
     link: Link,
     wire_bytes: u64,
     ack_delay: Time,
@@ -339,16 +348,17 @@ pub struct Senders {
     limit: u64,
     wire: VecDeque<Segment>,
     acks: VecDeque<Ack>,
-    /// Acknowledgements that are the receiver's NIC's to send, with their packets.
+    /// Acknowledgements that the receiver's NIC is to send, with their packets.
     leaving: Vec<(PacketId, Ack)>,
     pub stopped: bool,
     pub sent: u64,
-    /// Segments that the switch's queue had no room for.
+    /// Ledger of the segments that the switch's queue had no room for.
     pub drops: Ledger,
 }
 
 impl Senders {
-    /// `flows` flows over frames of `bytes`, which are `wire_bytes` on each `link`; each may begin with `edge` segments.
+    /// Senders of `flows` flows over frames of `bytes` bytes, which are `wire_bytes` bytes on each `link`; each flow
+    /// may begin with `edge` segments.
     pub fn new(s: &DctcpSpec, flows: u8, edge: u32, bytes: u64, wire_bytes: u64, link: Link) -> Senders {
         let ports = s.ports.min(flows.into()).to_usize();
         let port = |p| Port {
@@ -394,7 +404,7 @@ impl Senders {
         }
     }
 
-    /// The flow of port `p` that sends next.
+    /// Chooses the flow of port `p` that sends next.
     fn choose(&mut self, p: usize) -> Option<u8> {
         let port = &mut self.ports[p];
         for _ in 0..=port.flows.len() {
@@ -409,7 +419,7 @@ impl Senders {
         None
     }
 
-    /// `Event::Emit`: port `p` is free.
+    /// Handles `Event::Emit`: port `p` is free to send.
     pub fn on_emit(&mut self, cal: &mut impl Posts, p: usize, now: Time) {
         self.ports[p].pending = false;
         if self.stopped {
@@ -439,23 +449,23 @@ impl Senders {
         cal.post(leaves + self.link.flight, Event::Segment);
     }
 
-    /// `Event::Segment`: what comes off the wire now.
+    /// Handles `Event::Segment`: takes the segment that comes off the wire now.
     pub fn arriving(&mut self) -> Segment {
         self.wire.pop_front().expect("a segment on the wire")
     }
 
-    /// The receiver acknowledges at `at`.
+    /// Returns acknowledgement `a` of the receiver to its sender, from time `at` on.
     pub fn acknowledge(&mut self, cal: &mut impl Posts, a: Ack, at: Time) {
         self.acks.push_back(a);
         cal.post(at + self.ack_delay, Event::Ack);
     }
 
-    /// Packet `id` in the receiver's transmit ring is this acknowledgement.
+    /// Records that packet `id` in the receiver's transmit ring carries acknowledgement `a`.
     pub fn leaves_as(&mut self, id: PacketId, a: Ack) {
         self.leaving.push((id, a));
     }
 
-    /// Packet `id` has left the receiver's NIC at `at`.
+    /// Returns the acknowledgement in packet `id`, which has left the receiver's NIC at `at`, to its sender.
     pub fn left(&mut self, cal: &mut impl Posts, id: PacketId, at: Time) {
         if let Some(i) = self.leaving.iter().position(|l| l.0 == id) {
             let (_, a) = self.leaving.remove(i);
@@ -463,7 +473,7 @@ impl Senders {
         }
     }
 
-    /// `Event::Ack`: the oldest acknowledgement is at its sender.
+    /// Handles `Event::Ack`: delivers the oldest acknowledgement to its sender.
     pub fn on_ack(&mut self, cal: &mut impl Posts, now: Time) {
         let a = self.acks.pop_front().expect("an acknowledgement on its way");
         let f = a.flow.to_usize();
@@ -471,7 +481,7 @@ impl Senders {
         self.kick(cal, f % self.ports.len(), now);
     }
 
-    /// `Event::Probe`: looks whether flow `f` has fallen silent.
+    /// Handles `Event::Probe`: checks whether flow `f` has fallen silent.
     pub fn on_probe(&mut self, cal: &mut impl Posts, f: usize, now: Time) {
         if self.stopped {
             return;
@@ -486,7 +496,7 @@ impl Senders {
         cal.post(now + self.probe, Event::Probe(f.to_u8()));
     }
 
-    /// Segments on their way to the receiver.
+    /// Number of segments on their way to the receiver.
     pub fn on_wire(&self) -> u64 {
         self.wire.len().to_u64()
     }
@@ -499,7 +509,7 @@ impl Senders {
         }
     }
 
-    /// Mean round-trip time in ns; means over flows of window and alpha.
+    /// Mean round-trip time in ns, and means over the flows of congestion window (in segments) and alpha.
     pub fn state(&self) -> (f64, f64, f64) {
         let n = self.flows.len().max(1).to_f64();
         let (ps, trips) = self.flows.iter().fold((0, 0), |(a, b), f| (a + f.trips.0, b + f.trips.1));
@@ -508,8 +518,10 @@ impl Senders {
         (ps.to_f64() / trips.max(1).to_f64() / 1e3, window, alpha)
     }
 
+    /// Checks each flow's count of its segments.
+    ///
     /// # Errors
-    /// When a flow's account of its segments does not add up.
+    /// Returns one sentence when a flow's counts do not add up.
     pub fn check(&self) -> Result<(), String> {
         for (i, f) in self.flows.iter().enumerate() {
             let count = |s: State| f.sent.iter().filter(|x| x.state == s).count().to_u32();

@@ -1,4 +1,4 @@
-//! One sender against RFC 8257 and Linux.
+//! One sender, compared with RFC 8257 and Linux.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn send_all(f: &mut Flow, now: Time) {
     }
 }
 
-/// Everything out arrives, `marked` of it with a mark, in one acknowledgement.
+/// Delivers all outstanding segments, `marked` of them with a mark, in one acknowledgement.
 fn round(f: &mut Flow, marked: u32, now: Time) {
     send_all(f, now);
     let (from, to) = (f.base, f.next());
@@ -53,7 +53,7 @@ fn a_gap_of_three_is_a_loss_that_is_sent_again_and_halves_the_window_once() {
     let mut f = flow(16);
     send_all(&mut f, Time::ZERO);
     let ack = |next, from, to| Ack { flow: 0, next, from, to, edge: 10_000, marked: 0 };
-    // 0 is lost, then 8: both within one window.
+    // Segment 0 is lost, then segment 8: both within one window.
     f.acknowledge(&ack(0, 1, 3), G, 1, Time::us(1));
     assert_eq!((f.lost, f.out), (0, 14), "two later ones prove nothing");
     f.acknowledge(&ack(0, 3, 8), G, 1, Time::us(1));
@@ -97,7 +97,7 @@ fn silence_sends_the_last_segment_again() {
     send_all(&mut f, Time::ZERO);
     assert!(f.probe());
     assert_eq!(f.send(Time::us(2000)), 3);
-    // Its arrival shows that the three before it are gone.
+    // The arrival of the last segment shows that the three before it are lost.
     f.acknowledge(&Ack { flow: 0, next: 0, from: 3, to: 4, edge: 10_000, marked: 0 }, G, 1, Time::us(2040));
     assert_eq!((f.lost, f.out), (2, 1));
 }

@@ -9,38 +9,38 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Datagram<'a> {
     pub src: SocketAddr,
     pub dst: SocketAddr,
-    /// As much of the payload as the capture kept.
+    /// Part of the payload that the capture kept.
     pub payload: &'a [u8],
-    /// Its length by the UDP header, in bytes.
+    /// Length of the payload in bytes, by the UDP header.
     pub payload_len: usize,
 }
 
-/// Why a frame holds no datagram.
+/// Reason why a frame holds no UDP datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoDatagram {
-    /// Not IP (ARP, LLDP, ...).
+    /// The frame does not carry IP (ARP, LLDP, ...).
     NotIp,
-    /// TCP.
+    /// The frame carries TCP.
     Tcp,
-    /// IP, but neither UDP nor TCP.
+    /// The frame carries IP, but neither UDP nor TCP.
     NotUdp,
-    /// A fragment of an IP datagram; fragments are not put together.
+    /// The frame carries a fragment of an IP datagram; fragments are not reassembled.
     Fragment,
     /// A header is cut off or contradicts itself.
     Malformed,
 }
 
-/// What receive-side scaling sees of an IP packet.
+/// Fields of an IP packet that receive-side scaling uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flow {
     /// Toeplitz hash of addresses and ports; of addresses alone where there are no ports (fragments, ICMP).
     pub hash: u32,
-    /// Where UDP or TCP goes.
+    /// Destination port of UDP or TCP.
     pub dst_port: Option<u16>,
 }
 
-/// The UDP datagram in an Ethernet frame (with up to three VLAN tags, IPv4 options and IPv6
-/// extension headers), of which the capture may have kept the first bytes only.
+/// The UDP datagram in an Ethernet frame (with up to three VLAN tags, IPv4 options and IPv6 extension headers), of
+/// which the capture may have kept the first bytes only.
 pub fn datagram(frame: &[u8]) -> Result<Datagram<'_>, NoDatagram> {
     let (packet, src, dst, fragmented) = slice(frame)?;
     if fragmented {
@@ -59,7 +59,7 @@ pub fn datagram(frame: &[u8]) -> Result<Datagram<'_>, NoDatagram> {
     }
 }
 
-/// The flow of an Ethernet frame that carries IP, whatever is in that.
+/// The flow of an Ethernet frame that carries IP, whatever the IP packet contains.
 pub fn flow(frame: &[u8]) -> Result<Flow, NoDatagram> {
     let (packet, src, dst, fragmented) = slice(frame)?;
     let ports = match &packet.transport {
@@ -74,7 +74,7 @@ pub fn flow(frame: &[u8]) -> Result<Flow, NoDatagram> {
     })
 }
 
-/// A frame taken apart, with the addresses of its IP packet and whether that is a fragment.
+/// Dissects a frame; returns it with the addresses of its IP packet and whether the packet is a fragment.
 fn slice(frame: &[u8]) -> Result<(LaxSlicedPacket<'_>, IpAddr, IpAddr, bool), NoDatagram> {
     let packet = LaxSlicedPacket::from_ethernet(frame).map_err(|_| NoDatagram::Malformed)?;
     let (src, dst, fragmented): (IpAddr, IpAddr, bool) = match &packet.net {
@@ -100,8 +100,8 @@ const KEY: [u8; 40] = [
     0x01, 0xfa,
 ];
 
-/// The Toeplitz hash by which NICs spread flows over queues: source and destination address,
-/// then source and destination port. The two directions of a connection hash differently.
+/// The Toeplitz hash by which NICs spread flows over queues: source and destination address, then source and
+/// destination port. The two directions of a connection hash differently.
 pub fn rss_hash(src: SocketAddr, dst: SocketAddr) -> u32 {
     toeplitz(&[src.ip(), dst.ip()], &[src.port(), dst.port()])
 }
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(hash("[3ffe:2501:200:1fff::7]:2794", "[3ffe:2501:200:3::1]:1766"), 0x4020_7d3d);
     }
 
-    /// The same tables' columns without ports.
+    /// "Verifying the RSS hash calculation", learn.microsoft.com, columns without ports.
     #[test]
     fn without_ports_the_hash_is_of_the_addresses() {
         let hash = |src: &str, dst: &str| toeplitz(&[src.parse().unwrap(), dst.parse().unwrap()], &[]);

@@ -1,8 +1,9 @@
-//! The load generator at the other end of the wire: sizes and flows of what it sends, and what it sees of the replies.
+//! The load generator at the other end of the wire: it determines sizes and flows of the packets that it sends, and
+//! records the replies.
 //!
-//! It costs no simulated time and loses nothing. A round trip lasts from the first bit on the wire to the last bit of the
-//! reply that is back, so that only packets that return count. When a packet left follows from when it arrived: watching
-//! changes nothing.
+//! The generator takes no simulated time and loses nothing. A round trip lasts from the first bit on the wire to the
+//! last bit of the returned reply, so that only packets that return count. The time at which a packet left is derived
+//! from its arrival, so recording changes nothing.
 
 use super::frame::rss_hash;
 use super::{Event, Posts};
@@ -16,31 +17,34 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Bytes that a frame takes on the wire beside itself: preamble, delimiter and gap (IEEE 802.3, 3.1.1 and 4.4.2).
+/// Bytes that a frame takes on the wire in addition to its own: preamble, delimiter and gap (IEEE 802.3, 3.1.1 and
+/// 4.4.2).
 pub const BETWEEN_FRAMES: u32 = 20;
 /// Bytes of the frame check sequence, which captures leave out.
 pub const CHECKSUM: u32 = 4;
-/// Where the generator's packets go: UDP's discard service.
+/// Destination port of the generator's packets: UDP's discard service.
 const PORT: u16 = 9;
-/// Source ports of flows, from the first beyond the well-known ones.
+/// First source port of flows, beyond the well-known ports, and number of ports per source address.
 const PORTS: (u32, u32) = (1024, 64_000);
 
-/// Addresses of the `i`-th flow: source and destination.
+/// Source and destination address of flow number `i`.
 pub fn addresses(i: u32) -> (SocketAddr, SocketAddr) {
     let (host, port) = (i / PORTS.1, PORTS.0 + i % PORTS.1);
     let source = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 1, 0, 1)) + host);
     (SocketAddr::from((source, port.to_u16())), SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), PORT)))
 }
 
-/// Sizes of frames by weight.
+/// Sizes of frames, drawn by weight.
 #[derive(Clone, Debug)]
 pub struct Sizes {
-    /// Bytes, and the weight of this size and those before it.
+    /// Sizes in bytes, each with the sum of the weights up to and including it.
     table: Arc<[(u32, u64)]>,
     stream: Stream,
 }
 
 impl Sizes {
+    /// Sizes with the weights of `table`.
+    ///
     /// # Panics
     /// When no weight is positive; specs reject that before.
     pub fn new(table: impl IntoIterator<Item = (u32, u32)>, stream: Stream) -> Sizes {
@@ -61,12 +65,12 @@ impl Sizes {
     }
 }
 
-/// Which flow a packet belongs to.
+/// Flows that packets belong to.
 #[derive(Clone, Debug)]
 pub enum Flows {
-    /// Each to one of its own.
+    /// No flows: each packet is a flow of its own.
     Any,
-    /// RSS hashes of the flows.
+    /// RSS hashes of the flows, by number.
     Of(Arc<[u32]>),
 }
 
@@ -80,20 +84,20 @@ impl Flows {
         Flows::Of((0..n).map(hash).collect())
     }
 
-    /// One flow that RSS sees no addresses of.
+    /// One flow without addresses that RSS could hash.
     pub fn unseen() -> Flows {
         Flows::Of([0].into())
     }
 }
 
-/// The wire to the host, and back where the NIC has none of its own.
+/// The wire to the host, and the way back where the NIC has no transmitter of its own.
 #[derive(Clone)]
 struct Wire {
     there: Link,
     back: Option<Link>,
-    /// Bytes of a frame on the wire beside those that it counts.
+    /// Bytes of a frame on the wire in addition to those that the frame counts.
     beside: u32,
-    /// Packets on their way, and those that wait for the wire.
+    /// Packets on the wire, and packets that wait for it.
     on_it: VecDeque<Packet>,
 }
 
@@ -103,36 +107,36 @@ impl Wire {
     }
 }
 
-/// A closed loop's clients, each of which has one request at a time.
+/// Clients of a closed loop, each of which has one outstanding request.
 #[derive(Clone)]
 struct Closed {
     timeout: Time,
-    /// When those sent whose requests have neither a reply nor been given up.
+    /// Clients whose requests have neither a reply nor been given up, by the time of sending.
     waiting: BTreeSet<(Time, u32)>,
-    /// When those sent whose replies are on their way back.
+    /// Clients whose replies are on their way back, with the time of sending.
     coming: VecDeque<(Time, u32)>,
-    /// Those whose next request goes now.
+    /// Clients whose next request is due now.
     due: VecDeque<u32>,
     timer: bool,
 }
 
 impl Closed {
-    /// A client's next request goes now.
+    /// Makes a client's next request due now.
     fn offer(&mut self, client: u32, cal: &mut impl Posts, now: Time) {
         self.due.push_back(client);
         cal.post(now, Event::Offer);
     }
 }
 
-/// What the packets that came back in a window took.
+/// Round-trip times of the packets that came back in a measurement window.
 #[derive(Clone)]
 pub struct Rtt {
-    /// In ns.
+    /// Round-trip times in ns.
     pub histogram: Histogram<u64>,
     sum_ps: u128,
-    /// Sum of squares, in ns^2.
+    /// Sum of squares of the round-trip times, in ns^2.
     squares: f64,
-    /// Bytes of frames that came back.
+    /// Bytes of the frames that came back.
     pub bytes: u64,
 }
 
@@ -156,21 +160,21 @@ impl Rtt {
     pub fn mean_ns(&self) -> f64 {
         self.sum_ps.to_f64() / 1e3 / self.count().to_f64()
     }
-    /// Standard deviation of the packets of the window.
+    /// Standard deviation of the round-trip times of the window's packets, in ns.
     pub fn sd_ns(&self) -> f64 {
         let mean = self.mean_ns();
         (self.squares / self.count().to_f64() - mean * mean).max(0.0).sqrt()
     }
 }
 
-/// What the generator asked with a packet.
+/// Identity of a request that the generator sent in a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Asked {
-    /// Packets sent before it.
+    /// Number of packets sent before this one.
     pub number: u64,
-    /// Its flow, where there are flows.
+    /// Flow of the packet, where there are flows.
     pub flow: u32,
-    /// Its place in the capture that is replayed.
+    /// Index of the packet in the capture that is replayed.
     pub captured: Option<u32>,
 }
 
@@ -178,22 +182,23 @@ pub struct Asked {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Returned {
     pub asked: Asked,
-    /// When its first bit left the generator, and when the last of the reply was back.
+    /// Time at which the packet's first bit left the generator; `back` is the time at which the last bit of the reply
+    /// was back.
     pub sent: Time,
     pub back: Time,
-    /// Bytes of the request's frame and of the reply's.
+    /// Bytes of the request's frame; `reply` are those of the reply's frame.
     pub request: u32,
     pub reply: u32,
 }
 
-/// Every packet that comes back, for a capture of them.
+/// Recorder of every packet that comes back, for a capture.
 #[derive(Clone, Default)]
 struct Recorder {
     asked: HashMap<(Time, u32), VecDeque<Asked>>,
     returned: Vec<Returned>,
 }
 
-/// See the module.
+/// The load generator; see the module's documentation.
 #[derive(Clone)]
 pub struct Generator {
     sizes: Option<Sizes>,
@@ -201,16 +206,16 @@ pub struct Generator {
     wire: Option<Wire>,
     closed: Option<Closed>,
     recorder: Option<Box<Recorder>>,
-    /// What the packet asks that was drawn last.
+    /// Identity of the packet that was drawn last.
     pub drawn: Asked,
-    /// Packets sent since the beginning, and bytes of their frames since the window's start.
+    /// Packets sent since the beginning; `offered_bytes` are the bytes of their frames since the window's start.
     pub sent: u64,
     pub offered_bytes: u64,
     pub rtt: Rtt,
 }
 
 impl Generator {
-    /// One whose applications say how large packets are when `sizes` does not.
+    /// A generator that draws packet sizes from `sizes`, or leaves sizes to the applications without them.
     pub fn new(sizes: Option<Sizes>, flows: Flows) -> Generator {
         Generator {
             sizes,
@@ -225,8 +230,8 @@ impl Generator {
         }
     }
 
-    /// Puts a wire between generator and NIC. A NIC with a `transmitter` of its own sends replies as fast as that. Frames
-    /// that do not count their checksum have `checksum` bytes more there.
+    /// Puts a wire between generator and NIC. A NIC with a `transmitter` of its own sends replies at its own rate.
+    /// Frames that do not count their checksum have `checksum` more bytes on the wire.
     pub fn over(mut self, rate: Bandwidth, flight: Time, transmitter: bool, checksum: u32) -> Generator {
         let link = Link::ethernet(rate, flight);
         let back = (!transmitter).then(|| link.clone());
@@ -234,7 +239,7 @@ impl Generator {
         self
     }
 
-    /// Keeps what comes back.
+    /// Starts to record the packets that come back.
     pub fn record(&mut self) {
         self.recorder = Some(Box::default());
     }
@@ -246,19 +251,20 @@ impl Generator {
         self.wire.as_ref().map_or(0, |w| w.on_it.len().to_u64())
     }
 
-    /// The size of the next packet, if the generator sets it.
+    /// Size of the next packet, if the generator sets it.
     #[inline]
     pub fn size(&mut self) -> Option<u32> {
         self.sizes.as_mut().map(Sizes::draw)
     }
 
-    /// `Event::Offer` in a closed loop: the client whose request goes.
+    /// Handles `Event::Offer` in a closed loop: returns the client whose request is sent.
     #[inline]
     pub fn due(&mut self) -> Option<u32> {
         self.closed.as_mut()?.due.pop_front()
     }
 
-    /// The flow of the next packet and its RSS hash: that of `client`, or any. None when it is of one of its own.
+    /// Flow of the next packet and its RSS hash: the flow of `client`, or a random one. None when each packet is a flow
+    /// of its own.
     #[inline]
     pub fn flow(&mut self, client: Option<u32>, rng: &mut Stream) -> Option<(u32, u32)> {
         let Flows::Of(hashes) = &self.flows else { return None };
@@ -271,7 +277,7 @@ impl Generator {
         Some((flow.to_u32(), hashes[flow]))
     }
 
-    /// `p` is put on the wire; returns when it comes off it.
+    /// Puts `p` on the wire; returns the time at which it comes off the wire.
     ///
     /// # Panics
     /// Without a wire.
@@ -284,7 +290,7 @@ impl Generator {
         arrives
     }
 
-    /// The last bit of `p` is put on a wire whose far end returns it; returns when that is back.
+    /// Puts the last bit of `p` on a wire whose far end returns it; returns the time at which the packet is back.
     ///
     /// # Panics
     /// Without a wire.
@@ -295,12 +301,12 @@ impl Generator {
         now + w.there.flight * 2
     }
 
-    /// The packet that comes off the wire now, if there is one.
+    /// Takes the packet that comes off the wire now, if there is one.
     pub fn take_off(&mut self) -> Option<Packet> {
         self.wire.as_mut()?.on_it.pop_front()
     }
 
-    /// `p` arrives at `p.arrived`, and is on its way.
+    /// Records the request in `p`, which is on its way and arrives at `p.arrived`.
     #[inline]
     pub fn ask(&mut self, p: &Packet, cal: &mut impl Posts) {
         self.sent += 1;
@@ -319,7 +325,7 @@ impl Generator {
         }
     }
 
-    /// When the first bit of `p` left the generator.
+    /// Time at which the first bit of `p` left the generator.
     #[inline]
     fn left(&self, p: &Packet) -> Time {
         match &self.wire {
@@ -328,7 +334,7 @@ impl Generator {
         }
     }
 
-    /// The NIC has sent the last bit of the reply to `p`.
+    /// Records the reply to `p`, whose last bit the NIC has sent.
     #[inline]
     pub fn replied(&mut self, p: &Packet, cal: &mut impl Posts, now: Time) {
         let reply = reply_bytes(p);
@@ -347,7 +353,7 @@ impl Generator {
         }
     }
 
-    /// When a frame of `bytes` is back whose last bit the NIC sends now.
+    /// Time at which a frame of `bytes` bytes is back whose last bit the NIC sends now.
     pub fn back_at(&mut self, bytes: u32, now: Time) -> Time {
         match &mut self.wire {
             Some(Wire { there, back, beside, .. }) => {
@@ -358,12 +364,12 @@ impl Generator {
         }
     }
 
-    /// A reply of `bytes` is back at the software that sent the request, which `took` so long.
+    /// Records a reply of `bytes` bytes that is back at the sending software after `took`.
     pub fn came_back(&mut self, took: Time, bytes: u32) {
         self.rtt.record(took, bytes);
     }
 
-    /// From now on `most` requests are under way, each a client's, whatever became of those before.
+    /// Starts a closed loop of `most` outstanding requests, one per client; earlier requests are forgotten.
     pub fn close(&mut self, most: u32, timeout: Time, cal: &mut impl Posts, now: Time) {
         let empty =
             Closed { timeout, waiting: BTreeSet::new(), coming: VecDeque::new(), due: VecDeque::new(), timer: false };
@@ -375,17 +381,17 @@ impl Generator {
         self.closed.is_some()
     }
 
-    /// `Event::Back`: a reply is back at its client, which sends the next request.
+    /// Handles `Event::Back`: a reply is back at its client, which sends the next request.
     pub fn on_back(&mut self, cal: &mut impl Posts, now: Time) {
         let Some(c) = &mut self.closed else { return };
         let Some(reply) = c.coming.pop_front() else { return };
-        // One that has been given up has been replaced already.
+        // A request that has been given up has been replaced already.
         if c.waiting.remove(&reply) {
             c.offer(reply.1, cal, now);
         }
     }
 
-    /// `Event::Overdue`: requests that have waited too long are given up, and others go instead.
+    /// Handles `Event::Overdue`: requests that have waited for `timeout` are given up, and new ones are sent instead.
     pub fn on_overdue(&mut self, cal: &mut impl Posts, now: Time) {
         let Some(c) = &mut self.closed else { return };
         c.timer = false;
@@ -401,7 +407,7 @@ impl Generator {
         }
     }
 
-    /// A new window begins.
+    /// Restarts the measurements for a new window.
     pub fn restart(&mut self) {
         self.rtt = Rtt::new();
         self.offered_bytes = 0;
@@ -410,14 +416,14 @@ impl Generator {
         }
     }
 
-    /// What came back in the window, in that order.
+    /// Packets that came back in the window, in order of their return.
     pub fn returned(&self) -> &[Returned] {
         self.recorder.as_ref().map_or(&[], |r| &r.returned)
     }
 }
 
-/// Bytes of a reply's frame: as many as the request's where it is the request that is sent back or a copy as long;
-/// otherwise what is known is its lines. A second segment has bytes of its own.
+/// Bytes of a reply's frame: those of the request where the request itself, or a copy of the same length, is sent back;
+/// otherwise the bytes of the reply's lines. A second segment has bytes of its own.
 pub fn reply_bytes(p: &Packet) -> u32 {
     let first = if p.zero_copy || p.tx_lines == p.lines { p.wire_bytes } else { u32::from(p.tx_lines) * LINE_U32 };
     first + p.object_bytes
@@ -463,7 +469,7 @@ mod tests {
         assert!(seen.iter().all(|n| (9_500..10_500).contains(n)), "{seen:?}");
     }
 
-    /// 5 clients of 3 flows, whatever was drawn before.
+    /// There are 5 clients and 3 flows; earlier draws do not matter.
     #[test]
     fn clients_have_flows_in_turn_and_keep_them() {
         let mut rng = stream();
@@ -482,7 +488,8 @@ mod tests {
         assert_eq!(addresses(64_000).0, SocketAddr::from(([10, 1, 0, 2], 1024)));
     }
 
-    /// 10 Gb/s is 0.8 ns a byte: a frame of 64 bytes takes 84 byte times, 67.2 ns, one of 1518 bytes 1230.4 ns.
+    /// A generator with a wire of 10 Gb/s, 0.8 ns a byte: a frame of 64 bytes takes 84 byte times, 67.2 ns, one of 1518
+    /// bytes 1230.4 ns.
     fn wired() -> Generator {
         Generator::new(None, Flows::Any).over(Bandwidth(10_000_000_000), Time::ns(500), false, 0)
     }
@@ -498,7 +505,7 @@ mod tests {
         let first = g.send(packet(64), &mut cal, Time::us(1));
         let second = g.send(packet(1518), &mut cal, Time::us(1));
         assert_eq!((first, second), (Time(1_567_200), Time(2_797_600)));
-        // The host answers each 100 ns after it came.
+        // The host answers each packet 100 ns after its arrival.
         for at in [first, second] {
             let p = Packet { arrived: at, zero_copy: true, ..g.take_off().expect("sent") };
             g.replied(&p, &mut cal, at + Time::ns(100));
@@ -530,13 +537,14 @@ mod tests {
         assert_eq!(reply_bytes(&Packet { tx_lines: 9, zero_copy: true, ..packet(70) }), 70);
     }
 
-    /// What `cal` has; it begins anew, as events of an earlier time may follow.
+    /// Removes and returns all events of `cal`, which begins anew, as events of an earlier time may follow.
     fn pending(cal: &mut Events) -> Vec<(Time, Event)> {
         let mut taken = std::mem::take(cal);
         std::iter::from_fn(|| taken.pop()).collect()
     }
 
-    /// A request that is given up, and one whose reply comes, are followed by the next one of the same client.
+    /// A request that is given up, and a request whose reply comes, are each followed by the next request of the same
+    /// client.
     #[test]
     fn a_closed_loop_sends_for_each_reply_and_for_each_request_given_up() {
         let mut cal = Events::default();
@@ -544,7 +552,7 @@ mod tests {
         g.close(2, Time::us(10), &mut cal, Time::ZERO);
         assert_eq!(pending(&mut cal), [(Time::ZERO, Event::Offer); 2]);
         assert_eq!([g.due(), g.due(), g.due()], [Some(0), Some(1), None]);
-        // Both are sent at once.
+        // Both are sent at the same time.
         let [a, b] = [0, 1].map(|client| Packet { arrived: Time::us(1), client, ..packet(64) });
         g.ask(&a, &mut cal);
         g.ask(&b, &mut cal);
@@ -555,11 +563,11 @@ mod tests {
         g.on_back(&mut cal, Time::us(5));
         assert_eq!(pending(&mut cal), [(Time::us(5), Event::Offer)]);
         assert_eq!([g.due(), g.due()], [Some(1), None]);
-        // The first is lost.
+        // The first request is lost.
         g.on_overdue(&mut cal, Time::us(11));
         assert_eq!(pending(&mut cal), [(Time::us(11), Event::Offer)]);
         assert_eq!([g.due(), g.due()], [Some(0), None]);
-        // Its reply comes after all: it has been replaced.
+        // The first request's reply comes after all; the request has been replaced.
         g.replied(&a, &mut cal, Time::us(12));
         assert_eq!(pending(&mut cal), [(Time::us(12), Event::Back)]);
         g.on_back(&mut cal, Time::us(12));

@@ -10,12 +10,15 @@ use std::fmt;
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// The host's NIC and the generator's port when nobody says otherwise: locally administered addresses (IEEE 802, 8.4).
+    /// Default address of the host's NIC; `GENERATOR` is that of the generator's port. Both are locally administered
+    /// addresses (IEEE 802, 8.4).
     pub const HOST: Mac = Mac([2, 0, 0, 0, 0, 1]);
     pub const GENERATOR: Mac = Mac([2, 0, 0, 0, 0, 2]);
 
+    /// Parses an address of six bytes in hexadecimal, separated by colons or hyphens.
+    ///
     /// # Errors
-    /// One clause that says what was expected.
+    /// Returns one clause that says what was expected.
     pub fn parse(s: &str) -> Result<Mac, String> {
         let byte = |part: &str| match part.len() {
             2 if part.bytes().all(|b| b.is_ascii_hexdigit()) => u8::from_str_radix(part, 16).ok(),

@@ -1,23 +1,22 @@
 //! memcached's text protocol over UDP: the frame header, requests, and the value sizes in replies.
 //!
-//! Source: memcached's doc/protocol.txt, sections "UDP protocol", "Storage commands" and
-//! "Retrieval command". A capture may have cut the packet short, so every parser says what it
-//! could still read.
+//! Source: memcached's doc/protocol.txt, sections "UDP protocol", "Storage commands" and "Retrieval command". A capture
+//! may have cut the packet short, so every parser reports what it could still read.
 
 use crate::kernel::Int;
 
-/// The eight bytes in front of every UDP payload.
+/// Frame header: the eight bytes in front of every UDP payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// Chosen by the client; a reply carries its request's.
+    /// Request ID, chosen by the client; a reply carries the ID of its request.
     pub id: u16,
     /// Number of this datagram within its message, from 0.
     pub sequence: u16,
-    /// Datagrams in the message.
+    /// Number of datagrams in the message.
     pub count: u16,
 }
 
-/// The frame header and what follows it; `None` where it is cut off or cannot be one.
+/// Splits a payload into the frame header and the rest; `None` where the header is cut off or invalid.
 pub fn header(payload: &[u8]) -> Option<(Header, &[u8])> {
     let (h, body) = payload.split_first_chunk::<8>()?;
     let word = |i: usize| u16::from_be_bytes([h[i], h[i + 1]]);
@@ -26,7 +25,7 @@ pub fn header(payload: &[u8]) -> Option<(Header, &[u8])> {
     (word(6) == 0 && header.sequence < header.count).then_some((header, body))
 }
 
-/// The frame header of a reply that is one datagram.
+/// Frame header of a reply that is one datagram.
 pub fn alone(id: u16) -> [u8; 8] {
     let [a, b] = id.to_be_bytes();
     [a, b, 0, 0, 0, 1, 0, 0]
@@ -35,18 +34,18 @@ pub fn alone(id: u16) -> [u8; 8] {
 /// Longest key that memcached accepts, in bytes.
 pub const KEY_MAX: usize = 250;
 
-/// A request, as far as the simulator distinguishes them.
+/// A request, as far as the simulator distinguishes requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Request<'a> {
-    /// get, gets, gat, gats: the keys, as text separated by spaces.
+    /// Retrieval (get, gets, gat, gats) with its keys, as text separated by spaces.
     Get(Keys<'a>),
-    /// set, add, replace, append, prepend, cas.
+    /// Storage: set, add, replace, append, prepend, cas.
     Set { key: &'a [u8], value_len: u32 },
     /// Any other command of the text protocol (delete, incr, touch, stats, ...).
     Other,
 }
 
-/// The keys that a retrieval asks for; at least one.
+/// Keys that a retrieval asks for; at least one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Keys<'a>(&'a [u8]);
 
@@ -57,8 +56,8 @@ impl<'a> Iterator for Keys<'a> {
     }
 }
 
-/// A request's body. `cut` says that the capture did not keep all of it; a last key that may
-/// be incomplete is then left out. `None` where this is not a request of the text protocol.
+/// Parses a request's body. `cut` says that the capture did not keep all of it; a last key that may be incomplete is
+/// then left out. `None` where the body is not a request of the text protocol.
 pub fn request(body: &[u8], cut: bool) -> Option<Request<'_>> {
     let (mut line, whole) = match body.iter().position(|&b| b == b'\n') {
         Some(end) => (body[..end].strip_suffix(b"\r").unwrap_or(&body[..end]), true),
@@ -66,7 +65,7 @@ pub fn request(body: &[u8], cut: bool) -> Option<Request<'_>> {
         None => return None,
     };
     if !whole {
-        // Up to the last space every word is complete.
+        // Every word up to the last space is complete.
         line = &line[..line.iter().rposition(|&b| b == b' ')?];
     }
     let command = word(&mut line)?;
@@ -92,19 +91,19 @@ pub fn request(body: &[u8], cut: bool) -> Option<Request<'_>> {
     }
 }
 
-/// Where a reply stands after one of its datagrams.
+/// State of a reply after one of its datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reply {
-    /// It ended: every value has been seen.
+    /// The reply has ended: every value has been seen.
     Ended,
     /// The next datagram begins with this many bytes of value data.
     Continues { skip: u32 },
-    /// The capture was cut short, or this is not the reply to a retrieval.
+    /// The capture was cut short, or the datagram is not a reply to a retrieval.
     Unknown,
 }
 
-/// Reports key and length of each value that a reply's datagram announces. `len` is the
-/// body's length on the wire (`body` may hold less), `skip` what the datagram before left over.
+/// Reports key and length of each value that a reply's datagram announces. `len` is the body's length on the wire
+/// (`body` may hold less), `skip` the number of value bytes left over from the previous datagram.
 pub fn reply<'a>(body: &'a [u8], len: usize, skip: u32, mut value: impl FnMut(&'a [u8], u32)) -> Reply {
     let mut at = skip.to_usize();
     loop {

@@ -1,4 +1,5 @@
-//! What arrives from the wire.
+//! Traffic from outside the host: arrival processes, generators, captures, TCP senders, and searches over the offered
+//! rate.
 
 pub mod arrival;
 pub mod dctcp;

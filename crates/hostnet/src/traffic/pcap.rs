@@ -1,4 +1,4 @@
-//! Packet captures as a list of packets to replay: the requests of memcached over UDP, or all that is IP.
+//! Packet captures as a list of packets to replay: the requests of memcached over UDP, or all IP packets.
 
 use super::frame::{self, NoDatagram};
 use super::memcached::{self, Reply, Request};
@@ -12,19 +12,19 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// What to take from a capture.
+/// Packets to take from a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// Requests to a memcached server on this UDP port; packets from it are replies.
+    /// Requests to a memcached server on this UDP port; packets from the port are replies.
     Memcached(u16),
-    /// Every IP packet, or those to this UDP or TCP port.
+    /// Every IP packet, or the packets to this UDP or TCP port.
     Frames(Option<u16>),
 }
 
-/// The port on which memcached listens when nobody says otherwise.
+/// Default port of memcached.
 pub const MEMCACHED_PORT: u16 = 11211;
 
-/// The note on how many packets a damaged file has.
+/// Note in a table on the number of packets before a file's damage.
 const BEFORE_DAMAGE: &str = "packets before the damage that ends the file";
 
 impl Default for Wanted {
@@ -33,15 +33,15 @@ impl Default for Wanted {
     }
 }
 
-/// How to read a capture.
+/// Options for reading a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Reading {
     pub wanted: Wanted,
-    /// Takes what comes before the damage of a file.
+    /// Whether the packets before the damage of a file are taken.
     pub lenient: bool,
-    /// Somebody else says when packets are sent: those without a time stamp are replayed, too.
+    /// Whether the times of sending are determined elsewhere, so that packets without a time stamp are replayed, too.
     pub untimed: bool,
-    /// Keeps the frames.
+    /// Whether frames are kept.
     pub frames: bool,
 }
 
@@ -63,71 +63,71 @@ pub struct Captured {
     pub command: Command,
 }
 
-/// What a request asks for.
+/// Command of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
-    /// get, gets, gat, gats.
+    /// Retrieval: get, gets, gat, gats.
     Get {
-        /// Same for equal keys; 64 well-mixed bits.
+        /// Hash of the key, 64 well-mixed bits; equal keys have equal hashes.
         key_hash: u64,
-        /// Bytes.
+        /// Length of the key in bytes.
         key_len: u16,
         /// Bytes of the value by the captured reply; 0 on a miss, `None` where no reply tells.
         value_len: Option<u32>,
-        /// The further keys of a multi-key get (`Capture::more_keys`).
+        /// Further keys of a multi-key get (`Capture::more_keys`).
         more: More,
     },
-    /// set, add, replace, append, prepend, cas.
+    /// Storage: set, add, replace, append, prepend, cas.
     Set { key_hash: u64, key_len: u16, value_len: u32 },
-    /// Any other command, or whatever another application gets.
+    /// Any other command, or any packet of another application.
     Other,
 }
 
-/// Where the second and later keys of a multi-key get are kept.
+/// Location of the second and later keys of a multi-key get.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct More {
     start: u32,
     pub count: u16,
 }
 
-/// A key that a get asks for, beyond its first.
+/// A key of a multi-key get, beyond the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key {
     pub hash: u64,
     pub len: u16,
-    /// As in `Command::Get`.
+    /// Bytes of the value by the captured reply; 0 on a miss, `None` where no reply tells.
     pub value_len: Option<u32>,
 }
 
 /// Packets of the capture that are neither requests nor replies, by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Skipped {
-    /// Seen on an interface that is not Ethernet, next to one that is.
+    /// Packets captured on an interface that is not Ethernet, next to one that is.
     pub other_link: u64,
-    /// Without a time stamp (simple packet blocks of pcapng).
+    /// Packets without a time stamp (simple packet blocks of pcapng).
     pub untimed: u64,
-    /// ARP, LLDP and the like.
+    /// Packets that are not IP (ARP, LLDP and the like).
     pub not_ip: u64,
-    /// TCP, where UDP is wanted.
+    /// TCP packets, where UDP is wanted.
     pub tcp: u64,
-    /// IP but neither UDP nor TCP.
+    /// IP packets that are neither UDP nor TCP.
     pub not_udp: u64,
     /// Fragments of IP datagrams.
     pub fragments: u64,
-    /// The snap length cut off a header, or the part of a request that says what it is.
+    /// Packets of which the snap length cut off a header, or the part of a request that identifies it.
     pub cut: u64,
-    /// A header contradicts itself.
+    /// Packets with a header that contradicts itself.
     pub malformed: u64,
-    /// Neither to nor from the server's port.
+    /// Packets neither to nor from the server's port.
     pub other_port: u64,
-    /// To the server's port, but not a text-protocol request that could be read.
+    /// Packets to the server's port that are not a readable text-protocol request.
     pub not_memcached: u64,
     /// Second and later datagrams of a request (memcached refuses such requests).
     pub continuation: u64,
 }
 
 impl Skipped {
-    /// Each reason in words, with its packets.
+    /// Each reason in words, with the number of its packets.
     pub fn reasons(&self) -> [(&'static str, u64); 11] {
         [
             ("cut short by the snap length", self.cut),
@@ -149,7 +149,7 @@ impl Skipped {
     }
 }
 
-/// What a capture held. `records = requests + replies + skipped.total()`.
+/// Counts of a capture's content. `records = requests + replies + skipped.total()`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Packet records in the file.
@@ -163,14 +163,14 @@ pub struct Counts {
     pub replies: u64,
     /// Keys of gets whose value size no reply told.
     pub unknown_values: u64,
-    /// Records stamped earlier than one before them in the file.
+    /// Records with an earlier time stamp than a previous record of the file.
     pub backwards: u64,
     pub skipped: Skipped,
 }
 
 impl Counts {
-    /// What was read, replayed and skipped, in words: a result's table `capture`. Kinds are "file", "replayed", "reply",
-    /// "skipped" (one row for each reason that occurred) and "note".
+    /// Table `capture` of a result: the packets read, replayed and skipped, in words. Kinds are "file", "replayed",
+    /// "reply", "skipped" (one row for each reason that occurred) and "note".
     pub fn table(&self) -> Value {
         let mut rows =
             vec![("file", "packets in the file", self.records), ("replayed", "packets replayed", self.requests)];
@@ -191,46 +191,46 @@ impl Counts {
 /// The packets of a capture that are replayed, in time order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capture {
-    /// At least one; the first is at time zero.
+    /// Packets to replay, at least one; the first is at time zero.
     pub packets: Vec<Captured>,
     pub counts: Counts,
-    /// What ended the reading of a damaged file.
+    /// Damage that ended the reading of the file, if any.
     pub damage: Option<Damage>,
-    /// What was captured of each packet's frame, if that was asked for.
+    /// Captured bytes of each packet's frame, if they were requested.
     pub frames: Vec<Box<[u8]>>,
     more: Vec<Key>,
 }
 
-/// Why a capture cannot be used. Its `Display` is one sentence that names the file.
+/// Reason why a capture cannot be used. Its `Display` is one sentence that names the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CaptureError {
     pub file: PathBuf,
     pub fault: Fault,
 }
 
-/// The reasons in a `CaptureError`.
+/// Faults of a capture in a [`CaptureError`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     Damaged(Damage),
-    /// No interface with packets is Ethernet; the name of the first one's link type.
+    /// No interface with packets is Ethernet; the name is that of the first one's link type.
     NotEthernet(String),
-    /// A capture file without packets.
+    /// The capture file has no packets.
     Empty,
-    /// Packets, but none is a memcached request to `port`.
+    /// There are packets, but none is a memcached request to `port`.
     NoRequest {
         packets: u64,
         port: u16,
     },
-    /// Packets, but none is IP, or none goes to the port.
+    /// There are packets, but none is IP, or none goes to `port`.
     NoFrame {
         packets: u64,
         port: Option<u16>,
     },
-    /// Packets, but those that are wanted have no time stamps.
+    /// There are packets, but the wanted ones have no time stamps.
     Untimed {
         packets: u64,
     },
-    /// Its packets lie further apart than `Time` can express.
+    /// The packets lie further apart than `Time` can express.
     TooLong {
         packet: u64,
     },
@@ -293,8 +293,8 @@ impl Capture {
     /// Loads a pcap or pcapng file.
     ///
     /// # Errors
-    /// When the file is missing, truncated, damaged or not a capture, was not taken on
-    /// Ethernet, or holds nothing that is wanted.
+    /// Returns the fault when the file is missing, truncated, damaged or not a capture, was not taken on Ethernet, or
+    /// holds nothing that is wanted.
     pub fn load(path: &Path, how: impl Into<Reading>) -> Result<Capture, CaptureError> {
         let fail = |fault| CaptureError { file: path.into(), fault };
         let unreadable = |e: std::io::Error| {
@@ -312,16 +312,17 @@ impl Capture {
         Capture::read(file, how).map_err(fail)
     }
 
-    /// As `load`, from bytes.
+    /// Reads a pcap or pcapng capture from bytes.
     ///
     /// # Errors
-    /// As `load`.
+    /// Returns the fault when the source is truncated, damaged or not a capture, was not taken on Ethernet, or holds
+    /// nothing that is wanted.
     pub fn read(source: impl Read + Send, how: impl Into<Reading>) -> Result<Capture, Fault> {
         let how = how.into();
         let mut loader = Loader { how, ..Loader::default() };
         let (records, damage) = records::read(source, how.lenient, |number, record| loader.record(number, record))?;
         loader.counts.records = records;
-        // The first fault of a file of which nothing is left is its damage.
+        // When nothing of a damaged file is usable, its damage is reported as the fault.
         match (loader.finish(), damage) {
             (Ok(capture), damage) => Ok(Capture { damage, ..capture }),
             (Err(_), Some(damage)) => Err(damage.into()),
@@ -329,7 +330,7 @@ impl Capture {
         }
     }
 
-    /// `Counts::table`, and where the reading of a damaged file ended.
+    /// The table of `Counts::table`, with a note on where the reading of a damaged file ended.
     pub fn table(&self) -> Value {
         let mut table = self.counts.table();
         if let (Some(_), Some(rows)) = (&self.damage, table["rows"].as_array_mut()) {
@@ -338,7 +339,7 @@ impl Capture {
         table
     }
 
-    /// The keys of a multi-key get after its first.
+    /// Keys of a multi-key get after its first.
     pub fn more_keys(&self, more: More) -> &[Key] {
         &self.more[more.start.to_usize()..][..usize::from(more.count)]
     }
@@ -363,7 +364,7 @@ impl Capture {
 /// A request whose reply has not ended.
 struct Pending {
     packet: usize,
-    /// Datagram of the reply that comes next, and how much value data it begins with.
+    /// Number of the reply's next datagram; `skip` is the number of value bytes that it begins with.
     sequence: u16,
     skip: u32,
 }
@@ -371,12 +372,12 @@ struct Pending {
 #[derive(Default)]
 struct Loader {
     how: Reading,
-    /// With the absolute time and record number, until the first request is known.
+    /// Packets with absolute time and record number, until the first request is known.
     packets: Vec<(i128, u64, Captured)>,
-    /// Frames of those packets.
+    /// Frames of the packets in `packets`.
     frames: Vec<Box<[u8]>>,
     more: Vec<Key>,
-    /// By client, server and request id.
+    /// Requests without a complete reply, by client, server and request ID.
     pending: HashMap<(SocketAddr, SocketAddr, u16), Pending>,
     counts: Counts,
     latest_ps: Option<i128>,
@@ -449,7 +450,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Keeps the frame of a packet that was taken, if there are more than `before`.
+    /// Keeps the frame of a packet that was taken, if there are more packets than `before`.
     fn keep(&mut self, before: usize, frame: &[u8]) {
         if self.how.frames && self.packets.len() > before {
             self.frames.push(frame.into());
@@ -515,8 +516,8 @@ impl Loader {
             return;
         };
         let rest = &mut self.more[more.start.to_usize()..][..usize::from(more.count)];
-        // memcached 1.6 answers a multi-key get with one datagram per value, each numbered as if
-        // it were a whole reply, although its protocol.txt has one message of several datagrams.
+        // memcached 1.6 answers a multi-key get with one datagram per value, each numbered as if it were a whole reply,
+        // although its protocol.txt has one message of several datagrams.
         let alone = header.count == 1;
         let end = if header.sequence == pending.sequence {
             memcached::reply(body, d.payload_len - 8, pending.skip, |key, len| {
@@ -569,7 +570,7 @@ impl Loader {
             if let Ok(i) = frames.binary_search_by_key(&number, |f| f.0) {
                 sorted.push(std::mem::take(&mut frames[i].1));
             }
-            // Where somebody else says when packets are sent, their times only order them.
+            // When the times of sending are determined elsewhere, the captured times only order the packets.
             let late = self.how.untimed.then_some(0).ok_or(Fault::TooLong { packet: number });
             let since = u64::try_from(at_ps - start).or(late)?;
             packets.push(Captured { at: Time(since), ..packet });
@@ -581,7 +582,7 @@ impl Loader {
     }
 }
 
-/// FNV-1a, finished so that the low bits can pick a bucket.
+/// FNV-1a hash of a key, mixed so that the low bits can select a bucket.
 fn key_hash(key: &[u8]) -> u64 {
     let fnv = |h: u64, b: &u8| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3);
     rng::mix(key.iter().fold(0xcbf2_9ce4_8422_2325, fnv))

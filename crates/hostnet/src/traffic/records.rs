@@ -1,4 +1,4 @@
-//! Packet records out of pcap and pcapng files, either byte order, any time resolution.
+//! Packet records from pcap and pcapng files, in either byte order and any time resolution.
 
 use crate::kernel::Int;
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode};
@@ -12,17 +12,17 @@ pub struct Record<'a> {
     pub at_ps: Option<i128>,
     /// Length on the wire in bytes, which `data` need not reach.
     pub wire_len: u32,
-    /// Link type of the interface it was seen on.
+    /// Link type of the interface on which the packet was captured.
     pub link: Linktype,
     pub data: &'a [u8],
 }
 
-/// What is wrong with a capture file. Packets are numbered from 1, as Wireshark does.
+/// Damage of a capture file. Packets are numbered from 1, as in Wireshark.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Damage {
-    /// The system refused to open or read it.
+    /// The system refused to open or read the file.
     Unreadable(String),
-    /// It does not begin as a pcap or pcapng file does.
+    /// The file does not begin like a pcap or pcapng file.
     NotACapture,
     /// The file ends inside the record that begins at `byte`, before or in packet `packet`.
     Truncated { packet: u64, byte: u64 },
@@ -32,17 +32,17 @@ pub enum Damage {
     UnknownInterface { packet: u64, byte: u64, interface: u32 },
 }
 
-/// Most bytes of a packet: the largest snap length of tcpdump and Wireshark. More are taken for damage.
+/// Maximum bytes of a packet: the largest snap length of tcpdump and Wireshark. Longer packets are treated as damage.
 const LONGEST_PACKET: usize = 1 << 18;
-/// Blocks longer than this are taken for damage.
+/// Maximum bytes of a block; longer blocks are treated as damage.
 const LONGEST_RECORD: usize = 16 << 20;
 
 /// An interface of a pcapng section, or the only one of a pcap file.
 struct Interface {
     link: Linktype,
-    /// Most bytes that are kept of a packet; 0 says nothing.
+    /// Maximum number of bytes that are kept of a packet; 0 means unspecified.
     snap: u32,
-    /// if_tsresol as stored: ticks are 10^-n s, or 2^-n s with the top bit set.
+    /// Time resolution if_tsresol as stored: ticks are 10^-n s, or 2^-n s with the top bit set.
     resolution: u8,
     offset_s: i64,
 }
@@ -58,8 +58,9 @@ impl Interface {
         }
     }
 
-    /// The parser's own reading of if_tsoffset is little-endian whatever the section is, and it
-    /// knows no resolutions that are powers of two; hence both are taken from the raw options.
+    /// Interface of a pcapng description block. The parser's own reading of if_tsoffset is little-endian whatever the
+    /// section is, and the parser knows no resolutions that are powers of two; hence both are taken from the raw
+    /// options.
     fn described(block: &InterfaceDescriptionBlock, big_endian: bool) -> Interface {
         let option = |code| block.options.iter().find(|o| o.code == code).map(|o| &*o.value);
         let offset = option(OptionCode::IfTsoffset).and_then(|v| v.first_chunk::<8>());
@@ -88,11 +89,11 @@ impl Interface {
     }
 }
 
-/// Hands each packet record of a capture to `each`, in file order, and returns how many there were. With `lenient`, damage
-/// ends the reading and is returned, too.
+/// Passes each packet record of a capture to `each`, in file order, and returns the number of records. With `lenient`,
+/// damage ends the reading and is returned with the number.
 ///
 /// # Errors
-/// What `each` says; and damage, but for `lenient` no damage behind the file's header.
+/// Returns errors of `each`, and damage of the file; with `lenient`, only damage of the file's header.
 pub fn read<E: From<Damage>>(
     source: impl Read + Send,
     lenient: bool,
@@ -108,7 +109,7 @@ pub fn read<E: From<Damage>>(
     }
 }
 
-/// Why reading ended early: the file's fault, or the reader has had enough.
+/// Reason why reading ended early: damage of the file, or an error of the caller.
 enum Stop<E> {
     Damaged(Damage),
     Refused(E),
@@ -189,7 +190,7 @@ fn walk<E>(
             }
             PcapBlockOwned::NG(Block::SimplePacket(p)) => {
                 let on = interface(0)?;
-                // The snap length tells what of the last word is padding.
+                // The snap length tells how much of the last word is padding.
                 let most = if on.snap == 0 { usize::MAX } else { on.snap.to_usize() };
                 let data = p.packet_data();
                 let data = &data[..data.len().min(most)];
@@ -205,8 +206,8 @@ fn refill(reader: &mut dyn pcap_parser::traits::PcapReaderIterator) -> Result<()
     reader.refill().map_err(|e| Damage::Unreadable(e.to_string()))
 }
 
-/// The link types that tcpdump and Wireshark write most, by the names users know.
-/// Source: tcpdump.org/linktypes.html.
+/// Names of the link types that tcpdump and Wireshark write most; other types by number. Source:
+/// tcpdump.org/linktypes.html.
 pub fn link_name(link: Linktype) -> String {
     let name = match link.0 {
         0 => "BSD loopback",

@@ -1,5 +1,5 @@
-//! Searches over the offered rate: the highest rate that still meets a condition, and the knee of a curve.
-//! They know nothing of the simulator; the caller runs a point and says how it went.
+//! Searches over the offered rate: the highest rate that still meets a condition, and the knee of a curve. They are
+//! independent of the simulator; the caller runs a point and reports the outcome.
 
 /// One run of a search.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -8,16 +8,16 @@ pub struct Evaluation<M> {
     pub rate: f64,
     /// Whether the condition held.
     pub ok: bool,
-    /// What the caller measured.
+    /// Measurement of the caller.
     pub measured: M,
 }
 
-/// Why `peak` stopped.
+/// Reason why `peak` stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// The peak is bracketed as closely as asked.
+    /// The peak is bracketed as closely as requested.
     Converged,
-    /// `max_evals` ran out; the bracket is wider than asked.
+    /// `max_evals` is used up; the bracket is wider than requested.
     OutOfRuns,
     /// Every rate tried failed, down to the lowest.
     AllFailed,
@@ -25,7 +25,7 @@ pub enum End {
     AllPassed,
 }
 
-/// What `peak` found.
+/// Result of `peak`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Peak<M> {
     /// Highest rate that passed below the lowest that failed.
@@ -33,27 +33,27 @@ pub struct Peak<M> {
     /// Lowest rate that failed.
     pub failed: Option<f64>,
     pub end: End,
-    /// All runs, in the order they were made.
+    /// All runs, in order.
     pub evaluations: Vec<Evaluation<M>>,
 }
 
-/// Where a search begins and how far it goes.
+/// Start and limits of a search.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bracket {
-    /// Where it expects passing and failing.
+    /// Rate at which passing is expected; `hi` is a rate at which failing is expected.
     pub lo: f64,
     pub hi: f64,
-    /// It ends when the failing rate lies no further above the passing one, relative to it.
+    /// Relative distance between the failing and the passing rate at which the search ends.
     pub rel_tol: f64,
-    /// Rates are multiples of this, and it ends with two neighbours.
+    /// Grid of the rates: rates are multiples of this, and the search ends with two neighbours.
     pub step: Option<f64>,
-    /// No rate above this can be offered.
+    /// Highest rate that can be offered.
     pub most: Option<f64>,
     pub max_evals: usize,
 }
 
 impl Bracket {
-    /// The multiple of `step` next to `rate` that can be offered, or the rate itself.
+    /// The multiple of `step` nearest to `rate` that can be offered, or the rate itself without a step.
     fn snap(&self, rate: f64) -> f64 {
         let most = self.most.unwrap_or(f64::INFINITY);
         match self.step {
@@ -66,7 +66,7 @@ impl Bracket {
         }
     }
 
-    /// What to try between or beyond these; None where nothing is left.
+    /// Next rate to try between or beyond the known rates; None where nothing is left to try.
     fn next(&self, passed: Option<f64>, failed: Option<f64>) -> Option<f64> {
         let (lo, hi) = (self.lo, self.hi);
         let near = |a: f64, b: f64| self.step.is_some_and(|s| b - a < 1.5 * s);
@@ -89,14 +89,15 @@ impl Bracket {
     }
 }
 
-/// The highest rate at which `run` passes, to within the tolerance or the step of the failing rate next to it.
+/// Searches the highest rate at which `run` passes, to within the tolerance or the step of the failing rate next to it.
 ///
 /// If `lo` fails, or `hi` passes, the search moves on by twice the width of the bracket until both ends are known, then
-/// bisects geometrically (on a grid: in its middle). Where passing is not monotone (noise near the edge) the answer still
-/// lies between a rate that passed and one that failed, and no failing run lies below it. Deterministic if `run` is.
+/// bisects geometrically (on a grid: in its middle). Where passing is not monotone (noise near the edge) the answer
+/// still lies between a rate that passed and one that failed, and no failing run lies below it. The search is
+/// deterministic if `run` is.
 ///
 /// # Errors
-/// The first error of `run`, which ends the search.
+/// Returns the first error of `run`, which ends the search.
 ///
 /// # Panics
 /// Unless 0 < lo < hi, both finite, and the tolerance is positive; specs reject that before.
@@ -122,9 +123,9 @@ pub fn peak<M, E>(b: &Bracket, mut run: impl FnMut(f64) -> Result<(bool, M), E>)
     Ok(Peak { rate: passed, failed, end, evaluations })
 }
 
-/// The knee of a curve with x rising and y growing ever faster (latency over load): the
-/// point furthest below the straight line through its ends, both axes scaled to 0..1 (Kneedle,
-/// Satopää et al., ICDCSW 2011). `None` below three points, or where no point lies below the line.
+/// Finds the knee of a curve with x rising and y growing ever faster (latency over load): the point furthest below the
+/// straight line through its ends, both axes scaled to 0..1 (Kneedle, Satopää et al., ICDCSW 2011). `None` below three
+/// points, or where no point lies below the line.
 pub fn knee(curve: &[(f64, f64)]) -> Option<usize> {
     let (&(x0, y0), &(x1, y1)) = (curve.first()?, curve.last()?);
     if curve.len() < 3 || x1 <= x0 || y1 <= y0 {
@@ -205,8 +206,8 @@ mod tests {
     }
 
     proptest! {
-        /// Within 5 % of the edge the outcome is arbitrary: the answer may move by that much, and
-        /// it contradicts none of the runs.
+        /// Within 5 % of the edge the outcome is arbitrary: the answer may move by that much, and it contradicts none
+        /// of the runs.
         #[test]
         fn noise_near_the_edge_moves_the_answer_no_further_than_the_noise(
             edge in 0.01f64..1000.0, coins in any::<u64>(), tol in 0.001f64..0.1,
@@ -225,7 +226,7 @@ mod tests {
         }
     }
 
-    /// Loss beyond 41.5 is its excess: 1.2 % at 42, where a threshold of 1 % first fails.
+    /// Loss beyond 41.5 is the excess: 1.2 % at 42, where a threshold of 1 % first fails.
     #[test]
     fn on_a_grid_the_peak_is_the_last_multiple_before_the_first_that_fails() {
         let loss = |rate: f64| Ok::<_, Infallible>(((rate - 41.5).max(0.0) / rate <= 0.01, ()));

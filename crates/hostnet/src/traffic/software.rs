@@ -1,52 +1,52 @@
-//! What a software load generator has to send, and what it has seen of the replies.
+//! State of a software load generator: the requests that it has to send, and the replies that it has seen.
 //!
-//! The plan is that of a scenario's traffic. A core sends a packet when it comes to it: one that is late is sent late, and the
-//! rate is then the core's. A round trip lasts from the moment when the core begins with the packet to the moment when the core
-//! is done with the reply.
+//! The plan is that of a scenario's traffic. A core sends a packet when it gets to it: a late packet is sent late, and
+//! the rate is then limited by the core. A round trip lasts from the moment when the core begins with the packet to the
+//! moment when the core has processed the reply.
 
 use crate::device::nic::Packet;
 use crate::kernel::{Int, PacketId, Time};
 use std::collections::{HashMap, VecDeque};
 
-/// A request that is to be sent, as it will come to the other host.
+/// A request that is to be sent, as it will arrive at the other host.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub packet: Packet,
-    /// Requests planned before it.
+    /// Number of requests planned before this one.
     pub number: u64,
-    /// The core that sends it, and that its reply comes to.
+    /// Core that sends the request and receives its reply.
     pub core: u16,
 }
 
-/// A reply that software has dealt with.
+/// A reply that software has processed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answered {
     pub sent: Time,
     pub back: Time,
-    /// Bytes of its frame.
+    /// Bytes of the reply's frame.
     pub bytes: u32,
 }
 
-/// See the module.
+/// State of a software load generator; see the module's documentation.
 #[derive(Clone, Default)]
 pub struct Client {
-    /// By core: what is to be sent.
+    /// Requests to be sent, by core.
     due: Vec<VecDeque<Request>>,
     planned: u64,
-    /// By the record that the NIC has of each: what is being sent.
+    /// Requests being sent, by their record in the NIC.
     leaving: HashMap<PacketId, Request>,
-    /// By number: when each was sent that has no reply.
+    /// Times of sending of the requests without a reply, by number.
     sent: HashMap<u64, Time>,
     answered: VecDeque<Answered>,
 }
 
 impl Client {
-    /// One of so many cores.
+    /// A load generator with `cores` cores.
     pub fn new(cores: usize) -> Client {
         Client { due: vec![VecDeque::new(); cores], ..Client::default() }
     }
 
-    /// `packet` is due now. Returns the core that is to send it: they take turns.
+    /// Plans `packet`, which is due now; returns the core that is to send it. Cores take turns.
     pub fn plan(&mut self, packet: Packet) -> usize {
         let core = (self.planned % self.due.len().to_u64()).to_usize();
         self.due[core].push_back(Request { packet, number: self.planned, core: core.to_u16() });
@@ -58,35 +58,35 @@ impl Client {
         !self.due[core].is_empty()
     }
 
-    /// Requests that are due and have not been begun.
+    /// Number of requests that are due and have not been begun.
     pub fn late(&self) -> u64 {
         self.due.iter().map(|d| d.len().to_u64()).sum()
     }
 
-    /// The next request that `core` sends.
+    /// Takes the next request that `core` sends.
     pub fn next(&mut self, core: usize) -> Option<Request> {
         self.due[core].pop_front()
     }
 
-    /// It has the NIC's record `id` and its time stamp.
+    /// Records that request `r` has the NIC's record `id`, and that its round trip begins.
     pub fn sends(&mut self, id: PacketId, r: Request, now: Time) {
         self.sent.insert(r.number, now);
         self.leaving.insert(id, r);
     }
 
-    /// The frame of record `id` is on the wire.
+    /// Takes the request whose frame, with record `id`, is on the wire.
     pub fn left(&mut self, id: PacketId) -> Option<Request> {
         self.leaving.remove(&id)
     }
 
-    /// Software is done with `reply`, whose key is the request's number.
+    /// Records that software has processed `reply`, whose key is the request's number.
     pub fn answered(&mut self, reply: &Packet, now: Time) {
         if let Some(sent) = self.sent.remove(&reply.key) {
             self.answered.push_back(Answered { sent, back: now, bytes: reply.wire_bytes });
         }
     }
 
-    /// A reply that software has dealt with and that nobody has been told of.
+    /// Takes a reply that software has processed and that has not been reported yet.
     pub fn told(&mut self) -> Option<Answered> {
         self.answered.pop_front()
     }

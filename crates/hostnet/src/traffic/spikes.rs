@@ -12,6 +12,8 @@ pub struct Spikes {
 }
 
 impl Spikes {
+    /// Stalls with the given distribution.
+    ///
     /// # Panics
     /// When `probability` is outside 0..=1 or `min` above `max`; specs reject that before.
     pub fn new(probability: f64, min: Time, max: Time, stream: Stream) -> Spikes {
@@ -19,11 +21,11 @@ impl Spikes {
         Spikes { probability, min, max, stream }
     }
 
-    /// What the next request waits on top of its own service time; mostly zero.
+    /// Draws the stall of the next request in addition to its own service time; usually zero.
     #[inline]
     pub fn draw(&mut self) -> Time {
         if self.stream.unit() < self.probability {
-            // Saturates only for spans longer than a run can be.
+            // The width saturates only for spans longer than a run can be.
             let width = (self.max - self.min).0.saturating_add(1);
             self.min + Time(self.stream.below(width))
         } else {

@@ -1,7 +1,7 @@
-//! Captures of what came back to the generator: pcap with nanoseconds, which tcpdump and Wireshark read.
+//! Captures of the packets that came back to the generator: pcap with nanoseconds, which tcpdump and Wireshark read.
 //!
-//! The format is that of draft-ietf-opsawg-pcap. Frames are without their checksums, as NICs hand them over. Stamps count
-//! from the start of the simulation.
+//! The format is that of draft-ietf-opsawg-pcap. Frames have no checksums, as NICs deliver them. Time stamps count from
+//! the start of the simulation.
 
 use super::frame;
 use super::generator::{addresses, Returned, CHECKSUM};
@@ -21,34 +21,34 @@ const ETHERNET: u32 = 1;
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
-/// For experiments of one's own (IEEE 802, table 9-1).
+/// EtherType for local experiments (IEEE 802, table 9-1).
 const EXPERIMENT: u16 = 0x88b5;
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const HOPS: u8 = 64;
-/// Bytes of an Ethernet header, and of IPv4 and UDP.
+/// Bytes of an Ethernet header; `IPV4_UDP` are those of the IPv4 and UDP headers.
 const HEADER: usize = 14;
 const IPV4_UDP: usize = 28;
 
-/// What frames look like that come back.
+/// Contents of the frames that come back.
 #[derive(Clone)]
 pub struct Frames {
-    /// The NIC's address, and the generator's; a capture's own is kept when that is absent.
+    /// Address of the NIC; `generator` is the generator's address, or None to keep that of a capture.
     pub host: Mac,
     pub generator: Option<Mac>,
-    /// UDP, or plain Ethernet.
+    /// Whether frames carry UDP, or plain Ethernet.
     pub udp: bool,
-    /// Where a frame carries the time of its sending, in ps, eight bytes with the highest first.
+    /// Offset in bytes at which a frame carries its time of sending, in ps, as eight bytes in big-endian order.
     pub stamp: u32,
-    /// The frames that were replayed.
+    /// Capture whose frames were replayed.
     pub capture: Option<Arc<Capture>>,
-    /// Replies answer in their own words, even where they are as long as the request (memcached).
+    /// Whether replies have a content of their own, even where they are as long as the request (memcached).
     pub answers: bool,
 }
 
 /// Writes a capture of `returned`, in that order.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn write(out: &mut dyn Write, frames: &Frames, returned: &[Returned]) -> io::Result<()> {
     out.write_all(&NANOSECONDS.to_le_bytes())?;
     out.write_all(&VERSION.0.to_le_bytes())?;
@@ -69,7 +69,7 @@ pub fn write(out: &mut dyn Write, frames: &Frames, returned: &[Returned]) -> io:
 }
 
 impl Frames {
-    /// What is kept of the frame that came back, and its length.
+    /// Bytes that are kept of the frame that came back, and the frame's length.
     fn frame(&self, r: &Returned) -> (Vec<u8>, usize) {
         let captured = self.capture.as_ref().zip(r.asked.captured).and_then(|(c, i)| c.frames.get(i.to_usize()));
         match captured {
@@ -82,7 +82,7 @@ impl Frames {
         }
     }
 
-    /// A reply to a captured frame.
+    /// Reply to a captured frame, and its length.
     fn replayed(&self, request: &[u8], r: &Returned) -> (Vec<u8>, usize) {
         let forwarded = r.request == r.reply && !self.answers;
         if let (false, Some(reply)) = (forwarded, self.answer(request, r)) {
@@ -98,13 +98,13 @@ impl Frames {
         (frame, r.request.max(request.len().to_u32()).to_usize())
     }
 
-    /// Where the request with these addresses came from.
+    /// Address that the request with these addresses came from.
     fn source(&self, addresses: &[u8]) -> Mac {
         let own = addresses.last_chunk().map(|a| Mac(*a));
         self.generator.or(own).unwrap_or(Mac::GENERATOR)
     }
 
-    /// A datagram back to the sender of a captured one, with its tags and its memcached header.
+    /// A datagram back to the sender of a captured one, with its VLAN tags and its memcached header.
     fn answer(&self, request: &[u8], r: &Returned) -> Option<Vec<u8>> {
         let asked = frame::datagram(request).ok()?;
         let mut ends = 12;
@@ -136,7 +136,7 @@ impl Frames {
             }
             let mut payload = vec![0; length.saturating_sub(HEADER + IPV4_UDP)];
             self.mark(&mut payload, HEADER + IPV4_UDP, r.sent);
-            // What a frame may be long fits into an IP packet.
+            // The longest frame allowed fits into an IP packet.
             datagram(&mut out, from, to, r.asked.number, &payload).expect("a payload that fits");
         } else {
             out.extend(EXPERIMENT.to_be_bytes());
@@ -147,7 +147,7 @@ impl Frames {
         out
     }
 
-    /// Puts the time of sending into a payload that begins at byte `at` of the frame.
+    /// Writes the time of sending into a payload that begins at byte `at` of the frame.
     fn mark(&self, payload: &mut [u8], at: usize, sent: Time) {
         let there = (self.stamp.to_usize()).checked_sub(at).and_then(|i| payload.get_mut(i..i + 8));
         if let Some(bytes) = there {
@@ -156,7 +156,7 @@ impl Frames {
     }
 }
 
-/// Appends type, IP and UDP headers and `payload`. None when an IP packet does not hold that.
+/// Appends type, IP and UDP headers and `payload`. None when an IP packet cannot hold the payload.
 fn datagram(out: &mut Vec<u8>, from: SocketAddr, to: SocketAddr, number: u64, payload: &[u8]) -> Option<()> {
     let length = u16::try_from(8 + payload.len()).ok()?;
     let udp = match (from.ip(), to.ip()) {

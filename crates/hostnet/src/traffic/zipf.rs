@@ -3,8 +3,8 @@
 use crate::kernel::{Int, Real, Stream};
 use rand_distr::Distribution;
 
-/// Draws ranks 0..n, rank k with probability proportional to (k + 1)^-theta. Exact (rejection
-/// sampling), without tables: making one costs nothing however large n is.
+/// Draws ranks 0..n, rank k with probability proportional to (k + 1)^-theta. The method is exact (rejection sampling)
+/// and has no tables: creation costs nothing however large n is.
 #[derive(Clone, Copy, Debug)]
 pub struct Zipf {
     distribution: rand_distr::Zipf<f64>,
@@ -12,6 +12,8 @@ pub struct Zipf {
 }
 
 impl Zipf {
+    /// A distribution over `n` ranks with exponent `theta`.
+    ///
     /// # Panics
     /// When `n` is zero or above 2^53, or `theta` negative or not finite; specs reject that before.
     pub fn new(n: u64, theta: f64) -> Zipf {
@@ -20,7 +22,7 @@ impl Zipf {
         Zipf { distribution, last: n - 1 }
     }
 
-    /// The next rank; 0 is the most popular.
+    /// Draws the next rank; 0 is the most popular.
     #[inline]
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         // Rounding can carry the very last rank one too far.
@@ -28,8 +30,8 @@ impl Zipf {
     }
 }
 
-/// A step over `n` ranks that comes to each of them before it comes to one again, and to neighbours far apart: multiples of it
-/// spread ranks that come in the order of popularity.
+/// A step over `n` ranks that visits each rank before it visits one again, and puts neighbours far apart: multiples of
+/// the step spread ranks that come in the order of popularity.
 pub fn step(n: u64) -> u64 {
     let mut step = (n.to_f64() * 0.618).whole() | 1;
     while gcd(step, n) != 1 {
@@ -59,8 +61,8 @@ mod tests {
         }
     }
 
-    /// Draws against n·p for each rank or group of ranks: chi-square, whose mean is the number of
-    /// cells and its variance twice that.
+    /// Compares draws with n·p for each rank or group of ranks by chi-square, whose mean is the number of cells and its
+    /// variance twice that.
     fn chi_square_matches(n: u64, theta: f64, draws: u64, edges: &[u64]) {
         let zipf = Zipf::new(n, theta);
         let mut stream = Stream::new(3, "zipf", n);

@@ -1,4 +1,4 @@
-//! Frames and capture files, byte by byte from the documents that define them.
+//! Builders of frames and capture files, byte by byte from the documents that define them.
 
 /// What lies between the Ethernet addresses and UDP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

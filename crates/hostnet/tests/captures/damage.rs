@@ -1,4 +1,4 @@
-//! Files that are cut short or damaged: one sentence with the place, or every packet before it.
+//! Tests of capture files that are cut short or damaged: one sentence with the place, or every packet before it.
 
 use super::*;
 

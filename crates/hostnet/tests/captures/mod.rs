@@ -1,4 +1,4 @@
-//! Loading packet captures: formats, protocols, damage, and the committed real one.
+//! Tests of loading packet captures: formats, protocols, damage, and a committed capture of real traffic.
 
 mod build;
 mod damage;

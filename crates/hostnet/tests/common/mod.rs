@@ -1,4 +1,4 @@
-//! A small memory system to play with, and scenarios from text.
+//! A small memory system for tests, and scenarios from text.
 
 pub mod bench;
 

@@ -1,4 +1,4 @@
-//! What a NIC promises software, whichever way it is attached.
+//! Tests of the NIC model as software sees it, attached on the chip and behind a port.
 
 mod bench;
 

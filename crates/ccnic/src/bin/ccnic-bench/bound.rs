@@ -1,5 +1,5 @@
-//! What bounds the rate: the line transfers that any loopback of this form needs, without the
-//! interface, and the interface's own work, without transfers.
+//! Bounds on the packet rate: the line transfers that any loopback of this form needs, without the interface, and the
+//! interface's own work, without transfers.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,18 +31,18 @@ impl Lines {
         Ok(Lines { region: Region::memfd(lines as usize * LINE, huge)?.0, packets })
     }
 
-    /// Word of a descriptor line, of the ring to the NIC (0) or to the host (1).
+    /// Index of the first word of a descriptor line, in the ring to the NIC (0) or to the host (1).
     fn descriptor(ring: u64, group: u64) -> usize {
         (ring * RING + group % RING) as usize * LINE / 8
     }
 
-    /// Byte of the payload lines that group `group` has on its way to the NIC (0) or to the host (1).
+    /// Offset in bytes of the payload lines that group `group` has on its way to the NIC (0) or to the host (1).
     fn payload(direction: u64, group: u64) -> usize {
         let set = (group / WINDOW + direction) % 2;
         (2 * RING + (set * WINDOW + group % WINDOW) * GROUP) as usize * LINE
     }
 
-    /// A line of descriptors, the number of the group in place of the signal.
+    /// Stores a line of descriptors, with the number of the group in place of the signal.
     fn publish(&self, ring: u64, group: u64) {
         let at = Lines::descriptor(ring, group);
         self.region.put(at, group);
@@ -50,7 +50,7 @@ impl Lines {
         self.region.put_release(at + 1, group + 1);
     }
 
-    /// Groups from `next` on that have arrived, at most a burst; their payload is being fetched.
+    /// Number of groups from `next` on that have arrived, at most a burst; their payload is being fetched.
     fn arrived(&self, ring: u64, next: u64) -> u64 {
         let mut n = 0;
         while n < BURST && self.region.get_acquire(Lines::descriptor(ring, next + n) + 1) == next + n + 1 {
@@ -90,7 +90,7 @@ impl Lines {
         }
     }
 
-    /// Ticks of `rounds` groups, one in flight at a time, in order of length.
+    /// Round-trip times of `rounds` groups in ticks, one group in flight at a time, in ascending order.
     fn round_trips(&self, rounds: u64) -> Vec<u64> {
         let mut packet = [7u8; LINE];
         let mut ticks: Vec<u64> = (0..rounds)
@@ -130,13 +130,13 @@ impl Lines {
     }
 }
 
-/// Mpps of 64-byte packets there and back between two CPUs, as bare lines.
+/// Rate of 64-byte packets there and back between two CPUs as bare lines, in millions per second.
 pub fn transfers(cpus: (usize, usize), huge: bool, time: Duration) -> Result<f64, Error> {
     let lines = Lines::new(huge, GROUP as usize)?;
     beside_nic(cpus, &lines, || lines.host(time))
 }
 
-/// Least and median ns of one packet there and back, as bare lines.
+/// Least and median round-trip time of one packet as bare lines, in ns.
 pub fn round_trip(cpus: (usize, usize), huge: bool) -> Result<(f64, f64), Error> {
     let lines = Lines::new(huge, 1)?;
     let ticks = beside_nic(cpus, &lines, || lines.round_trips(100_000))?;
@@ -161,8 +161,7 @@ fn beside_nic<T>(cpus: (usize, usize), lines: &Lines, host: impl FnOnce() -> T) 
     }))
 }
 
-/// ns a packet of the host's work and of the NIC's, both on one CPU, where no line is
-/// transferred.
+/// CPU time per packet of the host's work and of the NIC's, in ns, both on one CPU, where no line is transferred.
 pub fn work(cpu: usize, huge: bool, time: Duration) -> Result<(f64, f64), Error> {
     ccnic::pin_to_cpu(cpu)?;
     let mut port = HostPort::create(Config { huge, ..Config::default() })?;

@@ -1,4 +1,4 @@
-//! What event mode costs and saves: CPU time while idle, the wake-up itself, and the way back.
+//! Costs and savings of event mode: CPU time while idle, the wake-up itself, and round trips after a pause.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,16 +11,16 @@ use rustix::net::{recv, send, socketpair, AddressFamily, RecvFlags, SendFlags, S
 
 use super::run::ticks_per_ns;
 
-/// Without a sleep, and after these many microseconds of polling.
+/// Polling times before a sleep, in microseconds; 0 never sleeps.
 const POLLS: [u32; 3] = [0, 50, 1000];
 
-/// CPU time of this process so far.
+/// CPU time that this process has used so far.
 fn cpu_time() -> Duration {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
 }
 
-/// One packet there and back, the host waiting as its configuration says.
+/// Round-trip time of one packet in ns, the host waiting as its configuration says.
 fn round_trip(queue: &mut HostQueue) -> Result<f64, Error> {
     let mut bufs = Vec::new();
     queue.alloc(&mut bufs, 1, 64);
@@ -35,14 +35,14 @@ fn round_trip(queue: &mut HostQueue) -> Result<f64, Error> {
     Ok(ns)
 }
 
-/// What a thread sleeps on until another one wakes it.
+/// A pair of descriptors: one thread sleeps on the one until another thread writes to the other.
 struct Bell {
     name: &'static str,
     rings: OwnedFd,
     sleeps: OwnedFd,
 }
 
-/// What event mode uses, and what it would use among friends.
+/// The socket pair that event mode uses, and the eventfd that would serve sides that trust each other.
 fn bells() -> Result<[Bell; 2], Error> {
     let (rings, sleeps) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     let count = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;

@@ -42,7 +42,7 @@ struct Common {
     /// Run the NIC as a process of its own instead of a thread.
     #[arg(long, global = true)]
     process: bool,
-    /// 2 MiB pages, where the kernel gives them.
+    /// Back the region with 2 MiB pages, where the kernel gives them.
     #[arg(long, global = true)]
     huge: bool,
     /// Event mode: microseconds that a side polls before it sleeps (0: it polls for ever).
@@ -70,16 +70,14 @@ enum What {
         /// Packets to exchange.
         #[arg(long, default_value_t = 1_000_000_000)]
         packets: u64,
-        /// With a third process that the same NIC process serves and that writes random words all
-        /// over its own region.
+        /// Add a third process, served by the same NIC process, that writes random words all over its own region.
         #[arg(long)]
         scribbler: bool,
         /// Most packets in flight; many let a soak run beside other work (with --poll-us).
         #[arg(long, default_value_t = 256)]
         window: u32,
     },
-    /// What bounds the rate at 64 B: bare line transfers, the interface's work on one CPU, and
-    /// both together.
+    /// Bounds on the rate at 64 B: bare line transfers, the interface's work on one CPU, and both together.
     Bound,
     /// CPU time of an idle NIC and round trips after a pause, with and without event mode.
     Idle,
@@ -88,10 +86,10 @@ enum What {
         /// Socket of the NIC to attach to.
         #[arg(long)]
         socket: PathBuf,
-        /// Be the NIC that listens there.
+        /// Act as the NIC that listens on the socket instead of as a host.
         #[arg(long)]
         nic: bool,
-        /// End after this time (0: never).
+        /// Seconds after which the process ends (0: never).
         #[arg(long, default_value_t = 0)]
         seconds: u64,
     },
@@ -212,7 +210,7 @@ fn batch(c: &Common) -> Vec<Series> {
     all
 }
 
-/// The peak of each interface, then at once its latency at 80 % of that.
+/// Measures the peak rate of each interface and, right afterwards, its latency at 80 % of that rate.
 fn loaded(c: &Common) -> Result<(), Error> {
     let mut rows = Vec::new();
     for rep in 0..c.reps.max(1) {
@@ -253,8 +251,8 @@ fn report(c: &Common, series: &[Series]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where the two CPUs are: virtual machines move them between a shared cache (near) and
-/// beyond it (far), which changes every result, so each run is bracketed by a ping-pong.
+/// Names the distance of the two CPUs: virtual machines move them between a shared cache (near) and beyond it (far),
+/// which changes every result, so each run is bracketed by a ping-pong.
 fn place(before: f64, after: f64) -> &'static str {
     if before.max(after) < 150.0 {
         "near"

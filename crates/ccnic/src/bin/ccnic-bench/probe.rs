@@ -30,7 +30,7 @@ pub fn ping_pong(cpus: (usize, usize), together: bool, rounds: u64) -> Result<f6
     })
 }
 
-/// What `here` returns on the first CPU, while `there` runs on the second; both begin together.
+/// Runs `here` on the first CPU and `there` on the second, beginning together, and returns what `here` returned.
 fn on_both<T>(cpus: (usize, usize), there: impl FnOnce() + Send, here: impl FnOnce() -> T) -> Result<T, Error> {
     ccnic::pin_to_cpu(cpus.0)?;
     let moved = Barrier::new(2);

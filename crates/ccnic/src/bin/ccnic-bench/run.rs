@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ccnic::{timestamp, Buf, Config, Error, HostPort, HostQueue};
 
-/// What to run.
+/// Parameters of one measurement.
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub config: Config,
@@ -27,11 +27,11 @@ pub struct Spec {
     pub nic_cpu: usize,
     /// Run the NIC as a process of its own.
     pub process: bool,
-    /// A hostile third process that the same NIC process serves.
+    /// Adds a hostile third process that the same NIC process serves.
     pub scribbler: bool,
 }
 
-/// What came out.
+/// Results of one measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Point {
     pub packets: u64,
@@ -93,7 +93,7 @@ impl Histogram {
 /// The NIC of one measurement, ended on drop.
 enum Nic<'a> {
     Thread(&'a AtomicBool),
-    /// With its socket, and a hostile host that it serves beside.
+    /// A NIC process, its socket, and a hostile host that it serves too.
     Process(Child, PathBuf, Option<Child>),
 }
 

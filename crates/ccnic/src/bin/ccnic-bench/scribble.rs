@@ -9,7 +9,7 @@ use ccnic::{Config, Error, HostPort, HostQueue, NicQueue, NicServer, Region};
 /// Stores between two turns with packets.
 const STORES: u32 = 64;
 
-/// A stream of words that look like nothing, like descriptors, or like what lies there already.
+/// A stream of random words, of words like descriptors, and of words that lie there already.
 pub struct Words(pub u64);
 
 impl Words {

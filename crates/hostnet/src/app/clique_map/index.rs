@@ -1,24 +1,25 @@
-//! Where keys lie in DPDK's hash table (`rte_hash`): each in one of two buckets of eight signatures. A key whose first bucket is
-//! full makes room there: keys move to their other buckets, along the shortest way that a search in breadth finds.
+//! Locations of keys in DPDK's hash table (`rte_hash`): each key is in one of two buckets of eight signatures. A new
+//! key whose buckets are full makes room: keys move to their other buckets, along the shortest path that a
+//! breadth-first search finds.
 
 use crate::kernel::rng::mix;
 use crate::kernel::Int;
 
-/// Entries of a bucket, which is a line: signatures of 2 bytes, numbers of entries of 4, flags, a pointer.
+/// Entries of a bucket, which is one line: signatures of 2 bytes, entry numbers of 4 bytes, flags, a pointer.
 const SLOTS: usize = 8;
-/// Buckets that a search comes to (RTE_HASH_BFS_QUEUE_MAX_LEN).
+/// Maximum number of buckets that a search visits (RTE_HASH_BFS_QUEUE_MAX_LEN).
 const SEARCHED: usize = 1000;
 const EMPTY: u32 = u32::MAX;
 
-/// The places of keys 0, 1, 2 and so on, which have come in this order.
+/// Locations of the keys 0, 1, 2 and so on, which were inserted in this order.
 #[derive(Debug)]
 pub struct Index {
     mask: u32,
-    /// Keys that lie in their second bucket.
+    /// Whether each key lies in its second bucket.
     second: Vec<bool>,
 }
 
-/// A bucket that a search has come to, from a slot of a bucket before.
+/// A bucket that a search has reached, from a slot of a previous bucket.
 #[derive(Clone, Copy)]
 struct Node {
     bucket: u32,
@@ -27,7 +28,8 @@ struct Node {
 }
 
 impl Index {
-    /// An index made for so many keys: places are the next power of two, or the one after that when a key finds none.
+    /// An index for `keys` keys: its number of places is the next power of two, or the one after that when a key finds
+    /// no place.
     pub fn of(keys: u64) -> Index {
         let mut places = keys.next_power_of_two().max(SLOTS as u64);
         loop {
@@ -60,7 +62,8 @@ impl Index {
         Some(index)
     }
 
-    /// The way from bucket `start` to the nearest free slot: what the search came to, the last of it, and the slot there.
+    /// Searches the path from bucket `start` to the nearest free slot; returns the last visited bucket, as an index
+    /// into `queue`, and the slot there.
     fn search(&self, start: u32, slots: &[[u32; SLOTS]], queue: &mut Vec<Node>) -> Option<(usize, usize)> {
         queue.clear();
         queue.push(Node { bucket: start, from: None, slot: 0 });
@@ -78,7 +81,7 @@ impl Index {
         None
     }
 
-    /// The other bucket of a key that lies in `bucket`, by its signature.
+    /// The other bucket of a key that lies in `bucket`, by the key's signature.
     fn other(&self, bucket: u32, key: u64) -> u32 {
         (bucket ^ mix(key).low_u32() >> 16) & self.mask
     }
@@ -108,8 +111,9 @@ mod tests {
         index.second.iter().filter(|s| **s).count() as f64 / index.second.len() as f64
     }
 
-    /// rte_hash of DPDK 22.11 with a million keys of 16 bytes and CRC hashes: 17.37 % of them lie in their second bucket when it is
-    /// made for as many, and 0.70 % when it is made for twice as many. Four standard deviations of the shares are 0.15 % and 0.04 %.
+    /// In rte_hash of DPDK 22.11 with a million keys of 16 bytes and CRC hashes, 17.37 % of the keys lie in their
+    /// second bucket when the table is made for as many keys, and 0.70 % when it is made for twice as many. Four
+    /// standard deviations of the shares are 0.15 % and 0.04 %.
     #[test]
     fn as_many_keys_lie_in_their_second_bucket_as_dpdk_has_there() {
         for (places, expected, tolerance) in [(1 << 20, 0.1737, 0.0025), (1 << 21, 0.0070, 0.0005)] {
@@ -130,7 +134,8 @@ mod tests {
         assert!(share(&index) > 0.0);
     }
 
-    /// What a key's move needs: its other bucket's other bucket is the one that it comes from (partial-key cuckoo hashing).
+    /// A key can move only if the other bucket of its other bucket is the one that it comes from (partial-key cuckoo
+    /// hashing).
     #[test]
     fn buckets_of_a_key_are_each_other_s_other_one() {
         let index = Index::of(7000);
@@ -139,7 +144,7 @@ mod tests {
         assert!(apart > 6950, "{apart} keys of 7000 have two buckets, of 1024");
     }
 
-    /// 4096 keys leave no place of 4096 free, which no search finds for all of them.
+    /// 4096 keys leave none of 4096 places free, which no search achieves.
     #[test]
     fn keys_that_find_no_room_get_twice_the_places() {
         assert_eq!(Index::of(4096).buckets(), 1024);

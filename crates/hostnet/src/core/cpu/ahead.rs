@@ -1,4 +1,4 @@
-//! What a core fetches before anything asks for it: the prefetchers' lines, and devices' hints.
+//! Lines that a core fetches before an instruction asks for them: hardware prefetches and prefetch hints of devices.
 
 use super::{send, Cpu};
 use crate::core::op::Op;
@@ -8,7 +8,7 @@ use crate::kernel::{LineAddr, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 
 impl Cpu {
-    /// `memory::Event::Hint`: a device has written `line` for this core.
+    /// Handles `memory::Event::Hint`: a device has written `line` for this core.
     pub fn on_hint(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, now: Time) {
         if let Some(h) = &mut self.hints {
             h.push(line, now);
@@ -16,7 +16,7 @@ impl Cpu {
         self.follow_hints(mem, cal, now);
     }
 
-    /// Makes prefetches of the oldest hints, as far as L2 misses may be under way.
+    /// Turns the oldest hints into prefetches, as long as the L2 may have further misses outstanding.
     #[inline(never)]
     pub(super) fn follow_hints(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         while let Some(line) = self.hints.as_ref().and_then(|h| h.first()) {
@@ -38,7 +38,7 @@ impl Cpu {
         }
     }
 
-    /// What kind of instruction the op at `pc` is, where a prefetcher asks.
+    /// Kind of the instruction at `pc`, which stands for its address where a prefetcher needs one; otherwise 0.
     #[inline]
     pub(super) fn site(&self) -> u8 {
         if self.l1_prefetcher.is_none() && !self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests) {
@@ -47,8 +47,8 @@ impl Cpu {
         self.program.ops.get(self.pc).map_or(0, Op::site)
     }
 
-    /// An access to a line, of an instruction of kind `site`, has missed the L1: the prefetcher looks at it. `goes` when it is a
-    /// request that goes to the L2 now, `own` when it asks for ownership.
+    /// Shows the L2's prefetcher an access to `of`, a line and the kind of the instruction, that missed the L1. `goes`
+    /// says that the access is a request that goes to the L2 now, `own` that it asks for ownership.
     #[inline]
     pub(super) fn look_ahead(
         &mut self,
@@ -85,7 +85,7 @@ impl Cpu {
         }
     }
 
-    /// Whether one L2 miss more may be a prefetch's.
+    /// Whether a prefetch may take one of the L2's miss entries now.
     #[inline]
     pub(super) fn may_prefetch(&self) -> bool {
         if self.prefetcher.as_ref().is_some_and(|p| p.into == CacheLevel::Llc) {
@@ -95,7 +95,7 @@ impl Cpu {
         self.mshrs.as_ref().is_none_or(|m| m.free() > reserve)
     }
 
-    /// Sends the prefetches that have waited longest, as far as L2 misses may be under way.
+    /// Sends the prefetches that have waited longest, as long as the L2 may have further misses outstanding.
     #[inline]
     pub(super) fn send_waiting(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         if self.prefetcher.as_ref().is_some_and(|p| !p.waiting.is_empty()) {
@@ -112,7 +112,8 @@ impl Cpu {
         }
     }
 
-    /// A prefetch of `line`, unless it is there or on its way; `own` when a request for ownership causes it.
+    /// Prefetches `line`, unless it is present or already requested; `own` says that a request for ownership caused the
+    /// prefetch.
     pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, own: bool, at: Time) {
         let Some(p) = &self.prefetcher else { return };
         let (network, own, into, core) = (p.network, own && p.ownership, p.into, self.core);
@@ -129,7 +130,8 @@ impl Cpu {
         send(mem, cal, at, t);
     }
 
-    /// An access has fetched `line` into the L2, with ownership if `own`, which may fetch the other line of the pair.
+    /// Prefetches the other line of the 128-byte pair after an access has requested `line` from beyond the L2, with
+    /// ownership if `own`.
     #[inline]
     pub(super) fn complete_pair(
         &mut self,
@@ -144,7 +146,7 @@ impl Cpu {
         }
     }
 
-    /// An instruction of kind `site` has loaded or stored a line at `at`: the L1's prefetchers look at it.
+    /// Shows the L1's prefetchers a load or store at `at` of the line and the kind of instruction in `of`.
     #[inline]
     pub(super) fn teach(&mut self, mem: &mut Memory, cal: &mut impl Posts, of: (LineAddr, u8), store: bool, at: Time) {
         if let Some(p) = &mut self.l1_prefetcher {
@@ -169,7 +171,7 @@ impl Cpu {
         }
     }
 
-    /// A read that nothing waits for, of a line that neither the L1 has nor a request brings.
+    /// Loads a line into the L1 that the L1 lacks and no request brings; no instruction waits for it.
     fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut impl Posts, (line, site): (LineAddr, u8), at: Time) {
         let asks = self.live != u64::MAX && self.may_miss() && !self.is_asked_for(mem, line);
         if !asks || !mem.worth_loading(self.core, line) || self.is_ahead(mem, line, false, at) {

@@ -1,20 +1,20 @@
-//! A core's meters, and the account of its credits.
+//! Meters of a core, and the audit of its credits at the end of a run.
 
 use super::{prefetch, AccessTime, Cpu, State};
 use crate::kernel::{Int, Time};
 use crate::memory::{self, Memory, Txn};
 
 impl Cpu {
-    /// Nothing of this core is under way.
+    /// Whether the core is idle: it runs no program and has no access and no side effect outstanding.
     pub fn quiet(&self) -> bool {
         self.live & !self.finished == 0 && !self.effects_wait() && !self.running
     }
 
-    /// Each line fill buffer belongs to a miss that is under way, or to a line that came and whose victim has not gone. Each
-    /// register of the L2 belongs to a request beyond it.
+    /// Checks that every line fill buffer belongs to an outstanding miss or to an arrived line whose victim is still
+    /// being written back, and that every MSHR of the L2 belongs to a request beyond the L2.
     ///
     /// # Errors
-    /// One sentence about buffers that are not conserved.
+    /// Fails with one sentence about the line fill buffers or MSHRs that are not conserved.
     pub fn check(&self, mem: &Memory) -> Result<(), String> {
         let misses = self.recs.0.iter().filter(|r| r.state == State::Issued).count();
         let going = |t: &&Txn| t.op == memory::Op::WriteBack && t.record != prefetch::WRITE_BACK && !t.transient;
@@ -36,7 +36,7 @@ impl Cpu {
         }
     }
 
-    /// Starts the measured window.
+    /// Starts a measured window: clears the core's meters.
     pub fn restart_meters(&mut self, now: Time) {
         self.lfb.restart(now);
         if let Some(p) = &mut self.prefetcher {

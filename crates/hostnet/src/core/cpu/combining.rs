@@ -1,4 +1,4 @@
-//! What goes past the caches: write-combining buffers, and accesses to devices' registers.
+//! Stores and loads that bypass the caches: write-combining buffers, and accesses to devices' registers.
 //!
 //! ```text
 //!              same line                 full, fence, uncached access,        the device or memory
@@ -13,9 +13,10 @@ use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::{self, Memory, Txn, LINE};
 use std::collections::VecDeque;
 
-/// Records of transactions that empty a buffer: behind those of accesses, before the prefetcher's.
+/// `Txn::record` of the first write-combining buffer; lower numbers are accesses, and those from `prefetch::FIRST`
+/// prefetches.
 pub(super) const RECORDS: u8 = 64;
-/// Most buffers that there are records for.
+/// Largest number of write-combining buffers for which there are record numbers.
 pub const MOST_BUFFERS: u32 = 48;
 
 /// A write-combining buffer.
@@ -25,7 +26,7 @@ struct Buffer {
     to: Mapped,
     bytes: u8,
     state: Use,
-    /// Order in which buffers were opened.
+    /// Rank of the buffer in the order of opening.
     age: u64,
 }
 
@@ -36,12 +37,12 @@ enum Use {
     Leaves,
 }
 
-/// What leaves the core for a device, in order.
+/// An access to a device that leaves the core; accesses leave in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Leaving {
-    /// An uncached store, with its tag.
+    /// An uncached store with this tag.
     Doorbell(u32),
-    /// A write-combining buffer.
+    /// The contents of a write-combining buffer.
     Buffer { buffer: u8, bytes: u8 },
     /// An uncached load.
     Load { bytes: u8 },
@@ -49,17 +50,17 @@ pub(super) enum Leaving {
 
 #[derive(Clone, Debug)]
 pub(super) struct DeviceAccesses {
-    /// From one doorbell to the next, at least.
+    /// Shortest time between two doorbells.
     pub doorbell_gap: Time,
-    /// When the next uncached store may leave.
+    /// Earliest time at which the next uncached store may leave.
     pub free: Time,
     buffers: Vec<Buffer>,
     opened: u64,
-    /// Combining stores that have been dispatched and are in no buffer yet.
+    /// Number of dispatched combining stores that no buffer has taken yet.
     pub owed: u32,
-    /// The oldest store finds no buffer.
+    /// Whether the oldest combining store waits for a buffer.
     pub blocked: bool,
-    /// An uncached load is under way.
+    /// Whether an uncached load is outstanding.
     pub loading: bool,
     pub leaving: VecDeque<Leaving>,
 }
@@ -81,12 +82,12 @@ impl DeviceAccesses {
         }
     }
 
-    /// Whether no combining store is anywhere in the core.
+    /// Whether every combining store has left the core and been accepted at its destination.
     pub fn combined(&self) -> bool {
         self.owed == 0 && self.buffers.iter().all(|b| b.state == Use::Free)
     }
 
-    /// The buffer that takes a store to `line`: the one that is open for it, or a free one.
+    /// Buffer that takes a store to `line`: the buffer open for the line, or a free one.
     fn place(&self, line: LineAddr, to: Mapped) -> Option<usize> {
         let same = |b: &Buffer| b.state == Use::Open && b.line == line && b.to == to;
         let open = self.buffers.iter().position(same);
@@ -100,12 +101,12 @@ impl DeviceAccesses {
 }
 
 impl Cpu {
-    /// Doorbells leave at least `gap` apart.
+    /// Sets the shortest time between two doorbells.
     pub fn space_doorbells(&mut self, gap: Time) {
         self.devices.doorbell_gap = gap;
     }
 
-    /// A combining store retires at `now`: false when no buffer takes it yet.
+    /// Puts a combining store that retires at `now` into a buffer; returns false while no buffer can take it.
     pub(super) fn combine(
         &mut self,
         mem: &mut Memory,
@@ -135,7 +136,7 @@ impl Cpu {
         true
     }
 
-    /// A buffer leaves.
+    /// Sends the contents of buffer `i` to the device or to memory.
     fn empty(&mut self, mem: &mut Memory, cal: &mut impl Posts, i: usize, now: Time) {
         let b = &mut self.devices.buffers[i];
         b.state = Use::Leaves;
@@ -149,20 +150,20 @@ impl Cpu {
         }
     }
 
-    /// All open buffers leave, in the order in which they were opened.
+    /// Sends the contents of all open buffers, in the order in which they were opened.
     pub(super) fn empty_all(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         while let Some(i) = self.devices.oldest_open() {
             self.empty(mem, cal, i, now);
         }
     }
 
-    /// What buffer `buffer` held has been taken. Returns the program's end as `start` does.
+    /// Frees buffer `buffer`, whose contents its destination has accepted. Returns the program's end as `start` does.
     pub fn on_taken(&mut self, mem: &mut Memory, cal: &mut impl Posts, buffer: u8, now: Time) -> Option<Time> {
         self.devices.buffers[usize::from(buffer)].state = Use::Free;
         self.past_caches(mem, cal, now)
     }
 
-    /// The data of an uncached load is there. Returns the program's end as `start` does.
+    /// Ends an uncached load, whose data has arrived. Returns the program's end as `start` does.
     pub fn on_loaded(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
         self.devices.loading = false;
         self.past_caches(mem, cal, now)

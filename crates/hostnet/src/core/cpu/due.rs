@@ -1,20 +1,20 @@
-//! Hits that wait for the calendar. A core runs ahead of it, and another agent's write of a line that the core has in its
-//! caches may come before the access: such an access is looked up when the calendar has come to its time. Prefetches wait for
-//! it likewise, as they would take places from what comes before.
+//! Deferred hits. A core runs ahead of the calendar, and another agent may write a line in the core's caches before the
+//! time of the core's access. Such an access is therefore looked up only when the calendar has reached its time.
+//! Prefetches are deferred likewise, because they would otherwise take places from earlier accesses.
 
 use super::{Cpu, State, Wait};
 use crate::core::{Event, Posts};
 use crate::kernel::{LineAddr, ThreadId, Time};
 use crate::memory::Memory;
 
-/// Accesses that are looked up at their time.
+/// Accesses and prefetches that the core defers until the calendar reaches their time.
 #[derive(Clone, Debug)]
 pub(super) struct Due {
-    /// What the home agent does later than now reaches no private cache before this.
+    /// Earliest time at which a later action of the home agent can reach a private cache.
     horizon: Time,
-    /// Records and when they are due.
+    /// Deferred records, each with its time of access.
     records: Vec<(Time, u8)>,
-    /// The earliest event that has been posted and has not come.
+    /// Time of the earliest posted event that has not occurred.
     event: Time,
 }
 
@@ -25,7 +25,7 @@ impl Default for Due {
 }
 
 impl Due {
-    /// The calendar is at `now`.
+    /// Notes that the calendar has reached `now`.
     #[inline]
     pub fn at(&mut self, mem: &Memory, now: Time) {
         self.horizon = now + mem.lat.noc;
@@ -38,7 +38,7 @@ impl Due {
         }
     }
 
-    /// The oldest access whose time has come.
+    /// Takes the oldest deferred access whose time has come.
     fn next(&mut self) -> Option<(Time, u8)> {
         let (i, &(at, _)) = self.records.iter().enumerate().min_by_key(|(_, d)| d.0)?;
         (at <= self.horizon).then(|| self.records.remove(i))
@@ -46,13 +46,14 @@ impl Due {
 }
 
 impl Cpu {
-    /// Whether an access at `ready` would hit, and must wait for the calendar.
+    /// Whether an access at `ready` would hit a line that another agent may still change before then, so that it must
+    /// be deferred.
     #[inline]
     pub(super) fn is_ahead(&self, mem: &Memory, line: LineAddr, write: bool, ready: Time) -> bool {
         ready > self.due.horizon && mem.hit_may_change(self.core, line, write)
     }
 
-    /// Record `r`, whose address is known at `ready`, is looked up then.
+    /// Defers the look-up of record `r`, whose address is known at `ready`, until the calendar reaches `ready`.
     #[inline(never)]
     pub(super) fn look_up_later(&mut self, cal: &mut impl Posts, r: u8, ready: Time) {
         self.recs[r].state = State::Address;
@@ -61,7 +62,8 @@ impl Cpu {
         self.due.post(cal, self.id, ready);
     }
 
-    /// Prefetches of `lines` at `at` wait for places among the L2's misses, or for the calendar first.
+    /// Queues prefetches of `lines`, made at `at`, for a free MSHR of the L2; defers them first when `at` lies ahead of
+    /// the calendar.
     pub(super) fn wait_ahead(
         &mut self,
         mem: &mut Memory,
@@ -91,7 +93,7 @@ impl Cpu {
         }
     }
 
-    /// `Event::Due`: looks up what is due at `now`. Returns the program's end as `start` does.
+    /// Handles `Event::Due`: looks up the accesses that are due at `now`. Returns the program's end as `start` does.
     pub fn on_due(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
         self.due.at(mem, now);
         if self.due.event <= now {
@@ -104,7 +106,7 @@ impl Cpu {
         }
         while let Some((ready, r)) = self.due.next() {
             match self.same_line(self.recs[r].line) {
-                // The line has been taken away, and is on its way again.
+                // The line was invalidated in the meantime and has been requested again.
                 Some(first) => self.recs[first].children |= 1 << r,
                 None => self.reach(mem, cal, r, ready),
             }

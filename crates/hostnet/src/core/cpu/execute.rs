@@ -1,4 +1,4 @@
-//! From ops to accesses: dispatch of a program, one line at a time.
+//! Execution of a program: each op is dispatched as accesses to single lines.
 
 use super::retire::Effect;
 use super::{send, Cpu, Entry, Retired, State, Wait, FRAC};
@@ -28,7 +28,7 @@ impl Cpu {
         Some(self.now())
     }
 
-    /// Executes (part of) the op at `pc`; false when the core has to wait.
+    /// Executes the op at `pc`, or part of it; returns false when the core has to wait.
     fn step(&mut self, mem: &mut Memory, cal: &mut impl Posts) -> bool {
         const LOAD: Access = Access { write: false, from_anchor: false, anchors: false, delay: 0 };
         const STORE: Access = Access { write: true, ..LOAD };
@@ -128,7 +128,7 @@ impl Cpu {
                 (LineAddr(0), 0, LOAD)
             }
             Op::Release { line, tag } => {
-                // Stores ask for their lines as soon as they can no longer be undone; see `release`.
+                // A store asks for ownership of its line once it can no longer be squashed; see `release`.
                 if !self.any_open(|r| r.load) {
                     self.prefetch_own(mem, cal, line);
                 }
@@ -136,7 +136,8 @@ impl Cpu {
                 (LineAddr(0), 0, LOAD)
             }
             Op::Atomic { line } => {
-                // Before the store, and, when half of it is done, before what follows.
+                // Earlier accesses must be done before the store, and the store before later ones; `half` marks the
+                // second wait.
                 if !self.all_done() {
                     return false;
                 }
@@ -225,7 +226,7 @@ impl Cpu {
         true
     }
 
-    /// Whether every access has been done, as of the core's time now; else the core is to wait.
+    /// Whether every access is done at the core's present time; otherwise sets `wait`.
     fn all_done(&mut self) -> bool {
         if self.any_open(|_| true) {
             self.wait = Wait::All;
@@ -236,7 +237,7 @@ impl Cpu {
         true
     }
 
-    /// One line access. False when the core must wait (and `wait` says for what).
+    /// Performs an access to one line; returns false when the core must wait, and sets `wait` to the reason.
     fn access(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, a: Access) -> bool {
         if !self.rob_room() || (a.write && !self.sq_room()) {
             return false;
@@ -316,7 +317,7 @@ impl Cpu {
         true
     }
 
-    /// A load that brings ownership along. False when the core must wait (and `wait` says for what).
+    /// Loads a line together with its ownership; returns false when the core must wait, and sets `wait` to the reason.
     fn load_own(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) -> bool {
         if !self.rob_room() {
             return false;
@@ -408,7 +409,7 @@ impl Cpu {
         self.own_ahead(mem, cal, line, at);
     }
 
-    /// Asks for ownership of `line`, unless it is there or on its way.
+    /// Requests ownership of `line`, unless the core has the ownership or has requested it.
     pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, at: Time) {
         if !self.may_miss() || self.is_asked_for(mem, line) || mem.owns(self.core, line) {
             return;
@@ -420,8 +421,9 @@ impl Cpu {
         }
     }
 
-    /// Nothing waits for its record but loads of the line that find it under way. It waits for a line fill buffer, as the cycles
-    /// do that Intel's event L1D_PEND_MISS.FB_FULL counts.
+    /// Prefetches a line whose address comes from the anchor. Only loads that find the line outstanding wait for the
+    /// record. The prefetch waits for a line fill buffer; Intel's event L1D_PEND_MISS.FB_FULL counts the cycles of such
+    /// waits.
     fn prefetch_from_anchor(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
@@ -452,7 +454,7 @@ impl Cpu {
         }
     }
 
-    /// A request that nothing waits for, side effects neither.
+    /// Reads a line for which no instruction and no side effect waits.
     fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();

@@ -1,8 +1,8 @@
-//! One core: dispatch, reorder buffer, store queue and line fill buffers over an op stream.
+//! One core: dispatch, reorder buffer, store queue and line fill buffers, driven by an op stream.
 //!
-//! The core runs ahead of the calendar through everything its private caches answer. What leaves
-//! the L2 becomes a transaction at its time of issue. A record (`Rec`) stands for each memory
-//! access that is not done: waiting for its address, for a line fill buffer, or for data.
+//! The core runs ahead of the calendar through everything that its private caches answer. A request that leaves the L2
+//! becomes a transaction at its time of issue. A record (`Rec`) stands for each memory access that is not done: it
+//! waits for its address, for a line fill buffer, or for data.
 
 mod ahead;
 mod books;
@@ -35,22 +35,22 @@ use std::ops::{Index, IndexMut};
 use swept::Swept;
 
 const RECS: usize = 64;
-/// Dispatch advances in 1/16 ps: 3.2 GHz and 5 wide is 62.5 ps an instruction.
+/// Dispatch advances in units of 1/16 ps, since an instruction takes 62.5 ps at 3.2 GHz and a width of 5.
 const FRAC: u64 = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Free,
-    /// Address comes from the data of the record that has it among its `children`.
+    /// The address comes from the data of another record, which lists this one among its `children`.
     Address,
-    /// Wants a line fill buffer.
+    /// The access waits for a line fill buffer.
     Credit,
     Issued,
-    /// Data is there at `done`.
+    /// The data arrives at `done`, a time that is known.
     Done,
 }
 
-/// One line of the host's cache.
+/// An access to a line that is not done; it occupies one cache line of the computer that runs the simulation.
 #[repr(align(64))]
 #[derive(Clone, Copy, Debug)]
 struct Rec {
@@ -59,20 +59,20 @@ struct Rec {
     state: State,
     generation: u32,
     write: bool,
-    /// Blocks retirement.
+    /// Whether the access is a load, which blocks retirement.
     load: bool,
-    /// Asks for the line to write it, whether or not it does yet.
+    /// Whether the access requests ownership of the line, even if no store to it has been dispatched.
     owns: bool,
-    /// What kind of instruction it is, as prefetchers tell them apart.
+    /// Kind of the instruction, which prefetchers use in place of its address.
     site: u8,
     delay: u16,
     ready: Time,
     done: Time,
-    /// Records whose address comes from this one's data.
+    /// Bit set of the records whose address comes from this record's data.
     children: u64,
 }
 
-/// A core's records by their number, which is below `RECS`: masked, it needs no check.
+/// Records of a core by number. Numbers are below `RECS`; masking them avoids a bounds check.
 #[derive(Clone)]
 struct Recs([Rec; RECS]);
 
@@ -90,7 +90,7 @@ impl IndexMut<u8> for Recs {
     }
 }
 
-/// What the core waits for before it can dispatch on.
+/// The event that the core waits for before it dispatches further instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wait {
     Nothing,
@@ -98,11 +98,11 @@ enum Wait {
     AnyRecord,
     Loads,
     All,
-    /// Until write-combining buffers are empty.
+    /// All write-combining buffers have to be empty.
     Combined,
-    /// Until an uncached load is back.
+    /// The data of an uncached load has to arrive.
     Device,
-    /// Until sweeps of the line have arrived.
+    /// Sweeps of the line have to arrive at the home agent.
     Swept,
 }
 
@@ -114,7 +114,7 @@ struct Entry {
     slots: u8,
 }
 
-/// Mean time of memory accesses as the core sees them.
+/// Number and total time of memory accesses as the core sees them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AccessTime {
     pub accesses: u64,
@@ -123,7 +123,7 @@ pub struct AccessTime {
 
 #[derive(Clone)]
 pub struct Cpu {
-    /// Its number among the machine's threads, and that of its core.
+    /// Number of this hardware thread within the machine (`id`) and number of its core (`core`).
     id: ThreadId,
     core: CoreId,
     clock: Clock,
@@ -132,9 +132,9 @@ pub struct Cpu {
     sq_size: u32,
     per_line: u32,
     retry: Time,
-    /// Accesses that a line fill buffer takes.
+    /// Largest number of accesses that one line fill buffer takes.
     targets: u32,
-    /// What somebody holds this core's misses back for, beyond `retry`.
+    /// Delay that memory bandwidth allocation adds to `retry` for misses that waited for a line fill buffer.
     held_back: Time,
     slots: Slots,
     t: u64,
@@ -146,10 +146,10 @@ pub struct Cpu {
     recs: Recs,
     live: u64,
     finished: u64,
-    /// Live records by the low bits of their line.
+    /// Live records by the low bits of their line numbers.
     by_line: [u64; RECS],
     rob: VecDeque<Entry>,
-    /// Instructions before this one have room in the ROB, as far as its oldest entry tells.
+    /// Instructions before this sequence number have room in the ROB, as far as its oldest entry tells.
     rob_until: u64,
     sq: VecDeque<Entry>,
     sq_used: u32,
@@ -160,20 +160,20 @@ pub struct Cpu {
     no_credit: VecDeque<u8>,
     retire: VecDeque<Pending>,
     retire_event: Option<Time>,
-    /// Record, with its generation, that the oldest side effect waits for.
+    /// Record, with its generation, that the oldest deferred side effect waits for.
     retire_after: Option<(u8, u32)>,
-    /// Stores that become visible after all before them.
+    /// Stores that become visible only after all earlier ones (`Op::Release`).
     releases: VecDeque<retire::Release>,
     devices: DeviceAccesses,
     swept: Swept,
     due: Due,
     pub lfb: Domain,
-    /// L2 misses under way, where they are bounded together.
+    /// MSHRs of the L2; absent when only the line fill buffers and the prefetcher's credits bound its misses.
     pub mshrs: Option<Box<Domain>>,
     pub prefetcher: Option<Prefetcher>,
-    /// Those of the L1.
+    /// Prefetchers of the L1.
     pub l1_prefetcher: Option<Box<L1Prefetcher>>,
-    /// Hints of devices that write lines for this core.
+    /// Queue of prefetch hints from devices that write lines for this core.
     pub hints: Option<Box<Hints>>,
     pub amat: AccessTime,
     /// Instructions dispatched in the measured window.
@@ -181,7 +181,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Thread `id` of the machine, alone on the core of that number.
+    /// Makes hardware thread `id` of the machine, on the core of the same number.
     pub fn new(id: ThreadId, s: &CoreSpec) -> Cpu {
         let clock = Clock::from_hz(s.clock.0);
         let rec = Rec {
@@ -246,7 +246,8 @@ impl Cpu {
         }
     }
 
-    /// Follows hints from now on. A core without a prefetcher leaves `reserve` of the L2's misses to accesses.
+    /// Makes the core follow prefetch hints. A core without a prefetcher leaves `reserve` of the L2's MSHRs to
+    /// accesses.
     pub fn follow(&mut self, hints: Hints, reserve: u32) {
         let ahead = self.prefetcher.get_or_insert_with(|| Prefetcher::without_streams(reserve));
         let all = self.lfb.credits() + ahead.queue.credits();
@@ -255,7 +256,7 @@ impl Cpu {
         self.hints = Some(Box::new(hints));
     }
 
-    /// The core's own time: when the next instruction dispatches.
+    /// Time of the core, at which the next instruction dispatches; it may lie ahead of the calendar.
     #[inline]
     pub fn now(&self) -> Time {
         Time(self.t / FRAC)
@@ -271,8 +272,8 @@ impl Cpu {
         self.t += u64::from(n) * self.slots.access;
     }
 
-    /// Starts the ops in `program` at `now`; returns the time the last one dispatched, or None when
-    /// the core is stalled and `on_fill` will say.
+    /// Starts the ops in `program` at `now`. Returns the time at which the last op dispatched, or None when the core
+    /// has to wait; a later call such as `on_fill` then returns the end.
     pub fn start(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
         debug_assert!(!self.running);
         self.due.at(mem, now);
@@ -285,7 +286,7 @@ impl Cpu {
         self.run(mem, cal)
     }
 
-    /// `memory::Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
+    /// Handles `memory::Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
     pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut impl Posts, t: &Txn, now: Time) -> Option<Time> {
         self.due.at(mem, now);
         if t.op == memory::Op::WriteBack {
@@ -307,7 +308,7 @@ impl Cpu {
         let ahead = record >= prefetch::FIRST;
         let landed = if ahead { self.prefetcher.as_mut().map(|p| p.land(record)) } else { None };
         let (into, waiter) = landed.unwrap_or_default();
-        // A place among the L2's misses: its own, or that of the access that waits.
+        // The fill frees an MSHR of the L2: the prefetch's own, or that of the access waiting for the prefetch.
         if let Some(m) = self.mshrs.as_mut().filter(|_| t.op != memory::Op::Stream) {
             match (into, waiter) {
                 (CacheLevel::L2, _) => m.give(now, t.issued),
@@ -328,7 +329,7 @@ impl Cpu {
                     self.prefetch_ended(now, t.issued);
                 }
                 self.mshrs.as_ref()?;
-                // A miss may have waited for this one's place.
+                // A miss may have waited for the MSHR that has become free.
                 self.hand_out(mem, cal, now);
                 return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
             };
@@ -338,7 +339,7 @@ impl Cpu {
         }
         let rec = self.recs[record];
         let fills = t.op != memory::Op::Stream && !t.transient;
-        // A store that joined a read of a line that others have must still ask for it.
+        // A store that joined a read of a line shared with other cores must still request ownership.
         let owns = t.op != memory::Op::Read || !rec.write || !mem.is_shared(rec.line);
         let held = fills && mem.fill(cal, self.core, t, rec.write && owns, now);
         if !held {
@@ -376,12 +377,12 @@ impl Cpu {
         self.run(mem, cal)
     }
 
-    /// Misses that wait for a line fill buffer get it `by` later than they would (memory bandwidth allocation).
+    /// Delays misses that wait for a line fill buffer by `by` (memory bandwidth allocation).
     pub fn hold_back(&mut self, by: Time) {
         self.held_back = by;
     }
 
-    /// Gives free line fill buffers to the misses that wait for one.
+    /// Gives free line fill buffers to waiting misses, and then free MSHRs to waiting prefetches.
     #[inline]
     fn hand_out(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         if !self.no_credit.is_empty() {
@@ -406,12 +407,12 @@ impl Cpu {
             }
         }
         if self.finished != finished && !self.retire.is_empty() {
-            // A miss has found its line, which side effects may have waited for.
+            // A waiting miss has found its line in a cache, and side effects may have waited for it.
             self.schedule_retirement(cal, now);
         }
     }
 
-    /// Whether one miss more may be under way.
+    /// Whether the core may have one further miss outstanding.
     #[inline]
     fn may_miss(&self) -> bool {
         self.lfb.free() > 0 && self.mshrs.as_ref().is_none_or(|m| m.free() > 0)
@@ -431,7 +432,7 @@ impl Cpu {
         }
     }
 
-    /// A record's data is there at `at`: those that waited for it as their address go on.
+    /// Completes record `r`, whose data arrives at `at`, and starts the accesses that waited for it as their address.
     fn complete(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, at: Time) {
         self.recs[r].state = State::Done;
         self.recs[r].done = at;
@@ -454,7 +455,7 @@ impl Cpu {
         }
     }
 
-    /// Those of `records` that write: a load of the same line asks first.
+    /// Stores among `records`. A load of the same line must be looked up before them.
     #[cold]
     fn stores_of(&self, mut records: u64) -> u64 {
         let mut stores = 0;
@@ -466,7 +467,7 @@ impl Cpu {
         stores
     }
 
-    /// The address of record `r` is known at `ready`: look it up, and go to the home agent if need be.
+    /// Looks up record `r`, whose address is known at `ready`, and sends it to the home agent on a miss.
     fn reach(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, ready: Time) {
         let Rec { line, write, load, owns, site, .. } = self.recs[r];
         self.recs[r].ready = ready;
@@ -488,7 +489,7 @@ impl Cpu {
             }
             Probe::Miss => {
                 if let Some(first) = self.same_line(line).filter(|o| *o != r) {
-                    // Its line is on its way, and its own delay is over.
+                    // The line has been requested already, and the access's own delay is over.
                     (self.recs[r].state, self.recs[r].delay) = (State::Address, 0);
                     self.recs[first].children |= 1 << r;
                     return;
@@ -506,7 +507,8 @@ impl Cpu {
         self.teach(mem, cal, (line, site), !load, ready);
     }
 
-    /// The same for a prefetch that the program asked for.
+    /// Looks up a software prefetch, record `r`, whose address is known at `ready`; a prefetch that finds nothing to
+    /// fetch is done.
     fn reach_hint(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, ready: Time) {
         let line = self.recs[r].line;
         let asks = self.same_line(line).is_none_or(|o| o == r) && !self.is_ahead(mem, line, false, ready);
@@ -524,7 +526,7 @@ impl Cpu {
         self.amat.ps += u128::from(lat.0);
     }
 
-    /// Record `r` goes to the L2 now, or waits for a line fill buffer; which of the two.
+    /// Sends record `r` to the L2 or lets it wait for a line fill buffer; returns whether it was sent.
     #[inline(never)]
     fn want_credit(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, ready: Time) -> bool {
         let line = self.recs[r].line;
@@ -548,14 +550,14 @@ impl Cpu {
         self.issue_here(mem, cal, r, at);
     }
 
-    /// The same as part of its caller.
+    /// Inlined body of `issue`: takes a line fill buffer and sends record `r` to the L2.
     #[inline(always)]
     fn issue_here(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, at: Time) {
         self.lfb.take(at);
         let rec = &mut self.recs[r];
         rec.state = State::Issued;
         if let Some(p) = &mut self.prefetcher {
-            // A prefetch that reads does not bring the ownership that a store to shared memory needs.
+            // A prefetch for reading does not bring the ownership that a store to shared memory needs.
             let own = (rec.write || rec.owns) && mem.is_shared(rec.line);
             match p.join(rec.line, own, r, at) {
                 Some(CacheLevel::L2) => return,
@@ -583,7 +585,7 @@ impl Cpu {
     }
 }
 
-/// L1 and L2 look-ups and the crossbar lie between issue and the home agent.
+/// Sends a transaction to the home agent, which it reaches after the look-ups in L1 and L2 and the crossbar.
 #[inline(always)]
 fn send(mem: &mut Memory, cal: &mut impl Posts, at: Time, t: Txn) {
     let arrive = at + mem.way_out(t.core());

@@ -1,5 +1,5 @@
-//! Records of accesses that are not done: which are open, when the known ones end, and room for another, in the reorder
-//! buffer and the store queue, too.
+//! Records of outstanding accesses: which are open, when completed ones end, and whether the records, the reorder
+//! buffer and the store queue have room for another.
 
 use super::{Cpu, Rec, State, Wait, RECS};
 use crate::kernel::{Int, LineAddr, Time};
@@ -29,7 +29,7 @@ impl Cpu {
         None
     }
 
-    /// Latest `done` among known completions that `f` selects.
+    /// Latest completion time of the finished records that `f` selects.
     pub(super) fn latest(&self, f: impl Fn(&Rec) -> bool) -> Time {
         let mut done = self.finished;
         let mut at = Time::ZERO;
@@ -59,7 +59,8 @@ impl Cpu {
         }
     }
 
-    /// No event announces a completion that is known already: waits for the earliest here, if there is one.
+    /// Advances to the earliest completion that is known already and frees its record; no event announces such a
+    /// completion.
     #[cold]
     pub(super) fn wait_for_record(&mut self) -> Option<()> {
         let known = (0..RECS.to_u8()).filter(|r| self.finished >> r & 1 == 1);
@@ -89,7 +90,7 @@ impl Cpu {
         Some(r)
     }
 
-    /// An access to the same line that is under way and has its address.
+    /// Finds an outstanding access to `line` whose address is known.
     pub(super) fn same_line(&self, line: LineAddr) -> Option<u8> {
         let mut open = self.by_line[bucket(line)] & !self.finished;
         while open != 0 {
@@ -103,13 +104,13 @@ impl Cpu {
         None
     }
 
-    /// Room in the ROB for the next instruction; sets `wait` when there is none.
+    /// Checks that the ROB has room for the next instruction; sets `wait` when there is none.
     #[inline]
     pub(super) fn rob_room(&mut self) -> bool {
         self.seq < self.rob_until || self.retires_from_rob()
     }
 
-    /// The same after the oldest entries have left that are done.
+    /// Removes completed entries from the head of the ROB and checks that it has room; sets `wait` when there is none.
     #[inline(never)]
     fn retires_from_rob(&mut self) -> bool {
         while let Some(e) = self.rob.front() {
@@ -132,7 +133,7 @@ impl Cpu {
         true
     }
 
-    /// Room in the store queue for the stores of a line; sets `wait` when there is none.
+    /// Checks that the store queue has room for the stores to one line; sets `wait` when there is none.
     #[inline]
     pub(super) fn sq_room(&mut self) -> bool {
         loop {

@@ -1,4 +1,4 @@
-//! Side effects that wait until everything before them has retired.
+//! Side effects of instructions, which take place only when all earlier instructions have retired.
 
 use super::combining::Leaving;
 use super::{Cpu, Rec};
@@ -7,7 +7,7 @@ use crate::core::{Event, Posts};
 use crate::kernel::{LineAddr, Time};
 use crate::memory::{Memory, Probe, Sweep};
 
-/// A side effect that is due.
+/// A side effect that takes place now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Retired {
     Maintain {
@@ -16,31 +16,31 @@ pub enum Retired {
         op: Sweep,
     },
     Tag(u32),
-    /// An uncached store to a device's register leaves the core.
+    /// An uncached store with this tag leaves the core for a device's register.
     Mmio(u32),
-    /// A write-combining buffer leaves for a device with so many bytes.
+    /// A write-combining buffer with `bytes` bytes leaves the core for a device.
     Combined {
         buffer: u8,
         bytes: u8,
     },
-    /// An uncached load leaves for a device.
+    /// An uncached load leaves the core for a device.
     Load {
         bytes: u8,
     },
 }
 
-/// What waits for its turn.
+/// A side effect that waits for earlier instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
     Tell(Retired),
     Mmio(u32),
-    /// A store goes into a write-combining buffer.
+    /// A store goes into a write-combining buffer: line, bytes and destination.
     Combine(LineAddr, u8, Mapped),
-    /// An uncached load.
+    /// An uncached load leaves the core.
     Load {
         bytes: u8,
     },
-    /// Write-combining buffers leave.
+    /// All write-combining buffers leave the core.
     Flush,
 }
 
@@ -52,13 +52,13 @@ pub(super) struct Pending {
     what: Effect,
 }
 
-/// How far a store is that waits until all before it are done.
+/// Progress of a store that waits for all earlier accesses (`Op::Release`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Turn {
     Waits,
-    /// It has asked for its line.
+    /// The store has requested ownership of its line.
     Asked,
-    /// It is done, and its tag is to be told.
+    /// The store is done, and its tag is to be reported.
     Done,
 }
 
@@ -69,11 +69,12 @@ pub(super) struct Release {
     line: LineAddr,
     tag: u32,
     turn: Turn,
-    /// Its line has been asked for ahead of its turn.
+    /// Whether the store has requested its line before its turn.
     ahead: bool,
 }
 
-/// Stores behind the oldest that ask for their lines while it waits: assumed, and bounded by the line fill buffers, too.
+/// Number of waiting stores that may request their lines early, counted from the oldest; assumed, and also bounded by
+/// the line fill buffers.
 const SENIOR: usize = 8;
 
 impl Cpu {
@@ -86,7 +87,7 @@ impl Cpu {
         }
     }
 
-    /// Whether the access that the oldest side effect waits for is open, as it was before.
+    /// Whether the access that the oldest side effect was found to wait for is still open.
     #[inline]
     fn still_waits(&self) -> bool {
         self.retire_after.is_some_and(|(r, generation)| {
@@ -95,7 +96,7 @@ impl Cpu {
         })
     }
 
-    /// When the oldest side effect may happen: None while an earlier access is open.
+    /// Earliest time of the oldest side effect; None while an earlier access is open.
     fn retirement(&mut self) -> Option<Time> {
         let p = self.retire.front()?;
         if self.still_waits() {
@@ -124,8 +125,8 @@ impl Cpu {
         }
     }
 
-    /// When something may happen to the oldest release that is not done, or the oldest one is to be told: None while an
-    /// earlier access is open, or its own line is on its way.
+    /// Earliest time at which the oldest release can make progress or be reported; None while an earlier access is open
+    /// or the release's own line is outstanding.
     fn next_release(&mut self) -> Option<Time> {
         if self.releases.front()?.turn == Turn::Done {
             return Some(Time::ZERO);
@@ -133,7 +134,8 @@ impl Cpu {
         self.may_release(0)
     }
 
-    /// When all before release `i` is done, as far as that is known; and its own store, once that has asked for its line.
+    /// Time at which everything before release `i` is done, as far as it is known; once the release has requested its
+    /// line, its own store counts too.
     fn may_release(&self, i: usize) -> Option<Time> {
         let p = self.releases[i];
         let before = |r: &Rec| r.seq < p.seq;
@@ -141,8 +143,8 @@ impl Cpu {
         (!no_record && self.first_open(before).is_none()).then(|| p.at.max(self.latest(before)))
     }
 
-    /// Does what stores can that wait for those before them, in their order. A line that has just come is written before
-    /// another agent's request, which waits for it, takes it away.
+    /// Advances the waiting release stores in program order. A line that has just arrived is written before another
+    /// agent's request that waits for the line can invalidate it.
     pub(super) fn release(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
         for i in 0..self.releases.len() {
             let Release { seq, line, turn, .. } = self.releases[i];
@@ -173,7 +175,8 @@ impl Cpu {
         }
     }
 
-    /// Stores from release `i` on that can no longer be undone, as all loads before them are done, ask for their lines.
+    /// Requests the lines of the stores from release `i` on that can no longer be squashed, since all loads before them
+    /// are done.
     fn ask_ahead(&mut self, mem: &mut Memory, cal: &mut impl Posts, i: usize, now: Time) {
         for i in i..self.releases.len().min(i + SENIOR) {
             let Release { seq, at, line, turn, ahead, .. } = self.releases[i];
@@ -188,7 +191,7 @@ impl Cpu {
         }
     }
 
-    /// Whether stores wait for those before them.
+    /// Whether release stores wait for earlier accesses.
     #[inline]
     pub(super) fn releases_wait(&self) -> bool {
         !self.releases.is_empty()
@@ -220,7 +223,8 @@ impl Cpu {
         }
     }
 
-    /// `Event::Retire`: takes the next side effect that is due at `now`, if any. Call until None.
+    /// Handles `Event::Retire`: takes the next side effect that is due at `now`. The caller repeats the call until it
+    /// returns None.
     pub fn retired(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Retired> {
         if self.retire_event.is_some_and(|t| t <= now) {
             self.retire_event = None;

@@ -1,4 +1,4 @@
-//! A thread beside another one of its core: a line that the other has asked for comes for both.
+//! Hyper-threading: a line that one hardware thread of a core has requested arrives for both threads.
 
 use super::{Cpu, State};
 use crate::core::Posts;
@@ -6,30 +6,30 @@ use crate::kernel::{CoreId, LineAddr, Time};
 use crate::memory::{self, Memory, Txn};
 
 impl Cpu {
-    /// The same on another core.
+    /// Moves the thread to core `core`.
     pub fn on_core(self, core: CoreId) -> Cpu {
         Cpu { core, ..self }
     }
 
-    /// The core that this thread runs on.
+    /// Number of the core that this hardware thread runs on.
     #[inline]
     pub fn core(&self) -> CoreId {
         self.core
     }
 
-    /// A request of this thread for `line`, made at `at`.
+    /// Makes a request of this thread for `line` at `at`.
     #[inline(always)]
     pub(super) fn request(&self, op: memory::Op, line: LineAddr, at: Time) -> Txn {
         Txn { thread: self.id, ..Txn::new(op, line, self.core, at) }
     }
 
-    /// Whether an access of this thread or a request of the other one is to bring `line`.
+    /// Whether an access of this thread or a request of the sibling thread is going to bring `line`.
     #[inline]
     pub(super) fn is_asked_for(&self, mem: &Memory, line: LineAddr) -> bool {
         self.same_line(line).is_some() || mem.sibling_fetches(self.id, line)
     }
 
-    /// Record `r`, whose address is known, waits for a request of the other thread, if that has asked for its line.
+    /// Lets record `r`, whose address is known, wait for a request of the sibling thread if that has requested `line`.
     #[inline]
     pub(super) fn leaves_to_sibling(&mut self, mem: &mut Memory, r: u8, line: LineAddr) -> bool {
         let leaves = mem.sibling_fetches(self.id, line);
@@ -40,7 +40,7 @@ impl Cpu {
         leaves
     }
 
-    /// The other thread has got the line of record `r`, which looks for it now.
+    /// Looks up record `r` again after the sibling thread has received its line.
     pub fn sibling_has_it(&mut self, cal: &mut impl Posts, r: u8, now: Time) {
         self.look_up_later(cal, r, now);
     }

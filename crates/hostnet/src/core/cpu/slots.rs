@@ -1,6 +1,7 @@
-//! How long instructions take: alone, and beside the other thread of a core.
+//! Issue slots of a core: the duration of instructions when a thread runs alone and beside a sibling thread.
 //!
-//! Two threads share the slots of a cycle. One gets those that the other leaves, and half of them at least:
+//! Two threads share the slots of each cycle. A thread gets the slots that its sibling leaves, and at least half of
+//! them:
 //!
 //! ```text
 //!   other thread's share of the slots   0      0.3     0.5 and more
@@ -11,18 +12,18 @@ use super::{Cpu, FRAC};
 use crate::core::spec::CoreSpec;
 use crate::kernel::{Clock, Int, Real, Time};
 
-/// The time over which a thread's share of the slots is averaged: assumed, a few packets long.
+/// Time over which a thread's share of the slots is averaged; assumed, and a few packets long.
 const WINDOW: Time = Time(1_000_000);
 
-/// What an instruction takes, in 1/16 ps, and what share of its core's slots this thread takes.
+/// Duration of an instruction, in 1/16 ps, and the share of its core's slots that this thread takes.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
-    /// In which a slot is free for each instruction: of line accesses, and of other code.
+    /// Duration of an instruction when the thread runs alone: an instruction of line accesses, and of other code.
     alone: (u64, u64),
-    /// The same as it is now.
+    /// Present duration of an instruction of a line access.
     pub access: u64,
     pub compute: u64,
-    /// Where the present average began: when, and after how many instructions.
+    /// Start of the present averaging window, and number of instructions before it.
     since: Time,
     before: u64,
     share: f64,
@@ -36,7 +37,7 @@ impl Slots {
         Slots { alone: (access, compute), access, compute, since: Time::ZERO, before: 0, share: 0.0 }
     }
 
-    /// The count of instructions begins anew.
+    /// Restarts the averaging window, because the count of instructions begins anew at `now`.
     pub fn restart(&mut self, now: Time) {
         (self.since, self.before) = (now, 0);
     }
@@ -50,7 +51,7 @@ impl Slots {
         }
     }
 
-    /// The other thread takes `share` of the slots.
+    /// Sets the durations for a sibling thread that takes `share` of the slots.
     fn leave(&mut self, share: f64) {
         let left = (1.0 - share).max(0.5);
         self.access = (self.alone.0.to_f64() / left).whole();
@@ -59,24 +60,24 @@ impl Slots {
 }
 
 impl Cpu {
-    /// The share of its core's slots that this thread has taken of late.
+    /// Share of its core's slots that this thread took in the last averaging window.
     pub fn slots_taken(&self) -> f64 {
         self.slots.share
     }
 
-    /// A program begins at `now` beside a thread that takes `share` of the slots.
+    /// Sets the durations for a program that begins at `now` beside a thread that takes `share` of the slots.
     pub fn share_slots(&mut self, share: f64, now: Time) {
         self.slots.average(self.instructions, now);
         self.slots.leave(share);
     }
 
-    /// What `n` instructions take that touch no memory beyond the L1.
+    /// Duration of `n` instructions that touch no memory beyond the L1.
     pub fn compute_time(&self, n: u64) -> Time {
         Time(n * self.slots.compute / FRAC)
     }
 
-    /// Polls of `n` instructions have begun one after the other since `since`, and found nothing. When does the first one
-    /// begin at `now` or later, and how many came before?
+    /// Time of the first poll at `now` or later, and the number of earlier polls, for a thread that has polled in vain
+    /// since `since` with `n` instructions for each poll.
     pub fn next_poll(&self, since: Time, now: Time, n: u32) -> (Time, u64) {
         let period = u64::from(n) * self.slots.compute;
         if period == 0 {
@@ -100,8 +101,8 @@ mod tests {
         .expect("a core")
     }
 
-    /// At 2 GHz and four wide an instruction's slot is 125 ps, and one of other code, at 2.5 a cycle, takes 200 ps. Where 0.7 of
-    /// the slots are left that is 178 ps and 200; where half are, 250 ps for both, as with less than half.
+    /// At 2 GHz and a width of 4 an instruction of a line access takes 125 ps; at 2.5 instructions a cycle other code
+    /// takes 200 ps. With 0.7 of the slots left they take 178 ps and 200 ps; with half or less left, both take 250 ps.
     #[test]
     fn a_thread_gets_the_slots_that_the_other_one_leaves_and_half_at_least() {
         let mut s = Slots::new(Clock::from_hz(Freq(2_000_000_000).0), &spec());

@@ -1,4 +1,5 @@
-//! Stores behind cache maintenance that drops data: they wait until it has been done, as program order wants it.
+//! Stores behind cache maintenance that discards data; as program order requires, they wait until the maintenance is
+//! done.
 //!
 //! ```text
 //!   sweep of a line --retires--> message --home agent--> gone everywhere
@@ -11,7 +12,7 @@ use crate::kernel::{LineAddr, Time};
 use crate::memory::Memory;
 use std::collections::VecDeque;
 
-/// Lines of one message, and when it arrives; None until it has left.
+/// Lines of one sweep message, and the time of its arrival at the home agent; None until the message has left the core.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     line: LineAddr,
@@ -19,7 +20,7 @@ struct Message {
     arrives: Option<Time>,
 }
 
-/// Messages that have not arrived, oldest first. They leave in order.
+/// Sweep messages that have not arrived at the home agent, oldest first. Messages leave in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Swept(VecDeque<Message>);
 
@@ -37,7 +38,7 @@ impl Swept {
         self.0.iter().rev().find(|m| line.is_within(m.line, m.lines.into()))
     }
 
-    /// Those that have arrived before `now` are done.
+    /// Removes the messages that arrived before `now`.
     fn forget(&mut self, now: Time) {
         while self.0.front().is_some_and(|m| m.arrives.is_some_and(|at| at < now)) {
             self.0.pop_front();
@@ -46,7 +47,7 @@ impl Swept {
 }
 
 impl Cpu {
-    /// Whether a store to `line` may go on; else the core is to wait.
+    /// Whether a store to `line` may proceed because no sweep of the line is outstanding; otherwise sets `wait`.
     #[inline(never)]
     pub(super) fn is_behind_sweeps(&mut self, cal: &mut impl Posts, line: LineAddr) -> bool {
         let Some(&Message { arrives, .. }) = self.swept.of(line) else { return true };
@@ -62,7 +63,7 @@ impl Cpu {
         !self.swept.is_empty()
     }
 
-    /// The oldest message that has not left does, and arrives at `at`.
+    /// Notes that the oldest message still in the core leaves and arrives at `at`.
     pub fn sweep_left(&mut self, cal: &mut impl Posts, at: Time) {
         if let Some(m) = self.swept.0.iter_mut().find(|m| m.arrives.is_none()) {
             m.arrives = Some(at);
@@ -76,7 +77,7 @@ impl Cpu {
         cal.post(at + Time(1), Event::Retire(self.id));
     }
 
-    /// Messages have arrived before `now`. Returns the program's end as `start` does.
+    /// Resumes a program after messages have arrived before `now`. Returns the program's end as `start` does.
     pub fn on_swept(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
         self.swept.forget(now);
         if self.running && self.wait == Wait::Swept {

@@ -1,4 +1,4 @@
-//! What the controllers, their links and credits are metered for, and what must add up.
+//! Meters of the I/O controllers with their links and credits, and the conservation checks over them.
 
 use super::parts::{Controller, Job, Port, Tlp};
 use super::Iio;
@@ -30,18 +30,18 @@ impl Iio {
         }
     }
 
-    /// The write buffers and the read buffers of the controllers.
+    /// Write and read buffers of each controller.
     pub fn buffers(&self) -> impl Iterator<Item = (&Domain, &Domain)> {
         self.controllers.iter().map(|s| (&s.write, &s.read))
     }
 
-    /// All write buffers together, and all read buffers.
+    /// Readings of all controllers' write buffers together, and of all their read buffers together.
     pub fn readings(&self, now: Time) -> [Option<Reading>; 2] {
         let all = |f: fn(&Controller) -> &Domain| Reading::together(self.controllers.iter().map(|s| f(s).read(now)));
         [all(|s| &s.write), all(|s| &s.read)]
     }
 
-    /// The links and the credits of all ports together, by name.
+    /// Readings of the links and of the credits of all ports together, each with its name.
     pub fn link_readings(&self, now: Time) -> impl Iterator<Item = (&'static str, Reading)> + '_ {
         let all = |f: &dyn Fn(&Port) -> Reading| Reading::together(self.ports.iter().map(f));
         let rows = [
@@ -54,24 +54,24 @@ impl Iio {
         rows.into_iter().filter_map(|(name, r)| Some((name, r.filter(|r| r.arrival_rate > 0.0)?)))
     }
 
-    /// The shortest read of a device that has ended since the restart, from its request to its last data.
+    /// Shortest device read that has ended since the restart, from its request to its last data.
     pub fn shortest_read(&self) -> Option<Time> {
         Some(self.shortest_read).filter(|t| *t < Time::MAX)
     }
 
-    /// Since the restart: lines moved, blocks completed.
+    /// Lines moved and commands, messages or frames completed since the restart.
     pub fn moved(&self) -> (u64, u64) {
         (self.ports.iter().map(|p| p.moved).sum(), self.completed() - self.completed_before)
     }
 
-    /// Share of time that the ports carried packets, up and down.
+    /// Share of time in which the ports' links carried packets, up and down.
     pub fn utilisation(&self, now: Time) -> (f64, f64) {
         let span = (now - self.since).0.max(1).to_f64() * self.ports.len().max(1).to_f64();
         let sum = |f: fn(&Port) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>().to_f64() / span;
         (sum(|p| &p.up), sum(|p| &p.down))
     }
 
-    /// Whether nothing is under way: every credit and every entry is back.
+    /// Whether nothing is in flight: every credit is returned and every buffer entry is free.
     pub fn at_rest(&self) -> bool {
         let port = |p: &Port| {
             let credits = [p.up.credits(POSTED), p.up.credits(NON_POSTED), &p.tags];
@@ -80,10 +80,10 @@ impl Iio {
         self.ports.iter().all(port) && self.buffers().all(|(write, read)| write.used() + read.used() == 0)
     }
 
-    /// Checks that no credit is lost, and what devices promise.
+    /// Checks that no credit is lost, and that each device's own audit holds.
     ///
     /// # Errors
-    /// One sentence with the counts that do not add up.
+    /// Returns one sentence with the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
         self.devices().try_for_each(Endpoint::check)?;
         let sum = |f: fn(&Port) -> u32| self.ports.iter().map(f).sum::<u32>();

@@ -1,16 +1,16 @@
-//! Integrated I/O controllers: each a read and a write buffer of one entry per cache line between PCIe ports
-//! and the home agent. An entry is a credit of the P2M-Read or P2M-Write domain.
+//! Integrated I/O controllers (IIO): each has a read and a write buffer of one entry per cache line between its PCIe
+//! ports and the home agent. An entry is a credit of the P2M-Read or P2M-Write domain.
 //!
-//! A port is full duplex: its device offers writes and read requests at once. They share the link up and take turns on it;
-//! completions have the link down.
+//! A port is full duplex: its device offers writes and read requests at the same time. Both share the upstream link and
+//! take turns on it; completions have the downstream link to themselves.
 //!
 //! ```text
 //!   device --write TLPs, read requests--> up --> write / read entries --> home agent
 //!   device <---------completions--------- down <----- data, in order of addresses
 //! ```
 //!
-//! Times are the IIO's own. A device sees credits and completions a flight time later, and its packets
-//! take another to come back: what it does next is therefore due two flight times after its cause.
+//! All times are those of the IIO. A device sees credits and completions one flight time later, and its packets take
+//! another flight time to return: a device's reaction is therefore scheduled two flight times after its cause.
 
 mod meters;
 mod parts;
@@ -34,12 +34,13 @@ use parts::{Controller, Door, Hold, Job, Port, Tlp, Want};
 use shared::Shared;
 use std::collections::VecDeque;
 
-/// Bytes that a doorbell writes to a register.
+/// Bytes of a doorbell's register write.
 const DOORBELL: u32 = 8;
-/// Bytes of a ring's tail register.
+/// Bytes of the write to a ring's tail register.
 const TAIL: u32 = 4;
 
-/// Marks reads that fetch a line for a write of a part of it; the rest names the write.
+/// Bit of a request's identifier that marks a read of a line of which only a part is written; the other bits name the
+/// write.
 const FETCH: u32 = 1 << 31;
 
 #[derive(Clone)]
@@ -50,20 +51,20 @@ pub struct Iio {
     line_interval: Time,
     line_header: Time,
     ports: IdVec<PortId, Port>,
-    /// The port that has the NIC.
+    /// Port to which the NIC is attached.
     nic: Option<PortId>,
     jobs: Vec<Job>,
     spare: Vec<u32>,
     fetch_partial: bool,
-    /// Writes of parts of lines that are being read, and places for more.
+    /// Writes of parts of lines whose lines are being read.
     fetches: Vec<Want>,
     spare_fetches: Vec<u32>,
     register_write: Time,
-    /// Devices send nothing new.
+    /// Whether devices send nothing new, so that the machine drains.
     pub stopped: bool,
     since: Time,
     completed_before: u64,
-    /// Of reads that have ended since the restart, in the device's time.
+    /// Shortest read that has ended since the restart, from request to last data as the device sees it.
     shortest_read: Time,
 }
 
@@ -110,20 +111,20 @@ impl Iio {
         }
     }
 
-    /// Devices begin.
+    /// Lets every device launch its first transfer.
     pub fn start(&mut self, cal: &mut impl Posts, now: Time) {
         for p in self.ports.ids() {
             self.launch(cal, p, now);
         }
     }
 
-    /// Port `p` asks its device again at `at`.
+    /// Schedules port `p` to ask its device again at time `at`.
     fn wait_until(&mut self, cal: &mut impl Posts, p: PortId, way: Direction, at: Time) {
         self.ports[p].holds[way.index()] = Hold::Timer;
         cal.post(at, Event::Turn { port: p, way });
     }
 
-    /// The device on port `p` sends its next packet, if it may. Mostly it has none.
+    /// Sends the next packet of the device on port `p`, if there is one and it may be sent. Usually there is none.
     #[inline]
     fn launch(&mut self, cal: &mut impl Posts, p: PortId, now: Time) {
         let port = &self.ports[p];
@@ -145,7 +146,7 @@ impl Iio {
         }
     }
 
-    /// A packet of one way sets out; false when there is none that may.
+    /// Sends one packet in direction `way`; returns false when none is ready or allowed.
     fn send(&mut self, cal: &mut impl Posts, p: PortId, way: Direction, now: Time) -> bool {
         let port = &mut self.ports[p];
         if port.holds[way.index()] != Hold::Open {
@@ -198,7 +199,8 @@ impl Iio {
                 let job = self.job(job);
                 let port = &mut self.ports[p];
                 port.on_wire = Some(Tlp::Read { job });
-                // Data comes back more slowly than requests go: what they ask for begins with the first.
+                // Completions return more slowly than requests are sent, so the data of all of them is counted from the
+                // first.
                 let first = u64::from(port.framing.read_request);
                 let rest = u64::from(requests - 1) * first;
                 let end = port.up.send(first, now);
@@ -222,13 +224,14 @@ impl Iio {
         (self.jobs.len() - 1).to_u32()
     }
 
-    /// `Event::Turn`: what one way of port `p` waited for is there.
+    /// Handles `Event::Turn`: the time until which direction `way` of port `p` was held has come.
     pub fn on_turn(&mut self, cal: &mut impl Posts, p: PortId, way: Direction, now: Time) {
         self.ports[p].holds[way.index()] = Hold::Open;
         self.launch(cal, p, now);
     }
 
-    /// `Event::Tlp`: the packet on port `p`'s link has arrived, and the device goes on.
+    /// Handles `Event::Tlp`: the packet on the upstream link of port `p` has arrived, and the device may send the next
+    /// one.
     pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, p: PortId, now: Time) {
         let device = self.ports[p].device.kind();
         match self.ports[p].on_wire.take() {
@@ -265,13 +268,13 @@ impl Iio {
         self.launch(cal, p, now);
     }
 
-    /// The controller that a port belongs to.
+    /// Controller that port `p` belongs to.
     #[inline]
     fn controller_of(&self, p: PortId) -> usize {
         self.ports[p].controller
     }
 
-    /// Lines have arrived, which need entries.
+    /// Allocates write-buffer entries for lines that have arrived, or queues the lines until entries are free.
     #[inline]
     fn want_write(
         &mut self,
@@ -290,7 +293,7 @@ impl Iio {
         }
     }
 
-    /// Lines that wait get the entries that are free.
+    /// Gives free write-buffer entries to the lines that wait for them.
     fn enter_writes(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, c: usize, now: Time) {
         while let Some(&w) = self.controllers[c].writes.front() {
             if self.controllers[c].write.free() < w.lines.into() {
@@ -301,7 +304,7 @@ impl Iio {
         }
     }
 
-    /// A line gets an entry and leaves for the home agent.
+    /// Allocates write-buffer entries for the lines of `w` and sends the lines to the home agent.
     #[inline]
     fn enter_write(
         &mut self,
@@ -324,7 +327,7 @@ impl Iio {
             let from = rule.read(&w.transfer());
             let who = FETCH | self.fetch(w);
             let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, 1, who, now);
-            // What comes is for the bytes behind the frame's end, which nobody uses.
+            // The line is read for the bytes beyond the frame's end, which nobody uses.
             return mem.send(cal, at, Txn { from, tag: w.tag, ahead: true, ..t });
         }
         let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, w.lines, w.who, now);
@@ -340,7 +343,7 @@ impl Iio {
         (self.fetches.len() - 1).to_u32()
     }
 
-    /// As `enter_writes`.
+    /// Gives free read-buffer entries to the lines that wait for them.
     fn enter_reads(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, c: usize, now: Time) {
         while let Some(&w) = self.controllers[c].reads.front() {
             if self.controllers[c].read.free() < w.lines.into() {
@@ -353,7 +356,8 @@ impl Iio {
         }
     }
 
-    /// As `enter_write`; with its last line a request gives its credit back, and its device may go on: true then.
+    /// Allocates read-buffer entries for the lines of `w` and sends their reads to the home agent. With its last line a
+    /// request returns its non-posted credit, and true is returned: the device may send again.
     #[inline]
     fn enter_read(
         &mut self,
@@ -381,7 +385,7 @@ impl Iio {
         true
     }
 
-    /// `memory::Event::Fill`: the home agent has answered for a line.
+    /// Handles `memory::Event::Fill`: the home agent has answered for the lines of `t`.
     pub fn on_line(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, t: &Txn, now: Time) {
         let p = self.port_of(t);
         let c = self.controller_of(p);
@@ -390,7 +394,7 @@ impl Iio {
         if t.op == Op::DmaWrite || fetched {
             let mut slot = t.who.low_u16();
             if fetched {
-                // The write is done here, and nobody waits for the line's way to where writes go.
+                // The write is complete here; its own way to its destination takes no time that anyone waits for.
                 let i = t.who & !FETCH;
                 let w = self.fetches[i.to_usize()];
                 self.spare_fetches.push(i);
@@ -420,7 +424,7 @@ impl Iio {
         ctl.door.owe(t.record.into());
         let j = &mut self.jobs[t.who.to_usize()];
         if self.ports[p].framing.train > 1 {
-            // Which of a train's lines they are does not matter: its device hears of the last one.
+            // The lines of a train need not be told apart: the device is only told of the last one.
             (0..n).for_each(|_| j.here |= j.here + 1);
         } else {
             j.here |= 1 << (t.line - j.piece.line);
@@ -466,7 +470,7 @@ impl Iio {
         self.enter_reads(mem, cal, placement, c, now);
     }
 
-    /// `Event::Completed`: all of a read request is at its device.
+    /// Handles `Event::Completed`: all data of a read request has reached its device.
     pub fn on_completed(&mut self, cal: &mut impl Posts, job: u32, now: Time) {
         let j = self.jobs[job.to_usize()];
         self.jobs[job.to_usize()].returned = false;
@@ -481,7 +485,7 @@ impl Iio {
         self.launch(cal, p, now);
     }
 
-    /// Moves `lines` lines of each writing device without timing.
+    /// Moves `lines` lines of each writing device in functional mode, without timing.
     pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, lines: u64) {
         for port in &mut self.ports {
             let mut moved = 0;
@@ -495,7 +499,7 @@ impl Iio {
         }
     }
 
-    /// The NIC that is attached to a port, if there is one, and its port.
+    /// The NIC that is attached to a port, with its port number, if there is one.
     #[inline]
     pub fn nic(&mut self) -> Option<(PortId, &mut Nic)> {
         let port = self.nic?;
@@ -505,10 +509,10 @@ impl Iio {
         }
     }
 
-    /// A packet comes off the wire of that NIC.
+    /// Hands a packet from the wire to the NIC on a port.
     ///
     /// # Errors
-    /// The cause, when it is dropped at once.
+    /// Returns the cause when the packet is dropped on arrival.
     pub fn arrive(&mut self, cal: &mut impl Posts, packet: Packet, now: Time) -> Result<(), DropCause> {
         let (port, nic) = self.nic().expect("a NIC on a port");
         nic.arrive(cal, packet, now)?;
@@ -516,7 +520,7 @@ impl Iio {
         Ok(())
     }
 
-    /// A doorbell for packet `id`'s reply is here: it goes down the link to that NIC.
+    /// Sends a doorbell for packet `id`'s reply, which has reached the IIO, down the link to the NIC on a port.
     pub fn post(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) {
         let (port, nic) = self.nic().expect("a NIC on a port");
         nic.ring(id);
@@ -526,7 +530,8 @@ impl Iio {
         cal.post(at, Event::NicTx(NicAt::Port, id));
     }
 
-    /// `Event::NicTx` of that NIC: a doorbell has come, or a reply has left. True once it is sent.
+    /// Handles `Event::NicTx` of the NIC on a port: a doorbell has arrived, or a reply has left. Returns true once the
+    /// reply is sent.
     pub fn on_nic_tx(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) -> bool {
         let (port, nic) = self.nic().expect("a NIC on a port");
         let sent = nic.on_tx_port(id, now);
@@ -534,7 +539,8 @@ impl Iio {
         sent
     }
 
-    /// A doorbell of `side` of `queue` is here, for `n` descriptors: it goes down the link to that NIC.
+    /// Sends a doorbell for `n` descriptors of `queue`'s ring on `side`, which has reached the IIO, down the link to
+    /// the NIC on a port.
     pub fn ring(&mut self, cal: &mut impl Posts, queue: QueueId, side: Side, n: u32, now: Time) {
         let (port, _) = self.nic().expect("a NIC on a port");
         let port = &mut self.ports[port];
@@ -543,39 +549,41 @@ impl Iio {
         cal.post(at, Event::Ring { queue, task: RingTask::Tail(side), n: n.to_u16() });
     }
 
-    /// A core's store of `bytes` bytes is here, for the device on the first port; returns when it has left on the link. The
-    /// device takes whatever comes.
+    /// Sends a core's store of `bytes` bytes, which has reached the IIO, to the device on the first port; returns when
+    /// the store has left on the link. The device accepts every store.
     pub fn store(&mut self, bytes: u32, now: Time) -> Time {
         let port = &mut self.ports[PortId(0)];
         port.down.send(port.framing.write(bytes), now)
     }
 
-    /// A core's load is here, for the device on the first port; returns when that answers.
+    /// Sends a core's load, which has reached the IIO, to the device on the first port; returns when the device
+    /// answers.
     pub fn load(&mut self, now: Time) -> Time {
         let port = &mut self.ports[PortId(0)];
         port.down.send(port.framing.read_request.into(), now) + port.down.flight * 2
     }
 
-    /// The device on the first port answers a load of `bytes` bytes; returns when the home agent has the data.
+    /// Carries the answer of the device on the first port to a load of `bytes` bytes; returns when the home agent has
+    /// the data.
     pub fn answer(&mut self, bytes: u32, now: Time) -> Time {
         let port = &mut self.ports[PortId(0)];
         port.up.send(port.framing.completion(bytes), now) + self.to_cha
     }
 
-    /// `Event::Ring`: something is due at a queue of that NIC.
+    /// Handles `Event::Ring`: a task is due at a queue of the NIC on a port.
     pub fn on_ring(&mut self, cal: &mut impl Posts, queue: QueueId, task: RingTask, n: u32, now: Time) {
         let (port, nic) = self.nic().expect("a NIC on a port");
         nic.on_ring(cal, queue, task, n, now);
         self.launch(cal, port, now);
     }
 
-    /// Whether the device on port `p` is a NIC with packets that have become visible.
+    /// Whether the device on port `p` is a NIC with packets that have become visible to software.
     #[inline]
     pub fn has_landed(&self, p: PortId) -> bool {
         matches!(&self.ports[p].device, Endpoint::Ethernet(n) if n.has_landed())
     }
 
-    /// The port of the device that asked for a line.
+    /// Port of the device that issued transaction `t`.
     #[inline]
     pub fn port_of(&self, t: &Txn) -> PortId {
         if t.op == Op::DmaWrite {
@@ -587,12 +595,12 @@ impl Iio {
         }
     }
 
-    /// Write entries that are in use at the controller of port `p`.
+    /// Write-buffer entries in use at the controller of port `p`.
     pub fn held_writes(&self, p: PortId) -> u32 {
         self.controllers[self.controller_of(p)].write.used()
     }
 
-    /// The same to look at.
+    /// The NIC that is attached to a port, by shared reference, if there is one.
     pub fn look_at_nic(&self) -> Option<&Nic> {
         match &self.ports[self.nic?].device {
             Endpoint::Ethernet(d) => Some(d),
@@ -600,7 +608,7 @@ impl Iio {
         }
     }
 
-    /// The devices, in order of their ports.
+    /// All devices, in the order of their ports.
     pub fn devices(&self) -> impl Iterator<Item = &Endpoint> {
         self.ports.iter().map(|p| &p.device)
     }

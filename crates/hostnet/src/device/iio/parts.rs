@@ -1,4 +1,5 @@
-//! What is inside: ports, packets on their links, requests, and the lines that want entries of a controller.
+//! Internal parts of the IIO: ports, packets on their links, read requests, and the lines that wait for entries of a
+//! controller.
 
 use super::super::endpoint::{Direction, Endpoint, Piece};
 use super::super::pcie::Framing;
@@ -10,12 +11,12 @@ use crate::memory::{Agent, Tag, LINE_U32};
 use crate::placement::{DeviceKind, Transfer};
 use std::collections::VecDeque;
 
-/// Consecutive lines of packets that have arrived, as many as are simulated as one.
+/// Consecutive lines of packets that have arrived at the IIO and are simulated as one unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Want {
     pub(super) line: LineAddr,
     pub(super) lines: u16,
-    /// A part of the line is written, which has to be read first.
+    /// Whether only a part of the line is written, so that the line must be read first.
     pub(super) partial: bool,
     pub(super) who: u32,
     pub(super) device: DeviceKind,
@@ -29,7 +30,8 @@ impl Want {
         Transfer { tag: self.tag, ..Transfer::of(Agent::Io, self.device, self.line) }
     }
 
-    /// What its transfer of DRAM counts as: packets are a NIC's wherever it is attached.
+    /// Traffic classes under which the DRAM transfers of a write and of a read are counted: packets are the NIC's
+    /// wherever the NIC is attached.
     pub(super) fn classes(&self) -> (Class, Class) {
         match self.device {
             DeviceKind::Nic => (Class::NicRxWr, Class::NicTxRd),
@@ -39,12 +41,13 @@ impl Want {
 }
 
 impl Piece {
-    /// Bytes of its first `n` lines, which are all of them, that cross the link.
+    /// Bytes of the piece's first `n` lines, which are all of its lines, that cross the link.
     pub(super) fn bytes(self, n: u32) -> u32 {
         n * LINE_U32 - self.omits
     }
 
-    /// What its first `n` lines, which are all of them, ask for, up to `each` together.
+    /// Splits the piece's first `n` lines, which are all of its lines, into units of up to `each` lines that are
+    /// simulated together.
     pub(super) fn wants(self, n: u32, each: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = Want> {
         let mut next = 0;
         std::iter::from_fn(move || {
@@ -65,10 +68,10 @@ impl Piece {
     }
 }
 
-/// A transaction-layer packet on its way up.
+/// A transaction-layer packet on its way upstream.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tlp {
-    /// Lines, and what the reserved bits of the first dword say about them.
+    /// A memory write: its lines, their number, and the steering tag in the reserved bits of the header's first dword.
     Write(Piece, u32, u32),
     Read {
         job: u32,
@@ -81,16 +84,16 @@ pub(super) struct Job {
     pub(super) port: PortId,
     pub(super) piece: Piece,
     pub(super) lines: u32,
-    /// Bytes that no completion has taken along yet.
+    /// Bytes that no completion has carried yet.
     pub(super) bytes: u32,
-    /// Lines that have come, as a mask, and lines handed to the link.
+    /// Lines that have arrived from memory, as a bit mask.
     pub(super) here: u64,
     pub(super) sent: u32,
-    /// Lines that have no entry yet.
+    /// Lines that have no read-buffer entry yet.
     pub(super) entries: u32,
-    /// Its tag is on its way back.
+    /// Whether the request's tag is on its way back to the device.
     pub(super) returned: bool,
-    /// When it set out.
+    /// Time at which the request was sent.
     pub(super) since: Time,
 }
 
@@ -98,35 +101,35 @@ pub(super) struct Job {
 #[derive(Clone)]
 pub(super) struct Port {
     pub(super) device: Endpoint,
-    /// The controller that it belongs to.
+    /// Index of the controller that the port belongs to.
     pub(super) controller: usize,
     pub(super) framing: Framing,
-    /// Grants posted credits, in lines of data, and non-posted ones, in requests.
+    /// Upstream link, which grants posted credits in lines of data and non-posted credits in requests.
     pub(super) up: Link,
     pub(super) down: Link,
-    /// Read requests that the device may have under way.
+    /// Tags: the read requests that the device may have outstanding.
     pub(super) tags: Credits,
-    /// The packet on the link up, which is free again when it has arrived.
+    /// Packet on the upstream link, which is free again when the packet has arrived.
     pub(super) on_wire: Option<Tlp>,
-    /// What each way waits for, by `Direction`.
+    /// Reason why each direction is held, by `Direction`.
     pub(super) holds: [Hold; 2],
-    /// The way that goes first when both have something.
+    /// Direction that goes first when both have something to send.
     pub(super) turn: Direction,
     pub(super) moved: u64,
 }
 
-/// Why a port does not ask its device for more, one way.
+/// Reason why a port does not ask its device for more in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Hold {
-    /// It does.
+    /// The port is not held and asks its device.
     Open,
-    /// `Event::Turn` will tell it to.
+    /// The port asks again at a known time, with `Event::Turn`.
     Timer,
-    /// So many posted credits are missing, and when they come back is not known.
+    /// This many posted credits are missing, and the time of their return is not known.
     Credits(u32),
 }
 
-/// One controller's buffers, and the lines that wait for an entry.
+/// Buffers of one controller, and the lines that wait for an entry.
 #[derive(Clone)]
 pub(super) struct Controller {
     pub(super) write: Domain,
@@ -136,15 +139,15 @@ pub(super) struct Controller {
     pub(super) door: Door,
 }
 
-/// The way from a controller to the home agent.
+/// Serialising path from a controller to the home agent.
 #[derive(Clone)]
 pub(super) struct Door {
-    /// When the next line may leave.
+    /// Time at which the next line may leave.
     free: Time,
-    /// What a line takes that is written back, and how many of these may wait.
+    /// Time on the path that a written-back line takes.
     write_back: Time,
     most: Time,
-    /// What waits to be written back, in time.
+    /// Time on the path that the lines waiting to be written back will take.
     owed: Time,
 }
 
@@ -153,19 +156,20 @@ impl Door {
         Door { free: Time::ZERO, write_back, most: write_back * u64::from(buffer), owed: Time::ZERO }
     }
 
-    /// The longest packet.
+    /// Time on the path that a device's longest packet takes, given a line's `interval`.
     #[inline]
     pub(super) fn packet(&self, interval: Time) -> Time {
         interval.max(self.write_back)
     }
 
-    /// `lines` lines are modified and will be written back.
+    /// Adds `lines` modified lines to those that wait to be written back.
     #[inline]
     pub(super) fn owe(&mut self, lines: u32) {
         self.owed += self.write_back * u64::from(lines);
     }
 
-    /// Until `now` lines were written back where no request went; what has no room goes before the next request.
+    /// Writes lines back in the time up to `now` in which no request used the path; lines beyond the buffer's capacity
+    /// go before the next request.
     #[inline]
     fn write_back(&mut self, now: Time) {
         if self.owed == Time::ZERO {
@@ -182,8 +186,9 @@ impl Door {
         }
     }
 
-    /// When a line of a write that has an entry now leaves: the last of a train, whose others came and left before it. Each of
-    /// those takes `interval`, the last one `last`.
+    /// Time at which the last line of a train leaves for a write that gets its entries now; the other lines of the
+    /// train have arrived and left before it. The last line occupies the path for `last`, each of the others for
+    /// `interval`.
     #[inline]
     pub(super) fn leave_last(&mut self, now: Time, interval: Time, last: Time, lines: u16) -> Time {
         self.write_back(now);
@@ -192,8 +197,8 @@ impl Door {
         at
     }
 
-    /// When a core's request leaves that comes now, where the cores before it have had the way until `cores`. It waits for these, and
-    /// for one packet of a device, which takes `packet` at most.
+    /// Time at which a core's request that arrives now leaves, where earlier cores' requests hold the path until
+    /// `cores`. The request waits for those and for one packet of a device, which takes at most `packet`.
     #[inline]
     pub(super) fn let_in(&mut self, now: Time, cores: Time, interval: Time, packet: Time) -> Time {
         self.write_back(now);
@@ -203,7 +208,8 @@ impl Door {
         at
     }
 
-    /// When a line of a request that has an entry now leaves: the first of a train, whose others follow.
+    /// Time at which the first line of a train leaves for a read request that gets its entries now; the other lines
+    /// follow, one per `interval`.
     #[inline]
     pub(super) fn leave_first(&mut self, now: Time, interval: Time, lines: u16) -> Time {
         self.write_back(now);
@@ -219,7 +225,7 @@ mod tests {
 
     const EACH: Time = Time::ns(1);
 
-    /// A door whose write-backs take 3 ns, of which four may wait.
+    /// A path whose write-backs take 3 ns each, of which four may wait.
     fn door() -> Door {
         Door::new(Time::ns(3), 4)
     }
@@ -249,7 +255,7 @@ mod tests {
         assert_eq!(d.leave_first(Time::ns(10), EACH, 1), Time::ns(13));
     }
 
-    /// In the long run each line takes its request and its write-back.
+    /// In the long run each line takes the time of its request and of its write-back.
     #[test]
     fn lines_take_both_their_ways_when_they_never_end() {
         let mut d = door();

@@ -1,4 +1,4 @@
-//! The way to the home agent where requests of cores take it, too: one crossbar in front of the LLC.
+//! The path to the home agent where requests of cores use it, too: one crossbar in front of the LLC.
 //!
 //! ```text
 //!   devices --> entries --+
@@ -6,8 +6,8 @@
 //!   cores --> L2s --------+
 //! ```
 //!
-//! Ports of a crossbar take turns, with a packet each (gem5, mem/xbar.cc): a core's request waits for those of cores before it, and
-//! for one packet of the devices'.
+//! Ports of a crossbar take turns, one packet each (gem5, mem/xbar.cc): a core's request waits for earlier requests of
+//! cores, and for one packet of the devices.
 
 use super::Iio;
 use crate::device::Posts;
@@ -15,15 +15,15 @@ use crate::kernel::{Int, Time, TxnId};
 use crate::memory::Memory;
 use std::collections::VecDeque;
 
-/// What cores do on the way of one controller.
+/// Use that cores make of one controller's path to the home agent.
 #[derive(Clone)]
 pub(super) struct Shared {
     controller: usize,
-    /// Until when cores have had the way.
+    /// Time until which requests of cores occupy the path.
     free: Time,
-    /// Requests of cores that wait for the way, in the order in which they will have it.
+    /// Requests of cores that wait for the path, in the order in which they will get it.
     waiting: VecDeque<TxnId>,
-    /// Modified lines of L2s that have taken the way, or are owed to it.
+    /// Modified lines written back by the L2s that have already been charged to the path.
     seen: u64,
 }
 
@@ -34,15 +34,16 @@ impl Shared {
 }
 
 impl Iio {
-    /// Whether requests of cores take a controller's way to the home agent.
+    /// Whether requests of cores use a controller's path to the home agent.
     pub fn is_shared_with_cores(&self) -> bool {
         self.shared.is_some()
     }
 
-    /// `memory::Event::Cha`: transaction `id` is where the way begins, if a core has sent it. True when it waits for the way; then it
-    /// is back when that is its own.
+    /// Handles `memory::Event::Cha` where the path begins: transaction `id` is held up if a core has sent it and the path is
+    /// occupied. Returns true when the transaction waits; its event then comes again when the path is its own.
     ///
-    /// What L2s have written back since the last request goes behind this one, as far as there is room.
+    /// Lines that L2s have written back since the last request go behind this request, as far as the write-back buffer
+    /// has room.
     pub fn holds_up(&mut self, mem: &mut Memory, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {
         let Some(shared) = &mut self.shared else { return false };
         if shared.waiting.front() == Some(&id) {
@@ -84,7 +85,8 @@ mod tests {
         pcie: PcieSpec,
     }
 
-    /// A way on which a request takes 1 ns, a line that is written back 3, and four of these may wait.
+    /// A path on which a request takes 1 ns and a written-back line 3 ns, with room for four lines that wait to be
+    /// written back.
     fn parts() -> (Iio, Memory, Events) {
         let platform = include_str!("../../../../../platforms/gem5.toml");
         let Attachment { iio, pcie } = toml::from_str(platform).unwrap();
@@ -94,7 +96,8 @@ mod tests {
         (Iio::new(&iio, &pcie, Vec::new()), memory_of(platform, 1, map), Events::default())
     }
 
-    /// When `n` requests that come at time zero have had the way, in order of their numbers.
+    /// Times in nanoseconds at which `n` requests that arrive at time zero have used the path, with the requests'
+    /// numbers.
     fn passed(n: u64, before: impl FnOnce(&mut Iio, &mut Memory)) -> Vec<(u64, usize)> {
         let (mut iio, mut mem, mut cal) = parts();
         before(&mut iio, &mut mem);
@@ -119,7 +122,7 @@ mod tests {
     fn requests_of_cores_wait_for_lines_of_devices_and_these_for_them() {
         let device = |iio: &mut Iio, at| iio.controllers[0].door.leave_first(at, Time::ns(1), 5);
         let after = passed(2, |iio, _| assert_eq!(device(iio, Time::ZERO), Time::ZERO));
-        // One packet of 3 ns goes before each: the first of them has the way from 3 to 4.
+        // One packet of 3 ns goes before each request: the first request has the path from 3 to 4 ns.
         assert_eq!(after, [(3, 0), (6, 1)]);
         let short =
             passed(2, |iio, _| assert_eq!(iio.controllers[0].door.leave_first(Time::ZERO, Time::ns(1), 2), Time::ZERO));

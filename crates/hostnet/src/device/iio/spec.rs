@@ -1,51 +1,56 @@
-//! What an integrated I/O controller is made of, as a platform says it.
+//! Parameters of the integrated I/O controllers, as a platform states them.
 
 use crate::kernel::units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Buffers of the IIO and its distance to the home agent.
+/// Integrated I/O controllers: buffers, distance to the home agent, and the path between.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IioSpec {
-    /// Controllers, each with buffers of its own; devices are dealt out to them in turn.
+    /// Number of I/O controllers, each with buffers of its own; devices are assigned to the controllers round robin.
     #[serde(default = "one")]
     pub count: u32,
-    /// Write buffer entries of each: credits of the P2M-Write domain.
+    /// Write-buffer entries of each controller, one per cache line: credits of the P2M-Write domain.
     pub write_buffer: u32,
-    /// Read buffer entries of each: credits of the P2M-Read domain.
+    /// Read-buffer entries of each controller, one per cache line: credits of the P2M-Read domain.
     pub read_buffer: u32,
-    /// From an entry's allocation to the arrival at the home agent.
+    /// Time from an entry's allocation to the request's arrival at the home agent.
     pub to_cha: Span,
-    /// Time between two lines on their way to the home agent: a clock of the IIO's coherent side.
+    /// Time between two lines on their way to the home agent: one clock period of the IIO's coherent side. The default
+    /// is 0.
     #[serde(default)]
     pub line_interval: Span,
-    /// The part of `line_interval` that a write takes however few of its line's bytes it has; the rest is in proportion to
-    /// them. Every line takes all of it when absent.
+    /// Part of `line_interval` that a write takes regardless of how many bytes of its line it carries; the remainder of
+    /// `line_interval` is in proportion to the bytes. When absent, every line takes all of `line_interval`.
     #[serde(default)]
     pub line_header: Option<Span>,
-    /// From the home agent's answer to the entry's release.
+    /// Time from the home agent's answer to the release of the buffer entry.
     pub from_cha: Span,
-    /// Time at the home agent that a write takes beside the way to the memory controller: ownership of
-    /// the line, without which it may not go on.
+    /// Time that a write spends at the home agent, in addition to its way to the memory controller, to obtain ownership
+    /// of the line; the write cannot proceed without it.
     pub ownership: Span,
-    /// A write of a part of a line reads the line first, as a cache in front of the home agent does that writes back whole
-    /// lines. When false, it goes on as a whole line does.
+    /// Whether a write of a part of a line reads the line first, as a cache in front of the home agent does that writes
+    /// back whole lines. When false (the default), a partial write proceeds like a write of a whole line.
     #[serde(default)]
     pub fetch_partial: bool,
-    /// How long a line takes the way to the home agent when a cache in front of it writes the line back. Such a cache keeps what
-    /// devices write to caches, and what they read while the LLC had it modified; each of these lines goes back once, behind
-    /// requests. A request then takes `line_interval` without data. Zero: there is no such cache.
+    /// Time on the path to the home agent that each write-back takes of a cache in front of the home agent. Such a
+    /// cache keeps the lines that devices write to caches, and those that they read while the LLC had them modified;
+    /// each line is written back once, behind requests, and a request's `line_interval` is then without data. The
+    /// default, 0, means that there is no such cache.
     #[serde(default)]
     pub write_back_interval: Span,
-    /// Lines that may wait to be written back; requests wait for the oldest when there are more.
+    /// Lines that may wait to be written back when `write_back_interval` is not 0; with more, requests wait for the
+    /// oldest. The default is 1.
     #[serde(default = "one")]
     pub write_back_buffer: u32,
-    /// Requests of cores pass the way to the home agent too, each `line_interval`. A modified line that their L2s give to the
-    /// LLC takes `write_back_interval`, as one of the cache in front does. It is the way of the NIC's port.
+    /// Whether requests of cores also use the path to the home agent, for `line_interval` each. A modified line that an
+    /// L2 writes back to the LLC then takes `write_back_interval` on it. The path is that of the NIC's port. The
+    /// default is false.
     #[serde(default)]
     pub shared_with_cores: bool,
-    /// Way of a register write beside the link: bridges in front of it, and the register.
+    /// Time that a register write takes in addition to the link: the bridges in front of the link, and the register
+    /// itself. The default is 0.
     #[serde(default)]
     pub register_write: Span,
 }

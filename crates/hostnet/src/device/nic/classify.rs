@@ -1,4 +1,5 @@
-//! Which queue a packet goes to, and what its lines tell placement.
+//! Packet classification in the NIC: the choice of a receive queue, and the steering tags that the packet's lines carry
+//! for placement.
 
 use crate::kernel::{CoreId, IdVec, Int, QueueId, ThreadId, Time};
 use crate::memory::Tag;
@@ -6,27 +7,28 @@ use crate::placement::idio::{Burst, IdioSpec};
 
 use std::collections::HashMap;
 
-/// Receive-side scaling: a table of queues that the flow's hash points into. Its queues are told apart by a steering tag, which
-/// every packet of theirs carries towards memory.
+/// Receive-side scaling: a table of queues that is indexed by the flow's hash. Every packet carries its queue's
+/// steering tag towards memory.
 #[derive(Clone, Debug)]
 pub struct Classifier {
     table: Vec<QueueId>,
-    /// Flow director: flows whose queue is said, before the hash is asked.
+    /// Flow director: flows with an explicit queue, which is looked up before the hash is used.
     exact: HashMap<u32, QueueId>,
 }
 
 impl Classifier {
-    /// Hash `i` goes to queue `i`, and those beyond the last begin again.
+    /// A table that maps hash `i` to queue `i` modulo `queues`.
     pub fn spread(queues: usize) -> Classifier {
         Classifier { table: (0..queues).map(QueueId::new).collect(), exact: HashMap::new() }
     }
 
-    /// Flow `flow` goes to `queue` from now on.
+    /// Directs packets of `flow` to `queue` from now on.
     pub fn direct(&mut self, flow: u32, queue: QueueId) {
         self.exact.insert(flow, queue);
     }
 
-    /// The queue of a flow and its RSS hash. One without a hash is its own hash, and has no addresses to match.
+    /// Queue of a packet of `flow` with RSS hash `hash`. A packet without a hash uses its flow number as the hash, and
+    /// has no addresses for the flow director to match.
     #[inline]
     pub fn queue(&self, flow: u32, hash: Option<u32>) -> QueueId {
         if hash.is_some() && !self.exact.is_empty() {
@@ -38,24 +40,25 @@ impl Classifier {
     }
 }
 
-/// Bytes that came for one core.
+/// Bytes that arrived for one core in the current interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bytes {
     interval: u64,
     bytes: u64,
-    /// There were more than the threshold in the interval before.
+    /// Whether the bytes of the previous interval exceeded the threshold.
     before: bool,
 }
 
-/// IDIO's classifier (section V-A): class from the DSCP, core from the queue, and whether a burst to that core has begun.
+/// IDIO's classifier (section V-A): it derives a packet's class from the DSCP and its core from the queue, and detects
+/// whether a burst to that core has begun.
 #[derive(Clone, Debug)]
 pub struct Marker {
-    /// A bit for each DSCP of class 1.
+    /// Bit mask with a bit set for each DSCP of class 1.
     class_1: u64,
     threshold: u64,
     interval: Time,
     burst: Burst,
-    /// The core of each queue.
+    /// Core that serves each queue.
     cores: IdVec<QueueId, ThreadId>,
     counters: Vec<Bytes>,
 }
@@ -66,7 +69,7 @@ fn steered_to(thread: ThreadId) -> CoreId {
 }
 
 impl Marker {
-    /// For queues of these cores.
+    /// A classifier for queues that are served by `cores`.
     pub fn new(s: &IdioSpec, cores: IdVec<QueueId, ThreadId>) -> Marker {
         Marker {
             class_1: s.class1_dscp.iter().fold(0, |m, d| m | 1 << d),
@@ -78,7 +81,8 @@ impl Marker {
         }
     }
 
-    /// The tags of a packet's first line and of its others. `at` is when it came, unless its bytes are not to count.
+    /// Steering tags of a packet's first line and of its other lines. `at` is the packet's arrival time; with None its
+    /// bytes do not count towards a burst.
     pub fn tags(&mut self, queue: QueueId, dscp: u8, bytes: u32, at: Option<Time>) -> [Tag; 2] {
         let core = self.cores[queue];
         let burst = at.is_some_and(|now| self.is_burst(core, bytes, now));
@@ -86,7 +90,8 @@ impl Marker {
         [true, false].map(|header| Tag::new(steered_to(core), class_1, header, burst))
     }
 
-    /// What lines of `queue` that are of no packet carry: descriptors are steered as payload of its core.
+    /// Steering tag for lines of `queue` that belong to no packet: descriptors are steered like payload of the queue's
+    /// core.
     pub fn tag(&self, queue: QueueId) -> Tag {
         Tag::new(steered_to(self.cores[queue]), false, false, false)
     }
@@ -147,7 +152,7 @@ mod tests {
         }
     }
 
-    /// idio.f.app_class, idio.f.header_mark, idio.f.dest_core: class from the table of DSCP values, core from the queue.
+    /// The class comes from the table of DSCP values, the core from the queue.
     #[test]
     fn lines_are_tagged_with_the_core_of_their_queue_and_the_class_of_their_dscp() {
         let s = IdioSpec { class1_dscp: vec![8, 63], ..IdioSpec::default() };
@@ -164,8 +169,8 @@ mod tests {
         }
     }
 
-    /// idio.f.burst_detector: 1250 bytes in 1 us are no burst, 1251 are; each core has its counter, which each interval
-    /// resets. Packets: time in ns, core, bytes, marked at the edge, marked by level.
+    /// 1250 bytes in 1 us are no burst, 1251 bytes are; each core has its own counter, which every interval resets.
+    /// Packets: time in ns, core, bytes, marked with `Burst::Edge`, marked with `Burst::Level`.
     #[test]
     fn a_core_whose_bytes_exceed_the_threshold_of_an_interval_is_in_a_burst() {
         let packets = [

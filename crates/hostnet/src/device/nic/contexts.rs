@@ -1,9 +1,9 @@
-//! What a DMA engine has under way: pieces of work whose lines are not all done.
+//! Contexts of a NIC's DMA engine: the pieces of work whose lines are not all done.
 
-/// Pieces of work that a DMA engine may have under way.
+/// Number of pieces of work that a DMA engine may have outstanding.
 const CONTEXTS: u16 = 256;
 
-/// Pieces of work whose lines are under way, and how many of their lines are not done.
+/// Pieces of work whose lines are in flight, each with the number of lines that are not done.
 #[derive(Clone)]
 pub(super) struct Contexts<T> {
     of: Vec<Option<(T, u32)>>,
@@ -16,13 +16,13 @@ impl<T: Copy> Contexts<T> {
         Contexts { of: vec![None; CONTEXTS.into()], spare }
     }
 
-    /// Whether there may be one more.
+    /// Whether another context may be opened.
     #[inline]
     pub fn has_room(&self) -> bool {
         !self.spare.is_empty()
     }
 
-    /// Whether none is open.
+    /// Whether no context is open.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.spare.len() == usize::from(CONTEXTS)
@@ -34,7 +34,7 @@ impl<T: Copy> Contexts<T> {
         slot
     }
 
-    /// `n` lines are done, if they are not the last of what they belong to.
+    /// Counts `n` lines of `slot` as done and returns true, unless they are the last lines of its piece of work.
     #[inline]
     pub fn part(&mut self, slot: u16, n: u32) -> bool {
         let (_, left) = self.of[usize::from(slot)].as_mut().expect("lines of an open context");
@@ -45,7 +45,7 @@ impl<T: Copy> Contexts<T> {
         true
     }
 
-    /// `n` lines are done; what they belong to, when they were its last.
+    /// Counts `n` lines of `slot` as done; returns the piece of work when they were its last lines.
     #[inline]
     pub fn done(&mut self, slot: u16, n: u32) -> Option<T> {
         let context = &mut self.of[usize::from(slot)];

@@ -1,9 +1,10 @@
-//! Why a packet is lost that finds the receive buffer full, as a state machine over three flags that are sampled with every
-//! packet: receive buffer full (F), receive ring full (R), transmit ring full (T). It remembers what filled up first.
+//! Classification of packet drops by cause: a state machine over three flags that are sampled with every packet,
+//! receive buffer full (F), receive ring full (R) and transmit ring full (T). The state remembers which of them filled
+//! up first.
 
 use crate::meter::drops::DropCause;
 
-/// The flags that a packet finds.
+/// Flags that a packet samples on arrival: which resources are full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Full {
     pub buffer: bool,
@@ -11,29 +12,30 @@ pub struct Full {
     pub transmit_ring: bool,
 }
 
-/// What the machine remembers: the rings that were full while nothing was lost, or why packets are being lost.
+/// State of the drop-cause machine: the rings that were full while no packet was lost, or the cause for which packets
+/// are being lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum State {
-    /// 000: nothing is full.
+    /// RT = 00, no drops: neither ring is full.
     #[default]
     Balanced,
-    /// 001: the transmit ring is.
+    /// RT = 01, no drops: the transmit ring is full.
     Transmit,
-    /// 010: the receive ring is.
+    /// RT = 10, no drops: the receive ring is full.
     Receive,
-    /// 011: both rings are.
+    /// RT = 11, no drops: both rings are full.
     Both,
-    /// The DMA engine is too slow: the buffer filled while the receive ring had room.
+    /// Drops because the DMA engine is too slow: the receive buffer filled up while the receive ring had room.
     Dma,
-    /// The core is too slow: the receive ring filled first.
+    /// Drops because the core is too slow: the receive ring filled up first.
     Core,
-    /// Transmission is too slow: its ring filled first, and the core stalled.
+    /// Drops because transmission is too slow: the transmit ring filled up first and stalled the core.
     Stalled,
 }
 
 use State::{Balanced, Both, Core, Dma, Receive, Stalled, Transmit};
 
-/// The next state by the present one, and by R and T, of a packet that finds the buffer full.
+/// Next state by the present state and by the flags R and T of a packet that finds the receive buffer full.
 const FULL: [(State, [State; 4]); 7] = [
     //            RT = 00   01       10    11
     (Balanced, [Dma, Dma, Core, Stalled]),
@@ -45,11 +47,11 @@ const FULL: [(State, [State; 4]); 7] = [
     (Stalled, [Stalled; 4]),
 ];
 
-/// The same of a packet that finds room.
+/// Next state by the flags R and T of a packet that finds room in the receive buffer.
 const ROOM: [State; 4] = [Balanced, Transmit, Receive, Both];
 
 impl State {
-    /// The state after a packet that found these flags.
+    /// State after a packet that found the flags `found`.
     #[must_use]
     pub fn next(self, found: Full) -> State {
         let rings = usize::from(found.receive_ring) << 1 | usize::from(found.transmit_ring);
@@ -60,7 +62,7 @@ impl State {
         }
     }
 
-    /// Why packets are lost in this state.
+    /// Cause for which packets are lost in this state; None in a state without drops.
     pub fn cause(self) -> Option<DropCause> {
         match self {
             Dma => Some(DropCause::DmaDrop),
@@ -75,7 +77,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// The flags as the specification writes them: FRT.
+    /// The flags in the order F, R, T, each as 0 or 1.
     fn found(frt: &str) -> Full {
         let on = |i: usize| frt.as_bytes()[i] == b'1';
         Full { buffer: on(0), receive_ring: on(1), transmit_ring: on(2) }
@@ -92,7 +94,7 @@ mod tests {
         }
     }
 
-    /// gem5net.f.drop_fsm: "FIFO fills while rings are not full -> DmaDrop".
+    /// The receive buffer fills up while the receive ring has room: `DmaDrop`.
     #[test]
     fn a_buffer_that_fills_before_the_receive_ring_is_the_dma_engines_fault() {
         for before in ["000", "001", "010", "011"] {
@@ -102,7 +104,7 @@ mod tests {
         }
     }
 
-    /// gem5net.f.drop_fsm: "RX ring was full first because the core is slow -> CoreDrop".
+    /// The receive ring was full first because the core is slow: `CoreDrop`.
     #[test]
     fn a_receive_ring_that_fills_first_is_the_cores_fault() {
         for full in ["110", "111"] {
@@ -110,7 +112,7 @@ mod tests {
         }
     }
 
-    /// gem5net.f.drop_fsm: "TX ring was full, stalling the core and then filling RX ring -> TxDrop".
+    /// The transmit ring was full, stalled the core and then filled the receive ring: `TxDrop`.
     #[test]
     fn a_transmit_ring_that_fills_first_is_transmissions_fault() {
         for before in ["001", "011"] {
@@ -120,14 +122,14 @@ mod tests {
         }
     }
 
-    /// gem5net.f.drop_fsm: "from 000 with F=1 and R=1 arriving together, choose TxDrop if T=1 else CoreDrop".
+    /// When F and R become 1 together in state 000, the cause is `TxDrop` if T is 1, and `CoreDrop` otherwise.
     #[test]
     fn flags_that_come_together_tell_by_the_transmit_ring() {
         assert_eq!(after(&["000", "110"]), Some(DropCause::CoreDrop));
         assert_eq!(after(&["000", "111"]), Some(DropCause::TxDrop));
     }
 
-    /// gem5net.f.drop_fsm: "While in a drop state and F stays 1, remain and keep counting to the same counter".
+    /// While F stays 1 in a drop state, the state and its cause remain.
     #[test]
     fn a_cause_stays_while_the_buffer_is_full() {
         for (before, cause) in [("000", DropCause::DmaDrop), ("010", DropCause::CoreDrop), ("001", DropCause::TxDrop)] {
@@ -138,8 +140,7 @@ mod tests {
         }
     }
 
-    /// gem5net.f.drop_fsm: "when F has become 0, the next received packet moves the machine to the intermediate (or 000)
-    /// state that matches R,T".
+    /// When F has become 0, the next packet moves the machine to the state without drops that matches R and T.
     #[test]
     fn room_in_the_buffer_ends_a_cause() {
         for (flags, state) in [("000", Balanced), ("001", Transmit), ("010", Receive), ("011", Both)] {

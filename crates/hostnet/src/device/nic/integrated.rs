@@ -1,5 +1,6 @@
-//! The attachment on the chip (Sweeper, section III): no PCIe link, hardware-terminated transport, per-core rings, work queue
-//! entries with a SweepBuffer bit (Fig. 4). A packet gets its buffer as it comes; messages take `notify`.
+//! The on-chip (integrated) attachment of the NIC (Sweeper, section III): no PCIe link, hardware-terminated transport,
+//! per-core rings, and work queue entries with a SweepBuffer bit (Fig. 4). A packet is assigned its buffer on arrival;
+//! messages take `notify`.
 
 use super::{Attachment, Completion, Nic, Packet};
 use crate::device::{Event, NicAt, Posts};
@@ -10,11 +11,11 @@ use crate::meter::drops::DropCause;
 use crate::placement::{DeviceKind, Placement, Transfer};
 use std::collections::VecDeque;
 
-/// The receive engine: one packet after the other.
+/// Receive engine of the integrated NIC, which processes one packet after the other.
 #[derive(Clone, Default)]
 pub(super) struct Integrated {
     rx: VecDeque<PacketId>,
-    /// Packets whose lines go on one by one, in their order, until all are placed.
+    /// Packets whose lines are written one by one, in arrival order, until all are placed.
     writing: VecDeque<PacketId>,
     rx_free_at: Time,
     rx_scheduled: bool,
@@ -33,7 +34,7 @@ impl Nic {
         }
     }
 
-    /// A packet has come: it gets a buffer, and its turn.
+    /// Accepts a packet from the wire: assigns a buffer and queues the packet for the receive engine.
     pub(super) fn receive(&mut self, cal: &mut impl Posts, mut p: Packet, now: Time) -> Result<(), DropCause> {
         self.give_buffer(&mut p, now)?;
         let id = self.packets.add(p);
@@ -48,7 +49,7 @@ impl Nic {
         Ok(())
     }
 
-    /// `Event::NicRx`: the oldest packet's lines go to the home agent as one burst.
+    /// Handles `Event::NicRx`: sends the lines of the oldest packet to the home agent as one burst.
     pub fn on_rx(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, now: Time) {
         let Some(&id) = self.engine().rx.front() else {
             self.engine().rx_scheduled = false;
@@ -65,13 +66,13 @@ impl Nic {
             let line = p.line + u64::from(first);
             let to = placement.write(&Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) });
             let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, id.index().to_u32(), now);
-            // Those that follow keep the packet from being complete.
+            // A burst that is not the packet's last does not complete the packet.
             let record = u8::from(first + lines < p.lines);
             let t = Txn { tag, record, ..t };
             mem.send(cal, now, t);
         }
         if apart {
-            // Lines that wait for a register do not hold others up, nor the packets behind.
+            // Lines that wait for an MSHR hold up neither other lines nor the packets behind them.
             self.engine().writing.push_back(id);
             self.follow(cal, now + self.interval * u64::from(p.lines));
         }
@@ -81,7 +82,7 @@ impl Nic {
         Transfer { tag: self.queues[queue].tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) }
     }
 
-    /// `memory::Event::Fill` of a burst, or of a line that DRAM delivered.
+    /// Handles `memory::Event::Fill` of a burst that was written, or of lines that DRAM delivered.
     pub fn on_answer(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) {
         if t.op == Op::DmaWrite {
             return self.placed(cal, t, now);
@@ -95,7 +96,8 @@ impl Nic {
         }
     }
 
-    /// A burst is placed, or a line of a packet whose lines go on one by one. Packets are announced in their order.
+    /// Counts a burst as placed, or a line of a packet whose lines are written one by one. Packets are announced in
+    /// arrival order.
     fn placed(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) {
         if self.engine().writing.is_empty() {
             if t.record == 0 {
@@ -114,7 +116,7 @@ impl Nic {
         }
     }
 
-    /// The oldest packet's lines are all placed: it is announced to its core, and the next one follows.
+    /// Announces the oldest packet, whose lines are all placed, to its core, and starts the next packet.
     fn written(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) {
         let lines = u64::from(self.packets.get(id).lines);
         let end = now + self.interval * lines;
@@ -123,7 +125,7 @@ impl Nic {
         self.follow(cal, end);
     }
 
-    /// The engine is done with its packet at `end`, and turns to the next one.
+    /// Releases the engine from its packet at `end` and schedules the next packet.
     fn follow(&mut self, cal: &mut impl Posts, end: Time) {
         let e = self.engine();
         e.rx.pop_front();
@@ -135,7 +137,7 @@ impl Nic {
         }
     }
 
-    /// `Event::Delivered`: the packet is visible; returns its queue.
+    /// Handles `Event::Delivered`: makes packet `id` visible to software and returns its queue.
     pub fn on_delivered(&mut self, id: PacketId) -> QueueId {
         let queue = self.packets.get(id).queue;
         let q = &mut self.queues[queue];
@@ -146,13 +148,14 @@ impl Nic {
         queue
     }
 
-    /// The core has written a work queue entry for packet `id`'s reply.
+    /// Accepts the work queue entry that a core has written for packet `id`'s reply.
     pub fn post(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) {
         self.ready(id);
         cal.post(now + self.notify, Event::NicTx(NicAt::Chip, id));
     }
 
-    /// `Event::NicTx`: asks for the buffer, or finds that all of it has come and sends. True once it is sent.
+    /// Handles `Event::NicTx`: requests the reply's buffer from memory, or sends the reply when all of it has arrived.
+    /// Returns true once the reply is sent.
     pub fn on_tx(
         &mut self,
         mem: &mut Memory,
@@ -165,7 +168,7 @@ impl Nic {
         if p.left == 0 {
             return self.sent(id, now);
         }
-        // The engine moves a line at a time: the last of them is not here before.
+        // The engine moves one line per interval, so the last line cannot arrive earlier than this.
         self.packets.get_mut(id).data_at = now + self.interval * u64::from(p.tx_lines - 1);
         let transfer = self.transfer(p.queue, p.tx_line);
         let from = placement.read(&transfer);

@@ -1,4 +1,4 @@
-//! A NIC, on the chip or behind a PCIe port.
+//! A NIC, integrated on the chip or attached to a PCIe port.
 //!
 //! ```text
 //!            arrive                                             take, release, replenish
@@ -8,10 +8,11 @@
 //!   wire <----------- transmit <----- DMA reads <----- doorbell ------------------------------+
 //! ```
 //!
-//! What lies between the NIC and memory is its *attachment*. On the chip (`integrated`) a packet is a burst to the home
-//! agent, and a message tells the core that it is there. Behind a port (`pcie`) it is payload lines and a completion line
-//! in memory, and software sees it when all of them have been written. With descriptor rings in memory (`ringed`) software sees
-//! a packet when its descriptor has been written back. Software meets the same calls on all.
+//! The *attachment* is what lies between the NIC and memory. On the chip (`integrated`) a packet is a burst to the
+//! home agent, and a message announces the packet to the core. Behind a port (`pcie`) a packet is payload lines and a
+//! completion line in memory, and software sees the packet when all of these lines have been written. With descriptor
+//! rings in memory (`ringed`) software sees a packet when its descriptor has been written back. Software uses the
+//! same calls for all attachments.
 
 mod classify;
 mod contexts;
@@ -48,25 +49,26 @@ use registers::Registers;
 use ringed::Ringed;
 use std::collections::VecDeque;
 
-/// Identity in the configuration space: an 8254x controller, whose driver a poll-mode driver resembles.
+/// Vendor and device ID in the configuration space: those of an 8254x controller, whose driver a poll-mode driver
+/// resembles.
 const VENDOR: u16 = 0x8086;
 const DEVICE: u16 = 0x1075;
-/// Causes of interrupts: bit 7 is the receive timer's, the one that completions of both directions have here.
+/// Interrupt cause of completions in both directions: bit 7, the receive timer's.
 const COMPLETION: u32 = 1 << 7;
 
-/// Packets that came and what became of them.
+/// Counts of the packets that arrived at the NIC, and of their outcomes.
 #[derive(Clone, Debug, Default)]
 pub struct NicCounts {
     pub offered: u64,
-    /// Those that got a buffer.
+    /// Packets that were assigned a receive buffer.
     pub accepted: u64,
-    /// Times that a ring ran full after at least half of it had been free: a sender that is paused
-    /// instead of losing packets would have been paused as often.
+    /// Times that a receive ring ran full after at least half of it had been free: a sender that is paused instead of
+    /// losing packets would have been paused as often.
     pub pauses: u64,
     pub sent: u64,
-    /// Packets that began with software here.
+    /// Packets that software on this host originated.
     pub originated: u64,
-    /// Those that software could see.
+    /// Packets that have become visible to software.
     pub delivered: u64,
     pub rx_lines: u64,
 }
@@ -82,7 +84,7 @@ struct ChipTimes {
     notify: Time,
 }
 
-/// How the NIC is attached.
+/// Attachment of the NIC to the host.
 #[derive(Clone)]
 enum Attachment {
     Integrated(Integrated),
@@ -96,19 +98,19 @@ pub struct Nic {
     interval: Time,
     pub notify: Time,
     classifier: Classifier,
-    /// Tells placement about each packet; absent where no policy asks.
+    /// Classifier that derives steering tags for placement from each packet; absent when no policy needs them.
     pub marker: Option<Box<Marker>>,
-    /// Receive buffers that were sent go to software, which gives them back.
+    /// Whether receive buffers from which a reply was sent go to software, which returns them to the NIC.
     pub reclaims: bool,
     queues: IdVec<QueueId, Queue>,
     packets: Packets,
-    /// Bytes between wire and DMA; absent where a packet gets its buffer as it comes.
+    /// Bytes of packets between the wire and the DMA engine; absent when a packet is assigned its buffer on arrival.
     buffer: Option<Credits>,
     attachment: Attachment,
-    /// Queues whose interrupt has been asked for, with its time, that nobody has fetched.
+    /// Queues that have requested an interrupt which nobody has fetched, with the time at which the interrupt is due.
     asked: VecDeque<(QueueId, Time)>,
     pub sweep_tx: SweepTx,
-    /// Proactive drop: waiting packets from which on arrivals are dropped.
+    /// Proactive drop: the number of waiting packets from which on arrivals are dropped.
     pub drop_depth: Option<u32>,
     pub counts: NicCounts,
     pub drops: Ledger,
@@ -116,7 +118,7 @@ pub struct Nic {
 }
 
 impl Nic {
-    /// A NIC on the chip.
+    /// An integrated NIC, on the chip.
     pub fn integrated(s: &NicSpec, queues: u32) -> Nic {
         let times =
             ChipTimes { pipeline: s.pipeline.into(), interval: s.line_interval.into(), notify: s.notify.into() };
@@ -128,7 +130,7 @@ impl Nic {
         )
     }
 
-    /// A NIC behind a PCIe port, without buffers of its queues.
+    /// A NIC behind a PCIe port whose queues have no buffers yet.
     pub fn pcie(s: &EthernetSpec, queues: u32) -> Nic {
         Nic::behind_port(s, queues, Attachment::Pcie(Box::new(Pcie::new(s))))
     }
@@ -164,48 +166,48 @@ impl Nic {
         }
     }
 
-    /// Gives `queue` a ring of `slots` receive buffers of `lines` lines from line `base` on.
+    /// Attaches to `queue` a ring of `slots` receive buffers of `lines` lines each, from line `base` on.
     pub fn attach_receive(&mut self, queue: QueueId, base: LineAddr, slots: u32, lines: u64) {
         self.queues[queue].receive = Some(Receive::ring(base, slots, lines));
     }
 
-    /// Gives `queue` a ring of `slots` transmit buffers of `lines` lines from line `base` on.
+    /// Attaches to `queue` a ring of `slots` transmit buffers of `lines` lines each, from line `base` on.
     pub fn attach_transmit(&mut self, queue: QueueId, base: LineAddr, slots: u32, lines: u64) {
         self.queues[queue].transmit = Some(Transmit::new(base, slots, lines));
     }
 
-    /// Completions of `queue` go to `entries` lines from `base` on, in turn.
+    /// Writes the completions of `queue` to `entries` lines from line `base` on, in turn.
     pub fn attach_completions(&mut self, queue: QueueId, base: LineAddr, entries: u64) {
         self.queues[queue].receive().complete_to(base, entries);
     }
 
-    /// Packets of `flow` go to `queue`, whatever their hash says.
+    /// Directs packets of `flow` to `queue`, whatever their hash is.
     pub fn direct(&mut self, flow: u32, queue: QueueId) {
         self.classifier.direct(flow, queue);
     }
 
-    /// The queue of packets of `flow` with this RSS hash.
+    /// Queue of packets of `flow` with RSS hash `hash`.
     pub fn classify(&self, flow: u32, hash: u32) -> QueueId {
         self.classifier.queue(flow, Some(hash))
     }
 
-    /// Packets of `queue` carry this steering tag towards memory.
+    /// Sets the steering tag that packets of `queue` carry towards memory.
     pub fn steer(&mut self, queue: QueueId, tag: Tag) {
         self.queues[queue].tag = tag;
     }
 
-    /// Starts the rings of `queue` at these slots, as an uptime would leave them: rings in step put all that
-    /// they evict into the same rank of DRAM.
+    /// Starts the rings of `queue` at slots `rx` and `tx`, as a long uptime would leave them: rings in step evict all
+    /// their lines to the same rank of DRAM.
     pub fn start_at(&mut self, queue: QueueId, rx: u64, tx: u64) {
         let q = &mut self.queues[queue];
         q.receive().start_at(rx);
         q.transmit().start_at(tx);
     }
 
-    /// The last bit of a packet comes off the wire. `p` carries flow, size and content.
+    /// Receives a packet whose last bit comes off the wire. `p` carries flow, size and content.
     ///
     /// # Errors
-    /// The cause, when it is dropped.
+    /// Returns the cause when the packet is dropped.
     pub fn arrive(&mut self, cal: &mut impl Posts, mut p: Packet, now: Time) -> Result<(), DropCause> {
         self.counts.offered += 1;
         p.queue = self.classifier.queue(p.flow, p.hash);
@@ -247,7 +249,7 @@ impl Nic {
         cause
     }
 
-    /// A descriptor and its buffer for packet `p`; it has to arrive there.
+    /// Assigns a descriptor and its buffer to packet `p`, whose lines are still to be written.
     fn give_buffer(&mut self, p: &mut Packet, now: Time) -> Result<(), DropCause> {
         let q = &mut self.queues[p.queue];
         let Some(buffer) = q.receive().take(now) else {
@@ -264,7 +266,7 @@ impl Nic {
         self.packets.get_mut(id)
     }
 
-    /// Gives packet `p`, which has not come off the wire, a record.
+    /// Gives packet `p`, which did not come off the wire, a record.
     pub fn adopt(&mut self, mut p: Packet) -> PacketId {
         if let Some(m) = &mut self.marker {
             p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, None);
@@ -272,7 +274,7 @@ impl Nic {
         self.packets.add(p)
     }
 
-    /// The lines of a packet by what they tell placement: tag, first line within the packet, lines.
+    /// Splits a packet's lines by steering tag: tag, first line within the packet, number of lines.
     #[inline]
     pub fn parts(&self, p: &Packet) -> impl Iterator<Item = (Tag, u16, u16)> + use<> {
         let [header, payload] = p.tags;
@@ -284,41 +286,43 @@ impl Nic {
         parts.into_iter().filter(|part| part.2 > 0)
     }
 
-    /// The next packet of `queue` that has been sent from its receive buffer, for software to give that back.
+    /// The next packet of `queue` that has been sent from its receive buffer, which software then returns.
     pub fn reclaim(&mut self, queue: QueueId) -> Option<PacketId> {
         self.queues[queue].reclaims.pop_front()
     }
 
-    /// Packet `id` has been sent from its receive buffer: software hears of it.
+    /// Tells software that packet `id` has been sent from its receive buffer.
     pub fn leave_to_software(&mut self, id: PacketId) {
         let queue = self.packets.get(id).queue;
         self.queues[queue].reclaims.push_back(id);
     }
 
-    // Software's side, the same for every attachment.
+    // Calls of software, common to every attachment.
 
     /// Entries of `queue` that software can see and has not taken: packets, and completions of sends.
     pub fn waiting(&self, queue: QueueId) -> usize {
         self.queues[queue].waiting.len()
     }
 
-    /// Those, and the ones that it is about to see.
+    /// Packets of `queue` that software has not taken, whether software can see them already or they are still in the
+    /// NIC.
     pub fn unconsumed(&self, queue: QueueId) -> u32 {
         let q = &self.queues[queue];
         (q.waiting.len() + q.arriving.len()).to_u32() + q.buffered
     }
 
-    /// Those of all queues.
+    /// Packets of all queues that software has not taken.
     pub fn waiting_packets(&self) -> u32 {
         self.queues.ids().map(|q| self.unconsumed(q)).sum()
     }
 
-    /// Receive buffers that the NIC may fill.
+    /// Receive buffers of `queue` that the NIC may fill.
     pub fn buffers(&self, queue: QueueId) -> u32 {
         self.queues[queue].receive.as_ref().map_or(0, |r| r.descriptors.free())
     }
 
-    /// The core takes its oldest packet, if it also has a transmit buffer for the reply, where there are any.
+    /// Takes the oldest packet of `queue` for its core, provided that a transmit buffer for the reply is free (where
+    /// the queue has any).
     pub fn take(&mut self, queue: QueueId) -> Option<PacketId> {
         let q = &mut self.queues[queue];
         if q.transmit.as_ref().is_some_and(|t| t.buffers.free() == 0) {
@@ -330,7 +334,7 @@ impl Nic {
         }
     }
 
-    /// What the packet asks for that `queue`'s core will take next.
+    /// Key that the next packet of `queue` to be taken asks for.
     pub fn next_key(&self, queue: QueueId) -> Option<u64> {
         match *self.queues[queue].waiting.front()? {
             Completion::Received(id) => Some(self.packets.get(id).key),
@@ -338,12 +342,12 @@ impl Nic {
         }
     }
 
-    /// A send of `queue` is complete: an entry says so, behind the packets that wait.
+    /// Appends the completion of a send to `queue`, behind the packets that wait.
     pub fn complete_send(&mut self, queue: QueueId) {
         self.queues[queue].waiting.push_back(Completion::Sent);
     }
 
-    /// The core takes the completion of a send, if that is its oldest entry.
+    /// Takes the completion of a send from `queue`, if it is the queue's oldest entry.
     pub fn take_completion(&mut self, queue: QueueId) -> bool {
         let waiting = &mut self.queues[queue].waiting;
         let sent = waiting.front() == Some(&Completion::Sent);
@@ -353,12 +357,12 @@ impl Nic {
         sent
     }
 
-    /// Whether `queue` has a transmit buffer for a reply.
+    /// Whether `queue` has a free transmit buffer for a reply.
     pub fn may_reply(&self, queue: QueueId) -> bool {
         self.queues[queue].transmit.as_ref().is_none_or(|t| t.buffers.free() > 0)
     }
 
-    /// Where packet `id` lies in its queue's memory, in lines.
+    /// Offset of packet `id` in its queue's memory, in lines.
     pub fn offset(&self, id: PacketId) -> u64 {
         let p = self.packets.get(id);
         self.queues[p.queue].receive.as_ref().map_or(0, |r| r.offset(p.buffer))
@@ -366,7 +370,7 @@ impl Nic {
 
     // Interrupts of a NIC behind a port.
 
-    /// A completion of `queue` is in memory.
+    /// Requests an interrupt, if moderation allows it, for a completion of `queue` that is in memory.
     fn completion(&mut self, queue: QueueId, now: Time) {
         if self.registers.raise(COMPLETION) {
             if let Some(at) = self.queues[queue].moderation.completed(now) {
@@ -375,53 +379,54 @@ impl Nic {
         }
     }
 
-    /// A queue that has asked for an interrupt since the last call, and when it is due.
+    /// The next queue that has requested an interrupt since the last call, with the time at which the interrupt is due.
     pub fn interrupt(&mut self) -> Option<(QueueId, Time)> {
         let (queue, at) = self.asked.pop_front()?;
         Some((queue, at))
     }
 
-    /// When the interrupt of `queue` is due, if it has asked for one.
+    /// Time at which the interrupt of `queue` is due, if the queue has requested one.
     pub fn interrupt_due(&self, queue: QueueId) -> Option<Time> {
         self.queues[queue].moderation.due()
     }
 
-    /// Software polls `queue` from now on, which interrupts no more.
+    /// Masks the interrupt of `queue`, because software polls the queue from now on.
     pub fn mask_interrupt(&mut self, queue: QueueId) {
         self.registers.acknowledge();
         self.queues[queue].moderation.mask();
     }
 
-    /// Software has found all that is there: the next completion asks for an interrupt.
+    /// Unmasks the interrupt of `queue`, because software has found every completion: the next completion requests an
+    /// interrupt.
     pub fn unmask_interrupt(&mut self, queue: QueueId, now: Time) {
         self.queues[queue].moderation.unmask(now);
     }
 
-    /// From one interrupt of `queue` to the next at least.
+    /// Sets the minimum time between two interrupts of `queue`.
     pub fn throttle(&mut self, queue: QueueId, interval: Time) {
         self.queues[queue].moderation.throttle(interval);
     }
 
-    /// First line of the next transmit buffer of the ring.
+    /// First line of the next transmit buffer of `queue`'s ring.
     pub fn next_tx(&self, queue: QueueId) -> LineAddr {
         self.queues[queue].transmit.as_ref().map_or(LineAddr(0), Transmit::line)
     }
 
-    /// Takes the next transmit buffer of the ring.
+    /// Reserves the next transmit buffer of `queue`'s ring.
     pub fn reserve_tx(&mut self, queue: QueueId, now: Time) {
         let t = self.queues[queue].transmit();
         t.step();
         t.buffers.take(1, now).expect("`take` saw that one is free");
     }
 
-    /// Software is done with the packet's receive buffer, which the next `replenish` may hand to the NIC.
+    /// Returns the receive buffer of packet `id` to its queue; the next `replenish` may give it to the NIC.
     pub fn release(&mut self, id: PacketId) {
         let p = *self.packets.get(id);
         self.queues[p.queue].receive().release(p.buffer);
         self.end_use(id);
     }
 
-    /// Software hands `n` descriptors to `queue`, as far as it has buffers for them.
+    /// Gives `n` descriptors to `queue`, as far as software has buffers for them.
     pub fn replenish(&mut self, queue: QueueId, n: u32, now: Time) {
         let q = &mut self.queues[queue];
         q.receive().replenish(n, now);
@@ -430,19 +435,19 @@ impl Nic {
         q.full &= still;
     }
 
-    /// One use of the packet has ended; with the last its record is recycled.
+    /// Ends one use of packet `id`; the last one recycles its record.
     pub fn end_use(&mut self, id: PacketId) {
         self.packets.end_use(id);
     }
 
-    /// The reply to packet `id` is to be sent: all of it has to be read.
+    /// Marks all lines of the reply to packet `id` as still to be read.
     fn ready(&mut self, id: PacketId) {
         let p = self.packets.get_mut(id);
         p.left = p.tx_lines;
     }
 
-    /// After transmission: sweeps if asked, then gives the buffer back to the core.
-    /// Returns the time of release.
+    /// Ends the transmission of packet `id`: sweeps the transmit buffer if the policy says so, then returns the buffer
+    /// to the core. Returns the time of release.
     pub fn release_tx(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) -> Time {
         let p = *self.packets.get(id);
         let q = &mut self.queues[p.queue];
@@ -463,13 +468,13 @@ impl Nic {
         released
     }
 
-    /// A completion queue hint that asks `queue`'s core to sweep: (line, lines, time sent).
+    /// Takes the next completion-queue hint that asks the core of `queue` to sweep: line, number of lines, time sent.
     pub fn hint(&mut self, queue: QueueId) -> Option<(LineAddr, u16, Time)> {
         self.queues[queue].hints.pop_front()
     }
 
-    /// The first lines of the next receive and transmit buffers of an idle `queue`, which both go to the
-    /// end of their rings; None while packets are in all receive buffers.
+    /// Cycles an idle `queue`: returns the first lines of its next receive and transmit buffers, both of which go to
+    /// the end of their rings; None while all receive buffers hold packets.
     pub fn cycle(&mut self, queue: QueueId) -> Option<(LineAddr, LineAddr)> {
         let q = &mut self.queues[queue];
         let rx = q.receive().cycle()?;
@@ -478,18 +483,18 @@ impl Nic {
         Some((rx, tx))
     }
 
-    /// The memory of the kernel's frames in `queue`: a line of it.
+    /// Line number `at` of the memory for kernel frames of `queue`.
     pub fn line(&mut self, queue: QueueId, at: u64) -> LineAddr {
         self.queues[queue].receive().kernel().0.pages.line(at)
     }
 
-    /// The line of the kernel's structure for the page that has line `at`.
+    /// Line of the kernel's page structure for the page that holds line `at`.
     pub fn structure(&mut self, queue: QueueId, at: u64) -> LineAddr {
         let (m, page_lines) = self.queues[queue].receive().kernel();
         m.structures + (m.pages.line(at) - m.frames) / page_lines
     }
 
-    /// Lines of all these structures.
+    /// Lines of all page structures for the kernel frames of `queue`.
     pub fn structures(&self, queue: QueueId) -> std::ops::Range<LineAddr> {
         self.queues[queue].receive.as_ref().map_or(LineAddr(0)..LineAddr(0), Receive::structures)
     }
@@ -510,23 +515,25 @@ impl Nic {
         }
     }
 
-    /// Most bytes in the receive buffer since the restart.
+    /// Largest number of bytes in the receive buffer since the restart.
     pub fn peak(&self) -> u64 {
         self.buffer.as_ref().map_or(0, |b| b.peak().into())
     }
 
-    /// Packets accepted whose service has not ended.
+    /// Number of accepted packets whose service has not ended.
     pub fn unfinished(&self) -> u64 {
         self.packets.unfinished()
     }
 
-    /// Packets that have come and that software cannot see yet.
+    /// Number of packets that have arrived and that software cannot see yet.
     pub fn inside(&self) -> u64 {
         self.queues.iter().map(|q| q.arriving.len().to_u64() + u64::from(q.buffered)).sum()
     }
 
+    /// Checks that no packet is lost uncounted.
+    ///
     /// # Errors
-    /// One sentence with the counts that do not add up.
+    /// Returns one sentence with the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
         let (c, lost, inside) = (&self.counts, self.drops.ever(), self.inside());
         if c.offered != lost + c.delivered + inside {

@@ -1,20 +1,21 @@
-//! When a queue of a NIC interrupts: not with every completion, not while software polls, and not too soon after the last time.
+//! Interrupt moderation: a queue of a NIC does not interrupt with every completion, nor while software polls, nor too
+//! soon after its last interrupt.
 
 use crate::kernel::Time;
 
-/// The moderation of one queue's interrupts.
+/// Interrupt moderation of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moderation {
-    /// From the first completion to the interrupt, and completions that raise it at once.
+    /// Time from the first completion to the interrupt, and number of completions that raise it without delay.
     delay: Time,
     frames: u32,
-    /// From one interrupt to the next at least; zero is no limit.
+    /// Minimum time between two interrupts; zero means no limit.
     interval: Time,
-    /// When the last one was due.
+    /// Time at which the last interrupt was due.
     last: Option<Time>,
-    /// Software polls, and wants none.
+    /// Whether interrupts are masked because software polls.
     masked: bool,
-    /// Completions since the last time that it began to poll or stopped, and when their interrupt is due.
+    /// Completions since software last began or stopped polling, and the time at which their interrupt is due.
     count: u32,
     due: Option<Time>,
 }
@@ -24,12 +25,13 @@ impl Moderation {
         Moderation { delay, frames, ..Moderation::default() }
     }
 
-    /// Sets the least time from one interrupt to the next.
+    /// Sets the minimum time between two interrupts.
     pub fn throttle(&mut self, interval: Time) {
         self.interval = interval;
     }
 
-    /// A completion is in memory. Returns when the interrupt is due if this is what asks for one.
+    /// Counts a completion that is in memory. Returns the time at which the interrupt is due if this completion
+    /// requests it.
     pub fn completed(&mut self, now: Time) -> Option<Time> {
         self.count += 1;
         if self.masked || self.count > 1 && self.count != self.frames {
@@ -42,20 +44,21 @@ impl Moderation {
         self.due
     }
 
-    /// When the interrupt is due that has been asked for.
+    /// Time at which the requested interrupt is due, if there is one.
     pub fn due(&self) -> Option<Time> {
         self.due
     }
 
-    /// Software begins to poll.
+    /// Masks interrupts, because software begins to poll.
     pub fn mask(&mut self) {
         self.masked = true;
         self.count = 0;
         self.last = self.due.or(self.last);
     }
 
-    /// It has found everything, and stops. A NIC that throttles interrupts a whole interval later for what was completed
-    /// while it polled (gem5, dev/net/i8254xGBe.cc, chkInterrupt).
+    /// Unmasks interrupts, because software has found every completion. A NIC that throttles its interrupts raises one
+    /// a whole interval later for completions that came while software polled (gem5, dev/net/i8254xGBe.cc,
+    /// chkInterrupt).
     pub fn unmask(&mut self, now: Time) {
         let again = self.interval > Time::ZERO && self.count > 0;
         self.masked = false;
@@ -68,7 +71,7 @@ impl Moderation {
 mod tests {
     use super::*;
 
-    /// Four completions, or 10 us after the first; while software polls, none.
+    /// Four completions interrupt, or 10 us after the first one; completions while software polls do not.
     #[test]
     fn the_first_completion_starts_the_delay_and_many_end_it() {
         let at = Time::us;

@@ -1,60 +1,63 @@
-//! Packets between their arrival and the end of their last use.
+//! Records of packets from their arrival to the end of their last use.
 
 use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
 use crate::memory::{Tag, LINE_U32};
 
-/// A packet. What it asks for is the sender's and the application's business.
+/// Record of one packet. Its `kind`, `key` and `value_lines` are set by the sender and interpreted by the application.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet {
     pub arrived: Time,
-    /// What the classifier looks at: the flow, and the RSS hash of its addresses if it has any; and the queue that it chose.
+    /// Flow of the packet, by which the classifier chooses `queue`, together with the RSS hash of the packet's
+    /// addresses where it has any.
     pub flow: u32,
     pub hash: Option<u32>,
     pub queue: QueueId,
-    /// Which client of a closed loop waits for its reply.
+    /// Client of a closed loop that waits for the reply.
     pub client: u32,
-    /// Lines in memory.
+    /// Cache lines that the packet occupies in memory.
     pub lines: u16,
     /// Bytes of the frame.
     pub wire_bytes: u32,
-    /// The network has marked it (ECN).
+    /// Whether the network has marked the packet (ECN).
     pub marked: bool,
-    /// Differentiated services code point of its IP header.
+    /// Differentiated services code point of the packet's IP header.
     pub dscp: u8,
-    /// Of its first line and of the others, where the classifier tells placement about packets.
+    /// Steering tags of the packet's first line and of its other lines, where the classifier derives tags for
+    /// placement.
     pub tags: [Tag; 2],
-    /// Its first line has set out for memory.
+    /// Time at which the packet's first line was sent to memory.
     pub began: Time,
-    /// Number of its receive buffer within the queue.
+    /// Number of the packet's receive buffer within its queue.
     pub buffer: u32,
-    /// First line of that buffer.
+    /// First line of the packet's receive buffer.
     pub line: LineAddr,
-    /// Where its completion is, if there is one in memory.
+    /// Line of the packet's completion, where completions go to memory.
     pub completion: LineAddr,
-    /// All its lines have been written.
+    /// Whether all lines of the packet have been written.
     pub in_memory: bool,
     pub kind: u8,
     pub key: u64,
     pub value_lines: u16,
-    /// The reply's lines.
+    /// First line of the reply.
     pub tx_line: LineAddr,
     pub tx_lines: u16,
-    /// Its bytes in memory, where bytes count.
+    /// Bytes of the reply in memory, where bytes count.
     pub tx_bytes: u32,
-    /// A second segment of the reply, behind descriptor rings in memory: its first line, and its bytes, if there is one.
+    /// Second segment of the reply behind descriptor rings in memory: its first line, and its bytes (0 without a second
+    /// segment).
     pub object: LineAddr,
     pub object_bytes: u32,
-    /// Bytes of the packet in memory, behind descriptor rings there.
+    /// Bytes of the packet in memory, behind descriptor rings in memory.
     pub rx_bytes: u32,
-    /// The reply leaves from the receive buffer.
+    /// Whether the reply is sent from the receive buffer.
     pub zero_copy: bool,
-    /// Lines the NIC has yet to read.
+    /// Lines of the reply, or segments of it behind descriptor rings in memory, that the NIC has yet to read.
     pub left: u16,
-    /// When the last line read so far has come.
+    /// Time at which the last line read so far arrived.
     pub data_at: Time,
-    /// Uses that have not ended: receive buffer, reply.
+    /// Uses of the packet that have not ended: the receive buffer, the reply.
     pub uses: u8,
-    /// Its service has ended: sent, or consumed for good.
+    /// Whether the packet's service has ended: its reply is sent, or it is consumed without a reply.
     pub done: bool,
     pub sent_at: Time,
 }
@@ -67,7 +70,7 @@ impl Packet {
     }
 }
 
-/// Records of packets; those of packets that are gone are used again.
+/// Pool of packet records, which are recycled.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packets {
     all: Vec<Packet>,
@@ -93,7 +96,7 @@ impl Packets {
         &mut self.all[id.index()]
     }
 
-    /// One use has ended; with the last the record goes.
+    /// Ends one use of packet `id`; the last one recycles its record.
     pub fn end_use(&mut self, id: PacketId) {
         let p = self.get_mut(id);
         p.uses -= 1;
@@ -102,13 +105,13 @@ impl Packets {
         }
     }
 
-    /// A packet that was lost: its record goes.
+    /// Recycles the record of packet `id`, which was lost.
     pub fn drop_record(&mut self, id: PacketId) {
         self.get_mut(id).done = true;
         self.spare.push(id);
     }
 
-    /// Packets whose service has not ended.
+    /// Number of packets whose service has not ended.
     pub fn unfinished(&self) -> u64 {
         self.all.iter().filter(|p| !p.done).count().to_u64()
     }

@@ -1,9 +1,9 @@
-//! The attachment behind a PCIe port. Received: payload lines, then a line of completion; software sees the packet when all
-//! of them have been written, and those of its queue before it. Sent: the doorbell comes down the link, read requests go up,
-//! and when the last line is here the frame leaves.
+//! The attachment behind a PCIe port. A received packet is payload lines and then a completion line; software sees the
+//! packet when all of these lines, and those of earlier packets of its queue, have been written. To send, a doorbell
+//! comes down the link, read requests go up, and the frame leaves when its last line has arrived.
 //!
-//! Its times are the port's (see `iio`): what comes off the wire is a flight early and what leaves on it a flight late, so that
-//! a round trip is as long as it should be.
+//! All times are those of the port (see `iio`): a packet from the wire is one flight time early and a sent frame one
+//! flight time late, so that a round trip has the right length.
 
 use super::contexts::Contexts;
 use super::queue::{Completion, Receive};
@@ -17,16 +17,16 @@ use crate::meter::drops::Ledger;
 use crate::placement::DeviceKind;
 use std::collections::VecDeque;
 
-/// The packet whose lines are moving.
+/// Packet whose lines are being moved.
 #[derive(Clone, Copy)]
 struct Moving {
     id: PacketId,
     slot: u16,
-    /// Lines that have set out, of how many; a completion is one more.
+    /// Lines that have been sent; a completion is one line more than `lines`.
     at: u32,
     lines: u32,
     completion: Option<LineAddr>,
-    /// Bytes that are still in the receive buffer.
+    /// Bytes of the packet that are still in the receive buffer.
     held: u32,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct Pcie {
     pub fifo: VecDeque<PacketId>,
     receiving: Option<Moving>,
     writes: Contexts<PacketId>,
-    /// Packets whose completion has landed and that nobody has fetched.
+    /// Packets whose completion is in memory and that nobody has fetched.
     landed: VecDeque<PacketId>,
-    /// Replies whose doorbell has come.
+    /// Replies whose doorbell has arrived.
     posts: VecDeque<PacketId>,
     fetching: Option<Moving>,
     reads: Contexts<PacketId>,
     wire: Link,
-    /// Bytes of a frame on the wire beside what lies in memory.
+    /// Bytes of a frame on the wire in addition to its bytes in memory.
     framing: u32,
 }
 
@@ -66,8 +66,10 @@ impl Pcie {
         self.wire.restart(now);
     }
 
+    /// Checks that an idle NIC's receive buffer is empty.
+    ///
     /// # Errors
-    /// When an idle NIC holds bytes of its buffer.
+    /// Returns one sentence when an idle NIC holds bytes of its buffer.
     pub fn check(&self, buffer: Option<&Credits>) -> Result<(), String> {
         let idle = self.fifo.is_empty() && self.receiving.is_none();
         let held = buffer.map_or(0, Credits::held);
@@ -137,7 +139,7 @@ impl Nic {
         self.port().fetching.map_or(Offer::Nothing, |m| Offer::Lines(m.lines - m.at))
     }
 
-    /// Lines leave the receive buffer; a completion does not come from there.
+    /// Moves `n` lines out of the receive buffer, or the completion, which does not come from there.
     fn write_lines(&mut self, n: u32, now: Time) -> Piece {
         let mut m = self.port().receiving.expect("lines were promised");
         let p = *self.packets.get(m.id);
@@ -172,7 +174,8 @@ impl Nic {
         Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue].tag, omits: 0 }
     }
 
-    /// All of packet `id` is in memory. Packets of a queue become visible in the order of their completions.
+    /// Makes packet `id`, all of which is in memory, visible to software. Packets of a queue become visible in the
+    /// order of their completions.
     fn land(&mut self, id: PacketId, now: Time) {
         self.packets.get_mut(id).in_memory = true;
         let queue = self.packets.get(id).queue;
@@ -196,17 +199,18 @@ impl Nic {
         }
     }
 
-    /// A packet that software can see since the last call.
+    /// The next packet that has become visible to software since the last call.
     pub fn landed(&mut self) -> Option<PacketId> {
         self.port().landed.pop_front()
     }
 
-    /// The doorbell for packet `id`'s reply is on its way.
+    /// Prepares the reply to packet `id`, whose doorbell is on its way.
     pub(in crate::device) fn ring(&mut self, id: PacketId) {
         self.ready(id);
     }
 
-    /// `Event::NicTx`: the doorbell is here, or the reply has left. True once it is sent.
+    /// Handles `Event::NicTx`: the doorbell of packet `id`'s reply has arrived, or the reply has left. Returns true
+    /// once the reply is sent.
     pub(in crate::device) fn on_tx_port(&mut self, id: PacketId, now: Time) -> bool {
         if self.has_rings() {
             return self.ring_sent(id, now);
@@ -229,7 +233,8 @@ impl Device for Nic {
     fn link(s: &EthernetSpec) -> (u32, u32) {
         (s.lanes, s.tags)
     }
-    /// That of a tenant whose descriptors are in the bay's rings; or the kernel's for TCP, whose frames go through the bay's pages.
+    /// Builds a NIC for the tenant whose descriptors are in the bay's rings, if there are any; otherwise one for the
+    /// kernel's TCP, whose frames go through the bay's pages.
     fn build(s: &EthernetSpec, bay: &mut Bay) -> Nic {
         if !bay.rings.is_empty() {
             return Nic::ringed(s, &std::mem::take(&mut bay.rings), bay.read_request);

@@ -1,4 +1,5 @@
-//! A queue: its descriptors and receive buffers, the packets that wait for software, its transmit buffers.
+//! One queue of a NIC: its descriptors and receive buffers, the packets that wait for software, and its transmit
+//! buffers.
 
 use super::moderation::Moderation;
 use crate::flow::Credits;
@@ -7,35 +8,36 @@ use crate::memory::region::Pages;
 use crate::memory::Tag;
 use std::collections::VecDeque;
 
-/// Memory that a kernel's frames go through.
+/// Memory that holds a kernel's received frames.
 #[derive(Clone)]
 pub struct FrameMemory {
     pub pages: Pages,
-    /// First line of the pages, of the completions, and of the kernel's structures, one line a page.
+    /// First line of the pages; `completions` and `structures` are the first lines of the completions and of the
+    /// kernel's page structures, one line per page.
     pub frames: LineAddr,
     pub completions: LineAddr,
     pub structures: LineAddr,
 }
 
-/// Which buffer the next descriptor names.
+/// Supply of receive buffers, which decides on the buffer that the next descriptor names.
 #[derive(Clone)]
 enum Supply {
-    /// A ring of buffers of its own: one that software has given back goes to its end.
+    /// Ring of the queue's own buffers: a buffer that software has returned goes to the end.
     Ring { posted: VecDeque<u32>, back: VecDeque<u32> },
-    /// The kernel's pages, one buffer after the other; they are used again after the last.
+    /// The kernel's pages, cut into buffers that are used one after the other and again after the last.
     Cycle { next: u32, of: u32 },
 }
 
-/// Where the buffers lie.
+/// Location of the receive buffers in memory.
 #[derive(Clone)]
 enum Place {
-    /// One after the other.
+    /// Contiguous buffers from this line on.
     Base(LineAddr),
-    /// On pages that lie anywhere.
+    /// Buffers on physical pages that lie anywhere.
     Pages { memory: FrameMemory, page_lines: u64 },
 }
 
-/// Receive buffers and the descriptors that name them.
+/// Receive buffers of a queue and the descriptors that name them.
 #[derive(Clone)]
 pub(super) struct Receive {
     supply: Supply,
@@ -56,7 +58,7 @@ pub(super) enum Completion {
     Sent,
 }
 
-/// A completion queue in memory, an entry a line.
+/// Completion queue in memory, one line per entry.
 #[derive(Clone)]
 struct Completions {
     base: LineAddr,
@@ -64,11 +66,11 @@ struct Completions {
     of: u64,
 }
 
-/// Completion queue entries of a core, one a line.
+/// Entries of a core's completion queue, one line each.
 pub const COMPLETIONS: u64 = 4096;
 
 impl Receive {
-    /// `slots` buffers of `lines` lines each from `base` on, all of them the NIC's.
+    /// A ring of `slots` buffers of `lines` lines each from line `base` on, all of which the NIC may fill.
     pub fn ring(base: LineAddr, slots: u32, lines: u64) -> Receive {
         Receive {
             supply: Supply::Ring { posted: (0..slots).collect(), back: VecDeque::with_capacity(slots.to_usize()) },
@@ -79,7 +81,7 @@ impl Receive {
         }
     }
 
-    /// Frames of `lines` lines, one after the other through `pool` lines of pages.
+    /// Frame buffers of `lines` lines each, one after the other through `pool` lines of pages.
     pub fn pages(memory: FrameMemory, pool: u64, page_lines: u64, lines: u64, descriptors: u32) -> Receive {
         let completions = memory.completions;
         let mut r = Receive {
@@ -97,7 +99,7 @@ impl Receive {
         self.completions = Some(Completions { base, next: 0, of });
     }
 
-    /// A descriptor and its buffer for a packet.
+    /// Takes a descriptor and its buffer for a packet.
     pub fn take(&mut self, now: Time) -> Option<u32> {
         self.descriptors.take(1, now).ok()?;
         Some(match &mut self.supply {
@@ -110,7 +112,7 @@ impl Receive {
         })
     }
 
-    /// The line of the next completion, where completions go to memory.
+    /// Line of the next completion, where completions go to memory.
     pub fn completion(&mut self) -> Option<LineAddr> {
         let c = self.completions.as_mut()?;
         let line = c.base + c.next;
@@ -118,14 +120,14 @@ impl Receive {
         Some(line)
     }
 
-    /// Software is done with `buffer`.
+    /// Returns `buffer`, which software no longer needs.
     pub fn release(&mut self, buffer: u32) {
         if let Supply::Ring { back, .. } = &mut self.supply {
             back.push_back(buffer);
         }
     }
 
-    /// Software hands `n` descriptors to the NIC, as far as it has buffers for them; returns how many.
+    /// Gives `n` descriptors to the NIC, as far as software has buffers for them; returns their number.
     pub fn replenish(&mut self, n: u32, now: Time) -> u32 {
         let n = match &mut self.supply {
             Supply::Ring { posted, back } => {
@@ -139,7 +141,8 @@ impl Receive {
         n
     }
 
-    /// The next buffer of an idle ring, which goes to its end; None while packets are in all of them.
+    /// First line of the next buffer of an idle ring, which goes to the ring's end; None while all buffers hold
+    /// packets.
     pub fn cycle(&mut self) -> Option<LineAddr> {
         let Supply::Ring { posted, .. } = &mut self.supply else { unreachable!("pages are warmed by the kernel") };
         let buffer = posted.pop_front()?;
@@ -147,14 +150,14 @@ impl Receive {
         Some(self.line(buffer, 0))
     }
 
-    /// Begins at slot `n`, as an uptime would leave it.
+    /// Starts the ring at slot `n`, as a long uptime would leave it.
     pub fn start_at(&mut self, n: u64) {
         if let Supply::Ring { posted, .. } = &mut self.supply {
             posted.rotate_left(n.to_usize());
         }
     }
 
-    /// Offset of a buffer in its queue's memory, in lines.
+    /// Offset of `buffer` in its queue's memory, in lines.
     pub fn offset(&self, buffer: u32) -> u64 {
         u64::from(buffer) * self.stride
     }
@@ -169,7 +172,7 @@ impl Receive {
         }
     }
 
-    /// How many of `n` lines from line `i` of `buffer` on follow each other.
+    /// Number of lines, up to `n`, that are contiguous from line `i` of `buffer` on.
     #[inline]
     pub fn together(&self, buffer: u32, i: u64, n: u32) -> u32 {
         match &self.place {
@@ -178,7 +181,7 @@ impl Receive {
         }
     }
 
-    /// The memory of the kernel's frames, and lines of a page.
+    /// Memory of the kernel's frames, and lines per page.
     pub fn kernel(&mut self) -> (&mut FrameMemory, u64) {
         match &mut self.place {
             Place::Pages { memory, page_lines } => (memory, *page_lines),
@@ -186,7 +189,7 @@ impl Receive {
         }
     }
 
-    /// Lines of the kernel's structures.
+    /// Lines of the kernel's page structures.
     pub fn structures(&self) -> std::ops::Range<LineAddr> {
         let (Place::Pages { memory, page_lines }, Supply::Cycle { of, .. }) = (&self.place, &self.supply) else {
             unreachable!("only the kernel's frames have pages")
@@ -195,8 +198,10 @@ impl Receive {
         memory.structures..memory.structures + lines.div_ceil(*page_lines)
     }
 
+    /// Checks that the descriptors and the posted buffers agree.
+    ///
     /// # Errors
-    /// When descriptors and buffers do not agree.
+    /// Returns one sentence when their numbers differ.
     pub fn check(&self) -> Result<(), String> {
         if let Supply::Ring { posted, .. } = &self.supply {
             if posted.len().to_u32() != self.descriptors.free() {
@@ -207,7 +212,7 @@ impl Receive {
     }
 }
 
-/// Transmit buffers, used in turn.
+/// Transmit buffers of a queue, used in turn.
 #[derive(Clone)]
 pub(super) struct Transmit {
     base: LineAddr,
@@ -232,26 +237,26 @@ impl Transmit {
     }
 }
 
-/// One queue.
+/// Descriptors, buffers and packets of one queue.
 #[derive(Clone, Default)]
 pub(super) struct Queue {
     pub receive: Option<Receive>,
     pub transmit: Option<Transmit>,
     /// Completions that software can see and has not taken.
     pub waiting: VecDeque<Completion>,
-    /// Packets that wait in the NIC for a buffer.
+    /// Number of packets that wait in the NIC for a buffer.
     pub buffered: u32,
-    /// Packets that have a buffer and cannot be seen yet, in their order.
+    /// Packets that have a buffer and are not visible yet, in arrival order.
     pub arriving: VecDeque<PacketId>,
-    /// Transmit buffers whose sweep is left to the core (line, lines, sent).
+    /// Transmit buffers whose sweep is left to the core: line, number of lines, time sent.
     pub hints: VecDeque<(LineAddr, u16, Time)>,
-    /// Packets that were sent from their receive buffers, which software has not taken back.
+    /// Packets that were sent from their receive buffers and that software has not taken back.
     pub reclaims: VecDeque<PacketId>,
-    /// The ring has run full and has not been half empty since.
+    /// Whether the ring has run full and has not been half empty since.
     pub full: bool,
-    /// Steering tag of its packets.
+    /// Steering tag of the queue's packets.
     pub tag: Tag,
-    /// Of its interrupts, behind a port.
+    /// Interrupt moderation of the queue, behind a port.
     pub moderation: Moderation,
 }
 

@@ -1,4 +1,5 @@
-//! The registers of a NIC that decide who drives it: the PCI configuration space's first words, and the interrupt mask.
+//! The NIC registers that determine who drives the device: the first words of the PCI configuration space, and the
+//! interrupt mask.
 //!
 //! ```text
 //!   0x00  vendor ID (16 bits)    0x02  device ID (16 bits)
@@ -7,19 +8,19 @@
 
 use crate::kernel::Int;
 
-/// Where the command register begins.
+/// Offset of the command register in bytes.
 pub const COMMAND: u8 = 0x04;
-/// Bit 10 of the command register: the device raises no interrupt.
+/// Bit 10 of the command register, Interrupt Disable: the device raises no interrupt.
 pub const INTERRUPT_DISABLE: u16 = 1 << 10;
-/// Bits of the command register that can be written: 0 to 10.
+/// Writable bits of the command register: 0 to 10.
 const WRITABLE: u16 = (1 << 11) - 1;
 
-/// Who drives the device.
+/// Owner of the device: the software that drives it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Owner {
     #[default]
     Kernel,
-    /// A process that has its registers and its memory mapped (uio_pci_generic).
+    /// A process that has the device's registers and its memory mapped (uio_pci_generic).
     Userspace,
 }
 
@@ -29,14 +30,14 @@ pub struct Registers {
     device: u16,
     command: u16,
     status: u16,
-    /// Causes that raise an interrupt; and those that are pending.
+    /// Causes that are unmasked, and causes that are pending.
     mask: u32,
     pending: u32,
     owner: Owner,
 }
 
 impl Registers {
-    /// A device that the kernel drives, with all causes unmasked.
+    /// Registers of a device that the kernel drives, with all causes unmasked.
     pub fn new(vendor: u16, device: u16) -> Registers {
         Registers { vendor, device, command: 0, status: 0, mask: u32::MAX, pending: 0, owner: Owner::Kernel }
     }
@@ -57,7 +58,7 @@ impl Registers {
         std::array::from_fn(|i| self.byte(at + i.to_u8()))
     }
 
-    /// Writes `bytes` of the configuration space from offset `at` on. Identities and status keep their values.
+    /// Writes `bytes` to the configuration space from offset `at` on. Identities and status keep their values.
     pub fn write_config(&mut self, at: u8, bytes: &[u8]) {
         for (i, b) in (at..).zip(bytes) {
             let mut command = self.command.to_le_bytes();
@@ -68,7 +69,7 @@ impl Registers {
         }
     }
 
-    /// The interrupt mask.
+    /// Interrupt mask: one bit per cause, 1 for unmasked.
     pub fn mask(&self) -> u32 {
         self.mask
     }
@@ -77,7 +78,7 @@ impl Registers {
         self.mask = mask;
     }
 
-    /// Something that may raise an interrupt has happened; whether it does.
+    /// Makes `causes` pending; returns whether they raise an interrupt.
     pub fn raise(&mut self, causes: u32) -> bool {
         self.pending |= causes;
         self.interrupts()
@@ -88,7 +89,7 @@ impl Registers {
         self.command & INTERRUPT_DISABLE == 0 && self.pending & self.mask != 0
     }
 
-    /// The causes that are pending, which are no longer.
+    /// Clears the pending causes and returns them.
     pub fn acknowledge(&mut self) -> u32 {
         std::mem::take(&mut self.pending)
     }
@@ -97,10 +98,10 @@ impl Registers {
         self.owner
     }
 
-    /// The generic driver takes the device for a process, which disables its interrupts first.
+    /// Gives the device to a process through the generic driver, which disables the device's interrupts first.
     ///
     /// # Errors
-    /// When they do not stay disabled: a device without bit 10 cannot be bound.
+    /// Returns one sentence when interrupts do not stay disabled: a device without bit 10 cannot be bound.
     pub fn bind_to_userspace(&mut self) -> Result<(), String> {
         let command = u16::from_le_bytes(self.read_config(COMMAND)) | INTERRUPT_DISABLE;
         self.write_config(COMMAND, &command.to_le_bytes());
@@ -121,8 +122,8 @@ mod tests {
         Registers::new(0x8086, 0x1075)
     }
 
-    /// gem5net.f.pci_cmd_intdis: "offset 0x00 = Device ID in bits 31:16 and Vendor ID in 15:0; offset 0x04 = Status in 31:16
-    /// and Command in 15:0", and bit 10 "when set suppresses device interrupts".
+    /// Offset 0x00 has the device ID in bits 31:16 and the vendor ID in bits 15:0, offset 0x04 has Status in bits 31:16
+    /// and Command in bits 15:0; bit 10 of Command suppresses the device's interrupts.
     #[test]
     fn bit_ten_of_the_command_register_suppresses_interrupts() {
         let mut r = nic();
@@ -137,8 +138,7 @@ mod tests {
         assert!(!r.interrupts());
     }
 
-    /// gem5net.f.pci_byte_access: "accept 8-bit accesses to the Command Register, in particular to its upper byte at offset
-    /// 0x05".
+    /// The Command register accepts 8-bit accesses, in particular to its upper byte at offset 0x05.
     #[test]
     fn the_command_register_is_read_and_written_by_bytes() {
         let mut r = nic();
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// gem5net.f.int_mask_reg: "write sets the mask, read returns it, masked causes raise no interrupt".
+    /// A write sets the mask, a read returns it, and masked causes raise no interrupt.
     #[test]
     fn a_masked_cause_raises_no_interrupt() {
         let mut r = nic();
@@ -164,7 +164,7 @@ mod tests {
         assert!(r.raise(0b10));
     }
 
-    /// gem5net.f.uio: "a NIC ownership state {kernel, userspace}; binding to userspace requires interrupt disable".
+    /// A NIC is owned by the kernel or by userspace; binding it to userspace requires Interrupt Disable.
     #[test]
     fn a_device_that_userspace_drives_raises_no_interrupt() {
         let mut r = nic();

@@ -1,4 +1,4 @@
-//! Descriptor rings in memory: what a scenario says about them, and how far each side has come round one.
+//! Descriptor rings in memory: their parameters in a scenario, and the positions of software and NIC in a ring.
 
 use crate::kernel::units::{Size, Span};
 use crate::kernel::{Int, LineAddr};
@@ -14,68 +14,76 @@ pub const DATA_ROOM: u64 = 2048;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RingsSpec {
-    /// Receive descriptors of each queue; a multiple of 8. One of them is never used, so that a full ring differs from an
-    /// empty one.
+    /// Receive descriptors of each queue: a multiple of 8. One of them is never used, so that a full ring differs from
+    /// an empty one. The default is 1024.
     pub receive: u32,
-    /// Transmit descriptors of each queue, likewise.
+    /// Transmit descriptors of each queue: a multiple of 8. One of them is never used, so that a full ring differs from
+    /// an empty one. The default is 1024.
     pub transmit: u32,
-    /// Size of a descriptor; a power of two up to a line.
+    /// Size of a descriptor: a power of two up to a cache line. The default is 16 B.
     pub descriptor: Size,
-    /// Receive descriptors that the NIC caches for each queue, free and used ones together.
+    /// Receive descriptors that the NIC caches for each queue, free and used ones together. The default is 64.
     pub receive_cache: u32,
-    /// Transmit descriptors that it caches for each queue.
+    /// Transmit descriptors that the NIC caches for each queue, free and used ones together. The default is 64.
     pub transmit_cache: u32,
-    /// It fetches receive descriptors when fewer than this many free ones are cached.
+    /// Number of free cached receive descriptors below which the NIC fetches more. The default is 32.
     pub replenish: u32,
-    /// When used receive descriptors are written back.
+    /// Rule by which the NIC writes used receive descriptors back: "all_used", or a table with `after`.
     pub write_back: WriteBack,
-    /// They are also written back when the receive buffer runs empty.
+    /// Whether the NIC also writes used receive descriptors back when its receive buffer runs empty. The default is
+    /// true.
     pub write_back_idle: bool,
-    /// Sent descriptors from which on they are written back; the last of what was posted always are.
+    /// Number of sent transmit descriptors from which on the NIC writes them back; it always writes back the last of
+    /// those posted. The default is 32.
     pub transmit_write_back: u32,
-    /// From the decision to fetch descriptors to the request, and what their use takes beyond their arrival.
+    /// Time from the decision to fetch descriptors to the read request, which also accounts for what the use of
+    /// descriptors takes beyond their arrival. The default is 0.
     pub fetch_delay: Span,
-    /// From the decision to write descriptors back to the write.
+    /// Time from the decision to write descriptors back to the write. The default is 0.
     pub write_back_delay: Span,
-    /// From a write-back's end to the next one of its ring, and to the use of its places in the cache. Software sees the
-    /// descriptors before that.
+    /// Time from the end of a write-back until the ring's next write-back may begin and the written descriptors' places
+    /// in the cache are free. Software sees the descriptors before that. The default is 0.
     pub write_back_completion: Span,
-    /// Packets whose receive DMA is in flight at most.
+    /// Maximum number of packets whose receive DMA is in flight. The default is 256.
     pub receive_packets: u32,
-    /// From a packet's last line in memory to the DMA of the packet that takes its place among them.
+    /// Time from a packet's last line in memory to the start of the DMA of the packet that takes its place among
+    /// `receive_packets`. The default is 0.
     pub receive_turnaround: Span,
-    /// Frames whose payload is being read at most.
+    /// Maximum number of frames whose payload is being read from memory. The default is 256.
     pub transmit_packets: u32,
-    /// From a frame's last line in the NIC to the read of the frame that takes its place among them.
+    /// Time from the arrival of a frame's last line in the NIC to the read of the frame that takes its place among
+    /// `transmit_packets`. The default is 0.
     pub transmit_turnaround: Span,
-    /// Read requests of one transmit queue under way, from which on it begins no frame: one for each frame's descriptor, and
-    /// its data in pieces of `pcie.max_read_request`. Absent: a queue has no limit of its own.
+    /// Outstanding read requests of one transmit queue from which on the queue begins no further frame: one for each
+    /// frame's descriptor, and its data in requests of `pcie.max_read_request`. When absent, a queue has no limit of
+    /// its own.
     pub queue_requests: Option<u32>,
-    /// From a frame's last line in the NIC to the return of its requests to its queue's.
+    /// Time from the arrival of a frame's last line in the NIC until its requests no longer count towards
+    /// `queue_requests`. The default is 0.
     pub queue_turnaround: Span,
-    /// One DMA engine for both ways: the lines of a packet, or of descriptors, all set out before those of another. When
-    /// false, reads and writes take turns on the link.
+    /// Whether one DMA engine serves both directions: all lines of a packet, or of descriptors, are issued before those
+    /// of another. When false (the default), reads and writes take turns on the link.
     pub one_engine: bool,
-    /// Frames lie in memory without their check sequence, which the NIC takes off and puts on. When false, a frame is data
-    /// all through, as in a simulator whose frames have no check sequence.
+    /// Whether frames lie in memory without their check sequence, which the NIC removes and adds. When false, a frame
+    /// is data throughout, as in a simulator whose frames have no check sequence. The default is true.
     pub strip_fcs: bool,
-    /// Bytes of frames between the transmit DMA and the wire.
+    /// Size of the buffer for frames between the transmit DMA and the wire. The default is 128 KiB.
     pub transmit_buffer: Size,
-    /// How the kernel's driver throttles a queue's interrupts.
+    /// Interrupt throttling of each queue by the kernel's driver.
     pub throttle: Throttle,
 }
 
-/// Interrupt throttling: the least time from one interrupt to the next, which Linux's e1000 sets after each poll by what that has
-/// found (its parameter InterruptThrottleRate).
+/// Interrupt throttling: the minimum time between two interrupts, which Linux's e1000 sets after each poll according to
+/// what the poll has found (the driver's parameter InterruptThrottleRate).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Throttle {
-    /// Not at all: `moderation` alone decides.
+    /// No throttling: `moderation` and `moderation_frames` alone decide.
     #[default]
     Off,
-    /// 4,000 to 70,000 interrupts a second (1).
+    /// 4,000 to 70,000 interrupts per second (InterruptThrottleRate = 1).
     Dynamic,
-    /// 4,000 to 20,000 (3, the driver's default).
+    /// 4,000 to 20,000 interrupts per second (InterruptThrottleRate = 3, the driver's default).
     DynamicConservative,
 }
 
@@ -108,33 +116,33 @@ impl Default for RingsSpec {
     }
 }
 
-/// When used receive descriptors are written back: "all_used", or a table with `after`.
+/// Rule for writing used receive descriptors back: "all_used", or a table with `after`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "WriteBackText", into = "WriteBackText")]
 #[schemars(with = "WriteBackText")]
 pub enum WriteBack {
-    /// Only when every cached descriptor is used.
+    /// Write back only when every cached descriptor is used.
     AllUsed,
-    /// From so many used descriptors on.
+    /// Write back from this many used descriptors on.
     After(u32),
 }
 
-/// As it is written.
+/// The rule for write-backs as a scenario states it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum WriteBackText {
     Word(String),
     Table(WriteBackTable),
-    /// Neither, which is refused with a sentence.
+    /// Any other value, which is refused with a sentence.
     #[schemars(skip)]
     Other(serde_json::Value),
 }
 
-/// A threshold.
+/// A write-back threshold.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteBackTable {
-    /// Used descriptors from which on they are written back.
+    /// Number of used receive descriptors from which on the NIC writes them back.
     pub after: u32,
 }
 
@@ -169,8 +177,10 @@ impl Default for WriteBack {
 }
 
 impl RingsSpec {
+    /// Checks that the rings' parameters fit together.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         for (key, n) in [("receive", self.receive), ("transmit", self.transmit)] {
             if !(64..=1 << 16).contains(&n) || n % 8 != 0 {
@@ -205,19 +215,19 @@ impl RingsSpec {
     }
 }
 
-/// First lines of a queue's two rings.
+/// First lines of a queue's receive ring and transmit ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RingMemory {
     pub receive: LineAddr,
     pub transmit: LineAddr,
 }
 
-/// Where a ring's descriptors lie. They are counted on from the first one ever used, round after round.
+/// Memory layout of a ring's descriptors, which are numbered from the first one ever used, round after round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     base: LineAddr,
     slots: u64,
-    /// Descriptors of a line, a power of two.
+    /// Descriptors per line, a power of two.
     pub per_line: u64,
 }
 
@@ -226,17 +236,17 @@ impl Layout {
         Layout { base, slots: slots.into(), per_line: LINE / descriptor.0 }
     }
 
-    /// Lines that a ring of `slots` descriptors takes.
+    /// Lines that a ring of `slots` descriptors occupies.
     pub fn lines(slots: u32, descriptor: Size) -> u64 {
         (u64::from(slots) * descriptor.0).div_ceil(LINE)
     }
 
-    /// Descriptors that software may hand to the NIC at once.
+    /// Descriptors of which software may give the NIC all at the same time: one less than the ring's slots.
     pub fn usable(&self) -> u64 {
         self.slots - 1
     }
 
-    /// Where in the ring descriptor `i` lies. Most rings have a power of two of them, which needs no division.
+    /// Slot of descriptor `i` in the ring. Most rings have a power of two of slots, which needs no division.
     #[inline]
     fn slot(&self, i: u64) -> u64 {
         if self.slots.is_power_of_two() {
@@ -246,7 +256,7 @@ impl Layout {
         }
     }
 
-    /// The line of descriptor `i`.
+    /// Line of descriptor `i`.
     #[inline]
     pub fn line(&self, i: u64) -> LineAddr {
         self.base + (self.slot(i) >> self.per_line.trailing_zeros())
@@ -258,13 +268,13 @@ impl Layout {
         i & (self.per_line - 1) == 0
     }
 
-    /// How many descriptors follow each other in memory from `i` on.
+    /// Number of descriptors that are contiguous in memory from `i` on.
     #[inline]
     pub fn together(&self, i: u64) -> u64 {
         self.slots - self.slot(i)
     }
 
-    /// First line, lines and bytes of `n` descriptors from `i` on, which follow each other in memory.
+    /// First line, number of lines and bytes of `n` descriptors from `i` on, which are contiguous in memory.
     #[inline]
     pub fn span(&self, i: u64, n: u64) -> (LineAddr, u32, u32) {
         debug_assert!(n > 0 && n <= self.together(i));
@@ -273,26 +283,26 @@ impl Layout {
     }
 }
 
-/// How far software and the NIC have come round one ring, in descriptors since the beginning:
-/// `recycled <= seen <= written <= filled <= used <= fetched <= asked <= posted`.
+/// Positions of software and the NIC in one ring, in descriptors since the beginning: `recycled <= seen <= written <=
+/// filled <= used <= fetched <= asked <= posted`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ring {
     pub layout: Layout,
     pub cache: u64,
-    /// Software has handed them to the NIC, as its doorbells say.
+    /// Descriptors that software has given to the NIC with doorbells.
     pub posted: u64,
-    /// Their fetch has been asked for; and they are in the NIC's cache.
+    /// Descriptors whose fetch has been requested; `fetched` are in the NIC's cache.
     pub asked: u64,
     pub fetched: u64,
-    /// They have packets; and all of those packets has been moved.
+    /// Descriptors that have been assigned to packets; of `filled` the packet's data has been moved completely.
     pub used: u64,
     pub filled: u64,
-    /// Their write-back has begun; and it is where software sees it.
+    /// Descriptors whose write-back has begun; `seen` are visible to software.
     pub written: u64,
     pub seen: u64,
-    /// Their places in the cache are free.
+    /// Descriptors whose places in the cache are free again.
     pub recycled: u64,
-    /// A fetch, or a write-back, is decided on or under way.
+    /// Whether a fetch is decided on or in flight; `writing` says so of a write-back.
     pub fetching: bool,
     pub writing: bool,
 }
@@ -315,14 +325,14 @@ impl Ring {
         }
     }
 
-    /// Descriptors that one fetch can bring: those that are posted, follow each other and find room in the cache.
+    /// Descriptors that one fetch can bring: posted, contiguous, and with room in the cache.
     #[inline]
     pub fn fetchable(&self) -> u64 {
         let room = self.cache - (self.asked - self.recycled);
         (self.posted - self.asked).min(room).min(self.layout.together(self.asked))
     }
 
-    /// Whether there are any.
+    /// Whether any descriptor can be fetched.
     #[inline]
     pub fn can_fetch(&self) -> bool {
         self.posted > self.asked && self.cache > self.asked - self.recycled
@@ -340,7 +350,7 @@ impl Ring {
         (self.filled - self.written).min(self.layout.together(self.written))
     }
 
-    /// A descriptor goes all the way round, and whatever is under way with it.
+    /// Takes one descriptor all the way round the ring in functional mode, and moves work in flight on with it.
     pub fn step_at_once(&mut self) {
         for n in [
             &mut self.posted,
@@ -356,8 +366,10 @@ impl Ring {
         }
     }
 
+    /// Checks the order of the ring's counts.
+    ///
     /// # Errors
-    /// When the counts are out of order.
+    /// Returns one sentence when the counts are out of order.
     pub fn check(&self) -> Result<(), String> {
         let Ring { recycled, seen, written, filled, used, fetched, asked, posted, .. } = *self;
         let order = [recycled, seen, written, filled, used, fetched, asked, posted];

@@ -1,4 +1,4 @@
-//! What a scenario says about a NIC.
+//! Parameters of a NIC, as a platform or a scenario states them.
 
 use super::rings::RingsSpec;
 use crate::device::endpoint::{check_buffer, check_counts, check_link, defaults};
@@ -9,101 +9,108 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The NIC's own timing.
+/// Timing of an integrated NIC, on the chip.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NicSpec {
-    /// From the wire to the first line's write, and from the last line's read to the wire.
+    /// Time from the wire to the write of a packet's first line, and from the read of a reply's last line to the wire.
     pub pipeline: Span,
-    /// Between two lines that the receive or a transmit engine moves.
+    /// Time between two lines that the receive engine or a transmit engine moves.
     pub line_interval: Span,
-    /// From a message to its effect on the other side: a queue entry (NIC to polling core, core to NIC) or a sweep.
+    /// Time from a message to its effect on the other side: a queue entry (NIC to polling core, core to NIC), or a
+    /// sweep.
     pub notify: Span,
-    /// The slot at which each ring begins.
+    /// Slot at which each of the NIC's rings begins.
     #[serde(default)]
     pub ring_start: RingStart,
 }
 
-/// The slot of its rings at which an integrated NIC begins.
+/// Slot at which the rings of an integrated NIC begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RingStart {
-    /// A random one for each ring, as after a long uptime.
+    /// A random slot for each ring, as after a long uptime.
     #[default]
     Random,
-    /// The first one of every ring, as after a reset. Rings that are served evenly then stay in step.
+    /// The first slot of every ring, as after a reset. Rings that are served evenly then stay in step.
     First,
 }
 
-/// An Ethernet NIC, under the kernel or under a poll-mode driver.
+/// An Ethernet NIC behind a PCIe port, driven by the kernel (TCP or UDP) or by a poll-mode driver.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EthernetSpec {
-    /// PCIe lanes.
+    /// PCIe lanes of the NIC's port. The default is 16.
     #[serde(default = "defaults::nic_lanes")]
     pub lanes: u32,
-    /// Read requests that the NIC has under way at most.
+    /// Maximum number of PCIe read requests that the NIC has outstanding. The default is 64.
     #[serde(default = "defaults::tags")]
     pub tags: u32,
-    /// Rate of the link.
+    /// Rate of the Ethernet link. The default is 100 Gbps.
     #[serde(default = "defaults::link")]
     pub link: Bandwidth,
-    /// Largest IP packet.
+    /// Largest IP packet. The default is 9000 B.
     #[serde(default = "mtu")]
     pub mtu: Size,
-    /// Bytes of a frame on the wire beside the IP packet: preamble, header, FCS, gap.
+    /// Bytes of a frame on the wire in addition to the IP packet: preamble, header, FCS, gap. The default is 38.
     #[serde(default = "framing")]
     pub framing: u32,
-    /// Bytes of IP and TCP headers with timestamps.
+    /// Bytes of the IP and TCP headers, including timestamps. The default is 52.
     #[serde(default = "headers")]
     pub headers: u32,
-    /// Receive buffer of the NIC.
+    /// Size of the NIC's receive buffer. The default is 130,944 B.
     #[serde(default = "defaults::receive_buffer")]
     pub receive_buffer: Size,
-    /// Receive descriptors of each core, one a frame.
+    /// Receive descriptors of each core's queue, one per frame. The default is 1024. Descriptor rings in memory have
+    /// `rings.receive` instead.
     #[serde(default = "descriptors")]
     pub descriptors: u32,
-    /// Memory that each core's frames go through: pages are used again after that much.
+    /// Memory that each core's received frames pass through: its pages are reused after that many bytes. The default is
+    /// 24 MiB.
     #[serde(default = "pool")]
     pub pool: Size,
-    /// Contiguous physical memory of the pool; larger pieces lie anywhere. The kernel counts the users of each.
+    /// Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
+    /// each page. The default is 4 KiB.
     #[serde(default = "defaults::page")]
     pub page: Size,
-    /// Flight time of a frame, MAC to MAC.
+    /// Flight time of a frame, MAC to MAC. The default is 100 ns.
     #[serde(default = "defaults::propagation")]
     pub propagation: Span,
-    /// The far end of the wire returns each frame to the queue that it left from: it is back after twice `propagation`. For
-    /// an `app` of kind "loopback".
+    /// Whether the far end of the wire returns each frame to the queue that sent it, after twice `propagation`.
+    /// Required for an `app` of kind "loopback". The default is false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub loopback: bool,
-    /// From a frame's completion in memory to an interrupt, unless many come.
+    /// Time from a frame's completion in memory to an interrupt, unless `moderation_frames` completions come first. The
+    /// default is 16 us.
     #[serde(default = "moderation")]
     pub moderation: Span,
-    /// Completions that raise the interrupt at once.
+    /// Number of completions that raise the interrupt without waiting for `moderation`. The default is 32.
     #[serde(default = "moderation_frames")]
     pub moderation_frames: u32,
-    /// Congestion of the host told to the senders (hostCC, SIGCOMM'23): frames that come while the IIO has this many
-    /// write entries in use, on a moving average, count as marked. Absent: never.
+    /// IIO write-buffer entries in use, as a moving average, from which on arriving frames count as marked, so that
+    /// senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked.
     #[serde(default)]
     pub host_mark: Option<u32>,
-    /// What the host does itself about its congestion. Absent: nothing.
+    /// Response of the host itself to its congestion (hostCC's host-local response). When absent, the host does not
+    /// respond.
     #[serde(default)]
     pub host_response: Option<HostResponse>,
-    /// Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP; their defaults when absent.
+    /// Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP. When absent, their defaults apply.
     #[serde(default)]
     pub rings: Option<RingsSpec>,
-    /// Flow director: flows of `traffic.flows` that go to a said queue; RSS spreads the others by their Toeplitz hash.
+    /// Flow director rules: flows of `traffic.flows` that go to a given queue; RSS spreads the other flows by their
+    /// Toeplitz hash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow_director: Vec<FlowRule>,
 }
 
-/// An exact match of the flow director.
+/// Exact-match rule of the flow director.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowRule {
     /// Number of the flow, from 0.
     pub flow: u32,
-    /// Queue, and so core of the tenant, from 0.
+    /// Queue of the flow, and so the tenant's core that serves it, from 0.
     pub queue: u16,
 }
 fn mtu() -> Size {
@@ -132,8 +139,10 @@ fn moderation_frames() -> u32 {
 const ETHERNET: u64 = 14;
 
 impl EthernetSpec {
+    /// Checks that the NIC's parameters fit together.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         check_counts(&[("lanes", self.lanes, 16), ("tags", self.tags, 1024)])?;
         check_link(self.link, self.propagation)?;
@@ -188,7 +197,7 @@ impl EthernetSpec {
     pub fn wire_bytes(&self) -> u64 {
         self.mtu.0 + u64::from(self.framing)
     }
-    /// The wire, one way.
+    /// The Ethernet link in one direction.
     pub fn wire(&self) -> Link {
         Link::ethernet(self.link, self.propagation.into())
     }

@@ -1,4 +1,4 @@
-//! What an array holds: its lines, and how many of some it has.
+//! Contents of a tag array: its lines, and counts of a part of them.
 
 use super::super::ways::{bits, Block};
 use super::{Array, EMPTY};
@@ -6,24 +6,24 @@ use crate::kernel::{Int, LineAddr};
 use std::ops::Range;
 
 impl Array {
-    /// Every line held, with its way and whether it is dirty.
+    /// Lines that the array holds, each with its way and whether it is dirty.
     pub fn iter(&self) -> impl Iterator<Item = (LineAddr, u32, bool)> + '_ {
         self.tagged(0..EMPTY)
     }
 
-    /// The same for the lines from `lines.start` on and before `lines.end`, which must not be empty.
+    /// Lines within the non-empty range `lines` that the array holds, each with its way and whether it is dirty.
     pub fn iter_within(&self, lines: Range<LineAddr>) -> impl Iterator<Item = (LineAddr, u32, bool)> + '_ {
         let tag = |line: LineAddr| (line.0 >> self.set_bits).to_u32();
         self.tagged(tag(lines.start)..tag(lines.end - 1) + 1).filter(move |l| lines.contains(&l.0))
     }
 
-    /// All lines that have a tag in common with one of `lines`.
+    /// Smallest range that contains all lines with the same tags as `lines`.
     pub fn lines_of_tags(&self, lines: &Range<LineAddr>) -> Range<LineAddr> {
         let all = |line: u64| LineAddr(line << self.set_bits);
         all(lines.start.0 >> self.set_bits)..all(lines.end.0.div_ceil(1 << self.set_bits))
     }
 
-    /// Lines held of `lines`, which are as `lines_of_tags` gives them, and how many of these lie in `ways`.
+    /// Number of lines of `lines`, a range from `lines_of_tags`, that the array holds, and number of these in `ways`.
     pub fn count(&self, lines: &Range<LineAddr>, ways: u32) -> (u64, u64) {
         let tag = |line: LineAddr| (line.0 >> self.set_bits).to_u32();
         let (first, tags) = (tag(lines.start), tag(lines.end) - tag(lines.start));

@@ -1,10 +1,10 @@
-//! Which of some lines come into an array, and which leave it.
+//! Record of the lines of a range that enter and leave a tag array.
 
 use super::super::received::Move;
 use super::{Array, EMPTY};
 
 impl Array {
-    /// `tag` comes into a way, or leaves it.
+    /// Records that the line with `tag` enters a way, or leaves it.
     #[cold]
     #[inline(never)]
     pub(super) fn note_move(&mut self, base: u32, way: u32, tag: u32, comes: bool) {
@@ -14,7 +14,7 @@ impl Array {
         }
     }
 
-    /// What has moved since this was asked last.
+    /// Insertions and removals since the last call.
     pub(in crate::memory) fn moved(&mut self) -> Vec<Move> {
         self.moves.as_mut().map(|m| m.1.take()).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! A channel's banks and the lists of requests that wait for each: by direction in order of arrival, with
-//! the oldest for the open row and the oldest for another.
+//! Banks of a channel, and the lists of requests that wait for each: one list by direction in order of arrival, with
+//! the oldest request for the open row and the oldest for another row.
 
 use super::channel::{Channel, Command, ALL_STALE, BANKS, HELD, NO_ROW, READ, WRITE};
 use super::choice::{key, ACTIVE, QUEUE};
@@ -28,7 +28,7 @@ pub(super) struct Slot {
     pub dir: u8,
     pub bank: u8,
     pub class: u8,
-    /// What the request met, settled by the first command issued for it.
+    /// Row outcome of the request, which the first command issued for it determines.
     pub outcome: Option<RowOutcome>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Slot {
 pub(super) struct BankQueue {
     pub head: Option<SlotId>,
     pub tail: Option<SlotId>,
-    /// Oldest slot for the open row, and oldest slot for another one.
+    /// Oldest slot for the open row (`hit`), and oldest slot for another row (`miss`).
     pub hit: Option<SlotId>,
     pub miss: Option<SlotId>,
 }
@@ -46,20 +46,20 @@ const EMPTY: BankQueue = BankQueue { head: None, tail: None, hit: None, miss: No
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bank {
     pub row: u32,
-    /// Slot that the open row was activated for and that has not had its data yet.
+    /// Slot that the open row was activated for and whose column command has not been issued.
     pub active: Option<SlotId>,
     /// Column commands since the activate.
     pub accesses: u32,
     pub q: [BankQueue; 2],
 }
 
-/// A channel's banks by their number, which is below `BANKS`: masked, it needs no check. Those beyond the channel's own
-/// stay empty.
+/// Banks of a channel by number. Numbers are below `BANKS`; masking them avoids a bounds check. Banks beyond the
+/// channel's own stay empty.
 #[derive(Clone, Debug)]
 pub(super) struct Banks(Box<[Bank; BANKS]>);
 
 impl Banks {
-    /// Closed banks with nothing queued.
+    /// Makes closed banks with empty queues.
     pub(super) fn new() -> Banks {
         Banks(Box::new([Bank { row: NO_ROW, active: None, accesses: 0, q: [EMPTY; 2] }; BANKS]))
     }
@@ -99,7 +99,7 @@ impl Channel {
         self.draining |= self.write_mode && self.queued[WRITE] > self.p.high;
     }
 
-    /// Makes slot `i` its bank's hit or miss if it has none.
+    /// Makes slot `i` the hit or the miss of its bank if the bank has none.
     #[inline]
     pub(super) fn sort_in(&mut self, i: SlotId, b: usize, dir: usize) {
         let q = self.banks[b].q[dir];
@@ -112,7 +112,7 @@ impl Channel {
         }
     }
 
-    /// Restarts the ages from zero in the order they have.
+    /// Renumbers the ages from zero upwards in the same order.
     #[cold]
     pub(super) fn renumber(&mut self) {
         let mut live: Vec<SlotId> = Vec::new();
@@ -126,7 +126,7 @@ impl Channel {
         for (age, i) in (0..).zip(live) {
             self.slots[i].age = age;
         }
-        // Choices made so far name ages of before.
+        // Choices made so far refer to the previous ages.
         self.stale = ALL_STALE;
         self.chosen = false;
         self.columns.changed = self.hits[READ] | self.hits[WRITE] | self.misses[READ] | self.misses[WRITE];
@@ -165,7 +165,7 @@ impl Channel {
         }
     }
 
-    /// Whether a write of `line` waits. For most lines the counters know that none does.
+    /// Whether a write of `line` waits. The counters answer for most lines without a search.
     #[inline]
     pub(super) fn has_write(&self, b: usize, line: LineAddr) -> bool {
         self.held_writes[hash(line)] != 0 && self.finds_write(b, line)
@@ -180,7 +180,7 @@ impl Channel {
             || bank.active.is_some_and(|i| usize::from(self.slots[i].dir) == WRITE && is_it(i))
     }
 
-    /// Takes slot `i` out of its bank's list; the caller refreshes `hit` and `miss`.
+    /// Removes slot `i` from its bank's list; the caller updates `hit` and `miss`.
     pub(super) fn unlink(&mut self, b: usize, i: SlotId) {
         let Slot { next, prev, dir, .. } = self.slots[i];
         let q = &mut self.banks[b].q[usize::from(dir)];
@@ -202,13 +202,13 @@ impl Channel {
         self.free = Some(i);
     }
 
-    /// The first slot from `i` on whose row is, or is not, `row`.
+    /// First slot from `i` on whose row equals `row` if `same`, or differs from `row` otherwise.
     #[inline]
     fn first(&self, head: Option<SlotId>, row: u32, same: bool) -> Option<SlotId> {
         self.list(head).find(|i| (self.slots[*i].row == row) == same)
     }
 
-    /// Sets the oldest hit of a bank's list, searching from `from`.
+    /// Finds the oldest hit of a bank's list, searching from `from`.
     #[inline(always)]
     pub(super) fn find_hit(&mut self, b: usize, dir: usize, from: Option<SlotId>) {
         let hit = match self.banks[b].row {
@@ -250,7 +250,7 @@ impl Channel {
         self.misses[dir] &= !(1 << b);
     }
 
-    /// A row of bank `b` was opened: sorts its queues into hits and misses anew.
+    /// Sorts the queues of bank `b` into hits and misses anew after a row was opened.
     pub(super) fn opened(&mut self, b: usize) {
         self.open |= 1 << b;
         for dir in [READ, WRITE] {
@@ -265,7 +265,7 @@ impl Channel {
     }
 }
 
-/// Place of a line among the counters of writes held.
+/// Index of a line in the counters of held writes.
 #[inline]
 pub(super) fn hash(line: LineAddr) -> usize {
     (line.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - HELD.trailing_zeros())).to_usize()
@@ -276,7 +276,7 @@ pub(super) fn set(mask: &mut u64, bit: usize, on: bool) {
     *mask = (*mask & !(1 << bit)) | (u64::from(on) << bit);
 }
 
-/// The positions of the set bits, lowest first.
+/// Positions of the set bits, lowest first.
 #[inline]
 pub(super) fn bits(mut m: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! One channel: its queues, banks and ranks. `scheduler` decides and issues.
+//! State of one memory channel: its queues, banks and ranks. The commands are chosen and issued in `scheduler`.
 
 use super::banks::{bits, hash, Banks, Slot, SlotId};
 use super::choice::{Choice, BEHIND, NO_CHOICE, QUEUE};
@@ -15,39 +15,40 @@ pub(super) const NO_ROW: u32 = u32::MAX;
 pub(super) const NEVER: u64 = u64::MAX;
 pub(super) const READ: usize = 0;
 pub(super) const WRITE: usize = 1;
-/// Most banks a channel may have: masks of banks are `u64`.
+/// Largest number of banks of a channel, since masks of banks are `u64`.
 pub(super) const BANKS: usize = 64;
-/// Counters of writes, a power of two.
+/// Number of counters of held writes, a power of two.
 pub(super) const HELD: usize = 256;
-/// Ages have this many bits and are renumbered when they run out.
+/// Number of bits of an age; ages are renumbered when the bits are exhausted.
 pub(super) const AGE_BITS: u32 = 28;
 
-/// What the scheduler looks at of one bank for each command, in one line of the host's cache.
+/// State of one bank that the scheduler reads for each command; it fits into one cache line of the computer that runs
+/// the simulation.
 #[repr(align(64))]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lane {
     pub act_at: u64,
     pub pre_at: u64,
     pub col_at: u64,
-    /// Keys of the candidates by direction: of the bank's oldest hit, or in both of its active slot, and of its
-    /// oldest miss.
+    /// Keys of the candidates by direction: `col_key` of the bank's oldest hit, or of the active slot in both
+    /// directions, and `miss_key` of the bank's oldest miss.
     pub col_key: [u64; 2],
     pub miss_key: [u64; 2],
-    /// Where `group_col` and, above it, `rank_col` have the times of these hits, or of the active slot.
+    /// Indices of the candidates' times in `group_col` and, in the higher bits, in `rank_col`.
     pub places: [u16; 2],
 }
 
-/// What the scheduler scans for each command.
+/// State that the scheduler scans for each command.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     pub lanes: [Lane; BANKS],
-    /// Earliest activate, and by direction (the lowest bit of the place) earliest column command, that the bank group
-    /// and the rank allow.
+    /// Earliest activate, and by direction (the lowest bit of the index) earliest column command, that bank group and
+    /// rank allow.
     pub group_act: [u64; BANKS],
     pub group_col: [u64; 2 * BANKS],
     pub rank_act: [u64; BANKS],
     pub rank_col: [u64; 2 * BANKS],
-    /// The preferred candidate of each class and its time, unless the class is `stale`.
+    /// Preferred candidate of each class with its time, unless the class is `stale`.
     pub best: [Choice; 3],
 }
 
@@ -59,17 +60,17 @@ pub(super) const ALL_STALE: u8 = 7;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rank {
-    /// The last four activates.
+    /// Times of the last four activates.
     pub acts: [u64; 4],
     pub acts_next: usize,
     pub refresh_due: u64,
     pub mask: u64,
     pub refreshing: bool,
-    /// Until when its refresh takes.
+    /// End of the rank's last refresh.
     pub resting_until: u64,
 }
 
-/// Policy numbers of the spec, as the hot loop wants them.
+/// Numbers of the controller's policy, converted for the hot loop.
 #[derive(Clone, Debug)]
 pub(super) struct Policy {
     pub page: PagePolicy,
@@ -89,11 +90,11 @@ pub(super) struct Policy {
     pub bank_queue: u32,
     pub row_hit_limit: u32,
     pub static_latency: u64,
-    /// A row that is idle for so long is closed.
+    /// Time after which an idle row is closed, in picoseconds.
     pub page_idle: u64,
 }
 
-/// State of one channel.
+/// State of one memory channel.
 #[derive(Clone, Debug)]
 pub struct Channel {
     pub(super) t: Timing,
@@ -104,51 +105,51 @@ pub struct Channel {
     pub(super) scan: Box<Scan>,
     pub(super) rank_shift: u32,
     pub(super) group_shift: u32,
-    /// Tier of activates and precharges.
+    /// Tier of activates and precharges in the order of commands.
     pub(super) row_tier: u64,
     pub(super) ranks: Vec<Rank>,
-    /// Banks with a queued slot for the open row / for another row, by direction.
+    /// Banks with a queued slot for the open row (`hits`) and for another row (`misses`), by direction.
     pub(super) hits: [u64; 2],
     pub(super) misses: [u64; 2],
     pub(super) open: u64,
     pub(super) active: u64,
     pub(super) active_writes: u64,
-    /// Banks of ranks that wait for, or are in, a refresh.
+    /// Banks of ranks that wait for a refresh or are being refreshed.
     pub(super) blocked: u64,
-    /// Entries that count against the queue's capacity, and entries waiting for a command.
+    /// Entries that count against the queues' capacity (`used`), and entries that wait for a command (`queued`).
     pub(super) used: [usize; 2],
     pub(super) queued: [usize; 2],
-    /// Writes held, by a hash of their lines.
+    /// Numbers of held writes by a hash of their lines.
     pub(super) held_writes: Box<[u16; HELD]>,
-    /// Times at which read entries leave the queue when they leave with their data.
+    /// Times at which read entries leave the queue, where they leave with their data.
     releases: std::collections::VecDeque<u64>,
     pub(super) staged: Staged,
     pub(super) pipeline: Pipeline,
     pub(super) columns: Box<Columns>,
     pub(super) write_mode: bool,
-    /// Write mode goes on although reads wait.
+    /// Whether write mode goes on although reads wait.
     pub(super) draining: bool,
     pub(super) burst_reads: u32,
     pub(super) burst_writes: u32,
     pub(super) cmd_free: u64,
     pub(super) clock: u64,
     pub(super) wake: u64,
-    /// The command to issue at `wake`, while `chosen`.
+    /// Command to issue at `wake`, valid while `chosen`.
     pub(super) next: Choice,
-    /// From when on choices count their times.
+    /// Time from which choices count their times.
     pub(super) epoch: u64,
     pub(super) chosen: bool,
     pub(super) stale: u8,
-    /// Banks where a request has waited past the age cap behind row hits, as of the last choice, and a time
-    /// before which no request has.
+    /// Banks in which a request had waited past the age cap behind row hits at the last choice (`overdue`), and a time
+    /// before which no request does (`none_overdue_until`).
     pub(super) overdue: u64,
     pub(super) none_overdue_until: u64,
-    /// The earliest refresh that is not under way.
+    /// Time of the earliest refresh that has not started.
     pub(super) refresh_due: u64,
-    /// Until when some rank's refresh takes.
+    /// Time at which the last refresh of any rank ends.
     pub(super) resting_until: u64,
     pub(super) next_age: u32,
-    /// When the present mode began.
+    /// Time at which the present mode began.
     pub(super) mode_since: u64,
     pub(super) stats: Stats,
     levels: [Levels; 2],
@@ -156,7 +157,7 @@ pub struct Channel {
     pub(super) log: Vec<(u64, Command, usize)>,
 }
 
-/// Commands as tests see them; the place is a bank, for a refresh a rank.
+/// Commands as tests see them; the place is a bank, or a rank for a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Act,
@@ -227,7 +228,7 @@ impl Channel {
                 .map(|r| Rank {
                     acts: [NEVER; 4],
                     acts_next: 0,
-                    // Ranks take turns within the interval.
+                    // The refreshes of the ranks are spread evenly over the interval.
                     refresh_due: if spec.refresh {
                         t.refi + t.refi * r.to_u64() / u64::from(shape.ranks)
                     } else {
@@ -281,7 +282,7 @@ impl Channel {
         channel
     }
 
-    /// Records a command when tests watch.
+    /// Records a command for tests.
     #[inline]
     pub(super) fn note(&mut self, _at: u64, _command: Command, _place: usize) {
         #[cfg(test)]
@@ -293,7 +294,7 @@ impl Channel {
         self.used[usize::from(write)] < self.p.capacity[usize::from(write)]
     }
 
-    /// The counters as of `now`.
+    /// Counters as of `now`.
     pub(super) fn stats(&self, now: u64) -> Stats {
         let mut s = self.stats.clone();
         for dir in [READ, WRITE] {
@@ -302,7 +303,7 @@ impl Channel {
         }
         s.marked_ps = self.levels.map(|l| l.mark.read(now));
         s.full_ps = self.levels.map(|l| l.full.read(now));
-        // Entries that leave at a known later time were counted up to then.
+        // Entries that leave at a known later time were counted up to that time.
         let later: u64 = self.releases.iter().map(|t| t.max(&now)).sum();
         s.entry_ps[READ] = s.entry_ps[READ].wrapping_sub(later);
         if self.write_mode {
@@ -311,7 +312,7 @@ impl Channel {
         s
     }
 
-    /// Takes a request in at `now`, when everything before `now` has been issued.
+    /// Accepts a request at `now`; all commands before `now` must have been issued.
     pub(super) fn push(&mut self, now: u64, req: Request, d: Decoded, done: &mut Vec<Completion>) {
         debug_assert!(self.can_accept(req.write), "pushed into a full queue");
         let now = self.t.edge(now);
@@ -359,7 +360,7 @@ impl Channel {
         self.none_overdue_until = self.none_overdue_until.min(now.saturating_add(self.p.age_cap));
         self.used[dir] += 1;
         self.levels[dir].note(self.used[dir], now);
-        // The occupancy integral: times at which entries left minus times they came.
+        // The occupancy integral is the sum of the times at which entries left, minus the times at which they came.
         self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_sub(now);
         if self.p.bank_queue > 0 {
             return self.stage(i, dir, now);
@@ -400,8 +401,9 @@ impl Channel {
         }
     }
 
-    /// Closes the row of bank `b` if it has been idle for too long by `now`, as of when it was: requests for the bank
-    /// are what first depends on it. Where a precharge is coming anyway, for a conflict or a refresh, it stays.
+    /// Closes the row of bank `b` if it has been idle for too long by `now`; the close takes effect at the time when it
+    /// was due, because a request for the bank is the first event that depends on it. The row stays open where a
+    /// conflict or a refresh is going to close it.
     #[inline]
     fn close_idle(&mut self, b: usize, now: u64) {
         let at = self.scan.lanes[b].pre_at.saturating_add(self.p.page_idle);
@@ -417,7 +419,7 @@ impl Channel {
         }
     }
 
-    /// Frees a queue entry at `at`, now or when its data has passed.
+    /// Frees a queue entry at `at`: immediately, or later when its data has passed.
     #[inline]
     pub(super) fn free_entry(&mut self, dir: usize, at: u64, now: u64) {
         self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_add(at);
@@ -429,7 +431,7 @@ impl Channel {
         }
     }
 
-    /// Frees the read entries whose data has passed.
+    /// Frees the read entries whose data has passed by `now`.
     pub(super) fn release(&mut self, now: u64) {
         while let Some(&at) = self.releases.front().filter(|t| **t <= now) {
             self.releases.pop_front();
@@ -442,7 +444,7 @@ impl Channel {
         self.releases.front().copied().unwrap_or(NEVER)
     }
 
-    /// Accounts for the refreshes that fell into an idle time ending at `now`.
+    /// Accounts for the refreshes during an idle time that ends at `now`.
     #[inline(never)]
     fn catch_up(&mut self, now: u64) {
         for r in 0..self.ranks.len() {

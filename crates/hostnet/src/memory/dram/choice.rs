@@ -1,23 +1,24 @@
-//! Candidate commands as numbers: the least is the earliest, and of these the preferred one.
+//! Candidate commands as numbers: the smallest number is the earliest command, and among equally early ones the
+//! preferred one.
 
 use super::channel::{Channel, AGE_BITS, NEVER};
 use crate::kernel::Int;
 
-/// A candidate command as one number, so that the preferred one is a minimum without
-/// branches: `[tier: 2][age: 28][bank: 6]`; above it, in a `Choice`, 28 bits of time since the channel's `epoch`.
+/// A candidate command as one number, so that the preferred one is found as a minimum without branches:
+/// `[tier: 2][age: 28][bank: 6]`. A `Choice` adds 28 higher bits with the time since the channel's `epoch`.
 pub(super) type Key = u64;
-/// A key with the time of its command. `NO_CHOICE` is later than any.
+/// A key with the time of its command; `NO_CHOICE` is later than any other.
 pub(super) type Choice = u64;
 
 pub(super) const BANK_BITS: u32 = 6;
 pub(super) const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
 pub(super) const TIME_SHIFT: u32 = TIER_SHIFT + 2;
 pub(super) const NO_CHOICE: Choice = u64::MAX;
-/// An epoch ends when something is chosen so many picoseconds after its begin.
+/// Length of an epoch in picoseconds; the first choice made later than this starts a new epoch.
 pub(super) const EPOCH: u64 = 1 << 24;
 
-/// Slots that a row was opened for come first, then refreshes; row hits and the other
-/// commands share the third tier or follow each other.
+/// Tiers of commands: slots that a row was opened for come first, then refreshes; row hits and the other commands share
+/// the third tier, or other commands follow in the fourth.
 pub(super) const ACTIVE: u64 = 0;
 pub(super) const REFRESH: u64 = 1;
 pub(super) const QUEUE: u64 = 2;
@@ -28,8 +29,8 @@ pub(super) fn key(tier: u64, age: u32, bank: usize) -> Key {
     tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank.to_u64()
 }
 
-/// The least choice that `of` has for the banks of `mask`. Two at a time, the last of an odd number twice: that leaves
-/// fewer branches for the host to guess.
+/// Smallest choice that `of` has for the banks of `mask`. Two banks are evaluated at a time, the last of an odd number
+/// twice, because that leaves fewer unpredictable branches.
 #[inline]
 pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> Choice) -> Choice {
     let mut best = NO_CHOICE;
@@ -49,7 +50,7 @@ pub(super) fn bank_of(c: Choice) -> usize {
 }
 
 impl Channel {
-    /// A command that is possible at `at` and not before the epoch.
+    /// Makes the choice of a command that is possible at `at`, which must not precede the epoch.
     #[inline]
     pub(super) fn choice(&self, at: u64, key: Key) -> Choice {
         debug_assert!(at - self.epoch < 1 << (u64::BITS - TIME_SHIFT), "timings beyond a choice's 268 us");
@@ -64,8 +65,8 @@ impl Channel {
         self.epoch + (c >> TIME_SHIFT)
     }
 
-    /// Begins an epoch at `floor` if the last one is over: times then have room in a `Choice` again. True if so, when
-    /// the choices made so far are void.
+    /// Starts an epoch at `floor` if the last one is over, so that times fit into a `Choice` again. Returns true if it
+    /// did; the choices made so far are then invalid.
     #[inline]
     pub(super) fn begin_epoch(&mut self, floor: u64) -> bool {
         let over = floor - self.epoch > EPOCH;

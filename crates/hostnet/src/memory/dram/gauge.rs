@@ -1,17 +1,17 @@
-//! What the uncore's counters say about a channel beside its traffic: time at high queue levels, and how
-//! evenly reads spread over a few banks.
+//! Counters of a channel besides its traffic, as an uncore's: time at high queue levels, and how evenly reads spread
+//! over a few banks.
 
 use crate::kernel::Int;
 
-/// Banks that are watched: the first four of rank 0, as in the measurements of "Understanding the Host
+/// Number of banks that are watched: the first four of rank 0, as in the measurements of "Understanding the Host
 /// Network" (section 5.1).
 const WATCHED: usize = 4;
-/// Reads of the watched banks that make one sample.
+/// Number of reads of the watched banks that make one sample.
 const READS: u32 = 1000;
-/// Bins of busiest over mean, from 1 to `WATCHED` in steps of 1/16.
+/// Number of bins for the ratio of busiest to mean bank, from 1 to `WATCHED` in steps of 1/16.
 pub const BINS: usize = (WATCHED - 1) * 16 + 1;
 
-/// Time that a queue spent at or above a level.
+/// Meter of the time that a queue spent at or above a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Above {
     level: usize,
@@ -23,7 +23,7 @@ impl Above {
     pub fn new(level: usize) -> Above {
         Above { level, ..Above::default() }
     }
-    /// The queue holds `used` entries from `at` on.
+    /// Notes that the queue holds `used` entries from `at` on.
     #[inline]
     pub fn note(&mut self, used: usize, at: u64) {
         match self.since {
@@ -40,12 +40,12 @@ impl Above {
     }
 }
 
-/// The levels of one queue that are metered: its "full" mark, and every entry taken.
+/// Metered levels of one queue: its "full" mark, and its capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Levels {
     pub mark: Above,
     pub full: Above,
-    /// The lower of both.
+    /// The lower of both levels.
     low: usize,
 }
 
@@ -55,7 +55,7 @@ impl Levels {
         let low = mark.min(capacity).to_usize();
         Levels { mark: Above::new(mark.to_usize()), full: Above::new(capacity.to_usize()), low }
     }
-    /// The queue holds `used` entries from `at` on, one more or one less than before.
+    /// Notes that the queue holds `used` entries from `at` on, one more or one fewer than before.
     #[inline]
     pub fn note(&mut self, used: usize, at: u64) {
         if used + 1 < self.low {
@@ -66,12 +66,12 @@ impl Levels {
     }
 }
 
-/// Reads of the busiest watched bank over the mean of them, sampled.
+/// Sampled ratio of the reads of the busiest watched bank to the mean of the watched banks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deviation {
     counts: [u32; WATCHED],
     total: u32,
-    /// Samples by ratio: bin `i` holds ratios from 1 + i/16 up.
+    /// Number of samples by ratio: bin `i` holds ratios from 1 + i/16 up.
     pub bins: [u32; BINS],
 }
 
@@ -119,7 +119,7 @@ mod tests {
         for (at, used) in [1, 2, 3, 2, 1, 0, 1, 2].into_iter().enumerate() {
             l.note(used, at as u64 * 10);
         }
-        // Two or more from 10 to 40 and from 70 on, three from 20 to 30.
+        // Two or more entries from 10 to 40 and from 70 on, three from 20 to 30.
         assert_eq!((l.mark.read(75), l.full.read(75)), (30 + 5, 10));
     }
 

@@ -1,9 +1,9 @@
-//! From a line number to channel, bank, row and column.
+//! Address mapping: from a line number to channel, bank, row and column.
 
 use super::Shape;
 use crate::kernel::{Int, LineAddr};
 
-/// Where a line lives. `bank` counts over all ranks and bank groups of the channel:
+/// Place of a line within its channel. `bank` counts over all ranks and bank groups of the channel:
 /// `(rank * groups + group) * banks_per_group + bank`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
@@ -25,7 +25,7 @@ impl Field {
     }
 }
 
-/// Functions of a vendor's controllers that are not made of fields.
+/// Mapping functions of particular controllers that are not composed of address fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Vendor {
     Skylake,
@@ -45,14 +45,14 @@ impl Vendor {
     }
 }
 
-/// A compiled mapping: five shifts and masks per line, one multiplication more when the
-/// number of channels is not a power of two.
+/// A compiled mapping: five shifts and masks per line, and one multiplication more when the number of channels is not a
+/// power of two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapper {
     channels: u64,
-    /// 2^64 / channels rounded up, to divide by multiplication; 0 for powers of two.
+    /// Reciprocal 2^64 / channels, rounded up, for division by multiplication; 0 for powers of two.
     reciprocal: u64,
-    /// Lines that stay together on a channel, as a shift of the line number.
+    /// Number of consecutive lines on one channel, as a shift of the line number.
     channel_shift: u32,
     channel_bits: u32,
     channel_hash: bool,
@@ -76,15 +76,13 @@ fn log2(n: u32) -> u32 {
 }
 
 impl Mapper {
-    /// Compiles `order`, the fields from the top bit down: two letters each out of
-    /// `ro ra bg ba co ch`, `ba` standing for bank and group when `bg` is absent; or
-    /// `MOP4CLXOR`; or `skylake`, `skylake_sp` or `skylake_sp_fine`, see `skylake` and `skylake_sp`; or `zsim`, see
-    /// `folded`.
+    /// Compiles `order`, which lists the address fields from the top bit down by two letters each: `ro ra bg ba co ch`,
+    /// where `ba` stands for bank and group if `bg` is absent. Other orders are `MOP4CLXOR`, `skylake`, `skylake_sp`
+    /// and `skylake_sp_fine` (see `skylake` and `skylake_sp`), and `zsim` (see `folded`).
     ///
     /// # Errors
-    /// One sentence about the order when a field is unknown, missing or doubled, when
-    /// the row is not on top, or when `ch` splits a field of a channel count that is no
-    /// power of two.
+    /// Fails with one sentence about the order when a field is unknown, missing or duplicated, when the row is not on
+    /// top, or when the organisation does not suit a fixed mapping.
     pub fn new(
         order: &str,
         channels: u32,
@@ -137,7 +135,7 @@ impl Mapper {
             f
         };
         if mop {
-            // Four lines of a row, then rank, group, bank, then the rest of the columns.
+            // Four lines of a row, then rank, group and bank, then the other column bits.
             m.column = take(&mut pos, 2);
             m.rank = take(&mut pos, rb);
             m.group = take(&mut pos, gb);
@@ -165,7 +163,7 @@ impl Mapper {
         Ok(m)
     }
 
-    /// Channel of a line, and the line's number within the channel.
+    /// Channel of a line, and the number of the line within the channel.
     #[inline]
     pub fn channel(&self, line: LineAddr) -> (usize, u64) {
         let LineAddr(line) = line;
@@ -185,7 +183,7 @@ impl Mapper {
             let inner = high >> self.channel_bits;
             let mut ch = high & (self.channels - 1);
             if self.channel_hash {
-                // Row and bank bits spread strides that are multiples of the channel count.
+                // Row and bank bits spread strides that are multiples of the number of channels.
                 let mut h = inner;
                 h ^= h >> 24;
                 h ^= h >> 12;
@@ -195,7 +193,7 @@ impl Mapper {
             }
             return (ch.to_usize(), (inner << self.channel_shift) | low);
         }
-        // Exact for high < 2^64 / channels, that is for every address below 2^58 bytes.
+        // The result is exact for high < 2^64 / channels, that is for every address below 2^58 bytes.
         let inner = ((u128::from(high) * u128::from(self.reciprocal)) >> 64).to_u64();
         let mut ch = high - inner * self.channels;
         if self.channel_hash {
@@ -207,7 +205,7 @@ impl Mapper {
         (ch.to_usize(), (inner << self.channel_shift) | low)
     }
 
-    /// Bank, row and column of the channel's line number `inner`.
+    /// Bank, row and column of the line with number `inner` within its channel.
     #[inline]
     pub fn decode(&self, inner: u64) -> Decoded {
         match self.vendor {
@@ -225,7 +223,7 @@ impl Mapper {
             rank ^= column & ((1 << self.rank_bits) - 1);
             group ^= (column >> self.rank_bits) & ((1 << self.group_bits) - 1);
             bank ^= (column >> (self.rank_bits + self.group_bits)) & ((1 << self.bank_bits) - 1);
-            // Ramulator's version folds the columns left over into the row as well.
+            // Ramulator's version folds the remaining column bits into the row as well.
             row ^= column >> (self.rank_bits + self.group_bits + self.bank_bits);
         }
         if self.bank_hash {
@@ -244,9 +242,9 @@ impl Mapper {
 /// Line-number bits 2, 3, 6, 7, 12 and 13: address bits 8, 9, 12, 13, 18 and 19.
 const SKYLAKE_CHANNEL: u64 = 0b11_0000_1100_1100;
 
-/// The XOR functions of Intel's Skylake with two channels of two-rank DDR4 (Pessl et al., "DRAMA", USENIX
-/// Security 2016): bank group 0 is address bit 7 ^ 14, group 1 is 15 ^ 19, the rank 16 ^ 20, the
-/// bank 17 ^ 21 and 18 ^ 22.
+/// XOR functions of Intel's Skylake with two channels of two-rank DDR4 (Pessl et al., "DRAMA", USENIX Security 2016):
+/// bank group bit 0 is address bits 7 ^ 14, group bit 1 is 15 ^ 19, the rank is 16 ^ 20, and the bank is 17 ^ 21 and 18
+/// ^ 22.
 #[inline]
 fn skylake(line: u64) -> Decoded {
     let folded = line ^ line >> 4; // bits 9 to 12 of the line number with 13 to 16
@@ -257,13 +255,13 @@ fn skylake(line: u64) -> Decoded {
     Decoded { bank: (rank << 4 | group << 2 | bank).to_u8(), row: (line >> 13).low_u32(), column: column.to_u32() }
 }
 
-/// Lines that stay together on a channel of `skylake_sp`: 256 B, as a shift.
+/// Number of consecutive lines on one channel of `skylake_sp`, 256 B, as a shift.
 const SP_GRANULE: u32 = 2;
 
-/// Open pages on Skylake, Cascade Lake and Cooper Lake servers, as Linux decodes addresses from errors (`skx_edac`, by Intel):
-/// channels take turns at 256 B, ranks at 8 KiB of a channel. Within the rank the bank group is bits 13 ^ 20 and 17 ^ 21, the
-/// bank 18 ^ 22 and 19 ^ 23, so that 8 KiB of a channel lie in one row; with fine grain the first group bit is 6 ^ 20,
-/// and 16 KiB lie in rows of two groups.
+/// Mapping for open pages on Skylake, Cascade Lake and Cooper Lake servers, as Linux decodes addresses from errors
+/// (`skx_edac`, by Intel). Channels alternate every 256 B, and ranks every 8 KiB of a channel. Within the rank the bank
+/// group is bits 13 ^ 20 and 17 ^ 21, and the bank is 18 ^ 22 and 19 ^ 23, so that 8 KiB of a channel lie in one row.
+/// With fine grain the first group bit is 6 ^ 20, and 16 KiB lie in rows of two groups.
 #[inline]
 fn skylake_sp(inner: u64, rank_bits: u32, fine: bool) -> Decoded {
     let rank = inner >> 7 & ((1 << rank_bits) - 1);
@@ -292,14 +290,14 @@ fn check_vendor(v: Vendor, channels: u32, hashed: bool, s: &Shape) -> Result<(),
     Ok(())
 }
 
-/// The XOR of a line number's 16-bit groups: with it zsim picks one of several banks or controllers.
+/// XOR of a line number's 16-bit groups, with which zsim selects one of several banks or controllers.
 #[inline]
 fn folded(line: u64) -> u64 {
     (line ^ line >> 16 ^ line >> 32 ^ line >> 48) & 0xffff
 }
 
-/// zsim's order rank:col:bank with the whole line number, of which the channel's bits are not taken out (`splitAddrs =
-/// false`): the bank lowest, then 1024 columns, then the rank; the row on top.
+/// zsim's order rank:col:bank, applied to the whole line number including the channel's bits (`splitAddrs = false`):
+/// the bank is lowest, then 1024 columns, then the rank; the row is on top.
 #[inline]
 fn zsim(line: u64, bank_bits: u32, rank_bits: u32) -> Decoded {
     let bank = line & ((1 << bank_bits) - 1);
@@ -312,7 +310,7 @@ fn zsim(line: u64, bank_bits: u32, rank_bits: u32) -> Decoded {
     }
 }
 
-/// The two-letter fields of `order`, or nothing when one is unknown, doubled or missing.
+/// Two-letter fields of `order`, or None when one is unknown, duplicated or missing.
 fn split(order: &str) -> Option<Vec<&str>> {
     const KNOWN: [&str; 6] = ["ro", "ra", "bg", "ba", "co", "ch"];
     if !order.is_ascii() || order.len() % 2 != 0 {
@@ -333,7 +331,7 @@ mod tests {
         Mapper::new("skylake", 2, false, false, &shape).expect("its shape")
     }
 
-    /// The published functions, written from address bits.
+    /// The published functions, written with address bits.
     #[test]
     fn skylake_follows_the_published_functions() {
         let m = mapper();
@@ -349,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Linux's decode (`skx_edac`) of open pages, written from address bits.
+    /// Linux's decoding (`skx_edac`) of open pages, written with address bits.
     #[test]
     fn skylake_sp_follows_the_published_functions() {
         for (name, fine) in [("skylake_sp", false), ("skylake_sp_fine", true)] {
@@ -380,7 +378,8 @@ mod tests {
         }
     }
 
-    /// As the log of a published run prints it for rank:col:bank: bank bits 2:0, column 12:3, rank 14:13, row from 15.
+    /// The fields as the log of a published run prints them for rank:col:bank: bank bits 2:0, column 12:3, rank 14:13,
+    /// row from 15.
     #[test]
     fn zsim_keeps_the_bits_of_the_channel_in_the_bank() {
         let shape = Shape { ranks: 4, bank_groups: 2, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };

@@ -1,8 +1,8 @@
-//! Memory controllers and DRAM: finite read and write queues, FR-FCFS scheduling of
-//! every DRAM command, banks, bank groups, ranks and refresh.
+//! Memory controllers and DRAM: finite read and write queues, FR-FCFS scheduling of every DRAM command, banks, bank
+//! groups, ranks and refresh.
 //!
-//! Event-driven: the caller pushes requests, calls [`Controller::advance`] when told to,
-//! and receives the time at which each read's data is there.
+//! The model is event-driven: the caller pushes requests, calls [`Controller::advance`] at the times that
+//! [`Controller::wake`] names, and receives the time at which the data of each read arrives.
 
 mod banks;
 mod channel;
@@ -29,17 +29,17 @@ use mapping::{Decoded, Mapper};
 use standards::{Device, DeviceWidth, Standard};
 use timing::{Timing, TimingOverride};
 
-/// What happens to a row once its data was read or written.
+/// Treatment of an open row after its data was read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PagePolicy {
-    /// Stays open until another row of the bank is wanted.
+    /// A row stays open until another row of the bank is wanted.
     Open,
-    /// Closed with every access (auto-precharge).
+    /// A row is closed with every access (auto-precharge).
     Closed,
-    /// Closed when the queue holds no further hit but another row's request for the bank.
+    /// A row is closed when the queue holds no further hit but a request for another row of the bank.
     OpenAdaptive,
-    /// Closed when the queue holds no further hit.
+    /// A row is closed when the queue holds no further hit.
     ClosedAdaptive,
 }
 
@@ -47,135 +47,136 @@ pub enum PagePolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheduler {
-    /// Row hits first, then the oldest; a row with waiting hits is not closed before the
-    /// age cap.
+    /// Row hits first, then the oldest request. A row with waiting hits is not closed before `age_cap_ns`.
     HitFirst,
-    /// The oldest request whose next command is possible, whatever the command: a
-    /// conflict may close a row whose hits wait for the bus. Ramulator 2's FR-FCFS.
+    /// The oldest request whose next command is possible, whatever the command: a conflict may close a row whose hits
+    /// wait for the bus. Ramulator 2's FR-FCFS.
     FirstReady,
-    /// One request at a time, all its commands at once, data in the order of these
-    /// decisions: seamless row hits, rows that open behind the running burst, other hits,
-    /// the earliest bank. gem5's FR-FCFS. The age cap has no effect.
+    /// One request at a time with all its commands; data follows in the order of these decisions: seamless row hits
+    /// first, then rows that open behind the running burst, other hits, and the earliest bank. gem5's FR-FCFS;
+    /// `age_cap_ns` has no effect.
     Transaction,
-    /// One column command after the other, the oldest that is possible of the first of each bank. Rows open as soon as
-    /// their request has come, in either mode; a read waits for the turnaround after a write of any rank. zsim's
-    /// FR-FCFS. The age cap, `write_idle`, `writes_yield` and the burst lengths have no effect.
+    /// One column command after the other: the oldest that is possible among the first of each bank. A row opens as
+    /// soon as its request has come, in either mode; a read waits for the turnaround after a write of any rank. zsim's
+    /// FR-FCFS; `age_cap_ns`, `write_idle`, `writes_yield` and the burst lengths have no effect.
     OnArrival,
 }
 
 impl Scheduler {
-    /// Whether a choice is a request with all its commands, and no command waits in between.
+    /// Whether the scheduler chooses whole requests with all their commands, so that no command waits in between.
     fn whole_requests(self) -> bool {
         matches!(self, Scheduler::Transaction | Scheduler::OnArrival)
     }
 }
 
-/// When a request's queue entry becomes free.
+/// Time at which a request's queue entry becomes free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Release {
-    /// With the activate that opens its row (Ramulator 2), or the column command of a hit.
+    /// The activate that opens the request's row frees the entry (Ramulator 2), or the column command of a row hit.
     Activate,
-    /// With the column command.
+    /// The column command of the request frees the entry.
     Column,
-    /// Reads with the end of their data (gem5), writes with the column command.
+    /// The end of its data frees the entry of a read (gem5), and the column command that of a write.
     Data,
 }
 
-/// Where requests wait that come while a channel's queue is full.
+/// Order of requests that arrive while a channel's queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {
-    /// Reads and writes apart, each for their own queue.
+    /// Reads and writes wait separately, each for their own queue.
     #[default]
     Apart,
-    /// In one order. The first goes on after a command, if both queues have room; whoever comes while they have goes
-    /// ahead. zsim's.
+    /// Reads and writes wait in one order. The first proceeds after a command if both queues have room; a request that
+    /// arrives while both have room overtakes the waiting ones (zsim).
     Shared,
 }
 
-/// The largest `alignment`.
+/// Largest valid `alignment`.
 const LARGEST_ALIGNMENT: Size = Size(4 << 20);
 
-/// One memory system: standard, organisation, controller policy.
+/// Memory of a node: standard, organisation, and policy of the memory controllers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DramSpec {
     /// Memory type and speed bin.
     pub standard: Standard,
-    /// Width of a device; x16 parts have half the bank groups and slower activates.
+    /// Width of a DRAM device; x16 devices have half the bank groups and slower activates.
     pub device_width: DeviceWidth,
-    /// Channels, 1 to 16; need not be a power of two.
+    /// Number of channels, 1 to 16; need not be a power of two.
     pub channels: u32,
-    /// Ranks per channel: 1, 2, 4 or 8.
+    /// Number of ranks per channel: 1, 2, 4 or 8.
     pub ranks: u32,
-    /// Bank groups per rank; 0 takes the standard's.
+    /// Number of bank groups per rank; 0 takes the number of `standard`.
     pub bank_groups: u32,
-    /// Banks per group; 0 takes the standard's.
+    /// Number of banks per bank group; 0 takes the number of `standard`.
     pub banks_per_group: u32,
-    /// Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), `MOP4CLXOR`,
-    /// or `skylake`: the hash of that processor with two channels of two ranks; or `zsim`: an XOR of the line number's
-    /// 16-bit groups picks the channel, its lowest bits the bank.
+    /// Address mapping: the fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), or `MOP4CLXOR`, or the
+    /// hash of a processor: `skylake` (two channels of two ranks), `skylake_sp` and `skylake_sp_fine` (servers), or
+    /// `zsim` (an XOR of the line number's 16-bit groups selects the channel, its lowest bits the bank).
     pub mapping: String,
-    /// Hashes higher address bits into the channel.
+    /// Whether higher address bits are hashed into the channel.
     pub channel_hash: bool,
-    /// Permutation-based interleaving: low row bits are XORed into bank and group.
+    /// Whether low row bits are XORed into bank and bank group (permutation-based interleaving).
     pub bank_hash: bool,
-    /// What happens to a row after an access.
+    /// Treatment of an open row after an access.
     pub page_policy: PagePolicy,
-    /// Time after which a row that nobody uses or waits for is closed; 0 leaves it open.
+    /// Time in ns after which a row that no request uses or waits for is closed; 0 leaves the row open.
     pub page_idle_ns: f64,
-    /// Accesses after which a row is closed; 0 is no limit (gem5 uses 16).
+    /// Number of accesses after which a row is closed; 0 means no limit (gem5 uses 16).
     pub row_access_limit: u32,
-    /// Order among possible commands.
+    /// Order among the commands that are possible at the same time.
     pub scheduler: Scheduler,
-    /// Age in ns at which a request may close a row that still has hits; 0 is no cap.
+    /// Age in ns from which on a request may close a row that still has hits; 0 means never. No effect with
+    /// `scheduler = "transaction"` or `"on_arrival"`.
     pub age_cap_ns: u64,
-    /// Read queue entries per channel.
+    /// Number of read queue entries per channel.
     pub rpq: u32,
-    /// Write queue entries per channel.
+    /// Number of write queue entries per channel.
     pub wpq: u32,
-    /// Entries of a command queue per bank behind these two (DRAMsim3 has 8); 0 is none, and
-    /// the controller picks from the read or write queue itself. With it, bank queues take
-    /// turns, write mode is the handover of as many writes as waited when it began, and
-    /// `scheduler`, `entry_release`, `age_cap_ns`, `page_idle_ns` and the burst lengths have no effect.
+    /// Number of entries of a command queue for each bank behind the read and write queues (DRAMsim3 has 8); 0 means
+    /// that the controller serves the read and write queues directly. With command queues, the banks take turns, write
+    /// mode hands over as many writes as waited when it began, and `scheduler`, `entry_release`, `age_cap_ns`,
+    /// `page_idle_ns` and the burst lengths have no effect.
     pub bank_queue: u32,
-    /// Row accesses after which the oldest request of a bank queue may close the row although
-    /// younger hits wait (DRAMsim3 has 4); 0 is no limit. Only with `bank_queue`.
+    /// Number of row accesses after which the oldest request of a bank's command queue may close the row although
+    /// younger hits wait (DRAMsim3 has 4); 0 means no limit. Only with `bank_queue`.
     pub row_hit_limit: u32,
-    /// Read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes `rpq`.
+    /// Number of read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes `rpq`.
     pub rpq_full_mark: u32,
-    /// The same of the write queue.
+    /// Number of write queue entries from which on the write queue counts as full in `wpq_full_frac`; 0 takes `wpq`.
     pub wpq_full_mark: u32,
-    /// When an entry of these queues becomes free.
+    /// Time at which an entry of the read or write queue becomes free.
     pub entry_release: Release,
-    /// Where requests wait that come while a queue is full.
+    /// Order of requests that arrive while a queue is full.
     pub overflow: Overflow,
-    /// Write mode begins when the write queue holds more than this fraction.
+    /// Fraction of `wpq` above which write mode begins.
     pub write_high: f64,
-    /// Write mode ends when it holds less than this fraction and reads wait.
+    /// Fraction of `wpq` below which write mode ends when reads wait.
     pub write_low: f64,
-    /// With no read waiting, write mode begins above this fraction.
+    /// Fraction of `wpq` above which write mode begins when no read waits.
     pub write_idle: f64,
-    /// Writes sent for want of reads make room at once when a read comes, unless the queue holds more than
-    /// `write_high` by then.
+    /// Whether writes that are sent because no read waits yield immediately to an arriving read, unless the write queue
+    /// then holds more than `write_high`.
     pub writes_yield: bool,
-    /// While a rank refreshes, reads or writes that all wait for it give way to the other direction. Without, the channel
-    /// stays in its mode.
+    /// Whether the channel changes direction while all its reads or all its writes wait for a rank that refreshes;
+    /// otherwise the channel stays in its mode.
     pub refresh_turns: bool,
-    /// Reads to serve before write mode may begin, unless none is left.
+    /// Number of reads to serve before write mode may begin, unless no read is left.
     pub min_read_burst: u32,
-    /// Writes to serve before write mode may end, unless none is left.
+    /// Number of writes to serve before write mode may end, unless no write is left.
     pub min_write_burst: u32,
-    /// Writes after which write mode ends when reads wait; 0 is no limit.
+    /// Number of writes after which write mode ends when reads wait; 0 means no limit.
     pub max_write_burst: u32,
-    /// All-bank refresh, ranks in turn.
+    /// Whether all-bank refreshes take place, rank by rank.
     pub refresh: bool,
-    /// Front-end and back-end pipeline of the controller, added to each read, in ns.
+    /// Latency in ns of the controller's front-end and back-end pipeline, added to each read.
     pub static_latency_ns: f64,
-    /// Rings, buffers and tables begin at multiples of this, back to back: a power of two from 4 KiB to 4 MiB.
+    /// Alignment of the start of rings, buffers and tables in physical memory, where they lie back to back: a power of
+    /// two from 4 KiB to 4 MiB.
     pub alignment: Size,
-    /// Timings that differ from the standard's.
+    /// Timing parameters that differ from those of `standard`.
     pub timing: TimingOverride,
 }
 
@@ -230,27 +231,27 @@ pub struct Shape {
     pub rows: u32,
 }
 
-/// A 64 B transfer.
+/// Request for a 64 B transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Comes back with the completion.
+    /// Number that the completion returns to the caller.
     pub token: Option<TxnId>,
-    /// Address / 64.
+    /// Line number, that is the address divided by 64.
     pub line: LineAddr,
     pub write: bool,
-    /// Comes back with the completion.
+    /// Class that the completion returns to the caller.
     pub class: u8,
 }
 
-/// What a request found in its bank.
+/// State in which a request found its bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOutcome {
     Hit,
     /// The bank was closed.
     Miss,
-    /// Another row was open.
+    /// Another row of the bank was open.
     Conflict,
-    /// A queued write held the line.
+    /// A queued write held the line, so that the bank was not needed.
     Forwarded,
 }
 
@@ -262,7 +263,7 @@ impl RowOutcome {
     }
 }
 
-/// A read whose data arrives at `at`.
+/// Completion of a read, whose data arrives at `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     pub token: Option<TxnId>,
@@ -274,7 +275,7 @@ pub struct Completion {
 /// Counters of one channel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// `[read, write][hit, miss, conflict]`.
+    /// Accesses by direction and row outcome: `[read, write][hit, miss, conflict]`.
     pub rows: [[u64; 3]; 2],
     pub reads_forwarded: u64,
     pub writes_merged: u64,
@@ -282,20 +283,21 @@ pub struct Stats {
     pub precharges: u64,
     pub auto_precharges: u64,
     pub refreshes: u64,
-    /// Changes between read mode and write mode, both ways.
+    /// Changes between read mode and write mode, in both directions.
     pub mode_switches: u64,
-    /// Times that write mode ended, not counting writes that only filled gaps between reads.
+    /// Number of times that write mode ended, without writes that only filled gaps between reads.
     pub drains: u64,
-    /// Time the data bus carried data.
+    /// Time for which the data bus carried data, in picoseconds.
     pub bus_busy_ps: u64,
     pub write_mode_ps: u64,
-    /// Occupancy integrals of the read and the write queue: divided by time the mean
-    /// occupancy, by arrivals the mean residence.
+    /// Occupancy integrals of the read queue and the write queue, in entries x ps: divided by time, the mean occupancy;
+    /// divided by arrivals, the mean residence.
     pub entry_ps: [u64; 2],
-    /// Sum over reads from acceptance to the end of their data, static latency excluded.
+    /// Sum over reads of the time from acceptance to the end of the data, without static latency, in picoseconds.
     pub read_latency_ps: u64,
     pub bank_accesses: Vec<u64>,
-    /// Time that the read and the write queue held their full mark or more, and all they can.
+    /// Time for which the read and the write queue held their full mark or more (`marked_ps`), and all their entries
+    /// (`full_ps`).
     pub marked_ps: [u64; 2],
     pub full_ps: [u64; 2],
     /// Samples of how unevenly reads spread over banks.
@@ -309,11 +311,11 @@ impl Stats {
         self.bus_busy_ps += burst;
         self.bank_accesses[bank] += 1;
     }
-    /// Reads that DRAM served.
+    /// Number of reads that DRAM served.
     pub fn reads(&self) -> u64 {
         self.rows[0].iter().sum()
     }
-    /// Writes that DRAM served.
+    /// Number of writes that DRAM served.
     pub fn writes(&self) -> u64 {
         self.rows[1].iter().sum()
     }
@@ -323,7 +325,7 @@ impl Stats {
     }
 }
 
-/// All channels of a memory system.
+/// Memory controllers of all channels of a memory system.
 #[derive(Clone, Debug)]
 pub struct Controller {
     mapper: Mapper,
@@ -332,16 +334,18 @@ pub struct Controller {
 }
 
 impl Controller {
+    /// Makes the controllers of one node.
+    ///
     /// # Errors
-    /// One sentence that names the key, its value and what would be valid.
+    /// Fails with one sentence that names the key, its value and the valid values.
     pub fn new(spec: &DramSpec) -> Result<Controller, String> {
         Controller::of_nodes(spec, 1)
     }
 
-    /// The channels of several nodes, each with such a memory system; those of a node follow each other.
+    /// Makes the controllers of several nodes with equal memory; the channels of a node are consecutive.
     ///
     /// # Errors
-    /// As `new`.
+    /// Fails with one sentence that names the key, its value and the valid values.
     pub fn of_nodes(spec: &DramSpec, nodes: u32) -> Result<Controller, String> {
         let device = spec.standard.device(spec.device_width);
         let shape = spec.shape(&device)?;
@@ -352,34 +356,33 @@ impl Controller {
         Ok(Controller { mapper, channels, of_node: n.to_usize() })
     }
 
-    /// Number of independent channels; sub-channels and pseudo-channels count.
+    /// Number of independent channels, where sub-channels and pseudo-channels count.
     pub fn channels(&self) -> usize {
         self.channels.len()
     }
 
-    /// Channels of one node.
+    /// Number of independent channels of one node.
     pub fn channels_of_node(&self) -> usize {
         self.of_node
     }
 
-    /// Channel of its node and place of a line.
+    /// Channel of a line within its node, and the line's place in the channel.
     #[inline]
     pub fn route(&self, line: LineAddr) -> (usize, Decoded) {
         let (ch, inner) = self.mapper.channel(line);
         (ch, self.mapper.decode(inner))
     }
 
-    /// Whether the queue has room, as of the last `push` or `advance` of the channel: when
-    /// it has not, `advance` to the present before believing it.
+    /// Whether the queue has room, as of the channel's last `push` or `advance`. A caller that gets false must call
+    /// `advance` with the present time and ask again.
     #[inline]
     pub fn can_accept(&self, ch: usize, write: bool) -> bool {
         self.channels[ch].can_accept(write)
     }
 
-    /// Takes a request in; the caller has checked [`Controller::can_accept`]. A write is
-    /// acknowledged by this; a read of a line that a queued write holds completes at once.
-    /// Whatever the channel had to do before `now` is done first, in ignorance of the
-    /// request.
+    /// Accepts a request; the caller has checked [`Controller::can_accept`]. Acceptance acknowledges a write; a read of
+    /// a line that a queued write holds completes immediately. All commands due before `now` are issued first, without
+    /// regard to the request.
     #[inline]
     pub fn push(&mut self, now: Time, ch: usize, req: Request, at: Decoded, done: &mut Vec<Completion>) {
         let c = &mut self.channels[ch];
@@ -389,17 +392,16 @@ impl Controller {
         c.push(now.0, req, at, done);
     }
 
-    /// Issues every command possible up to `now`; completions of reads go to `done`, none
-    /// earlier than `now` if [`Controller::wake`] was heeded. True when queue entries
-    /// became free.
+    /// Issues every command that is possible up to `now` and appends the completions of reads to `done`; none is
+    /// earlier than `now` if the caller obeys [`Controller::wake`]. Returns whether queue entries became free.
     pub fn advance(&mut self, now: Time, ch: usize, done: &mut Vec<Completion>) -> bool {
         let c = &mut self.channels[ch];
         c.wake.min(c.next_release()) <= now.0 && c.advance(now.0, done)
     }
 
-    /// When to call [`Controller::advance`] at the latest: for a caller that waits for a
-    /// queue entry (`waiting`) the earliest time at which one can become free, for any other the earliest
-    /// time at which data not yet announced can arrive, several commands later.
+    /// Latest time for the next call of [`Controller::advance`]. For a caller that waits for a queue entry (`waiting`),
+    /// the earliest time at which an entry can become free; for any other, the earliest time at which data not yet
+    /// announced can arrive, several commands later.
     #[inline]
     pub fn wake(&self, ch: usize, waiting: bool) -> Option<Time> {
         let c = &self.channels[ch];
@@ -425,7 +427,7 @@ impl DramSpec {
         f64::from(self.channels * d.subchannels) * 64.0 / per_line_ns
     }
 
-    /// The timings, if a channel that keeps to them gets anything done.
+    /// Timings of the device with overrides, checked to leave time for accesses between refreshes.
     fn timing(&self, d: &Device) -> Result<Timing, String> {
         self.timing.check()?;
         let t = Timing::new(d, &self.timing);

@@ -1,6 +1,6 @@
-//! Scheduling by column commands alone, as zsim has it: the oldest request, first of its bank, whose column command
-//! is possible goes next. Its precharge and activate count from the time at which it came, in whatever mode the
-//! channel was since, and use no command bus.
+//! Scheduler of zsim, which schedules column commands only: the oldest request, among the first of each bank, whose
+//! column command is possible goes next. The precharge and activate of a request count from its arrival, whatever the
+//! mode since then, and use no command bus.
 
 use super::banks::{bits, SlotId};
 use super::channel::{Channel, BANKS, NO_ROW, READ, WRITE};
@@ -9,29 +9,30 @@ use super::timing::SAME_RANK;
 use super::transaction::Turn;
 use super::{Completion, RowOutcome};
 
-/// The first request of a bank and direction, as the choice looks at it.
+/// First request of a bank and direction, in the form in which the choice needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct First {
-    /// Earliest column command as far as the bank and the request's arrival allow.
+    /// Earliest column command that the bank and the request's arrival allow.
     at: u64,
     key: u64,
-    /// Where `ready` has what the activates of others allow.
+    /// Index in `ready` of the limit that activates of other banks impose.
     limit: usize,
 }
 
-/// What this scheduler keeps of its columns.
+/// State of the scheduler.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
-    /// The last column command, and the earliest time of the next.
+    /// Time of the last column command (`at`), and earliest time of the next (`free_at`).
     at: u64,
     free_at: u64,
     was_write: bool,
     firsts: [[First; BANKS]; 2],
-    /// Earliest column command behind an activate, by bank group; the last is for requests that need none.
+    /// Earliest column command behind an activate, by bank group; the last element is for requests that need no
+    /// activate.
     ready: [u64; BANKS + 1],
-    /// Banks whose first requests may be others, or at other times, than at the last choice.
+    /// Banks whose first requests may have changed since the last choice.
     pub changed: u64,
-    /// The last choice and its direction.
+    /// Last choice and its direction.
     best: Choice,
     dir: usize,
 }
@@ -54,7 +55,7 @@ impl Columns {
 }
 
 impl Channel {
-    /// As `advance`, for this scheduler.
+    /// Body of `advance` for this scheduler.
     #[inline(never)]
     pub(super) fn advance_columns(&mut self, now: u64, done: &mut Vec<Completion>) {
         loop {
@@ -71,19 +72,20 @@ impl Channel {
         }
     }
 
-    /// Writes go while no read waits or more than the high mark of them do, and after a write down to the low mark.
+    /// Whether writes go next: while no read waits, when more writes than the high mark wait, or after a write until
+    /// the low mark is reached.
     fn columns_of_writes(&self) -> bool {
         let [reads, writes] = self.queued;
         (reads == 0) | (writes > self.p.high) | (self.columns.was_write & (writes >= self.p.low))
     }
 
-    /// The first request of bank `b`: the oldest for the open row, or else the oldest.
+    /// First request of bank `b`: the oldest for the open row, or otherwise the oldest.
     fn first_of(&self, b: usize, dir: usize) -> Option<SlotId> {
         let q = &self.banks[b].q[dir];
         q.hit.or(q.miss)
     }
 
-    /// When the activate for slot `i` of bank `b` is possible, as far as the bank allows.
+    /// Earliest activate for slot `i` of bank `b` that the bank allows.
     fn activate_of(&self, b: usize, i: SlotId) -> u64 {
         let arrive = self.slots[i].arrive;
         let lane = &self.scan.lanes[b % BANKS];
@@ -91,7 +93,7 @@ impl Channel {
         lane.act_at.max(arrive).max(closed)
     }
 
-    /// Slot `i`, first of bank `b`, as the choice looks at it.
+    /// Slot `i`, the first of bank `b`, in the form in which the choice needs it.
     fn prepared(&self, b: usize, i: SlotId) -> First {
         let s = &self.slots[i];
         let (at, limit) = if s.row == self.banks[b].row {
@@ -102,7 +104,7 @@ impl Channel {
         First { at, key: key(QUEUE, s.age, b), limit }
     }
 
-    /// Looks anew at the first requests of bank `b`.
+    /// Prepares the first requests of bank `b` anew.
     fn look(&mut self, b: usize) {
         for dir in [READ, WRITE] {
             if let Some(i) = self.first_of(b, dir) {
@@ -111,8 +113,8 @@ impl Channel {
         }
     }
 
-    /// The oldest request that is possible first, of the first of each bank. The last choice stays until its bank
-    /// changes, the direction does, or requests that were later become possible at the same time.
+    /// Chooses the oldest request among the earliest possible first requests of all banks. The last choice remains
+    /// until its bank or the direction changes, or other requests become possible at the same time.
     fn choose_column(&mut self) -> Choice {
         if self.queued == [0, 0] {
             return NO_CHOICE;
@@ -168,7 +170,7 @@ impl Channel {
         }
         let mut at = now;
         if self.columns.was_write && dir == READ {
-            // One data bus and one turnaround for all ranks.
+            // All ranks share one data bus and one turnaround.
             at = at.max(self.columns.at + self.t.col_to_col[WRITE][SAME_RANK][READ]);
         }
         if self.columns.was_write != (dir == WRITE) {
@@ -178,7 +180,7 @@ impl Channel {
         self.column(b, i, at, done);
     }
 
-    /// An activate in rank `r` puts off what needs another one.
+    /// Delays activates in rank `r` after one of its banks was activated.
     fn limit_activates(&mut self, r: usize) {
         let shift = self.rank_shift - self.group_shift;
         for g in r << shift..(r + 1) << shift {

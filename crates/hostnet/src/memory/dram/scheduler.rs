@@ -1,8 +1,7 @@
-//! FR-FCFS over one channel: which command is issued next, and when.
+//! FR-FCFS scheduler of one channel: it chooses the next command and the time of the command.
 //!
-//! The channel is never ticked. Each candidate command has an earliest time; the next
-//! command is the one that the policy prefers among those possible at the smallest of
-//! these times.
+//! The channel is never ticked. Each candidate command has an earliest time; the next command is the one that the
+//! policy prefers among those possible at the smallest of these times.
 
 use super::banks::{bits, SlotId};
 use super::channel::{Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, PRECHARGE, READ, WRITE};
@@ -13,11 +12,11 @@ use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
 use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
 use crate::kernel::{Int, Time};
 
-/// Places in `rank_col` stand so many bits above those in `group_col`.
+/// Number of bits by which indices in `rank_col` are shifted above those in `group_col`.
 const PLACE_BITS: u32 = 8;
 
 impl Channel {
-    /// Issues every command possible up to `now`, and says whether entries became free.
+    /// Issues every command that is possible up to `now`; returns whether entries became free.
     pub(super) fn advance(&mut self, now: u64, done: &mut Vec<Completion>) -> bool {
         let before = self.used;
         self.release(now);
@@ -63,8 +62,8 @@ impl Channel {
         self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE]
     }
 
-    /// The earliest time at which a queue entry can become free: with a column command, which at best
-    /// follows the next activate or precharge, or with the activate itself.
+    /// Earliest time at which a queue entry can become free: with a column command, which at best follows the next
+    /// activate or precharge, or with the activate itself.
     #[inline]
     pub(super) fn next_entry(&self) -> u64 {
         self.next_release().min(self.next_column_entry())
@@ -76,8 +75,8 @@ impl Channel {
         if !known | column_next || self.p.scheduler.whole_requests() {
             return self.wake;
         }
-        // Activates take requests out of the queue and may so end the mode: no more than two ranks' tFAW
-        // windows of them fit before a column command.
+        // Activates take requests out of the queue and may so end the mode; no more of them fit before a column command
+        // than the tFAW windows of two ranks allow.
         let dir = usize::from(self.write_mode);
         let mut queued = self.queued;
         queued[dir] = queued[dir].saturating_sub(8);
@@ -90,7 +89,7 @@ impl Channel {
         c.min(a.saturating_add(after)).min(p.saturating_add(self.t.rp + after)).max(self.wake)
     }
 
-    /// The earliest refresh that is not under way.
+    /// Time of the earliest refresh that has not started.
     pub(super) fn next_refresh(&self) -> u64 {
         let mut due = NEVER;
         for r in &self.ranks {
@@ -114,7 +113,7 @@ impl Channel {
         self.clock = self.clock.max(due);
     }
 
-    /// Whether the watermarks and burst lengths ask for the other mode.
+    /// Whether the watermarks and burst lengths require a change of mode.
     #[inline]
     pub(super) fn mode_due(&self) -> bool {
         let due = self.mode_due_with(self.queued);
@@ -124,7 +123,8 @@ impl Channel {
         self.mode_due_beside_refresh(due)
     }
 
-    /// While ranks refresh, only what others hold counts: a direction that has nothing there gives way.
+    /// Whether a change of mode is due while ranks refresh: only requests for other ranks count, and a direction
+    /// without such requests yields.
     #[cold]
     fn mode_due_beside_refresh(&self, due: bool) -> bool {
         let resting = self.ranks.iter().filter(|r| r.resting_until > self.clock).fold(self.blocked, |m, r| m | r.mask);
@@ -140,9 +140,9 @@ impl Channel {
 
     #[inline]
     fn mode_due_with(&self, [reads, writes]: [usize; 2]) -> bool {
-        // Asked before each command: with few branches for the host to guess.
+        // This function is evaluated before each command, so unpredictable branches are avoided.
         let p = &self.p;
-        // A read whose row is being opened is not served yet, and every write puts its column off.
+        // A read whose row is being opened has not been served, and every write delays its column command.
         let waits = (reads > 0) | (p.writes_yield & (self.active & !self.active_writes != 0));
         if !self.write_mode {
             let full = (writes > p.high) & ((self.burst_reads >= p.min_reads) | !waits);
@@ -169,22 +169,22 @@ impl Channel {
         self.stale = ALL_STALE;
     }
 
-    /// Whether the preferred candidate of `class` is one of bank `b`: if not, it stays preferred when that
-    /// bank's turns later or is withdrawn.
+    /// Whether the preferred candidate of `class` belongs to bank `b`; another bank's candidate stays preferred when
+    /// that of bank `b` is delayed or withdrawn.
     #[inline]
     fn is_best(&self, class: usize, b: usize) -> bool {
         let best = self.scan.best[class];
         (best != NO_CHOICE) & (bank_of(best) == b)
     }
 
-    /// A new candidate of `class`.
+    /// Adds a new candidate of `class`.
     #[inline]
     pub(super) fn offer(&mut self, class: usize, at: u64, key: Key) {
         let floor = self.cmd_free.max(self.clock);
         let at = at.max(floor);
         self.wake = self.wake.min(at);
         if floor - self.epoch > 2 * EPOCH {
-            // Nothing was to be done for long.
+            // The channel was idle for long, so the choices are out of date.
             self.stale = ALL_STALE;
             self.chosen = false;
             return;
@@ -196,8 +196,7 @@ impl Channel {
         *best = new.min(*best);
     }
 
-    /// The oldest request of bank `b` for another row, if any, wants an activate or a
-    /// precharge.
+    /// Adds the activate or precharge that the oldest request of bank `b` for another row needs, if there is one.
     #[inline]
     pub(super) fn offer_row(&mut self, b: usize, dir: usize) {
         if (self.misses[dir] & !self.blocked) >> b & 1 == 0 {
@@ -211,7 +210,7 @@ impl Channel {
         }
     }
 
-    /// Banks with candidates: active columns, row hits, activates, precharges.
+    /// Banks with candidates for row hits, activates and precharges.
     #[inline]
     fn candidates(&mut self) -> (u64, u64, u64) {
         let dir = usize::from(self.write_mode);
@@ -243,7 +242,7 @@ impl Channel {
         scan.lanes[b % BANKS].col_at.max(limit)
     }
 
-    /// Bank `b`'s candidates for a column command are of these directions, in read mode and in write mode.
+    /// Sets the directions of bank `b`'s candidates for a column command, in read mode and in write mode.
     #[inline]
     pub(super) fn aim(&mut self, b: usize, dirs: [usize; 2]) {
         let (g, r) = (b >> self.group_shift, b >> self.rank_shift);
@@ -258,7 +257,7 @@ impl Channel {
         scan.lanes[b % BANKS].act_at.max(scan.group_act[g % BANKS]).max(scan.rank_act[r % BANKS])
     }
 
-    /// Columns of the banks with `hits`, and of the slots that rows were opened for.
+    /// Earliest column command among the banks with `hits` and the slots that rows were opened for.
     #[inline]
     fn search_columns(&self, hits: u64, floor: u64) -> Choice {
         let here = usize::from(self.write_mode);
@@ -286,14 +285,14 @@ impl Channel {
         })
     }
 
-    /// The preferred command.
+    /// Preferred command of all classes.
     fn choose(&mut self) -> Choice {
         let floor = self.cmd_free.max(self.clock);
         if self.begin_epoch(floor) {
             self.stale = ALL_STALE;
         }
         let (hits, acts, pres) = self.candidates();
-        // Without short cuts: the host guesses one branch a class.
+        // Evaluated without short circuits, to leave one unpredictable branch for each class.
         let from = (floor - self.epoch) << TIME_SHIFT;
         let again = |class: usize| (self.stale >> class & 1 == 1) | (self.scan.best[class] < from);
         let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
@@ -321,7 +320,7 @@ impl Channel {
         best
     }
 
-    /// Banks among `mask` where a request waited past the age cap behind row hits.
+    /// Banks among `mask` in which a request has waited past the age cap behind row hits.
     #[cold]
     fn overdue(&mut self, mask: u64, dir: usize) -> u64 {
         let mut m = 0;
@@ -337,7 +336,7 @@ impl Channel {
         m
     }
 
-    /// The next step of a refresh and the rank it is for.
+    /// Time of the next step of a refresh, and its rank.
     #[cold]
     pub(super) fn choose_refresh(&self) -> (u64, usize) {
         let mut best = (NEVER, 0);
@@ -365,7 +364,7 @@ impl Channel {
             let i = self.banks[b].active.take().expect("a row was opened for a request");
             self.active &= !(1 << b);
             self.active_writes &= !(1 << b);
-            // Its hits are candidates again.
+            // The hits of the bank are candidates again.
             self.aim(b, [READ, WRITE]);
             for dir in [READ, WRITE] {
                 if let Some(hit) = self.banks[b].q[dir].hit {
@@ -396,13 +395,13 @@ impl Channel {
             self.cmd_free = at + self.t.tck;
             self.stats.precharges += 1;
             self.close(b, at);
-            // Row hits may have been waiting.
+            // Row hits may have waited for this precharge.
             self.stale |= 1 << PRECHARGE | u8::from(self.is_best(COLUMN, b)) << COLUMN;
             self.offer_row(b, dir);
         }
     }
 
-    /// The next step of rank `r`'s refresh: closing its rows, then the refresh itself.
+    /// Performs the next step of rank `r`'s refresh: closes its rows, then refreshes.
     #[cold]
     pub(super) fn refresh(&mut self, r: usize, at: u64) {
         self.cmd_free = at + self.t.tck;
@@ -456,7 +455,7 @@ impl Channel {
         }
     }
 
-    /// The activate itself, and what it forbids.
+    /// Opens a row and notes the constraints that its activate imposes.
     pub(super) fn open_row(&mut self, b: usize, row: u32, at: u64) {
         self.note(at, Command::Act, b);
         let t = &self.t;
@@ -478,7 +477,7 @@ impl Channel {
         self.scan.rank_act[r] = window.max(at + t.rrd_s);
     }
 
-    /// The column command for slot `i`, its data, and what the page policy does then.
+    /// Issues the column command for slot `i` with its data, and applies the page policy.
     pub(super) fn column(&mut self, b: usize, i: SlotId, at: u64, done: &mut Vec<Completion>) {
         let s = self.slots[i];
         let dir = usize::from(s.dir);
@@ -531,7 +530,7 @@ impl Channel {
         self.offer_row(b, usize::from(self.write_mode));
     }
 
-    /// A column command of bank `b` at `at` puts off those after it.
+    /// Delays later column commands after one of bank `b` at `at`.
     #[inline]
     fn put_off_columns(&mut self, b: usize, dir: usize, at: u64) {
         let (group, r) = (b >> self.group_shift, b >> self.rank_shift);

@@ -1,7 +1,6 @@
-//! The organisation with a command queue per bank behind the read and the write queue,
-//! as DRAMsim3 has it. The read or the write queue hands over one request per clock, the
-//! first whose bank has room; a bank queue mixes reads and writes in order of arrival;
-//! the banks take turns for the command bus.
+//! Scheduler of DRAMsim3, which has a command queue for each bank behind the read queue and the write queue. The read
+//! or the write queue hands over one request per clock, the first whose bank has room. A bank queue mixes reads and
+//! writes in order of arrival, and the banks take turns on the command bus.
 
 use super::banks::{bits, SlotId};
 use super::channel::{Channel, NEVER, READ, WRITE};
@@ -9,19 +8,19 @@ use super::transaction::Turn;
 use super::{Completion, RowOutcome};
 use crate::kernel::Int;
 
-/// State of the queues in front of the bank queues.
+/// State of the read and write queues in front of the bank queues.
 #[derive(Clone, Debug)]
 pub(super) struct Staged {
     pub head: [Option<SlotId>; 2],
     tail: [Option<SlotId>; 2],
     count: [usize; 2],
     fill: Vec<u32>,
-    /// Writes left to hand over before reads go on.
+    /// Number of writes left to hand over before reads go on.
     draining: usize,
-    /// Earliest time of the next handover, and what it will be.
+    /// Earliest time of the next handover (`free_at`), and its request (`movable`).
     free_at: u64,
     movable: Option<SlotId>,
-    /// Bank that issued last.
+    /// Bank that issued the last command.
     turn: usize,
 }
 
@@ -40,7 +39,8 @@ impl Staged {
     }
 }
 
-/// `[time after the floor: 28][turns to wait: 6][age: 28][command: 2]`
+/// Command bits that stand for an activate or precharge in a key
+/// `[time after the floor: 28][turns to wait: 6][age: 28][command: 2]`.
 const ROW: u64 = 2;
 
 impl Channel {
@@ -60,7 +60,7 @@ impl Channel {
         }
     }
 
-    /// Chooses between draining writes and reads, and the request to hand over.
+    /// Chooses between draining writes and reads, and chooses the request to hand over.
     fn find_movable(&mut self) {
         let st = &mut self.staged;
         if st.draining == 0 {
@@ -97,12 +97,12 @@ impl Channel {
         self.link(i, b, dir);
         self.sort_in(i, b, dir);
         self.free_entry(dir, at, at);
-        // The bank queue shows the request to the command step of the next clock.
+        // The bank queue presents the request to the command step of the next clock.
         self.clock = self.clock.max(at + self.t.tck);
         self.find_movable();
     }
 
-    /// As `advance`, for this organisation.
+    /// Body of `advance` for this organisation.
     #[inline(never)]
     pub(super) fn advance_staged(&mut self, now: u64, done: &mut Vec<Completion>) {
         loop {
@@ -124,7 +124,7 @@ impl Channel {
         }
     }
 
-    /// The older of the two lists' heads.
+    /// Older of the heads of a bank's two lists.
     fn oldest(&self, b: usize) -> SlotId {
         let heads = self.banks[b].q.iter().filter_map(|q| q.head);
         heads.min_by_key(|i| self.slots[*i].age).expect("a request of the bank")

@@ -1,45 +1,44 @@
-//! Device standards as data: organisation and timing of one channel (or sub-channel,
-//! or pseudo-channel) of each memory type. Clock counts, so that they can be held
-//! against the standard's speed-bin tables; `Timing` turns them into picoseconds.
+//! Device standards as data: organisation and timing of one channel (or sub-channel, or pseudo-channel) of each memory
+//! type. Timings are clock counts, so that they can be compared with the standard's speed-bin tables; `Timing` converts
+//! them into picoseconds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A memory type and speed bin.
+/// Memory type and speed bin.
 ///
-/// Sources: DDR4 JESD79-4C speed bins and the 8 Gb timing tables (also in Micron's
-/// MT40A1G8 / MT40A512M16 data sheet); DDR5 JESD79-5B, 16 Gb x8; HBM2E JESD235D, whose
-/// core timings are vendor-specific, so those are assumed from public HBM2 models;
-/// LPDDR5 JESD209-5, bank-group mode, 16 Gb.
+/// Sources: DDR4 JESD79-4C speed bins and the 8 Gb timing tables (also in Micron's MT40A1G8 / MT40A512M16 data sheet);
+/// DDR5 JESD79-5B, 16 Gb x8; HBM2E JESD235D, whose core timings are vendor-specific, so that they are assumed from
+/// public HBM2 models; LPDDR5 JESD209-5, bank-group mode, 16 Gb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Standard {
-    /// 1200 MHz clock, 17-17-17.
+    /// DDR4 with a clock of 1200 MHz and timings 17-17-17.
     #[serde(rename = "DDR4-2400")]
     Ddr4_2400,
-    /// 1333 MHz clock, 19-19-19.
+    /// DDR4 with a clock of 1333 MHz and timings 19-19-19.
     #[serde(rename = "DDR4-2666")]
     Ddr4_2666,
-    /// 1467 MHz clock, 21-21-21.
+    /// DDR4 with a clock of 1467 MHz and timings 21-21-21.
     #[serde(rename = "DDR4-2933")]
     Ddr4_2933,
-    /// 1600 MHz clock, 22-22-22.
+    /// DDR4 with a clock of 1600 MHz and timings 22-22-22.
     #[serde(rename = "DDR4-3200")]
     Ddr4_3200,
-    /// 2400 MHz clock, 40-39-39, two 32-bit sub-channels.
+    /// DDR5 with a clock of 2400 MHz, timings 40-39-39, and two 32-bit sub-channels.
     #[serde(rename = "DDR5-4800")]
     Ddr5_4800,
-    /// 2800 MHz clock, 46-45-45, two 32-bit sub-channels.
+    /// DDR5 with a clock of 2800 MHz, timings 46-45-45, and two 32-bit sub-channels.
     #[serde(rename = "DDR5-5600")]
     Ddr5_5600,
-    /// 3.2 Gb/s per pin, 64-bit pseudo-channels, two to a channel.
+    /// HBM2E with 3.2 Gb/s per pin and 64-bit pseudo-channels, two to a channel.
     #[serde(rename = "HBM2E-3200")]
     Hbm2e3200,
-    /// 6.4 Gb/s per pin, one 16-bit channel.
+    /// LPDDR5 with 6.4 Gb/s per pin and one 16-bit channel.
     #[serde(rename = "LPDDR5-6400")]
     Lpddr5_6400,
 }
 
-/// Width of one device in bits; it sets the page size and with it banks, tRRD and tFAW.
+/// Width of one DRAM device in bits, which determines the page size and with it banks, tRRD and tFAW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeviceWidth {
     #[serde(rename = "x8")]
@@ -48,19 +47,19 @@ pub enum DeviceWidth {
     X16,
 }
 
-/// What one scheduling channel of a standard looks like. Times are clocks of `tck_ps`
-/// unless the name ends in `_ns`.
+/// Organisation and timing of one scheduling channel of a standard. Times are clocks of `tck_ps` unless the name ends
+/// in `_ns`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Device {
     pub tck_ps: u64,
-    /// Independent command and data buses behind one channel of the configuration.
+    /// Number of independent command and data buses behind one channel of the configuration.
     pub subchannels: u32,
     pub bank_groups: u32,
     pub banks_per_group: u32,
-    /// 64 B lines per open row (all devices of the rank together).
+    /// Number of 64 B lines per open row (all devices of the rank together).
     pub lines_per_row: u32,
     pub rows: u32,
-    /// Data-bus clocks that one 64 B line takes.
+    /// Number of data-bus clocks that one 64 B line takes.
     pub burst: u64,
     pub cl: u64,
     pub cwl: u64,
@@ -77,18 +76,19 @@ pub struct Device {
     pub wr: u64,
     pub wtr_s: u64,
     pub wtr_l: u64,
-    /// Bubble between a read burst and the write burst that follows it.
+    /// Bubble between a read burst and the following write burst.
     pub rtw: u64,
     /// Bubble between bursts of different ranks.
     pub cs: u64,
     pub rfc_ns: u64,
     pub refi_ns: u64,
-    /// Clocks that an activate, and a column command, hold the command bus.
+    /// Number of clocks for which an activate (`act_cycles`), and a column command (`col_cycles`), occupy the command
+    /// bus.
     pub act_cycles: u64,
     pub col_cycles: u64,
 }
 
-/// JESD79-4C's 8 Gb DDR4 at the columns that all speed bins share; `part` fills the rest.
+/// 8 Gb DDR4 of JESD79-4C with the columns that all speed bins share; `device` fills the others.
 const DDR4: Device = Device {
     tck_ps: 0,
     subchannels: 1,
@@ -121,7 +121,7 @@ const DDR4: Device = Device {
 };
 
 impl Standard {
-    /// The device data of this standard with parts of `width`.
+    /// Device data of this standard with devices of `width`.
     pub fn device(self, width: DeviceWidth) -> Device {
         use Standard::*;
         let x16 = width == DeviceWidth::X16;

@@ -1,5 +1,5 @@
-//! Device timing as diagrams (what is issued when, in clocks of the standard), closed
-//! forms, and a checker that holds a long command log against every constraint.
+//! Tests of device timing as diagrams (the commands issued, in clocks of the standard), closed forms, and a checker
+//! that compares a long command log with every constraint.
 
 use super::channel::Channel;
 use super::channel::Command::{self, Act, Pre, Rd, Ref, Wr};
@@ -12,7 +12,7 @@ use crate::kernel::{Int, LineAddr, TxnId};
 
 mod on_arrival;
 
-/// One channel fed by place instead of address, in clocks.
+/// One channel whose requests name their place instead of an address, with times in clocks.
 struct Bench {
     ch: Channel,
     tck: u64,
@@ -52,7 +52,7 @@ impl Bench {
         self.ch.advance(clock * self.tck, &mut self.done);
         self
     }
-    /// The commands issued so far, in clocks.
+    /// Commands issued so far, in clocks.
     fn issued(&mut self) -> Vec<(u64, Command, usize)> {
         self.run(100_000);
         self.ch.log.iter().map(|&(t, c, b)| (t / self.tck, c, b)).collect()
@@ -152,7 +152,7 @@ fn d10_read_after_write_waits_for_twtr_l_or_s() {
 fn d11_write_after_read_leaves_two_clocks_on_the_bus() {
     let mut b = Bench::new(&quiet());
     b.read(0, 0, 7).read(100, 0, 7).run(100).write(101, 0, 7);
-    // Read data ends at 100 + 17 + 4; write data starts 12 after its command.
+    // Read data ends at 100 + 17 + 4; write data starts 12 clocks after its command.
     assert_eq!(b.issued()[2..], [(100, Rd, 0), (100 + 17 + 4 + 2 - 12, Wr, 0)]);
 }
 
@@ -227,12 +227,12 @@ fn p03_age_cap_lets_a_conflict_pass_a_stream_of_hits() {
         b.data(1)
     };
     assert!(wait(0) > 500 * 6, "{}", wait(0));
-    // The cap, the column in flight, tRTP, tRP, tRCD, CL and burst.
+    // The age cap, the column command in progress, tRTP, tRP, tRCD, CL and burst.
     assert!(wait(500) <= 601 + 6 + 9 + 17 + 17 + 17 + 4, "{}", wait(500));
 }
 
-/// A row is closed 100 ns (120 clocks) after its precharge could have come: tRAS (39) after the activate, later than tRTP
-/// after the read.
+/// A row is closed 100 ns (120 clocks) after its earliest precharge: tRAS (39) after the activate, which is later than
+/// tRTP after the read.
 #[test]
 fn p04_a_row_is_closed_once_nobody_has_used_it_for_long() {
     let timed = || Bench::new(&DramSpec { page_idle_ns: 100.0, ..quiet() });
@@ -240,13 +240,13 @@ fn p04_a_row_is_closed_once_nobody_has_used_it_for_long() {
     let mut b = timed();
     b.read(0, 0, 7).read(closed - 1, 0, 7);
     assert_eq!(b.issued()[2..], [(closed - 1, Rd, 0)]);
-    // Each use puts it off, by tRTP (9) and the time.
+    // Each use delays the close, by tRTP (9) and the idle time.
     b.read(closed - 1 + 9 + 119, 0, 7);
     assert_eq!(b.issued().len(), 4);
     let mut b = timed();
     b.read(0, 0, 7).read(closed + 100, 0, 8);
     assert_eq!(b.issued()[2..], [(closed, Pre, 0), (closed + 100, Act, 0), (closed + 117, Rd, 0)]);
-    // tRP after it was closed the next row may open, and not before.
+    // The next row may open tRP after the close, and not before.
     let mut b = timed();
     b.read(0, 0, 7).read(closed + 3, 0, 8);
     assert_eq!(b.issued()[3..], [(closed + 17, Act, 0), (closed + 34, Rd, 0)]);
@@ -299,7 +299,7 @@ fn q05_either_direction_gets_a_bounded_burst_while_the_other_is_refilled() {
         ..quiet()
     };
     let mut b = Bench::new(&spec);
-    // Always enough of both: neither queue is empty before the last bursts.
+    // Neither queue is empty before the last bursts.
     for i in 0..40 {
         b.write(0, 4 + i % 2, 7);
         b.read(0, i % 2, 7);
@@ -323,16 +323,16 @@ fn q04_writes_that_fill_a_gap_make_room_for_a_read_at_once_when_they_yield() {
         b.read(20, 2, 7);
         let order: Vec<Command> = b.issued().iter().map(|c| c.1).filter(|c| matches!(c, Rd | Wr)).collect();
         let before = order.iter().position(|c| *c == Rd).unwrap();
-        // tFAW of 26 clocks lets four rows open before the read comes; those writes are under way.
+        // tFAW of 26 clocks lets four rows open before the read arrives; those writes are in progress.
         assert_eq!(before, if yields { 4 } else { 8 }, "{order:?}");
         assert_eq!(b.ch.stats.drains, u64::from(!yields));
     }
 }
 
-/// Writes for the rank that refreshes, and a read for the other.
+/// Writes for the rank that refreshes, and a read for the other rank.
 #[test]
 fn q05_a_mode_whose_requests_all_wait_for_a_refresh_gives_way() {
-    // Clocks: tREFI 9364, tRFC 421; a read of an open rank takes tRCD 17, CL 17 and 4 of data.
+    // Timings in clocks: tREFI 9364, tRFC 421; a read of an open rank takes tRCD 17, CL 17 and 4 of data.
     let (refi, rfc) = (9364, 421);
     for turns in [false, true] {
         let spec =
@@ -403,7 +403,7 @@ fn m03_consecutive_lines_go_round_the_channels() {
     assert!((0..300).all(|i| m.channel(LineAddr(base + i)).0 == (i % 3) as usize));
 }
 
-/// Earliest permitted distances, from the standard's clocks, checked pair by pair.
+/// Checks the earliest permitted distances, taken from the standard's clocks, for each pair of commands.
 fn check(log: &[(u64, Command, usize)], d: &Device, shape: &Shape) {
     let per_rank = (shape.bank_groups * shape.banks_per_group) as usize;
     let rank = |c: &(u64, Command, usize)| if c.1 == Ref { c.2 } else { c.2 / per_rank };
@@ -439,7 +439,7 @@ fn check(log: &[(u64, Command, usize)], d: &Device, shape: &Shape) {
                 (Rd, Rd) | (Wr, Wr) if same_rank => d.ccd_s,
                 (Rd, Rd) | (Wr, Wr) => d.burst + d.cs,
                 (Wr, Rd) if same_rank => d.cwl + d.burst + if same_group { d.wtr_l } else { d.wtr_s },
-                // On the data bus: the first burst, the bubble, then the second.
+                // On the data bus the bubble separates the first burst from the second.
                 (Rd, Wr) => data(Rd) + d.burst + d.rtw - data(Wr),
                 (Wr, Rd) => (data(Wr) + d.burst + d.cs).saturating_sub(data(Rd)),
                 _ => 0,

@@ -6,58 +6,60 @@ use serde::{Deserialize, Serialize};
 
 use super::standards::Device;
 
-/// Timings that replace the standard's own, in picoseconds; absent ones keep it.
+/// Timing parameters that replace those of `memory.standard`, in picoseconds; absent ones keep the standard's values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TimingOverride {
-    /// Clock period; applied first, so that timings given in clocks scale with it.
+    /// Clock period (tCK) in ps. The period is applied first, so that timings given in clocks scale with it.
     pub tck_ps: Option<u64>,
-    /// Read latency, command to first data.
+    /// Read latency (CL) in ps, from command to first data.
     pub cl_ps: Option<u64>,
-    /// Write latency, command to first data.
+    /// Write latency (CWL) in ps, from command to first data.
     pub cwl_ps: Option<u64>,
-    /// Activate to column command.
+    /// Activate to column command (tRCD) in ps.
     pub rcd_ps: Option<u64>,
-    /// Precharge to activate.
+    /// Precharge to activate (tRP) in ps.
     pub rp_ps: Option<u64>,
-    /// Activate to precharge.
+    /// Activate to precharge (tRAS) in ps.
     pub ras_ps: Option<u64>,
-    /// Column to column, same bank group.
+    /// Column command to column command in the same bank group (tCCD_L) in ps.
     pub ccd_l_ps: Option<u64>,
-    /// Activate to activate, other bank group.
+    /// Activate to activate in another bank group (tRRD_S) in ps.
     pub rrd_s_ps: Option<u64>,
-    /// Activate to activate, same bank group.
+    /// Activate to activate in the same bank group (tRRD_L) in ps.
     pub rrd_l_ps: Option<u64>,
-    /// Window that holds at most four activates of a rank.
+    /// Window that holds at most four activates of a rank (tFAW), in ps.
     pub faw_ps: Option<u64>,
-    /// Read to precharge.
+    /// Read to precharge (tRTP) in ps.
     pub rtp_ps: Option<u64>,
-    /// End of write data to precharge.
+    /// End of write data to precharge (tWR) in ps.
     pub wr_ps: Option<u64>,
-    /// End of write data to read, other bank group.
+    /// End of write data to read in another bank group (tWTR_S) in ps.
     pub wtr_s_ps: Option<u64>,
-    /// End of write data to read, same bank group.
+    /// End of write data to read in the same bank group (tWTR_L) in ps.
     pub wtr_l_ps: Option<u64>,
-    /// Bubble on the data bus between a read and a following write.
+    /// Bubble on the data bus between a read and a following write, in ps.
     pub rtw_ps: Option<u64>,
-    /// Bubble on the data bus between two ranks.
+    /// Bubble on the data bus between bursts of two ranks, in ps.
     pub cs_ps: Option<u64>,
-    /// Refresh to activate.
+    /// Refresh to activate (tRFC) in ps.
     pub rfc_ps: Option<u64>,
-    /// Interval between refreshes of a rank.
+    /// Interval between refreshes of a rank (tREFI) in ps.
     pub refi_ps: Option<u64>,
 }
 
-/// Clock periods that memory has, and what everything else in picoseconds stays within: a microsecond for what lies between two
-/// commands, a millisecond for a refresh and for the interval between two.
+/// Valid clock periods, and limits of all other timings, in picoseconds: a microsecond between two commands, a
+/// millisecond for a refresh and for the interval between two.
 const CLOCKS: std::ops::RangeInclusive<u64> = 100..=100_000;
 const BETWEEN_COMMANDS: u64 = 1_000_000;
 const REFRESH: u64 = 1_000_000_000;
 const BETWEEN_REFRESHES: u64 = 1_000_000_000;
 
 impl TimingOverride {
+    /// Checks that every timing is within its range.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Fails with one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         let any = 0..=BETWEEN_COMMANDS;
         for (key, given, valid) in [
@@ -88,18 +90,18 @@ impl TimingOverride {
     }
 }
 
-/// Where the next column command goes, seen from the last one.
+/// Places of the next column command, seen from the last one.
 pub(super) const SAME_GROUP: usize = 0;
 pub(super) const SAME_RANK: usize = 1;
 pub(super) const OTHER_RANK: usize = 2;
 
-/// The constraints a channel checks. All in picoseconds.
+/// Constraints that a channel checks, in picoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timing {
     pub tck: u64,
     /// Whether all timings are whole clocks, so that commands keep to clock edges.
     pub whole: bool,
-    /// 2^64 / tck, rounded up.
+    /// Reciprocal 2^64 / tck, rounded up, for division by multiplication.
     per_tck: u64,
     pub cl: u64,
     pub cwl: u64,
@@ -113,9 +115,9 @@ pub struct Timing {
     pub faw: u64,
     /// Column command to precharge of the bank, by direction (read, write).
     pub col_to_pre: [u64; 2],
-    /// Column to column: `[direction of the first][where][direction of the second]`.
+    /// Column command to column command: `[direction of the first][where][direction of the second]`.
     pub col_to_col: [[[u64; 2]; 3]; 2],
-    /// Burst of one rank to burst of another.
+    /// Start of a burst of one rank to start of a burst of another rank.
     pub rank_switch: u64,
     pub rfc: u64,
     pub refi: u64,
@@ -127,7 +129,7 @@ impl Timing {
     pub fn new(d: &Device, o: &TimingOverride) -> Timing {
         let tck = o.tck_ps.unwrap_or(d.tck_ps);
         let or = |v: Option<u64>, clocks: u64| v.unwrap_or(clocks * tck);
-        // A standard's nanoseconds become whole clocks, as a controller programs them.
+        // Nanoseconds of a standard are rounded up to whole clocks, as a controller programs them.
         let clocks_of = |ns: u64| (ns * 1000).div_ceil(tck) * tck;
         let (cl, cwl) = (or(o.cl_ps, d.cl), or(o.cwl_ps, d.cwl));
         let burst = d.burst * tck;
@@ -173,7 +175,7 @@ impl Timing {
         t
     }
 
-    /// The longest that a bank can need for an access, once no refresh is in the way.
+    /// Longest time that a bank can need for an access while no refresh interferes.
     pub(super) fn longest_access(&self) -> u64 {
         let most = |all: &[u64]| all.iter().copied().max().unwrap_or(0);
         let turn = self.col_to_col.iter().flatten().map(|gaps| most(gaps)).max().unwrap_or(0);
@@ -181,7 +183,7 @@ impl Timing {
         opens + turn + self.cl.max(self.cwl) + self.burst + most(&self.col_to_pre)
     }
 
-    /// The next clock edge at or after `at`, if commands keep to clock edges.
+    /// First clock edge at or after `at`, if commands keep to clock edges.
     #[inline]
     pub(super) fn edge(&self, at: u64) -> u64 {
         if !self.whole || self.tck == 1 {

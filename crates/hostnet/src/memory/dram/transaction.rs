@@ -1,14 +1,14 @@
-//! Scheduling of whole requests, as gem5 has it: the request whose turn it is gets the
-//! times of its precharge, activate and column command at once, data bursts keep the
-//! order of these decisions, and the next decision is taken a row cycle ahead of the
-//! time at which the data bus becomes free.
+//! Scheduler of gem5, which schedules whole requests: the chosen request receives the times of its precharge, activate
+//! and column command together, data bursts keep the order of these decisions, and the next decision is taken a row
+//! cycle before the data bus becomes free.
 
 use super::banks::{bits, SlotId};
 use super::channel::{Channel, NEVER, NO_ROW, READ, WRITE};
 use super::timing::{OTHER_RANK, SAME_RANK};
 use super::{Completion, RowOutcome};
 
-/// When the last decision leaves the data bus free, and when the next one is due.
+/// Time at which the last decision leaves the data bus free (`bus_at`), and time at which the next one is due
+/// (`next_at`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pipeline {
     bus_at: u64,
@@ -16,18 +16,18 @@ pub(super) struct Pipeline {
     turned: bool,
 }
 
-/// What a channel does before a choice is due.
+/// Action of a channel before a choice is due.
 pub(super) enum Turn {
-    /// Nothing until `wake`.
+    /// The channel has nothing to do until `wake`.
     Rest,
-    /// Ranks are due for their refresh first, since then.
+    /// Ranks are due for a refresh, since this time, and have to be refreshed first.
     Refresh(u64),
     /// The choice is due.
     Go,
 }
 
 impl Channel {
-    /// What comes first at `now`, with the next choice due at `next`.
+    /// Action at `now`, with the next choice due at `next`.
     #[inline(always)]
     pub(super) fn turn(&mut self, next: u64, now: u64) -> Turn {
         let due = self.refresh_due;
@@ -45,7 +45,7 @@ impl Channel {
         }
     }
 
-    /// As `advance`, for this scheduler.
+    /// Body of `advance` for this scheduler.
     #[inline(never)]
     pub(super) fn advance_transactions(&mut self, now: u64, done: &mut Vec<Completion>) {
         loop {
@@ -71,7 +71,7 @@ impl Channel {
         }
     }
 
-    /// Refreshes the ranks that are due once their issued requests are over.
+    /// Refreshes the ranks that are due once their issued requests have ended.
     pub(super) fn refresh_due_ranks(&mut self, due: u64) {
         for r in 0..self.ranks.len() {
             if self.ranks[r].refresh_due > due {
@@ -91,7 +91,7 @@ impl Channel {
         self.clock = self.clock.max(due);
     }
 
-    /// Earliest activate of bank `b` decided at `now`, its precharge included.
+    /// Earliest activate of bank `b` decided at `now`, including its precharge.
     fn prepare_at(&self, b: usize, now: u64) -> u64 {
         let at = self.activate_at(b).max(now);
         if self.banks[b].row == NO_ROW {
@@ -101,8 +101,8 @@ impl Channel {
         }
     }
 
-    /// Seamless row hits first, then requests whose row can be opened behind the running
-    /// burst, then other hits, then the earliest bank; the oldest of each.
+    /// Chooses seamless row hits first, then requests whose row can be opened behind the running burst, then other
+    /// hits, then the earliest bank, and the oldest request of each kind.
     fn choose_request(&self, dir: usize, now: u64) -> (usize, SlotId) {
         let turn = if self.pipeline.turned {
             let table = &self.t.col_to_col[1 - dir];
@@ -121,7 +121,7 @@ impl Channel {
         let hidden_until = seamless.saturating_sub(self.t.rcd).max(now);
         let mut miss = (NEVER, u64::MAX, 0);
         for b in bits(self.misses[dir]) {
-            // Everything that can be hidden is equally early.
+            // All row openings that can be hidden count as equally early.
             let at = self.prepare_at(b, now);
             let at = if at <= hidden_until { 0 } else { at };
             miss = miss.min((at, self.scan.lanes[b].miss_key[dir], b));

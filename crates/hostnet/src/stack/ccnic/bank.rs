@@ -1,4 +1,4 @@
-//! A thread of the NIC that serves several queue pairs: it polls them in turn, and takes a burst of each.
+//! A thread of the NIC that serves several queue pairs: it polls them in turn and takes a burst from each.
 
 use super::nic::Nic;
 use super::rings::GROUP;
@@ -9,12 +9,12 @@ use crate::stack::{Ctx, Step};
 #[derive(Clone)]
 pub struct Bank {
     nics: Vec<Nic>,
-    /// The one whose ring is polled.
+    /// Index of the queue pair whose ring is polled.
     at: usize,
 }
 
 impl Bank {
-    /// `nics` has what the thread has of each queue pair.
+    /// A bank over `nics`, which hold the thread's state for each queue pair.
     pub(super) fn new(mut nics: Vec<Nic>) -> Bank {
         for (k, nic) in nics.iter_mut().enumerate() {
             nic.common.tag = k.to_u32();
@@ -39,7 +39,7 @@ impl Bank {
         Step::Run
     }
 
-    /// A store of the queue pair with that number among its own is visible.
+    /// Makes a store of the queue pair in `tag`, an index into the thread's queue pairs, visible.
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
         let (_, k) = Effect::of(tag);
         self.nics[k.to_usize()].common.visible(c);

@@ -1,4 +1,4 @@
-//! The host's thread of a queue pair: it sends packets that it writes, and reads those that come back.
+//! The host's thread of a queue pair: it sends packets that it writes, and reads the packets that come back.
 
 use super::rings::{Consumer, Desc, PostHost, Producer, Publication, Words, BLANKS, BLANKS_LEAST, GROUP, NO_RECYCLE};
 use super::spec::PoolKind;
@@ -9,7 +9,7 @@ use crate::kernel::LineAddr;
 use crate::stack::{Awaited, Ctx, Step};
 use std::collections::VecDeque;
 
-/// Instructions that a thread lets pass which can do nothing.
+/// Instructions of a pause in which a thread that can make no progress waits.
 const PAUSE: u32 = 200;
 
 #[derive(Clone)]
@@ -19,7 +19,7 @@ enum Rx {
 }
 
 impl Rx {
-    /// The line to poll, and whether its value is still unknown.
+    /// The line to poll, or None while it is known that a unit is ready.
     fn asks(&self) -> Option<LineAddr> {
         match self {
             Rx::Lines(r) => r.asks(),
@@ -38,7 +38,7 @@ impl Rx {
             Rx::Slots(r) => r.finds(words),
         }
     }
-    /// Most descriptors of a unit.
+    /// Maximum number of descriptors of a unit.
     fn group(&self) -> usize {
         match self {
             Rx::Lines(r) => r.shape.group,
@@ -56,29 +56,31 @@ pub struct Host {
     header_only: bool,
     /// Packets sent that have not come back.
     under_way: u32,
-    /// Packets of units that were taken: those of the burst that is gathered, and what it has had no room for.
+    /// Descriptors that were taken from the ring and not processed: those of the burst that is being gathered, and
+    /// those that the last burst had no room for.
     pub(super) taken: VecDeque<Desc>,
-    /// A poll comes next.
+    /// Whether a poll comes next.
     owes_poll: bool,
-    /// The last poll was for more of a burst.
+    /// Whether the last poll was for more of a burst.
     gathers: bool,
     /// Buffers of the burst that is being received.
     pub(super) received: Vec<u32>,
-    /// Where only the host manages buffers: those sent and not completed, with their unit's index, and blank ones posted.
+    /// Buffers sent whose transmission has not completed, with their unit's index, where only the host manages buffers.
     pub(super) lent: VecDeque<(u64, u32)>,
-    /// Objects that are sent from where they lie and not completed: their unit's index, and the line that counts their users.
+    /// Objects sent from where they lie whose transmission has not completed: their unit's index, and the line that
+    /// counts their users.
     pub(super) objects: VecDeque<(u64, LineAddr)>,
     posted: u32,
-    /// Line of descriptors that packets were taken from last.
+    /// Line of the descriptors from which packets were last taken.
     last: LineAddr,
-    /// Line of descriptors that was read last.
+    /// Line of descriptors that was last read.
     read: Option<LineAddr>,
-    /// The last line of a burst's descriptors, where a register has told of them: it may be on its way.
+    /// Last line of a burst's descriptors that a register has announced: the line may still be on its way.
     told: Option<LineAddr>,
 }
 
 impl Host {
-    /// A thread that sends what `demand` says, and reads headers alone or whole packets.
+    /// A host thread that sends the packets that `app` describes, or none of its own.
     pub(super) fn new(common: Common, i: &Interface, header_only: bool, demand: Demand) -> Host {
         let (spec, q) = (&common.spec, common.queue.to_u64());
         let tx = Producer::new(i.memory.tx(spec, q));
@@ -86,7 +88,7 @@ impl Host {
         let rx = match spec.pool {
             PoolKind::Shared => {
                 let lazy = u64::from(spec.lazy_release) * GROUP as u64 / shape.group.to_u64();
-                // A prefetch of each payload.
+                // The read-ahead leaves room for one prefetch of each payload.
                 Rx::Lines(Consumer::new(common.reads(shape, 1), lazy))
             }
             PoolKind::Host => Rx::Slots(PostHost::new(shape)),
@@ -111,7 +113,7 @@ impl Host {
         }
     }
 
-    /// Buffers that it has out of its stacks.
+    /// Number of buffers that the thread holds outside its stacks.
     pub(super) fn held(&self) -> usize {
         self.taken.len() + self.received.len() + self.lent.len() + self.posted.to_usize()
     }
@@ -161,7 +163,7 @@ impl Host {
         Step::Run
     }
 
-    /// Takes what has come, and polls again for more of the burst; false when that was all.
+    /// Takes the units that have come and polls again for more of the burst; returns false when the burst is complete.
     pub(super) fn gathers_more(&mut self, c: &mut Ctx) -> bool {
         let before = self.taken.len();
         if self.tx.shape.register && self.rx.asks().is_some() {
@@ -176,18 +178,18 @@ impl Host {
         more
     }
 
-    /// Polls, for a new burst when it is the `first` time.
+    /// Polls the receive ring; `first` begins a new burst.
     pub(super) fn poll(&mut self, first: bool, c: &mut Ctx) {
         let there = c.ccnic.as_ref().is_some_and(|i| self.rx.finds(&i.pairs[self.common.queue].rx));
         self.common.poll(self.rx.asks(), there, first, c.program);
     }
 
-    /// The line that says whether packets have come.
+    /// The line that shows whether packets have come.
     pub(super) fn polled_line(&self) -> LineAddr {
         self.rx.asks().unwrap_or(self.rx.line())
     }
 
-    /// Nothing came, and nothing can be sent.
+    /// Waits when nothing has come and nothing can be sent.
     fn wait(&self, c: &mut Ctx) -> Step {
         if !c.program.ops.is_empty() {
             return Step::Run; // lines were looked at
@@ -198,7 +200,7 @@ impl Host {
             Some(until) => Step::WaitUntil { on, instructions, until },
             None if self.under_way > 0 => Step::Wait { on, instructions },
             None => {
-                // No buffer, or no room in the ring: the other side will give some back.
+                // There is no buffer, or no room in the ring: the other side will return some.
                 c.program.compute(PAUSE);
                 Step::Run
             }
@@ -249,7 +251,7 @@ impl Host {
         }
     }
 
-    /// Reads packets that were taken, as many as a burst has room for. False when there are none.
+    /// Reads packets that were taken, as many as a burst has room for. Returns false when there are none.
     fn receive(&mut self, c: &mut Ctx) -> bool {
         let (lines, batch) = (self.touched(), self.common.spec.rx_batch.to_usize());
         let (Some(i), p) = (c.ccnic.as_deref(), &mut *c.program) else { return false };
@@ -265,19 +267,19 @@ impl Host {
         n > 0
     }
 
-    /// Payload is where the descriptors say, of which a register has told.
+    /// Makes the payload wait for the descriptors that name it, where a register has announced them.
     pub(super) fn await_descriptors(&mut self, p: &mut Program) {
         if let Some(line) = self.told.take() {
             self.common.follow(line, p);
         }
     }
 
-    /// The line of descriptors that was read last, where its core goes on before it has come.
+    /// Line of descriptors that was read last, where the core runs ahead of its arrival.
     pub(super) fn foreseen_line(&self) -> Option<LineAddr> {
         self.common.foresees.map(|_| self.last)
     }
 
-    /// The end of a burst: buffers are freed, lines given back, blanks posted. Whether there was anything to do.
+    /// Ends a burst: frees buffers, releases ring lines, posts blank buffers. Returns whether there was anything to do.
     pub(super) fn end_receive(&mut self, c: &mut Ctx) -> bool {
         let Some(i) = c.ccnic.as_deref_mut() else { return false };
         let p = &mut *c.program;
@@ -310,11 +312,12 @@ impl Host {
         any
     }
 
-    /// Frees what the host has only lent and whose transmission has completed: buffers that it alone manages, and objects.
+    /// Frees what the host has only lent and whose transmission has completed: buffers that the host alone manages, and
+    /// objects.
     fn sweep(&mut self, i: &mut Interface, c: &mut Program) {
         let oldest = [self.lent.front().map(|l| l.0), self.objects.front().map(|o| o.0)];
         let Some(oldest) = oldest.into_iter().flatten().min() else { return };
-        // Units that have been written anew were free.
+        // Units that have been overwritten were free.
         let from = oldest.max(self.tx.position().saturating_sub(self.tx.shape.units));
         let words = &i.pairs[self.common.queue].tx;
         let to = self.tx.consumed(words, from, &mut |line| c.push(Op::Load { line, lines: 1 }));
@@ -332,7 +335,8 @@ impl Host {
         self.common.free(i, done.into_iter(), c);
     }
 
-    /// Up to `n` buffers for packets of `hint` bytes; where only the host manages buffers, it takes back those sent.
+    /// Allocates up to `n` buffers for packets of `hint` bytes; where only the host manages buffers, buffers already
+    /// sent are reclaimed.
     pub(super) fn buffers(&mut self, i: &mut Interface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
         let mut buffers = self.common.alloc(i, hint, n, p);
         if buffers.len() < n && self.common.spec.pool == PoolKind::Host {
@@ -343,14 +347,14 @@ impl Host {
         buffers
     }
 
-    /// The same once many have been sent.
+    /// Reclaims buffers and objects that have been sent, once there are many of them.
     pub(super) fn sweep_many(&mut self, i: &mut Interface, p: &mut Program) {
         if self.lent.len().max(self.objects.len()) >= BLANKS as usize {
             self.sweep(i, p);
         }
     }
 
-    /// Writes a unit of descriptors, for which there is room.
+    /// Publishes a unit of descriptors, for which the ring has room.
     pub(super) fn publish(&mut self, unit: &mut Vec<Desc>, p: &mut Program) {
         if !unit.is_empty() {
             let s = self.tx.publish(unit);
@@ -360,7 +364,7 @@ impl Host {
         }
     }
 
-    /// Sends what is due, as far as buffers and ring allow. False when that is nothing.
+    /// Sends the packets that are due, as far as buffers and ring allow. Returns false when that is none.
     fn send(&mut self, c: &mut Ctx) -> bool {
         let due = self.demand.due(c.now, self.under_way).min(self.common.spec.tx_batch).to_usize();
         if due == 0 {
@@ -371,7 +375,8 @@ impl Host {
         let p = &mut *c.program;
         let shared = self.common.spec.pool == PoolKind::Shared;
         self.sweep_many(i, p);
-        // Room for whole units is known first, so that no buffer comes back unsent. The thread looks once payload is written.
+        // Room for whole units is established first, so that no buffer is returned unsent. The thread looks once
+        // payload is written.
         let (mut units, words) = (0, &i.pairs[queue].tx);
         let mut looked = Vec::new();
         while units * group < due && self.tx.ensure(words, units.to_u64() + 1, &mut |line| looked.push(line)) {

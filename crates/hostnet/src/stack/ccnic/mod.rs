@@ -7,13 +7,15 @@
 //!                 \------- pool of buffers, recycle stacks on both sides -------/
 //! ```
 //!
-//! In overlay mode the host's thread serves packets (server.rs), and the NIC's forwards them to and from a PCIe NIC
-//! (overlay.rs). In forward mode the NIC has packets from a wire (wire.rs), and the host returns them.
+//! In overlay mode the host's thread serves packets (server.rs), and the NIC's thread forwards them to and from a PCIe
+//! NIC (overlay.rs). In forward mode the NIC's thread receives packets from a wire (wire.rs), and the host returns
+//! them.
 //!
-//! `rings.rs` and `pool.rs` hold the rules, without time. The threads turn what these read and store into programs of their
-//! cores. A store's effect is seen by others when the core's `Op::Release` says so, which is when it owns the line. A poll reads
-//! the line and branches on it: its thread goes on when the data is there, and sees what had been stored by then. A thread that
-//! foresees the branch goes on at once, and what it does with the line waits for the data.
+//! `rings.rs` and `pool.rs` hold the rules of the protocol, without timing. The threads turn the reads and stores of
+//! these rules into programs of their cores. Others see a store's effect when the core's `Op::Release` completes, which
+//! is when the core owns the line. A poll reads the line and branches on it: its thread goes on when the data arrives,
+//! and sees every store that had taken effect by then. A thread with branch prediction goes on immediately, and its
+//! uses of the line wait for the data.
 
 mod bank;
 mod host;
@@ -43,7 +45,7 @@ use rings::{Change, Publication, Shape, Words};
 use spec::{CcnicSpec, FreeCheck, Mode, NicKind, PoolKind, Stores};
 use std::collections::VecDeque;
 
-/// Where the parts lie: first lines.
+/// First lines of the memory regions that the interface consists of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
     pub tx_rings: LineAddr,
@@ -55,7 +57,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Rings of queue pair `queue`.
+    /// Shapes of the transmit and the receive ring of queue pair `queue`.
     pub fn tx(&self, s: &CcnicSpec, queue: u64) -> Shape {
         s.shape(self.tx_rings, self.tx_registers, queue, true)
     }
@@ -64,33 +66,34 @@ impl Memory {
     }
 }
 
-/// Which ring of a queue pair.
+/// Transmit or receive ring of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ring {
     Tx,
     Rx,
 }
 
-/// Words of a queue pair that both sides see.
+/// Shared words of a queue pair's two rings, which both sides see.
 #[derive(Clone, Debug)]
 pub struct Pair {
     pub tx: Words,
     pub rx: Words,
 }
 
-/// Round trips of a window, as the host's threads see them.
+/// Round trips of a measurement window, as seen by the host's threads.
 #[derive(Clone)]
 pub struct RoundTrips {
-    /// In ps.
+    /// Round-trip times in ps.
     pub histogram: Histogram<u64>,
     pub packets: u64,
     pub bytes: u64,
-    /// Blank receive buffers that the host posted, and transmit buffers that it freed after their transmission.
+    /// Blank receive buffers that the host posted; `swept` counts the transmit buffers that it freed after their
+    /// transmission.
     pub blanks: u64,
     pub swept: u64,
-    /// Lines that the host wrote to buffers that the NIC had sent, and nobody used since.
+    /// Lines that the host wrote to buffers whose last use was the NIC's sending of them.
     pub retained: u64,
-    /// From when a transmit descriptor is visible to when the NIC has seen it, in ps.
+    /// Time from a transmit descriptor's visibility to its discovery by the NIC, in ps.
     pub discovery: Histogram<u64>,
 }
 
@@ -109,25 +112,26 @@ impl RoundTrips {
     }
 }
 
-/// What host and NIC threads share: the values of memory that both see.
+/// State shared by host and NIC threads: the values of the memory that both see.
 #[derive(Clone)]
 pub struct Interface {
     pub memory: Memory,
     pub pairs: Vec<Pair>,
-    /// One, or one for each queue pair.
+    /// Buffer pools: one for all queue pairs, or one for each.
     pub pools: Vec<Pools>,
-    /// Small buffers, of all pools.
+    /// Number of small buffers in all pools.
     small: u32,
-    /// The time stamp that each buffer's payload holds.
+    /// Time stamp in the payload of each buffer.
     stamps: Vec<Time>,
-    /// Whether the NIC's sending of it was each buffer's last use.
+    /// Whether each buffer was last used by the NIC to send it.
     sent: Vec<bool>,
-    /// Overlay mode: the record of the packet in each buffer, and the first line of the object that follows it.
+    /// Record of the packet in each buffer, in overlay mode; `objects` holds the first line of the object that follows
+    /// it.
     packets: Vec<Option<PacketId>>,
     objects: Vec<LineAddr>,
-    /// Of each queue pair: since when a transmit descriptor is visible that the NIC has not seen.
+    /// Time since which a transmit descriptor is visible that the NIC has not discovered, for each queue pair.
     visible: Vec<Option<Time>>,
-    /// The NIC's core of each, where it serves no other one.
+    /// NIC core of each queue pair, where the core serves no other one.
     pub nic_cores: Vec<ThreadId>,
     large_lines: u64,
     small_lines: u64,
@@ -138,7 +142,7 @@ impl Interface {
     pub fn new(s: &CcnicSpec, queues: u32, memory: Memory) -> Interface {
         let [small, large] = s.counts(queues);
         let all = s.pools(queues);
-        // Parts are as equal as can be, and each lies together.
+        // The pools' parts are as equal as possible, and each part is contiguous.
         let part = |n: u32, k: u32| (u64::from(n) * u64::from(k) / u64::from(all)).to_u32();
         let pool = |k: u32| {
             let base = memory.pools + u64::from(k) * s.pool_lines(queues);
@@ -188,31 +192,31 @@ impl Interface {
         }
     }
 
-    /// Queue pairs.
+    /// Number of queue pairs.
     pub fn queues(&self) -> usize {
         self.pairs.len()
     }
 
-    /// That of queue pair `queue`.
+    /// Buffer pool of queue pair `queue`.
     fn pool(&mut self, queue: usize) -> &mut Pools {
         let all = self.pools.len();
         &mut self.pools[queue % all]
     }
 
-    /// A new window begins.
+    /// Restarts the counters for a new measurement window.
     pub fn restart(&mut self) {
         self.trips = RoundTrips::new();
     }
 }
 
-/// What a thread's tags stand for.
+/// Side effect that the tag of a thread's operation stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Effect {
-    /// The oldest store that is on its way is visible.
+    /// The oldest store in flight becomes visible.
     Visible,
     /// The time stamp is written into the buffer.
     Stamp,
-    /// The buffer has been read by the host.
+    /// The host has read the buffer.
     Seen,
 }
 
@@ -225,22 +229,22 @@ impl Effect {
     }
 }
 
-/// What both kinds of thread have.
+/// State common to host and NIC threads of a queue pair.
 #[derive(Clone)]
 struct Common {
     queue: usize,
-    /// Its number among those of its thread, which the tags of its stores have.
+    /// Index of the queue pair within its thread, carried by the tags of its stores.
     tag: u32,
     spec: CcnicSpec,
     side: Side,
     bytes: u32,
-    /// Stores that are on their way, to a line each, oldest first.
+    /// Stores in flight, each to one line, oldest first.
     leaving: VecDeque<(Ring, LineAddr, Change)>,
-    /// The last poll has been sent.
+    /// Whether the last poll has been issued.
     polled: bool,
-    /// Instructions that its core looks ahead; 0 when it stalls at each branch.
+    /// Reorder-buffer size of the thread's core in instructions; 0 for a core that stalls at each branch.
     window: u32,
-    /// How its polls end, as a branch predictor sees it; None where a poll's thread waits for the data.
+    /// Branch predictor for the outcome of polls; None where a poll's thread waits for the data.
     foresees: Option<Foresight>,
 }
 
@@ -259,12 +263,13 @@ impl Common {
         Common { queue, tag: 0, spec, side, bytes, leaving: VecDeque::new(), polled: false, window, foresees: None }
     }
 
-    /// The same of a thread whose every use of a descriptor waits for its line: an out-of-order core goes on behind its polls.
+    /// Gives the thread branch prediction for its polls, if its core is out of order; every use of a descriptor must
+    /// then wait for its line.
     fn foreseeing(self) -> Common {
         Common { foresees: (self.window > 0).then(Foresight::default), ..self }
     }
 
-    /// The same of the NIC's side: a device's agent has no instructions.
+    /// State of a NIC thread of queue pair `queue`. A device's agent executes no instructions, so its costs are zero.
     fn of_nic(s: Setup, queue: usize, bytes: u32) -> Common {
         let mut common = Common::new(s, queue, bytes);
         if common.spec.nic == NicKind::Agent {
@@ -275,7 +280,8 @@ impl Common {
         common
     }
 
-    /// The ring of `shape` as this thread reads it, which takes `instructions` for a descriptor while it gathers a burst.
+    /// The ring of `shape` as this thread reads it, with `instructions` spent on each descriptor while it gathers a
+    /// burst.
     fn reads(&self, shape: Shape, instructions: u32) -> Shape {
         if self.spec.read_ahead.is_some() || self.window == 0 {
             return shape;
@@ -289,12 +295,12 @@ impl Common {
         u32::from(crate::app::lines(self.bytes.into()))
     }
 
-    /// A new window begins.
+    /// Restarts the counters for a new measurement window.
     fn restart(&mut self) {
         self.side.counts = pool::PoolCounts::default();
     }
 
-    /// A store to a ring's line.
+    /// Issues a store to a line of a ring.
     fn store(&mut self, ring: Ring, s: Publication, p: &mut Program) {
         p.push(Op::Release { line: s.line, tag: Effect::Visible.tag(self.tag) });
         self.leaving.push_back((ring, s.line, s.change));
@@ -303,7 +309,7 @@ impl Common {
         }
     }
 
-    /// A producer looks at the lines of `shape` that say what is free.
+    /// Reads the lines of the ring `shape` that show a producer what is free.
     fn look(&self, shape: &Shape, lines: &[LineAddr], p: &mut Program) {
         let own = !shape.register && self.spec.free_check == FreeCheck::Written;
         for line in lines.iter().copied() {
@@ -311,8 +317,8 @@ impl Common {
         }
     }
 
-    /// Reads the `line` that says whether something is ready, if that is not known, and branches on it. The fixed part of a
-    /// poll is that of the burst's `first` line. What is `there` is found at once by a core that foresees it.
+    /// Reads `line`, which shows whether a unit is ready, unless that is known, and branches on it. The burst's `first`
+    /// poll has the fixed costs. A unit that is already `there` is found without waiting by a core that predicts it.
     fn poll(&mut self, line: Option<LineAddr>, there: bool, first: bool, p: &mut Program) {
         if first {
             p.compute(self.spec.costs.poll);
@@ -323,7 +329,8 @@ impl Common {
         self.polled = true;
     }
 
-    /// What comes next is where `line` says; a thread that does not foresee its polls waits for it.
+    /// Makes the following accesses depend on `line`, which says where they go; a thread without branch prediction
+    /// waits for the line.
     fn follow(&self, line: LineAddr, p: &mut Program) {
         p.push(Op::Anchor { line });
         if self.foresees.is_none() {
@@ -331,7 +338,7 @@ impl Common {
         }
     }
 
-    /// What the branch on a poll's data has come to.
+    /// Trains the branch predictor with the outcome of a poll.
     fn learn(&mut self, found: bool) {
         if let Some(f) = &mut self.foresees {
             f.learn(found);
@@ -361,7 +368,8 @@ impl Common {
         self.free_done(i, p);
     }
 
-    /// Payload is written to `to`. A buffer that a stack has had from a descriptor is known once that is there.
+    /// Writes payload to line `to` on. With branch prediction the address, which comes from a descriptor, is known only
+    /// when the descriptor has arrived.
     fn write(&self, to: LineAddr, lines: u32, p: &mut Program) {
         p.push(match self.spec.stores {
             Stores::Cached if self.foresees.is_some() => Op::DependentStore { line: to, lines },
@@ -370,7 +378,8 @@ impl Common {
         });
     }
 
-    /// The same, copied from `from`, an address of a descriptor if `behind`. So is that of a blank buffer.
+    /// Copies payload from line `from`, whose address comes from a descriptor if `behind`, to line `to` on. The address
+    /// of a blank buffer comes from a descriptor, too.
     fn copy(&self, (from, behind): (LineAddr, bool), to: LineAddr, lines: u32, p: &mut Program) {
         let dependent = self.spec.pool == PoolKind::Host || self.foresees.is_some();
         p.push(match self.spec.stores {
@@ -379,7 +388,7 @@ impl Common {
         });
     }
 
-    /// A packet is back where it began, which was in `buffer`.
+    /// Ends the round trip of the packet in `buffer`, which is back at its origin.
     fn seen(&self, buffer: u32, c: &mut Ctx) {
         let Some(i) = c.ccnic.as_mut() else { return };
         let trip: Time = c.now.saturating_sub(i.stamps[buffer.to_usize()]);
@@ -391,21 +400,22 @@ impl Common {
         c.tally.completed_ever += 1;
     }
 
-    /// The packet in `buffer` begins.
+    /// Starts the round trip of the packet in `buffer`.
     fn stamp(&self, buffer: u32, c: &mut Ctx) {
         if let Some(i) = c.ccnic.as_mut() {
             i.stamps[buffer.to_usize()] = c.now;
         }
     }
 
-    /// The oldest store on its way is visible.
+    /// Makes the oldest store in flight visible.
     fn visible(&mut self, c: &mut Ctx) {
         let Some((ring, line, change)) = self.leaving.pop_front() else { return };
         let Some(i) = c.ccnic.as_mut() else { return };
         let pair = &mut i.pairs[self.queue];
         let published = matches!(change, Change::Unit { .. } | Change::Tail(_));
         if let (true, Some(counts), Some(nic)) = (published, c.off_core.as_deref_mut(), i.nic_cores.get(self.queue)) {
-            // The NIC works on a packet from its publication to that of its copy. What the host publishes to receive are blanks.
+            // The NIC works on a packet from its publication to the publication of its copy. Units that the host
+            // publishes on the receive ring are blanks.
             match ring {
                 Ring::Tx => counts.watch(*nic, line),
                 Ring::Rx if c.core == *nic => counts.watch_none(*nic),
@@ -424,7 +434,8 @@ impl Common {
     }
 }
 
-/// A locked operation drains what is before it, and later ones wait for it.
+/// Appends one access to the pool's lines. A locked operation drains the accesses before it, and later ones wait for
+/// it.
 fn touch(t: Touch, pool: u32, p: &mut Program) {
     match t {
         Touch::Read(line) => p.push(Op::Load { line, lines: 1 }),
@@ -447,7 +458,7 @@ pub struct Setup<'a> {
     pub interface: &'a Interface,
 }
 
-/// A thread of either side.
+/// A thread of CC-NIC on either side.
 #[derive(Clone)]
 pub enum Agent {
     Host(host::Host),
@@ -465,18 +476,18 @@ impl Agent {
         Agent::Host(host::Host::new(common, s.interface, app.touch == Touched::Header, demand))
     }
 
-    /// The host's thread with number `local` of `of`: it forwards packets of `app`, or serves packets in overlay mode.
+    /// The host's thread number `local` of `of`, in overlay mode.
     pub fn server(s: Setup, app: Option<&LoopbackSpec>, local: usize, of: usize) -> Agent {
         Agent::Server(server::Server::new(s, app, (local, of), true))
     }
 
-    /// The queue pairs of the thread with number `local` of `of`, in overlay mode, for another stack.
+    /// The queue pairs of thread number `local` of `of`, in overlay mode, for use by another stack.
     pub fn ports(s: Setup, local: usize, of: usize) -> Ports {
         server::Server::new(s, None, (local, of), false).into_ports()
     }
 
-    /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. Data that it sends
-    /// lies from line `data` on, [`SENT_LINES`] for each of the driver's buffers.
+    /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. The data
+    /// that it sends lies from line `data` on, [`SENT_LINES`] lines for each of the driver's buffers.
     pub fn overlay(s: Setup, queue: usize, driver: PollMode, data: LineAddr) -> Agent {
         let nic = nic::Nic::new(Common::new(s, queue, 0).foreseeing(), s.interface);
         Agent::Overlay(Box::new(overlay::Overlay::new(nic, driver, data)))
@@ -487,7 +498,7 @@ impl Agent {
         Agent::Nic(nic::Nic::new(Common::of_nic(s, queue, app.bytes.0.to_u32()).foreseeing(), s.interface))
     }
 
-    /// The NIC's thread of several queue pairs.
+    /// The NIC's thread of several queue pairs, in loopback mode.
     pub fn bank(s: Setup, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> Agent {
         let of = |q| nic::Nic::new(Common::of_nic(s, q, app.bytes.0.to_u32()).foreseeing(), s.interface);
         Agent::Bank(bank::Bank::new(queues.map(of).collect()))
@@ -499,7 +510,7 @@ impl Agent {
         Agent::Wire(wire::Wire::new(nic, demand))
     }
 
-    /// What it has of each of its queue pairs.
+    /// State of each of the thread's queue pairs.
     fn commons(&self) -> Vec<&Common> {
         match self {
             Agent::Host(h) => vec![&h.common],
@@ -511,7 +522,7 @@ impl Agent {
         }
     }
 
-    /// Its stacks' counts.
+    /// Counters of the thread's buffer stacks.
     pub fn pool_counts(&self) -> pool::PoolCounts {
         let add = |a: pool::PoolCounts, c: &Common| {
             let b = c.side.counts;
@@ -529,7 +540,7 @@ impl Agent {
         matches!(self, Agent::Host(_) | Agent::Server(_))
     }
 
-    /// Buffers that it holds: in its stacks, and at work.
+    /// Number of buffers that the thread holds, in its stacks and in use.
     pub fn held(&self) -> usize {
         let stacked: usize = self.commons().iter().map(|c| c.side.stacked()).sum();
         stacked

@@ -8,7 +8,7 @@ use crate::kernel::{Int, LineAddr};
 use crate::memory::Sweep;
 use crate::stack::{Awaited, Ctx, Step};
 
-/// Instructions that a thread lets pass which can do nothing.
+/// Instructions of a pause in which a thread that can make no progress waits.
 const PAUSE: u32 = 200;
 
 #[derive(Clone)]
@@ -26,11 +26,11 @@ pub struct Nic {
     pub(super) pending: Vec<Desc>,
     /// Copies that are not published yet.
     pub(super) filled: Vec<Desc>,
-    /// Line of descriptors that was read last.
+    /// Line of descriptors that was last read.
     read: Option<LineAddr>,
-    /// The last line of a burst's descriptors, where a register has told of them: it may be on its way.
+    /// Last line of a burst's descriptors that a register has announced: the line may still be on its way.
     told: Option<LineAddr>,
-    /// Lines that it polls of queue pairs that nobody uses.
+    /// Lines that the thread polls of queue pairs that nobody uses.
     idle: Vec<LineAddr>,
 }
 
@@ -50,7 +50,8 @@ impl Nic {
         Nic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: None, told: None, idle }
     }
 
-    /// Buffers that it has out of its stacks; those of the host only are counted there.
+    /// Number of buffers that the thread holds outside its stacks; buffers that only the host manages are counted at
+    /// the host.
     pub(super) fn held(&self) -> usize {
         match self.rx {
             Rx::Lines(_) => self.pending.iter().filter(|d| d.flags & EXTERNAL == 0).count() + self.filled.len(),
@@ -68,7 +69,7 @@ impl Nic {
             if !self.has_work() {
                 let line = self.tx.asks().unwrap_or(self.tx.line());
                 match self.common.spec.wake {
-                    // What the message wakes is no program, and begins at once.
+                    // The agent that the message wakes is not a program, and begins without delay.
                     Wake::Event => return Step::Wait { on: Awaited::Line(line), instructions: 0 },
                     Wake::Polling if self.idle.is_empty() => {
                         return Step::Wait { on: Awaited::Line(line), instructions: self.common.spec.costs.poll };
@@ -80,7 +81,7 @@ impl Nic {
         if self.has_work() {
             self.deliver(c);
             if self.has_work() {
-                // No buffer, or no room in the ring: the host will give some back.
+                // There is no buffer, or no room in the ring: the host will return some.
                 c.program.compute(PAUSE);
             }
             return Step::Run; // what is there is seen when the core has come so far
@@ -94,18 +95,18 @@ impl Nic {
         Step::Run
     }
 
-    /// Whether packets wait that it has taken, or copies that are not published.
+    /// Whether packets that were taken, or copies that are not published, wait.
     pub(super) fn has_work(&self) -> bool {
         !self.pending.is_empty() || !self.filled.is_empty()
     }
 
-    /// Polls the transmit ring, for a new burst when it is the `first` time.
+    /// Polls the transmit ring; `first` begins a new burst.
     pub(super) fn poll(&mut self, first: bool, c: &mut Ctx) {
         let there = c.ccnic.as_ref().is_some_and(|i| self.tx.finds(&i.pairs[self.common.queue].tx));
         self.common.poll(self.tx.asks(), there, first, c.program);
     }
 
-    /// Takes the next unit of the transmit ring. False when nothing is there.
+    /// Takes the next unit of the transmit ring. Returns false when there is none.
     pub(super) fn take(&mut self, c: &mut Ctx) -> bool {
         if self.tx.shape.register && self.tx.asks().is_some() {
             self.read = None; // the tail may have moved within the line that was read last
@@ -143,7 +144,7 @@ impl Nic {
         true
     }
 
-    /// A buffer for a packet of `bytes`; None when there is none.
+    /// A receive buffer for a packet of `bytes` bytes; None when there is none.
     pub(super) fn blank(&mut self, i: &mut Interface, bytes: u32, p: &mut Program) -> Option<u32> {
         match &mut self.rx {
             Rx::Lines(_) => self.common.alloc(i, bytes, 1, p).pop(),
@@ -154,20 +155,22 @@ impl Nic {
         }
     }
 
-    /// Those of a whole burst, where nothing is recycled: what it frees goes to the pool. Else it copies into what it has just freed.
+    /// Receive buffers for a whole burst, where nothing is recycled and freed buffers go to the pool. With recycling,
+    /// None: each copy goes to a buffer that has just been freed.
     fn blanks(&mut self, i: &mut Interface, p: &mut Program) -> Option<Vec<u32>> {
         let from_pool = matches!(self.rx, Rx::Lines(_)) && !self.common.spec.recycle;
         from_pool.then(|| self.common.alloc(i, self.common.bytes, self.pending.len(), p))
     }
 
-    /// Payload is where the descriptors say, of which a register has told.
+    /// Makes the payload wait for the descriptors that name it, where a register has announced them.
     pub(super) fn await_descriptors(&mut self, p: &mut Program) {
         if let Some(line) = self.told.take() {
             self.common.follow(line, p);
         }
     }
 
-    /// Copies what was taken, delivers the copies, frees buffers and gives lines back, as far as buffers and ring allow.
+    /// Copies the packets that were taken, delivers the copies, frees buffers and releases ring lines, as far as
+    /// buffers and ring allow.
     pub(super) fn deliver(&mut self, c: &mut Ctx) {
         let Some(i) = c.ccnic.as_deref_mut() else { return };
         let p = &mut *c.program;
@@ -208,24 +211,24 @@ impl Nic {
         self.common.free_done(i, p);
         self.publish(i, p);
         if self.pending.is_empty() {
-            // First the copies, then the lines that were taken: the host waits for the former.
+            // The copies go before the lines that were taken, because the host waits for the copies.
             self.release(p);
         }
     }
 
-    /// The packet in buffer `to` is among the next that are published.
+    /// Queues the packet in buffer `to` for the next publication.
     pub(super) fn deliver_later(&mut self, to: u32, bytes: u16) {
         self.filled.push(Desc { buffer: to + 1, bytes, flags: 0 });
     }
 
-    /// Gives the lines back that were taken from the transmit ring.
+    /// Releases the lines that were taken from the transmit ring.
     pub(super) fn release(&mut self, p: &mut Program) {
         let mut stores: Vec<Publication> = Vec::new();
         self.tx.release(&mut |s| stores.push(s));
         stores.into_iter().for_each(|s| self.common.store(Ring::Tx, s, p));
     }
 
-    /// Publishes what was filled, as far as the receive ring has room.
+    /// Publishes the copies that are filled, as far as the receive ring has room.
     pub(super) fn publish(&mut self, i: &mut Interface, p: &mut Program) {
         let words = &i.pairs[self.common.queue].rx;
         let mut done = 0;

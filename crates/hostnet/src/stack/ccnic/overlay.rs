@@ -1,10 +1,10 @@
-//! The NIC's thread in overlay mode: it forwards between its queue pair and a queue of a PCIe NIC.
+//! The NIC's thread in overlay mode: it forwards packets between its queue pair and a queue of a PCIe NIC.
 //!
 //! ```text
 //!   PCIe: rx_burst  -- copy --> receive buffer, RX ring       TX ring: poll  -- copy --> mbuf, tx_burst
 //! ```
 //!
-//! It polls both in turn and copies whole packets, as both NICs have buffers of their own.
+//! The thread polls both in turn and copies whole packets, as both NICs have buffers of their own.
 
 use super::nic::Nic;
 use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
@@ -14,18 +14,18 @@ use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software, Step};
 use std::collections::VecDeque;
 
-/// Lines of the data that an mbuf of this thread sends: a frame of the largest size that is sent, 9.6 KB.
+/// Lines of data for each mbuf that this thread sends: a frame of the largest size that is sent, 9.6 KB.
 pub const SENT_LINES: u64 = 160;
 
 #[derive(Clone)]
 pub struct Overlay {
     pub(super) nic: Nic,
     driver: PollMode,
-    /// Data of the driver's buffers that are sent.
+    /// First line of the data of the driver's buffers that are sent.
     data: LineAddr,
-    /// Packets received that have not been copied.
+    /// Packets received from the PCIe NIC that have not been copied.
     received: VecDeque<PacketId>,
-    /// The poll was a burst's first, which looks at the PCIe NIC, too.
+    /// Whether the poll was a burst's first, which also looks at the PCIe NIC.
     first: bool,
 }
 
@@ -52,7 +52,7 @@ impl Overlay {
         Step::Run
     }
 
-    /// From the PCIe NIC to the host.
+    /// Moves packets from the PCIe NIC to the host.
     fn receive(&mut self, c: &mut Ctx) {
         if self.received.is_empty() {
             self.received.extend(self.driver.take_received(usize::MAX, c));
@@ -75,17 +75,17 @@ impl Overlay {
         self.nic.publish(i, p);
     }
 
-    /// Most packets of either way that wait for room or buffers before more are taken.
+    /// Maximum number of packets of either direction that wait for room or buffers before more are taken.
     fn batch(&self) -> usize {
         self.nic.common.spec.nic_batch.to_usize()
     }
 
-    /// The burst ends with the first of two segments.
+    /// Whether the burst ends with the first of two segments.
     fn halved(&self) -> bool {
         self.nic.pending.last().is_some_and(|d| d.flags & MORE != 0)
     }
 
-    /// From the host to the PCIe NIC. The second segment of a packet is an object that the host keeps.
+    /// Moves packets from the host to the PCIe NIC. The second segment of a packet is an object that the host keeps.
     fn send(&mut self, c: &mut Ctx) {
         let Ctx { ccnic: Some(i), iio, program: p, .. } = &mut *c else { return };
         let (nic, pcie) = (&mut self.nic, port(iio.as_deref_mut()));
@@ -96,7 +96,7 @@ impl Overlay {
             let d = nic.pending[done];
             let second = match d.flags & MORE {
                 0 => None,
-                // The other segment may be in a unit that is still to come.
+                // The other segment may be in a unit that has not arrived yet.
                 _ => match nic.pending.get(done + 1) {
                     Some(o) => Some(*o),
                     None => break,
@@ -133,7 +133,7 @@ impl Overlay {
     }
 
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        // The driver's tags have a number of descriptors, of which there is at least one.
+        // The driver's tags carry a number of descriptors, which is at least one.
         if tag == 0 {
             self.nic.common.visible(c);
         } else {

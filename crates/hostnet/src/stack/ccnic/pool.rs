@@ -1,13 +1,13 @@
-//! The buffer pool of CC-NIC and the recycle stacks in front of it, without time: docs/ccnic/protocol.md, "Pool".
+//! The buffer pool of CC-NIC and the recycling stacks in front of it, without timing: docs/ccnic/protocol.md, "Pool".
 
 use crate::kernel::{Int, LineAddr};
 use std::collections::VecDeque;
 
-/// Buffers whose addresses fit a line of a free ring.
+/// Buffer addresses per line of a free ring.
 const POINTERS: u64 = 8;
 /// Bytes of a page, which prefetchers do not cross.
 const PAGE: u32 = 4096;
-/// Most buffers that one operation takes from the pool.
+/// Maximum number of buffers that one operation takes from the pool.
 const SCRATCH: usize = 256;
 
 /// Size class of a buffer.
@@ -24,17 +24,17 @@ impl Class {
     }
 }
 
-/// What an operation does to lines that host and NIC share.
+/// Access of a pool operation to a line that host and NIC share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touch {
     Read(LineAddr),
     Write(LineAddr),
-    /// A locked read and write of one word.
+    /// Locked read and write of one word.
     Atomic(LineAddr),
 }
 
-/// The order in which a pool of `count` buffers of `size` bytes is filled: stride through it so that neighbours lie in
-/// different pages, or in sequence.
+/// Order in which a pool of `count` buffers of `size` bytes is filled: with a stride that puts neighbours into
+/// different pages, or sequential.
 pub fn fill_order(count: u32, size: u32, nonsequential: bool) -> impl Iterator<Item = u32> {
     let gcd = |mut a: u32, mut b: u32| {
         while b != 0 {
@@ -48,10 +48,10 @@ pub fn fill_order(count: u32, size: u32, nonsequential: bool) -> impl Iterator<I
     (0..u64::from(count)).map(move |i| (i * stride % u64::from(count)).to_u32())
 }
 
-/// Free buffers of one class: a ring that all threads of both sides put into and take from.
+/// Free buffers of one class: a ring that all threads of both sides put buffers into and take buffers from.
 #[derive(Clone, Debug)]
 pub struct FreeRing {
-    /// Line of the head, with that of the tail behind it, and the slots behind that.
+    /// Line of the head; the line of the tail and the slots follow.
     base: LineAddr,
     slots: u64,
     head: u64,
@@ -64,7 +64,7 @@ impl FreeRing {
         2 + u64::from(count.max(1)).next_power_of_two().div_ceil(POINTERS)
     }
 
-    /// A ring at line `base` with these buffers.
+    /// A ring at line `base` with the buffers `free`.
     pub fn new(base: LineAddr, free: impl Iterator<Item = u32>) -> FreeRing {
         let free: VecDeque<u32> = free.collect();
         FreeRing { base, slots: (free.len().max(1).to_u64()).next_power_of_two(), head: 0, free }
@@ -75,7 +75,7 @@ impl FreeRing {
         (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % all)
     }
 
-    /// Puts buffers in: an atomic add, and plain stores.
+    /// Puts buffers into the ring: an atomic add, and plain stores.
     pub fn put(&mut self, buffers: impl ExactSizeIterator<Item = u32>, touch: &mut impl FnMut(Touch)) {
         touch(Touch::Atomic(self.base + 1));
         let tail = self.head + self.free.len().to_u64();
@@ -100,20 +100,20 @@ impl FreeRing {
     }
 }
 
-/// The buffers that some threads have in common, of both classes, and whether one of them has found none.
+/// Pools of both classes that some threads share, and whether one of these threads has found no buffer.
 #[derive(Clone, Debug)]
 pub struct Pools {
     pub rings: [FreeRing; 2],
-    /// Buffers of each class.
+    /// Number of buffers of each class.
     pub count: [u32; 2],
-    /// Number of the first large buffer: small ones are counted first, those of all pools.
+    /// Number of the first large buffer: the small buffers of all pools are numbered first.
     large_from: u32,
     pub small_bytes: u32,
     hunger: bool,
 }
 
 impl Pools {
-    /// Pools that are full, with small buffers below the one with number `large_from`.
+    /// Full pools, whose small buffers are numbered below `large_from`.
     pub fn new(rings: [FreeRing; 2], large_from: u32, small_bytes: u32) -> Pools {
         let count = [0, 1].map(|c: usize| rings[c].free().to_u32());
         Pools { rings, count, large_from, small_bytes, hunger: false }
@@ -128,26 +128,26 @@ impl Pools {
     }
 }
 
-/// What a thread did with buffers.
+/// Counters of one thread's pool operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PoolCounts {
-    /// Buffers moved from and to the pool.
+    /// Buffers moved from the pool; `puts` counts the buffers moved to it.
     pub takes: u64,
     pub puts: u64,
     /// Calls that found fewer buffers than they needed.
     pub starved: u64,
-    /// Buffers of the large class for packets that would have fitted a small one.
+    /// Large buffers allocated for packets that would have fitted a small one.
     pub fallbacks: u64,
 }
 
-/// What a thread keeps of the buffers that pass through its hands.
+/// Buffers that a thread keeps of those that pass through its hands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keeps {
-    /// None beyond a burst.
+    /// No buffers beyond a burst.
     Nothing,
-    /// A stack of at most `most` that is filled by `bulk`: buffers are recycled.
+    /// A stack of at most `most` buffers that is refilled with `bulk` buffers: buffers are recycled.
     Stack { most: u32, bulk: u32 },
-    /// A cache as `rte_mempool` has it (DPDK 22.11).
+    /// A cache of `size` buffers like that of `rte_mempool` (DPDK 22.11).
     Cache { size: u32 },
 }
 
@@ -155,9 +155,9 @@ pub enum Keeps {
 #[derive(Clone, Debug)]
 pub struct Side {
     stacks: [Vec<u32>; 2],
-    /// Buffers that a burst has freed and that no cache has yet.
+    /// Buffers that a burst has freed and that are not in a cache yet.
     freed: [Vec<u32>; 2],
-    /// Most buffers of a stack: all stacks together hold at most half of the pool.
+    /// Maximum number of buffers in a stack: all stacks together hold at most half of the pool.
     most: [usize; 2],
     keeps: Keeps,
     hungry: bool,
@@ -165,7 +165,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// A thread of one of the `queues` queue pairs that use these pools.
+    /// State of a thread of one of the `queues` queue pairs that use these pools.
     pub fn new(pools: &Pools, queues: u32, keeps: Keeps) -> Side {
         let stack = if let Keeps::Stack { most, .. } = keeps { most } else { 0 };
         let most = pools.count.map(|n| stack.min(n / (4 * queues)).to_usize());
@@ -173,12 +173,12 @@ impl Side {
         Side { stacks, freed, most, keeps, hungry: false, counts: PoolCounts::default() }
     }
 
-    /// Buffers in its stacks or caches.
+    /// Number of buffers in the thread's stacks or caches.
     pub fn stacked(&self) -> usize {
         self.stacks.iter().chain(&self.freed).map(Vec::len).sum()
     }
 
-    /// Allocates up to `n` buffers for packets of `hint` bytes (0: unknown); small ones fall back to large ones.
+    /// Allocates up to `n` buffers for packets of `hint` bytes (0: unknown); small buffers fall back to large ones.
     pub fn alloc(&mut self, pools: &mut Pools, hint: u32, n: usize, touch: &mut impl FnMut(Touch)) -> Vec<u32> {
         let small = pools.count[0] > 0 && hint != 0 && hint <= pools.small_bytes;
         let mut out = Vec::with_capacity(n);
@@ -210,7 +210,7 @@ impl Side {
                 let (short, free) = (n - out.len(), pools.rings[c].free());
                 let want = match self.keeps {
                     Keeps::Stack { bulk, .. } if self.most[c] > 0 => (bulk.to_usize()).min(self.most[c]).min(SCRATCH),
-                    // The cache stays full but for what is short, or is left alone.
+                    // The cache is filled up beyond what is missing, or is bypassed.
                     Keeps::Cache { size } if short + size.to_usize() <= free => short + size.to_usize(),
                     _ => short.min(SCRATCH),
                 };
@@ -225,7 +225,7 @@ impl Side {
         }
     }
 
-    /// Frees a buffer: it is the first to be handed out again, from a cache once the burst has ended.
+    /// Frees a buffer, which is the first to be allocated again; from a cache only once the burst has ended.
     pub fn free(&mut self, pools: &mut Pools, buffer: u32, touch: &mut impl FnMut(Touch)) {
         let c = pools.class_of(buffer).index();
         if let Keeps::Cache { .. } = self.keeps {
@@ -238,7 +238,8 @@ impl Side {
         }
     }
 
-    /// Ends a burst of frees: what nothing keeps goes to the pool, and stacks too while somebody starves.
+    /// Ends a burst of frees: buffers that nothing keeps go to the pool, and so do the stacks' buffers while a thread
+    /// starves.
     pub fn free_done(&mut self, pools: &mut Pools, touch: &mut impl FnMut(Touch)) {
         if let Keeps::Cache { size } = self.keeps {
             return (0..2).for_each(|c| self.cache_freed(pools, c, size.to_usize() * 3 / 2, touch));
@@ -252,7 +253,7 @@ impl Side {
         }
     }
 
-    /// A burst of freed buffers comes to the cache, which is emptied first when it would have more than `most`.
+    /// Moves a burst of freed buffers to the cache, which is emptied first if it would hold more than `most`.
     fn cache_freed(&mut self, pools: &mut Pools, c: usize, most: usize, touch: &mut impl FnMut(Touch)) {
         let mut freed = std::mem::take(&mut self.freed[c]);
         if freed.len() > most {

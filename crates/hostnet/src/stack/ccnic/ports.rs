@@ -1,4 +1,5 @@
-//! Queue pairs of an overlay as another stack uses them: it takes packets, and sends in their buffers or in new ones.
+//! Queue pairs of an overlay as another stack uses them: the stack takes packets, and sends in their buffers or in new
+//! ones.
 
 use super::server::Port;
 use super::{Effect, Interface};
@@ -6,11 +7,11 @@ use crate::kernel::{Int, LineAddr, PacketId, QueueId};
 use crate::stack::tas::io::Received;
 use crate::stack::Ctx;
 
-/// The queue pairs of a thread. A poll looks at all of them, one after the other.
+/// Queue pairs of one thread. A poll looks at all of them, one after the other.
 #[derive(Clone)]
 pub struct Ports {
     ports: Vec<Port>,
-    /// The one that is looked at, and the one that packets are taken from first.
+    /// Index of the queue pair that is polled; `first` is the one that packets are taken from first.
     at: usize,
     first: usize,
 }
@@ -20,13 +21,13 @@ impl Ports {
         Ports { ports, at: 0, first: 0 }
     }
 
-    /// Looks at the first one.
+    /// Polls the first queue pair.
     pub fn poll(&mut self, c: &mut Ctx) {
         self.at = 0;
         self.ports[0].host.poll(true, c);
     }
 
-    /// Takes what was found; true when it looks for more of a burst, or at the next one.
+    /// Takes the packets that were found; returns true when it polls for more of a burst, or polls the next queue pair.
     pub fn gathers(&mut self, c: &mut Ctx) -> bool {
         let host = &mut self.ports[self.at].host;
         host.common.polled = false;
@@ -41,7 +42,7 @@ impl Ports {
         true
     }
 
-    /// Up to `most` of the packets taken.
+    /// Returns up to `most` of the packets that were taken.
     pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<Received> {
         let Ctx { ccnic: Some(i), program: p, .. } = c else { return Vec::new() };
         let (mut got, all) = (Vec::new(), self.ports.len());
@@ -57,17 +58,17 @@ impl Ports {
         got
     }
 
-    /// A buffer of a packet that was received is freed with the next flush.
+    /// Frees the buffer of a received packet with the next flush.
     pub fn release(&mut self, r: Received) {
         self.ports[r.port].host.received.push(r.buffer);
     }
 
-    /// The queue pair of the NIC's queue `queue`: threads take turns with them.
+    /// Index of the queue pair that serves the NIC's queue `queue`: threads take turns with the queue pairs.
     fn of(&self, queue: QueueId) -> usize {
         self.ports.iter().position(|p| p.host.common.queue == queue.index()).unwrap_or(0)
     }
 
-    /// A buffer for a packet that goes through `queue`, and its first line.
+    /// Allocates a buffer for a packet that goes through `queue`; returns the buffer and its first line.
     pub fn buffer(&mut self, queue: QueueId, bytes: u64, c: &mut Ctx) -> Option<(u32, LineAddr)> {
         let Ctx { ccnic: Some(i), program: p, .. } = c else { return None };
         let port = self.of(queue);
@@ -75,12 +76,12 @@ impl Ports {
         Some((buffer, i.line(buffer)))
     }
 
-    /// An answer of `bytes` bytes goes with the next flush, in the buffer of a packet that was received.
+    /// Queues an answer of `bytes` bytes, in the buffer of a received packet, for the next flush.
     pub fn answer(&mut self, r: Received, bytes: u64) {
         self.ports[r.port].queue_up(r.buffer, bytes.to_u16());
     }
 
-    /// Packet `id` goes in `buffer` with the next flush, through the queue pair of `queue`.
+    /// Queues packet `id` in `buffer` for the next flush, through the queue pair of `queue`.
     pub fn send(&mut self, queue: QueueId, id: PacketId, buffer: u32, bytes: u64, i: &mut Interface) {
         i.packets[buffer.to_usize()] = Some(id);
         let port = self.of(queue);

@@ -1,7 +1,8 @@
-//! Descriptor rings of CC-NIC as words and rules, without time: docs/ccnic/protocol.md, "Rings".
+//! Descriptor rings of CC-NIC as words and rules, without timing: docs/ccnic/protocol.md, "Rings".
 //!
-//! `Words` is what shared memory holds and everybody can see. Producers and consumers keep their own indices. What they store
-//! is a `Change`, which takes effect when the store is visible. Each side says which lines it reads and writes.
+//! `Words` is the content of shared memory, which everybody can see. Producers and consumers keep their own indices.
+//! Their stores are values of `Change`, which take effect when the store becomes visible. Each side reports the lines
+//! that it reads and writes.
 //!
 //! ```text
 //!   unit   free --publish (signal last)--> ready --poll--> consumed --clear, in ring order--> free
@@ -9,20 +10,21 @@
 
 use crate::kernel::{Int, LineAddr};
 
-/// Descriptors that share a line.
+/// Maximum number of descriptors that share a line.
 pub const GROUP: usize = 4;
-/// Blank slots that the host posts at once, and those that must be vacant before it does.
+/// Blank slots that the host posts at a time; it posts only when at least `BLANKS_LEAST` slots are vacant.
 pub const BLANKS: u64 = 32;
 pub const BLANKS_LEAST: u64 = 8;
 
-/// A buffer that the sender keeps: the receiver reads it and must not free it.
+/// Flag of a buffer that the sender keeps: the receiver reads the buffer and must not free it.
 pub const NO_RECYCLE: u16 = 2;
-/// Another segment of the packet follows in the next slot, or, where a unit has one, in the next unit.
+/// Flag of a descriptor whose packet has another segment in the next slot, or, where a unit has only one slot, in the
+/// next unit.
 pub const MORE: u16 = 4;
-/// That segment: an object that is the sender's, not in the buffer that it names.
+/// Flag of a second segment: an object that the sender owns, not data in the buffer that the descriptor names.
 pub const EXTERNAL: u16 = 8;
 
-/// One descriptor: a buffer, counted from one, its bytes and flags. All zero is a blank slot.
+/// One descriptor: a buffer number counted from one, the bytes and the flags. All zero is a blank slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Desc {
     pub buffer: u32,
@@ -30,52 +32,54 @@ pub struct Desc {
     pub flags: u16,
 }
 
-/// The signal of a unit.
+/// Signal of a unit, which tells the other side the unit's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Signal {
     #[default]
     Clear,
-    /// A blank buffer that the host has posted.
+    /// The unit holds a blank buffer that the host has posted.
     Posted,
     Ready,
 }
 
-/// What one signal covers: a line of up to four descriptors, or one.
+/// Unit of descriptors covered by one signal: a line of up to four descriptors, or one descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Unit {
     pub slots: [Desc; GROUP],
     pub signal: Signal,
 }
 
-/// Place and form of a ring. Lines are 64-byte line numbers.
+/// Location and format of a ring. Lines are 64-byte line numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// First line of the ring.
     pub base: LineAddr,
-    /// Units, a power of two.
+    /// Number of units, a power of two.
     pub units: u64,
-    /// Units on a line.
+    /// Number of units per line.
     pub per_line: u64,
     /// Descriptors of a unit: one or four.
     pub group: usize,
-    /// Signals through two registers instead of inline.
+    /// Whether signals use two registers instead of the descriptors' lines.
     pub register: bool,
-    /// Lines of the producer's and the consumer's register.
+    /// Line of the producer's register; `head` is the line of the consumer's register.
     pub tail: LineAddr,
     pub head: LineAddr,
-    /// Units ahead that a producer looks at to learn what is free: consumers clear in order, so one clear unit vouches for those
-    /// before it. With 1 it looks at each unit that it is about to write.
+    /// Units ahead at which a producer looks to learn which units are free: consumers clear units in order, so one
+    /// clear unit vouches for all units before it. With 1 the producer looks at each unit that it is about to write.
     pub probe: u64,
-    /// Units ahead that a producer asks ownership of.
+    /// Units ahead for which a producer requests ownership.
     pub own_ahead: u64,
-    /// Most lines ahead that a consumer fetches while it finds one ready after the other.
+    /// Maximum number of lines that a consumer fetches ahead while it finds one line ready after the other.
     pub read_ahead: u64,
-    /// Whether that is what a core does by itself, which no layout hinders and which ends with a burst; software fetches groups.
+    /// Whether the read-ahead is that of a core's speculation, which works with any layout and ends with a burst.
+    /// Otherwise software fetches ahead, and only groups.
     pub speculates: bool,
 }
 
 impl Shape {
-    /// The line whose value says whether unit `next` is ready; None when that is known, as units below `ready_to` are.
+    /// The line whose value shows whether unit `next` is ready; None when that is known, because all units below
+    /// `ready_to` are ready.
     fn asked(&self, next: u64, ready_to: u64) -> Option<LineAddr> {
         match self.register {
             true => (next == ready_to).then_some(self.tail),
@@ -83,13 +87,13 @@ impl Shape {
         }
     }
 
-    /// The line of unit `index`, which counts on round after round.
+    /// Line of unit `index`, which counts on round after round.
     pub fn line(&self, index: u64) -> LineAddr {
         self.base + index % self.units / self.per_line
     }
 }
 
-/// What shared memory holds of a ring.
+/// Content of shared memory for one ring.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Words {
     pub units: Vec<Unit>,
@@ -97,7 +101,7 @@ pub struct Words {
     pub head: u64,
 }
 
-/// A store that is on its way.
+/// Change of shared memory by a store in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Unit `index` gets these descriptors and this signal.
@@ -105,7 +109,7 @@ pub enum Change {
         index: u64,
         unit: Unit,
     },
-    /// The signals of units from `from` on, up to `to`, are cleared.
+    /// The signals of the units from `from` to below `to` are cleared.
     Clear {
         from: u64,
         to: u64,
@@ -123,7 +127,7 @@ impl Words {
         &self.units[(index % self.units.len().to_u64()).to_usize()]
     }
 
-    /// The store is visible.
+    /// Applies a store that has become visible.
     pub fn apply(&mut self, c: Change) {
         let n = self.units.len().to_u64();
         match c {
@@ -139,12 +143,12 @@ impl Words {
     }
 }
 
-/// A line that a store goes to, and what it changes.
+/// Line that a store goes to, and the change that the store makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Publication {
     pub line: LineAddr,
     pub change: Change,
-    /// A line that the producer asks ownership of.
+    /// Line for which the producer requests ownership ahead of use.
     pub own_ahead: Option<LineAddr>,
 }
 
@@ -153,14 +157,14 @@ pub struct Publication {
 pub struct Producer {
     pub shape: Shape,
     next: u64,
-    /// Units below this may be written without asking.
+    /// Units below this index may be written without looking.
     free_to: u64,
-    /// Register signals: the tail that was stored last.
+    /// Tail that was stored last, with register signals.
     told: u64,
 }
 
 impl Producer {
-    /// That of a ring whose words are all clear.
+    /// The producer of a ring whose words are all clear.
     pub fn new(shape: Shape) -> Producer {
         Producer { shape, next: 0, free_to: if shape.register { shape.units } else { 0 }, told: 0 }
     }
@@ -170,7 +174,7 @@ impl Producer {
         self.next
     }
 
-    /// Whether `units` more units can be written; `read` is told the lines that are looked at for it.
+    /// Whether `units` more units can be written; `read` is called with the lines that are looked at to find out.
     pub fn ensure(&mut self, words: &Words, units: u64, read: &mut impl FnMut(LineAddr)) -> bool {
         let want = self.next + units;
         if want <= self.free_to {
@@ -210,7 +214,7 @@ impl Producer {
         Publication { line, change: Change::Unit { index, unit }, own_ahead }
     }
 
-    /// Ends a burst: the tail register, if there is one and it moved.
+    /// Ends a burst: returns the store to the tail register, if there is one and it moved.
     pub fn commit(&mut self) -> Option<Publication> {
         (self.shape.register && self.told != self.next).then(|| {
             self.told = self.next;
@@ -218,7 +222,7 @@ impl Producer {
         })
     }
 
-    /// Index up to which units have been consumed, given that those below `from` have been.
+    /// Index up to which units have been consumed, given that the units below `from` have been.
     pub fn consumed(&self, words: &Words, mut from: u64, read: &mut impl FnMut(LineAddr)) -> u64 {
         let s = &self.shape;
         if s.register {
@@ -245,36 +249,36 @@ impl Producer {
 pub struct Consumer {
     pub shape: Shape,
     next: u64,
-    /// Units below this have been given back.
+    /// Units below this index have been released to the producer.
     released: u64,
-    /// Register signals: units below this are ready.
+    /// Units below this index are ready, with register signals.
     ready_to: u64,
     lazy: u64,
-    /// Units below this have been fetched ahead.
+    /// Units below this index have been fetched ahead.
     fetched: u64,
-    /// Units found ready in a row.
+    /// Number of units found ready in a row.
     streak: u64,
 }
 
 impl Consumer {
-    /// That of a ring whose words are all clear. It gives units back when `lazy` are pending or the ring is three quarters
-    /// consumed.
+    /// The consumer of a ring whose words are all clear. It releases units when `lazy` of them are pending or the ring
+    /// is three quarters consumed.
     pub fn new(shape: Shape, lazy: u64) -> Consumer {
         let lazy = lazy.min(shape.units * 3 / 4).max(1);
         Consumer { shape, next: 0, released: 0, ready_to: 0, lazy, fetched: 0, streak: 0 }
     }
 
-    /// The line whose value says whether something is ready; None when that is known already.
+    /// The line whose value shows whether a unit is ready; None when a unit is known to be ready.
     pub fn asks(&self) -> Option<LineAddr> {
         self.shape.asked(self.next, self.ready_to)
     }
 
-    /// The line of the next unit.
+    /// Line of the next unit.
     pub fn line(&self) -> LineAddr {
         self.shape.line(self.next)
     }
 
-    /// Whether the line that is asked tells of something, as memory is now.
+    /// Whether a poll of the line would find a unit ready, as memory is now.
     pub fn finds(&self, words: &Words) -> bool {
         if self.shape.register {
             return words.tail > self.next;
@@ -282,8 +286,8 @@ impl Consumer {
         words.at(self.next).signal == Signal::Ready && self.next - self.released < self.shape.units
     }
 
-    /// Takes the next unit, behind which the burst has room for `more`; how many descriptors it had, 0 when nothing is ready.
-    /// `fetch` is told lines to fetch ahead.
+    /// Takes the next unit, after which the burst has room for `more` units; returns its number of descriptors, 0 when
+    /// no unit is ready. `fetch` is called with the lines to fetch ahead.
     pub fn poll(
         &mut self,
         words: &Words,
@@ -319,14 +323,15 @@ impl Consumer {
         unit.slots.iter().take_while(|d| **d != Desc::default()).count()
     }
 
-    /// Gives polled units back, lazily: the stores that do so, one a line or the head register.
+    /// Releases polled units lazily; `store` is called with the stores that do so, one per line or one to the head
+    /// register.
     pub fn release(&mut self, store: &mut impl FnMut(Publication)) {
         if self.next - self.released >= self.lazy {
             self.flush(store);
         }
     }
 
-    /// The same now.
+    /// Releases all polled units now; `store` is called with the stores that do so.
     pub fn flush(&mut self, store: &mut impl FnMut(Publication)) {
         let s = &self.shape;
         if self.released == self.next {
@@ -346,7 +351,7 @@ impl Consumer {
     }
 }
 
-/// Host's side of a receive ring into which the host posts blank buffers, slot by slot.
+/// The host's side of a receive ring into which the host posts blank buffers, slot by slot.
 #[derive(Clone, Debug)]
 pub struct PostHost {
     pub shape: Shape,
@@ -361,7 +366,8 @@ impl PostHost {
         PostHost { shape, posted: 0, next: 0, told: 0, ready_to: 0 }
     }
 
-    /// Slots that may be posted. One line's worth stays empty, so that the host never writes the line the NIC is at.
+    /// Number of slots that may be posted. One line's worth of slots stays empty, so that the host never writes the
+    /// line that the NIC is at.
     pub fn vacant(&self) -> u64 {
         self.shape.units - 4 - (self.posted - self.next)
     }
@@ -376,7 +382,7 @@ impl PostHost {
         Publication { line: self.shape.line(index), change: Change::Unit { index, unit }, own_ahead: None }
     }
 
-    /// Ends a run of posts.
+    /// Ends a run of posts: returns the store to the head register, if there is one and it moved.
     pub fn commit(&mut self) -> Option<Publication> {
         (self.shape.register && self.told != self.posted).then(|| {
             self.told = self.posted;
@@ -384,7 +390,7 @@ impl PostHost {
         })
     }
 
-    /// As [`Consumer::asks`].
+    /// The line whose value shows whether a packet is ready; None when a packet is known to be ready.
     pub fn asks(&self) -> Option<LineAddr> {
         self.shape.asked(self.next, self.ready_to)
     }
@@ -393,7 +399,7 @@ impl PostHost {
         self.shape.line(self.next)
     }
 
-    /// As [`Consumer::finds`].
+    /// Whether a poll of the line would find a packet ready, as memory is now.
     pub fn finds(&self, words: &Words) -> bool {
         self.next < self.posted
             && if self.shape.register { words.tail > self.next } else { words.at(self.next).signal == Signal::Ready }
@@ -420,7 +426,7 @@ impl PostHost {
     }
 }
 
-/// The NIC's side of the same ring.
+/// The NIC's side of a receive ring into which the host posts blank buffers.
 #[derive(Clone, Debug)]
 pub struct PostNic {
     pub shape: Shape,
@@ -435,7 +441,7 @@ impl PostNic {
         PostNic { shape, taken: 0, next: 0, told: 0, posted_to: 0 }
     }
 
-    /// The next blank buffer, if the host has posted one; `read` is told the lines that are looked at.
+    /// Takes the next blank buffer, if the host has posted one; `read` is called with the lines that are looked at.
     pub fn take(&mut self, words: &Words, read: &mut impl FnMut(LineAddr)) -> Option<u32> {
         let s = &self.shape;
         if self.taken - self.next >= s.units {
@@ -461,7 +467,7 @@ impl PostNic {
         Some(unit.slots[0].buffer)
     }
 
-    /// Returns a packet in a blank that was taken.
+    /// Returns a packet in a blank buffer that was taken.
     pub fn fill(&mut self, desc: Desc) -> Publication {
         debug_assert!(self.next < self.taken);
         let signal = if self.shape.register { Signal::Clear } else { Signal::Ready };
@@ -472,7 +478,7 @@ impl PostNic {
         Publication { line: self.shape.line(index), change: Change::Unit { index, unit }, own_ahead: None }
     }
 
-    /// Ends a burst.
+    /// Ends a burst: returns the store to the tail register, if there is one and it moved.
     pub fn commit(&mut self) -> Option<Publication> {
         (self.shape.register && self.told != self.next).then(|| {
             self.told = self.next;

@@ -1,5 +1,5 @@
-//! The host's thread in overlay mode: it serves packets of its queue pairs in turn, and answers through them. In forward mode
-//! it returns packets in their own buffers.
+//! The host's thread in overlay mode: it serves packets of its queue pairs in turn, and answers through the same queue
+//! pairs. In forward mode it returns packets in their own buffers.
 
 use super::host::Host;
 use super::rings::{Desc, EXTERNAL, MORE, NO_RECYCLE};
@@ -14,7 +14,7 @@ use crate::stack::pmd::port;
 use crate::stack::{Awaited, Ctx, Step};
 use std::collections::VecDeque;
 
-/// An answer that has no descriptor yet: its buffer and bytes, and those of an object that follows.
+/// Answer that has no descriptor yet: its buffer, its bytes, and an object that follows it.
 #[derive(Clone, Copy)]
 struct Reply {
     buffer: u32,
@@ -22,14 +22,14 @@ struct Reply {
     object: Option<Object>,
 }
 
-/// An object that is sent from where it lies: its bytes, and the line that counts its users.
+/// Object that is sent from where it lies: its bytes, and the line that counts its users.
 #[derive(Clone, Copy)]
 struct Object {
     bytes: u16,
     users: Option<LineAddr>,
 }
 
-/// One queue pair.
+/// One queue pair of a server thread.
 #[derive(Clone)]
 pub(super) struct Port {
     pub(super) host: Host,
@@ -40,9 +40,9 @@ pub(super) struct Port {
 pub struct Server {
     ports: Vec<Port>,
     at: usize,
-    /// Queue pairs in a row that had nothing to do.
+    /// Number of queue pairs in a row that had nothing to do.
     idle: usize,
-    /// So many packets are served since then.
+    /// Start of the service of the present packets, and their number.
     since: Option<(Time, u32)>,
 }
 
@@ -64,12 +64,12 @@ impl Server {
         Server { ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, since: None }
     }
 
-    /// Its queue pairs for another stack.
+    /// The thread's queue pairs, for use by another stack.
     pub(super) fn into_ports(self) -> Ports {
         Ports::new(self.ports)
     }
 
-    /// What it has of each queue pair.
+    /// State of each of the thread's queue pairs.
     pub(super) fn commons(&self) -> impl Iterator<Item = &Common> {
         self.ports.iter().map(|p| &p.host.common)
     }
@@ -78,7 +78,8 @@ impl Server {
         self.ports.iter_mut().map(|p| &mut p.host.common)
     }
 
-    /// Buffers that it has out of its stacks. Where only the host manages them, answers sent are among them.
+    /// Number of buffers that the thread holds outside its stacks. Where only the host manages buffers, answers that
+    /// were sent are among them.
     pub(super) fn held(&self) -> usize {
         self.ports.iter().map(Port::held).sum()
     }
@@ -115,8 +116,8 @@ impl Server {
     }
 }
 
-/// Packets lie where descriptors say, the last of which is on `line`: of `ops`, those from `begin` on wait for it that read a packet
-/// at one of the lines `received`.
+/// Makes operations wait for a descriptor: those of `ops` from `begin` on that read a packet at one of the lines
+/// `received` depend on `line`, the line of the last descriptor, because descriptors say where packets lie.
 fn follow(ops: &mut Vec<Op>, begin: usize, line: LineAddr, received: &[LineAddr]) {
     for op in ops.split_off(begin) {
         match op {
@@ -133,17 +134,18 @@ fn follow(ops: &mut Vec<Op>, begin: usize, line: LineAddr, received: &[LineAddr]
 }
 
 impl Port {
-    /// Buffers that it has out of its stacks.
+    /// Number of buffers that the queue pair holds outside its stacks.
     pub(super) fn held(&self) -> usize {
         self.host.held() + self.replies.len()
     }
 
-    /// A packet of `bytes` bytes in `buffer` is to be sent.
+    /// Queues a packet of `bytes` bytes in `buffer` to be sent.
     pub(super) fn queue_up(&mut self, buffer: u32, bytes: u16) {
         self.replies.push_back(Reply { buffer, bytes, object: None });
     }
 
-    /// The application serves what was taken, as far as there are buffers for answers; how many packets.
+    /// Lets the application serve the packets that were taken, as far as there are buffers for answers; returns the
+    /// number of packets served.
     fn serve(&mut self, c: &mut Ctx) -> u32 {
         let host = &mut self.host;
         let shared = host.common.spec.pool == PoolKind::Shared;
@@ -154,7 +156,7 @@ impl Port {
         let Ctx { ccnic: Some(i), app: Some(app), iio, program: p, local, .. } = c else { return 0 };
         host.await_descriptors(p);
         host.sweep_many(i, p);
-        // Answers are one line; who posts blanks has large buffers alone.
+        // Answers are one line; a host that posts blank buffers has only large ones.
         let buffers = host.buffers(i, if shared { LINE_U32 } else { 0 }, want, p);
         let nic = port(iio.as_deref_mut());
         let served = buffers.len();
@@ -192,7 +194,8 @@ impl Port {
         served.to_u32()
     }
 
-    /// Reads and rewrites the header of what was taken, which goes back in the same buffers; how many packets.
+    /// Reads and rewrites the headers of the packets that were taken, which go back in the same buffers; returns their
+    /// number.
     fn forward(&mut self, c: &mut Ctx) -> u32 {
         let host = &mut self.host;
         let lines = host.touched();
@@ -209,7 +212,8 @@ impl Port {
         n
     }
 
-    /// Publishes answers, as many as there is room for. A packet's two segments share a line of grouped descriptors.
+    /// Publishes as many answers as there is room for. The two segments of a packet share a line of grouped
+    /// descriptors.
     pub(super) fn reply(&mut self, c: &mut Ctx) -> bool {
         let Some(i) = c.ccnic.as_deref_mut() else { return false };
         let (host, p) = (&mut self.host, &mut *c.program);

@@ -1,4 +1,4 @@
-//! What a scenario says about CC-NIC.
+//! Parameters of CC-NIC, as a scenario states them.
 
 use super::pool::FreeRing;
 use super::rings::{Shape, GROUP};
@@ -8,79 +8,82 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the NIC does with a packet that it takes.
+/// Use that the NIC makes of a packet that it takes from the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// It copies the packet to a fresh receive buffer and sends it back on the same queue pair.
+    /// The NIC copies each packet to a fresh receive buffer and sends it back on the same queue pair.
     #[default]
     Loopback,
-    /// It forwards packets to and from a PCIe NIC of its node: each thread has a queue of that NIC beside its queue pair.
+    /// The NIC forwards packets to and from a PCIe NIC of its node: each thread has a queue of that NIC beside its
+    /// queue pair.
     Overlay,
-    /// It has packets from a wire, writes them to fresh receive buffers, and sends what comes back in the same buffers. The host
-    /// forwards them.
+    /// The NIC receives packets from a wire, writes them to fresh receive buffers, and sends the packets that the host
+    /// returns in the same buffers. The host forwards them.
     Forward,
 }
 
-/// How the NIC learns that a transmit descriptor is there.
+/// Mechanism by which the NIC learns that a transmit descriptor is ready.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wake {
-    /// Its threads poll.
+    /// The NIC's threads poll the rings.
     #[default]
     Polling,
-    /// It keeps the next line of each ring in its cache, and fetches the line anew when the message comes that takes it away.
+    /// The NIC keeps the next line of each ring in its cache, and fetches the line again when the coherence message
+    /// arrives that invalidates it.
     Event,
 }
 
-/// What the NIC reads of a packet that it sends.
+/// Lines of a packet that the NIC reads to send it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NicReads {
-    /// Every line.
+    /// All lines of the packet.
     #[default]
     Payload,
-    /// The first line: it has kept the others in its cache since it wrote them.
+    /// Only the first line: the NIC has kept the other lines in its cache since it wrote them.
     Header,
 }
 
-/// What the NIC is made of.
+/// Implementation of the NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NicKind {
     /// Threads on cores, one for each queue pair.
     #[default]
     Software,
-    /// A device's agent for each queue pair, which makes the same requests: no instructions between them, no prefetchers, and as many
-    /// under way as `nic_requests`. It has a cache as large as a core's, and hears of its ring's next line.
+    /// A device agent for each queue pair, which makes the same memory requests as a thread: no instructions between
+    /// the requests, no prefetchers, and up to `nic_requests` of them outstanding. The agent has a cache as large as a
+    /// core's, and is notified when the next line of its ring changes.
     Agent,
 }
 
-/// How a consumer learns of descriptors.
+/// Mechanism by which a consumer learns of new descriptors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Signalling {
-    /// A flag in the descriptor's line.
+    /// A flag in the descriptor's own line.
     #[default]
     Inline,
     /// Tail and head registers, each on a line of its own.
     Register,
 }
 
-/// How descriptors of 16 bytes share lines.
+/// Layout of 16-byte descriptors in cache lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// Up to four on a line, with one signal.
+    /// Up to four descriptors per line, with one signal for the line.
     #[default]
     Grouped,
-    /// Four on a line, each with its own signal (E810's format).
+    /// Four descriptors per line, each with its own signal (E810's format).
     Packed,
-    /// One on a line.
+    /// One descriptor per line.
     Padded,
 }
 
-/// One of the two sides.
+/// Side of the interface: host or NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
@@ -88,18 +91,18 @@ pub enum End {
     Nic,
 }
 
-/// How a producer learns that a unit is free, with inline signals.
+/// Mechanism by which a producer learns that a unit is free, with inline signals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FreeCheck {
-    /// It looks at each unit that it is about to write, and asks for ownership with that look.
+    /// The producer looks at each unit that it is about to write, and requests ownership with that look.
     #[default]
     Written,
-    /// It reads one unit eight ahead, which vouches for those before it, as the library does.
+    /// The producer reads the unit eight ahead, which vouches for the units before it, as the library does.
     Ahead,
 }
 
-/// Who manages buffers.
+/// Sides that manage buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PoolKind {
@@ -110,18 +113,18 @@ pub enum PoolKind {
     Host,
 }
 
-/// Which threads have free buffers in common.
+/// Threads that share free buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PoolScope {
-    /// Those of all queue pairs, as in the library.
+    /// The threads of all queue pairs, as in the library.
     #[default]
     Port,
-    /// The host's and the NIC's of one queue pair: each pair has an equal part of the buffers.
+    /// The host's and the NIC's thread of one queue pair: each pair has an equal part of the buffers.
     Pair,
 }
 
-/// How payload is written.
+/// Kind of stores that write payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stores {
@@ -132,49 +135,49 @@ pub enum Stores {
     Nontemporal,
 }
 
-/// What the NIC does with a line of payload that it has read.
+/// Cache maintenance that the NIC performs on payload lines after reading them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReleaseKind {
-    /// It stays where it is.
+    /// None: the line stays where it is.
     #[default]
     None,
-    /// `CLFLUSHOPT`: invalid everywhere, written back when dirty.
+    /// `CLFLUSHOPT`: the line is invalidated in all caches, and written back if dirty.
     Clflushopt,
-    /// `CLWB`: written back when dirty, and kept.
+    /// `CLWB`: the line is written back if dirty, and kept.
     Clwb,
 }
 
-/// A set of choices with a name.
+/// Named set of interface choices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Preset {
-    /// The interface of a PCIe NIC over coherent memory: register signals, packed descriptors, buffers that the host alone
-    /// manages, no recycling, no small buffers, sequential buffers. Keys beside it replace its choices.
+    /// The interface of a PCIe NIC over coherent memory: register signals, packed descriptors, buffers that the host
+    /// alone manages, no recycling, no small buffers, sequential buffers. Keys beside `preset` override its choices.
     Unoptimised,
 }
 
-/// Instructions of the interface, which touch no lines that the two sides share.
+/// Instructions of the interface's operations, in addition to the simulated accesses to lines that the two sides share.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Costs {
-    /// Allocating a buffer.
+    /// Instructions to allocate a buffer. The default is 70.
     pub alloc: u32,
-    /// Freeing a buffer.
+    /// Instructions to free a buffer. The default is 70.
     pub free: u32,
-    /// The host's, for a packet that it sends, writing it included.
+    /// Instructions of the host for a packet that it sends, writing the packet included. The default is 150.
     pub host_tx: u32,
-    /// The host's, for a packet that it receives, reading it included.
+    /// Instructions of the host for a packet that it receives, reading the packet included. The default is 150.
     pub host_rx: u32,
-    /// The NIC's, for a packet that it takes.
+    /// Instructions of the NIC for a packet that it takes from the host. The default is 138.
     pub nic_tx: u32,
-    /// The NIC's, for a packet that it delivers.
+    /// Instructions of the NIC for a packet that it delivers to the host. The default is 138.
     pub nic_rx: u32,
-    /// A unit that is written or read: a line of up to four descriptors, or one descriptor.
+    /// Instructions to write or read a unit: a line of up to four descriptors, or one descriptor. The default is 28.
     pub unit: u32,
-    /// A poll that finds nothing, or a burst's first line.
+    /// Instructions of a poll that finds nothing, or of the poll of a burst's first line. The default is 20.
     pub poll: u32,
-    /// A bulk operation on the pool.
+    /// Instructions of a bulk operation on the pool. The default is 60.
     pub pool: u32,
 }
 
@@ -194,106 +197,117 @@ impl Default for Costs {
     }
 }
 
-/// Requests that an agent has under way: assumed.
+/// Outstanding requests of an agent when `nic_requests` is absent: assumed.
 const AGENT_REQUESTS: u32 = 64;
 
-/// Buffers of a cache, as testpmd has it.
+/// Buffers of a cache in testpmd.
 const TESTPMD_CACHE: u32 = 250;
 
-/// The interface between host and NIC over coherent memory (CC-NIC).
+/// CC-NIC, the interface between host and NIC over coherent memory.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CcnicSpec {
-    /// What the NIC does with packets.
+    /// Use that the NIC makes of packets. The default is "loopback".
     pub mode: Mode,
-    /// Node of the NIC's cores; the tenant's own is same-socket mode.
+    /// Node of the NIC's cores; with the tenant's own node, host and NIC share a socket. The default is 0.
     pub nic_node: u32,
-    /// What the NIC is made of.
+    /// Implementation of the NIC: threads on cores ("software", the default) or device agents ("agent").
     pub nic: NicKind,
-    /// Requests that an agent has under way, at most. Absent: 64, which is assumed.
+    /// Maximum number of outstanding requests of each device agent, for `nic = "agent"`. The default is 64, which is
+    /// assumed.
     pub nic_requests: Option<u32>,
-    /// Threads of the NIC; as many as the tenant has cores when absent ("1-1"). In overlay mode each has a queue pair, and the tenant's
-    /// cores take turns at theirs. In loopback each of the tenant's cores has a queue pair, and the NIC's threads poll theirs in
-    /// turn.
+    /// Number of the NIC's threads. When absent, there are as many as the tenant has cores ("1-1"). In overlay mode
+    /// each thread has a queue pair, and the tenant's cores divide the queue pairs among themselves. In loopback mode
+    /// each of the tenant's cores has a queue pair, and the NIC's threads divide the queue pairs among themselves.
     pub nic_threads: Option<u32>,
-    /// How the NIC learns that a transmit descriptor is there.
+    /// Mechanism by which the NIC learns that a transmit descriptor is ready: "polling" (the default) or "event".
     pub wake: Wake,
-    /// Queue pairs of each of the NIC's threads that nobody uses, beside its own.
+    /// Number of unused queue pairs that each of the NIC's threads has in addition to its own, and polls with
+    /// `wake = "polling"`. The default is 0.
     pub idle_queues: u32,
-    /// What the NIC reads of a packet that it sends, in forward mode.
+    /// Lines of a packet that the NIC reads to send it: "payload" (all lines, the default), or "header" for
+    /// `mode = "forward"`.
     pub nic_reads: NicReads,
-    /// How a consumer learns of descriptors.
+    /// Mechanism by which a consumer learns of new descriptors: "inline" (the default) or "register".
     pub signal: Signalling,
-    /// How descriptors share lines.
+    /// Layout of 16-byte descriptors in cache lines. The default is "grouped".
     pub layout: Layout,
-    /// Home of the transmit rings.
+    /// Side whose memory is home of the transmit rings. The default is "host".
     pub tx_home: End,
-    /// Home of the receive rings.
+    /// Side whose memory is home of the receive rings. The default is "nic".
     pub rx_home: End,
-    /// Home of the buffers.
+    /// Side whose memory is home of the buffers. The default is "host".
     pub buffer_home: End,
-    /// Buffers that came back last are used first, from stacks of each thread on both sides.
+    /// Whether each thread on both sides keeps freed buffers on a stack and reuses the most recently freed one first.
+    /// The default is true.
     pub recycle: bool,
-    /// Packets that fit `small_buffer` use small buffers.
+    /// Whether packets that fit `small_buffer` use small buffers. The default is true.
     pub small_buffers: bool,
-    /// Successive allocations from the pool are never adjacent in memory.
+    /// Whether successive allocations from the pool are never adjacent in memory. The default is true.
     pub nonsequential: bool,
-    /// Who manages buffers.
+    /// Sides that manage buffers: "shared" (both, the default) or "host" (the host alone).
     pub pool: PoolKind,
-    /// Which threads have free buffers in common.
+    /// Threads that share free buffers: "port" (those of all queue pairs, the default) or "pair" (those of one queue
+    /// pair).
     pub pool_scope: PoolScope,
-    /// Lines of a ring of grouped descriptors; rings of other layouts have as many descriptors, four times this.
+    /// Number of lines of a ring of grouped descriptors: a power of two. Rings of other layouts have the same number of
+    /// descriptors, four times this value. The default is 256.
     pub ring: u32,
-    /// Most packets that the host sends at once.
+    /// Maximum number of packets that the host sends in a batch. The default is 32.
     pub tx_batch: u32,
-    /// Most packets that the host takes at once.
+    /// Maximum number of packets that the host takes in a batch. The default is 32.
     pub rx_batch: u32,
-    /// Most packets that the NIC takes at once.
+    /// Maximum number of packets that the NIC takes in a batch. The default is 32.
     pub nic_batch: u32,
-    /// Lines of the receive ring that the host keeps before it clears them.
+    /// Number of receive-ring lines that the host consumes before it clears them. The default is 8.
     pub lazy_release: u32,
-    /// How a producer learns that a unit is free, with inline signals.
+    /// Mechanism by which a producer learns that a unit is free, with `signal = "inline"`: "written" (the default) or
+    /// "ahead".
     pub free_check: FreeCheck,
-    /// Units ahead that a producer asks ownership of, with inline signals; 0: none, as the paper has it. The library's is 2.
+    /// Number of units ahead for which a producer requests ownership, with `signal = "inline"`. The default, 0,
+    /// requests none, as in the paper; the library uses 2.
     pub own_ahead: u32,
-    /// Most lines of grouped descriptors that a consumer asks for, the next one counted, while it finds one ready after the
-    /// other; 0: it waits for each line before it asks for another. The library's is 6. Absent: what a core does that predicts
-    /// its branches, with descriptors of any layout. It asks for as many polls as fit its reorder buffer beside the
-    /// instructions of a unit, and for none behind the burst's last.
+    /// Maximum number of lines of grouped descriptors, the next one included, that a consumer requests while it finds
+    /// one line ready after the other. With 0 the consumer waits for each line before it requests another; the library
+    /// uses 6. When absent, the read-ahead is that of an out-of-order core with branch prediction, for descriptors of
+    /// any layout: as many polls as fit its reorder buffer beside the instructions of a unit, and none beyond the end
+    /// of the burst.
     pub read_ahead: Option<u32>,
-    /// Whether the hardware prefetchers of the host's cores run, where the platform has any.
+    /// Whether the hardware prefetchers of the host's cores are on, where the platform has any. The default is true.
     pub host_prefetch: bool,
-    /// The same of the NIC's cores.
+    /// Whether the hardware prefetchers of the NIC's cores are on, where the platform has any. The default is false.
     pub nic_prefetch: bool,
-    /// How payload is written, by both sides.
+    /// Kind of stores with which both sides write payload: "cached" (the default) or "nontemporal".
     pub stores: Stores,
-    /// What the NIC does with a line of payload that it has read.
+    /// Cache maintenance that the NIC performs on payload lines after reading them. The default is "none".
     pub release: ReleaseKind,
-    /// A set of choices with a name.
+    /// Named set of interface choices, such as "unoptimised"; other keys of this table override them. When absent, the
+    /// defaults of the keys apply.
     pub preset: Option<Preset>,
-    /// Large buffers, before some of them are split into small ones.
+    /// Number of large buffers before some of them are split into small ones. The default is 2048.
     pub buffers: u32,
-    /// Size of a large buffer.
+    /// Size of a large buffer: a power of two. The default is 4096 B.
     pub large_buffer: Size,
-    /// Size of a small buffer.
+    /// Size of a small buffer: a power of two. The default is 128 B.
     pub small_buffer: Size,
-    /// Share of the large buffers that is split.
+    /// Share of the large buffers that is split into small ones, with `small_buffers`. The default is 0.25.
     pub small_share: f64,
-    /// Most buffers of a thread's stack of either size.
+    /// Maximum number of buffers in a thread's stack of either size, with `recycle`. The default is 512.
     pub stack: u32,
-    /// Buffers that come from the pool at once.
+    /// Number of buffers that a thread's stack takes from the pool at a time, with `recycle`. The default is 32.
     pub bulk: u32,
-    /// Size of a thread's cache in front of the pool where nothing is recycled, as `rte_mempool` has it: a call that finds too few
-    /// buffers there takes this many more than it needs, and one that would fill it beyond one and a half times this empties
-    /// it first. 0: each burst goes to the pool. Absent: 250 (testpmd's) where the host alone manages buffers, which is what
-    /// its drivers do, and else 0. Large buffers are then at least a ring each way, a burst and a cache for each queue pair.
+    /// Size in buffers of a thread's cache in front of the pool when `recycle` is false, after `rte_mempool`: an
+    /// allocation that finds too few buffers in the cache takes this many more than it needs, and a free that would
+    /// fill the cache beyond one and a half times this size empties it first. With 0 each burst goes to the pool. When
+    /// absent, 250 (testpmd's) for `pool = "host"`, as its drivers do, and 0 otherwise. With a cache there are at least
+    /// as many large buffers as two rings, a batch and a cache for each queue pair.
     pub cache: Option<u32>,
-    /// Instructions.
+    /// Instructions of the interface's operations.
     pub costs: Costs,
 }
 
 impl Default for CcnicSpec {
-    /// Every feature on.
+    /// The optimised interface of CC-NIC, with every feature on.
     fn default() -> CcnicSpec {
         CcnicSpec {
             mode: Mode::Loopback,
@@ -340,7 +354,7 @@ impl Default for CcnicSpec {
 }
 
 impl CcnicSpec {
-    /// Lines of each region for `queues` queue pairs that are used, in the order of [`Memory`](super::Memory).
+    /// Lines of each memory region for `queues` used queue pairs, in the order of [`Memory`](super::Memory).
     pub fn lines(&self, queues: u64) -> [u64; 6] {
         let ring = |group: bool| self.units(group) / self.per_line(group);
         let [small, large] = self.counts(queues.to_u32());
@@ -351,7 +365,7 @@ impl CcnicSpec {
         [rings * ring(true), rings * ring(self.groups_rx()), registers, registers, pools, buffers]
     }
 
-    /// Pools for `queues` queue pairs.
+    /// Number of pools for `queues` queue pairs.
     pub fn pools(&self, queues: u32) -> u32 {
         match self.pool_scope {
             PoolScope::Port => 1,
@@ -359,29 +373,29 @@ impl CcnicSpec {
         }
     }
 
-    /// Lines of the free rings of one of them.
+    /// Lines of the free rings of one pool.
     pub fn pool_lines(&self, queues: u32) -> u64 {
         self.counts(queues).into_iter().map(|n| FreeRing::lines(n.div_ceil(self.pools(queues)))).sum()
     }
 
-    /// Requests that each of the NIC's agents has under way, at most; None for threads.
+    /// Maximum number of outstanding requests of each of the NIC's agents; None for threads.
     pub fn agent_requests(&self) -> Option<u32> {
         (self.nic == NicKind::Agent).then(|| self.nic_requests.unwrap_or(AGENT_REQUESTS))
     }
 
-    /// Small and large buffers for `queues` queue pairs.
+    /// Numbers of small and of large buffers for `queues` queue pairs.
     pub fn counts(&self, queues: u32) -> [u32; 2] {
         let split = if self.small_buffers { (f64::from(self.buffers) * self.small_share).whole().to_u32() } else { 0 };
         let small = split * (self.large_buffer.0 / self.small_buffer.0).to_u32();
         let large = self.buffers - split;
         match self.cache() {
             0 => [small, large],
-            // DPDK's l3fwd counts its buffers so.
+            // DPDK's l3fwd computes its number of buffers in this way.
             cache => [small, large.max(queues * (2 * GROUP as u32 * self.ring + self.tx_batch + cache))],
         }
     }
 
-    /// Size of a thread's cache in front of the pool; 0 when there is none, as where buffers are recycled.
+    /// Size in buffers of a thread's cache in front of the pool; 0 when there is none, as where buffers are recycled.
     pub fn cache(&self) -> u32 {
         let of_a_driver = if self.pool == PoolKind::Host { TESTPMD_CACHE } else { 0 };
         if self.recycle {
@@ -391,7 +405,8 @@ impl CcnicSpec {
         }
     }
 
-    /// Whether receive rings may have groups: where the host posts blanks it fixes each slot's buffer before the packets come.
+    /// Whether receive rings may group descriptors: a host that posts blanks fixes each slot's buffer before packets
+    /// come, which excludes grouping.
     pub fn groups_rx(&self) -> bool {
         self.pool == PoolKind::Shared
     }
@@ -416,8 +431,8 @@ impl CcnicSpec {
         }
     }
 
-    /// Ring `queue` of a region that begins at line `base`, and whose registers begin at line `registers`; `groups` says
-    /// whether it may have groups.
+    /// Shape of ring `queue` in a region that begins at line `base` and whose registers begin at line `registers`;
+    /// `groups` says whether descriptors may be grouped.
     pub fn shape(&self, base: LineAddr, registers: LineAddr, queue: u64, groups: bool) -> Shape {
         let (units, per_line) = (self.units(groups), self.per_line(groups));
         Shape {
@@ -438,8 +453,10 @@ impl CcnicSpec {
         }
     }
 
+    /// Checks that the values fit together for `queues` queue pairs and packets of `bytes` bytes.
+    ///
     /// # Errors
-    /// One clause with key and value, when the values do not fit together for `queues` queue pairs and packets of `bytes`.
+    /// Returns one clause that names key and value.
     pub fn check(&self, queues: u32, bytes: u64) -> Result<(), String> {
         let within = |key: &str, v: u32, least: u32, most: u32| {
             ((least..=most).contains(&v)).then_some(()).ok_or(format!("{key} = {v} is not within {least} to {most}"))

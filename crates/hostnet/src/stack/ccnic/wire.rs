@@ -1,4 +1,5 @@
-//! The NIC's thread in forward mode: packets come off a wire into receive buffers, and go onto it when the host returns them.
+//! The NIC's thread in forward mode: packets come off a wire into receive buffers, and go onto the wire when the host
+//! returns them.
 
 use super::nic::Nic;
 use super::rings::GROUP;
@@ -12,7 +13,7 @@ use crate::stack::{Ctx, Step};
 pub struct Wire {
     pub(super) nic: Nic,
     demand: Demand,
-    /// Packets that are with the host.
+    /// Number of packets that are with the host.
     under_way: u32,
 }
 
@@ -35,7 +36,7 @@ impl Wire {
         Step::Run
     }
 
-    /// Packets that came back go onto the wire, and their buffers are free.
+    /// Sends the packets that came back onto the wire and frees their buffers.
     fn send(&mut self, c: &mut Ctx) {
         let Ctx { ccnic: Some(i), program: p, .. } = c else { return };
         let common = &mut self.nic.common;
@@ -50,7 +51,7 @@ impl Wire {
         self.nic.release(p);
     }
 
-    /// Packets come off the wire.
+    /// Receives the packets that are due from the wire.
     fn receive(&mut self, c: &mut Ctx) {
         let batch = self.nic.common.spec.nic_batch;
         let due = self.demand.due(c.now, self.under_way).min(batch);

@@ -1,4 +1,4 @@
-//! What programs of drivers do beside their accesses: descriptors handed over, packets ended.
+//! Side effects of drivers' programs in addition to their accesses: descriptors handed over, packets completed.
 
 use super::looped;
 use crate::device::nic::{Nic, Packet};
@@ -9,20 +9,21 @@ use crate::memory::LINE_U32;
 use crate::stack::{qp, Ctx};
 use std::collections::VecDeque;
 
-/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry.
+/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with a number of descriptors or packets, or a
+/// packet's record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::stack) enum Effect {
-    /// The receive ring's tail moves by so many descriptors.
+    /// A doorbell moves the receive ring's tail.
     Armed(u32),
-    /// The transmit ring's tail moves by so many descriptors.
+    /// A doorbell moves the transmit ring's tail.
     Put(u32),
-    /// So many packets are consumed for good.
+    /// Packets are consumed without a reply.
     Done(u32),
     /// So many packets are in the software ring.
     Passed(u32),
-    /// The time stamp of a packet is written.
+    /// The time stamp of the packet with this record is written.
     Stamp(PacketId),
-    /// A packet that has come back has been read.
+    /// The returned packet with this record has been read.
     Seen(PacketId),
 }
 
@@ -53,14 +54,14 @@ impl Effect {
     }
 }
 
-/// The reply to a packet takes `lines` lines; one as long as the packet has its bytes.
+/// Sets the reply to a packet to `lines` lines; a reply as long as the packet has the packet's bytes.
 pub(in crate::stack) fn answered(packet: &mut Packet, lines: u16) {
     let whole = u32::from(lines) * LINE_U32;
     packet.tx_lines = lines;
     packet.tx_bytes = if lines == packet.lines { whole.min(packet.rx_bytes) } else { whole };
 }
 
-/// A program's side effect is due at `queue`; `consumed` are the packets that end with one.
+/// Performs a program's side effect at `queue`; `consumed` are the packets that are completed by `Effect::Done`.
 pub(in crate::stack) fn retire(tag: u32, queue: QueueId, consumed: &mut VecDeque<PacketId>, c: &mut Ctx) {
     match Effect::of(tag) {
         Effect::Done(n) => {
@@ -89,7 +90,8 @@ fn ring(queue: QueueId, side: Side, n: u32, c: &mut Ctx) {
     }
 }
 
-/// The same without time. Receive descriptors are the NIC's again as packets come.
+/// Performs a program's side effect in functional mode, without timing. Receive descriptors return to the NIC as
+/// packets arrive.
 pub(in crate::stack) fn retire_at_once(tag: u32, queue: QueueId, consumed: &mut VecDeque<PacketId>, m: &mut Machine) {
     match Effect::of(tag) {
         Effect::Armed(_) | Effect::Passed(_) | Effect::Stamp(_) | Effect::Seen(_) => {}
@@ -104,7 +106,7 @@ pub(in crate::stack) fn retire_at_once(tag: u32, queue: QueueId, consumed: &mut 
     }
 }
 
-/// The NIC that the driver has.
+/// The NIC on a port, which the driver uses.
 pub(in crate::stack) fn port(iio: Option<&mut crate::device::iio::Iio>) -> &mut Nic {
     iio.and_then(|i| i.nic()).expect("a poll-mode driver has a NIC").1
 }

@@ -1,5 +1,5 @@
-//! A poll-mode driver's bursts as others see them: its two bursts apart for a core that forwards packets, and the received one for
-//! an application.
+//! A poll-mode driver's bursts as other stacks use them: separate receive and transmit bursts for a core that forwards
+//! packets, and the received burst for an application.
 
 use super::{port, PollMode};
 use crate::app::Content;
@@ -8,12 +8,12 @@ use crate::kernel::{Int, LineAddr, PacketId};
 use crate::stack::Ctx;
 
 impl PollMode {
-    /// Reads the receive descriptor that says whether packets have come.
+    /// Reads the receive descriptor that shows whether packets have come.
     pub(in crate::stack) fn poll_descriptor(&mut self, c: &mut Ctx) {
         self.poll(c);
     }
 
-    /// `rx_burst` of `most` packets, if any have come: their records.
+    /// Performs an `rx_burst` of up to `most` packets, if any have come; returns their records.
     pub(in crate::stack) fn take_received(&mut self, most: usize, c: &mut Ctx) -> Vec<PacketId> {
         self.learn(c);
         if port(c.iio.as_deref_mut()).waiting(self.queue) == 0 {
@@ -24,7 +24,7 @@ impl PollMode {
         self.burst.drain(..).collect()
     }
 
-    /// The application sees the whole burst before it serves the first packet.
+    /// Shows the application the whole burst before it serves the first packet.
     pub(super) fn begin_burst(&self, c: &mut Ctx) {
         let Ctx { app: Some(app), iio, program: p, local, .. } = c else { return };
         let nic = port(iio.as_deref_mut());
@@ -35,12 +35,12 @@ impl PollMode {
         app.begin_burst(*local, &mut packets, p);
     }
 
-    /// The buffer of a packet that has been copied goes back to the pool.
+    /// Returns the buffer of a packet that has been copied to the pool.
     pub(in crate::stack) fn copied_from(&mut self, buffer: u32, p: &mut Program) {
         self.free(buffer, p);
     }
 
-    /// A buffer to copy a packet to, whose metadata is written.
+    /// Takes a buffer to copy a packet to, and writes its metadata.
     pub(in crate::stack) fn buffer_to_send(&mut self, p: &mut Program) -> Option<u32> {
         let buffer = self.pool.get(p)?;
         p.push(crate::core::Op::Store { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
@@ -52,12 +52,13 @@ impl PollMode {
         self.pool.data(buffer)
     }
 
-    /// Packet `id` goes from `buffer` with the next burst.
+    /// Queues packet `id` in `buffer` for the next transmit burst.
     pub(in crate::stack) fn queue_up(&mut self, id: PacketId, buffer: u32) {
         self.backlog.push_back((id, buffer));
     }
 
-    /// `tx_burst` of what waits, as far as the ring takes it. One that is `short` of buffers takes back those sent.
+    /// Performs a `tx_burst` of the queued packets, as far as the ring has room. With `short`, when buffers are short,
+    /// sent buffers are reclaimed.
     pub(in crate::stack) fn send_burst(&mut self, short: bool, c: &mut Ctx) {
         if !self.backlog.is_empty() {
             self.transmit(c);

@@ -1,12 +1,12 @@
-//! A generator on the cores whose wire loops back (CC-NIC, section 5.1): each sends packets that it writes and reads them when
-//! they come back to its queue.
+//! A generator on the cores whose wire loops back (CC-NIC, section 5.1): each core sends packets that it writes, and
+//! reads them when they come back to its queue.
 //!
 //! ```text
 //!   step: rx_burst --> read each, whole --> free all --> what is due: take buffers, stamp and write each --> tx_burst, one doorbell
 //! ```
 //!
-//! What is due is that of CC-NIC's host (`stack/demand.rs`). A round trip lasts from the stamp, which is the payload's first word, to
-//! when the payload has been read.
+//! The demand is that of CC-NIC's host (`stack/demand.rs`). A round trip lasts from the time stamp, which is the
+//! payload's first word, until the payload has been read.
 
 use super::{port, Effect, PollMode};
 use crate::app::Content;
@@ -16,7 +16,7 @@ use crate::kernel::{Int, PacketId, Time};
 use crate::stack::demand::Demand;
 use crate::stack::{qp, Ctx};
 
-/// What a core has to send, and has under way.
+/// Demand of a generating core, and the number of its packets that are outstanding.
 #[derive(Clone)]
 pub(super) struct Looped {
     demand: Demand,
@@ -25,30 +25,30 @@ pub(super) struct Looped {
 }
 
 impl Looped {
-    /// Packets that may be sent now.
+    /// Number of packets that may be sent now.
     pub fn due(&mut self, now: Time) -> u32 {
         self.demand.due(now, self.under_way)
     }
 
-    /// When the next one is due, if that is known.
+    /// Time at which the next packet is due, if that is known.
     pub fn next(&self) -> Option<Time> {
         self.demand.next()
     }
 
-    /// A packet will not come back.
+    /// Records that a packet will not come back.
     pub fn lost(&mut self) {
         self.under_way -= 1;
     }
 }
 
 impl PollMode {
-    /// The same, whose packets are those of `demand` and come back.
+    /// Makes the driver a generator of the packets of `demand`, which come back.
     pub fn generating(mut self, demand: Demand) -> PollMode {
         self.looped = Some(Box::new(Looped { demand, under_way: 0 }));
         self
     }
 
-    /// The packets of the burst are read, one after the other, and then their buffers are freed.
+    /// Reads the packets of the burst, one after the other, and then frees their buffers.
     pub(super) fn read_back(&mut self, c: &mut Ctx) {
         let app = c.app.as_mut().expect("an application reads");
         let n = self.burst.len();
@@ -74,7 +74,7 @@ impl PollMode {
         }
     }
 
-    /// What is due begins here, at most a `tx_burst`; returns how many.
+    /// Originates the packets that are due, at most a `tx_burst`; returns their number.
     pub(super) fn send_due(&mut self, c: &mut Ctx) -> u32 {
         let most = self.costs.transmit_burst.unwrap_or(self.costs.burst);
         let due = self.looped.as_mut().map_or(0, |l| l.due(c.now)).min(most);
@@ -109,7 +109,7 @@ impl PollMode {
     }
 }
 
-/// Packet `id` has been read: its round trip ends.
+/// Ends the round trip of packet `id`, which has been read.
 pub(super) fn seen(id: PacketId, c: &mut Ctx) {
     let nic = port(c.iio.as_deref_mut());
     let p = nic.packet(id);

@@ -8,10 +8,10 @@
 //!     +--------------------------------------------- ring full: try again, which costs a burst's fixed part ---+
 //! ```
 //!
-//! Where work is a pipeline of two cores ([`pipe`]), the first does rx_burst and the second the rest.
+//! In a pipeline of two cores ([`pipe`]), the first core performs rx_burst and the second one the remaining work.
 //!
-//! Packets can begin here, too: as many as go (testpmd's txonly, which never receives), those that a load generator is to send, or
-//! those of a generator whose wire loops back (`looped`).
+//! Packets can also originate here: as many as possible (testpmd's txonly, which never receives), those that a load
+//! generator is to send, or those of a generator whose wire loops back (`looped`).
 
 use super::foresight::{self, Foresight};
 use super::mempool::{Mempool, PoolMemory};
@@ -38,29 +38,29 @@ pub(super) use effect::{answered, port, retire, retire_at_once, Effect};
 pub use pipe::{Pipe, PipelineSpec};
 pub use spec::{FreeSent, PollModeSpec, Recycling};
 
-/// Bytes of the driver's own note beside a descriptor: which buffer is in it.
+/// Bytes of the driver's own record of a descriptor: the buffer in it.
 const NOTE: u64 = 8;
 
-/// Lines of the driver's notes about a ring.
+/// Lines of the driver's records of a ring with `slots` slots.
 pub fn note_lines(slots: u32) -> u64 {
     (u64::from(slots) * NOTE).div_ceil(LINE)
 }
 
-/// Where a core's driver keeps its data.
+/// First lines of the memory where a core's driver keeps its data.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverMemory {
     pub pool: PoolMemory,
-    /// Notes about the receive and the transmit ring.
+    /// Driver's records of the receive ring; `transmit_notes` are those of the transmit ring.
     pub receive_notes: LineAddr,
     pub transmit_notes: LineAddr,
-    /// Memory that packets are copied to, as many as there are receive descriptors.
+    /// Memory that packets are copied to, with room for as many packets as there are receive descriptors.
     pub copies: LineAddr,
 }
 
 /// Lines of a packet's copy.
 pub const COPY_LINES: u64 = DATA_ROOM / LINE;
 
-/// What a driver does with buffers beside what it costs.
+/// Policies of a driver for its buffers.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffers {
     pub recycling: Recycling,
@@ -75,13 +75,14 @@ pub struct Duties {
     pub origin: Origin,
 }
 
-/// A segment that lies elsewhere, with the line that counts its users.
+/// Segment that lies outside its mbuf, with the line that counts its users.
 #[derive(Clone, Copy, Debug)]
 struct External {
     users: Option<LineAddr>,
 }
 
-/// What a transmit descriptor is of: a buffer of which so many lines are sent, or one whose metadata stands for a segment elsewhere.
+/// Content of a transmit descriptor: a buffer of which `lines` lines are sent, or a buffer whose metadata stands for a
+/// segment elsewhere.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     buffer: u32,
@@ -89,14 +90,14 @@ struct Sent {
     external: Option<External>,
 }
 
-/// What of the work a core does.
+/// Part of the work that a core does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// All of it: run to completion.
+    /// All of the work: run to completion.
     Whole,
-    /// It receives, and hands packets on.
+    /// Receives packets and hands them to another core.
     Receive,
-    /// It takes them, serves and sends them.
+    /// Takes packets from another core, serves them and sends the replies.
     Work,
 }
 
@@ -104,19 +105,19 @@ pub enum Stage {
 enum State {
     /// The next receive descriptor is to be read.
     Poll,
-    /// It has been read.
+    /// The next receive descriptor has been read.
     Look,
-    /// The oldest transmit descriptor is to be read: its ring is full.
+    /// The oldest transmit descriptor is to be read, because its ring is full.
     Full,
-    /// It has been read.
+    /// The oldest transmit descriptor has been read.
     Retry,
-    /// The index of the software ring's consumer is to be read: the ring is full.
+    /// The consumer index of the software ring is to be read, because the ring is full.
     Blocked,
-    /// It has been read.
+    /// The consumer index of the software ring has been read.
     Room,
 }
 
-/// One core with a pair of rings.
+/// The driver's state on one core with a pair of rings.
 #[derive(Clone)]
 pub struct PollMode {
     costs: PollModeSpec,
@@ -126,43 +127,44 @@ pub struct PollMode {
     memory: DriverMemory,
     pool: Mempool,
     state: State,
-    /// How its polls for packets end, as a branch predictor sees it; None where the core stops at each.
+    /// Branch predictor for the outcome of polls for packets; None where the core stops at each poll.
     foresees: Option<Foresight>,
-    /// Receive descriptors taken, and of these the ones with a fresh buffer that the NIC has not been told of.
+    /// Receive descriptors taken; `held` of them have a fresh buffer that the NIC does not know yet.
     taken: u64,
     held: u32,
     buffers: Buffers,
     origin: Origin,
-    /// Its packets come back, if it has any: what is to be sent.
+    /// Demand of a generator whose packets come back, if the driver is one.
     looped: Option<Box<looped::Looped>>,
     stage: Stage,
-    /// Packets that have been received and are kept.
+    /// Packets that have been received and are kept for later.
     stash: VecDeque<PacketId>,
-    /// Packets copied.
+    /// Number of packets copied.
     copied: u64,
-    /// Transmit descriptors written, and what they are of that has not been freed.
+    /// Transmit descriptors written; `in_ring` holds the contents of those that have not been freed.
     put: u64,
     in_ring: VecDeque<Sent>,
     /// Packets, with their buffers, that wait for a transmit descriptor.
     backlog: VecDeque<(PacketId, u32)>,
-    /// Buffers whose metadata stands for their second segments, in the same order, and those segments.
+    /// Buffers whose metadata stands for second segments of packets in `backlog`, in the same order, with those
+    /// segments.
     attached: VecDeque<(u32, External)>,
-    /// Packets that are consumed once their burst retires.
+    /// Packets that are completed once their burst retires.
     consumed: VecDeque<PacketId>,
     burst: Vec<PacketId>,
-    /// Packets come without time.
+    /// Whether packets arrive in functional mode, without timing.
     at_once: bool,
-    /// When the present poll began.
+    /// Time at which the present poll began.
     polled: Time,
-    /// In empty polls since then, and before.
+    /// Start of the present idle time of empty polls; `idle` is the idle time before it.
     idle_since: Option<Time>,
     idle: Time,
-    /// A burst is worked on since then, of so many packets.
+    /// Start of the work on the present burst, and its number of packets.
     since: Option<(Time, u32)>,
 }
 
 impl PollMode {
-    /// The driver of `queue` on a `core`, which hands all usable receive descriptors to `nic` at once.
+    /// The driver of `queue` on a `core`, which gives all usable receive descriptors to `nic` from the start.
     pub fn new(
         costs: PollModeSpec,
         rings: &RingsSpec,
@@ -216,14 +218,14 @@ impl PollMode {
         }
     }
 
-    /// Makes this core the first of a pipeline; returns the second one.
+    /// Makes this core the first of a pipeline; returns the driver of the second core.
     pub fn hand_on(&mut self) -> PollMode {
         let part = self.pool.part();
         self.stage = Stage::Receive;
         PollMode { stage: Stage::Work, pool: part, ..self.clone() }
     }
 
-    /// Time in empty polls since the restart.
+    /// Time spent in empty polls since the restart.
     pub fn idle_until(&self, now: Time) -> Time {
         self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s))
     }
@@ -236,14 +238,14 @@ impl PollMode {
         (i % (LINE / NOTE) == 0).then_some(base + i % of / (LINE / NOTE))
     }
 
-    /// Reads the line on which it depends whether a core that has to wait goes on.
+    /// Reads `line`, on whose content it depends whether a waiting core goes on.
     fn read(&mut self, line: LineAddr, state: State, p: &mut Program) -> Step {
         foresight::poll(line, false, None, p);
         self.state = state;
         Step::Run
     }
 
-    /// Reads the line that says whether packets have come.
+    /// Reads the line that shows whether packets have come.
     fn poll(&mut self, c: &mut Ctx) -> Step {
         let (line, there) = (self.awaited(c), self.waiting(c) > 0);
         foresight::poll(line, there, self.foresees, c.program);
@@ -251,7 +253,7 @@ impl PollMode {
         Step::Run
     }
 
-    /// What the branch on a poll's data has come to.
+    /// Trains the branch predictor with the outcome of a poll.
     fn learn(&mut self, c: &mut Ctx) {
         let found = self.waiting(c) > 0;
         if let Some(f) = &mut self.foresees {
@@ -259,7 +261,7 @@ impl PollMode {
         }
     }
 
-    /// Packets that come to this core and that it can see.
+    /// Number of packets for this core that it can see.
     fn waiting(&self, c: &mut Ctx) -> usize {
         match &c.pipe {
             Some(pipe) if self.stage == Stage::Work => pipe.waiting(),
@@ -267,7 +269,7 @@ impl PollMode {
         }
     }
 
-    /// The line that says whether packets have come.
+    /// The line that shows whether packets have come.
     fn awaited(&self, c: &Ctx) -> LineAddr {
         match &c.pipe {
             Some(pipe) if self.stage == Stage::Work => pipe.producer(),
@@ -275,7 +277,7 @@ impl PollMode {
         }
     }
 
-    /// Takes a burst of what has come.
+    /// Takes a burst of the packets that have come.
     fn take(&mut self, c: &mut Ctx) {
         match (self.stage, &mut c.pipe) {
             (Stage::Work, Some(pipe)) => pipe.dequeue(self.costs.burst.to_usize(), &mut self.burst, c.program),
@@ -288,7 +290,7 @@ impl PollMode {
         }
     }
 
-    /// Hands the burst on to the second core.
+    /// Hands the burst to the second core.
     fn pass(&mut self, c: &mut Ctx) {
         let pipe = c.pipe.as_mut().expect("a pipeline has a ring");
         let n = self.burst.len().to_u32();
@@ -300,7 +302,8 @@ impl PollMode {
         }
     }
 
-    /// `rx_burst`: takes up to a burst of packets, and no more than `most`, and gives their descriptors fresh buffers.
+    /// Performs an `rx_burst`: takes up to a burst of packets, but no more than `most`, and gives their descriptors
+    /// fresh buffers.
     fn receive(&mut self, most: usize, c: &mut Ctx) {
         let p = &mut *c.program;
         let nic = port(c.iio.as_deref_mut());
@@ -344,7 +347,8 @@ impl PollMode {
         }
     }
 
-    /// The burst goes to the packets that are kept. True when more are to be received first; else the oldest are the burst.
+    /// Moves the burst to the packets that are kept. Returns true when more packets are to be received first; otherwise
+    /// the oldest packets kept become the burst.
     fn keep(&mut self, c: &mut Ctx) -> bool {
         self.stash.extend(self.burst.drain(..));
         let more = self.waiting(c) > 0;
@@ -364,7 +368,7 @@ impl PollMode {
         self.stash.is_empty() && self.waiting(c) == 0
     }
 
-    /// The application serves each packet of the burst.
+    /// Lets the application serve each packet of the burst.
     fn serve(&mut self, c: &mut Ctx) {
         let (n, before) = (self.burst.len(), self.consumed.len());
         self.begin_burst(c);
@@ -429,7 +433,7 @@ impl PollMode {
         }
     }
 
-    /// A buffer that was not needed goes back where it came from.
+    /// Returns a buffer that was not needed to the pool.
     fn back(&mut self, spare: Option<u32>, p: &mut Program) {
         if let Some(b) = spare {
             self.pool.put(b, p);

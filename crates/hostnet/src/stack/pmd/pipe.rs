@@ -1,12 +1,13 @@
-//! A ring in memory between two cores of a poll-mode driver: one receives and puts packets in, the other takes them out, serves
-//! and sends them. DPDK calls that the pipeline model, beside run to completion.
+//! A ring in memory between two cores of a poll-mode driver: one core receives and puts packets in, the other takes
+//! them out, serves them and sends replies. DPDK calls this the pipeline model, as opposed to run to completion.
 //!
 //! ```text
 //!   line 0: producer's index     line 1: consumer's index     then: pointers to packets, eight a line
 //! ```
 //!
-//! Either core reads the other's index and writes its own, so that these lines go to and fro. Buffers that the second core frees
-//! go back to the pool's common ring, which the first one takes from.
+//! Each core reads the other's index and writes its own, so that the lines of the indices move back and forth between
+//! the cores. Buffers that the second core frees go back to the pool's common ring, from which the first core takes
+//! buffers.
 
 use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr, PacketId};
@@ -15,14 +16,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Cores of a tenant in pairs: the first half receive, each of the others works on what one of those hands on.
+/// Pipeline of a tenant's cores in pairs: the first half of the cores receive, and each of the others works on the
+/// packets that one of them hands over.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PipelineSpec {
-    /// Packets that a ring holds; a power of two. A core that receives takes no more from the NIC than it has room for.
+    /// Packets that the software ring of a pair holds: a power of two. A receiving core takes no more packets from the
+    /// NIC than the ring has room for. The default is 1024.
     #[serde(default = "ring")]
     pub ring: u32,
-    /// Instructions of putting a burst in, and of taking one out, beside the accesses. The default is assumed.
+    /// Instructions to put a burst into the ring, or to take one out, in addition to the accesses. The default, 40, is
+    /// assumed.
     #[serde(default = "burst_instructions")]
     pub burst_instructions: u32,
 }
@@ -34,8 +38,10 @@ fn burst_instructions() -> u32 {
 }
 
 impl PipelineSpec {
+    /// Checks that the ring fits a driver with bursts of `burst` packets.
+    ///
     /// # Errors
-    /// One clause with key and value, for a driver that takes `burst` packets at once.
+    /// Returns one clause that names key and value.
     pub fn check(&self, burst: u32) -> Result<(), String> {
         if !self.ring.is_power_of_two() || !(64..=1 << 16).contains(&self.ring) {
             return Err(format!("ring = {} is not a power of two within 64 to 65536", self.ring));
@@ -47,39 +53,39 @@ impl PipelineSpec {
     }
 }
 
-/// Pointers in a line.
+/// Pointers to packets per line.
 const POINTERS: u64 = LINE / 8;
 
-/// The ring, and what goes between its cores beside packets.
+/// The software ring of a pair of cores, and the freed buffers that pass between them.
 #[derive(Clone)]
 pub struct Pipe {
     spec: PipelineSpec,
     base: LineAddr,
-    /// Packets whose stores have not retired, and those that the other core can see.
+    /// Packets whose stores have not retired; `seen` are the packets that the other core can see.
     put: VecDeque<PacketId>,
     seen: VecDeque<PacketId>,
-    /// Packets ever put in and taken out.
+    /// Packets ever put in; `head` counts the packets ever taken out.
     tail: u64,
     head: u64,
-    /// Buffers in the pool's common ring that the core that receives does not know of.
+    /// Buffers in the pool's common ring that the receiving core does not know of.
     pub freed: VecDeque<u32>,
-    /// Something has become visible that the other core has not been told of.
+    /// Whether packets have become visible that the other core has not been notified of.
     wakes: bool,
 }
 
 impl Pipe {
-    /// One that lies at line `base`.
+    /// A ring that lies at line `base`.
     pub fn new(spec: PipelineSpec, base: LineAddr) -> Pipe {
         let (put, seen, freed) = Default::default();
         Pipe { spec, base, put, seen, tail: 0, head: 0, freed, wakes: false }
     }
 
-    /// Its lines in memory.
+    /// Lines of the ring in memory.
     pub fn lines(spec: &PipelineSpec) -> u64 {
         2 + u64::from(spec.ring) / POINTERS
     }
 
-    /// The line that says whether there are packets, and the one that says whether there is room.
+    /// Line of the producer's index, which shows whether there are packets.
     pub fn producer(&self) -> LineAddr {
         self.base
     }
@@ -91,18 +97,18 @@ impl Pipe {
         (u64::from(self.spec.ring) - (self.tail - self.head)).to_usize()
     }
 
-    /// Packets that can be taken out.
+    /// Number of packets that can be taken out.
     pub fn waiting(&self) -> usize {
         self.seen.len()
     }
 
-    /// Lines that hold `n` pointers from the `from`-th on.
+    /// Lines that hold `n` pointers from number `from` on.
     fn slots(&self, from: u64, n: u64) -> impl Iterator<Item = LineAddr> + use<> {
         let (base, of) = (self.base + 2, u64::from(self.spec.ring) / POINTERS);
         (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % of)
     }
 
-    /// Puts packets in, as many as there is room for; [`Pipe::show`] makes them visible.
+    /// Puts packets in, for which there must be room; [`Pipe::show`] makes them visible.
     pub fn enqueue(&mut self, packets: &[PacketId], p: &mut Program) {
         debug_assert!(packets.len() <= self.room());
         p.compute(self.spec.burst_instructions);
@@ -113,7 +119,7 @@ impl Pipe {
         self.put.extend(packets);
     }
 
-    /// The stores of `n` packets have retired.
+    /// Makes `n` packets visible, whose stores have retired.
     pub fn show(&mut self, n: u32) {
         self.seen.extend(self.put.drain(..n.to_usize()));
         self.wakes = true;
@@ -129,7 +135,7 @@ impl Pipe {
         to.extend(self.seen.drain(..n));
     }
 
-    /// Whether the other core is to be told.
+    /// Whether the other core is to be notified; clears the flag.
     pub fn wakes(&mut self) -> bool {
         std::mem::take(&mut self.wakes)
     }

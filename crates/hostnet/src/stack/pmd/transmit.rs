@@ -1,4 +1,4 @@
-//! A poll-mode driver's way out: descriptors of replies, the tail, and buffers that come back.
+//! Transmission by a poll-mode driver: descriptors of replies, the tail, and buffers that come back.
 
 use super::{port, Effect, FreeSent, PollMode, Sent, State};
 use crate::core::{Op, Program};
@@ -8,7 +8,7 @@ use crate::placement::{sweeper, SweepTx};
 use crate::stack::Ctx;
 
 impl PollMode {
-    /// Frees buffers that have been sent, the oldest first, up to `most`.
+    /// Frees up to `most` buffers that have been sent, the oldest first.
     pub(super) fn reclaim(&mut self, most: u64, c: &mut Ctx) {
         let clean = self.put - self.in_ring.len().to_u64();
         let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue).min(clean.saturating_add(most));
@@ -50,7 +50,7 @@ impl PollMode {
         }
     }
 
-    /// `tx_burst`, again and again: writes descriptors for as much of the backlog as the ring takes.
+    /// Performs `tx_burst` repeatedly: writes descriptors for as much of the backlog as the ring has room for.
     pub(super) fn transmit(&mut self, c: &mut Ctx) {
         c.program.compute(self.costs.burst_instructions);
         let least = u64::from(self.costs.free_threshold).max((self.backlog.len() + self.attached.len()).to_u64());
@@ -76,7 +76,7 @@ impl PollMode {
         self.room() > u64::from(gathers)
     }
 
-    /// One `tx_burst` of the oldest of the backlog, at most `limit` packets: as many as there is room for.
+    /// Performs one `tx_burst` of up to `limit` packets of the backlog, the oldest first, as far as the ring has room.
     fn put_burst(&mut self, limit: u32, c: &mut Ctx) {
         let before = self.put;
         for _ in 0..limit {

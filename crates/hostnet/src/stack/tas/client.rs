@@ -1,11 +1,12 @@
-//! The clients: each connection always has so many requests without a reply, and their TCP is TAS's, too. They cost no time.
+//! The clients of TAS: each connection always has the same number of requests outstanding, and the clients' TCP is that
+//! of TAS. Clients take no time.
 
 use super::MSS;
 use crate::app::tcp_echo::TcpEchoSpec;
 use crate::kernel::{Int, Time};
 use std::collections::VecDeque;
 
-/// A segment: bytes from the `at`-th one of its direction on. One without bytes acknowledges.
+/// A segment: bytes from number `at` of its direction on. A segment without bytes is an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
     pub flow: u32,
@@ -14,7 +15,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// As a packet's key has it: 12 bits hold the bytes of any segment.
+    /// Packet key that encodes the segment: 12 bits hold the bytes of any segment.
     pub fn key(self) -> u64 {
         self.at << 12 | self.bytes
     }
@@ -23,13 +24,13 @@ impl Segment {
     }
 }
 
-/// One connection as its client has it, in bytes from the first one.
+/// State of one connection at its client, in bytes from the first one.
 #[derive(Clone, Default)]
 struct Connection {
     asked: u64,
     sent: u64,
     back: u64,
-    /// Bytes of replies that the server has sent, and when the requests were made that have none.
+    /// Bytes of replies that the server has sent; `made` holds the times of the requests without a reply.
     replied: u64,
     made: VecDeque<Time>,
 }
@@ -39,10 +40,10 @@ pub struct Client {
     rpc: u64,
     pipelined: u32,
     connections: Vec<Connection>,
-    /// Segments that are to be sent, and those of the server that are on their way.
+    /// Segments that are to be sent; `coming` are the server's segments that are on their way.
     ready: VecDeque<Segment>,
     coming: VecDeque<Segment>,
-    /// Requests made, and answered, since the beginning.
+    /// Requests made since the beginning; `replies` counts those answered.
     pub requests: u64,
     pub replies: u64,
 }
@@ -60,18 +61,18 @@ impl Client {
         }
     }
 
-    /// All connections make their first requests; returns how many segments are ready.
+    /// Makes the first requests of all connections; returns the number of segments that are ready.
     pub fn begin(&mut self, now: Time) -> usize {
         (0..self.connections.len().to_u32()).for_each(|flow| self.ask(flow, self.pipelined.into(), now));
         self.ready.len()
     }
 
-    /// The next segment to be sent.
+    /// Takes the next segment to be sent.
     pub fn take(&mut self) -> Option<Segment> {
         self.ready.pop_front()
     }
 
-    /// `n` requests of a connection: what waits goes in as few segments as hold it.
+    /// Makes `n` requests of a connection: unsent bytes go in as few segments as hold them.
     fn ask(&mut self, flow: u32, n: u64, now: Time) {
         let c = &mut self.connections[flow.to_usize()];
         c.made.extend((0..n).map(|_| now));
@@ -84,7 +85,8 @@ impl Client {
         }
     }
 
-    /// The server has sent a segment with data; returns when the requests were made that it ends the replies of.
+    /// Records a data segment that the server has sent; returns the times of the requests whose replies the segment
+    /// completes.
     pub fn leaves(&mut self, s: Segment) -> Vec<Time> {
         let c = &mut self.connections[s.flow.to_usize()];
         let before = c.replied / self.rpc;
@@ -95,11 +97,11 @@ impl Client {
         c.made.drain(..n.to_usize()).collect()
     }
 
-    /// The oldest of these is back: it is acknowledged, and a request follows each reply that is whole. Returns how many segments
-    /// are ready for it.
+    /// Delivers the server's oldest segment in flight to its client, which acknowledges it and makes a request for each
+    /// reply that is complete. Returns the number of segments that are ready because of it.
     ///
     /// # Errors
-    /// One sentence when its bytes are not those that come next.
+    /// Returns one sentence when the segment's bytes are not the next ones.
     pub fn back(&mut self, now: Time) -> Result<usize, String> {
         let Some(s) = self.coming.pop_front() else { return Ok(0) };
         let c = &mut self.connections[s.flow.to_usize()];
@@ -115,11 +117,13 @@ impl Client {
         Ok(self.ready.len() - waiting)
     }
 
+    /// Checks the clients' request counts.
+    ///
     /// # Errors
-    /// One sentence when a connection has not as many requests without a reply as it should.
+    /// Returns one sentence when a connection does not have the right number of requests outstanding.
     pub fn check(&self) -> Result<(), String> {
         for (flow, c) in self.connections.iter().enumerate() {
-            // Replies that have been sent and are not back have no request after them yet.
+            // Replies that have been sent and are not back have no new request yet.
             let open = c.asked / self.rpc - c.back / self.rpc;
             if c.asked > 0 && open != u64::from(self.pipelined) {
                 return Err(format!("flow {flow} has {open} requests without a reply, not {}", self.pipelined));

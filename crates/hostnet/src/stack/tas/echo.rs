@@ -1,4 +1,5 @@
-//! The application's thread: it reads requests from flows' receive buffers and writes them into their transmit buffers.
+//! The application's thread of TAS: it reads requests from flows' receive buffers and writes replies to their transmit
+//! buffers.
 
 use super::{Entry, Service, EVENTS, FROM_APP, POSTED, QUEUE, TO_APP};
 use crate::app::tcp_echo::Calls;
@@ -7,19 +8,20 @@ use crate::kernel::{Int, LineAddr};
 use crate::stack::{Ctx, Step};
 use std::collections::VecDeque;
 
-/// Lines of a socket that each call touches: the connection's, and those of the server's buffer.
+/// Lines of a socket that each call touches for the connection; `BUFFER` is the first line and the number of lines of
+/// the server's buffer in a socket.
 const CONNECTION: u32 = 2;
 const BUFFER: (u64, u32) = (6, 2);
 
 #[derive(Clone, Default)]
 pub struct Echo {
     polled: bool,
-    /// Flows with a whole request, in the order of epoll's list.
+    /// Flows with a complete request, in the order of epoll's list.
     active: VecDeque<u32>,
     is_active: Vec<bool>,
-    /// Bytes told by entries that have been taken, by flow.
+    /// Bytes announced by entries that have been taken, by flow.
     known: Vec<u64>,
-    /// Flows whose replies the fast path has not been told of.
+    /// Flows with replies that have not been announced to the fast path.
     unsaid: VecDeque<u32>,
     said: Vec<u64>,
     next: usize,
@@ -47,7 +49,7 @@ impl Echo {
         Step::Run
     }
 
-    /// A poll: entries of all threads of the fast path, in turn.
+    /// Polls the context queues: takes entries from all threads of the fast path, in turn.
     fn take_entries(&mut self, t: &mut Service, p: &mut Program) {
         let costs = t.spec.calls.costs();
         let queues = t.contexts.len();
@@ -80,7 +82,7 @@ impl Echo {
             }
             *known += u64::from(e.bytes);
             if t.spec.calls == Calls::Sockets {
-                // The socket's lock, for the event and in epoll's list.
+                // The socket's lock is taken for the event and for epoll's list.
                 (0..2).for_each(|_| p.push(Op::Atomic { line: socket }));
             }
             let whole = *known - t.flows[flow.to_usize()].read >= t.spec.rpc.0;
@@ -90,7 +92,7 @@ impl Echo {
         }
     }
 
-    /// Entries for the fast path: what has been written since the last poll.
+    /// Writes entries that announce to the fast path the bytes written since the last poll.
     fn tell(&mut self, t: &mut Service, p: &mut Program) {
         let owner = |t: &Service, flow: u32| t.flows[flow.to_usize()].queue.index() % t.contexts.len();
         while let Some(&flow) = self.unsaid.front() {
@@ -114,7 +116,7 @@ impl Echo {
         }
     }
 
-    /// Requests are read and written back: one of each socket that has any, or all that are whole.
+    /// Reads requests and writes them back: one request of each socket that has any, or all complete ones.
     fn serve(&mut self, t: &mut Service, p: &mut Program) {
         let (rpc, calls) = (t.spec.rpc.0, t.spec.calls);
         for _ in 0..self.active.len().min(EVENTS) {

@@ -1,4 +1,5 @@
-//! A thread of the fast path. Each turn it takes packets, sends what flows have to send, and takes the application's entries.
+//! A thread of TAS's fast path. In each turn it takes packets, sends the segments that flows have to send, and takes
+//! the application's entries.
 
 use super::io::{Io, Received};
 use super::{
@@ -11,14 +12,15 @@ use crate::stack::pmd::port;
 use crate::stack::{Ctx, Step};
 use std::collections::VecDeque;
 
-/// Bytes of a frame's check sequence, which the NIC makes.
+/// Bytes of a frame's check sequence, which the NIC adds.
 const CHECKSUM: u64 = 4;
-/// What a packet is: an acknowledgement of a client's, its data, or the server's data.
+/// Kind of a packet that is an acknowledgement from a client. `ASKS` marks a client's data, `REPLIES` the server's
+/// data.
 pub const ACKNOWLEDGES: u8 = 0;
 pub const ASKS: u8 = 1;
 pub const REPLIES: u8 = 2;
 
-/// Bytes of a frame with so many bytes of data.
+/// Bytes of a frame with `bytes` bytes of data.
 pub fn frame(bytes: u64) -> u32 {
     (HEADERS + bytes + CHECKSUM).to_u32()
 }
@@ -27,14 +29,14 @@ pub fn frame(bytes: u64) -> u32 {
 pub struct FastPath {
     local: usize,
     pub(super) io: Io,
-    /// The last program polled.
+    /// Whether the last program polled.
     polled: bool,
-    /// Flows in the queue manager, and entries on their way to the application.
+    /// Flows in the queue manager; `leaving` holds entries on their way to the application.
     managed: VecDeque<u32>,
     leaving: VecDeque<Entry>,
 }
 
-/// A spin lock of a flow's state, which is then read and written.
+/// Takes the spin lock of a flow's state, which is then read and written.
 fn update(state: LineAddr, p: &mut Program) {
     p.push(Op::Atomic { line: state });
     p.push(Op::Load { line: state, lines: STATE as u32 });
@@ -77,7 +79,7 @@ impl FastPath {
         self.io.flush(short, c);
     }
 
-    /// TCP for packets that have come.
+    /// Performs TCP's receive processing for packets that have come.
     fn receive(&mut self, got: &[Received], c: &mut Ctx) {
         let Some(t) = c.tas.take() else { return };
         let segment = |c: &mut Ctx, r: &Received| {
@@ -117,7 +119,7 @@ impl FastPath {
             for (line, lines) in t.received_at(s.flow, s.at, s.bytes) {
                 p.push(Op::Store { line, lines });
             }
-            // The acknowledgement goes in the same mbuf, whose headers are turned round.
+            // The acknowledgement goes in the same mbuf, whose headers are reversed.
             p.push(Op::Store { line: r.line, lines: lines(HEADERS) });
             self.io.answer(*r, HEADERS, c);
         }
@@ -129,7 +131,7 @@ impl FastPath {
         c.tas = Some(t);
     }
 
-    /// Segments of flows in the queue manager. Whether buffers were short.
+    /// Sends segments of flows in the queue manager. Returns whether buffers were short.
     fn send(&mut self, c: &mut Ctx) -> bool {
         let Some(t) = c.tas.take() else { return false };
         let n = self.managed.len().min(BATCH);
@@ -182,14 +184,14 @@ impl FastPath {
         short
     }
 
-    /// The queue manager's place of a flow is read and written.
+    /// Reads and writes the queue manager's entry of a flow.
     fn manage(&self, flow: u32, t: &Service, p: &mut Program) {
         let line = t.memory.threads[self.local][2] + u64::from(flow) / MANAGED;
         p.push(Op::Load { line, lines: 1 });
         p.push(Op::Store { line, lines: 1 });
     }
 
-    /// Entries of the application, which say what flows have to send.
+    /// Takes the application's entries, which announce the bytes that flows have to send.
     fn take_entries(&mut self, c: &mut Ctx) {
         let Some(t) = c.tas.take() else { return };
         let p = &mut *c.program;

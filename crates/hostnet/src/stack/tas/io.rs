@@ -1,11 +1,12 @@
-//! How the fast path moves packets: a poll-mode driver, or queue pairs of CC-NIC.
+//! Packet I/O of the fast path: a poll-mode driver, or queue pairs of CC-NIC.
 
 use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
 use crate::stack::ccnic::Ports;
 use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software};
 
-/// A packet that was received: its record, the first line of its data, its buffer, and the queue pair that it came through.
+/// A received packet: its record, the first line of its data, its buffer, and the index of the queue pair that it came
+/// through.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
     pub id: PacketId,
@@ -21,7 +22,7 @@ pub enum Io {
 }
 
 impl Io {
-    /// Reads what says whether packets have come.
+    /// Reads the line that shows whether packets have come.
     pub fn poll(&mut self, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.poll_descriptor(c),
@@ -37,7 +38,7 @@ impl Io {
         }
     }
 
-    /// Up to `most` packets that have come.
+    /// Takes up to `most` packets that have come.
     pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<Received> {
         match self {
             Io::Driver(d) => {
@@ -50,7 +51,7 @@ impl Io {
         }
     }
 
-    /// An answer of `bytes` goes in the buffer of a packet.
+    /// Queues an answer of `bytes` bytes in the buffer of packet `r`.
     pub fn answer(&mut self, r: Received, bytes: u64, c: &mut Ctx) {
         match self {
             Io::Driver(d) => {
@@ -63,7 +64,7 @@ impl Io {
         }
     }
 
-    /// The buffer of a packet goes back.
+    /// Returns the buffer of a packet.
     pub fn release(&mut self, r: Received, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.copied_from(r.buffer, c.program),
@@ -71,7 +72,8 @@ impl Io {
         }
     }
 
-    /// A buffer for a packet of `bytes` bytes that goes through `queue`, and the first line of its data.
+    /// Takes a buffer for a packet of `bytes` bytes that goes through `queue`; returns the buffer and the first line of
+    /// its data.
     pub fn buffer(&mut self, queue: QueueId, bytes: u64, c: &mut Ctx) -> Option<(u32, LineAddr)> {
         match self {
             Io::Driver(d) => {
@@ -82,7 +84,7 @@ impl Io {
         }
     }
 
-    /// Packet `id` of `bytes` bytes goes in `buffer`.
+    /// Queues packet `id` of `bytes` bytes in `buffer`.
     pub fn send(&mut self, queue: QueueId, id: PacketId, buffer: u32, bytes: u64, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.queue_up(id, buffer),
@@ -94,7 +96,8 @@ impl Io {
         }
     }
 
-    /// What was gathered goes, as far as there is room. One that is `short` of buffers takes back those sent.
+    /// Sends the queued packets, as far as there is room. With `short`, when buffers are short, sent buffers are
+    /// reclaimed.
     pub fn flush(&mut self, short: bool, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.send_burst(short, c),

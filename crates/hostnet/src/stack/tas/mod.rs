@@ -6,9 +6,10 @@
 //!   NIC <- fast path: copy from the flow's transmit buffer  <-- entry --- tells how many bytes
 //! ```
 //!
-//! Entries go through two queues in memory for each thread of the fast path, flow state is two lines. A store's effect is seen
-//! by others when the core's `Op::Release` says so. A segment holds what a flow has to send, up to 1448 bytes, so that RPCs that
-//! wait go together, as TAS's queue manager takes them. Each segment with data is acknowledged at once, as TAS does.
+//! Entries go through two queues in memory for each thread of the fast path; the state of a flow is two lines. Others
+//! see a store's effect when the core's `Op::Release` completes. A segment holds the bytes that a flow has to send, up
+//! to 1448, so that waiting RPCs go together, as TAS's queue manager takes them. Each segment with data is acknowledged
+//! immediately, as TAS does.
 
 mod client;
 mod echo;
@@ -26,62 +27,66 @@ use crate::machine::Machine;
 use crate::memory::LINE;
 use std::collections::VecDeque;
 
-/// Segments or entries that the fast path takes at once (artifact: `BATCH_SIZE`).
+/// Segments or entries that the fast path takes in a batch (artifact: `BATCH_SIZE`).
 const BATCH: usize = 16;
 /// Entries that a poll of the application takes (artifact: `max_events` of the echo server).
 const EVENTS: usize = 128;
-/// Entries of a line, to the application and from it (artifact: 32 and 16 bytes).
+/// Entries per line, to the application and from it (artifact: 32 and 16 bytes).
 const TO_APP: u64 = 2;
 const FROM_APP: u64 = 4;
-/// Lines of a context queue. TAS's are 2 MiB and 512 KiB; windows of a run do not go round these.
+/// Lines of a context queue. TAS's queues are 2 MiB and 512 KiB; a measurement window does not wrap around queues of
+/// this size.
 const QUEUE: u64 = 512;
-/// Lines of a flow's state (artifact: 128 bytes), of all buckets, and of a flow's socket with its part of epoll and its buffer.
+/// Lines of a flow's state (artifact: 128 bytes). `BUCKETS` are the lines of all hash buckets, `SOCKET` those of a
+/// flow's socket with its part of epoll and its buffer.
 const STATE: u64 = 2;
 const BUCKETS: u64 = (2 << 20) / LINE;
 const SOCKET: u64 = 8;
-/// Flows of a line of the queue manager (artifact: 32 bytes each).
+/// Flows per line of the queue manager (artifact: 32 bytes each).
 const MANAGED: u64 = 2;
-/// The tag of an entry that others see. Drivers and queue pairs have none like it.
+/// Tag of an operation that makes an entry visible. Drivers and queue pairs have no such tag.
 const POSTED: u32 = 3;
 
-/// Where the parts lie: first lines.
+/// First lines of the memory regions of TAS.
 #[derive(Clone, Debug)]
 pub struct Memory {
     pub buckets: LineAddr,
     pub states: LineAddr,
     pub receive: LineAddr,
     pub transmit: LineAddr,
-    /// By thread of the fast path: entries to the application and from it, and places of its queue manager.
+    /// For each thread of the fast path: entries to the application, entries from it, and the queue manager's entries.
     pub threads: Vec<[LineAddr; 3]>,
     pub sockets: LineAddr,
 }
 
-/// Lines of each part for `flows` connections: buckets, states, receive and transmit buffers; those of a thread; sockets.
+/// Lines of each region for `flows` connections: buckets, states, receive and transmit buffers; those of a thread;
+/// sockets.
 pub fn sizes(flows: u32) -> ([u64; 4], [u64; 3], u64) {
     let n = u64::from(flows);
     let buffers = n * SOCKET_BUFFER / LINE;
     ([BUCKETS, n * STATE, buffers, buffers], [QUEUE, QUEUE, n.div_ceil(MANAGED)], n * SOCKET)
 }
 
-/// One connection as the server has it. Bytes count from the first one of either direction.
+/// State of one connection at the server. Bytes count from the first one of either direction.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    /// The queue of the NIC that its segments come through, and RSS's hash.
+    /// Queue of the NIC that the flow's segments come through; `hash` is the flow's RSS hash.
     pub queue: QueueId,
     pub hash: u32,
-    /// Received, read by the application, and of its replies written, told to the fast path, and sent.
+    /// Bytes received from the client, and read by the application (`read`). Of the replies: bytes `written`, announced
+    /// to the fast path (`available`), and `sent`.
     pub received: u64,
     pub read: u64,
     pub written: u64,
     pub available: u64,
     pub sent: u64,
-    /// It is in a queue manager.
+    /// Whether the flow is in a queue manager.
     managed: bool,
-    /// The thread of the fast path that has it.
+    /// Thread of the fast path that owns the flow.
     owner: Option<usize>,
 }
 
-/// An entry of a context queue: a flow, and bytes that were received or are to be sent.
+/// An entry of a context queue: a flow, and the bytes that were received or are to be sent.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     flow: u32,
@@ -91,14 +96,14 @@ struct Entry {
 /// The two context queues between a thread of the fast path and the application.
 #[derive(Clone, Debug, Default)]
 struct Context {
-    /// Entries that the other side can see; and those ever put in and taken out.
+    /// Entries that the other side can see; `to_app_ends` counts the entries ever put in and taken out.
     to_app: VecDeque<Entry>,
     to_app_ends: (u64, u64),
     from_app: VecDeque<Entry>,
     from_app_ends: (u64, u64),
 }
 
-/// What the threads share.
+/// State shared by the threads of TAS.
 #[derive(Clone)]
 pub struct Service {
     pub spec: TcpEchoSpec,
@@ -108,14 +113,14 @@ pub struct Service {
     pub client: Client,
     /// Packets that have ended since the beginning.
     pub ended: u64,
-    /// Data segments sent in the window.
+    /// Data segments sent in the measurement window.
     pub segments: u64,
-    /// Why the run is not valid, if so.
+    /// Reason why the run is not valid, if it is not.
     pub broken: Option<String>,
 }
 
 impl Service {
-    /// One with `threads` of the fast path.
+    /// A service with `threads` threads of the fast path.
     pub fn new(spec: TcpEchoSpec, memory: Memory, threads: usize) -> Service {
         Service {
             flows: vec![Flow::default(); spec.flows.to_usize()],
@@ -138,7 +143,7 @@ impl Service {
     fn socket(&self, flow: u32) -> LineAddr {
         self.memory.sockets + u64::from(flow) * SOCKET
     }
-    /// The pieces of `bytes` bytes from the `at`-th on in a flow's buffer: first line and lines.
+    /// Pieces of `bytes` bytes from number `at` on in a flow's receive buffer: first line and number of lines of each.
     fn received_at(&self, flow: u32, at: u64, bytes: u64) -> Vec<(LineAddr, u32)> {
         pieces(self.memory.receive, flow, at, bytes)
     }
@@ -146,7 +151,7 @@ impl Service {
         pieces(self.memory.transmit, flow, at, bytes)
     }
 
-    /// Thread `local` of the fast path works on `flow`, which no other thread does.
+    /// Records that thread `local` of the fast path works on `flow`, which no other thread may do.
     fn own(&mut self, flow: u32, local: usize) {
         let owner = self.flows[flow.to_usize()].owner.get_or_insert(local);
         if *owner != local {
@@ -155,7 +160,8 @@ impl Service {
     }
 }
 
-/// The same in the ring of bytes that begins at line `base` for the first flow.
+/// Pieces of `bytes` bytes from number `at` on in the byte ring of `flow`, where the first flow's ring begins at line
+/// `base`.
 fn pieces(base: LineAddr, flow: u32, at: u64, bytes: u64) -> Vec<(LineAddr, u32)> {
     let (base, at) = (base + u64::from(flow) * (SOCKET_BUFFER / LINE), at % SOCKET_BUFFER);
     let piece = |from: u64, to: u64| (base + from / LINE, (to.div_ceil(LINE) - from / LINE).to_u32());
@@ -178,11 +184,11 @@ pub enum Tas {
 }
 
 impl Tas {
-    /// The `local`-th thread of the fast path, over `io`.
+    /// Thread number `local` of the fast path, over `io`.
     pub fn fast(local: usize, io: Io) -> Tas {
         Tas::Fast(fast::FastPath::new(local, io))
     }
-    /// The application's.
+    /// The application's thread.
     pub fn echo() -> Tas {
         Tas::Echo(echo::Echo::default())
     }

@@ -1,7 +1,8 @@
 use super::*;
 use crate::kernel::LineAddr;
 
-/// Lines by hand: a buffer has 128, RPCs of 64 B begin lines, and a segment of 1448 B ends in the middle of one.
+/// Lines computed by hand: a buffer has 128 lines, RPCs of 64 B begin lines, and a segment of 1448 B ends in the middle
+/// of a line.
 #[test]
 fn bytes_of_a_buffer_lie_in_the_lines_that_follow_from_their_place() {
     let rpc = |n: u64| pieces(LineAddr(1000), 0, n * 64, 64);
@@ -16,7 +17,8 @@ fn bytes_of_a_buffer_lie_in_the_lines_that_follow_from_their_place() {
     assert_eq!(pieces(LineAddr(1000), 0, 8192 - 64, 192), vec![(LineAddr(1127), 1), (LineAddr(1000), 2)]);
 }
 
-/// Ethernet 14, IP 20, TCP 20, timestamps 12 bytes; one RPC's frame is 130 B in three lines, an acknowledgement 66 B in two.
+/// Ethernet 14, IP 20, TCP 20, timestamps 12 bytes; the frame of one RPC is 130 B in three lines, an acknowledgement 66
+/// B in two.
 #[test]
 fn frames_are_headers_and_data_with_a_check_sequence_on_the_wire() {
     assert_eq!((HEADERS, frame(0), frame(64), frame(MSS)), (66, 70, 134, 1518));
@@ -31,7 +33,7 @@ fn segments_go_through_keys_unchanged() {
     }
 }
 
-/// A client of two flows with 30 RPCs of 64 B each: 1920 B are a segment of 1448 B and one of 472.
+/// A client of two flows with 30 RPCs of 64 B each: 1920 B are a segment of 1448 B and one of 472 B.
 #[test]
 fn a_client_acknowledges_each_segment_and_asks_again_for_each_whole_reply() {
     let text = "rpc = \"64 B\"\nflows = 2\npipelined = 30";
@@ -39,7 +41,7 @@ fn a_client_acknowledges_each_segment_and_asks_again_for_each_whole_reply() {
     assert_eq!(c.begin(Time::ZERO), 4);
     let sent: Vec<_> = std::iter::from_fn(|| c.take()).map(|s| (s.flow, s.at, s.bytes)).collect();
     assert_eq!(sent, [(0, 0, 1448), (0, 1448, 472), (1, 0, 1448), (1, 1448, 472)]);
-    // 100 bytes of replies are one whole one; the next 28 end the second.
+    // 100 bytes of replies are one complete reply; the next 28 complete the second.
     assert_eq!(c.leaves(Segment { flow: 1, at: 0, bytes: 100 }).len(), 1);
     assert_eq!(c.leaves(Segment { flow: 1, at: 100, bytes: 28 }).len(), 1);
     assert_eq!(c.back(Time::ns(1)), Ok(2));

@@ -1,4 +1,4 @@
-//! The kernel's TCP receive path as a thread: a core that interrupts and an application share.
+//! The kernel's TCP receive path as a thread: interrupts and an application share one core.
 
 mod receiver;
 
@@ -18,49 +18,52 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What the kernel's receive path costs beside the memory accesses that are simulated (completions, headers, payload), in
-/// instructions where nothing else is said.
+/// Costs of the kernel's receive path in addition to the memory accesses that are simulated (completions, headers,
+/// payload), and its parameters.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpSpec {
-    /// A frame in the driver, in the allocator of pages and in GRO.
+    /// Instructions per frame in the driver, in the page allocator and in GRO.
     pub frame: u32,
-    /// A merged segment: socket buffers, protocol, acknowledgement.
+    /// Instructions per merged segment: socket buffers, protocol, acknowledgement.
     pub segment: u32,
-    /// A `recv` call: system call and scheduler.
+    /// Instructions per `recv` call: system call and scheduler.
     pub read: u32,
-    /// Instructions before each piece of a copy, the start-up of the string instruction among them. A piece ends with its
-    /// page; a frame's head is one.
+    /// Instructions before each piece of a copy, including the start-up of the string instruction. A piece ends with
+    /// its page; a frame's head is a piece.
     pub piece: u32,
-    /// Instructions that copy a line, beside a load and a store.
+    /// Instructions that copy a line, in addition to a load and a store.
     pub line: u32,
-    /// A frame's beginning, which the driver copies to the socket buffer.
+    /// Bytes at the beginning of a frame that the driver copies to the socket buffer: a multiple of 64 B.
     pub head: Size,
-    /// An interrupt and the start of polling.
+    /// Instructions per interrupt, including the start of polling.
     pub interrupt: u32,
-    /// Waking the application that waits in `recv`.
+    /// Instructions to wake the application that waits in `recv`.
     pub wake: u32,
-    /// Frames that one poll takes at most (NAPI weight).
+    /// Maximum number of frames that one poll takes (NAPI weight).
     pub poll_budget: u32,
-    /// Payload that GRO merges at most.
+    /// Maximum payload that GRO merges into a segment.
     pub merge: Size,
-    /// What a socket may hold (`tcp_rmem`, its tuning off). Half of what is free is offered as window
-    /// (`tcp_adv_win_scale` = 1), the rest is for what the kernel needs beside payload.
+    /// Size of a socket's receive buffer (`tcp_rmem`, with auto-tuning off). Half of the free part is advertised as
+    /// window (`tcp_adv_win_scale` = 1); the other half is for the kernel's overhead in addition to payload.
     pub receive_buffer: Size,
 }
 
-/// Bytes of a socket buffer's structure, and of the shared one behind its data (Linux: `sk_buff`, `skb_shared_info`).
+/// Bytes of a socket buffer's structure; `SHARED` are those of the shared structure behind its data (Linux: `sk_buff`,
+/// `skb_shared_info`).
 pub const STRUCTURE: u64 = 256;
 const SHARED: u64 = 320;
 
 impl TcpSpec {
-    /// What a socket buffer counts as at least: one whose frame is all head (Linux: `truesize`).
+    /// Minimum bytes that a socket buffer is charged with: those of a frame that fits the head (Linux: `truesize`).
     pub fn small_buffer(&self) -> u64 {
         STRUCTURE + SHARED + self.head.0
     }
 
+    /// Checks that the costs and sizes are usable.
+    ///
     /// # Errors
-    /// One clause with key and value.
+    /// Returns one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         if self.head.0 < LINE || self.head.0 % LINE != 0 || self.head.0 > 576 {
             return Err(format!("head = \"{}\" is not a multiple of 64 B up to 576 B", self.head));
@@ -77,7 +80,7 @@ impl TcpSpec {
     }
 }
 
-/// A queue's frames in memory.
+/// Frames of a queue in memory, for a NIC that completes each frame with a line of its own.
 struct Frames<'a> {
     nic: &'a mut Nic,
     queue: QueueId,
@@ -92,7 +95,7 @@ impl Places for Frames<'_> {
     }
 }
 
-/// The same behind descriptor rings, where each frame has the room of its socket buffer.
+/// Frames behind descriptor rings, where each frame has the room of its socket buffer.
 impl Places for Napi {
     fn line(&mut self, at: u64) -> LineAddr {
         self.frame(0) + at
@@ -110,9 +113,9 @@ impl Places for Napi {
 pub struct TcpReceiver {
     costs: TcpSpec,
     pub receiver: Receiver,
-    /// The driver of descriptor rings in memory, where the NIC has them.
+    /// Driver of the descriptor rings in memory, where the NIC has them.
     napi: Option<Napi>,
-    /// Bytes of a frame without payload; acknowledgements that have found the transmit ring full.
+    /// Bytes of a frame without payload; `unsent` are acknowledgements that found the transmit ring full.
     header: u32,
     unsent: VecDeque<Ack>,
 }
@@ -124,7 +127,7 @@ impl TcpReceiver {
         let (page, size) = if ringed {
             (ROOM, true_size(costs, frame))
         } else {
-            // A segment counts as what it carries, and as a socket buffer at least.
+            // A segment is charged with its payload, and with a small socket buffer at least.
             (nic.page.0 / LINE, payload.max(costs.small_buffer()))
         };
         let receiver = Receiver::new(costs, Layout { frame, page }, payload, size);
@@ -132,13 +135,13 @@ impl TcpReceiver {
         TcpReceiver { costs: costs.clone(), receiver, napi: None, header, unsent: VecDeque::new() }
     }
 
-    /// The same behind descriptor rings in memory.
+    /// Puts the receiver behind descriptor rings in memory.
     #[must_use]
     pub fn behind(self, napi: Napi) -> TcpReceiver {
         TcpReceiver { napi: Some(napi), ..self }
     }
 
-    /// What the step that has ended says to the sender: one acknowledgement for each merged segment, and one for a window that
+    /// Makes the acknowledgements of the step that has ended: one for each merged segment, and one for a window that
     /// has opened.
     fn told(&mut self, opened: bool, flow: u8, mut say: impl FnMut(Ack)) {
         let r = &mut self.receiver;
@@ -154,7 +157,7 @@ impl TcpReceiver {
         }
     }
 
-    /// The core ends a phase and begins the next, behind descriptor rings.
+    /// Ends a phase of the core and begins the next one, behind descriptor rings.
     fn step_ring(&mut self, napi: &mut Napi, c: &mut Ctx) -> Step {
         let (ended, spent) = (self.receiver.phase, c.now - self.receiver.since);
         let (opened, _) = self.receiver.end(c.now);
@@ -196,7 +199,7 @@ impl TcpReceiver {
                 Some(reader) => r.copy(&self.costs, c.program, reader, napi),
                 None => return Step::Idle,
             },
-            // Nothing to free may be left, but an acknowledgement to send.
+            // There may be nothing to free, but an acknowledgement to send.
             _ if rest == Choice::Release || !c.program.ops.is_empty() => r.release(&self.costs, c.program, napi),
             _ => return napi.interrupt_due(c).map_or(Step::Idle, Step::Until),
         }
@@ -204,14 +207,14 @@ impl TcpReceiver {
         Step::Run
     }
 
-    /// The application's buffer.
+    /// The application's buffer, as `recv` sees it.
     fn reader(c: &Ctx) -> Option<Reader> {
         let Some(App::TcpReceive(app)) = &c.app else { return None };
         let (buffer, lines) = app.buffer(c.local);
         Some(Reader { buffer, lines, between: app.gap_instructions })
     }
 
-    /// The same over a NIC that completes each frame with a line of its own.
+    /// Ends a phase of the core and begins the next one, over a NIC that completes each frame with a line of its own.
     fn step_completions(&mut self, c: &mut Ctx) -> Step {
         let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
         let (r, queue) = (&mut self.receiver, QueueId::new(c.local));

@@ -1,7 +1,9 @@
-//! The kernel's TCP receive path on one core (Linux with NAPI, GRO and aRFS, so that interrupt and application share the
-//! core): completions are polled into segments, segments queue at the socket, and `recv` copies them to the application.
+//! The kernel's TCP receive path on one core (Linux with NAPI, GRO and aRFS, so that interrupt and application share
+//! the core): completions are polled into segments, segments queue at the socket, and `recv` copies them to the
+//! application.
 //!
-//! A core does one thing at a time. Interrupts go before the application; what a step changes takes effect at its end.
+//! A core does one thing at a time. Interrupts have priority over the application; the changes of a step take effect at
+//! its end.
 
 use super::TcpSpec;
 use crate::core::{Op, Program};
@@ -9,19 +11,19 @@ use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::LINE;
 use std::collections::VecDeque;
 
-/// A frame in the core's memory: the lines to touch, and what it carries.
+/// A frame in the core's memory: the lines to touch, and the segment that it carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Received {
     pub seq: u32,
     pub marked: bool,
     pub completion: LineAddr,
-    /// Offset of the frame in its pool.
+    /// Offset of the frame in its pool, in lines.
     pub at: u64,
-    /// It ends a merged segment: what that held is freed once this one has been copied.
+    /// Whether the frame ends a merged segment: the memory of that segment is freed once this frame has been copied.
     pub last: bool,
 }
 
-/// How frames lie in memory, in lines.
+/// Layout of frames in memory, in lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
     pub frame: u64,
@@ -29,7 +31,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Where the frame at `at` begins on each of its pages.
+    /// First offset, on each of its pages, of the frame at `at`.
     fn pages(self, at: u64) -> impl Iterator<Item = u64> {
         let first = at / self.page;
         let last = (at + self.frame - 1) / self.page;
@@ -37,19 +39,19 @@ impl Layout {
     }
 }
 
-/// Where the parts of frames are in physical memory, by their offset in the pool.
+/// Physical locations of the parts of frames, by their offset in the pool.
 pub trait Places {
     fn line(&mut self, at: u64) -> LineAddr;
-    /// The kernel's structure for that line's page.
+    /// Line of the kernel's structure for the page at offset `at`.
     fn structure(&mut self, at: u64) -> LineAddr;
-    /// The frame at `at` is used no more.
+    /// Frees the frame at `at`, which is no longer used.
     fn free(&mut self, at: u64) {
         let _ = at;
     }
 }
 
-/// The application, as `recv` sees it: its buffer's first line and lines, and the instructions that it spends once the
-/// buffer is full before it asks again.
+/// The application, as `recv` sees it: the first line and the lines of its buffer, and the instructions that it
+/// executes between a full buffer and the next call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reader {
     pub buffer: LineAddr,
@@ -57,7 +59,7 @@ pub struct Reader {
     pub between: u32,
 }
 
-/// Segments that came one after the other and were merged; everything below `next` had come by then.
+/// Consecutive segments that were merged; every segment below `next` had arrived by then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Merged {
     pub from: u32,
@@ -66,7 +68,7 @@ pub struct Merged {
     pub marked: u32,
 }
 
-/// What the core is doing.
+/// Present activity of the core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Phase {
     #[default]
@@ -76,25 +78,25 @@ pub enum Phase {
     Release,
 }
 
-/// What it should do next.
+/// Next activity of the core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
     Poll,
     Copy,
-    /// Free what has been copied, or let the socket go.
+    /// Free the memory of segments that have been copied, or release the socket.
     Release,
-    /// Nothing until the interrupt that is due then.
+    /// Sleep until the interrupt that is due at this time.
     Until(Time),
     Nothing,
 }
 
-/// Time that a core spent, by what it did.
+/// Time that a core spent, by activity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Busy {
     pub poll: Time,
     pub copy: Time,
     pub release: Time,
-    /// Instructions of the application's system calls, which lie within copying.
+    /// Instructions of the application's system calls, which are part of the time for copying.
     pub calls: u64,
 }
 
@@ -110,45 +112,47 @@ pub struct Receiver {
     layout: Layout,
     budget: usize,
     merge: u32,
-    /// Segments that the socket may hold.
+    /// Number of segments that the socket may hold.
     buffer: u32,
-    /// Frames whose completions are there.
+    /// Frames whose completions are in memory.
     completed: VecDeque<Received>,
-    /// Polling goes on without an interrupt.
+    /// Whether polling goes on without an interrupt.
     polling: bool,
-    /// Next segment in order; beyond it, which ones have come.
+    /// Next segment in order; `early` holds the segments beyond it that have arrived.
     next: u32,
     early: VecDeque<Option<Received>>,
     queue: VecDeque<Received>,
-    /// Frames that the driver has taken, and the segments that they were merged to, until the connection sees them.
-    /// While `recv` holds the socket's lock, they wait (the socket's backlog).
+    /// Frames that the driver has taken and the connection has not seen; `runs` are the segments that they were merged
+    /// to. While `recv` holds the socket's lock, they wait (the socket's backlog).
     backlog: VecDeque<Received>,
     runs: Vec<Merged>,
     locked: bool,
-    /// `recv` ends or has run dry: it lets the socket go.
+    /// Whether `recv` ends or has emptied the queue, and releases the socket.
     unlock: bool,
-    /// Frames that have been copied and still use their pages; a whole segment's are freed.
+    /// Frames that have been copied and still use their pages; `free` is set when those of a whole segment are to be
+    /// freed.
     copies: Vec<u64>,
     free: bool,
-    /// Segments that the application has; the window's edge that the sender knows.
+    /// Number of segments that the application has; `edge` is the window's edge that the sender knows.
     pub copied: u32,
     edge: u32,
     pub phase: Phase,
     pub since: Time,
     merged: Vec<Merged>,
     polled: u32,
-    /// The application waits in `recv`.
+    /// Whether the application waits in `recv`.
     asleep: bool,
-    /// Lines of the present `recv` that are filled, of the application's buffer.
+    /// Lines of the application's buffer that the present `recv` has filled.
     filled: u64,
     pub busy: Busy,
-    /// Segments that had come before.
+    /// Segments that had arrived before.
     pub duplicates: u64,
     pub interrupts: u64,
 }
 
 impl Receiver {
-    /// `payload` is a full segment's, which counts as `size` bytes of the socket's buffer.
+    /// A receive path for full segments of `payload` bytes, each of which is charged with `size` bytes of the socket's
+    /// buffer.
     pub fn new(s: &TcpSpec, layout: Layout, payload: u64, size: u64) -> Receiver {
         let buffer = (s.receive_buffer.0 / size).to_u32();
         Receiver {
@@ -181,22 +185,22 @@ impl Receiver {
         }
     }
 
-    /// Segments that a sender may have under way at first.
+    /// Number of segments that a sender may have outstanding at first.
     pub fn first_edge(&self) -> u32 {
         self.edge
     }
 
-    /// A frame's completion is in memory.
+    /// Records that a frame's completion is in memory.
     pub fn landed(&mut self, r: Received) {
         self.completed.push_back(r);
     }
 
-    /// Whether it polls, and wants no interrupt.
+    /// Whether the driver polls, and wants no interrupt.
     pub fn is_polling(&self) -> bool {
         self.polling
     }
 
-    /// `interrupt` is when the NIC's is due that has been asked for.
+    /// Decides what the core does next; `interrupt` is the time at which the NIC's requested interrupt is due.
     pub fn choose(&self, now: Time, interrupt: Option<Time>) -> Choice {
         if !self.completed.is_empty() && (self.polling || interrupt.is_some_and(|t| t <= now)) {
             return Choice::Poll;
@@ -207,7 +211,7 @@ impl Receiver {
         }
     }
 
-    /// What there is to do beside polling.
+    /// Decides what there is to do other than polling.
     pub fn rest(&self) -> Choice {
         if self.unlock || self.free {
             Choice::Release
@@ -218,7 +222,7 @@ impl Receiver {
         }
     }
 
-    /// Ops of a poll.
+    /// Appends the operations of a poll.
     pub fn poll(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
         self.begin_poll();
         if !self.polling {
@@ -230,7 +234,7 @@ impl Receiver {
         self.polled = n.to_u32();
         for _ in 0..n {
             let r = self.completed.pop_front().expect("counted");
-            // The completion says where the frame is, its header to whom it belongs.
+            // The completion says where the frame is, and the frame's header to which connection it belongs.
             p.push(Op::Load { line: r.completion, lines: 1 });
             self.count_users(r.at, p, at);
             for i in 0..self.layout.frame.min(s.head.0 / LINE) {
@@ -243,20 +247,21 @@ impl Receiver {
         self.end_poll(s, p, at);
     }
 
-    /// A poll begins.
+    /// Begins a poll.
     pub fn begin_poll(&mut self) {
         self.phase = Phase::Poll;
         self.merged.clear();
     }
 
-    /// A poll has taken all its frames: the connection sees them, unless the application holds the socket.
+    /// Ends a poll, all of whose frames have been taken: the connection sees them, unless the application holds the
+    /// socket.
     pub fn end_poll(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
         if !self.locked {
             self.deliver(s, p, at);
         }
     }
 
-    /// GRO: a frame that follows the last one lengthens its segment.
+    /// Merges a frame as GRO does: a frame that follows the last one lengthens its segment.
     pub fn merge(&mut self, r: Received) {
         self.backlog.push_back(r);
         let mark = u32::from(r.marked);
@@ -269,7 +274,7 @@ impl Receiver {
         }
     }
 
-    /// The connection sees the segments that wait for it.
+    /// Delivers the segments that wait to the connection.
     fn deliver(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
         for i in 0..self.runs.len() {
             p.compute(s.segment);
@@ -288,8 +293,8 @@ impl Receiver {
         self.runs.clear();
     }
 
-    /// The frame at `at` begins or ends to use its pages. A locked instruction waits for every access before it, and what
-    /// follows waits for it.
+    /// Counts the frame at `at` as a user of its pages, or no longer as one. A locked instruction waits for every
+    /// access before it, and later accesses wait for it.
     fn count_users(&self, at: u64, p: &mut Program, places: &mut impl Places) {
         for page in self.layout.pages(at) {
             p.push(Op::Fence);
@@ -298,7 +303,7 @@ impl Receiver {
         }
     }
 
-    /// A frame's segment enters the connection; false when it had come before.
+    /// Adds a frame's segment to the connection; returns false when the segment had arrived before.
     fn take(&mut self, r: Received) -> bool {
         let ahead = r.seq.wrapping_sub(self.next).to_usize();
         if r.seq < self.next || self.early.get(ahead).is_some_and(Option::is_some) {
@@ -317,13 +322,13 @@ impl Receiver {
         true
     }
 
-    /// Ops that copy the oldest segment to the application's buffer.
+    /// Appends the operations that copy the oldest segment to the application's buffer.
     pub fn copy(&mut self, s: &TcpSpec, p: &mut Program, reader: Reader, at: &mut impl Places) {
         self.phase = Phase::Copy;
         self.merged.clear();
         self.locked = true;
         if self.asleep {
-            // `recv` had run dry: what it got went to the application, which called again for the rest and waited.
+            // `recv` had emptied the queue: the application got what there was, called again for the rest and waited.
             self.asleep = false;
             self.calls(s.wake, p);
             self.calls(s.read, p);
@@ -354,7 +359,8 @@ impl Receiver {
         self.free |= r.last;
     }
 
-    /// Ops that free the segments that have been copied and, when `recv` lets the socket go, take in what came meanwhile.
+    /// Appends the operations that free the segments that have been copied and, when `recv` releases the socket, that
+    /// deliver what has arrived meanwhile.
     pub fn release(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
         self.phase = Phase::Release;
         self.merged.clear();
@@ -376,8 +382,9 @@ impl Receiver {
         p.compute(instructions);
     }
 
-    /// The step ends at `now`. Says whether the window has opened enough to tell the sender (Linux: when it is at least twice
-    /// what the sender knows of) and how many descriptors go back; `merged` has what is to be acknowledged.
+    /// Ends the step at `now`. Returns whether the window has opened enough to tell the sender (Linux: when it is at
+    /// least twice what the sender knows of) and how many descriptors go back; `merged` holds the segments to be
+    /// acknowledged.
     pub fn end(&mut self, now: Time) -> (bool, u32) {
         let spent = now - self.since;
         let mut descriptors = 0;
@@ -414,13 +421,13 @@ impl Receiver {
         &self.merged
     }
 
-    /// Segments beyond the last in order that there is room for.
+    /// Number of segments beyond the last one in order that there is room for.
     fn room(&self) -> u32 {
         let held = self.queue.len() + self.early.iter().flatten().count();
         self.buffer.saturating_sub(held.to_u32()) / 2
     }
 
-    /// Everything below has come; and how far the sender may go, which it is told now.
+    /// Updates the window; returns the next segment in order and the new edge, both of which the sender is now told.
     pub fn tell(&mut self) -> (u32, u32) {
         self.edge = self.edge.max(self.next + self.room());
         (self.next, self.edge)
@@ -432,14 +439,16 @@ impl Receiver {
         self.interrupts = 0;
     }
 
-    /// Segments that have come in order; frames and segments that wait here.
+    /// Number of segments that have arrived in order, and number of frames and segments that wait here.
     pub fn holds(&self) -> (u32, u64) {
         let early = self.early.iter().flatten().count();
         (self.next, (self.completed.len() + self.backlog.len() + early).to_u64())
     }
 
+    /// Checks that every segment in order is copied or waiting.
+    ///
     /// # Errors
-    /// When segments in order are neither copied nor waiting.
+    /// Returns one sentence when segments in order are neither.
     pub fn check(&self) -> Result<(), String> {
         if self.next != self.copied + self.queue.len().to_u32() {
             return Err(format!(

@@ -1,10 +1,11 @@
-//! The receive path, step by step, against what the kernel does.
+//! The receive path, step by step, compared with the kernel's behaviour.
 
 use super::*;
 use crate::kernel::units::Size;
 use crate::kernel::LineAddr;
 
-/// Frames of 141 lines in pages of 64; a line stands for its offset, a page's structure for 10^6 and its number.
+/// Frames of 141 lines in pages of 64; a line stands for its offset, and a page's structure for 10^6 plus the page's
+/// number.
 const LAYOUT: Layout = Layout { frame: 141, page: 64 };
 const PAYLOAD: u64 = 8948;
 
@@ -43,7 +44,7 @@ fn land(r: &mut Receiver, seq: u32) {
     r.landed(Received { seq, marked: false, completion: LineAddr(9_000_000), at, last: false });
 }
 
-/// One step of what the core chooses, and its ops.
+/// Performs one step that the core chooses, and returns its operations.
 fn step(r: &mut Receiver, s: &TcpSpec) -> (Choice, Vec<Op>) {
     let (choice, mut p) = (r.choose(Time::ZERO, Some(Time::ZERO)), Program::default());
     match choice {
@@ -104,8 +105,8 @@ fn users_of_pages_are_counted_when_a_frame_comes_and_when_its_segment_has_been_c
     assert_eq!((choice, structures(&ops)), (Choice::Release, pages.to_vec()));
 }
 
-/// Frame 0 lies on three pages and its head is a piece of its own; each line but the first, of headers, is stored once,
-/// and the head's are read when it is polled.
+/// Frame 0 lies on three pages and its head is a piece of its own; each line but the first, which holds headers, is
+/// stored once, and the head's lines are read when the frame is polled.
 #[test]
 fn a_copy_goes_in_pieces_that_end_with_their_pages() {
     let s = costs(100);

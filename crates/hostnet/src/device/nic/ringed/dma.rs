@@ -1,4 +1,5 @@
-//! What a NIC with descriptor rings in memory moves, and when: packets and descriptors up, frames and descriptors down.
+//! DMA of a NIC with descriptor rings in memory: packets and descriptors go up to memory, frames and descriptors come
+//! down.
 
 use super::{Attachment, Completion, Extent, Moving, Nic, Work, GAP};
 use crate::device::endpoint::{Offer, Piece};
@@ -8,7 +9,7 @@ use crate::memory::Sweep;
 use crate::placement::SweepTx;
 
 impl Nic {
-    /// `Event::Ring`.
+    /// Handles `Event::Ring`: task `task` is due at `queue`.
     pub(in crate::device) fn on_ring(
         &mut self,
         cal: &mut impl Posts,
@@ -50,7 +51,7 @@ impl Nic {
         self.ringed_ref().write.map_or(Offer::Nothing, Moving::offer)
     }
 
-    /// What sets out for memory carries what the classifier says, where it says anything.
+    /// Puts the classifier's steering tags on the lines of the write that begins, where the classifier derives any.
     fn mark_write(&mut self) {
         let (Attachment::Ringed(r), Some(marker)) = (&mut self.attachment, &self.marker) else { return };
         let Some(m) = &mut r.write else { return };
@@ -61,7 +62,8 @@ impl Nic {
         }
     }
 
-    /// The oldest packet in the receive buffer gets its descriptor, if there is one.
+    /// Assigns the next cached descriptor to the oldest packet in the receive buffer, if there is one, and begins the
+    /// packet's DMA.
     fn begin_packet(&mut self, now: Time) {
         let r = self.ringed_mut();
         let Some(&id) = r.fifo.front().filter(|_| r.receiving < r.spec.receive_packets) else { return };
@@ -106,7 +108,7 @@ impl Nic {
         self.ringed_ref().read.map_or(Offer::Nothing, Moving::offer)
     }
 
-    /// The payload of the next frame to be sent, queues in turn, if the transmit buffer has room.
+    /// Begins to read the payload of the next frame to be sent, taking queues in turn, if the transmit buffer has room.
     fn begin_frame(&mut self, now: Time) {
         let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return };
         if r.reading == r.spec.transmit_packets {
@@ -175,7 +177,7 @@ impl Nic {
         piece
     }
 
-    /// Lines are in memory; true when that ended something.
+    /// Counts `n` lines of `slot` as written; returns true when they completed a piece of work.
     pub(in crate::device::nic) fn ring_written(&mut self, cal: &mut impl Posts, slot: u16, n: u32, now: Time) -> bool {
         let (Attachment::Ringed(r), queues) = (&mut self.attachment, &mut self.queues) else { return false };
         let Some(work) = r.writes.done(slot, n) else { return false };
@@ -213,7 +215,7 @@ impl Nic {
         };
         r.look(cal, queue, now);
         if r.fifo.is_empty() && matches!(work, Work::Packet(_)) {
-            // An empty buffer is a reason to write back at every queue.
+            // An empty receive buffer is a reason to write descriptors back at every queue.
             r.pairs.ids().filter(|q| *q != queue).for_each(|q| r.look(cal, q, now));
         }
         if let Work::Descriptors { n, .. } = work {
@@ -222,7 +224,7 @@ impl Nic {
         true
     }
 
-    /// Lines have come from memory; true when that ended something.
+    /// Counts `n` lines of `slot` as read from memory; returns true when they completed a piece of work.
     pub(in crate::device::nic) fn ring_read(&mut self, cal: &mut impl Posts, slot: u16, n: u32, now: Time) -> bool {
         let r = self.ringed_mut();
         let Some(work) = r.reads.done(slot, n) else { return false };
@@ -233,7 +235,7 @@ impl Nic {
                 p.left -= 1;
                 p.data_at = now;
                 if self.sweep_tx == SweepTx::Nic && work == Work::Packet(id) {
-                    // All of it has been read; its buffer is software's only behind a descriptor's write-back.
+                    // The whole buffer has been read, but it returns to software only with its descriptor's write-back.
                     cal.post(now, crate::memory::Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep));
                 }
                 if p.left == 0 {
@@ -250,7 +252,7 @@ impl Nic {
                 });
                 r.after(cal, queue, RingTask::Requests, requests, r.spec.queue_turnaround, now);
                 let pair = &mut r.pairs[queue];
-                // A frame may leave, and its record be another packet's, before those in front of it have been read.
+                // A frame may leave, and its record be reused by another packet, before earlier frames have been read.
                 let mine = pair.leaving.iter_mut().find(|l| **l == (work, false));
                 mine.expect("a frame that is read has a descriptor").1 = true;
                 while pair.leaving.front().is_some_and(|l| l.1) {
@@ -270,12 +272,13 @@ impl Nic {
         true
     }
 
-    /// Lines will come from memory; whether they are the last ones of what they belong to.
+    /// Announces `n` lines of `slot` that will arrive from memory; returns whether they are the last lines of their
+    /// piece of work.
     pub(in crate::device::nic) fn expect_ring_read(&mut self, slot: u16, n: u32) -> bool {
         !self.ringed_mut().reads.part(slot, n)
     }
 
-    /// `Event::NicTx`: packet `id`'s frame is on the wire.
+    /// Handles `Event::NicTx`: the frame of packet `id` is on the wire.
     pub(in crate::device::nic) fn ring_sent(&mut self, id: PacketId, now: Time) -> bool {
         let p = self.packets.get(id);
         let bytes = p.tx_bytes + p.object_bytes;
@@ -296,7 +299,8 @@ mod tests {
 
     const WAYS: [Direction; 2] = [Direction::P2mRead, Direction::P2mWrite];
 
-    /// Frames come and are sent again, lines are done out of step: `next` has something only where `may_move` says so.
+    /// Random frames arrive and are sent, and lines are done out of order: `next` offers something only where
+    /// `may_move` allows it.
     #[test]
     fn a_nic_that_denies_that_it_may_move_lines_offers_none() {
         for (one, most) in [(true, 1), (true, 4), (false, 1), (false, 4)] {

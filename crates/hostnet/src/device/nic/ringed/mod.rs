@@ -1,4 +1,4 @@
-//! The attachment behind a PCIe port with descriptor rings in memory, for a driver that polls.
+//! The attachment behind a PCIe port with descriptor rings in memory, for poll-mode drivers and the kernel's UDP.
 //!
 //! ```text
 //!   receive:   wire --> buffer --> payload lines --> used descriptors written back --> software sees the packets
@@ -8,8 +8,9 @@
 //!                                                             +--> used descriptors written back
 //! ```
 //!
-//! A packet waits in the receive buffer for a descriptor; it is lost only when it finds no room there. One fetch and one
-//! write-back of a ring are under way at a time: what becomes due meanwhile goes together with the next.
+//! A packet waits in the receive buffer for a descriptor; it is lost only when the receive buffer has no room for it.
+//! Each ring has at most one descriptor fetch and one write-back in flight: descriptors that become due meanwhile go
+//! together with the next one.
 
 mod dma;
 
@@ -26,21 +27,21 @@ use crate::memory::{Tag, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use std::collections::VecDeque;
 
-/// Bytes of a frame that stay in the NIC: its check sequence.
+/// Bytes of a frame's check sequence, which stays in the NIC.
 const FCS: u32 = 4;
-/// Bytes that a frame takes on the wire beside its own: preamble, start delimiter and gap.
+/// Bytes that a frame takes on the wire beyond its own bytes: preamble, start delimiter and gap.
 const GAP: u32 = 20;
-/// Length of the windows of which the busiest is kept.
+/// Length of the windows over which the peak rate of the receive DMA is measured.
 const WINDOW: Time = Time(100_000);
 
-/// What lines belong to.
+/// Piece of work that moving lines belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Work {
-    /// A packet; of one to be sent, its first segment.
+    /// A packet; for a packet to be sent, its first segment.
     Packet(PacketId),
     /// The second segment of a packet to be sent.
     Object(PacketId),
-    /// Descriptors of a ring: on their way up written back, on their way down fetched.
+    /// Descriptors of a ring: written back on their way up, fetched on their way down.
     Descriptors { queue: QueueId, side: Side, n: u32 },
 }
 
@@ -53,21 +54,21 @@ struct Extent {
     bytes: u32,
 }
 
-/// The piece of work whose lines are moving.
+/// Piece of work whose lines are being moved.
 #[derive(Clone, Copy)]
 struct Moving {
     what: Work,
     slot: u16,
     line: LineAddr,
-    /// Lines that have set out, of how many, and bytes that have not.
+    /// Lines that have been sent, out of `lines`; `bytes` are the bytes that have not been sent.
     at: u32,
     lines: u32,
     bytes: u32,
-    /// Bytes that are still in the receive buffer.
+    /// Bytes of the packet that are still in the receive buffer.
     held: u32,
-    /// What the first line and the others tell placement.
+    /// Steering tags of the first line and of the other lines.
     tags: [Tag; 2],
-    /// The first line is a write of its own.
+    /// Whether the first line is a write of its own, because its tag differs.
     split: bool,
 }
 
@@ -76,7 +77,7 @@ impl Moving {
         Offer::Lines(if self.split && self.at == 0 { 1 } else { self.lines - self.at })
     }
 
-    /// The next `n` of its lines set out.
+    /// Sends the next `n` lines of the piece of work.
     fn advance(&mut self, n: u32) -> Piece {
         let line = self.line + u64::from(self.at);
         let tag = self.tags[usize::from(self.at > 0)];
@@ -88,22 +89,22 @@ impl Moving {
     }
 }
 
-/// The rings of a queue, and what is in them.
+/// Receive and transmit ring of a queue, and what their descriptors name.
 #[derive(Clone)]
 struct Pair {
     receive: Ring,
     transmit: Ring,
-    /// Buffers that software has put into receive descriptors: number and first line of data.
+    /// Buffers that software has put into receive descriptors: number, and first line of data.
     armed: VecDeque<(u32, LineAddr)>,
-    /// Packets that are wholly in memory and whose descriptors are not.
+    /// Packets that are wholly in memory and whose descriptors have not been written back.
     filled: VecDeque<PacketId>,
-    /// Packets that software has put into transmit descriptors, of each segment whether it is the second; and how many
-    /// descriptors it ever has.
+    /// Segments that software has put into transmit descriptors: the packet, and whether it is the packet's second
+    /// segment. `puts` counts all transmit descriptors that software has ever filled.
     put: VecDeque<(PacketId, bool)>,
     puts: u64,
-    /// Segments that are being read, and whether they have been.
+    /// Segments that are being read, in descriptor order, each with whether it has been read completely.
     leaving: VecDeque<(Work, bool)>,
-    /// Read requests of these, each with one for its descriptor.
+    /// Read requests of the segments in `leaving`, each with one request for its descriptor.
     requests: u32,
 }
 
@@ -116,34 +117,35 @@ impl Pair {
     }
 }
 
-/// What the receive DMA has done since the restart.
+/// Counters of the NIC's DMA with descriptor rings since the restart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingMeter {
-    /// Receive descriptors written back, and in how many writes.
+    /// Receive descriptors written back; `write_backs` is the number of writes that carried them.
     pub descriptors: u64,
     pub write_backs: u64,
-    /// Doorbells of the transmit rings that have come, and fetches of descriptors and of frames' payload that they led to.
+    /// Doorbells of the transmit rings that have arrived; `transmit_fetches` and `frames_read` count the descriptor
+    /// fetches and the payload reads that they led to.
     pub transmit_doorbells: u64,
     pub transmit_fetches: u64,
     pub frames_read: u64,
-    /// Bytes of frames that were written to memory, or read from it.
+    /// Bytes of frames that were written to memory or read from it.
     pub frame_bytes: u64,
-    /// Time with a packet or descriptors on their way to memory.
+    /// Time during which a packet or descriptors were on their way to memory.
     pub busy: Time,
     since: Option<Time>,
-    /// Bytes of the window that began then, and of the busiest.
+    /// Start of the current window; `bytes` and `most_bytes` are the bytes of the current and of the busiest window.
     window: Time,
     bytes: u64,
     pub most_bytes: u64,
 }
 
 impl RingMeter {
-    /// Bytes a nanosecond in the busiest window, which is GB/s.
+    /// Rate of the receive DMA in its busiest window, in bytes per nanosecond, that is in GB/s.
     pub fn peak_gbs(&self) -> f64 {
         self.most_bytes.max(self.bytes).to_f64() / WINDOW.as_ns()
     }
 
-    /// Busy time up to `now`.
+    /// Time up to `now` during which a packet or descriptors were on their way to memory.
     pub fn busy_until(&self, now: Time) -> Time {
         self.busy + self.since.map_or(Time::ZERO, |s| now - s)
     }
@@ -180,15 +182,15 @@ impl RingMeter {
 #[derive(Clone)]
 pub(super) struct Ringed {
     spec: RingsSpec,
-    /// Lines of a read request.
+    /// Lines of the largest read request.
     request_lines: u32,
     pairs: IdVec<QueueId, Pair>,
     /// Packets in the receive buffer that have no descriptor yet.
     fifo: VecDeque<PacketId>,
-    /// Packets whose receive DMA is in flight, and frames whose payload is being read.
+    /// Packets whose receive DMA is in flight; `reading` counts the frames whose payload is being read.
     receiving: u32,
     reading: u32,
-    /// With one at a time: when the next one may begin, by side, where nobody waited for that.
+    /// With one packet at a time: time at which the next DMA may begin, by side, where no packet was waiting for it.
     ready: [Time; 2],
     write: Option<Moving>,
     writes: Contexts<Work>,
@@ -196,12 +198,12 @@ pub(super) struct Ringed {
     read: Option<Moving>,
     reads: Contexts<Work>,
     fetches: VecDeque<(QueueId, Side)>,
-    /// The queue that transmits next.
+    /// Queue that transmits next.
     turn: usize,
-    /// Bytes of the transmit buffer.
+    /// Free bytes of the transmit buffer.
     room: Credits,
     wire: Link,
-    /// Rings of which software can see more, as nobody has fetched.
+    /// Rings of which software can see more descriptors since the last `landed_ring`.
     landed: VecDeque<(QueueId, Side)>,
     drops: State,
     meter: RingMeter,
@@ -218,8 +220,10 @@ impl Ringed {
         !self.landed.is_empty()
     }
 
+    /// Checks the order of the rings' counts and the contents of the buffers.
+    ///
     /// # Errors
-    /// When rings are out of order, or an idle NIC holds bytes of a buffer.
+    /// Returns one sentence when a ring's counts are out of order, or an idle NIC holds bytes of a buffer.
     pub fn check(&self, buffer: Option<&Credits>) -> Result<(), String> {
         for pair in &self.pairs {
             pair.receive.check()?;
@@ -237,7 +241,8 @@ impl Ringed {
         Ok(())
     }
 
-    /// A packet that comes finds these flags; why it is lost, if it is.
+    /// Samples the drop flags for a packet that arrives at `queue`; returns the cause when the packet is lost
+    /// (`refused`).
     pub fn sample(&mut self, queue: QueueId, refused: bool) -> Option<DropCause> {
         let p = &self.pairs[queue];
         let found = Full {
@@ -249,7 +254,7 @@ impl Ringed {
         self.drops.cause().filter(|_| refused)
     }
 
-    /// Bytes of a frame that memory does not have.
+    /// Bytes of a frame that are not in memory: its check sequence, when `strip_fcs` is set.
     fn stripped(&self) -> u32 {
         if self.spec.strip_fcs {
             FCS
@@ -258,7 +263,7 @@ impl Ringed {
         }
     }
 
-    /// A packet as it lies in memory.
+    /// Sets the packet's bytes and lines in memory, without the check sequence where the NIC strips it.
     pub fn strip(&self, p: &mut Packet) {
         p.rx_bytes = p.wire_bytes - self.stripped();
         p.lines = p.rx_bytes.div_ceil(LINE_U32).to_u16();
@@ -268,13 +273,13 @@ impl Ringed {
         self.fifo.push_back(id);
     }
 
-    /// When the next DMA of a packet may begin, if some packet `waits` and that is later than now.
+    /// Time at which the next DMA of a packet may begin, if a packet `waits` and that time is later than `now`.
     fn not_before(&self, side: Side, waits: bool, now: Time) -> Option<Time> {
         Some(self.ready[side.index()]).filter(|at| waits && *at > now)
     }
 
-    /// By `Direction`: whether descriptors or a packet might be moved. While the most packets are under way, their `ready` is
-    /// past.
+    /// By `Direction`: whether descriptors or a packet may be ready to move. While the maximum number of packets is in
+    /// flight, `ready` is in the past.
     #[inline]
     pub fn may_move(&self) -> [bool; 2] {
         if self.spec.one_engine && (self.read.is_some() || self.write.is_some()) {
@@ -287,7 +292,7 @@ impl Ringed {
         [read, write]
     }
 
-    /// Decides on a fetch or a write-back, which takes its delay.
+    /// Decides on a fetch or a write-back, which then begins after its delay.
     fn decide(&mut self, cal: &mut impl Posts, queue: QueueId, task: RingTask, now: Time) {
         let delay: Time = match task {
             RingTask::Fetch(side) => {
@@ -307,12 +312,12 @@ impl Ringed {
         }
     }
 
-    /// Read requests that `lines` of a frame take, with the one for their descriptor.
+    /// Read requests for `lines` lines of a frame, including the one for their descriptor.
     fn requests(&self, lines: u32) -> u32 {
         1 + lines.div_ceil(self.request_lines)
     }
 
-    /// What was decided on stands in line for the link.
+    /// Queues the fetch or write-back for the link.
     fn begin(&mut self, queue: QueueId, task: RingTask) {
         match task {
             RingTask::Fetch(side) => self.fetches.push_back((queue, side)),
@@ -321,7 +326,7 @@ impl Ringed {
         }
     }
 
-    /// Something has ended at `queue`, and is known after `delay`.
+    /// Ends `task` at `queue`, which takes effect after `delay`.
     fn after(&mut self, cal: &mut impl Posts, queue: QueueId, task: RingTask, n: u32, delay: Span, now: Time) {
         if delay.0 > 0 {
             cal.post(now + delay.into(), Event::Ring { queue, task, n: n.to_u16() });
@@ -330,8 +335,8 @@ impl Ringed {
         }
     }
 
-    /// A packet's DMA has ended. Its place is free after `delay`: `at_once`, where none waits for it now, with a note for the
-    /// next that comes; else there is an event.
+    /// Ends the DMA of one packet, whose place is free after `delay`. With `at_once`, when no packet waits for the
+    /// place, the time is only recorded for the next packet; otherwise an event is scheduled.
     fn ends(&mut self, cal: &mut impl Posts, queue: QueueId, side: Side, delay: Span, at_once: bool, now: Time) {
         let after = if at_once {
             self.ready[side.index()] = now + delay.into();
@@ -356,7 +361,7 @@ impl Ringed {
         }
     }
 
-    /// Something has changed at `queue`: what is due there?
+    /// Decides what is due at `queue` after a change there: fetches and write-backs of its rings.
     fn look(&mut self, cal: &mut impl Posts, queue: QueueId, now: Time) {
         let Pair { receive: r, transmit: t, .. } = &self.pairs[queue];
         let few = r.asked - r.used < u64::from(self.spec.replenish);
@@ -364,7 +369,7 @@ impl Ringed {
             let few = t.asked - t.used < (t.cache / 2).max(1);
             !t.fetching && few && t.can_fetch()
         }];
-        // All that is cached has been used, and all of that has been moved.
+        // Whether all cached descriptors have been used, and the data of all used ones has been moved.
         let spent = |r: &Ring| !r.fetching && r.asked == r.used && r.used == r.filled;
         let write_back = [
             !r.writing && r.filled > r.written && {
@@ -406,7 +411,7 @@ impl Ringed {
             Some(Moving { what, slot, line, at: 0, lines, bytes, held: 0, tags: Default::default(), split: false });
     }
 
-    /// Descriptors to be fetched, first; they are few and much waits for them.
+    /// Begins the next descriptor fetch. Fetches go before payload, because they are few and much depends on them.
     fn fetch(&mut self) -> bool {
         let Some((queue, side)) = self.fetches.pop_front() else { return false };
         let ring = self.pairs[queue].ring(side);
@@ -434,8 +439,8 @@ impl Ringed {
 }
 
 impl Nic {
-    /// A NIC behind a PCIe port with a pair of descriptor rings in memory for each queue.
-    /// A read request asks for `request` bytes at most.
+    /// Builds a NIC behind a PCIe port with a pair of descriptor rings in memory for each queue. A read request asks
+    /// for at most `request` bytes.
     pub fn ringed(s: &EthernetSpec, memory: &[RingMemory], request: Size) -> Nic {
         let spec = s.rings.clone().unwrap_or_default();
         let pair = |m: &RingMemory| Pair {
@@ -486,30 +491,31 @@ impl Nic {
         }
     }
 
-    /// Whether its descriptors lie in memory.
+    /// Whether the NIC's descriptor rings lie in memory.
     pub fn has_rings(&self) -> bool {
         matches!(self.attachment, Attachment::Ringed(_))
     }
 
-    /// What its receive DMA has done since the restart, where descriptors lie in memory.
+    /// Counters of the DMA since the restart, where descriptor rings lie in memory.
     pub fn ring_meter(&self) -> Option<&RingMeter> {
         self.has_rings().then(|| &self.ringed_ref().meter)
     }
 
     // Software's side of the rings.
 
-    /// Where the receive ring and the transmit ring of `queue` lie.
+    /// Memory layouts of the receive ring and the transmit ring of `queue`.
     pub fn layouts(&self, queue: QueueId) -> (Layout, Layout) {
         let p = &self.ringed_ref().pairs[queue];
         (p.receive.layout, p.transmit.layout)
     }
 
-    /// Software puts `buffer`, whose data begin at `line`, into the next receive descriptor.
+    /// Puts software's `buffer`, whose data begin at `line`, into the next receive descriptor.
     pub fn arm(&mut self, queue: QueueId, buffer: u32, line: LineAddr) {
         self.ringed_mut().pairs[queue].armed.push_back((buffer, line));
     }
 
-    /// All buffers that software has put into receive descriptors are the NIC's from the start, as an uptime would leave it.
+    /// Gives the NIC all buffers that software has put into receive descriptors, as a long uptime would leave it,
+    /// without a doorbell.
     pub fn start_armed(&mut self, queue: QueueId) {
         let Pair { receive: r, armed, .. } = &mut self.ringed_mut().pairs[queue];
         r.posted = armed.len().to_u64();
@@ -517,7 +523,8 @@ impl Nic {
         r.fetched = r.asked;
     }
 
-    /// Software puts packet `id`'s reply into the next transmit descriptor, or two for two segments.
+    /// Puts packet `id`'s reply into the next transmit descriptor of `queue`, or into two descriptors when it has two
+    /// segments.
     pub fn put(&mut self, queue: QueueId, id: PacketId) {
         let packet = self.packets.get_mut(id);
         let segments = 1 + u16::from(packet.object_bytes > 0);
@@ -527,7 +534,7 @@ impl Nic {
         p.puts += u64::from(segments);
     }
 
-    /// Gives packet `p`, which begins with software here, a record. It lies at `p.tx_line`.
+    /// Gives packet `p`, which software on this host originates, a record. The packet lies at `p.tx_line`.
     pub fn originate(&mut self, mut p: Packet) -> PacketId {
         self.counts.originated += 1;
         p.tx_bytes = p.wire_bytes - self.ringed_ref().stripped();
@@ -536,26 +543,26 @@ impl Nic {
         self.adopt(p)
     }
 
-    /// Bytes of a frame that memory does not have.
+    /// Bytes of a frame's check sequence that are not in memory (0 when the NIC does not strip it).
     pub fn check_sequence(&self) -> u32 {
         self.ringed_ref().stripped()
     }
 
-    /// Transmit descriptors of `queue` that software sees to be sent, since the beginning.
+    /// Transmit descriptors of `queue` that software has seen as sent, since the beginning.
     pub fn sent_descriptors(&self, queue: QueueId) -> u64 {
         self.ringed_ref().pairs[queue].transmit.seen
     }
 
-    /// A ring of which software can see more since the last call.
+    /// The next ring of which software can see more descriptors since the last call.
     pub fn landed_ring(&mut self) -> Option<(QueueId, Side)> {
         let (queue, side) = self.ringed_mut().landed.pop_front()?;
         Some((queue, side))
     }
 
-    // The same without time.
+    // Functional mode: the rings without timing.
 
-    /// A packet comes to `queue` and is visible at once; its record, and the line of its descriptor. All counts of the ring
-    /// move on together, so that what is under way is as it was.
+    /// Receives a packet in `queue` in functional mode, visible without delay; returns its record and the line of its
+    /// descriptor. All counts of the ring advance together, so that work in flight is unaffected.
     pub fn receive_at_once(&mut self, queue: QueueId, mut p: Packet) -> (PacketId, LineAddr) {
         let r = self.ringed_mut();
         r.strip(&mut p);
@@ -568,8 +575,8 @@ impl Nic {
         (id, line)
     }
 
-    /// What the next transmit descriptor of `queue` names is sent at once: the packet's record, whether it is its second
-    /// segment, and the descriptor's line.
+    /// Sends the segment that the next transmit descriptor of `queue` names, in functional mode; returns the packet's
+    /// record, whether it is the packet's second segment, and the descriptor's line.
     pub fn transmit_at_once(&mut self, queue: QueueId) -> Option<(PacketId, bool, LineAddr)> {
         let pair = &mut self.ringed_mut().pairs[queue];
         let (id, second) = pair.put.pop_front()?;

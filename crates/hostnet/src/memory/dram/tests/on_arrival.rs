@@ -1,8 +1,8 @@
-//! Scheduling by columns alone, with rows that open at their requests' arrival.
+//! Tests of scheduling by column commands only, with rows that open at the arrival of their requests.
 
 use super::*;
 
-/// Columns issued, by clock.
+/// Column commands issued, with their clocks.
 fn columns(b: &mut Bench) -> Vec<(u64, Command, usize)> {
     let mut all: Vec<_> = b.issued().into_iter().filter(|c| matches!(c.1, Rd | Wr)).collect();
     all.sort_by_key(|c| c.0);
@@ -16,7 +16,7 @@ fn on_arrival() -> DramSpec {
 #[test]
 fn z01_a_row_counts_as_opened_when_its_request_came_in_either_mode() {
     let mut b = Bench::new(&on_arrival());
-    // The read goes first; the write's row is open by then, and its data follows at once.
+    // The read goes first; the write's row is open by then, and its data follows immediately.
     b.read(0, 0, 7).write(0, 4, 7);
     assert_eq!(columns(&mut b), [(17, Rd, 0), (21, Wr, 4)]);
 }
@@ -34,14 +34,14 @@ fn z03_writes_go_on_down_to_the_low_mark_once_one_went() {
     let mut spec = on_arrival();
     (spec.wpq, spec.write_high, spec.write_low) = (8, 0.75, 0.25);
     let mut b = Bench::new(&spec);
-    // Seven writes are more than six: they go first, until one is left, which waits for the read.
+    // Seven writes are above the mark of six: they go first, until one is left, which waits for the read.
     for bank in 0..7 {
         b.write(0, bank, 7);
     }
     b.read(0, 20, 7);
     let order: Vec<_> = columns(&mut b).into_iter().map(|c| c.1).collect();
     assert_eq!(order, [Wr, Wr, Wr, Wr, Wr, Wr, Rd, Wr]);
-    // Six are not.
+    // Six writes are not above the mark.
     let mut b = Bench::new(&spec);
     for bank in 0..6 {
         b.write(0, bank, 7);
@@ -66,7 +66,7 @@ fn z05_a_long_random_run_serves_each_request_once_its_activate_allows_it() {
     let (mut clock, mut came) = (0, [0, 0]);
     for _ in 0..20_000 {
         let write = rng.below(3) == 0;
-        // Now and then nothing comes for longer than a refresh interval.
+        // Occasionally no request arrives for longer than a refresh interval.
         clock += if rng.below(500) == 0 { 30_000 } else { rng.below(12) };
         while !b.ch.can_accept(write) {
             clock += 1;
@@ -80,7 +80,8 @@ fn z05_a_long_random_run_serves_each_request_once_its_activate_allows_it() {
     assert_eq!(b.ch.used, [0, 0]);
     assert_eq!([s.reads() + s.reads_forwarded, s.writes() + s.writes_merged], came);
     assert!(s.refreshes > 100 && s.mode_switches > 100);
-    // A column of a bank comes tRCD after the bank's last activate at the earliest, and two of any banks a burst apart.
+    // A column command comes at least tRCD after the bank's last activate, and a burst after the last column command of
+    // any bank.
     let (tck, rcd, burst) = (b.ch.t.tck, b.ch.t.rcd, b.ch.t.burst);
     let mut last = 0;
     let mut opened = [0; 32];
