@@ -231,6 +231,39 @@ def test_the_first_sentence_of_a_docstring_stands_alone():
     assert leaning(found) == []
 
 
+def rust_comments(folder: Path) -> dict[str, str]:
+    """Documentation comments of Rust sources, by file and first line; code in comments is left out."""
+    found = {}
+    for file in sorted(folder.rglob("*.rs")):
+        place, before = "", ""
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            mark, _, text = re.match(r"\s*(///|//!)?( ?)(.*)", line).groups("")
+            if mark and mark != before:
+                place = f"{file.relative_to(ROOT)}:{number}"
+                found[place] = ""
+            if mark:
+                found[place] += text + "\n"
+            before = mark
+    return found
+
+
+def test_the_first_sentence_of_a_rust_comment_stands_alone():
+    found = {
+        place: text
+        for crate in ("hostnet", "ccnic", "hostnet-python")
+        for place, text in rust_comments(ROOT / "crates" / crate / "src").items()
+    }
+    assert len(found) > 3000
+    assert leaning(found) == []
+
+
+def test_rust_comments_are_found_with_their_lines(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    (tmp_path / "a.rs").write_text("//! A module.\n\n/// It is\n/// late.\nfn f() {}\n    /// Fine.\n")
+    assert rust_comments(tmp_path) == {"a.rs:1": "A module.\n", "a.rs:3": "It is\nlate.\n", "a.rs:6": "Fine.\n"}
+    assert leaning(rust_comments(tmp_path)) == ["a.rs:3: It is late."]
+
+
 def docstrings(folder: Path) -> dict[str, str]:
     """Docstrings of modules, classes and functions, by file and name."""
     found = {}
