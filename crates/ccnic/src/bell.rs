@@ -16,7 +16,7 @@ use crate::error::Error;
 /// Longest sleep before a polling loop looks around: at stop flags, and in case a peer does not wake it.
 pub(crate) const NAP: Duration = Duration::from_millis(100);
 
-/// This side's ends of the socket pairs, by queue.
+/// Ends of the socket pairs on one side, by queue.
 pub(crate) struct Bells(Vec<Mutex<Option<Arc<OwnedFd>>>>);
 
 impl Bells {

@@ -23,7 +23,7 @@ struct Ring {
     consumer: usize,
     entries: usize,
     words: usize,
-    /// This side's index.
+    /// Index of the entry that this side of the ring uses next.
     at: u32,
 }
 

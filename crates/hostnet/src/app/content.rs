@@ -22,13 +22,13 @@ impl Content {
         Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes }
     }
 
-    /// This content in a frame of a captured packet's size.
+    /// Content in a frame of a captured packet's size.
     #[inline]
     pub fn of_size(self, packet: &Captured) -> Content {
         self.sized(packet.wire_len)
     }
 
-    /// This content in a frame of `bytes` bytes.
+    /// Content in a frame of `bytes` bytes.
     #[inline]
     pub fn sized(self, bytes: u32) -> Content {
         Content { lines: lines(bytes.into()), wire_bytes: bytes, ..self }

@@ -3,7 +3,7 @@
 use crate::kernel::{Post, ThreadId};
 use crate::memory;
 
-/// What is due at a hardware thread.
+/// An event of a hardware thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// Program of the core has ended, or the core begins: its software says what comes next.

@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What becomes of a hint that finds the queue full.
+/// Treatment of a prefetch hint that finds the queue full; `drop` by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HintOverflow {
-    /// It is lost; the line stays in the LLC.
+    /// The hint is lost, and the line stays in the LLC.
     #[default]
     Drop,
-    /// The controller keeps it until there is room.
+    /// The controller keeps the hint until the queue has room.
     Stall,
 }
 

@@ -85,7 +85,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Its place in pairs that hold one value per direction.
+    /// Index of the direction in pairs that hold one value per direction.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize

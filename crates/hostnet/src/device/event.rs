@@ -4,7 +4,7 @@ use super::endpoint::Direction;
 use crate::kernel::{PacketId, PortId, Post, QueueId};
 use crate::memory;
 
-/// Which NIC of a host is meant: the one on the chip, or the one behind a PCIe port.
+/// A NIC of a host: the one on the chip, or the one behind a PCIe port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NicAt {
     Chip,
@@ -19,14 +19,14 @@ pub enum Side {
 }
 
 impl Side {
-    /// Its place in pairs that hold one value per ring.
+    /// Index of the side in pairs that hold one value per ring.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 }
 
-/// What is due at a queue of a NIC with descriptor rings.
+/// An event of a queue of a NIC with descriptor rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingTask {
     /// The doorbell that moves a ring's tail.
@@ -43,7 +43,7 @@ pub enum RingTask {
     Requests,
 }
 
-/// What is due at a device or at its port.
+/// An event of a device or of its port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// The NIC's receive engine continues.
@@ -58,7 +58,7 @@ pub enum Event {
     Ring { queue: QueueId, task: RingTask, n: u16 },
     /// A packet of port `0` has reached the IIO, and its device goes on.
     Tlp(PortId),
-    /// What one way of a port waited for is there: its device is asked again.
+    /// One direction of a port may proceed: the port asks its device for the next transfer.
     Turn { port: PortId, way: Direction },
     /// A device's read request has all its data.
     Completed(u32),

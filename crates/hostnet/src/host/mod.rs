@@ -99,7 +99,7 @@ pub struct Host {
     tenant_cores: usize,
     tally: Tally,
     source: Option<Source>,
-    /// This host's end of the link to a second host, if there is one.
+    /// End of the link to a second host, if there is one.
     end: Option<Box<two_hosts::End>>,
     /// Software rings of cores that work in pairs, by the queue of the pair's first core.
     pipes: Vec<Pipe>,

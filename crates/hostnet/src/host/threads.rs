@@ -1,4 +1,4 @@
-//! Which thread runs an application: what each stack is built from, taken from the scenario.
+//! The thread that runs each kind of application, and the values that its stack is built from, taken from the scenario.
 
 use crate::app::{AppSpec, Work};
 use crate::config::scenario::{Arrivals as Kind, PeripheralSpec};

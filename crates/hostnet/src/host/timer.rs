@@ -1,4 +1,4 @@
-//! What a host does now and then, by its own timers.
+//! Periodic work of a host: its timers.
 
 use crate::kernel::Int;
 use crate::machine::Event;

@@ -1,20 +1,20 @@
 //! Conversions between kinds of numbers that `From` does not offer because they can lose something.
 //!
-//! Each says what it guarantees, and builds with debug assertions check it. `as` says neither.
+//! Each conversion names its guarantee, and builds with debug assertions check the guarantee; `as` does neither.
 
 /// An integer that becomes another kind of number with the same value.
 pub trait Int: Copy {
-    /// The nearest `f64`: the same number below 2^53.
+    /// The nearest `f64`, which equals the number below 2^53.
     fn to_f64(self) -> f64;
-    /// The same number, which the caller knows to be below 2^8.
+    /// The number as a `u8`; the caller guarantees that it is below 2^8.
     fn to_u8(self) -> u8;
-    /// The same number, which the caller knows to be below 2^16.
+    /// The number as a `u16`; the caller guarantees that it is below 2^16.
     fn to_u16(self) -> u16;
-    /// The same number, which the caller knows to be below 2^32.
+    /// The number as a `u32`; the caller guarantees that it is below 2^32.
     fn to_u32(self) -> u32;
-    /// The same number, which the caller knows to be neither negative nor 2^64 or more.
+    /// The number as a `u64`; the caller guarantees that it is neither negative nor 2^64 or more.
     fn to_u64(self) -> u64;
-    /// The same number as an index or a length, which the caller knows to fit the address space.
+    /// The number as an index or a length; the caller guarantees that it fits the address space.
     fn to_usize(self) -> usize;
     /// The lowest 32 bits, for hashes and packed values: the rest is dropped on purpose.
     fn low_u32(self) -> u32;

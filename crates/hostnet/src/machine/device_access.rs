@@ -27,7 +27,7 @@ pub enum DeviceAccess {
     Load { thread: ThreadId, bytes: u8 },
     /// The device answers it.
     Answer { thread: ThreadId, bytes: u8 },
-    /// Its data is at the thread.
+    /// The data of an uncached load is at the thread.
     Loaded { thread: ThreadId },
 }
 

@@ -4,7 +4,7 @@ use super::Sweep;
 use crate::kernel::ids::ShortLine;
 use crate::kernel::{CoreId, LineAddr, Post, ThreadId, TxnId};
 
-/// What is due in the memory system, or reaches a core from there.
+/// An event of the memory system, or of a core that the memory system answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// Transaction reaches the caching and home agent.

@@ -589,7 +589,7 @@ pub(crate) mod testing {
     use crate::kernel::units::Freq;
     use serde::Deserialize;
 
-    /// What a memory system needs of a platform's file.
+    /// The part of a platform's file that a memory system needs.
     #[derive(Deserialize)]
     struct Platform {
         caches: HierarchySpec,

@@ -2,7 +2,7 @@
 
 use crate::kernel::Post;
 
-/// What is due at a source of traffic, at a load generator or in the network.
+/// An event of a source of traffic, of a load generator or of the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// The next packet of the traffic source reaches the NIC.

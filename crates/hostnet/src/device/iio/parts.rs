@@ -125,7 +125,7 @@ pub(super) enum Hold {
     Open,
     /// The port asks again at a known time, with `Event::Turn`.
     Timer,
-    /// This many posted credits are missing, and the time of their return is not known.
+    /// Number of posted credits that are missing, and the time of their return is not known.
     Credits(u32),
 }
 

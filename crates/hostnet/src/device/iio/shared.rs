@@ -78,7 +78,7 @@ mod tests {
     use crate::memory::{self, Agent, Op, Txn};
     use serde::Deserialize;
 
-    /// What these tests read of a platform's file.
+    /// The part of a platform's file that the tests read.
     #[derive(Deserialize)]
     struct Attachment {
         iio: IioSpec,

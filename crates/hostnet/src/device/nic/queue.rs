@@ -49,7 +49,7 @@ pub(super) struct Receive {
     completions: Option<Completions>,
 }
 
-/// What a completion in a queue tells software.
+/// Message of a completion in a queue to software.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Completion {
     /// The packet has been received.

@@ -447,7 +447,7 @@ fn touch(t: Touch, pool: u32, p: &mut Program) {
     }
 }
 
-/// What every thread of an interface is built from.
+/// The values that every thread of an interface is built from.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
     /// The interface's parameters.

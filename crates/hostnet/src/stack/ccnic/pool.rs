@@ -18,7 +18,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Its place in pairs that hold one value per size class.
+    /// Index of the size class in pairs that hold one value per size class.
     const fn index(self) -> usize {
         self as usize
     }

@@ -68,7 +68,7 @@ pub struct Buffers {
     pub sweep_tx: SweepTx,
 }
 
-/// What a driver is to do: with its buffers, and whose packets it sends.
+/// The task of a driver: the treatment of its buffers, and the origin of the packets that it sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Duties {
     pub buffers: Buffers,
