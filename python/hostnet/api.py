@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import itertools
 import json
 import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
 from ._toml import tomllib
 from .cache import Cache, key_of
+from .control import digest, fresh
 from .errors import HostnetError
 from .output import check_file
 from .paths import PLATFORMS, SCENARIOS, nearest
@@ -28,7 +30,7 @@ from .specs import Scenario, plain, platform_values, schema, section_schema
 if TYPE_CHECKING:
     import polars as pl
 
-    from ._core import Epoch
+    from .control import Control
     from .studies import StudyRun
 
 
@@ -48,14 +50,15 @@ def run(
     quiet: bool = True,
     pcap: str | os.PathLike[str] | None = None,
     lenient: bool = False,
-    control: Callable[[Epoch], object] | None = None,
+    control: Control | None = None,
     interval: str = "10 us",
 ) -> Result:
     """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops.
 
     ``control`` is a control plane of your own: it is called every ``interval`` of simulated time with what that epoch saw,
-    and sets what the placement policy does from then on (docs/use/control-plane.md). Such a run is of this process and is not cached;
-    an exception in ``control`` ends it and is raised here.
+    and sets what the placement policy does from then on (docs/use/control-plane.md). It is a function, or a class whose object
+    is called. Such a run is of this process; it is cached under the code of ``control`` and the values that it uses, unless those
+    cannot be told, as for a list. An exception in ``control`` ends it and is raised here.
 
     With ``pcap``, the packets that came back to the load generator in the measured window are written to that file, in
     nanoseconds; the point is then run even when the cache has it. With ``lenient``, a damaged capture is replayed as far as
@@ -65,14 +68,9 @@ def run(
     if lenient:
         scenario = leniently(scenario)
     if control is not None:
-        if not callable(control):
-            raise HostnetError(
-                f"control = {control!r} is no function; give one that takes an epoch (docs/use/control-plane.md)."
-            )
         if pcap is not None:
             raise HostnetError("control and pcap do not go together; capture a run without a control plane.")
-        resolved = scenario.resolve()
-        return Result(json.loads(_core.run(resolved, None, None, control, interval)), key=key_of(resolved))
+        return _controlled([scenario.resolve()], control, interval, cache, Progress(quiet))[0]
     if pcap is not None:
         check_file(Path(pcap))
         Path(pcap).absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -84,6 +82,32 @@ def run(
         label=scenario.to_dict().get("name", "run"),
         pcap=None if pcap is None else Path(pcap),
     )[0]
+
+
+def _controlled(
+    specs: list[str], control: Control, interval: str, cache: Cache | None, progress: Progress
+) -> list[Result]:
+    """Results of resolved specs under a control plane, one after the other in this process."""
+    if not callable(control):
+        raise HostnetError(
+            f"control = {control!r} is no function; give one that takes an epoch (docs/use/control-plane.md)."
+        )
+    cache = cache or Cache()
+    told = digest(control, interval)
+    results = []
+    with progress.stage("control plane", {"points": 1.0}, unit="") as report:
+        for i, spec in enumerate(specs):
+            key = hashlib.sha256(f"{key_of(spec)}\n{told}".encode()).hexdigest()
+            found = None if told is None else cache.get(key)
+            cached = found is not None
+            if found is None:
+                text = _core.run(spec, None, None, fresh(control), interval)
+                if told is not None:
+                    cache.put(key, text)
+                found = json.loads(text)
+            results.append(Result({**found, "spec": json.loads(spec)}, key=key if told else "", cached=cached))
+            report("points", (i + 1) / len(specs))
+    return results
 
 
 def leniently(scenario: Scenario) -> Scenario:
@@ -170,6 +194,8 @@ def sweep(
     jobs: Jobs = None,
     cache: Cache | None = None,
     quiet: bool = True,
+    control: Control | None = None,
+    interval: str = "10 us",
 ) -> pl.DataFrame:
     """Simulate every combination of ``vary`` ({"placement.ways": [2, 4]}): one row per point.
 
@@ -177,8 +203,17 @@ def sweep(
     the provenance. A path whose values are quantities is a column of numbers whose name ends with the unit:
     ``traffic.rate_gbps``, ``traffic.packet_bytes``. ``jobs`` is the number of worker processes (default: one per core), or an executor of :mod:`concurrent.futures`
     whose workers may be on other machines; the table does not depend on it.
+
+    ``control`` and ``interval`` are those of :func:`run`. Its points run in this process, one after the other, and a class makes
+    an object for each of them, so that none sees the state of another.
     """
-    points, results = sweep_results(scenario, vary, jobs=jobs, cache=cache, quiet=quiet)
+    if control is not None:
+        if jobs not in (None, 1):
+            raise HostnetError("jobs and control do not go together: a control plane runs in this process.")
+        points, specs = sweep_specs(scenario, vary, quiet=quiet)
+        results = _controlled(specs, control, interval, cache, Progress(quiet))
+    else:
+        points, results = sweep_results(scenario, vary, jobs=jobs, cache=cache, quiet=quiet)
     return tidy(results, swept(points, results))
 
 

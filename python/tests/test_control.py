@@ -81,6 +81,71 @@ def test_an_epoch_costs_microseconds() -> None:
 
 def test_the_example_of_the_page_runs(capsys) -> None:
     text = (DOCS / "use" / "control-plane.md").read_text(encoding="utf-8")
-    code = text.split("```python\n", 1)[1].split("```", 1)[0]
-    exec(compile(code, "docs/use/control-plane.md", "exec"), {})
+    first, second = (block.split("```", 1)[0] for block in text.split("```python\n")[1:])
+    names: dict[str, object] = {}
+    exec(compile(first, "docs/use/control-plane.md", "exec"), names)
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["pointer", "IDIO"]
+    exec(compile(second, "docs/use/control-plane.md", "exec"), names)
+    assert names["frame"].shape[0] == 2
+
+
+NEAR = 256
+
+
+def follow(epoch) -> None:
+    for core, distance in enumerate(epoch.distance):
+        epoch.prefetch(core, distance < NEAR)
+
+
+class Grow:
+    """Gives devices one more way in every second epoch."""
+
+    def __init__(self) -> None:
+        self.epochs = 0
+
+    def __call__(self, epoch) -> None:
+        self.epochs += 1
+        if self.epochs % 2 == 0:
+            epoch.ways = min(epoch.ways + 1, 4)
+
+
+def test_a_control_plane_is_cached_by_what_it_does(monkeypatch) -> None:
+    static = scenario(**{"placement.mode": "static"})
+    first = hn.run(static, control=follow)
+    again = hn.run(static, control=follow)
+    assert (first.cached, again.cached) == (False, True) and again.metrics == first.metrics and again.key == first.key
+    assert not hn.run(static, control=follow, interval="20 us").cached
+    assert not hn.run(static, control=lambda epoch: None).cached and not hn.run(static).cached
+    monkeypatch.setitem(globals(), "NEAR", 16)
+    assert not hn.run(static, control=follow).cached
+
+
+def test_two_functions_on_one_line_are_two() -> None:
+    static = scenario(**{"placement.mode": "static"})
+    on, off = [hn.run(static, control=c) for c in (lambda e: e.prefetch(0, True), lambda e: e.prefetch(0, False))]
+    assert not off.cached and on["hints"] != off["hints"]
+
+
+def test_a_sweep_gives_each_point_a_control_plane_of_its_own() -> None:
+    base = scenario(**{"placement.mode": "invalidate"})
+    frame = hn.sweep(base, {"seed": [1, 2]}, control=Grow)
+    alone = [hn.run(base.with_({"seed": s}), control=Grow) for s in (1, 2)]
+    assert all(r.cached for r in alone) and frame["llc_wb"].to_list() == [r["llc_wb"] for r in alone]
+    assert frame["key"].to_list() == [r.key for r in alone]
+    with pytest.raises(HostnetError, match="jobs and control do not go together"):
+        hn.sweep(base, {"seed": [1]}, control=Grow, jobs=2)
+
+
+@pytest.mark.parametrize("what", ["list", "print", "object", "class attribute"])
+def test_what_cannot_be_told_is_not_cached(what) -> None:
+    from hostnet.control import digest
+
+    seen: list[float] = []
+    shared = type("Shared", (), {"seen": seen, "__call__": lambda self, epoch: self.seen.append(epoch.now_us)})
+    planes = {
+        "list": lambda epoch: seen.append(epoch.now_us),
+        "print": lambda epoch: print(epoch.now_us),
+        "object": Grow(),
+        "class attribute": shared,
+    }
+    assert digest(planes[what], "1 us") is None and digest(follow, "1 us") != digest(Grow, "1 us") is not None
