@@ -130,15 +130,15 @@ scoreboard: build ## check the claims of the modelled papers, rewrite docs/board
 # The plots that documentation shows; sweeper's searches are the long ones and measure fewer requests.
 .PHONY: pictures
 pictures: build ## run the studies whose plots docs show, rewrite docs/img (half an hour)
-	for figure in fig2 fig3 fig18 fig19; do $(BIN)/hostnet study hostnetwork $$figure --out results/pictures -q; done
-	$(BIN)/hostnet study sweeper fig5 --out results/pictures -q
-	$(BIN)/hostnet study ccnic fig2 --out results/pictures -q
-	$(BIN)/hostnet study real library --out results/pictures -q
-	$(BIN)/hostnet study idio policies --quick --out results/pictures -q
-	$(BIN)/hostnet study real ddio --quick --out results/pictures -q
+	for figure in fig2 fig3 fig18 fig19; do $(BIN)/hostnet study hostnetwork $$figure --out results/pictures/$$figure -q; done
+	$(BIN)/hostnet study sweeper fig5 --out results/pictures/sweeper -q
+	$(BIN)/hostnet study ccnic fig2 --out results/pictures/ccnic -q
+	$(BIN)/hostnet study real library --out results/pictures/library -q
+	$(BIN)/hostnet study idio policies --quick --out results/pictures/policies -q
+	$(BIN)/hostnet study real ddio --quick --out results/pictures/ddio -q
 	$(BIN)/hostnet explain quadrant3 --out results/pictures/explain -q
-	cp results/pictures/explain/explain.svg results/pictures/explain_quadrant3.svg
-	for plot in docs/img/*.svg; do cp results/pictures/$$(basename $$plot) $$plot; done
+	cp results/pictures/explain/explain.svg docs/img/explain_quadrant3.svg
+	for plot in $$(ls docs/img/*.svg | grep -v explain_); do cp results/pictures/*/$$(basename $$plot) $$plot; done
 
 include crates/ccnic/ccnic.mk
 

@@ -11,7 +11,7 @@ from typing import Any
 from . import bench
 from ._toml import tomllib
 from .errors import HostnetError
-from .output import write_text
+from .output import check_file, write_text
 from .paths import PLATFORMS, nearest
 
 
@@ -108,18 +108,23 @@ def _lookups(platform: dict[str, Any]) -> tuple[float, float]:
     return private / core_ghz + caches["llc"]["latency_cycles"] / uncore_ghz, uncore_ghz
 
 
+# How a calibrated platform's file begins.
+_MARK = "# Made by `hostnet calibrate`"
+
+
 def write_platform(files: list[Path], base: str, out: Path) -> Calibration:
     """Writes the calibrated platform to `out`; its name is the file's."""
     import tomli_w
 
     if out.suffix != ".toml":
         raise HostnetError(f"--out {out}: a platform is a .toml file; name it {out.with_suffix('.toml')}.")
+    check_file(out, _MARK)
     platform, found = calibrate(files, base)
     platform["name"] = out.stem
     platform["description"] = f"{platform.get('description', base)}; core-to-core latency measured"
     write_text(
         out,
-        f"# Made by `hostnet calibrate` from {', '.join(f.name for f in files)} on {base}.\n" + tomli_w.dumps(platform),
+        f"{_MARK} from {', '.join(f.name for f in files)} on {base}.\n" + tomli_w.dumps(platform),
     )
     return found
 

@@ -91,9 +91,12 @@ def write_frame(frame: pl.DataFrame, stem: Path, about: Mapping[str, ColumnInfo]
     stem.with_name(f"{stem.name}.parquet").write_bytes(parquet(frame, about))
 
 
-def check_file(path: Path) -> None:
-    """Refuse an output file that cannot be written, before any work is spent on it."""
+def check_file(path: Path, mark: str = "") -> None:
+    """Refuse an output file that cannot be written, before any work is spent on it; with ``mark``, also a file that is there and
+    does not begin with it, because hostnet did not write that."""
     try:
+        if mark and path.is_file() and not path.read_bytes().startswith(mark.encode()):
+            raise HostnetError(f"{path}: is there and was not written by this command; name another file.")
         if path.is_dir():
             raise _refusal(path, "it is a directory; name a file")
         check_writable(path.resolve().parent)

@@ -337,3 +337,17 @@ def test_output_that_nobody_reads_is_no_mistake(cli, tiny_file, command, redirec
 def test_a_name_longer_than_a_file_system_takes_is_one_sentence(cli, tiny_file, args):
     said = one_sentence(cli(*(str(tiny_file) if a == "TINY" else a for a in args)))
     assert len(said) < 700
+
+
+def test_a_file_of_somebody_elses_is_not_overwritten(cli, tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text("precious")
+    for args in (
+        ["explain", "quadrant1", "--set", "run.time=20 us", "--write-counters"],
+        ["calibrate", "none.csv", "--out"],
+    ):
+        said = one_sentence(cli(*args, mine))
+        assert f"{mine}: is there and was not written by this command" in said and mine.read_text() == "precious"
+    own = tmp_path / "own.csv"
+    for _ in range(2):
+        cli("explain", "quadrant1", "--set", "run.time=20 us", "--write-counters", own, check=0)

@@ -66,7 +66,9 @@ def main(
     if write_counters is not None and given is None:
         raise HostnetError("--write-counters needs a simulated run: give a result or a scenario.")
     if write_counters is not None:
-        check_file(write_counters)
+        from .vendor import MARK
+
+        check_file(write_counters, MARK)
     if template is not None:
         from .events import template as script
 

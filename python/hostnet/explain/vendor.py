@@ -12,6 +12,9 @@ from .events import BY_NAME, EVENTS
 from .machine import clocks, machine
 from .simulated import cores_of
 
+#: How a file of simulated counters begins.
+MARK = "# simulated by hostnet"
+
 # Event -> metric that counts it, and -> metric whose mean occupancy the event accumulates over the clock named.
 _COUNTS = {
     "wmm_to_rmm": "wr_switches",
@@ -65,7 +68,7 @@ def perf_csv(result: Result) -> str:
     """The counts as `perf stat -x,` writes them."""
     ns = round(result.measure_us * 1e3)
     lines = [
-        f"# simulated by hostnet {result.version}: {result.spec.get('name', '')}",
+        f"{MARK} {result.version}: {result.spec.get('name', '')}",
         "# machine: " + " ".join(f"{k}={v:.9g}" for k, v in machine_of(result).items()),
         f"{ns},ns,duration_time,{ns},100.00,,",
     ]
