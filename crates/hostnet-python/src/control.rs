@@ -1,7 +1,7 @@
 //! A control plane in Python: a function that is called at the end of each epoch.
 
 use crate::SpecError;
-use hostnet::host::control::{Control, CoreView, View};
+use hostnet::host::control::{Control, CoreView, EpochView};
 use hostnet::kernel::units::Span;
 use hostnet::placement::Settings;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 /// each core.
 #[pyclass(module = "hostnet")]
 pub struct Epoch {
-    seen: View,
+    seen: EpochView,
     set: Settings,
 }
 
@@ -120,7 +120,7 @@ pub fn plane(f: Py<PyAny>, interval: &str) -> PyResult<(Control, Raised)> {
     }
     let raised = Raised::default();
     let told = raised.clone();
-    let decide = move |seen: View| {
+    let decide = move |seen: EpochView| {
         Python::attach(|py| {
             let called = Bound::new(py, Epoch { seen, set: Settings::default() })
                 .and_then(|epoch| f.call1(py, (&epoch,)).map(|_| std::mem::take(&mut epoch.borrow_mut().set)));

@@ -2,9 +2,9 @@
 
 use crate::SpecError;
 use hostnet::model::domain::{self, Measured};
-use hostnet::model::mc::{self, Class, Counters, Hardware, WriteForm};
+use hostnet::model::mc::{self, FormulaClass, Hardware, McCounters, WriteForm};
 use hostnet::model::pcie::LinkSpec;
-use hostnet::model::predict::{Host, Offered};
+use hostnet::model::predict::{Offered, PredictHost};
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -71,8 +71,8 @@ pub fn hardware() -> String {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Question {
-    class: Class,
-    counters: Counters,
+    class: FormulaClass,
+    counters: McCounters,
     #[serde(default)]
     hardware: Hardware,
     #[serde(default)]
@@ -115,7 +115,7 @@ pub fn formula(question: &str) -> PyResult<String> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Setting {
-    host: Host,
+    host: PredictHost,
     offered: Offered,
 }
 

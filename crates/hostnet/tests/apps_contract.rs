@@ -3,7 +3,7 @@
 
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, Outcome};
-use hostnet::placement::Policy;
+use hostnet::placement::PlacementPolicy;
 use std::path::PathBuf;
 
 fn spec(cores: u32, app: &str, more: &str) -> Scenario {
@@ -128,7 +128,7 @@ fn a06_shared_graphs_stay_coherent_with_prefetchers() {
 fn a07_windows_beside_devices_begin_with_a_steady_llc() {
     for (policy, victims) in [("dma", ""), ("ddio", ""), ("dma", DROP), ("ddio", DROP)] {
         let mut s = spec(4, "kind = \"gapbs\", scale = 25", &(SSDS.to_string() + victims));
-        s.placement.policy = if policy == "dma" { Policy::Dma } else { Policy::Ddio };
+        s.placement.policy = if policy == "dma" { PlacementPolicy::Dma } else { PlacementPolicy::Ddio };
         let o = run(&s, &mut |_| Ok(())).expect("a run whose books balance");
         let p2m = get(&o, "p2m_gbs") * (1.0 + 2.875 / 64.0);
         near(get(&o, "mem_p2m_write_gbs"), p2m, 0.02, policy);

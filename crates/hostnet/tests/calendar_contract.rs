@@ -6,11 +6,11 @@ use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Pipeline};
 use hostnet::host::Host;
 use hostnet::kernel::{Clock, CoreId, LineAddr, QueueId, TenantId, ThreadId, Time};
-use hostnet::machine::{Machine, Signal};
-use hostnet::memory::protocol::Held;
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
-use hostnet::memory::shadow::{At, Shadow};
-use hostnet::memory::stats::Class;
+use hostnet::machine::{Machine, MachineSignal};
+use hostnet::memory::protocol::CopyState;
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
+use hostnet::memory::shadow::{CopyPlace, Shadow};
+use hostnet::memory::stats::AccessClass;
 use hostnet::memory::{Agent, Inbound, Memory, Txn};
 use std::sync::Arc;
 
@@ -33,13 +33,13 @@ impl Bench {
     fn new(ring: bool, pipeline: Pipeline) -> Bench {
         let mut map = AddressMap::default();
         let r = match ring {
-            true => map.add(1 << 10, Kind::Rx, Sharing::Core(CoreId(0)), TenantId(0)),
-            false => map.add(1 << 10, Kind::App, Sharing::Shared, TenantId(0)),
+            true => map.add(1 << 10, RegionKind::Rx, Sharing::Core(CoreId(0)), TenantId(0)),
+            false => map.add(1 << 10, RegionKind::App, Sharing::Shared, TenantId(0)),
         };
         if ring {
             map.set_polled(r);
         }
-        let own = map.add(1 << 10, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
+        let own = map.add(1 << 10, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let (line, own) = (map.get(r).base, map.get(own).base);
         Bench::of(map, line, own, !ring, pipeline)
     }
@@ -62,7 +62,7 @@ impl Bench {
             b.go(&[(1, &[Op::Store { line: line + 1, lines: 1 }])]);
         }
         b.go(&[(0, &[Op::Load { line, lines: 1 }, Op::Load { line: own, lines: 1 }])]);
-        assert_eq!(b.m.mem.private_copy(CoreId(0), line), Held::Clean);
+        assert_eq!(b.m.mem.private_copy(CoreId(0), line), CopyState::Clean);
         b.m.mem.shadow = Some(Box::new(Shadow::default()));
         b
     }
@@ -83,7 +83,7 @@ impl Bench {
 
     fn end(&mut self) {
         while let Some(s) = self.m.next_signal() {
-            if let Signal::Answer(id) = s {
+            if let MachineSignal::Answer(id) = s {
                 self.m.mem.answered(&mut self.m.cal, id, self.m.now);
             }
         }
@@ -136,7 +136,7 @@ fn a_load_misses_when_another_core_has_stored_before_it() {
                     assert_eq!(newest, 1, "one store");
                     if at > HOME + CROSSBAR {
                         assert!(!b.hit(hits), "{at} ps is after the store, which nobody saw ({pipeline:?})");
-                        assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, At::Core(CoreId(0))), newest);
+                        assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, CopyPlace::Core(CoreId(0))), newest);
                     } else if at < HOME {
                         assert!(b.hit(hits), "{at} ps is before the store ({pipeline:?})");
                     }
@@ -158,7 +158,7 @@ fn a_store_ahead_of_the_calendar_is_not_seen_before_its_time() {
                 let mut both: [(usize, &[Op]); 2] = [(0, &writer), (1, &reader)];
                 both.rotate_left(first);
                 b.go(&both);
-                let seen = b.m.mem.shadow.as_ref().unwrap().at(b.line, At::ToCore(CoreId(1)));
+                let seen = b.m.mem.shadow.as_ref().unwrap().at(b.line, CopyPlace::ToCore(CoreId(1)));
                 if at > HOME + CROSSBAR {
                     assert_eq!(seen, 0, "a load that came before the store at {at} ps read what it wrote");
                 } else if at < HOME {
@@ -187,7 +187,7 @@ fn a_core_sees_a_descriptor_of_a_hosts_rings_only_after_its_write() {
         let host = Host::new(Arc::new(scenario(&text))).expect("a host");
         let nic = host.machine.iio.as_ref().and_then(|i| i.look_at_nic()).expect("its NIC");
         let mut map = host.machine.mem.map.clone();
-        let own = map.add(1 << 10, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
+        let own = map.add(1 << 10, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let own = map.get(own).base;
         let (receive, transmit) = nic.layouts(QueueId(0));
         for line in [receive.line(0), transmit.line(1000)] {
@@ -201,13 +201,13 @@ fn a_core_sees_a_descriptor_of_a_hosts_rings_only_after_its_write() {
 /// A device's write is at the home agent 100 ns after the start, and core 0 reads its line `at` ps after it.
 fn polls_beside_a_write(mut b: Bench, at: u64) {
     let arrives = b.m.now + Time::us(10) + Time(HOME);
-    let t = Txn::dma_write(Agent::Io, Class::IoWr, Inbound::Llc { ways: 0b11 }, b.line, 1, 0, b.m.now);
+    let t = Txn::dma_write(Agent::Io, AccessClass::IoWr, Inbound::Llc { ways: 0b11 }, b.line, 1, 0, b.m.now);
     b.m.mem.send(&mut b.m.cal, arrives, t);
     let poll = [Op::Stall(at), Op::Load { line: b.line, lines: 1 }];
     b.go(&[(0, &poll)]);
     if at > HOME + CROSSBAR {
         assert!(!b.hit(0), "{at} ps is after the device's write, which the core did not see");
-        assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, At::Core(CoreId(0))), 1);
+        assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, CopyPlace::Core(CoreId(0))), 1);
     } else if at < HOME {
         assert!(b.hit(0), "{at} ps is before the device's write");
     }

@@ -4,9 +4,9 @@
 use ccnic::mem::Mem;
 use ccnic::{post, ring, Config, HostPort, HostQueue, NicPort, NicQueue};
 use hostnet::kernel::LineAddr;
-use hostnet::stack::ccnic::pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
+use hostnet::stack::ccnic::pool::{fill_order, BufferCache, BufferCaching, FreeRing, PoolAccess, Pools};
 use hostnet::stack::ccnic::rings::{
-    Consumer, Desc, PostHost, PostNic, Producer, Shape, Signal, Unit, Words, GROUP, NO_RECYCLE,
+    Consumer, Desc, DescriptorUnit, PostHost, PostNic, Producer, RingShape, RingWords, UnitSignal, GROUP, NO_RECYCLE,
 };
 use std::cell::{Cell, RefCell};
 
@@ -86,9 +86,9 @@ impl Dice {
 }
 
 /// Both descriptions of a ring of `lines` lines at line 2, behind its two registers.
-fn shapes(lines: u64, group: usize, per_line: u64, register: bool) -> (Shape, ring::Shape) {
+fn shapes(lines: u64, group: usize, per_line: u64, register: bool) -> (RingShape, ring::Shape) {
     let units = lines * per_line;
-    let ours = Shape {
+    let ours = RingShape {
         base: LineAddr(2),
         units,
         per_line,
@@ -113,20 +113,20 @@ fn forms() -> impl Iterator<Item = (usize, u64, bool)> {
 }
 
 /// What both memories hold is the same. A unit that is clear has no length: its word is the signal.
-fn same_words(ours: &Words, s: &Shape, theirs: &Shared) {
+fn same_words(ours: &RingWords, s: &RingShape, theirs: &Shared) {
     let word = |at: usize| theirs.words[at].get();
     if s.register {
         assert_eq!((ours.tail, ours.head), (word(0), word(LINE)), "registers");
     }
-    for (i, Unit { slots, signal }) in ours.units.iter().enumerate() {
+    for (i, DescriptorUnit { slots, signal }) in ours.units.iter().enumerate() {
         let at = 2 * LINE + i * LINE / s.per_line as usize;
         for (n, d) in slots[..s.group].iter().enumerate() {
             let meta = u64::from(d.bytes) | u64::from(d.flags) << 16;
             let expected = match (n, signal, s.register) {
                 (_, _, true) | (1.., _, _) => meta,
-                (0, Signal::Clear, _) => 0,
-                (0, Signal::Posted, _) => POSTED,
-                (0, Signal::Ready, _) => meta | READY,
+                (0, UnitSignal::Clear, _) => 0,
+                (0, UnitSignal::Posted, _) => POSTED,
+                (0, UnitSignal::Ready, _) => meta | READY,
             };
             assert_eq!(u64::from(d.buffer), word(at + 2 * n), "address of slot {n} of unit {i}");
             assert_eq!(expected, word(at + 2 * n + 1), "signal, flags and length of slot {n} of unit {i}");
@@ -144,7 +144,7 @@ fn rings_hold_and_ask_for_what_those_of_the_library_do_burst_by_burst() {
     for (group, per_line, register) in forms() {
         let (s, t) = shapes(16, group, per_line, register);
         let mem = Shared::new(32 * LINE);
-        let mut words = Words::new(&s);
+        let mut words = RingWords::new(&s);
         let (mut p, mut q) = (Producer::new(s), ring::Producer::new(t.clone()));
         let (mut c, mut d) = (Consumer::new(s, 3), ring::Consumer::new(t, 3));
         let (mut dice, mut next, mut swept, mut polled) = (Dice(7), 1, 0, 0);
@@ -210,7 +210,7 @@ fn blank_buffers_are_posted_and_filled_as_in_the_library() {
     for (group, per_line, register) in forms().filter(|f| f.0 == 1) {
         let (s, t) = shapes(8, group, per_line, register);
         let mem = Shared::new(16 * LINE);
-        let mut words = Words::new(&s);
+        let mut words = RingWords::new(&s);
         let (mut h, mut g) = (PostHost::new(s), post::PostHost::new(t.clone()));
         let (mut n, mut m) = (PostNic::new(s), post::PostNic::new(t));
         let (mut dice, mut next, mut open, mut came) = (Dice(11), 1u32, Vec::new(), 0);
@@ -262,10 +262,10 @@ fn blank_buffers_are_posted_and_filled_as_in_the_library() {
 /// The simulator's rules put together as its threads do, without time.
 struct Ours {
     pools: Pools,
-    host: Side,
-    nic: Side,
-    tx: (Producer, Consumer, Words),
-    rx: (Producer, Consumer, Words),
+    host: BufferCache,
+    nic: BufferCache,
+    tx: (Producer, Consumer, RingWords),
+    rx: (Producer, Consumer, RingWords),
     pending: Vec<Desc>,
     filled: Vec<Desc>,
     /// Of a line that the last burst had no room for.
@@ -282,10 +282,11 @@ impl Ours {
             FreeRing::new(LineAddr(9000), large),
         ];
         let pools = Pools::new(rings, small, c.small_bytes);
-        let keeps = if c.recycle { Keeps::Stack { most: c.stack, bulk: c.bulk } } else { Keeps::Nothing };
-        let side = |p: &Pools| Side::new(p, c.queues, keeps);
+        let keeps =
+            if c.recycle { BufferCaching::Stack { most: c.stack, bulk: c.bulk } } else { BufferCaching::Nothing };
+        let side = |p: &Pools| BufferCache::new(p, c.queues, keeps);
         let (s, _) = shapes(u64::from(c.slots) / 4, 4, 1, false);
-        let ring = |lazy| (Producer::new(s), Consumer::new(s, lazy), Words::new(&s));
+        let ring = |lazy| (Producer::new(s), Consumer::new(s, lazy), RingWords::new(&s));
         let (host, nic) = (side(&pools), side(&pools));
         let (tx, rx) = (ring(c.tx_lazy.into()), ring(c.rx_lazy.into()));
         Ours { host, nic, pools, tx, rx, pending: Vec::new(), filled: Vec::new(), held: Vec::new() }
@@ -413,7 +414,7 @@ fn every_buffer_goes_where_the_library_puts_it() {
         }
         assert!(came > 10_000, "{came} packets came back");
         let (h, n) = (host.stats(), nic.stats());
-        let counts = |s: &Side| (s.counts.takes, s.counts.puts);
+        let counts = |s: &BufferCache| (s.counts.takes, s.counts.puts);
         assert_eq!(counts(&ours.host), (h.pool_takes, h.pool_puts), "the host's exchange with the pool");
         assert_eq!(counts(&ours.nic), (n.pool_takes, n.pool_puts), "the NIC's exchange with the pool");
     }
@@ -426,10 +427,10 @@ fn a_cache_meets_the_pool_once_for_so_many_bursts_as_fit_it() {
     for (size, n) in [(250, 32), (250, 1), (512, 32), (64, 48), (32, 32)] {
         let mut pools =
             Pools::new([FreeRing::new(LineAddr(0), 0..0), FreeRing::new(LineAddr(9000), 0..20_000)], 0, 128);
-        let mut side = Side::new(&pools, 1, Keeps::Cache { size });
-        let mut meets = |side: &mut Side, bufs: &mut Vec<u32>, put: bool| {
+        let mut side = BufferCache::new(&pools, 1, BufferCaching::Cache { size });
+        let mut meets = |side: &mut BufferCache, bufs: &mut Vec<u32>, put: bool| {
             let mut atomics = 0;
-            let mut touch = |t: Touch| atomics += u32::from(matches!(t, Touch::Atomic(_)));
+            let mut touch = |t: PoolAccess| atomics += u32::from(matches!(t, PoolAccess::Atomic(_)));
             if put {
                 bufs.split_off(bufs.len() - n).into_iter().for_each(|b| side.free(&mut pools, b, &mut touch));
                 side.free_done(&mut pools, &mut touch);
@@ -444,10 +445,10 @@ fn a_cache_meets_the_pool_once_for_so_many_bursts_as_fit_it() {
         let expected: Vec<u32> = (0..calls).map(|i| u32::from(i % (size as usize / n + 1) == 0)).collect();
         assert_eq!((takes, bufs.len()), (expected, n * calls), "takes of {n} by a cache of {size}");
         // From an empty cache: it takes what fits one and a half times its size.
-        let mut side = Side::new(
+        let mut side = BufferCache::new(
             &Pools::new([FreeRing::new(LineAddr(0), 0..0), FreeRing::new(LineAddr(0), 0..1)], 0, 128),
             1,
-            Keeps::Cache { size },
+            BufferCaching::Cache { size },
         );
         let fits = size as usize * 3 / 2 / n;
         for i in 0..calls {

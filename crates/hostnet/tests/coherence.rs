@@ -7,14 +7,14 @@
 
 use crate::common::{small, two_nodes, Rig};
 use hostnet::core;
-use hostnet::kernel::{CoreId, LineAddr, Post, Stream, ThreadId, Time};
-use hostnet::machine::{Event, Signal};
+use hostnet::kernel::{CoreId, LineAddr, Post, RandomStream, ThreadId, Time};
+use hostnet::machine::{Event, MachineSignal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
-use hostnet::memory::shadow::{At, Shadow};
+use hostnet::memory::shadow::{CopyPlace, Shadow};
 use hostnet::memory::spec::{HierarchySpec, LlcRole, ModifiedRead, ReadHit};
-use hostnet::memory::stats::Class;
-use hostnet::memory::{self, Agent, Inbound, Op, Probe, Txn};
+use hostnet::memory::stats::AccessClass;
+use hostnet::memory::{self, Agent, Inbound, Probe, Txn, TxnOp};
 use std::collections::HashSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,17 +68,17 @@ impl World {
         let (line, lat) = (self.line, self.rig.m.mem.lat);
         let (out, core) = (lat.l1 + lat.l2 + lat.noc, CoreId(agent as u16));
         let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
-        let io = |to| Txn::dma_write(Agent::Io, Class::IoWr, to, line, 1, agent, at);
+        let io = |to| Txn::dma_write(Agent::Io, AccessClass::IoWr, to, line, 1, agent, at);
         match what {
             Read | Write => {
                 // Caches answer at once; only one that looks now may.
                 if mem.probe(cal, core, line, what == Write, at) == Probe::Miss {
-                    let op = if what == Write { Op::Own } else { Op::Read };
+                    let op = if what == Write { TxnOp::Own } else { TxnOp::Read };
                     mem.send(cal, at + out, Txn::new(op, line, core, at));
                 }
             }
-            Stream => mem.send(cal, at + out, Txn::new(Op::Stream, line, core, at)),
-            DeviceRead => mem.send(cal, at + out, Txn::dma_read(Agent::Io, Class::IoRd, line, 1, agent, at)),
+            Stream => mem.send(cal, at + out, Txn::new(TxnOp::Stream, line, core, at)),
+            DeviceRead => mem.send(cal, at + out, Txn::dma_read(Agent::Io, AccessClass::IoRd, line, 1, agent, at)),
             DeviceWrite => mem.send(cal, at + out, io(Inbound::Llc { ways: 0b11 })),
             DeviceWriteToDram => mem.send(cal, at + out, io(Inbound::Dram)),
             Sweep | Flush | Clean => {
@@ -87,7 +87,7 @@ impl World {
                     Flush => hostnet::memory::Sweep::Flush,
                     _ => hostnet::memory::Sweep::WriteBack,
                 };
-                cal.post(at + out, memory::Event::sweep(line, 1, op));
+                cal.post(at + out, memory::MemoryEvent::sweep(line, 1, op));
             }
         }
     }
@@ -98,7 +98,7 @@ impl World {
         due.sort_by_key(|d| d.0);
         let mut due = std::collections::VecDeque::from(due);
         for d in &due {
-            self.rig.m.cal.post(d.0, core::Event::Free(ThreadId(0))); // time to act
+            self.rig.m.cal.post(d.0, core::CoreEvent::Free(ThreadId(0))); // time to act
         }
         self.history = vec![(Time::ZERO, self.rig.m.mem.version(self.line))];
         while let Some(e) = self.rig.m.pop() {
@@ -107,22 +107,22 @@ impl World {
                 let (at, agent, what) = due.pop_front().expect("one is due");
                 self.act(agent, what, at);
             }
-            if let Event::Memory(memory::Event::Cha(id)) = e {
+            if let Event::Memory(memory::MemoryEvent::Cha(id)) = e {
                 self.order.push((self.rig.m.mem.request(id).who, false));
             }
             let signal = self.rig.m.handle(e);
             let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
-            if let Some(Signal::Answer(id)) = signal {
+            if let Some(MachineSignal::Answer(id)) = signal {
                 let t = mem.answered(cal, id, now);
                 self.order.push((t.who, true));
-                if t.agent == Agent::Core && matches!(t.op, Op::Read | Op::Own) {
-                    let seen = mem.shadow.as_ref().expect("set").at(self.line, At::ToCore(t.core()));
+                if t.agent == Agent::Core && matches!(t.op, TxnOp::Read | TxnOp::Own) {
+                    let seen = mem.shadow.as_ref().expect("set").at(self.line, CopyPlace::ToCore(t.core()));
                     let from = self.history.iter().rposition(|h| h.0 <= t.issued).unwrap_or(0);
                     if !self.history[from..].iter().any(|h| h.1 == seen) {
                         return Err(format!("core {} read version {seen} of {:?}", t.who, self.history));
                     }
                     if !t.transient {
-                        mem.fill(cal, t.core(), &t, t.op == Op::Own, now);
+                        mem.fill(cal, t.core(), &t, t.op == TxnOp::Own, now);
                     }
                 }
             }
@@ -229,7 +229,7 @@ fn requests_of_both_nodes_lose_and_double_no_dirty_line() {
         let nodes = NodesSpec { protocol, ..two_nodes() };
         let rig = Rig::with_nodes(&small(), 0b1111, &DramSpec::default(), &nodes, vec![0, 0, 1, 1]);
         let mut w = World::of(rig);
-        let mut dice = Stream::new(seed as u64, "nodes", 0);
+        let mut dice = RandomStream::new(seed as u64, "nodes", 0);
         for i in 0..3000 {
             let base = if dice.below(2) == 0 { w.rig.shared } else { w.rig.far };
             w.line = base + dice.below(40) * 16;
@@ -299,7 +299,7 @@ fn many_requests_of_random_agents_lose_and_double_no_dirty_line() {
     for seed in 0..8 {
         for h in hierarchies() {
             let mut w = World::new(&h);
-            let mut dice = Stream::new(seed, "agents", 0);
+            let mut dice = RandomStream::new(seed, "agents", 0);
             let acts = [Read, Write, Stream, DeviceRead, DeviceWrite, DeviceWriteToDram, Sweep, Flush, Clean];
             for _ in 0..400 {
                 w.begin(dice.below(4) as u32);
@@ -328,7 +328,7 @@ fn many_requests_of_random_agents_lose_and_double_no_dirty_line() {
 #[test]
 fn evictions_beside_crossing_requests_keep_the_books() {
     let mut w = World::new(&small());
-    let mut dice = Stream::new(9, "evictions", 0);
+    let mut dice = RandomStream::new(9, "evictions", 0);
     let base = w.rig.shared;
     for i in 0..4000u64 {
         w.line = base + dice.below(40) * 16;
@@ -354,7 +354,7 @@ fn of_two_stores_that_cross_one_waits_and_takes_the_line_from_the_other() {
     let answers: Vec<u32> = w.order.iter().filter(|o| o.1).map(|o| o.0).collect();
     assert_eq!(answers, [0, 1]);
     // Fetched once: the second got it from the first.
-    assert_eq!(w.rig.m.mem.stats.of(Class::CpuOtherRd), 1);
+    assert_eq!(w.rig.m.mem.stats.of(AccessClass::CpuOtherRd), 1);
 }
 
 #[test]

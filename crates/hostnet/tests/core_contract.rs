@@ -2,14 +2,14 @@
 
 use crate::common::bench::{Bench, LLC_LINES};
 use crate::common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
-use hostnet::core::prefetch::{Pattern, PrefetchSpec};
+use hostnet::core::prefetch::{PrefetchPattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
-use hostnet::kernel::{Clock, CoreId, LineAddr, Stream, TenantId, ThreadId, Time};
-use hostnet::machine::{Machine, Signal};
+use hostnet::kernel::{Clock, CoreId, LineAddr, RandomStream, TenantId, ThreadId, Time};
+use hostnet::machine::{Machine, MachineSignal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::NodesSpec;
-use hostnet::memory::protocol::Held;
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::protocol::CopyState;
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::{self, Memory, Sweep, Txn};
 
 // sim24: 3.2 GHz; look-ups of 4, 14 and 35 cycles, 8 of crossbar each way.
@@ -89,7 +89,7 @@ fn a_prefetch_whose_address_is_loaded_goes_out_behind_that_load() {
 #[test]
 fn a_chain_of_dram_loads_takes_one_latency_each() {
     let mut b = Bench::new(|_| {});
-    let mut dice = Stream::new(1, "chain", 0);
+    let mut dice = RandomStream::new(1, "chain", 0);
     let n = 5_000;
     let mut ops: Vec<Op> = (0..n).map(|_| Op::Chase { line: b.base + dice.below(1 << 20), delay: 0 }).collect();
     ops.push(Op::Fence);
@@ -261,7 +261,7 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
         let mut b = Bench::new(|core| {
             core.l2_mshrs = Some(3);
             core.prefetch = Some(PrefetchSpec {
-                pattern: Pattern::Stride,
+                pattern: PrefetchPattern::Stride,
                 streams: 64,
                 degree: 8,
                 credits: 32,
@@ -347,7 +347,7 @@ fn pair_with(change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr) {
     let mut core = s.platform.core;
     change(&mut core);
     let mut map = AddressMap::default();
-    let r = map.add(1 << 14, Kind::App, Sharing::Shared, TenantId(0));
+    let r = map.add(1 << 14, RegionKind::App, Sharing::Shared, TenantId(0));
     let base = map.get(r).base;
     let clock = Clock::from_hz(core.clock.0);
     let (h, d) = (&s.platform.caches, &s.platform.memory);
@@ -365,11 +365,11 @@ fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
     m.mem.access_at_once(&mut m.cal, CoreId(1), line, true);
     let ahead = [Op::PrefetchOwn { line, lines: 1 }, Op::Fence];
     let (_, over, _) = execute(&mut m, &ahead, Time::us(1));
-    assert_eq!((m.mem.private_copy(CoreId(1), line), requests(&m)), (Held::Nowhere, 1));
+    assert_eq!((m.mem.private_copy(CoreId(1), line), requests(&m)), (CopyState::Nowhere, 1));
     assert!(m.mem.owns(CoreId(0), line));
     execute(&mut m, &[Op::Store { line, lines: 1 }, Op::PrefetchOwn { line, lines: 1 }, Op::Fence], over + Time::us(1));
     assert_eq!(requests(&m), 1, "the store needs none, nor does another prefetch");
-    assert_eq!(m.mem.private_copy(CoreId(0), line), Held::Dirty);
+    assert_eq!(m.mem.private_copy(CoreId(0), line), CopyState::Dirty);
     m.mem.check().unwrap();
 }
 
@@ -393,8 +393,8 @@ fn a_pair_behind_a_request_for_ownership_is_owned_where_the_prefetcher_asks_so()
     };
     let store = |line| Op::Store { line, lines: 1 };
     let load = |line| Op::Load { line, lines: 1 };
-    let shared = ((false, Held::Clean), 3);
-    assert_eq!(run(true, store), ((true, Held::Nowhere), 2));
+    let shared = ((false, CopyState::Clean), 3);
+    assert_eq!(run(true, store), ((true, CopyState::Nowhere), 2));
     assert_eq!([run(false, store), run(true, load), run(false, load)], [shared; 3]);
 }
 
@@ -403,7 +403,7 @@ fn a_store_that_meets_its_prefetch_to_own_waits_for_it_alone() {
     let (mut m, line) = pair();
     let ops = [Op::PrefetchOwn { line, lines: 1 }, Op::Store { line, lines: 1 }, Op::Fence];
     execute(&mut m, &ops, Time::us(1));
-    assert_eq!((requests(&m), m.mem.private_copy(CoreId(0), line)), (1, Held::Dirty));
+    assert_eq!((requests(&m), m.mem.private_copy(CoreId(0), line)), (1, CopyState::Dirty));
     m.mem.check().unwrap();
 }
 
@@ -415,7 +415,7 @@ fn a_load_of_a_line_that_is_about_to_be_written_brings_ownership_and_the_store_n
     let (_, over, told) = execute(&mut m, &ops, Time::us(1));
     assert_eq!(
         (requests(&m), m.mem.private_copy(CoreId(0), line), m.mem.private_copy(CoreId(1), line)),
-        (1, Held::Dirty, Held::Nowhere)
+        (1, CopyState::Dirty, CopyState::Nowhere)
     );
     assert_eq!(told.len(), 1);
     // One that owns its line is a hit, and others still have to ask for a line that they share.
@@ -441,7 +441,7 @@ fn a_store_whose_turn_it_is_is_done_before_its_line_goes_to_who_polls_it() {
         let last = nodes.count as u8 - 1;
         for ops in alone {
             for (modified, op) in
-                [true, false].into_iter().flat_map(|m| [memory::Op::Read, memory::Op::Own].map(|o| (m, o)))
+                [true, false].into_iter().flat_map(|m| [memory::TxnOp::Read, memory::TxnOp::Own].map(|o| (m, o)))
             {
                 for off in (0..100).map(|i| Time::ns(3 * i)) {
                     let mut r = Rig::with_nodes(&small(), 0b1111, &d, &nodes, vec![0, last, last]);
@@ -458,8 +458,8 @@ fn a_store_whose_turn_it_is_is_done_before_its_line_goes_to_who_polls_it() {
                     r.m.start(ThreadId(0));
                     while let Some(s) = r.m.next_signal() {
                         match s {
-                            Signal::Answer(id) => r.fill(id, None),
-                            Signal::Retired(core) => while r.m.retired(core).is_some() {},
+                            MachineSignal::Answer(id) => r.fill(id, None),
+                            MachineSignal::Retired(core) => while r.m.retired(core).is_some() {},
                             _ => {}
                         }
                     }
@@ -482,7 +482,7 @@ fn an_atomic_waits_for_what_is_before_it_and_holds_up_what_follows() {
         let start = Time::us(1);
         let (end, ..) = execute(&mut m, &ops, start);
         m.mem.check().unwrap();
-        assert_eq!((requests(&m), m.mem.private_copy(CoreId(0), line)), (3, Held::Dirty));
+        assert_eq!((requests(&m), m.mem.private_copy(CoreId(0), line)), (3, CopyState::Dirty));
         (end - start).as_ns()
     };
     let (store, atomic) = (took(|line| Op::Store { line, lines: 1 }), took(|line| Op::Atomic { line }));

@@ -3,12 +3,12 @@
 
 use crate::common::{execute, l2_prefetcher, scenario, ONE_CORE};
 use hostnet::core::l1_prefetch::L1PrefetchSpec;
-use hostnet::core::prefetch::{CacheLevel, Pattern, PrefetchSpec};
+use hostnet::core::prefetch::{CacheLevel, PrefetchPattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op};
 use hostnet::kernel::units::Size;
 use hostnet::kernel::{Clock, CoreId, LineAddr, TenantId, ThreadId, Time};
 use hostnet::machine::Machine;
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::Memory;
 
 const NEXT: L1PrefetchSpec = L1PrefetchSpec {
@@ -23,7 +23,7 @@ const NEXT: L1PrefetchSpec = L1PrefetchSpec {
 const STRIDE: L1PrefetchSpec = L1PrefetchSpec { recent: 0, instructions: 8, ..NEXT };
 
 /// A core of sim24 with cold caches, and the first line of its memory of this kind.
-fn machine(kind: Kind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr) {
+fn machine(kind: RegionKind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr) {
     let s = scenario(ONE_CORE);
     let mut core = s.platform.core;
     core.stores_per_line = 1;
@@ -37,7 +37,7 @@ fn machine(kind: Kind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr
 }
 
 /// Lines of the first 24 that the core's caches have after `ops`, but for those that `ops` name.
-fn brought(kind: Kind, change: impl FnOnce(&mut CoreSpec), lines: &[u64], op: fn(LineAddr) -> Op) -> Vec<u64> {
+fn brought(kind: RegionKind, change: impl FnOnce(&mut CoreSpec), lines: &[u64], op: fn(LineAddr) -> Op) -> Vec<u64> {
     let (mut m, base) = machine(kind, change);
     let ops: Vec<Op> = lines.iter().flat_map(|l| [op(base + *l), Op::Compute(400)]).chain([Op::Fence]).collect();
     let (_, last, _) = execute(&mut m, &ops, Time::us(1));
@@ -57,16 +57,20 @@ fn with(l1: L1PrefetchSpec) -> impl FnOnce(&mut CoreSpec) {
 #[test]
 fn ascending_loads_bring_the_next_line_and_a_stride_brings_the_next_of_its_own() {
     let none = Vec::<u64>::new();
-    assert_eq!(brought(Kind::App, |_| {}, &[2, 3, 4], load), none, "nothing without prefetchers");
-    assert_eq!(brought(Kind::App, with(NEXT), &[2, 3, 4], load), [5]);
-    assert_eq!(brought(Kind::App, with(NEXT), &[2, 9, 16], load), none);
-    assert_eq!(brought(Kind::App, with(STRIDE), &[2, 9, 16], load), [23]);
-    assert_eq!(brought(Kind::App, with(STRIDE), &[20, 14, 8], load), [2]);
-    assert_eq!(brought(Kind::App, with(NEXT), &[6], |line| Op::Walk { line, loads: 8 }), [7], "eight loads of a line");
+    assert_eq!(brought(RegionKind::App, |_| {}, &[2, 3, 4], load), none, "nothing without prefetchers");
+    assert_eq!(brought(RegionKind::App, with(NEXT), &[2, 3, 4], load), [5]);
+    assert_eq!(brought(RegionKind::App, with(NEXT), &[2, 9, 16], load), none);
+    assert_eq!(brought(RegionKind::App, with(STRIDE), &[2, 9, 16], load), [23]);
+    assert_eq!(brought(RegionKind::App, with(STRIDE), &[20, 14, 8], load), [2]);
+    assert_eq!(
+        brought(RegionKind::App, with(NEXT), &[6], |line| Op::Walk { line, loads: 8 }),
+        [7],
+        "eight loads of a line"
+    );
     let by_16_bytes = |core: &mut CoreSpec| (core.l1_prefetch, core.stores_per_line) = (Some(NEXT), 4);
-    assert_eq!(brought(Kind::App, by_16_bytes, &[2, 9], load), [3, 10], "four loads of each line");
+    assert_eq!(brought(RegionKind::App, by_16_bytes, &[2, 9], load), [3, 10], "four loads of each line");
     let both = L1PrefetchSpec { instructions: 8, ..NEXT };
-    assert_eq!(brought(Kind::App, with(L1PrefetchSpec { enabled: false, ..both }), &[2, 3, 4], load), none);
+    assert_eq!(brought(RegionKind::App, with(L1PrefetchSpec { enabled: false, ..both }), &[2, 3, 4], load), none);
 }
 
 /// The manual: load operations; not while many other misses are in progress.
@@ -74,21 +78,21 @@ fn ascending_loads_bring_the_next_line_and_a_stride_brings_the_next_of_its_own()
 fn stores_prefetches_and_many_misses_bring_nothing() {
     let none = Vec::<u64>::new();
     let both = || with(L1PrefetchSpec { instructions: 8, ..NEXT });
-    assert_eq!(brought(Kind::App, both(), &[2, 3, 4], |line| Op::Store { line, lines: 1 }), none);
-    assert_eq!(brought(Kind::App, both(), &[2, 3, 4], |line| Op::Prefetch { line, lines: 1 }), none);
-    assert_eq!(brought(Kind::Rx, both(), &[2, 3, 4], load), none, "a NIC's buffers are not followed");
+    assert_eq!(brought(RegionKind::App, both(), &[2, 3, 4], |line| Op::Store { line, lines: 1 }), none);
+    assert_eq!(brought(RegionKind::App, both(), &[2, 3, 4], |line| Op::Prefetch { line, lines: 1 }), none);
+    assert_eq!(brought(RegionKind::Rx, both(), &[2, 3, 4], load), none, "a NIC's buffers are not followed");
     // Three loads at once have three line fill buffers.
     let three = |line| Op::Load { line, lines: 3 };
     let fewer = |misses| with(L1PrefetchSpec { misses, ..NEXT });
-    assert_eq!(brought(Kind::App, fewer(2), &[0], three), [1, 2], "lines that the loop names");
-    assert_eq!(brought(Kind::App, fewer(4), &[0], three), [1, 2, 3]);
+    assert_eq!(brought(RegionKind::App, fewer(2), &[0], three), [1, 2], "lines that the loop names");
+    assert_eq!(brought(RegionKind::App, fewer(4), &[0], three), [1, 2, 3]);
 }
 
 /// What is fetched is in the L1: a load of it takes the L1's four cycles.
 #[test]
 fn a_line_that_was_fetched_ahead_is_in_the_l1() {
     let took = |l1: Option<L1PrefetchSpec>| {
-        let (mut m, base) = machine(Kind::App, |core| core.l1_prefetch = l1);
+        let (mut m, base) = machine(RegionKind::App, |core| core.l1_prefetch = l1);
         let (_, last, _) = execute(&mut m, &[load(base), load(base + 1), Op::Fence], Time::us(1));
         let start = last + Time::us(1);
         let (end, ..) = execute(&mut m, &[Op::Anchor { line: base + 2 }, Op::Await], start);
@@ -107,9 +111,9 @@ fn the_spatial_prefetcher_completes_aligned_pairs() {
             core.prefetch = Some(PrefetchSpec { adjacent, ..l2_prefetcher() });
         }
     };
-    assert_eq!(brought(Kind::App, l2(true), &[4, 9, 2], load), [3, 5, 8]);
-    assert_eq!(brought(Kind::App, l2(false), &[4, 9, 2], load), Vec::<u64>::new());
-    assert_eq!(brought(Kind::App, l2(true), &[4, 9, 2], |line| Op::Store { line, lines: 1 }), [3, 5, 8]);
+    assert_eq!(brought(RegionKind::App, l2(true), &[4, 9, 2], load), [3, 5, 8]);
+    assert_eq!(brought(RegionKind::App, l2(false), &[4, 9, 2], load), Vec::<u64>::new());
+    assert_eq!(brought(RegionKind::App, l2(true), &[4, 9, 2], |line| Op::Store { line, lines: 1 }), [3, 5, 8]);
 }
 
 /// gem5's L3 of the L2's class: its prefetcher sees what misses the L2, and fetches into the L3 alone.
@@ -119,7 +123,7 @@ fn a_prefetcher_of_the_llc_brings_lines_there_and_no_further() {
         core.l2_mshrs = Some(4);
         core.prefetch = Some(PrefetchSpec {
             into: CacheLevel::Llc,
-            pattern: Pattern::Stride,
+            pattern: PrefetchPattern::Stride,
             network: true,
             degree: 8,
             credits: 32,
@@ -127,7 +131,7 @@ fn a_prefetcher_of_the_llc_brings_lines_there_and_no_further() {
             ..l2_prefetcher()
         });
     };
-    for kind in [Kind::App, Kind::Rx] {
+    for kind in [RegionKind::App, RegionKind::Rx] {
         let (mut m, base) = machine(kind, llc);
         let ops: Vec<Op> = (0..3).flat_map(|l| [load(base + l), Op::Compute(400)]).chain([Op::Fence]).collect();
         let (_, last, _) = execute(&mut m, &ops, Time::us(1));
@@ -147,11 +151,11 @@ fn a_prefetcher_of_the_llc_brings_lines_there_and_no_further() {
 /// A load of a line that the LLC's prefetcher has under way waits for it, and asks DRAM for nothing.
 #[test]
 fn a_load_joins_a_prefetch_of_the_llc() {
-    let (mut m, base) = machine(Kind::App, |core| {
+    let (mut m, base) = machine(RegionKind::App, |core| {
         core.l2_mshrs = Some(4);
         core.prefetch = Some(PrefetchSpec {
             into: CacheLevel::Llc,
-            pattern: Pattern::Stride,
+            pattern: PrefetchPattern::Stride,
             degree: 8,
             credits: 32,
             waiting: 32,

@@ -3,23 +3,23 @@
 
 use crate::common::{platforms, small, MHZ_3200};
 use hostnet::config::resolve;
-use hostnet::device::endpoint::{Direction, Endpoint, Offer};
+use hostnet::device::endpoint::{DmaDirection, Endpoint, Offer};
 use hostnet::device::iio::Iio;
 use hostnet::device::nic::{Nic, Packet, RingMemory};
 use hostnet::device::roce::Roce;
 use hostnet::device::ssd::Ssd;
-use hostnet::device::{NicAt, Side};
+use hostnet::device::{NicAt, RingSide};
 use hostnet::kernel::units::Size;
-use hostnet::kernel::{Clock, LineAddr, QueueId, Stream, TenantId, Time};
-use hostnet::machine::{Events, Machine, Signal};
+use hostnet::kernel::{Clock, LineAddr, QueueId, RandomStream, TenantId, Time};
+use hostnet::machine::{Events, Machine, MachineSignal};
 use hostnet::memory::dram::DramSpec;
-use hostnet::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing};
+use hostnet::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing};
 use hostnet::memory::Memory;
 use hostnet::placement::Placement;
 use serde_json::json;
 use std::ops::Range;
 
-const WAYS: [Direction; 2] = [Direction::P2mRead, Direction::P2mWrite];
+const WAYS: [DmaDirection; 2] = [DmaDirection::P2mRead, DmaDirection::P2mWrite];
 const KINDS: [&str; 5] = ["SSD that reads memory", "SSD that writes", "RoCE, read from", "RoCE, written to", "NIC"];
 
 /// And a NIC whose descriptors lie in memory, whose tail registers only its port reaches.
@@ -38,7 +38,7 @@ fn device(kind: &str, base: LineAddr) -> Endpoint {
     match &kind[..3] {
         "SSD" => {
             let spec = serde_json::from_value(spec).expect("an SSD");
-            Endpoint::Ssd(Box::new(Ssd::new(&spec, pages(spec.lines()), Stream::new(1, "ssd", 0))))
+            Endpoint::Ssd(Box::new(Ssd::new(&spec, pages(spec.lines()), RandomStream::new(1, "ssd", 0))))
         }
         "RoC" => {
             let spec = serde_json::from_value(json!({"op": op})).expect("a RoCE NIC");
@@ -77,8 +77,8 @@ fn work(d: &mut Endpoint, cal: &mut Events, now: Time) {
 /// Asks a device for `lines` lines of each way, and lets them be done four at a time and out of step.
 fn drive(kind: &str, d: &mut Endpoint, region: Range<LineAddr>, lines: u32) -> [u64; 2] {
     let (mut cal, mut now) = (Events::default(), Time::ZERO);
-    let mut dice = Stream::new(11, kind, 0);
-    let mut out: Vec<(Direction, u16, u32)> = Vec::new();
+    let mut dice = RandomStream::new(11, kind, 0);
+    let mut out: Vec<(DmaDirection, u16, u32)> = Vec::new();
     let (mut taken, mut done) = ([0u64; 2], [0u64; 2]);
     while taken.iter().sum::<u64>() < u64::from(lines) || !out.is_empty() {
         now += Time::ns(20);
@@ -124,8 +124,8 @@ fn a_device_moves_what_it_promised_within_its_own_memory() {
         let base = LineAddr(1 << 12);
         let mut d = device(kind, base);
         let [read, written] = drive(kind, &mut d, base..base + LINES, 4000);
-        assert_eq!(read > 0, d.moves(Direction::P2mRead) && kind != "NIC", "{kind}: {read} lines read");
-        assert_eq!(written > 0, d.moves(Direction::P2mWrite), "{kind}: {written} lines written");
+        assert_eq!(read > 0, d.moves(DmaDirection::P2mRead) && kind != "NIC", "{kind}: {read} lines read");
+        assert_eq!(written > 0, d.moves(DmaDirection::P2mWrite), "{kind}: {written} lines written");
     }
 }
 
@@ -148,7 +148,7 @@ fn machine(kind: &str) -> Machine {
                 \"roce\"\nop = \"p2m_read\"\n[run]\nload = \"saturate\"\n";
     let s = resolve(text, "d.toml", &[platforms()]).unwrap_or_else(|e| panic!("{e}"));
     let mut map = AddressMap::default();
-    let region = map.add(LINES, Kind::Io, Sharing::Device, TenantId(0));
+    let region = map.add(LINES, RegionKind::Io, Sharing::Device, TenantId(0));
     let base = map.get(region).base;
     let clock = Clock::from_hz(MHZ_3200);
     let mut mem = Memory::new(&small(), &DramSpec::default(), clock, 1, vec![0b1111], map).expect("a small machine");
@@ -179,7 +179,7 @@ fn send_back(m: &mut Machine) {
         n += 1;
     }
     let Machine { iio: Some(iio), cal, .. } = m else { return };
-    for side in [Side::Receive, Side::Transmit] {
+    for side in [RingSide::Receive, RingSide::Transmit] {
         if n > 0 {
             iio.ring(cal, QueueId(0), side, n, now);
         }
@@ -209,8 +209,8 @@ fn run(m: &mut Machine, until: Time) {
         }
         let Some(e) = m.pop() else { break };
         match m.handle(e) {
-            None | Some(Signal::Moved { .. } | Signal::Landed(_)) => {}
-            Some(Signal::Sent(at, id)) => m.nic_at(at).expect("it has sent").end_use(id),
+            None | Some(MachineSignal::Moved { .. } | MachineSignal::Landed(_)) => {}
+            Some(MachineSignal::Sent(at, id)) => m.nic_at(at).expect("it has sent").end_use(id),
             Some(other) => panic!("{other:?} is no signal of a port"),
         }
     }

@@ -4,7 +4,7 @@
 use crate::hierarchy_reference::drive::replay::{self, profile, references, trace, Measured, Offer, Reference};
 use hostnet::kernel::{LineAddr, Time, TxnId};
 use hostnet::memory::dram::standards::Standard;
-use hostnet::memory::dram::{Controller, DramSpec, Request};
+use hostnet::memory::dram::{DramController, DramRequest, DramSpec};
 
 /// Relative tolerance of the bandwidth and of the mean read latency, and the row hits in
 /// fractions of the requests.
@@ -144,16 +144,22 @@ fn unloaded_latency_agrees_with_gem5() {
 
 #[test]
 fn a_copy_of_a_warm_controller_goes_on_alike() {
-    let mut a = Controller::new(&quiet(1)).unwrap();
+    let mut a = DramController::new(&quiet(1)).unwrap();
     let mut done = Vec::new();
     let lines = trace("d_rand_rw", 1000).unwrap();
-    let feed = |c: &mut Controller, from: usize, done: &mut Vec<_>| {
+    let feed = |c: &mut DramController, from: usize, done: &mut Vec<_>| {
         for (i, &(line, write)) in lines.iter().enumerate().skip(from).take(500) {
             let now = Time::ns(40 * i as u64);
             let (ch, place) = c.route(LineAddr(line));
             c.advance(now, ch, done);
             assert!(c.can_accept(ch, write));
-            c.push(now, ch, Request { token: Some(TxnId::new(i)), line: LineAddr(line), write, class: 0 }, place, done);
+            c.push(
+                now,
+                ch,
+                DramRequest { token: Some(TxnId::new(i)), line: LineAddr(line), write, class: 0 },
+                place,
+                done,
+            );
         }
     };
     feed(&mut a, 0, &mut done);

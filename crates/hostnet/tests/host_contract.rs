@@ -5,7 +5,7 @@ use crate::common::{close, get, scenario, simulate, small, Rig};
 use hostnet::device::nic::{Nic, Packet};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::{QueueId, Time};
-use hostnet::machine::{Machine, Signal};
+use hostnet::machine::{Machine, MachineSignal};
 use hostnet::meter::drops::{DropCause, DropPlace};
 use hostnet::placement::Placement;
 
@@ -235,7 +235,7 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     let mut m = Machine::new(r.m.mem, Vec::new(), nic, None, Placement::new(&s.placement));
     m.cal = r.m.cal;
     while let Some(s) = m.next_signal() {
-        if let Signal::Delivered(queue) = s {
+        if let MachineSignal::Delivered(queue) = s {
             ids.extend(m.nic.take(QueueId(queue.0)));
         }
     }

@@ -4,9 +4,9 @@
 use crate::common::{get, refused, scenario, simulate, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op};
 use hostnet::kernel::{Clock, CoreId, IdVec, LineAddr, TenantId, ThreadId, Time};
-use hostnet::machine::{Machine, Signal};
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
-use hostnet::memory::stats::Class;
+use hostnet::machine::{Machine, MachineSignal};
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
+use hostnet::memory::stats::AccessClass;
 use hostnet::memory::{Memory, Siblings};
 
 /// Threads on cores of sim24, and a region of all.
@@ -25,7 +25,7 @@ impl Bench {
         let mut core = s.platform.core;
         change(&mut core);
         let mut map = AddressMap::default();
-        let r = map.add(1 << 12, Kind::App, Sharing::Shared, TenantId(0));
+        let r = map.add(1 << 12, RegionKind::App, Sharing::Shared, TenantId(0));
         let line = map.get(r).base;
         let clock = Clock::from_hz(core.clock.0);
         let (h, d) = (&s.platform.caches, &s.platform.memory);
@@ -53,7 +53,7 @@ impl Bench {
             self.m.start(thread);
         }
         while let Some(s) = self.m.next_signal() {
-            let Signal::CoreFree(t) = s else { continue };
+            let MachineSignal::CoreFree(t) = s else { continue };
             let (thread, t) = (t, t.index());
             self.ends[t].push(self.m.now);
             left[t] -= 1;
@@ -71,7 +71,7 @@ impl Bench {
     }
 
     fn reads(&self) -> u64 {
-        self.m.mem.stats.of(Class::CpuOtherRd)
+        self.m.mem.stats.of(AccessClass::CpuOtherRd)
     }
 }
 

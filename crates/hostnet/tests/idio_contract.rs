@@ -7,10 +7,10 @@ use hostnet::core::{Cpu, Op};
 use hostnet::kernel::{CoreId, LineAddr, NodeId, Post, TenantId, ThreadId, Time};
 use hostnet::machine::Machine;
 use hostnet::memory::dram::DramSpec;
-use hostnet::memory::protocol::Held;
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::protocol::CopyState;
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::spec::{DeviceRead, HierarchySpec, LlcSpec, ReadHit};
-use hostnet::memory::stats::{Class, Place, PLACES};
+use hostnet::memory::stats::{AccessClass, LineLocation, PLACES};
 use hostnet::memory::{Agent, Inbound, Memory, Outbound, Sweep, Txn};
 
 /// Ways that devices allocate into, and ways of L2 victims.
@@ -47,10 +47,10 @@ impl Rig {
         change(&mut h.llc);
         (h.llc.read_hit, h.llc.device_read) = (read_hit, DeviceRead::Demote);
         let mut map = AddressMap::default();
-        let r = map.add(1 << 12, Kind::Rx, Sharing::Core(CoreId(0)), TenantId(0));
+        let r = map.add(1 << 12, RegionKind::Rx, Sharing::Core(CoreId(0)), TenantId(0));
         let rx = map.get(r).base;
         map.make_invalidatable(rx);
-        map.add(1 << 12, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
+        map.add(1 << 12, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let mut core = scenario(IDIO_RUN).platform.core;
         core.l2_mshrs = mshrs;
         let clock = hostnet::kernel::Clock::from_hz(core.clock.0);
@@ -75,7 +75,7 @@ impl Rig {
 
     /// A device writes lines; `settle` lets it happen.
     fn send(&mut self, line: LineAddr, lines: u16, to: Inbound) {
-        let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, 0, self.m.now);
+        let t = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, to, line, lines, 0, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
     }
     fn write(&mut self, line: LineAddr, to: Inbound) {
@@ -85,7 +85,7 @@ impl Rig {
     }
     fn read(&mut self, line: LineAddr) {
         self.m.now += Time::us(1);
-        let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, line, 1, 0, self.m.now);
+        let t = Txn::dma_read(Agent::Nic, AccessClass::NicTxRd, line, 1, 0, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, Txn { from: Outbound::Nearest, ..t });
         self.m.settle();
     }
@@ -96,7 +96,7 @@ impl Rig {
     }
 
     /// What the L2, or L1, and the LLC have of a line, and whether the LLC's copy is in the ways of devices.
-    fn at(&self, line: LineAddr) -> (Held, Held, bool) {
+    fn at(&self, line: LineAddr) -> (CopyState, CopyState, bool) {
         let mem = &self.m.mem;
         let ddio = mem.llc_way(line).is_some_and(|w| DDIO >> w & 1 == 1);
         (mem.private_copy(CoreId(0), line), mem.llc_copy(NodeId(0), line), ddio)
@@ -110,41 +110,41 @@ impl Rig {
 }
 
 /// A rig and a line of it at `place`, dirty in the private caches or not where it is there.
-fn line_at(place: Place, dirty: bool) -> (Rig, LineAddr) {
-    let read_hit = if place == Place::Both { ReadHit::Retain } else { ReadHit::Migrate };
+fn line_at(place: LineLocation, dirty: bool) -> (Rig, LineAddr) {
+    let read_hit = if place == LineLocation::Both { ReadHit::Retain } else { ReadHit::Migrate };
     let mut r = Rig::new(read_hit, 32, None);
     let line = r.rx + 5;
     let touch = |r: &mut Rig| if dirty { r.store(line) } else { r.load(line) };
     match place {
-        Place::Mlc => {
+        LineLocation::Mlc => {
             touch(&mut r);
             r.m.mem.restart_meters(r.m.now);
         }
-        Place::Both => {
+        LineLocation::Both => {
             r.write(line, INTO_LLC);
             r.load(line);
             touch(&mut r);
         }
-        Place::Llc => {
+        LineLocation::Llc => {
             r.store(line);
             r.push_out(line);
         }
-        Place::Ddio => r.write(line, INTO_LLC),
-        Place::Dram => r.write(line + 64, INTO_LLC), // so that the ways of devices are known
+        LineLocation::Ddio => r.write(line, INTO_LLC),
+        LineLocation::Dram => r.write(line + 64, INTO_LLC), // so that the ways of devices are known
     }
     let expected = match place {
-        Place::Mlc => (if dirty { Held::Dirty } else { Held::Clean }, Held::Nowhere, false),
-        Place::Both => (if dirty { Held::Dirty } else { Held::Clean }, Held::Dirty, true),
-        Place::Llc => (Held::Nowhere, Held::Dirty, false),
-        Place::Ddio => (Held::Nowhere, Held::Dirty, true),
-        Place::Dram => (Held::Nowhere, Held::Nowhere, false),
+        LineLocation::Mlc => (if dirty { CopyState::Dirty } else { CopyState::Clean }, CopyState::Nowhere, false),
+        LineLocation::Both => (if dirty { CopyState::Dirty } else { CopyState::Clean }, CopyState::Dirty, true),
+        LineLocation::Llc => (CopyState::Nowhere, CopyState::Dirty, false),
+        LineLocation::Ddio => (CopyState::Nowhere, CopyState::Dirty, true),
+        LineLocation::Dram => (CopyState::Nowhere, CopyState::Nowhere, false),
     };
     assert_eq!(r.at(line), expected, "{place:?} dirty {dirty}");
     r.m.mem.restart_meters(r.m.now);
     (r, line)
 }
 
-fn counted(at: Place) -> [u64; 5] {
+fn counted(at: LineLocation) -> [u64; 5] {
     let mut n = [0; 5];
     n[at as usize] = 1;
     n
@@ -155,16 +155,16 @@ fn counted(at: Place) -> [u64; 5] {
 #[test]
 fn a_device_write_updates_the_llc_in_place_or_allocates_in_its_ways() {
     for (place, in_ddio, invalidated) in [
-        (Place::Mlc, true, 1),
-        (Place::Both, true, 1),
-        (Place::Llc, false, 0),
-        (Place::Ddio, true, 0),
-        (Place::Dram, true, 0),
+        (LineLocation::Mlc, true, 1),
+        (LineLocation::Both, true, 1),
+        (LineLocation::Llc, false, 0),
+        (LineLocation::Ddio, true, 0),
+        (LineLocation::Dram, true, 0),
     ] {
         for dirty in [false, true] {
             let (mut r, line) = line_at(place, dirty);
             r.write(line, INTO_LLC);
-            assert_eq!(r.at(line), (Held::Nowhere, Held::Dirty, in_ddio), "{place:?}");
+            assert_eq!(r.at(line), (CopyState::Nowhere, CopyState::Dirty, in_ddio), "{place:?}");
             assert_eq!(r.dram(), 0, "{place:?}: nothing is fetched or written back");
             let s = &r.m.mem.stats;
             assert_eq!(s.dma(Agent::Nic).wrote_at, counted(place));
@@ -182,22 +182,22 @@ fn a_device_write_updates_the_llc_in_place_or_allocates_in_its_ways() {
 /// enters no cache.
 #[test]
 fn a_device_read_takes_what_only_a_core_has_down_to_the_llc() {
-    use Held::{Clean, Dirty, Nowhere};
+    use CopyState::{Clean, Dirty, Nowhere};
     for (place, dirty, end, write_backs, reads) in [
-        (Place::Mlc, false, (Nowhere, Clean, false), 1, 0),
-        (Place::Mlc, true, (Nowhere, Dirty, false), 1, 0),
-        (Place::Both, false, (Clean, Dirty, true), 0, 0),
-        (Place::Both, true, (Nowhere, Dirty, true), 1, 0),
-        (Place::Llc, false, (Nowhere, Dirty, false), 0, 0),
-        (Place::Ddio, false, (Nowhere, Dirty, true), 0, 0),
-        (Place::Dram, false, (Nowhere, Nowhere, false), 0, 1),
+        (LineLocation::Mlc, false, (Nowhere, Clean, false), 1, 0),
+        (LineLocation::Mlc, true, (Nowhere, Dirty, false), 1, 0),
+        (LineLocation::Both, false, (Clean, Dirty, true), 0, 0),
+        (LineLocation::Both, true, (Nowhere, Dirty, true), 1, 0),
+        (LineLocation::Llc, false, (Nowhere, Dirty, false), 0, 0),
+        (LineLocation::Ddio, false, (Nowhere, Dirty, true), 0, 0),
+        (LineLocation::Dram, false, (Nowhere, Nowhere, false), 0, 1),
     ] {
         let (mut r, line) = line_at(place, dirty);
         r.read(line);
         assert_eq!(r.at(line), end, "{place:?} dirty {dirty}");
         let s = &r.m.mem.stats;
         assert_eq!(
-            (s.cores[CoreId(0)].mlc_wb, s.of(Class::NicTxRd), r.dram()),
+            (s.cores[CoreId(0)].mlc_wb, s.of(AccessClass::NicTxRd), r.dram()),
             (write_backs, reads, reads),
             "{place:?}"
         );
@@ -209,15 +209,15 @@ fn a_device_read_takes_what_only_a_core_has_down_to_the_llc() {
 /// A line in the LLC moves to the L2; one that was evicted comes from DRAM, past the LLC.
 #[test]
 fn a_core_moves_a_received_line_from_the_llc_or_fetches_it_from_dram() {
-    let (mut r, line) = line_at(Place::Ddio, false);
+    let (mut r, line) = line_at(LineLocation::Ddio, false);
     r.load(line);
-    assert_eq!((r.at(line), r.dram()), ((Held::Dirty, Held::Nowhere, false), 0));
-    let (mut r, line) = line_at(Place::Ddio, false);
+    assert_eq!((r.at(line), r.dram()), ((CopyState::Dirty, CopyState::Nowhere, false), 0));
+    let (mut r, line) = line_at(LineLocation::Ddio, false);
     let now = r.m.now;
     assert_eq!(r.m.mem.force_out(&mut r.m.cal, line, now), Some(true));
     r.load(line);
-    assert_eq!(r.at(line), (Held::Clean, Held::Nowhere, false));
-    assert_eq!((r.m.mem.stats.of(Class::RxEvct), r.m.mem.stats.of(Class::CpuRxRd)), (1, 1));
+    assert_eq!(r.at(line), (CopyState::Clean, CopyState::Nowhere, false));
+    assert_eq!((r.m.mem.stats.of(AccessClass::RxEvct), r.m.mem.stats.of(AccessClass::CpuRxRd)), (1, 1));
     r.balanced();
 }
 
@@ -225,14 +225,14 @@ fn a_core_moves_a_received_line_from_the_llc_or_fetches_it_from_dram() {
 /// anybody had read the line.
 #[test]
 fn a_victim_of_the_l2_is_outside_the_ways_of_devices_and_its_write_back_is_no_leak() {
-    let (mut r, line) = line_at(Place::Ddio, false);
+    let (mut r, line) = line_at(LineLocation::Ddio, false);
     r.load(line);
     // Lines 16 apart share a set of both L2 and LLC. Four more displace the first from four ways of L2 and two of L1.
     for i in 1..=4 {
         r.load(line + 16 * i);
     }
     let (private, llc, ddio) = r.at(line);
-    assert_eq!((private, llc, ddio), (Held::Nowhere, Held::Dirty, false));
+    assert_eq!((private, llc, ddio), (CopyState::Nowhere, CopyState::Dirty, false));
     let s = &r.m.mem.stats;
     assert!(s.cores[CoreId(0)].mlc_wb >= 1 && s.cores[CoreId(0)].mlc_wb_consumed >= 1);
     assert_eq!(s.llc_wb, 0);
@@ -250,28 +250,28 @@ fn a_victim_of_the_l2_is_outside_the_ways_of_devices_and_its_write_back_is_no_le
 fn each_line_is_in_the_ways_of_its_kind() {
     let way = |r: &Rig, line: LineAddr| r.m.mem.llc_way(line);
     for (place, ways) in [
-        (Place::Mlc, None),
-        (Place::Both, Some(0b1000)),
-        (Place::Llc, Some(0b0110)),
-        (Place::Ddio, Some(0b0001)),
-        (Place::Dram, None),
+        (LineLocation::Mlc, None),
+        (LineLocation::Both, Some(0b1000)),
+        (LineLocation::Llc, Some(0b0110)),
+        (LineLocation::Ddio, Some(0b0001)),
+        (LineLocation::Dram, None),
     ] {
-        let read_hit = if place == Place::Both { ReadHit::Retain } else { ReadHit::Migrate };
+        let read_hit = if place == LineLocation::Both { ReadHit::Retain } else { ReadHit::Migrate };
         let mut r = Rig::with(read_hit, 32, None, 0b1110, |llc| llc.inclusive_ways = 1);
         let (line, one) = (r.rx + 5, Inbound::Llc { ways: 0b0001 });
         match place {
-            Place::Mlc => r.load(line),
-            Place::Both => {
+            LineLocation::Mlc => r.load(line),
+            LineLocation::Both => {
                 r.write(line, one);
                 r.load(line);
-                assert_eq!(r.at(line).1, Held::Dirty, "the LLC keeps its copy as it was");
+                assert_eq!(r.at(line).1, CopyState::Dirty, "the LLC keeps its copy as it was");
             }
-            Place::Llc => {
+            LineLocation::Llc => {
                 r.store(line);
                 r.push_out(line);
             }
-            Place::Ddio => r.write(line, one),
-            Place::Dram => {}
+            LineLocation::Ddio => r.write(line, one),
+            LineLocation::Dram => {}
         }
         let is = way(&r, line).map(|w| 1u32 << w);
         assert_eq!(is.is_some(), ways.is_some(), "{place:?}");
@@ -321,7 +321,7 @@ fn a_hint_brings_the_line_to_the_l2_and_is_no_use_of_it() {
     let mut r = Rig::new(ReadHit::Migrate, 32, None);
     let line = r.rx + 9;
     r.write(line, HINT);
-    assert_eq!((r.at(line), r.dram()), ((Held::Dirty, Held::Nowhere, false), 0));
+    assert_eq!((r.at(line), r.dram()), ((CopyState::Dirty, CopyState::Nowhere, false), 0));
     let h = r.m.cpus[ThreadId(0)].hints.as_ref().expect("follows hints").counts;
     assert_eq!((h.came, h.fetched, h.dropped, h.late), (1, 1, 0, 0));
     r.push_out(line);
@@ -383,7 +383,7 @@ fn a_hinted_line_is_unread_until_a_load_hits_it() {
     let mut r = Rig::new(ReadHit::Migrate, 32, None);
     let line = r.rx + 3;
     r.write(line, HINT);
-    assert_eq!(r.at(line).0, Held::Dirty, "it is in the L2");
+    assert_eq!(r.at(line).0, CopyState::Dirty, "it is in the L2");
     assert_eq!(r.m.mem.received_lines()[3..], [1, 0, 1, 0], "unread, and the first of its packet");
     r.load(line);
     assert_eq!(r.m.mem.received_lines()[3..], [0, 1, 1, 1], "read, in the L2");
@@ -396,29 +396,29 @@ fn a_load_joins_the_prefetch_of_its_line() {
     let line = r.rx + 3;
     r.m.now += Time::us(1);
     let at = r.m.now + r.m.mem.lat.noc;
-    r.m.mem.dma_at_once(&mut r.m.cal, &Txn::dma_write(Agent::Nic, Class::NicRxWr, INTO_LLC, line, 1, 0, r.m.now));
-    r.m.cal.post(at, hostnet::memory::Event::hint(CoreId(0), line));
+    r.m.mem.dma_at_once(&mut r.m.cal, &Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, INTO_LLC, line, 1, 0, r.m.now));
+    r.m.cal.post(at, hostnet::memory::MemoryEvent::hint(CoreId(0), line));
     r.m.cpus[ThreadId(0)].program.ops =
         vec![Op::Stall(at.0 - r.m.now.0 + 1_000), Op::Load { line, lines: 1 }, Op::Fence];
     r.m.start(ThreadId(0));
     r.m.settle();
     let t = &r.m.mem.stats.tenants[TenantId(0)];
     assert_eq!((t.llc_hits, t.llc_misses), (1, 0));
-    assert_eq!(r.at(line).0, Held::Dirty);
+    assert_eq!(r.at(line).0, CopyState::Dirty);
     r.balanced();
 }
 
 /// Copies that an invalidation leaves, by place and depth; dirty data is dropped and DRAM is not touched.
 #[test]
 fn an_invalidation_drops_lines_as_deep_as_it_reaches_without_a_write_back() {
-    for place in [Place::Mlc, Place::Both, Place::Llc, Place::Ddio] {
+    for place in [LineLocation::Mlc, LineLocation::Both, LineLocation::Llc, LineLocation::Ddio] {
         for (op, dirty) in [Sweep::InvalidateOwn, Sweep::Invalidate].into_iter().flat_map(|o| [(o, false), (o, true)]) {
             let (mut r, line) = line_at(place, dirty);
             let llc = r.at(line).1;
             r.run(&[Op::Invalidate { line, lines: 1, op, instructions: 1 }, Op::Fence]);
-            let left = if op == Sweep::Invalidate { Held::Nowhere } else { llc };
+            let left = if op == Sweep::Invalidate { CopyState::Nowhere } else { llc };
             let at = r.at(line);
-            assert_eq!((at.0, at.1), (Held::Nowhere, left), "{place:?} {op:?}");
+            assert_eq!((at.0, at.1), (CopyState::Nowhere, left), "{place:?} {op:?}");
             assert_eq!((r.dram(), r.m.mem.stats.llc_wb), (0, 0));
             assert_eq!(r.m.mem.stats.sweep_messages, u64::from(op == Sweep::Invalidate), "messages of {op:?}");
             r.balanced();
@@ -437,7 +437,7 @@ fn a_range_is_one_instruction_and_drops_every_line_of_it() {
         let before = r.m.cpus[ThreadId(0)].instructions;
         r.run(&[Op::Invalidate { line, lines: 12, op: Sweep::Invalidate, instructions: each }]);
         assert_eq!(r.m.cpus[ThreadId(0)].instructions - before, instructions);
-        assert!(line.span(12u64).all(|l| r.at(l) == (Held::Nowhere, Held::Nowhere, false)));
+        assert!(line.span(12u64).all(|l| r.at(l) == (CopyState::Nowhere, CopyState::Nowhere, false)));
         assert_eq!(r.dram(), 0);
         r.balanced();
     }
@@ -454,7 +454,7 @@ fn pages_without_the_bit_keep_their_newest_data() {
         r.store(zeroed);
         let version = r.m.mem.version(zeroed);
         r.run(&[Op::Invalidate { line: zeroed, lines: 1, op, instructions: 1 }, Op::Fence]);
-        assert_eq!(r.at(zeroed).0, Held::Dirty);
+        assert_eq!(r.at(zeroed).0, CopyState::Dirty);
         assert_eq!((r.m.mem.version(zeroed), r.m.mem.stats.refused_invalidations), (version, 1), "{op:?}");
         // On one that has the bit, what was written is lost.
         r.store(r.rx);
@@ -472,8 +472,8 @@ fn a_line_for_dram_invalidates_every_copy_without_writing_it_back() {
         for dirty in [false, true] {
             let (mut r, line) = line_at(place, dirty);
             r.write(line, Inbound::Dram);
-            assert_eq!(r.at(line), (Held::Nowhere, Held::Nowhere, false), "{place:?}");
-            assert_eq!((r.m.mem.stats.of(Class::NicRxWr), r.dram()), (1, 1), "{place:?}");
+            assert_eq!(r.at(line), (CopyState::Nowhere, CopyState::Nowhere, false), "{place:?}");
+            assert_eq!((r.m.mem.stats.of(AccessClass::NicRxWr), r.dram()), (1, 1), "{place:?}");
             assert_eq!(r.m.mem.stats.dma(Agent::Nic).wrote_at, counted(place));
             r.balanced();
         }

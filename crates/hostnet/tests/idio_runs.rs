@@ -238,7 +238,7 @@ fn buffers_are_dropped_in_each_recycling_mode_and_copies_are_not() {
 /// A control plane of the user's own is asked once an epoch, what it says holds from then on, and its error ends the run.
 #[test]
 fn a_control_plane_of_ones_own_turns_prefetching_off() {
-    use hostnet::host::control::{Control, View};
+    use hostnet::host::control::{Control, EpochView};
     use hostnet::host::run_controlled;
     use hostnet::placement::Settings;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -246,7 +246,7 @@ fn a_control_plane_of_ones_own_turns_prefetching_off() {
     let s = scenario(&IDIO_RUN.replace("policy = \"idio\"", "policy = \"idio\", mode = \"static\""));
     let calls = Arc::new(AtomicU64::new(0));
     let counted = calls.clone();
-    let decide = move |seen: View| {
+    let decide = move |seen: EpochView| {
         counted.fetch_add(1, Ordering::Relaxed);
         assert_eq!((seen.cores.len(), seen.ways), (2, 2));
         Ok(Settings { ways: None, prefetch: vec![(0, Some(false)), (1, Some(false))] })
@@ -260,7 +260,7 @@ fn a_control_plane_of_ones_own_turns_prefetching_off() {
         (Settings { ways: Some(12), prefetch: Vec::new() }, "ways = 12, which is not within 1 to 11"),
         (Settings { ways: Some(3), prefetch: Vec::new() }, ""),
     ] {
-        let decide = move |_: View| if said.is_empty() { Err("enough".into()) } else { Ok(settings.clone()) };
+        let decide = move |_: EpochView| if said.is_empty() { Err("enough".into()) } else { Ok(settings.clone()) };
         let control = Control::new(Time::us(10), Arc::new(Mutex::new(decide)));
         let e = run_controlled(&s, control, &mut |_| Ok(())).expect_err("an error");
         assert!(e.contains(if said.is_empty() { "enough" } else { said }), "{e}");

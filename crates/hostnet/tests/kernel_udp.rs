@@ -4,7 +4,7 @@
 use crate::common::{get, refusal, scenario, simulate};
 use hostnet::device::nic::Nic;
 use hostnet::host::{Host, Outcome};
-use hostnet::kernel::{Stream, Time};
+use hostnet::kernel::{RandomStream, Time};
 use hostnet::traffic::arrival::Arrivals;
 use std::sync::Arc;
 
@@ -203,7 +203,7 @@ fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
     {
         let text = Setting { cores, nic, ..Setting::default() }.text();
         let mut host = Host::new(Arc::new(scenario(&text))).expect("a host");
-        host.offer(Some(Arrivals::poisson(rate * 1e6, Stream::new(i as u64, "wire", 0))), 0);
+        host.offer(Some(Arrivals::poisson(rate * 1e6, RandomStream::new(i as u64, "wire", 0))), 0);
         for _ in 0..200 {
             host.run_for(Time::us(2));
             host.check().unwrap_or_else(|e| panic!("{e}\n{text}"));

@@ -3,12 +3,12 @@
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
 use hostnet::kernel::units::Size;
-use hostnet::kernel::{CoreId, NodeId, Stream, TenantId, Time};
+use hostnet::kernel::{CoreId, NodeId, RandomStream, TenantId, Time};
 use hostnet::memory::dram::{DramSpec, Overflow};
-use hostnet::memory::protocol::Held;
+use hostnet::memory::protocol::CopyState;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, DeviceWays, HierarchySpec, LlcRole, StoreHit};
-use hostnet::memory::stats::Class;
-use hostnet::memory::{Agent, Inbound, Op, Outbound, Probe, Txn};
+use hostnet::memory::stats::AccessClass;
+use hostnet::memory::{Agent, Inbound, Outbound, Probe, Txn, TxnOp};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn time_of(r: &mut Rig, ask: impl FnOnce(&mut Rig)) -> Time {
 /// 64 reads of rows in banks that nobody else uses, all at once.
 fn reads_of_all_banks(r: &mut Rig) {
     for i in 0..64 {
-        r.request(0, r.app + i % 4 + i / 4 * 512, Op::Read);
+        r.request(0, r.app + i % 4 + i / 4 * 512, TxnOp::Read);
     }
 }
 
@@ -72,7 +72,7 @@ fn a_miss_holds_its_register_until_the_controller_has_taken_its_victim() {
         let mut r = Rig::with_memory(&with(n), ALL, &narrow);
         burst(&mut r);
         r.settle();
-        assert_eq!(r.m.mem.stats.of(Class::RxEvct), 400 - 64);
+        assert_eq!(r.m.mem.stats.of(AccessClass::RxEvct), 400 - 64);
         // Each victim at the door has a register of its own.
         assert_eq!(r.m.mem.nodes[NodeId(0)].cha_writes.peak(), n);
         r.m.mem.check().unwrap();
@@ -93,7 +93,7 @@ fn while_a_slice_has_no_register_hits_wait_too() {
             r.device_writes_later(Agent::Nic, r.rx + 16 * i + 1, Inbound::Llc { ways: ALL });
         }
         let start = r.m.now;
-        r.request(0, line, Op::Read);
+        r.request(0, line, TxnOp::Read);
         r.settle();
         let answer = r.answers.iter().find(|a| a.1.agent == Agent::Core).expect("the hit").0;
         assert_eq!(r.m.mem.stats.tenants[TenantId(0)].llc_misses, 1, "the store before");
@@ -115,7 +115,7 @@ fn a_burst_of_the_nic_ends_as_its_lines_do_when_they_come_one_by_one() {
         }
         let run = |whole: bool| {
             let mut r = Rig::with_memory(&h, ALL, &narrow);
-            let mut dice = Stream::new(5, "bursts", 0);
+            let mut dice = RandomStream::new(5, "bursts", 0);
             for round in 0..20 {
                 for _ in 0..6 {
                     r.access(0, r.rx + dice.below(96), true);
@@ -124,7 +124,7 @@ fn a_burst_of_the_nic_ends_as_its_lines_do_when_they_come_one_by_one() {
                 let from = dice.below(72);
                 for lines in if whole { vec![(from, 24)] } else { (from..from + 24).map(|l| (l, 1)).collect() } {
                     let (at, n) = lines;
-                    let (write, read) = (Class::NicRxWr, Class::NicTxRd);
+                    let (write, read) = (AccessClass::NicRxWr, AccessClass::NicTxRd);
                     let t = match round % 3 {
                         0 => Txn::dma_write(Agent::Nic, write, Inbound::Dram, r.rx + at, n, 0, r.m.now),
                         1 => Txn::dma_write(Agent::Nic, write, Inbound::Llc { ways: 3 }, r.rx + at, n, 0, r.m.now),
@@ -160,15 +160,15 @@ fn what_an_inclusive_llc_evicts_leaves_the_private_caches_and_dirty_data_goes_to
         let mut r = Rig::new(&strict(), ALL);
         let line = r.app;
         r.access(0, line, dirty);
-        assert_ne!(r.m.mem.private_copy(CoreId(0), line), Held::Nowhere);
-        assert_eq!(r.m.mem.llc_copy(NodeId(0), line), Held::Clean);
-        let before = r.m.mem.stats.of(Class::OtherEvct);
+        assert_ne!(r.m.mem.private_copy(CoreId(0), line), CopyState::Nowhere);
+        assert_eq!(r.m.mem.llc_copy(NodeId(0), line), CopyState::Clean);
+        let before = r.m.mem.stats.of(AccessClass::OtherEvct);
         for i in 0..4 {
             // To the line's set.
             r.device_writes(Agent::Nic, r.rx + 16 * i, 1, Inbound::Llc { ways: ALL });
         }
         assert_eq!(r.m.mem.copies(line).0, 0);
-        assert_eq!(r.m.mem.stats.of(Class::OtherEvct) - before, u64::from(dirty));
+        assert_eq!(r.m.mem.stats.of(AccessClass::OtherEvct) - before, u64::from(dirty));
         r.m.mem.check().unwrap();
     }
 }
@@ -180,7 +180,7 @@ fn private_caches_never_hold_what_a_strictly_inclusive_llc_has_not() {
         h.llc.mshrs = mshrs;
         let mut r = Rig::new(&h, ALL);
         r.m.mem.shadow = Some(Box::default());
-        let mut rng = Stream::new(2, "inclusion", 0);
+        let mut rng = RandomStream::new(2, "inclusion", 0);
         for _ in 0..3000 {
             let mut asked = Vec::new(); // a core merges its requests for a line
             for _ in 0..1 + rng.below(6) {
@@ -194,9 +194,9 @@ fn private_caches_never_hold_what_a_strictly_inclusive_llc_has_not() {
                     0 | 1 => r.device_writes_later(Agent::Nic, line, Inbound::Llc { ways: 0b0011 }),
                     n => {
                         let core = if line >= r.shared { rng.below(2) as u32 } else { 0 };
-                        let op = if n < 5 { Op::Read } else { Op::Own };
+                        let op = if n < 5 { TxnOp::Read } else { TxnOp::Own };
                         let now = r.m.now;
-                        let probe = r.m.mem.probe(&mut r.m.cal, CoreId(core as u16), line, op == Op::Own, now);
+                        let probe = r.m.mem.probe(&mut r.m.cal, CoreId(core as u16), line, op == TxnOp::Own, now);
                         if probe == Probe::Miss {
                             r.request(core, line, op);
                         }
@@ -205,13 +205,13 @@ fn private_caches_never_hold_what_a_strictly_inclusive_llc_has_not() {
             }
             r.settle();
             for line in [r.rx, r.tx, r.app, r.shared].into_iter().flat_map(|b| b.span(60u64)) {
-                let held = (0..2).any(|c| r.m.mem.private_copy(CoreId(c), line) != Held::Nowhere);
-                assert!(!held || r.m.mem.llc_copy(NodeId(0), line) != Held::Nowhere, "line {line}");
+                let held = (0..2).any(|c| r.m.mem.private_copy(CoreId(c), line) != CopyState::Nowhere);
+                assert!(!held || r.m.mem.llc_copy(NodeId(0), line) != CopyState::Nowhere, "line {line}");
                 r.m.mem.coherent(line).unwrap();
             }
             r.m.mem.check().unwrap();
         }
-        assert!(r.m.mem.stats.of(Class::OtherEvct) > 1000, "lines were evicted");
+        assert!(r.m.mem.stats.of(AccessClass::OtherEvct) > 1000, "lines were evicted");
     }
 }
 
@@ -225,7 +225,10 @@ fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store
     r.write(line);
     let before = r.dram_transfers();
     r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
-    assert_eq!((r.m.mem.private_copy(CoreId(0), line), r.m.mem.llc_copy(NodeId(0), line)), (Held::Clean, Held::Dirty));
+    assert_eq!(
+        (r.m.mem.private_copy(CoreId(0), line), r.m.mem.llc_copy(NodeId(0), line)),
+        (CopyState::Clean, CopyState::Dirty)
+    );
     assert_eq!(r.read(line).probe, Probe::L1);
     let hits = r.m.mem.stats.tenants[TenantId(0)].llc_hits;
     assert_eq!(r.write(line).probe, Probe::Miss);
@@ -239,14 +242,14 @@ fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store
     r.settle();
     let before = r.dram_transfers();
     assert_eq!(r.write(line).probe, Probe::Miss);
-    assert_eq!((r.dram_transfers(), r.m.mem.private_copy(CoreId(0), line)), (before, Held::Dirty));
+    assert_eq!((r.dram_transfers(), r.m.mem.private_copy(CoreId(0), line)), (before, CopyState::Dirty));
     // A line that nobody has comes from memory and stays, in the ways of device writes.
     r.device_writes(Agent::Nic, r.rx, 1, Inbound::Llc { ways: 0b0001 });
     for i in 1..5 {
         r.device_reads(Agent::Nic, r.app + 16 * i + 5, 1, Outbound::Nearest);
     }
-    let there = (1..5).filter(|i| r.m.mem.llc_copy(NodeId(0), r.app + 16 * i + 5) == Held::Clean).count();
-    assert_eq!((there, r.m.mem.stats.of(Class::NicTxRd)), (1, 4));
+    let there = (1..5).filter(|i| r.m.mem.llc_copy(NodeId(0), r.app + 16 * i + 5) == CopyState::Clean).count();
+    assert_eq!((there, r.m.mem.stats.of(AccessClass::NicTxRd)), (1, 4));
     r.m.mem.check().unwrap();
 }
 
@@ -281,7 +284,7 @@ fn read_behind(overflow: Overflow, n: u64) -> Time {
         r.device_writes_later(Agent::Nic, r.rx + 2048 * (i % 8) + i / 8, Inbound::Dram);
     }
     let start = r.m.now;
-    r.request(0, r.app, Op::Read);
+    r.request(0, r.app, TxnOp::Read);
     r.settle();
     r.m.mem.check().unwrap();
     r.answers.iter().find(|a| a.1.agent == Agent::Core).expect("the read").0 - start
@@ -337,7 +340,7 @@ proptest! {
                     _ => {}
                 }
             }
-            let there = |i: &u64| r.m.mem.llc_copy(NodeId(0), r.app + LLC_SETS * i) != Held::Nowhere;
+            let there = |i: &u64| r.m.mem.llc_copy(NodeId(0), r.app + LLC_SETS * i) != CopyState::Nowhere;
             let expected = |i: &u64| set.contains(&(r.app + LLC_SETS * i));
             let (seen, expected): (Vec<_>, Vec<_>) = ((0..8).filter(there).collect(), (0..8).filter(expected).collect());
             prop_assert_eq!(seen, expected);

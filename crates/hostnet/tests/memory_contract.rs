@@ -2,13 +2,13 @@
 //! lines.
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
-use hostnet::kernel::{CoreId, LineAddr, NodeId, Stream, TenantId, Time};
+use hostnet::kernel::{CoreId, LineAddr, NodeId, RandomStream, TenantId, Time};
 use hostnet::machine::{Event, Events};
 use hostnet::memory::array::Replacement;
-use hostnet::memory::protocol::Held;
+use hostnet::memory::protocol::CopyState;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, ReadHit, StoreHit, UpgradeMiss};
-use hostnet::memory::stats::Class;
-use hostnet::memory::{self, Agent, Inbound, Op, Outbound, Probe, Sweep, Txn};
+use hostnet::memory::stats::AccessClass;
+use hostnet::memory::{self, Agent, Inbound, Outbound, Probe, Sweep, Txn, TxnOp};
 
 const ALL: u32 = 0b1111;
 const LOW_TWO: Inbound = Inbound::Llc { ways: 0b0011 };
@@ -25,7 +25,7 @@ impl Rig {
         self.m.mem.on_sweep(&mut self.m.cal, line, op, self.m.now);
         self.settle();
     }
-    fn of(&self, c: Class) -> u64 {
+    fn of(&self, c: AccessClass) -> u64 {
         self.m.mem.stats.of(c)
     }
     fn balanced(&self) {
@@ -45,8 +45,8 @@ fn a_ddio_write_that_misses_allocates_only_in_the_open_ways_and_reads_no_dram() 
     assert_eq!((held, outside), (2 * LLC_SETS, 0));
     assert_eq!(r.m.mem.stats.dma(Agent::Nic).write_misses, 200);
     // what went out was written, nothing was fetched
-    assert_eq!(r.of(Class::RxEvct), 200 - 2 * LLC_SETS);
-    assert_eq!(r.dram_transfers(), r.of(Class::RxEvct));
+    assert_eq!(r.of(AccessClass::RxEvct), 200 - 2 * LLC_SETS);
+    assert_eq!(r.dram_transfers(), r.of(AccessClass::RxEvct));
     r.balanced();
 }
 
@@ -54,7 +54,7 @@ fn a_ddio_write_that_misses_allocates_only_in_the_open_ways_and_reads_no_dram() 
 /// asked each `every` times where received lines are. Returns what the last count says.
 fn received_after(n: u64, every: u64) -> [u64; 7] {
     let mut r = rig();
-    let mut dice = Stream::new(7, "received lines", 0);
+    let mut dice = RandomStream::new(7, "received lines", 0);
     let mut written = [false; 96];
     for i in 0..n {
         let (at, ways) = (dice.below(96), if dice.below(2) == 0 { 0b0011 } else { 0b0111 });
@@ -131,9 +131,9 @@ fn a_dma_write_goes_to_dram_once_and_the_core_fetches_it_once() {
     let mut r = rig();
     let line = r.rx;
     r.nic(line, Inbound::Dram);
-    assert_eq!((r.of(Class::NicRxWr), r.m.mem.copies(line).0), (1, 0));
+    assert_eq!((r.of(AccessClass::NicRxWr), r.m.mem.copies(line).0), (1, 0));
     r.read(line);
-    assert_eq!((r.of(Class::CpuRxRd), r.dram_transfers()), (1, 2));
+    assert_eq!((r.of(AccessClass::CpuRxRd), r.dram_transfers()), (1, 2));
     r.balanced();
 }
 
@@ -142,11 +142,11 @@ fn dma_transmission_writes_dirty_lines_back_and_reads_dram() {
     let mut r = rig();
     let line = r.tx;
     r.write(line);
-    assert_eq!(r.of(Class::CpuTxRdWr), 1);
+    assert_eq!(r.of(AccessClass::CpuTxRdWr), 1);
     r.device_reads(Agent::Nic, line, 1, Outbound::Dram);
-    assert_eq!((r.of(Class::TxEvct), r.of(Class::NicTxRd)), (1, 1));
+    assert_eq!((r.of(AccessClass::TxEvct), r.of(AccessClass::NicTxRd)), (1, 1));
     r.device_reads(Agent::Nic, line, 1, Outbound::Dram);
-    assert_eq!((r.of(Class::TxEvct), r.of(Class::NicTxRd)), (1, 2), "clean by now");
+    assert_eq!((r.of(AccessClass::TxEvct), r.of(AccessClass::NicTxRd)), (1, 2), "clean by now");
     r.balanced();
 }
 
@@ -156,9 +156,9 @@ fn ddio_transmission_is_served_by_the_caches_and_does_not_allocate_on_a_miss() {
     let line = r.tx;
     r.write(line);
     r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
-    assert_eq!(r.of(Class::NicTxRd), 0);
+    assert_eq!(r.of(AccessClass::NicTxRd), 0);
     r.device_reads(Agent::Nic, line + 1, 1, Outbound::Nearest);
-    assert_eq!((r.of(Class::NicTxRd), r.m.mem.copies(line + 1).0), (1, 0));
+    assert_eq!((r.of(AccessClass::NicTxRd), r.m.mem.copies(line + 1).0), (1, 0));
     r.balanced();
 }
 
@@ -188,7 +188,7 @@ fn a_core_s_read_leaves_the_nic_s_line_dirty_in_the_llc() {
     assert_eq!(r.m.mem.copies(line), (3, 1)); // L1, L2 and the dirty one
     assert_eq!(r.m.mem.force_out(&mut r.m.cal, line, r.m.now), Some(true));
     r.settle();
-    assert_eq!(r.of(Class::RxEvct), 1);
+    assert_eq!(r.of(AccessClass::RxEvct), 1);
     r.balanced();
 }
 
@@ -236,7 +236,7 @@ fn a_clean_victim_takes_the_duty_to_write_back_along_only_where_it_cleans() {
         assert_eq!(r.m.mem.copies(line), (1, u32::from(!cleans)));
         assert_eq!(r.m.mem.force_out(&mut r.m.cal, line, r.m.now), Some(!cleans));
         r.settle();
-        assert_eq!(r.of(Class::RxEvct), u64::from(!cleans));
+        assert_eq!(r.of(AccessClass::RxEvct), u64::from(!cleans));
         r.balanced();
     }
 }
@@ -258,15 +258,15 @@ fn a_store_whose_line_the_llc_has_lost_takes_it_into_the_tenant_s_ways_only_wher
         pushes(&mut r, 0);
         assert_eq!(
             (r.m.mem.private_copy(CoreId(0), line), r.m.mem.llc_copy(NodeId(0), line)),
-            (Held::Clean, Held::Nowhere)
+            (CopyState::Clean, CopyState::Nowhere)
         );
-        assert_eq!(r.of(Class::TxEvct), 1);
+        assert_eq!(r.of(AccessClass::TxEvct), 1);
         r.write(line);
-        assert_eq!(r.of(Class::CpuTxRdWr), 1 + fetches, "and the first store");
+        assert_eq!(r.of(AccessClass::CpuTxRdWr), 1 + fetches, "and the first store");
         r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
         pushes(&mut r, 2);
         // Read back into the devices' ways it goes again; in the tenant's way it stays.
-        assert_eq!(r.of(Class::TxEvct), 2 - fetches);
+        assert_eq!(r.of(AccessClass::TxEvct), 2 - fetches);
         r.balanced();
     }
     let mut h = small();
@@ -286,7 +286,7 @@ fn clean_l2_victims_fill_the_tenant_s_ways_or_are_dropped() {
             r.read(line);
         }
         assert_eq!(r.m.mem.llc_rx_lines(0b0100), (held, 0), "{policy:?}");
-        assert_eq!(r.of(Class::RxEvct), 0, "they were clean");
+        assert_eq!(r.of(AccessClass::RxEvct), 0, "they were clean");
         r.balanced();
     }
 }
@@ -304,8 +304,8 @@ fn dirty_l2_victims_always_reach_the_llc_and_from_there_dram() {
     // 16 sets of one way, and L2 and L1: what is not there was written
     let resident = (0..n).filter(|i| r.m.mem.copies(r.app + *i).0 > 0).count() as u64;
     assert!((LLC_SETS + 16..=LLC_SETS + 20).contains(&resident), "{resident}");
-    assert_eq!(r.of(Class::OtherEvct), n - resident);
-    assert_eq!(r.of(Class::CpuOtherRd), n);
+    assert_eq!(r.of(AccessClass::OtherEvct), n - resident);
+    assert_eq!(r.of(AccessClass::CpuOtherRd), n);
     r.balanced();
 }
 
@@ -332,7 +332,7 @@ fn a_store_to_a_shared_line_takes_it_from_the_other_cores() {
     r.access(1, line, false);
     assert_eq!(r.access(1, line, true).probe, Probe::Miss, "a shared copy is not owned");
     assert_eq!(r.access(0, line, false).probe, Probe::Miss, "the old owner lost it");
-    assert_eq!(r.of(Class::CpuOtherRd), 1, "only the very first access saw DRAM");
+    assert_eq!(r.of(AccessClass::CpuOtherRd), 1, "only the very first access saw DRAM");
     r.balanced();
 }
 
@@ -367,7 +367,7 @@ fn a_sweep_drops_dirty_data_at_every_level_without_a_dram_write() {
         assert_eq!(r.m.mem.copies(line), (0, 0), "place {i}");
         assert!(r.m.mem.stats.ledger.swept > before, "place {i}");
     }
-    assert_eq!(r.of(Class::RxEvct), 0);
+    assert_eq!(r.of(AccessClass::RxEvct), 0);
     assert_eq!((r.m.mem.stats.stale_reads, r.m.mem.stats.sweep_races), (0, 0));
     r.balanced();
 }
@@ -389,10 +389,10 @@ fn clflushopt_writes_dirty_data_back_once_and_leaves_no_copy() {
     let line = r.app;
     r.write(line);
     r.sweep(line, Sweep::Flush);
-    assert_eq!((r.of(Class::OtherEvct), r.m.mem.copies(line)), (1, (0, 0)));
+    assert_eq!((r.of(AccessClass::OtherEvct), r.m.mem.copies(line)), (1, (0, 0)));
     r.read(line);
     r.sweep(line, Sweep::Flush);
-    assert_eq!((r.of(Class::OtherEvct), r.m.mem.copies(line)), (1, (0, 0)), "clean data is not written");
+    assert_eq!((r.of(AccessClass::OtherEvct), r.m.mem.copies(line)), (1, (0, 0)), "clean data is not written");
     r.balanced();
 }
 
@@ -404,7 +404,7 @@ fn clwb_writes_dirty_data_back_once_and_leaves_clean_copies() {
     let copies = r.m.mem.copies(line).0;
     for _ in 0..2 {
         r.sweep(line, Sweep::WriteBack);
-        assert_eq!((r.of(Class::OtherEvct), r.m.mem.copies(line).0), (1, copies));
+        assert_eq!((r.of(AccessClass::OtherEvct), r.m.mem.copies(line).0), (1, copies));
     }
     assert_eq!(r.read(line).probe, Probe::L1);
     r.balanced();
@@ -423,7 +423,7 @@ fn evictions_before_the_first_read_are_premature_and_cost_a_dram_read_each() {
     for i in (0..n).rev() {
         r.read(r.rx + i); // newest first, so that reading does not evict unread lines
     }
-    assert_eq!(r.of(Class::CpuRxRd), premature);
+    assert_eq!(r.of(AccessClass::CpuRxRd), premature);
     assert_eq!(r.m.mem.stats.rx_evct_premature, premature);
     // a second round pushes the consumed ones out
     for i in 0..n {
@@ -431,7 +431,7 @@ fn evictions_before_the_first_read_are_premature_and_cost_a_dram_read_each() {
         r.nic(line, LOW_TWO);
     }
     let s = &r.m.mem.stats;
-    assert_eq!(s.rx_evct_premature + s.rx_evct_consumed, r.of(Class::RxEvct));
+    assert_eq!(s.rx_evct_premature + s.rx_evct_consumed, r.of(AccessClass::RxEvct));
     assert!(s.rx_evct_consumed > 0);
     r.balanced();
 }
@@ -443,7 +443,7 @@ fn every_dirty_line_is_accounted_for_under_random_traffic() {
         h.llc.read_hit = if migrate { ReadHit::Migrate } else { ReadHit::Retain };
         h.l2_inclusive = inclusive;
         let mut r = Rig::new(&h, 0b1110);
-        let mut dice = Stream::new(seed, "ledger", 0);
+        let mut dice = RandomStream::new(seed, "ledger", 0);
         for step in 0..20_000 {
             let at = dice.below(120);
             let core = dice.below(2) as u32;
@@ -454,7 +454,7 @@ fn every_dirty_line_is_accounted_for_under_random_traffic() {
                 4 => _ = r.read(r.rx + at),
                 5 => _ = r.access(core, r.shared + at, true),
                 6 => _ = r.access(core, r.shared + at, false),
-                7 => r.request(0, r.app + at, Op::Stream),
+                7 => r.request(0, r.app + at, TxnOp::Stream),
                 _ => {
                     let op = [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack][dice.below(3) as usize];
                     let base = [r.rx, r.shared, r.app][dice.below(3) as usize];
@@ -476,7 +476,7 @@ fn a_dirty_line_that_gets_lost_is_caught() {
     let mut r = rig();
     let line = r.rx;
     r.nic(line, LOW_TWO);
-    r.request(0, line, Op::Own);
+    r.request(0, line, TxnOp::Own);
     r.m.settle(); // the answer is thrown away, and with it the only dirty copy
     let why = r.m.mem.check().unwrap_err();
     assert!(why.contains("dirty lines are not conserved: 0 resident"), "{why}");
@@ -490,18 +490,18 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
         let mut r = Rig::new(&spec, ALL);
         let mut i = 0;
         while r.m.mem.nodes[NodeId(0)].cha_writes.used() < waiting {
-            let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.m.now);
+            let t = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.m.now);
             r.m.mem.dma_at_once(&mut r.m.cal, &t);
             i += 1;
         }
         let writes = r.m.mem.stats.dma(Agent::Nic).writes;
-        r.request(0, r.app, Op::Read);
-        let burst = Txn::dma_write(Agent::Nic, Class::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.m.now);
+        r.request(0, r.app, TxnOp::Read);
+        let burst = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.m.now);
         r.m.mem.send(&mut r.m.cal, r.m.now + Time::ns(20), burst); // behind the core's
         let mut later = Vec::new();
         while let Some(e) = r.m.pop() {
             match e {
-                Event::Memory(memory::Event::Cha(_)) => _ = r.m.handle(e),
+                Event::Memory(memory::MemoryEvent::Cha(_)) => _ = r.m.handle(e),
                 e => later.push((r.m.now, e)), // DRAM stands still meanwhile
             }
         }

@@ -4,16 +4,16 @@
 use crate::common::{close, get, platforms, simulate, small, two_nodes, Rig, MHZ_3200};
 use hostnet::kernel::units::{Freq, Span};
 use hostnet::kernel::{Clock, CoreId, LineAddr, NodeId, Time};
-use hostnet::machine::Signal;
+use hostnet::machine::MachineSignal;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
 use hostnet::memory::paths::Path;
-use hostnet::memory::protocol::{Held, Private, HELD};
-use hostnet::memory::protocol_nodes::{crossing, Copies, Crossing, Side, Source, Want, WANTS};
+use hostnet::memory::protocol::{CopyState, PrivateAction, HELD};
+use hostnet::memory::protocol_nodes::{crossing, Copies, CoreRequest, NodeDataSource, NodeSide, NodeTransition, WANTS};
 use hostnet::memory::shadow::Shadow;
 use hostnet::memory::spec::{HierarchySpec, ReadHit};
-use hostnet::memory::stats::Class;
-use hostnet::memory::{Agent, Inbound, Op, Sweep, Txn};
+use hostnet::memory::stats::AccessClass;
+use hostnet::memory::{Agent, Inbound, Sweep, Txn, TxnOp};
 
 /// Cores 0 and 1 are of node 0, cores 2 and 3 of node 1.
 fn rig(h: &HierarchySpec, nodes: &NodesSpec) -> Rig {
@@ -150,7 +150,7 @@ fn a_useless_read_of_the_own_memory_holds_the_answer_back_and_costs_bandwidth() 
     let (r, with) = latency(&n, 0, Some(2), From::L2);
     assert_eq!(with, without + Time::ns(7));
     assert_eq!(r.m.mem.between().unwrap().speculative_reads, 1);
-    assert_eq!(r.m.mem.stats.of(Class::CpuOtherRd), 1);
+    assert_eq!(r.m.mem.stats.of(AccessClass::CpuOtherRd), 1);
     // Homed where it was written, nothing is read.
     let (r, took) = latency(&n, 1, Some(2), From::L2);
     assert_eq!((took, r.m.mem.between().unwrap().speculative_reads), (without, 0));
@@ -205,7 +205,7 @@ fn a_read_of_a_line_that_the_other_node_has_written_takes_it_or_shares_it() {
             let (mut r, _) = latency(&n, home, Some(2), From::L2);
             let line = if home == 0 { r.shared } else { r.far } + 5;
             let left = r.m.mem.private_copy(CoreId(2), line);
-            assert_eq!(left, if migratory { Held::Nowhere } else { Held::Clean });
+            assert_eq!(left, if migratory { CopyState::Nowhere } else { CopyState::Clean });
             assert_eq!(r.m.mem.stats.ledger.written, u64::from(!migratory));
             later(&mut r);
             r.access(0, line, true);
@@ -223,7 +223,10 @@ fn a_line_of_the_other_node_is_kept_in_the_own_llc_and_goes_home_when_it_must() 
     r.access(0, line, true);
     let now = r.m.now;
     r.m.mem.push_out(&mut r.m.cal, line, now);
-    assert_eq!((r.m.mem.llc_copy(NodeId(0), line), r.m.mem.llc_copy(NodeId(1), line)), (Held::Dirty, Held::Nowhere));
+    assert_eq!(
+        (r.m.mem.llc_copy(NodeId(0), line), r.m.mem.llc_copy(NodeId(1), line)),
+        (CopyState::Dirty, CopyState::Nowhere)
+    );
     later(&mut r);
     let now = r.m.now;
     r.m.mem.force_out(&mut r.m.cal, line, now);
@@ -247,7 +250,7 @@ fn a_non_temporal_store_crosses_the_link_and_ends_when_the_home_has_it() {
     r.access(2, line, true);
     later(&mut r);
     let start = r.m.now;
-    r.request(0, line, Op::Stream);
+    r.request(0, line, TxnOp::Stream);
     r.settle();
     let took = r.answers.last().unwrap().0 - start;
     assert_eq!(took, h.out() + h.llc + h.data + h.link + h.llc + h.message + h.link + h.noc);
@@ -261,7 +264,7 @@ fn a_non_temporal_store_crosses_the_link_and_ends_when_the_home_has_it() {
     r.access(2, line, true);
     later(&mut r);
     let start = r.m.now;
-    r.request(0, line, Op::Stream);
+    r.request(0, line, TxnOp::Stream);
     r.settle();
     let took = r.answers.last().unwrap().0 - start;
     assert_eq!(took, h.out() + h.llc * 2 + h.ask() + (h.message + h.link) * 2 + h.noc);
@@ -270,7 +273,7 @@ fn a_non_temporal_store_crosses_the_link_and_ends_when_the_home_has_it() {
 
 #[test]
 fn maintenance_of_a_line_that_the_other_node_has_written_writes_it_home() {
-    for (op, left) in [(Sweep::Flush, Held::Nowhere), (Sweep::WriteBack, Held::Clean)] {
+    for (op, left) in [(Sweep::Flush, CopyState::Nowhere), (Sweep::WriteBack, CopyState::Clean)] {
         let mut r = rig(&small(), &two_nodes());
         let line = r.shared + 5;
         r.access(2, line, true);
@@ -287,19 +290,21 @@ fn maintenance_of_a_line_that_the_other_node_has_written_writes_it_home() {
 }
 
 /// All combinations that can come about: a node with a modified copy is the only one with any.
-fn every_row() -> impl Iterator<Item = (Want, Copies, Copies, Side, NodesProtocolSpec, Crossing)> {
+fn every_row() -> impl Iterator<Item = (CoreRequest, Copies, Copies, NodeSide, NodesProtocolSpec, NodeTransition)> {
     let copies = || HELD.into_iter().flat_map(|p| HELD.into_iter().map(move |l| Copies { private: p, llc: l }));
     let all = WANTS.into_iter().flat_map(move |w| copies().flat_map(move |n| copies().map(move |f| (w, n, f))));
     let rows = all.flat_map(|(w, n, f)| {
-        [(Side::Near, true), (Side::Near, false), (Side::Far, true), (Side::Far, false)].map(|(s, m)| {
-            let p = NodesProtocolSpec { migratory: m, speculative: true, speculative_penalty: Span(0) };
-            (w, n, f, s, p, crossing(w, n, f, s, &p))
-        })
+        [(NodeSide::Near, true), (NodeSide::Near, false), (NodeSide::Far, true), (NodeSide::Far, false)].map(
+            |(s, m)| {
+                let p = NodesProtocolSpec { migratory: m, speculative: true, speculative_penalty: Span(0) };
+                (w, n, f, s, p, crossing(w, n, f, s, &p))
+            },
+        )
     });
     rows.filter(|(w, n, f, ..)| {
         (n.none() || !f.modified())
             && (f.none() || !n.modified())
-            && !(*w == Want::Upgrade && (f.modified() || n.private == Held::Dirty))
+            && !(*w == CoreRequest::Upgrade && (f.modified() || n.private == CopyState::Dirty))
     })
 }
 
@@ -308,68 +313,74 @@ fn the_table_keeps_one_writer_and_the_newest_data() {
     for (want, near, far, home, p, row) in every_row() {
         let at = format!("{want:?} near {near:?} far {far:?} home {home:?} {p:?}: {row:?}");
         // Whoever is to write is alone afterwards.
-        let leaves = row.far == Private::Drop || far.none();
-        assert!(want == Want::Read || leaves, "{at}");
+        let leaves = row.far == PrivateAction::Drop || far.none();
+        assert!(want == CoreRequest::Read || leaves, "{at}");
         // The newest copy answers.
-        if far.modified() && want != Want::Upgrade {
-            assert_eq!(row.source, Source::Far, "{at}");
+        if far.modified() && want != CoreRequest::Upgrade {
+            assert_eq!(row.source, NodeDataSource::Far, "{at}");
             assert!(row.dirty != row.written, "modified data comes along or is written: {at}");
-            assert_eq!(row.dirty, want == Want::Own || p.migratory && far.private != Held::Clean, "{at}");
+            assert_eq!(row.dirty, want == CoreRequest::Own || p.migratory && far.private != CopyState::Clean, "{at}");
         } else {
             assert!(!row.dirty && !row.written, "{at}");
         }
-        if near.modified() && want != Want::Upgrade {
-            assert_eq!(row.source, Source::Near, "{at}");
+        if near.modified() && want != CoreRequest::Upgrade {
+            assert_eq!(row.source, NodeDataSource::Near, "{at}");
         }
-        if row.source == Source::Memory {
+        if row.source == NodeDataSource::Memory {
             assert!(!near.modified() && !far.modified(), "{at}");
         }
-        if row.source == Source::Far {
+        if row.source == NodeDataSource::Far {
             assert!(!far.none(), "{at}");
         }
         // Only a snoop of a line of the own memory makes memory be read in vain.
-        assert_eq!(row.speculates, home == Side::Near && row.source == Source::Far, "{at}");
+        assert_eq!(row.speculates, home == NodeSide::Near && row.source == NodeDataSource::Far, "{at}");
     }
 }
 
 /// A rig in which core 1 and the LLC of node 0, and core 2 and the LLC of node 1 hold the line so, and core 0 a clean copy
 /// if it upgrades; None if that does not come about.
-fn rig_with(want: Want, near: Copies, far: Copies, home: Side, p: NodesProtocolSpec) -> Option<(Rig, LineAddr)> {
+fn rig_with(
+    want: CoreRequest,
+    near: Copies,
+    far: Copies,
+    home: NodeSide,
+    p: NodesProtocolSpec,
+) -> Option<(Rig, LineAddr)> {
     let nodes = NodesSpec { protocol: p, ..two_nodes() };
     let mut h = small();
     h.llc.read_hit = ReadHit::Retain;
     let mut r = rig(&h, &nodes);
-    let line = if home == Side::Near { r.shared } else { r.far } + 5;
+    let line = if home == NodeSide::Near { r.shared } else { r.far } + 5;
     for (core, spare, c) in [(1, 0, near), (2, 3, far)] {
         let now = r.m.now;
         match c.llc {
-            Held::Nowhere => {}
-            Held::Dirty => {
+            CopyState::Nowhere => {}
+            CopyState::Dirty => {
                 r.access(spare, line, true);
                 r.m.mem.push_out(&mut r.m.cal, line, now);
             }
-            Held::Clean => {
+            CopyState::Clean => {
                 // Of the other node's copies, those stay that stand beside it.
                 r.access(spare, line, false);
                 r.m.mem.demote(&mut r.m.cal, CoreId(spare as u16), line, now);
             }
         }
         match c.private {
-            Held::Nowhere => {}
-            Held::Clean => drop(r.access(core, line, false)),
-            Held::Dirty => drop(r.access(core, line, true)),
+            CopyState::Nowhere => {}
+            CopyState::Clean => drop(r.access(core, line, false)),
+            CopyState::Dirty => drop(r.access(core, line, true)),
         }
         r.settle();
     }
-    if want == Want::Upgrade {
+    if want == CoreRequest::Upgrade {
         r.access(0, line, false);
     }
-    let mine = if want == Want::Upgrade { Held::Clean } else { Held::Nowhere };
+    let mine = if want == CoreRequest::Upgrade { CopyState::Clean } else { CopyState::Nowhere };
     let m = &r.m.mem;
     let there = m.private_copy(CoreId(0), line) == mine
         && m.private_copy(CoreId(1), line) == near.private
         && m.private_copy(CoreId(2), line) == far.private
-        && m.private_copy(CoreId(3), line) == Held::Nowhere
+        && m.private_copy(CoreId(3), line) == CopyState::Nowhere
         && m.llc_copy(NodeId(0), line) == near.llc
         && m.llc_copy(NodeId(1), line) == far.llc;
     m.coherent(line).unwrap();
@@ -385,31 +396,31 @@ fn the_memory_system_does_what_every_row_between_nodes_says() {
         rows += 1;
         let at = format!("{want:?} near {near:?} far {far:?} home {home:?} migratory {}: {row:?}", p.migratory);
         let ledger = r.m.mem.stats.ledger;
-        r.access(0, line, want != Want::Read);
+        r.access(0, line, want != CoreRequest::Read);
         let m = &r.m.mem;
         m.coherent(line).unwrap_or_else(|e| panic!("{at}: {e}"));
         m.check().unwrap_or_else(|e| panic!("{at}: {e}"));
-        let after = |held: Held| match row.far {
-            Private::Stay => held,
-            Private::Share if held == Held::Nowhere => Held::Nowhere,
-            Private::Share => Held::Clean,
-            Private::Drop => Held::Nowhere,
+        let after = |held: CopyState| match row.far {
+            PrivateAction::Stay => held,
+            PrivateAction::Share if held == CopyState::Nowhere => CopyState::Nowhere,
+            PrivateAction::Share => CopyState::Clean,
+            PrivateAction::Drop => CopyState::Nowhere,
         };
         assert_eq!(m.private_copy(CoreId(2), line), after(far.private), "core 2 after {at}");
         assert_eq!(m.llc_copy(NodeId(1), line), after(far.llc), "the other LLC after {at}");
-        let mine = if want != Want::Read || row.dirty { Held::Dirty } else { Held::Clean };
+        let mine = if want != CoreRequest::Read || row.dirty { CopyState::Dirty } else { CopyState::Clean };
         assert_eq!(m.private_copy(CoreId(0), line), mine, "core 0 after {at}");
-        if want != Want::Read {
-            assert_eq!(m.private_copy(CoreId(1), line), Held::Nowhere, "core 1 after {at}");
+        if want != CoreRequest::Read {
+            assert_eq!(m.private_copy(CoreId(1), line), CopyState::Nowhere, "core 1 after {at}");
         }
         assert_eq!(m.stats.ledger.written > ledger.written, row.written, "written by {at}");
-        let reads = u64::from(row.source == Source::Memory) + u64::from(row.speculates);
-        assert_eq!(m.stats.of(Class::CpuOtherRd), reads, "reads of memory for {at}");
-        let crosses = row.asks_far() || row.source == Source::Memory && home == Side::Far;
+        let reads = u64::from(row.source == NodeDataSource::Memory) + u64::from(row.speculates);
+        assert_eq!(m.stats.of(AccessClass::CpuOtherRd), reads, "reads of memory for {at}");
+        let crosses = row.asks_far() || row.source == NodeDataSource::Memory && home == NodeSide::Far;
         let remote = m.stats.remote[CoreId(0)];
         assert_eq!(
             (remote.reads, remote.rfos),
-            if want == Want::Read { (u64::from(crosses), 0) } else { (0, u64::from(crosses)) },
+            if want == CoreRequest::Read { (u64::from(crosses), 0) } else { (0, u64::from(crosses)) },
             "{at}"
         );
     }
@@ -428,14 +439,14 @@ fn reads_of_the_other_node_s_memory_reach_the_link_s_data_maximum() {
         let mut next = 0;
         let send = |r: &mut Rig, next: &mut u64| {
             let core = (*next % 2) as u16;
-            let t = Txn { transient: true, ..Txn::new(Op::Read, base + *next, CoreId(core), r.m.now) };
+            let t = Txn { transient: true, ..Txn::new(TxnOp::Read, base + *next, CoreId(core), r.m.now) };
             *next += 1;
             let at = r.m.now;
             r.m.mem.send(&mut r.m.cal, at, t);
         };
         (0..48).for_each(|_| send(&mut r, &mut next));
         while let Some(s) = r.m.next_signal() {
-            if let Signal::Answer(id) = s {
+            if let MachineSignal::Answer(id) = s {
                 r.m.mem.answered(&mut r.m.cal, id, r.m.now);
                 if next < total {
                     send(&mut r, &mut next);
@@ -469,12 +480,12 @@ fn a_line_that_112_cores_read_is_one_core_s_when_it_stores() {
         for core in 0..112 {
             r.access(core, line, false);
         }
-        assert!((0..112).all(|c| r.m.mem.private_copy(CoreId(c), line) == Held::Clean));
+        assert!((0..112).all(|c| r.m.mem.private_copy(CoreId(c), line) == CopyState::Clean));
         r.access(111, line, true);
-        assert!((0..111).all(|c| r.m.mem.private_copy(CoreId(c), line) == Held::Nowhere));
+        assert!((0..111).all(|c| r.m.mem.private_copy(CoreId(c), line) == CopyState::Nowhere));
         assert_eq!(
             (r.m.mem.llc_copy(NodeId(0), line), r.m.mem.private_copy(CoreId(111), line)),
-            (Held::Nowhere, Held::Dirty)
+            (CopyState::Nowhere, CopyState::Dirty)
         );
         r.m.mem.coherent(line).unwrap();
     }

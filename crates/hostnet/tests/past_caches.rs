@@ -4,8 +4,8 @@ use crate::common::{close, execute, get, scenario, simulate, ONE_CORE};
 use hostnet::core::{Cpu, Mapped, Op, Retired};
 use hostnet::host::Host;
 use hostnet::kernel::{Clock, CoreId, LineAddr, TenantId, ThreadId, Time};
-use hostnet::machine::{Machine, Signal};
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::machine::{Machine, MachineSignal};
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::Memory;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn run(buffers: u32, ops: impl FnOnce(LineAddr) -> Vec<Op>) -> (f64, Vec<(f64, R
     let mut core = s.platform.core;
     core.combining_buffers = Some(buffers);
     let mut map = AddressMap::default();
-    let r = map.add(1 << 14, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
+    let r = map.add(1 << 14, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
     let base = map.get(r).base;
     let clock = Clock::from_hz(core.clock.0);
     let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 1, vec![(1 << 12) - 1], map).unwrap();
@@ -177,8 +177,8 @@ fn doorbells_reach_the_link_of_a_port_a_round_trip_apart() {
     let mut came = Vec::new();
     while let Some(s) = m.next_signal() {
         match s {
-            Signal::Retired(core) => while m.retired(core).is_some() {},
-            Signal::Doorbell(ThreadId(0), tag) => came.push((tag, (m.now - start).as_ns())),
+            MachineSignal::Retired(core) => while m.retired(core).is_some() {},
+            MachineSignal::Doorbell(ThreadId(0), tag) => came.push((tag, (m.now - start).as_ns())),
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Holds the closed form of PCIe against the public pcie-bench model (`validation/pcie/pcie_bench.csv`), and against
 //! numbers that follow from the standard by hand.
 
-use hostnet::model::pcie::{ethernet_gbps, Driver, Flow, Generation, LinkSpec};
+use hostnet::model::pcie::{ethernet_gbps, DriverModel, LinkSpec, ModelGeneration, PacketFlow};
 
 const TOLERANCE: f64 = 0.03;
 
@@ -16,9 +16,9 @@ fn rows() -> Vec<Row> {
         .map(|line| {
             let cells: Vec<&str> = line.split(',').collect();
             let (generation, lanes) = match cells[0] {
-                "gen3x8" => (Generation::Gen3, 8),
-                "gen3x16" => (Generation::Gen3, 16),
-                "gen4x16" => (Generation::Gen4, 16),
+                "gen3x8" => (ModelGeneration::Gen3, 8),
+                "gen3x16" => (ModelGeneration::Gen3, 16),
+                "gen4x16" => (ModelGeneration::Gen4, 16),
                 other => panic!("link {other}"),
             };
             let values = names[2..].iter().zip(&cells[2..]).map(|(n, v)| ((*n).to_string(), v.parse().unwrap()));
@@ -30,23 +30,23 @@ fn rows() -> Vec<Row> {
 fn ours(link: &LinkSpec, frame: u32, column: &str) -> f64 {
     let bytes = frame - 4;
     let flow = if column.contains("_bi_") {
-        Flow::Both
+        PacketFlow::Both
     } else if column.contains("_tx_") {
-        Flow::Transmit
+        PacketFlow::Transmit
     } else {
-        Flow::Receive
+        PacketFlow::Receive
     };
     // As published: without the request for the receive descriptor.
-    let driver = |d: Driver| Driver { rx_fetch_request: false, ..d }.gbps(link, bytes, flow);
+    let driver = |d: DriverModel| DriverModel { rx_fetch_request: false, ..d }.gbps(link, bytes, flow);
     match column {
         "mwr_gbps" => link.write_gbps(bytes),
         "mrd_gbps" => link.read_gbps(bytes),
         "rdwr_each_dir_gbps" => link.read_write_gbps(bytes),
         "eth40g_gbps" => ethernet_gbps(40.0, frame),
         "eth100g_gbps" => ethernet_gbps(100.0, frame),
-        c if c.starts_with("simple") => driver(Driver::SIMPLE),
-        c if c.starts_with("kernel") => driver(Driver::KERNEL),
-        c if c.starts_with("dpdk") => driver(Driver::DPDK),
+        c if c.starts_with("simple") => driver(DriverModel::SIMPLE),
+        c if c.starts_with("kernel") => driver(DriverModel::KERNEL),
+        c if c.starts_with("dpdk") => driver(DriverModel::DPDK),
         other => panic!("column {other}"),
     }
 }
@@ -74,15 +74,15 @@ fn every_row_agrees_with_pcie_bench() {
 fn the_descriptor_request_costs_receivers_upstream_bytes() {
     // 24 bytes more beside the packet and its descriptor, 84 + 40: upstream binds the poll-mode driver.
     let link = LinkSpec::default();
-    let with = Driver::DPDK.gbps(&link, 60, Flow::Receive);
-    let without = Driver { rx_fetch_request: false, ..Driver::DPDK }.gbps(&link, 60, Flow::Receive);
+    let with = DriverModel::DPDK.gbps(&link, 60, PacketFlow::Receive);
+    let without = DriverModel { rx_fetch_request: false, ..DriverModel::DPDK }.gbps(&link, 60, PacketFlow::Receive);
     assert!((without / with - (84.0 + 40.0 + 24.0) / (84.0 + 40.0)).abs() < 1e-12, "{with} {without}");
 }
 
 #[test]
 fn acknowledgement_limits_are_the_standards_table() {
     // Base Specification 5.0, tables 2-46 to 2-48, in symbol times.
-    use Generation::{Gen1, Gen2, Gen3, Gen5};
+    use ModelGeneration::{Gen1, Gen2, Gen3, Gen5};
     for (generation, lanes, mps, symbols) in [
         (Gen1, 1, 128, 237.0),
         (Gen1, 8, 128, 67.0),
@@ -102,10 +102,10 @@ fn acknowledgement_limits_are_the_standards_table() {
 #[test]
 fn raw_rate_is_transfers_times_lanes_times_encoding() {
     let rate = |generation, lanes| LinkSpec { generation, lanes, ..LinkSpec::default() }.raw_gbps();
-    assert_eq!(rate(Generation::Gen1, 1), 2.0);
-    assert_eq!(rate(Generation::Gen2, 4), 16.0);
-    assert!((rate(Generation::Gen3, 16) - 128.0 * 128.0 / 130.0).abs() < 1e-9);
-    assert!((rate(Generation::Gen5, 16) - 512.0 * 128.0 / 130.0).abs() < 1e-9);
+    assert_eq!(rate(ModelGeneration::Gen1, 1), 2.0);
+    assert_eq!(rate(ModelGeneration::Gen2, 4), 16.0);
+    assert!((rate(ModelGeneration::Gen3, 16) - 128.0 * 128.0 / 130.0).abs() < 1e-9);
+    assert!((rate(ModelGeneration::Gen5, 16) - 512.0 * 128.0 / 130.0).abs() < 1e-9);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::common::{get, refused, scenario, simulate};
 use hostnet::host::{Host, Outcome};
-use hostnet::kernel::{QueueId, Stream, Time};
+use hostnet::kernel::{QueueId, RandomStream, Time};
 use hostnet::traffic::frame::rss_hash;
 use hostnet::traffic::generator::addresses;
 use std::sync::Arc;
@@ -192,14 +192,14 @@ fn packets_are_lost_in_the_receive_buffer_and_the_cause_is_what_filled_first() {
     }
 }
 
-fn dice<T: Copy>(d: &mut Stream, of: &[T]) -> T {
+fn dice<T: Copy>(d: &mut RandomStream, of: &[T]) -> T {
     of[d.below(of.len() as u64) as usize]
 }
 
 /// Any small configuration, at rates far below and far beyond what it takes, looked at every microsecond.
 #[test]
 fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
-    let mut d = Stream::new(3, "configurations", 0);
+    let mut d = RandomStream::new(3, "configurations", 0);
     let mut lost = 0;
     for i in 0..24 {
         let cache = dice(&mut d, &[8, 32, 64]);
@@ -263,7 +263,7 @@ fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
         }
         let spec = Arc::new(scenario(&text));
         let mut host = Host::new(spec).expect("a host");
-        host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(rate, Stream::new(i, "wire", 0))), 0);
+        host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(rate, RandomStream::new(i, "wire", 0))), 0);
         for _ in 0..60 {
             host.run_for(Time::us(1));
             host.check().unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -376,7 +376,7 @@ fn sent_by_queue(flows: u32, rules: &str) -> [u64; 3] {
     let text = text.replace("lanes = 8\n", &format!("lanes = 8\nflow_director = [{rules}]\n"));
     let text = text.replace("[traffic]\n", &format!("[traffic]\nflows = {flows}\n"));
     let mut host = Host::new(Arc::new(scenario(&text))).expect("a host");
-    host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(4e6, Stream::new(7, "wire", 0))), 0);
+    host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(4e6, RandomStream::new(7, "wire", 0))), 0);
     host.run_for(Time::us(3000));
     host.check().unwrap_or_else(|e| panic!("{e}"));
     let nic = host.machine.iio.as_ref().and_then(|i| i.look_at_nic()).expect("its NIC");
@@ -480,7 +480,7 @@ fn an_overloaded_core_goes_on_when_frames_are_fetched_out_of_order() {
     let s = Setting { frame: 128, ..Setting::default() };
     let text = s.text().replace("placement = { policy = \"ddio\", ways = 4 }", "placement = { policy = \"dma\" }");
     let mut host = Host::new(Arc::new(scenario(&text))).expect("a host");
-    host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(30e6, Stream::new(5, "wire", 0))), 0);
+    host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(30e6, RandomStream::new(5, "wire", 0))), 0);
     host.run_for(Time::us(2000));
     let served = |host: &Host| host.machine.iio.as_ref().and_then(|i| i.look_at_nic()).map_or(0, |nic| nic.counts.sent);
     let before = served(&host);

@@ -3,8 +3,8 @@
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Retired};
 use hostnet::kernel::{Clock, LineAddr, TenantId, ThreadId, Time};
-use hostnet::machine::{Machine, Signal};
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::machine::{Machine, MachineSignal};
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::Memory;
 
 /// Two cores of sim24 and a region of both; and what happened when.
@@ -20,7 +20,7 @@ impl Bench {
     fn new() -> Bench {
         let s = scenario(TWO_CORES);
         let mut map = AddressMap::default();
-        let r = map.add(1 << 10, Kind::App, Sharing::Shared, TenantId(0));
+        let r = map.add(1 << 10, RegionKind::App, Sharing::Shared, TenantId(0));
         let line = map.get(r).base;
         let (core, p) = (&s.platform.core, &s.platform);
         let clock = Clock::from_hz(core.clock.0);
@@ -40,8 +40,8 @@ impl Bench {
         }
         while let Some(s) = self.m.next_signal() {
             match s {
-                Signal::CoreFree(c) => self.free[c.index()] = self.m.now,
-                Signal::Retired(c) => {
+                MachineSignal::CoreFree(c) => self.free[c.index()] = self.m.now,
+                MachineSignal::Retired(c) => {
                     while let Some(r) = self.m.retired(c) {
                         if let Retired::Tag(t) = r {
                             self.told.push((c.0, t, self.m.now));

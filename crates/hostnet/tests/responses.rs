@@ -5,7 +5,7 @@ use crate::common::{execute, scenario, ONE_CORE};
 use hostnet::core::{Cpu, Op};
 use hostnet::kernel::{Clock, CoreId, TenantId, ThreadId, Time};
 use hostnet::machine::Machine;
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::Memory;
 
 /// Cycles of responses through L1, L2 and LLC.
@@ -20,7 +20,7 @@ fn load_and_one_from_dram(responses: [u32; 3], cold: bool, others: u32) -> Time 
     let mut caches = s.platform.caches;
     [caches.l1d.response_cycles, caches.l2.response_cycles, caches.llc.response_cycles] = responses;
     let mut map = AddressMap::default();
-    let r = map.add(1 << 16, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
+    let r = map.add(1 << 16, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
     let base = map.get(r).base;
     let clock = Clock::from_hz(s.platform.core.clock.0);
     let mem = Memory::new(&caches, &s.platform.memory, clock, 1, vec![(1 << 12) - 1], map).unwrap();

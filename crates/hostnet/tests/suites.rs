@@ -51,6 +51,7 @@ mod tcp_contract;
 mod threads_contract;
 mod traffic_contract;
 mod two_hosts;
+mod type_names;
 
 #[test]
 fn every_file_beside_this_one_is_part_of_it() {

@@ -4,7 +4,7 @@
 use crate::common::{close, get, platforms, refusal, scenario, simulate};
 use hostnet::host::{run_and_capture, Outcome};
 use hostnet::traffic::frame;
-use hostnet::traffic::pcap::{Capture, Reading, Wanted};
+use hostnet::traffic::pcap::{Capture, CaptureOptions, Wanted};
 use std::path::{Path, PathBuf};
 
 /// A forwarder on two cores.
@@ -303,7 +303,7 @@ fn captured_frames_come_back_with_their_addresses_swapped_or_rewritten() {
     let first = r#"arrivals = "fixed", rate = "1 Mpps", sizes = "imix", source_mac = "02:00:00:00:00:07""#;
     captured(&Load { traffic: first, ..Load::default() }, &own);
     let read = |file: &Path| {
-        let how = Reading { wanted: Wanted::Frames(None), frames: true, ..Reading::default() };
+        let how = CaptureOptions { wanted: Wanted::Frames(None), frames: true, ..CaptureOptions::default() };
         Capture::load(file, how).expect("a capture").frames
     };
     let requests = read(&own);
@@ -336,7 +336,7 @@ fn answers_of_memcached_bear_the_ids_of_their_requests() {
     let run = r#"load = "fixed", requests = 3000, warmup_requests = 0"#;
     captured(&Load { app: r#"kind = "memcached""#, traffic: &traffic, run, ..Load::default() }, &out);
     let frames = |file: &Path, wanted| {
-        let how = Reading { wanted, frames: true, ..Reading::default() };
+        let how = CaptureOptions { wanted, frames: true, ..CaptureOptions::default() };
         Capture::load(file, how).expect("a capture").frames
     };
     let key = |client: std::net::SocketAddr, payload: &[u8]| (client, be(&payload[..2]));

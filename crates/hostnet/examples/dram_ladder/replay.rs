@@ -4,7 +4,9 @@
 use hostnet::kernel::{LineAddr, Time, TxnId};
 use hostnet::memory::dram::standards::Standard;
 use hostnet::memory::dram::timing::TimingOverride;
-use hostnet::memory::dram::{Completion, Controller, DramSpec, PagePolicy, Release, Request, Scheduler};
+use hostnet::memory::dram::{
+    DramCompletion, DramController, DramRequest, DramSpec, EntryRelease, PagePolicy, Scheduler,
+};
 
 const MIB: u64 = 1 << 20;
 const STREAM: u64 = 17 * 8192;
@@ -80,10 +82,10 @@ pub enum Offer {
 
 /// Replays `requests` and stops when the last one has been accepted.
 pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result<Measured, String> {
-    let mut c = Controller::new(spec)?;
+    let mut c = DramController::new(spec)?;
     let n = c.channels();
     let tck = c.timing().tck;
-    let mut done: Vec<Completion> = Vec::with_capacity(4096);
+    let mut done: Vec<DramCompletion> = Vec::with_capacity(4096);
     let mut arrived = vec![0u64; requests.len()];
     let (mut latency, mut reads) = (0u128, 0u64);
     let mut now = 0u64;
@@ -117,7 +119,7 @@ pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result
         }
         in_cycle += 1;
         arrived[i] = now;
-        let req = Request { token: Some(TxnId::new(i)), line: LineAddr(line), write, class: 0 };
+        let req = DramRequest { token: Some(TxnId::new(i)), line: LineAddr(line), write, class: 0 };
         c.push(Time(now), ch, req, place, &mut done);
         for d in done.drain(..) {
             latency += u128::from(d.at.0 - arrived[d.token.expect("a read has a token").index()]);
@@ -201,7 +203,7 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
         // Ramulator: tRFC of 360 ns for 8 Gb, FRFCFS; an entry moves to the active buffer with its ACT.
         let tck: u64 = if fast { 625 } else { 833 };
         let timing = TimingOverride { rfc_ps: Some(360_000u64.div_ceil(tck) * tck), ..TimingOverride::default() };
-        let spec = DramSpec { scheduler: Scheduler::FirstReady, entry_release: Release::Activate, timing, ..base };
+        let spec = DramSpec { scheduler: Scheduler::FirstReady, entry_release: EntryRelease::Activate, timing, ..base };
         (spec, Offer::PerClock)
     } else if r.simulator.starts_with("dramsim3") {
         let timing = TimingOverride {
@@ -246,7 +248,7 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
             rpq: 64,
             wpq: 128,
             scheduler: Scheduler::Transaction,
-            entry_release: Release::Data,
+            entry_release: EntryRelease::Data,
             page_policy: PagePolicy::OpenAdaptive,
             row_access_limit: 16,
             write_high: 0.85,

@@ -1,14 +1,14 @@
 //! One elastic traffic generator in front of three cache levels and DRAM, driven as gem5's `TrafficGen` drives them.
 
 use hostnet::kernel::units::{Freq, Size, Span};
-use hostnet::kernel::{Clock, CoreId, LineAddr, Stream, TenantId, Time};
-use hostnet::machine::{Event, Machine, Signal};
+use hostnet::kernel::{Clock, CoreId, LineAddr, RandomStream, TenantId, Time};
+use hostnet::machine::{Event, Machine, MachineSignal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit, WriteBacks};
-use hostnet::memory::stats::Class;
-use hostnet::memory::{Memory, Op, Probe, Txn, LINE};
+use hostnet::memory::stats::AccessClass;
+use hostnet::memory::{Memory, Probe, Txn, TxnOp, LINE};
 
 /// The timer of the next access; the other timers are those of the slots.
 const STIMULUS: u32 = u32::MAX;
@@ -166,14 +166,19 @@ fn dram(channels: u32) -> DramSpec {
 /// Request stream of the generator.
 struct Stimulus {
     row: Row,
-    lines: Stream,
-    kinds: Stream,
+    lines: RandomStream,
+    kinds: RandomStream,
     made: u64,
 }
 
 impl Stimulus {
     fn new(row: &Row) -> Stimulus {
-        Stimulus { row: row.clone(), lines: Stream::new(1, "lines", 0), kinds: Stream::new(1, "kinds", 0), made: 0 }
+        Stimulus {
+            row: row.clone(),
+            lines: RandomStream::new(1, "lines", 0),
+            kinds: RandomStream::new(1, "kinds", 0),
+            made: 0,
+        }
     }
     fn next(&mut self) -> (u64, bool) {
         let line =
@@ -231,7 +236,7 @@ pub struct Generator {
 impl Generator {
     pub fn new(row: &Row) -> Result<Generator, String> {
         let mut map = AddressMap::default();
-        map.add(row.span_lines, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
+        map.add(row.span_lines, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let clock = Clock::from_hz(3_000_000_000);
         let ways = vec![(1 << 18) - 1];
         let mem = Memory::new(&hierarchy(), &dram(row.channels), clock, 1, ways, map)?;
@@ -260,13 +265,13 @@ impl Generator {
             let Some(s) = self.m.next_signal() else { return };
             let now = self.m.now;
             match s {
-                Signal::Timer(STIMULUS) => {
+                MachineSignal::Timer(STIMULUS) => {
                     let (line, write) = self.stimulus.next();
                     self.head = Some((line, write, now));
                     self.offer(now);
                 }
-                Signal::Timer(slot) => self.respond_now(slot as u8, now),
-                Signal::Answer(id) => {
+                MachineSignal::Timer(slot) => self.respond_now(slot as u8, now),
+                MachineSignal::Answer(id) => {
                     let t = self.m.mem.answered(&mut self.m.cal, id, now);
                     let write = self.mshrs[t.record as usize].write;
                     self.m.mem.fill(&mut self.m.cal, CoreId(0), &t, write, now);
@@ -319,8 +324,10 @@ impl Generator {
         self.mshrs[slot as usize] =
             Mshr { line, write, reads: u64::from(!write), made_ps: if write { 0 } else { made.0 } };
         let crossing = lat.noc + lat.noc;
-        let t =
-            Txn { record: slot, ..Txn::new(if write { Op::Own } else { Op::Read }, LineAddr(line), CoreId(0), now) };
+        let t = Txn {
+            record: slot,
+            ..Txn::new(if write { TxnOp::Own } else { TxnOp::Read }, LineAddr(line), CoreId(0), now)
+        };
         match probe {
             Probe::L2 => {
                 self.levels[1].0 += u64::from(!write);
@@ -379,8 +386,8 @@ impl Generator {
         Figures {
             gbps: gbps(self.stimulus.made),
             latency_ns: self.latency_ps as f64 / self.reads as f64 / 1e3,
-            dram_read_gbps: gbps(self.m.mem.stats.of(Class::CpuOtherRd)),
-            dram_write_gbps: gbps(self.m.mem.stats.of(Class::OtherEvct)),
+            dram_read_gbps: gbps(self.m.mem.stats.of(AccessClass::CpuOtherRd)),
+            dram_write_gbps: gbps(self.m.mem.stats.of(AccessClass::OtherEvct)),
             levels: [self.levels[0], self.levels[1], (l3.llc_hits, l3.llc_misses)],
         }
     }

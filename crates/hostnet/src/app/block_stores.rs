@@ -1,9 +1,9 @@
 //! Application that stores whole lines, block by block, with a fence after each block (CC-NIC, section 2.2 and Fig. 2).
 
-use super::{Application, Site, Work};
+use super::{AppBuildContext, Application, WorkSource};
 use crate::core::{Mapped, Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, Stream};
+use crate::kernel::{Int, LineAddr, RandomStream};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ pub struct BlockStores {
 
 impl Application for BlockStores {
     type Spec = BlockStoresSpec;
-    const WORK: Work = Work::Own;
+    const WORK: WorkSource = WorkSource::Own;
 
     fn check(s: &BlockStoresSpec, _cores: u32) -> Result<(), String> {
         if s.block.0 == 0 || s.block.0 % LINE != 0 || s.block.0 > MOST {
@@ -65,13 +65,13 @@ impl Application for BlockStores {
         Ok(())
     }
 
-    fn build(s: &BlockStoresSpec, _packet: u32, mut site: Site) -> Result<BlockStores, String> {
+    fn build(s: &BlockStoresSpec, _packet: u32, mut site: AppBuildContext) -> Result<BlockStores, String> {
         let cores = site.per_core(s.buffer.0 / LINE).into_iter().map(|base| (base, 0)).collect();
         Ok(BlockStores { spec: s.clone(), cores })
     }
 
     /// Appends the stores of one block; its lines are the operations.
-    fn free_run(&mut self, core: usize, _: &mut Stream, p: &mut Program) -> Option<u32> {
+    fn free_run(&mut self, core: usize, _: &mut RandomStream, p: &mut Program) -> Option<u32> {
         let (base, at) = &mut self.cores[core];
         let lines = (self.spec.block.0 / LINE).to_u32();
         for line in (*base + *at).span(lines) {

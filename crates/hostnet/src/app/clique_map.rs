@@ -9,13 +9,13 @@
 //! All cores share index and objects. `index` gives the location of a key. The header of an object holds its length
 //! and the number of its users, as in DPDK's external buffers: the reply to a GET is a user until it has been sent.
 
-use super::{lines, Answer, Application, Content, Site};
+use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
 use crate::device::nic::DATA_ROOM;
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, Real, Stream};
-use crate::memory::region::{Kind, Sharing};
+use crate::kernel::{Int, LineAddr, RandomStream, Real};
+use crate::memory::region::{RegionKind, Sharing};
 use crate::memory::{LINE, LINE_U32};
 use crate::traffic::zipf::{step, Zipf};
 use schemars::JsonSchema;
@@ -24,12 +24,12 @@ use std::sync::Arc;
 
 mod index;
 
-use index::Index;
+use index::CuckooIndex;
 
 /// Method by which GETs are looked up in the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Lookup {
+pub enum LookupMode {
     /// Each GET by itself (`rte_hash_lookup_data`).
     #[default]
     Single,
@@ -59,7 +59,7 @@ pub struct CliqueMapSpec {
     /// Method by which GETs are looked up in the index: "single" or "bulk". The default, "single", is assumed: the
     /// paper says only that the index is DPDK's.
     #[serde(default)]
-    pub lookup: Lookup,
+    pub lookup: LookupMode,
     /// Instructions of a GET in addition to those of the driver and for mbufs: the received header, the look-up, the
     /// reply's header and its second segment. The default is 309, or 319 with `lookup = "bulk"`; both are measured with
     /// callgrind in a server over DPDK 22.11.
@@ -101,15 +101,15 @@ const SET: u8 = 1;
 impl CliqueMapSpec {
     fn get_instructions(&self) -> u32 {
         self.get_instructions.unwrap_or(match self.lookup {
-            Lookup::Single => 309,
-            Lookup::Bulk => 319,
+            LookupMode::Single => 309,
+            LookupMode::Bulk => 319,
         })
     }
 
     fn set_instructions(&self) -> u32 {
         self.set_instructions.unwrap_or(match self.lookup {
-            Lookup::Single => 582,
-            Lookup::Bulk => 597,
+            LookupMode::Single => 582,
+            LookupMode::Bulk => 597,
         })
     }
 
@@ -135,10 +135,10 @@ fn normal_quantile(p: f64) -> f64 {
 
 /// Objects and index, which no core changes.
 #[derive(Debug)]
-struct Table {
+struct ObjectTable {
     /// First line of each object relative to the first object, and its bytes.
     objects: Vec<(u32, u16)>,
-    index: Index,
+    index: CuckooIndex,
     /// Number of entries from a key to the next popular one.
     step: u64,
 }
@@ -147,7 +147,7 @@ struct Table {
 pub struct CliqueMap {
     spec: CliqueMapSpec,
     zipf: Zipf,
-    table: Arc<Table>,
+    table: Arc<ObjectTable>,
     /// First line of the buckets, followed by those of the entries, the objects (`base`) and the locks.
     buckets: LineAddr,
     entries: LineAddr,
@@ -210,9 +210,9 @@ impl Application for CliqueMap {
         Some(Size((s.largest.0 + u64::from(s.headers)).min(DATA_ROOM)))
     }
 
-    fn build(s: &CliqueMapSpec, _packet: u32, site: Site) -> Result<CliqueMap, String> {
+    fn build(s: &CliqueMapSpec, _packet: u32, site: AppBuildContext) -> Result<CliqueMap, String> {
         let (mean, sigma) = s.log_normal();
-        let mut rng = Stream::new(site.seed, "object sizes", 0);
+        let mut rng = RandomStream::new(site.seed, "object sizes", 0);
         let mut at = 0u64;
         let mut size = || {
             // Box-Muller.
@@ -224,9 +224,9 @@ impl Application for CliqueMap {
             (first.to_u32(), bytes.to_u16())
         };
         let objects: Vec<_> = (0..s.objects).map(|_| size()).collect();
-        let index = Index::of(s.objects);
+        let index = CuckooIndex::of(s.objects);
         let mut region = |lines: u64| {
-            let r = site.map.add(lines, Kind::App, Sharing::Shared, site.tenant);
+            let r = site.map.add(lines, RegionKind::App, Sharing::Shared, site.tenant);
             site.map.get(r).base
         };
         let entries = ((1 + s.objects) * ENTRY).div_ceil(LINE);
@@ -234,7 +234,7 @@ impl Application for CliqueMap {
         Ok(CliqueMap {
             spec: s.clone(),
             zipf: Zipf::new(s.objects, s.zipf),
-            table: Arc::new(Table { objects, index, step: step(s.objects) }),
+            table: Arc::new(ObjectTable { objects, index, step: step(s.objects) }),
             buckets,
             entries,
             base,
@@ -243,7 +243,7 @@ impl Application for CliqueMap {
     }
 
     #[inline]
-    fn content(&mut self, _core: usize, rng: &mut Stream) -> Content {
+    fn content(&mut self, _core: usize, rng: &mut RandomStream) -> Content {
         // Popularity is independent of sizes, which are drawn in the order of keys.
         let key = self.zipf.draw(rng);
         let get = rng.unit() < self.spec.get_fraction;
@@ -261,7 +261,7 @@ impl Application for CliqueMap {
     /// Appends the bulk look-up of a burst, which passes over all keys three times with half of the instructions of a
     /// GET.
     fn begin_burst(&mut self, _core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
-        if self.spec.lookup == Lookup::Single {
+        if self.spec.lookup == LookupMode::Single {
             return;
         }
         let keys: Vec<(u64, LineAddr)> = packets.filter(|(c, _)| c.kind == GET).map(|(c, rx)| (c.key, rx)).collect();
@@ -287,7 +287,7 @@ impl Application for CliqueMap {
     }
 
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, _core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (ServeOutcome, u16) {
         let (first, bytes) = self.table.objects[c.key.to_usize()];
         let header = self.base + u64::from(first);
         let object = header + HEADER;
@@ -295,11 +295,11 @@ impl Application for CliqueMap {
         if c.kind == GET {
             let work = self.spec.get_instructions();
             match self.spec.lookup {
-                Lookup::Single => {
+                LookupMode::Single => {
                     p.compute(work / 2);
                     self.find(c.key, p);
                 }
-                Lookup::Bulk => p.push(Op::Anchor { line: self.entry(c.key) }),
+                LookupMode::Bulk => p.push(Op::Anchor { line: self.entry(c.key) }),
             }
             p.push(Op::Chase { line: header, delay: 4 }); // its length
             if self.spec.counted {
@@ -308,7 +308,7 @@ impl Application for CliqueMap {
             p.compute(work - work / 2);
             p.push(Op::Store { line: tx, lines: 1 });
             let users = self.spec.counted.then_some(header);
-            return (Answer::Gather { object, bytes: bytes.into(), users }, 1);
+            return (ServeOutcome::Gather { object, bytes: bytes.into(), users }, 1);
         }
         // A new object, whose location here is that of the old one, is in place before the index leads to it.
         let work = self.spec.set_instructions();
@@ -329,7 +329,7 @@ impl Application for CliqueMap {
         }
         p.compute(work - work / 2);
         p.push(Op::Store { line: tx, lines: 1 });
-        (Answer::Reply, 1)
+        (ServeOutcome::Reply, 1)
     }
 }
 
@@ -343,7 +343,7 @@ mod tests {
         let text = format!("objects = 200000\nget_fraction = 0.95\nzipf = 0.75\nbelow_100 = {below_100}");
         let spec: CliqueMapSpec = toml::from_str(&text).unwrap();
         let mut map = AddressMap::default();
-        let site = Site {
+        let site = AppBuildContext {
             map: &mut map,
             tenant: TenantId(0),
             cores: &[ThreadId(0), ThreadId(1)],
@@ -380,7 +380,7 @@ mod tests {
 
     /// Serves a request for a key of ten lines; returns its operations, its answer and the line on which the object
     /// begins.
-    fn serve(m: &mut CliqueMap, kind: u8) -> (Vec<Op>, Answer, LineAddr) {
+    fn serve(m: &mut CliqueMap, kind: u8) -> (Vec<Op>, ServeOutcome, LineAddr) {
         let key = (0..m.spec.objects).find(|k| m.bytes(*k) == 640).expect("some object has ten lines");
         let mut p = Program::default();
         let c = Content { kind, key, lines: if kind == GET { 1 } else { 11 }, ..Content::default() };
@@ -399,10 +399,10 @@ mod tests {
     fn a_get_copies_nothing_and_a_set_copies_the_object() {
         let mut m = map(0.13);
         let (ops, answer, first) = serve(&mut m, GET);
-        assert_eq!(answer, Answer::Gather { object: first + 1, bytes: 640, users: Some(first) });
+        assert_eq!(answer, ServeOutcome::Gather { object: first + 1, bytes: 640, users: Some(first) });
         assert!(ops.iter().all(|o| !matches!(o, Op::Copy { .. })));
         let (ops, answer, first) = serve(&mut m, SET);
-        assert_eq!(answer, Answer::Reply);
+        assert_eq!(answer, ServeOutcome::Reply);
         assert!(ops.contains(&Op::Copy {
             from: LineAddr(1 << 40),
             to: first + 1,
@@ -426,7 +426,7 @@ mod tests {
         assert!((m.locks..m.locks + 1024).contains(&own));
         m.spec.counted = false;
         let (ops, answer, _) = serve(&mut m, GET);
-        assert!(atomics(&ops).is_empty() && matches!(answer, Answer::Gather { users: None, .. }));
+        assert!(atomics(&ops).is_empty() && matches!(answer, ServeOutcome::Gather { users: None, .. }));
         assert_eq!(atomics(&serve(&mut m, SET).0).len(), 4);
     }
 
@@ -455,7 +455,7 @@ mod tests {
     #[test]
     fn a_look_up_in_bulk_fetches_all_buckets_then_all_entries_and_then_compares_keys() {
         let mut m = map(0.13);
-        m.spec.lookup = Lookup::Bulk;
+        m.spec.lookup = LookupMode::Bulk;
         let content = |key, kind| Content { kind, key, lines: 1, ..Content::default() };
         let second =
             (0..m.spec.objects).find(|k| m.table.index.is_second(*k)).expect("some key lies in its second bucket");

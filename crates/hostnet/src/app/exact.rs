@@ -1,7 +1,7 @@
 //! An exact-match table in the layout of DPDK's rte_hash: buckets of eight signatures, a line each, and a line for each
 //! key of up to 48 B. A key is in one of two buckets.
 
-use super::Site;
+use super::AppBuildContext;
 use crate::kernel::rng::mix;
 use crate::kernel::{Int, LineAddr};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const MOST_MOVES: usize = 500;
 
 /// Location of one key.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct KeyPlace {
     /// Bucket that is looked at first; `other` is the key's second bucket where the key is not in the first.
     pub bucket: u32,
     pub other: Option<u32>,
@@ -22,7 +22,7 @@ pub struct Found {
 /// Tables of all cores, one for each core, all with the same keys, numbered from zero.
 #[derive(Clone)]
 pub struct ExactMatch {
-    keys: Arc<[Found]>,
+    keys: Arc<[KeyPlace]>,
     buckets: u32,
     /// First line of each core's table.
     bases: Vec<LineAddr>,
@@ -33,7 +33,7 @@ impl ExactMatch {
     ///
     /// # Errors
     /// Returns one sentence when the keys do not fit their buckets.
-    pub fn new(keys: u32, entries: u32, site: &mut Site) -> Result<ExactMatch, String> {
+    pub fn new(keys: u32, entries: u32, site: &mut AppBuildContext) -> Result<ExactMatch, String> {
         let buckets = (entries / WAYS as u32).max(1).next_power_of_two();
         let stream = mix(site.seed ^ 0xe4ac);
         let homes = |key: u32| {
@@ -44,7 +44,7 @@ impl ExactMatch {
             .ok_or_else(|| format!("rules = {keys} do not fit an exact-match table of {entries} entries"))?;
         let found = |(key, place): (u32, u32)| {
             let [bucket, _] = homes(key);
-            Found { bucket, other: (place != bucket).then_some(place) }
+            KeyPlace { bucket, other: (place != bucket).then_some(place) }
         };
         let keys = (0..keys).zip(places).map(found).collect();
         let lines = u64::from(buckets) + u64::from(entries);
@@ -97,7 +97,7 @@ mod tests {
 
     fn table(keys: u32, entries: u32) -> Result<ExactMatch, String> {
         let mut map = AddressMap::default();
-        let mut site = Site {
+        let mut site = AppBuildContext {
             map: &mut map,
             tenant: TenantId(0),
             cores: &[ThreadId(0), ThreadId(1)],

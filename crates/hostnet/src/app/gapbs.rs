@@ -4,12 +4,12 @@
 //! The graph is the same at every visit, but it is computed instead of stored: a node's neighbours are a hash of its
 //! number. Cores that run a kernel touch every line of its arrays that the suite's code touches.
 
-use super::{Application, Site};
+use super::{AppBuildContext, Application};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
-use crate::kernel::Stream as Rng;
+use crate::kernel::RandomStream as Rng;
 use crate::kernel::{Int, LineAddr};
-use crate::memory::region::{Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::memory::region::{Contiguous, Pages, RegionKind, Sharing, PAGE};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,12 +79,12 @@ const GOLDEN: f64 = 0.618_033_988_749_895;
 
 /// An array over pages with `1 << per_line` elements per line.
 #[derive(Clone)]
-struct Array {
+struct GraphArray {
     pages: Pages,
     per_line: u32,
 }
 
-impl Array {
+impl GraphArray {
     /// Line of element `i`.
     #[inline]
     fn line(&mut self, i: u64) -> LineAddr {
@@ -116,7 +116,7 @@ fn levels(nodes: f64, degree: f64) -> Vec<f64> {
 
 /// Position of a thread in its kernel.
 #[derive(Clone, Copy)]
-struct Work {
+struct GraphCursor {
     /// The node: by number, or for searches in the order of discovery.
     at: u64,
     /// Progress of a search, as the share of nodes found; `back` is set on the way back.
@@ -132,31 +132,31 @@ pub struct Gapbs {
     edges: u64,
     seed: u64,
     /// Array of the start of each node's neighbours.
-    index: Array,
-    neighbours: Array,
+    index: GraphArray,
+    neighbours: GraphArray,
     /// PageRank's contributions, or a search's depths; `scores` are the scores of both kernels, `paths` and
     /// `dependencies` the path counts and dependencies of a search.
-    contributions: Array,
-    scores: Array,
-    paths: Array,
-    dependencies: Array,
-    queue: Array,
-    successors: Array,
+    contributions: GraphArray,
+    scores: GraphArray,
+    paths: GraphArray,
+    dependencies: GraphArray,
+    queue: GraphArray,
+    successors: GraphArray,
     /// Shares of nodes found up to each depth.
     levels: Vec<f64>,
-    cores: Vec<Work>,
+    cores: Vec<GraphCursor>,
 }
 
 impl Application for Gapbs {
     type Spec = GapbsSpec;
-    const WORK: super::Work = super::Work::Own;
+    const WORK: super::WorkSource = super::WorkSource::Own;
     const WARMS_BY_STORES: bool = true;
 
     fn check(s: &GapbsSpec, _cores: u32) -> Result<(), String> {
         s.check()
     }
 
-    fn build(s: &GapbsSpec, _packet: u32, site: Site) -> Result<Gapbs, String> {
+    fn build(s: &GapbsSpec, _packet: u32, site: AppBuildContext) -> Result<Gapbs, String> {
         s.check()?;
         let (nodes, edges) = (1u64 << s.scale, u64::from(2 * s.degree));
         let mut rng = Rng::new(site.seed, "gapbs", 0);
@@ -165,9 +165,9 @@ impl Application for Gapbs {
         // Elements have `bits` bits; arrays that a kernel does not use take one page.
         let mut array = |used: bool, elements: u64, bits: u64| {
             let lines = s.contiguous.whole(if used { (elements * bits).div_ceil(8 * LINE) } else { 1 }, page);
-            let r = site.map.add(lines, Kind::App, Sharing::Shared, site.tenant);
+            let r = site.map.add(lines, RegionKind::App, Sharing::Shared, site.tenant);
             let pages = Pages::new(site.map.get(r).base, lines, s.contiguous, page, rng.below(u64::MAX));
-            Array { pages, per_line: (8 * LINE / bits).trailing_zeros() }
+            GraphArray { pages, per_line: (8 * LINE / bits).trailing_zeros() }
         };
         let index = array(true, nodes, 64);
         let neighbours = array(true, nodes * edges, 32);
@@ -185,7 +185,8 @@ impl Application for Gapbs {
         }
         let seed = rng.below(u64::MAX);
         let n = site.cores.len().to_u64();
-        let cores = (0..n).map(|c| Work { at: nodes / n * c + rng.below(nodes / n), found: rng.unit(), back: true });
+        let cores =
+            (0..n).map(|c| GraphCursor { at: nodes / n * c + rng.below(nodes / n), found: rng.unit(), back: true });
         Ok(Gapbs {
             kernel: s.kernel,
             nodes,
@@ -271,7 +272,7 @@ impl Gapbs {
 
     /// Advances a core to its next node. In the suite, passes over all depths, there and back, follow each other; here
     /// nodes of all passes follow each other in the proportion of their numbers.
-    fn work(&mut self, core: usize) -> (Work, u8) {
+    fn work(&mut self, core: usize) -> (GraphCursor, u8) {
         let w = &mut self.cores[core];
         w.back = !w.back;
         w.at = (w.at + 1) % self.nodes;
@@ -389,7 +390,7 @@ mod tests {
         Gapbs::build(
             &spec,
             0,
-            Site { map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None },
+            AppBuildContext { map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None },
         )
         .unwrap()
     }

@@ -1,8 +1,8 @@
 //! L2 forwarder: reads and edits the Ethernet header and sends the packet in place, or drops it (IDIO, Table II).
 
-use super::{lines, Answer, Application, Content, Site};
+use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
-use crate::kernel::{LineAddr, Stream};
+use crate::kernel::{LineAddr, RandomStream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,22 +41,29 @@ pub struct L2fwd {
 impl Application for L2fwd {
     type Spec = L2fwdSpec;
 
-    fn build(s: &L2fwdSpec, packet: u32, _site: Site) -> Result<L2fwd, String> {
+    fn build(s: &L2fwdSpec, packet: u32, _site: AppBuildContext) -> Result<L2fwd, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(L2fwd { payload: s.payload, instructions: s.instructions, content })
     }
     #[inline]
-    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+    fn content(&mut self, _core: usize, _rng: &mut RandomStream) -> Content {
         self.content
     }
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(
+        &mut self,
+        _core: usize,
+        c: &Content,
+        rx: LineAddr,
+        _tx: LineAddr,
+        p: &mut Program,
+    ) -> (ServeOutcome, u16) {
         p.push(Op::Anchor { line: rx });
         p.compute(self.instructions);
         if self.payload == Payload::Drop {
-            return (Answer::Consumed, 0);
+            return (ServeOutcome::Consumed, 0);
         }
         p.push(Op::DependentStore { line: rx, lines: 1 });
-        (Answer::Forward, c.lines)
+        (ServeOutcome::Forward, c.lines)
     }
 }

@@ -2,11 +2,11 @@
 
 use super::exact::ExactMatch;
 use super::lpm::Lpm;
-use super::{lines, Answer, Application, Content, Site};
+use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
-use crate::kernel::{Int, LineAddr, Stream};
-use crate::memory::region::{Kind, Sharing};
+use crate::kernel::{Int, LineAddr, RandomStream};
+use crate::memory::region::{RegionKind, Sharing};
 use crate::traffic::pcap::Captured;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Route look-up of a forwarder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Table {
+pub enum RouteTable {
     /// Longest-prefix match (DIR-24-8) in tables that all cores share.
     #[default]
     Lpm,
@@ -30,7 +30,7 @@ pub struct L3fwdSpec {
     pub rules: u32,
     /// Route look-up: "lpm" (longest-prefix match, the default) or "exact_match".
     #[serde(default)]
-    pub table: Table,
+    pub table: RouteTable,
     /// Number of keys that an exact-match table has room for, at least `rules`; only for `table = "exact_match"`. The
     /// default is twice `rules`.
     #[serde(default)]
@@ -82,7 +82,7 @@ impl L3fwdSpec {
             return Err(format!("rules = {} is not within 1 to 1048576", self.rules));
         }
         match (self.table, self.table_entries) {
-            (Table::Lpm, Some(_)) => Err("table_entries is for table = \"exact_match\"".into()),
+            (RouteTable::Lpm, Some(_)) => Err("table_entries is for table = \"exact_match\"".into()),
             (_, Some(n)) if n < self.rules || n > 1 << 22 => {
                 Err(format!("table_entries = {n} is not within rules = {} to 4194304", self.rules))
             }
@@ -98,11 +98,11 @@ impl Application for L3fwd {
         s.check()
     }
 
-    fn build(s: &L3fwdSpec, packet: u32, mut site: Site) -> Result<L3fwd, String> {
+    fn build(s: &L3fwdSpec, packet: u32, mut site: AppBuildContext) -> Result<L3fwd, String> {
         s.check()?;
         let routes = match s.table {
-            Table::Lpm => Routes::lpm(s, site),
-            Table::ExactMatch => Routes::ExactMatch {
+            RouteTable::Lpm => Routes::lpm(s, site),
+            RouteTable::ExactMatch => Routes::ExactMatch {
                 table: ExactMatch::new(s.rules, s.table_entries.unwrap_or(2 * s.rules), &mut site)?,
                 rules: s.rules,
             },
@@ -117,20 +117,20 @@ impl Application for L3fwd {
     }
 
     #[inline]
-    fn content(&mut self, _core: usize, rng: &mut Stream) -> Content {
+    fn content(&mut self, _core: usize, rng: &mut RandomStream) -> Content {
         let route = rng.below(self.routes.count().to_u64()).to_usize();
         self.at(route, rng.below(256).to_u32())
     }
 
     /// Content of a packet of a captured flow: all packets of a flow take one route.
     #[inline]
-    fn replay(&mut self, _core: usize, packet: &Captured, _i: usize, _pass: u64, _rng: &mut Stream) -> Content {
+    fn replay(&mut self, _core: usize, packet: &Captured, _i: usize, _pass: u64, _rng: &mut RandomStream) -> Content {
         let route = mix(packet.flow.into()).to_usize() % self.routes.count();
         self.at(route, packet.flow & 0xff).of_size(packet)
     }
 
     #[inline]
-    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (ServeOutcome, u16) {
         p.push(Op::Anchor { line: rx });
         p.compute(self.instructions / 2);
         match &self.routes {
@@ -150,10 +150,10 @@ impl Application for L3fwd {
         p.compute(self.instructions - self.instructions / 2);
         if self.zero_copy {
             p.push(Op::DependentStore { line: rx, lines: 1 });
-            return (Answer::Forward, c.lines);
+            return (ServeOutcome::Forward, c.lines);
         }
         p.push(Op::Copy { from: rx, to: tx, lines: c.lines.into(), dependent: false, behind: false });
-        (Answer::Reply, c.lines)
+        (ServeOutcome::Reply, c.lines)
     }
 }
 
@@ -175,9 +175,9 @@ impl Routes {
         }
     }
 
-    fn lpm(s: &L3fwdSpec, site: Site) -> Routes {
+    fn lpm(s: &L3fwdSpec, site: AppBuildContext) -> Routes {
         let mut lpm = Lpm::default();
-        let mut rng = Stream::new(site.seed, "l3fwd routes", site.tenant.0.into());
+        let mut rng = RandomStream::new(site.seed, "l3fwd routes", site.tenant.0.into());
         // Routes lie at least one line of the table apart, so that n routes touch n lines.
         let stride = (1u32 << 24) / ENTRIES_PER_LINE / s.rules.next_power_of_two();
         let routes: Vec<u32> = (0..s.rules)
@@ -190,7 +190,7 @@ impl Routes {
             .collect();
         let mut region = |entries: u64| {
             let n = entries.div_ceil(ENTRIES_PER_LINE.into()).max(1);
-            let r = site.map.add(n, Kind::App, Sharing::Shared, site.tenant);
+            let r = site.map.add(n, RegionKind::App, Sharing::Shared, site.tenant);
             site.map.get(r).base
         };
         let tbl24 = region(1 << 24);

@@ -1,10 +1,10 @@
 //! LLCAntagonist: random reads and writes of a buffer, without end (IDIO, Table II). Its metric is cycles per
 //! instruction.
 
-use super::{Application, Site, Work};
+use super::{AppBuildContext, Application, WorkSource};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::{LineAddr, Stream};
+use crate::kernel::{LineAddr, RandomStream};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub struct LlcAntagonist {
 
 impl Application for LlcAntagonist {
     type Spec = LlcAntagonistSpec;
-    const WORK: Work = Work::Own;
+    const WORK: WorkSource = WorkSource::Own;
 
     fn check(s: &LlcAntagonistSpec, _cores: u32) -> Result<(), String> {
         if !(LINE..=1 << 40).contains(&s.buffer.0) {
@@ -53,12 +53,12 @@ impl Application for LlcAntagonist {
         Ok(())
     }
 
-    fn build(s: &LlcAntagonistSpec, _packet: u32, mut site: Site) -> Result<LlcAntagonist, String> {
+    fn build(s: &LlcAntagonistSpec, _packet: u32, mut site: AppBuildContext) -> Result<LlcAntagonist, String> {
         let lines = s.buffer.0 / LINE;
         Ok(LlcAntagonist { bases: site.per_core(lines), lines, writes: s.writes, gap: s.gap_instructions })
     }
 
-    fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
+    fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {
         for _ in 0..BATCH {
             let line = self.bases[core] + rng.below(self.lines);
             if rng.unit() < self.writes {

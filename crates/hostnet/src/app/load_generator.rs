@@ -1,6 +1,6 @@
 //! A software load generator: it writes requests into packets, and reads the replies.
 
-use super::{Answer, Application, Content, Origin, Site};
+use super::{AppBuildContext, Application, Content, Origin, ServeOutcome};
 use crate::core::{Op, Program};
 use crate::kernel::LineAddr;
 use schemars::JsonSchema;
@@ -36,14 +36,21 @@ impl Application for LoadGenerator {
     fn origin(_: &LoadGeneratorSpec) -> Origin {
         Origin::Due
     }
-    fn build(s: &LoadGeneratorSpec, _packet: u32, _site: Site) -> Result<LoadGenerator, String> {
+    fn build(s: &LoadGeneratorSpec, _packet: u32, _site: AppBuildContext) -> Result<LoadGenerator, String> {
         Ok(LoadGenerator { spec: s.clone() })
     }
     #[inline]
-    fn serve(&mut self, _core: usize, _c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(
+        &mut self,
+        _core: usize,
+        _c: &Content,
+        rx: LineAddr,
+        _tx: LineAddr,
+        p: &mut Program,
+    ) -> (ServeOutcome, u16) {
         p.push(Op::Load { line: rx, lines: 1 });
         p.compute(self.spec.reply_instructions);
-        (Answer::Consumed, 0)
+        (ServeOutcome::Consumed, 0)
     }
     #[inline]
     fn make(&mut self, _core: usize, c: &Content, tx: LineAddr, p: &mut Program) {

@@ -2,10 +2,10 @@
 //! CC-NIC the threads of `stack/ccnic` do the work. Behind a PCIe NIC a poll-mode driver calls the application for its
 //! accesses to packets.
 
-use super::{lines, Answer, Application, Content, Origin, Site, Work};
+use super::{lines, AppBuildContext, Application, Content, Origin, ServeOutcome, WorkSource};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, Stream};
+use crate::kernel::{Int, LineAddr, RandomStream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ pub struct Loopback {
 
 impl Application for Loopback {
     type Spec = LoopbackSpec;
-    const WORK: Work = Work::Own;
+    const WORK: WorkSource = WorkSource::Own;
 
     fn check(s: &LoopbackSpec, _cores: u32) -> Result<(), String> {
         if (1..=32_768).contains(&s.bytes.0) {
@@ -54,19 +54,26 @@ impl Application for Loopback {
         Origin::Loop
     }
 
-    fn build(s: &LoopbackSpec, _packet: u32, _site: Site) -> Result<Loopback, String> {
+    fn build(s: &LoopbackSpec, _packet: u32, _site: AppBuildContext) -> Result<Loopback, String> {
         let content = Content { lines: lines(s.bytes.0), wire_bytes: s.bytes.0.to_u32(), ..Content::default() };
         Ok(Loopback { content, touched: if s.touch == Touched::Header { 1 } else { content.lines.into() } })
     }
     #[inline]
-    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+    fn content(&mut self, _core: usize, _rng: &mut RandomStream) -> Content {
         self.content
     }
     /// Reads a received packet.
     #[inline]
-    fn serve(&mut self, _core: usize, _c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(
+        &mut self,
+        _core: usize,
+        _c: &Content,
+        rx: LineAddr,
+        _tx: LineAddr,
+        p: &mut Program,
+    ) -> (ServeOutcome, u16) {
         p.push(Op::Load { line: rx, lines: self.touched });
-        (Answer::Consumed, 0)
+        (ServeOutcome::Consumed, 0)
     }
     /// Writes a packet to be sent.
     #[inline]

@@ -10,7 +10,7 @@ const VALUE: u32 = (1 << 24) - 1;
 
 /// Entries of the two tables that a look-up reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lookup {
+pub struct LpmLookup {
     pub tbl24: u32,
     pub tbl8: Option<u32>,
     pub next_hop: Option<u32>,
@@ -71,15 +71,15 @@ impl Lpm {
         self.tbl8[first.to_usize()..(first + n).to_usize()].iter_mut().for_each(set);
     }
 
-    pub fn lookup(&self, ip: u32) -> Lookup {
+    pub fn lookup(&self, ip: u32) -> LpmLookup {
         let tbl24 = ip >> 8;
         let e = self.tbl24[tbl24.to_usize()];
         let hop = |e: u32| (e & VALID != 0).then_some(e & VALUE);
         if e & VALID != 0 && e & GROUP != 0 {
             let i = (e & VALUE) * 256 + (ip & 0xff);
-            return Lookup { tbl24, tbl8: Some(i), next_hop: hop(self.tbl8[i.to_usize()]) };
+            return LpmLookup { tbl24, tbl8: Some(i), next_hop: hop(self.tbl8[i.to_usize()]) };
         }
-        Lookup { tbl24, tbl8: None, next_hop: hop(e) }
+        LpmLookup { tbl24, tbl8: None, next_hop: hop(e) }
     }
 
     pub fn tbl8_entries(&self) -> usize {
@@ -90,11 +90,11 @@ impl Lpm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Stream;
+    use crate::kernel::RandomStream;
 
     #[test]
     fn agrees_with_a_linear_search_for_the_longest_prefix() {
-        let mut rng = Stream::new(5, "lpm", 0);
+        let mut rng = RandomStream::new(5, "lpm", 0);
         let mut rules = Vec::new();
         let mut lpm = Lpm::default();
         for hop in 0..300 {

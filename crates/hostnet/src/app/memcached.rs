@@ -1,13 +1,13 @@
 //! Memcached over UDP: answers a captured stream of requests from a shared hash table and slab items.
 
 use super::mmu::Mmu;
-use super::{lines, Answer, Application, Content, Site};
+use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
-use crate::kernel::{Int, LineAddr, Stream};
-use crate::memory::region::{Kind, Sharing, PAGE};
+use crate::kernel::{Int, LineAddr, RandomStream};
+use crate::memory::region::{RegionKind, Sharing, PAGE};
 use crate::memory::LINE;
-use crate::traffic::pcap::{Capture, Captured, Command};
+use crate::traffic::pcap::{Capture, Captured, CapturedCommand};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -60,14 +60,14 @@ const LOCKS: u64 = 2560;
 
 /// One key of a request, and the lines of its item.
 #[derive(Clone, Copy)]
-struct Access {
+struct ItemAccess {
     item: u32,
     lines: u16,
     found: bool,
 }
 
 #[derive(Clone)]
-struct Request {
+struct ReplayRequest {
     set: bool,
     lines: u16,
     wire: u32,
@@ -80,8 +80,8 @@ pub struct Memcached {
     /// Instructions of a GET and of a SET.
     instructions: [u32; 2],
     atomics: [u32; 2],
-    requests: Arc<Vec<Request>>,
-    keys: Arc<Vec<Access>>,
+    requests: Arc<Vec<ReplayRequest>>,
+    keys: Arc<Vec<ItemAccess>>,
     populations: u64,
     buckets: u64,
     slot: u64,
@@ -107,10 +107,10 @@ impl Application for Memcached {
         }
     }
 
-    fn build(s: &MemcachedSpec, _packet: u32, site: Site) -> Result<Memcached, String> {
+    fn build(s: &MemcachedSpec, _packet: u32, site: AppBuildContext) -> Result<Memcached, String> {
         let capture: &Arc<Capture> = site.capture.ok_or("memcached: traffic.arrivals must be \"pcap\"")?;
         let mut ids: HashMap<u64, u32> = HashMap::new();
-        let (mut requests, mut keys) = (Vec::new(), Vec::<Access>::new());
+        let (mut requests, mut keys) = (Vec::new(), Vec::<ItemAccess>::new());
         let mut largest = 1u16;
         for p in &capture.packets {
             let start = keys.len().to_u32();
@@ -119,25 +119,25 @@ impl Application for Memcached {
                 let item = *ids.entry(hash).or_insert(next);
                 let n = lines(u64::from(s.item_overhead) + u64::from(value.unwrap_or(0)));
                 largest = largest.max(n);
-                keys.push(Access { item, lines: n, found: set || value.is_some_and(|v| v > 0) });
+                keys.push(ItemAccess { item, lines: n, found: set || value.is_some_and(|v| v > 0) });
                 u64::from(value.unwrap_or(0))
             };
             let mut bytes = 64u64; // frame header and status line
             let set = match p.command {
-                Command::Get { key_hash, value_len, more, .. } => {
+                CapturedCommand::Get { key_hash, value_len, more, .. } => {
                     bytes += add(key_hash, value_len, false);
                     for k in capture.more_keys(more) {
                         bytes += add(k.hash, k.value_len, false);
                     }
                     false
                 }
-                Command::Set { key_hash, value_len, .. } => {
+                CapturedCommand::Set { key_hash, value_len, .. } => {
                     add(key_hash, Some(value_len), true);
                     true
                 }
-                Command::Other => false,
+                CapturedCommand::Other => false,
             };
-            requests.push(Request {
+            requests.push(ReplayRequest {
                 set,
                 lines: lines(p.wire_len.into()),
                 wire: p.wire_len,
@@ -158,12 +158,12 @@ impl Application for Memcached {
         if let Some(tlb) = site.stlb {
             let pages = (table + slots + LOCKS + 1).div_ceil(PAGE_LINES) + 3;
             for (i, core) in site.cores.iter().enumerate() {
-                let mut rng = Stream::new(site.seed, "memcached", i.to_u64());
+                let mut rng = RandomStream::new(site.seed, "memcached", i.to_u64());
                 mmus.push(Mmu::new(tlb, pages, *core, site.tenant, site.map, &mut rng)?);
             }
         }
         let mut region = |n: u64| {
-            let r = site.map.add(n, Kind::App, Sharing::Shared, site.tenant);
+            let r = site.map.add(n, RegionKind::App, Sharing::Shared, site.tenant);
             site.map.get(r).base
         };
         Ok(Memcached {
@@ -184,7 +184,7 @@ impl Application for Memcached {
 
     /// Content of captured packet number `i` on repetition `pass`.
     #[inline]
-    fn replay(&mut self, _core: usize, _packet: &Captured, i: usize, pass: u64, _rng: &mut Stream) -> Content {
+    fn replay(&mut self, _core: usize, _packet: &Captured, i: usize, pass: u64, _rng: &mut RandomStream) -> Content {
         let r = &self.requests[i];
         Content {
             kind: u8::from(r.set),
@@ -196,7 +196,7 @@ impl Application for Memcached {
     }
 
     #[inline]
-    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (ServeOutcome, u16) {
         let (population, i) = (c.key >> 32, c.key.low_u32().to_usize());
         let r = self.requests[i].clone();
         p.push(Op::Anchor { line: rx });
@@ -246,9 +246,9 @@ impl Application for Memcached {
         p.compute(instructions - instructions / 2);
         if reply == tx {
             p.push(Op::Store { line: tx, lines: 1 });
-            return (Answer::Reply, 1);
+            return (ServeOutcome::Reply, 1);
         }
-        (Answer::Reply, r.reply)
+        (ServeOutcome::Reply, r.reply)
     }
 }
 
@@ -286,12 +286,12 @@ mod tests {
 
     /// A server with one item, which a GET and a SET request.
     fn server(atomics: [u32; 2]) -> Memcached {
-        let request = |set| Request { set, lines: 1, wire: 64, reply: 1, keys: (0, 1) };
+        let request = |set| ReplayRequest { set, lines: 1, wire: 64, reply: 1, keys: (0, 1) };
         Memcached {
             instructions: [10, 20],
             atomics,
             requests: Arc::new(vec![request(false), request(true)]),
-            keys: Arc::new(vec![Access { item: 0, lines: 1, found: true }]),
+            keys: Arc::new(vec![ItemAccess { item: 0, lines: 1, found: true }]),
             populations: 1,
             buckets: 1,
             slot: 1,
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_page_that_the_tlb_does_not_know_is_walked_for_once() {
         let spec = crate::core::spec::TlbSpec { entries: 4, ways: 4, walk_cycles: 42 };
-        let (mut map, mut rng) = (crate::memory::region::AddressMap::default(), Stream::new(1, "test", 0));
+        let (mut map, mut rng) = (crate::memory::region::AddressMap::default(), RandomStream::new(1, "test", 0));
         let mut m = server([3, 0]);
         m.mmus.push(Mmu::new(&spec, 3, ThreadId(0), TenantId(0), &mut map, &mut rng).expect("a shape that works"));
         let mut waits = || {

@@ -4,13 +4,13 @@
 //! The index and the layout of the log are modelled exactly: keys are hashed, tags compared, entries displaced, the log
 //! wraps. Only values are not stored.
 
-use super::{lines, Answer, Application, Content, Site};
+use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
 use crate::kernel::hint::prefetch;
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, Stream};
-use crate::memory::region::{Kind, Sharing};
+use crate::kernel::{Int, LineAddr, RandomStream};
+use crate::memory::region::{RegionKind, Sharing};
 use crate::memory::LINE;
 use crate::traffic::zipf::{step, Zipf};
 use schemars::JsonSchema;
@@ -195,7 +195,7 @@ impl Application for Mica {
         Some(s.item_size)
     }
 
-    fn build(s: &MicaSpec, _packet: u32, site: Site) -> Result<Mica, String> {
+    fn build(s: &MicaSpec, _packet: u32, site: AppBuildContext) -> Result<Mica, String> {
         s.check(site.cores.len().to_u32())?;
         let cores = site.cores.len().to_u64();
         let item = lines(s.item_size.0);
@@ -209,7 +209,7 @@ impl Application for Mica {
             .iter()
             .map(|c| {
                 let mut region = |n: u64| {
-                    let r = site.map.add(n, Kind::App, Sharing::of_thread(*c), site.tenant);
+                    let r = site.map.add(n, RegionKind::App, Sharing::of_thread(*c), site.tenant);
                     site.map.get(r).base
                 };
                 let mut p = Partition {
@@ -232,7 +232,7 @@ impl Application for Mica {
     }
 
     #[inline]
-    fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
+    fn content(&mut self, core: usize, rng: &mut RandomStream) -> Content {
         let rank = self.zipf.draw(rng).min(self.keys - 1);
         let key = rank * self.stride % self.keys; // both factors are below 2^28
                                                   // The host fetches the bucket while the packet travels.
@@ -255,7 +255,7 @@ impl Application for Mica {
     }
 
     #[inline]
-    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (ServeOutcome, u16) {
         let part = &mut self.parts[core];
         let n = u32::from(self.item);
         let work = self.spec.instructions;
@@ -268,7 +268,7 @@ impl Application for Mica {
             let Some((_, at)) = hit else {
                 self.misses += 1;
                 p.push(Op::Store { line: tx, lines: 1 });
-                return (Answer::Reply, 1);
+                return (ServeOutcome::Reply, 1);
             };
             let line = part.line(at);
             p.push(Op::Chase { line, delay: 4 }); // key comparison
@@ -277,7 +277,7 @@ impl Application for Mica {
             }
             p.compute(work - work / 2);
             p.push(Op::Store { line: tx, lines: n });
-            return (Answer::Reply, self.item);
+            return (ServeOutcome::Reply, self.item);
         }
         let in_place = self.spec.update == Update::InPlace;
         let (to, dependent) = match hit {
@@ -299,7 +299,7 @@ impl Application for Mica {
         });
         p.compute(work - work / 2);
         p.push(Op::Store { line: tx, lines: 1 });
-        (Answer::Reply, 1)
+        (ServeOutcome::Reply, 1)
     }
 }
 
@@ -322,8 +322,14 @@ mod tests {
             instructions: 250,
         };
         let mut map = AddressMap::default();
-        let site =
-            Site { map: &mut map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None };
+        let site = AppBuildContext {
+            map: &mut map,
+            tenant: TenantId(0),
+            cores: &[ThreadId(0)],
+            seed: 1,
+            capture: None,
+            stlb: None,
+        };
         Mica::build(&spec, 0, site).unwrap()
     }
 

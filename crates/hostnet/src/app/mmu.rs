@@ -3,9 +3,9 @@
 //! upper levels lie in a core's own structures (Intel, TLBs, Paging-Structure Caches, and Their Invalidation, 2007).
 
 use crate::core::spec::TlbSpec;
-use crate::kernel::{LineAddr, Stream, TenantId, ThreadId};
-use crate::memory::array::{Array, Indexing, Replacement};
-use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::kernel::{LineAddr, RandomStream, TenantId, ThreadId};
+use crate::memory::array::{CacheArray, Indexing, Replacement};
+use crate::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing, PAGE};
 use crate::memory::LINE;
 
 /// Page table entries per line.
@@ -14,7 +14,7 @@ const ENTRIES: u64 = LINE / 8;
 /// A core's translation of its application's pages, by number.
 #[derive(Clone)]
 pub struct Mmu {
-    tlb: Array,
+    tlb: CacheArray,
     table: Pages,
     ways: u32,
     /// Cycles of a page walk in addition to the access to the last level.
@@ -32,13 +32,13 @@ impl Mmu {
         thread: ThreadId,
         tenant: TenantId,
         map: &mut AddressMap,
-        rng: &mut Stream,
+        rng: &mut RandomStream,
     ) -> Result<Mmu, String> {
         s.check()?;
-        let tlb = Array::new(s.entries / s.ways, s.ways, Replacement::Lru, Indexing::Modulo, 1)?;
+        let tlb = CacheArray::new(s.entries / s.ways, s.ways, Replacement::Lru, Indexing::Modulo, 1)?;
         let (c, page_lines) = (Contiguous::Pieces(PAGE), PAGE.0 / LINE);
         let lines = c.whole(pages.div_ceil(ENTRIES), page_lines);
-        let r = map.add(lines, Kind::App, Sharing::of_thread(thread), tenant);
+        let r = map.add(lines, RegionKind::App, Sharing::of_thread(thread), tenant);
         let table = Pages::new(map.get(r).base, lines, c, page_lines, rng.below(u64::MAX));
         Ok(Mmu { tlb, table, ways: s.ways, walk: s.walk_cycles })
     }
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn a_page_is_walked_for_once_its_set_has_seen_as_many_others_as_it_has_ways() {
         let spec = TlbSpec { entries: 1536, ways: 12, walk_cycles: 20 };
-        let (mut map, mut rng) = (AddressMap::default(), Stream::new(1, "test", 0));
+        let (mut map, mut rng) = (AddressMap::default(), RandomStream::new(1, "test", 0));
         let mut m = Mmu::new(&spec, 1 << 15, ThreadId(0), TenantId(0), &mut map, &mut rng).unwrap();
         // There are 128 sets: every 128th page maps to the first one.
         assert!((0..12).all(|i| m.walk(128 * i).is_some()));

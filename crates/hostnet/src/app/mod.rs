@@ -9,8 +9,8 @@ mod mmu;
 use crate::core::spec::TlbSpec;
 use crate::core::Program;
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, Stream, TenantId, ThreadId};
-use crate::memory::region::{AddressMap, Kind, Sharing};
+use crate::kernel::{Int, LineAddr, RandomStream, TenantId, ThreadId};
+use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::traffic::pcap::{Capture, Captured};
 pub use content::Content;
 use schemars::JsonSchema;
@@ -142,7 +142,7 @@ fn one_store() -> u32 {
 /// Request that a device makes in `probe_place`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Asked {
+pub enum ProbeRequest {
     /// A write of the whole line.
     Write,
     /// A read of the line.
@@ -154,9 +154,9 @@ pub enum Asked {
 #[serde(deny_unknown_fields)]
 pub struct ProbePlaceSpec {
     /// Request that the device makes: "write" or "read".
-    pub request: Asked,
+    pub request: ProbeRequest,
     /// Location of the line before the request.
-    pub place: crate::memory::stats::Place,
+    pub place: crate::memory::stats::LineLocation,
     /// Whether the core has modified its copy of the line, where it has one. The default is false.
     #[serde(default)]
     pub dirty: bool,
@@ -164,7 +164,7 @@ pub struct ProbePlaceSpec {
 
 /// Outcome of an application's service of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum ServeOutcome {
     /// A reply is in a transmit buffer.
     Reply,
     /// A reply is in a transmit buffer, followed by `bytes` bytes that are sent from where they lie, from line `object`
@@ -177,7 +177,7 @@ pub enum Answer {
 }
 
 /// Resources and surroundings from which an application is built.
-pub struct Site<'a> {
+pub struct AppBuildContext<'a> {
     pub map: &'a mut AddressMap,
     pub tenant: TenantId,
     /// Indices of the tenant's cores on the host.
@@ -188,11 +188,11 @@ pub struct Site<'a> {
     pub stlb: Option<&'a TlbSpec>,
 }
 
-impl Site<'_> {
+impl AppBuildContext<'_> {
     /// Adds a region of `lines` lines for each core of the tenant; returns the regions' first lines.
     pub fn per_core(&mut self, lines: u64) -> Vec<LineAddr> {
         let add = |c: &ThreadId| {
-            let r = self.map.add(lines, Kind::App, Sharing::of_thread(*c), self.tenant);
+            let r = self.map.add(lines, RegionKind::App, Sharing::of_thread(*c), self.tenant);
             self.map.get(r).base
         };
         self.cores.iter().map(add).collect()
@@ -201,7 +201,7 @@ impl Site<'_> {
 
 /// Source of the work of an application's cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Work {
+pub enum WorkSource {
     /// Packets of a NIC.
     Packets,
     /// The application itself, without requests.
@@ -229,7 +229,7 @@ pub trait Application: Sized {
     /// Parameters of the application: the rest of `app` in a scenario.
     type Spec;
 
-    const WORK: Work = Work::Packets;
+    const WORK: WorkSource = WorkSource::Packets;
 
     /// Whether `stores` is implemented, so that warm-up can use it.
     const WARMS_BY_STORES: bool = false;
@@ -261,11 +261,11 @@ pub trait Application: Sized {
     ///
     /// # Errors
     /// Returns one clause that names key and value when the parameters do not fit together.
-    fn build(s: &Self::Spec, packet: u32, site: Site) -> Result<Self, String>;
+    fn build(s: &Self::Spec, packet: u32, site: AppBuildContext) -> Result<Self, String>;
 
     /// Draws the content of the next packet for core number `core` of the tenant.
     #[inline]
-    fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
+    fn content(&mut self, core: usize, rng: &mut RandomStream) -> Content {
         let _ = (core, rng);
         Content::default()
     }
@@ -273,7 +273,7 @@ pub trait Application: Sized {
     /// Content of captured packet number `i` on repetition `pass`, for core number `core` of the tenant. Size and flow
     /// are those of the packet; the request is drawn when the capture does not contain it.
     #[inline]
-    fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut Stream) -> Content {
+    fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut RandomStream) -> Content {
         let _ = (i, pass);
         self.content(core, rng).of_size(packet)
     }
@@ -295,9 +295,9 @@ pub trait Application: Sized {
     /// Appends the operations that serve packet content `c` in receive buffer `rx`; a reply goes to `tx`. Returns the
     /// answer and the reply's lines.
     #[inline]
-    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (ServeOutcome, u16) {
         let _ = (core, c, rx, tx, p);
-        (Answer::Consumed, 0)
+        (ServeOutcome::Consumed, 0)
     }
 
     /// Appends the operations that make a packet of the application's own with content `c` in the buffer at `tx`.
@@ -316,13 +316,13 @@ pub trait Application: Sized {
     /// Appends operations of a core that serves no packets; returns the number of operations that they count as, or
     /// None for applications that only react.
     #[inline]
-    fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
+    fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {
         let _ = (core, rng, p);
         None
     }
 
     /// Appends the stores that a stretch of `free_run` makes, to warm caches that keep nothing else.
-    fn stores(&mut self, core: usize, rng: &mut Stream, p: &mut Program) {
+    fn stores(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) {
         let _ = (core, rng, p);
     }
 }
@@ -330,7 +330,7 @@ pub trait Application: Sized {
 /// Boxes an application, so that large ones stay small in `App`.
 impl<T: Application> Application for Box<T> {
     type Spec = T::Spec;
-    const WORK: Work = T::WORK;
+    const WORK: WorkSource = T::WORK;
     const WARMS_BY_STORES: bool = T::WARMS_BY_STORES;
 
     fn check(s: &T::Spec, cores: u32) -> Result<(), String> {
@@ -342,15 +342,15 @@ impl<T: Application> Application for Box<T> {
     fn origin(s: &T::Spec) -> Origin {
         T::origin(s)
     }
-    fn build(s: &T::Spec, packet: u32, site: Site) -> Result<Self, String> {
+    fn build(s: &T::Spec, packet: u32, site: AppBuildContext) -> Result<Self, String> {
         T::build(s, packet, site).map(Box::new)
     }
     #[inline]
-    fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
+    fn content(&mut self, core: usize, rng: &mut RandomStream) -> Content {
         (**self).content(core, rng)
     }
     #[inline]
-    fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut Stream) -> Content {
+    fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut RandomStream) -> Content {
         (**self).replay(core, packet, i, pass, rng)
     }
     #[inline]
@@ -362,7 +362,7 @@ impl<T: Application> Application for Box<T> {
         (**self).begin_burst(core, packets, p);
     }
     #[inline]
-    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (ServeOutcome, u16) {
         (**self).serve(core, c, rx, tx, p)
     }
     #[inline]
@@ -374,10 +374,10 @@ impl<T: Application> Application for Box<T> {
         (**self).end_burst(core, packets, p);
     }
     #[inline]
-    fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
+    fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {
         (**self).free_run(core, rng, p)
     }
-    fn stores(&mut self, core: usize, rng: &mut Stream, p: &mut Program) {
+    fn stores(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) {
         (**self).stores(core, rng, p);
     }
 }
@@ -413,10 +413,10 @@ macro_rules! apps {
             }
 
             /// Source of the work of the application's cores; for directed tests, packets.
-            pub fn work(&self) -> Work {
+            pub fn work(&self) -> WorkSource {
                 match self {
                     $(AppSpec::$name(_) => <$app>::WORK,)*
-                    $(AppSpec::$test(_) => Work::Packets,)*
+                    $(AppSpec::$test(_) => WorkSource::Packets,)*
                 }
             }
 
@@ -432,7 +432,7 @@ macro_rules! apps {
             /// does not determine have `drawn`.
             pub fn largest(&self, drawn: Option<Size>) -> Option<Size> {
                 match self {
-                    $(AppSpec::$name(s) if <$app>::WORK == Work::Packets => <$app>::largest(s, drawn),)*
+                    $(AppSpec::$name(s) if <$app>::WORK == WorkSource::Packets => <$app>::largest(s, drawn),)*
                     _ => None,
                 }
             }
@@ -457,18 +457,18 @@ macro_rules! apps {
             ///
             /// # Errors
             /// Returns one clause that names key and value when the parameters do not fit together.
-            pub fn build(spec: &AppSpec, packet: u32, site: Site) -> Result<App, String> {
+            pub fn build(spec: &AppSpec, packet: u32, site: AppBuildContext) -> Result<App, String> {
                 match spec {
                     $(AppSpec::$name(s) => <$app>::build(s, packet, site).map(App::$name),)*
                     $(AppSpec::$test(_) => Err("a directed test takes no traffic".into()),)*
                 }
             }
             #[inline]
-            pub fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
+            pub fn content(&mut self, core: usize, rng: &mut RandomStream) -> Content {
                 match self { $(App::$name(a) => a.content(core, rng),)* }
             }
             #[inline]
-            pub fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut Stream) -> Content {
+            pub fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut RandomStream) -> Content {
                 match self { $(App::$name(a) => a.replay(core, packet, i, pass, rng),)* }
             }
             #[inline]
@@ -480,7 +480,7 @@ macro_rules! apps {
                 match self { $(App::$name(a) => a.begin_burst(core, packets, p),)* }
             }
             #[inline]
-            pub fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+            pub fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (ServeOutcome, u16) {
                 match self { $(App::$name(a) => a.serve(core, c, rx, tx, p),)* }
             }
             #[inline]
@@ -492,11 +492,11 @@ macro_rules! apps {
                 match self { $(App::$name(a) => a.end_burst(core, packets, p),)* }
             }
             #[inline]
-            pub fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
+            pub fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {
                 match self { $(App::$name(a) => a.free_run(core, rng, p),)* }
             }
             /// Appends the stores of a stretch of `free_run`; returns false when only `free_run` itself knows them.
-            pub fn stores(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> bool {
+            pub fn stores(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> bool {
                 match self { $(App::$name(a) => a.stores(core, rng, p),)* }
                 self.warms_by_stores()
             }
@@ -506,7 +506,7 @@ macro_rules! apps {
             }
             /// Whether cores run the application without packets.
             pub fn is_free_running(&self) -> bool {
-                match self { $(App::$name(_) => <$app>::WORK == Work::Own,)* }
+                match self { $(App::$name(_) => <$app>::WORK == WorkSource::Own,)* }
             }
         }
     };

@@ -5,13 +5,13 @@
 //! copies; the client itself runs elsewhere and touches lines that stay on the chip, so it is not simulated.
 
 use super::mmu::Mmu;
-use super::{Application, Site, Work};
+use super::{AppBuildContext, Application, WorkSource};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::Stream as Rng;
+use crate::kernel::RandomStream as Rng;
 use crate::kernel::{Int, LineAddr};
-use crate::memory::region::{Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::memory::region::{Contiguous, Pages, RegionKind, Sharing, PAGE};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Command of every query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Command {
+pub enum RedisCommand {
     /// GET: reads the value of a key (YCSB-C).
     #[default]
     Get,
@@ -33,7 +33,7 @@ pub enum Command {
 pub struct RedisSpec {
     /// Command of every query: "get" (the default) or "set". Keys are uniformly random.
     #[serde(default)]
-    pub command: Command,
+    pub command: RedisCommand,
     /// Number of keys of each server.
     pub keys: u64,
     /// Size of a value (64 B to 64 KiB).
@@ -123,15 +123,15 @@ fn size_class(bytes: u64) -> u64 {
 
 /// Dictionary with chained buckets, newest entry first, whose number of buckets is a power of two not below the number
 /// of keys.
-struct Index {
+struct RedisIndex {
     heads: Vec<u32>,
     next: Vec<u32>,
 }
 
-impl Index {
-    fn new(keys: u64) -> Index {
+impl RedisIndex {
+    fn new(keys: u64) -> RedisIndex {
         let buckets = keys.next_power_of_two();
-        let mut x = Index { heads: vec![NONE; buckets.to_usize()], next: vec![NONE; keys.to_usize()] };
+        let mut x = RedisIndex { heads: vec![NONE; buckets.to_usize()], next: vec![NONE; keys.to_usize()] };
         for k in 0..keys.to_u32() {
             let b = x.bucket(k).to_usize();
             x.next[k.to_usize()] = std::mem::replace(&mut x.heads[b], k);
@@ -182,13 +182,13 @@ impl Slab {
 
 /// Memory of buffers that are reused in turn, with the position of the next bytes.
 #[derive(Clone)]
-struct Ring {
+struct BufferRing {
     base: LineAddr,
     lines: u64,
     at: u64,
 }
 
-impl Ring {
+impl BufferRing {
     fn take(&mut self, lines: u64) -> LineAddr {
         if self.at + lines > self.lines {
             self.at = 0;
@@ -199,15 +199,15 @@ impl Ring {
 }
 
 #[derive(Clone)]
-struct Server {
+struct RedisServer {
     buckets: Slab,
     entries: Slab,
     keys: Slab,
     objects: Slab,
     values: Slab,
     /// User-space buffers from which a connection sends and into which it receives, one per connection.
-    buffers: Vec<Ring>,
-    socket: Ring,
+    buffers: Vec<BufferRing>,
+    socket: BufferRing,
     /// Queries left of the connection's turn.
     left: u32,
     connection: usize,
@@ -220,22 +220,22 @@ struct Server {
 
 #[derive(Clone)]
 pub struct Redis {
-    servers: Vec<Server>,
-    index: Arc<Index>,
+    servers: Vec<RedisServer>,
+    index: Arc<RedisIndex>,
     spec: RedisSpec,
     value_lines: u64,
 }
 
 impl Application for Redis {
     type Spec = RedisSpec;
-    const WORK: Work = Work::Own;
+    const WORK: WorkSource = WorkSource::Own;
     const WARMS_BY_STORES: bool = true;
 
     fn check(s: &RedisSpec, _cores: u32) -> Result<(), String> {
         s.check()
     }
 
-    fn build(s: &RedisSpec, _packet: u32, site: Site) -> Result<Redis, String> {
+    fn build(s: &RedisSpec, _packet: u32, site: AppBuildContext) -> Result<Redis, String> {
         s.check()?;
         let map = site.map;
         let value_lines = (s.value.0 + STRING).div_ceil(LINE);
@@ -244,7 +244,7 @@ impl Application for Redis {
         for &core in site.cores {
             let mut rng = Rng::new(site.seed, "redis", core.0.into());
             let mut region = |lines: u64| {
-                let r = map.add(lines, Kind::App, Sharing::of_thread(core), site.tenant);
+                let r = map.add(lines, RegionKind::App, Sharing::of_thread(core), site.tenant);
                 map.get(r).base
             };
             let mut pages = 0;
@@ -260,11 +260,11 @@ impl Application for Redis {
             let keys = slab(s.keys, KEY);
             let objects = slab(s.keys + 1, OBJECT);
             let values = slab(s.keys + 1, size_class(s.value.0 + STRING));
-            let buffers = (0..s.connections).map(|_| Ring { base: region(batch), lines: batch, at: 0 }).collect();
+            let buffers = (0..s.connections).map(|_| BufferRing { base: region(batch), lines: batch, at: 0 }).collect();
             let lines = s.socket.0 / LINE;
-            let socket = Ring { base: region(lines), lines, at: 0 };
+            let socket = BufferRing { base: region(lines), lines, at: 0 };
             let mmu = site.stlb.map(|t| Mmu::new(t, pages, core, site.tenant, map, &mut rng)).transpose()?;
-            servers.push(Server {
+            servers.push(RedisServer {
                 mmu,
                 buckets,
                 entries,
@@ -276,10 +276,10 @@ impl Application for Redis {
                 left: rng.below(s.pipeline.into()).to_u32(),
                 connection: 0,
                 freed: s.keys.to_u32(),
-                slots: if s.command == Command::Set { (0..s.keys.to_u32()).collect() } else { Vec::new() },
+                slots: if s.command == RedisCommand::Set { (0..s.keys.to_u32()).collect() } else { Vec::new() },
             });
         }
-        Ok(Redis { servers, index: Arc::new(Index::new(s.keys)), spec: s.clone(), value_lines })
+        Ok(Redis { servers, index: Arc::new(RedisIndex::new(s.keys)), spec: s.clone(), value_lines })
     }
 
     /// Appends the stores that some queries make to the heap.
@@ -288,8 +288,8 @@ impl Application for Redis {
         for _ in 0..self.spec.pipeline {
             let key = rng.below(self.spec.keys).to_u32();
             match self.spec.command {
-                Command::Get => p.push(Op::Store { line: s.objects.line(key), lines: 1 }),
-                Command::Set => s.set(key, self.spec.value.0, self.value_lines, p),
+                RedisCommand::Get => p.push(Op::Store { line: s.objects.line(key), lines: 1 }),
+                RedisCommand::Set => s.set(key, self.spec.value.0, self.value_lines, p),
             }
         }
     }
@@ -305,8 +305,8 @@ impl Application for Redis {
         p.compute(self.spec.query_instructions / 2);
         s.find(&self.index, key, p);
         match self.spec.command {
-            Command::Get => s.get(key, self.spec.value.0, self.value_lines, p),
-            Command::Set => s.set(key, self.spec.value.0, self.value_lines, p),
+            RedisCommand::Get => s.get(key, self.spec.value.0, self.value_lines, p),
+            RedisCommand::Set => s.set(key, self.spec.value.0, self.value_lines, p),
         }
         p.compute(self.spec.query_instructions.div_ceil(2));
         Some(1)
@@ -328,7 +328,7 @@ fn chase(mmu: &mut Option<Mmu>, slab: &mut Slab, i: u32, p: &mut Program) {
     p.push(Op::Chase { line: slab.line(i), delay });
 }
 
-impl Server {
+impl RedisServer {
     /// Ends a connection's turn and begins the next one's: the kernel copies the values that SETs receive and GETs
     /// reply with.
     fn turn(&mut self, spec: &RedisSpec, value_lines: u64, p: &mut Program) {
@@ -337,14 +337,14 @@ impl Server {
             p.push(Op::Copy { from, to, lines, dependent: false, behind: false });
         };
         p.compute(spec.turn_instructions / 2);
-        if spec.command == Command::Get {
+        if spec.command == RedisCommand::Get {
             for _ in 0..spec.pipeline {
                 let from = self.buffers[self.connection].take(value_lines);
                 copy(p, from, self.socket.take(value_lines));
             }
         }
         self.connection = (self.connection + 1) % self.buffers.len();
-        if spec.command == Command::Set {
+        if spec.command == RedisCommand::Set {
             for _ in 0..spec.pipeline {
                 let to = self.buffers[self.connection].take(value_lines);
                 copy(p, self.socket.take(value_lines), to);
@@ -356,7 +356,7 @@ impl Server {
 
     /// Walks the key's bucket. Entries before the key's own entry (which were inserted later) are compared and passed
     /// by, against the core's prediction; the comparison of the key's own entry is off the critical path.
-    fn find(&mut self, index: &Index, key: u32, p: &mut Program) {
+    fn find(&mut self, index: &RedisIndex, key: u32, p: &mut Program) {
         let bucket = index.bucket(key);
         let line = self.buckets.line(bucket.to_u32());
         match walk(&mut self.mmu, self.buckets.page(bucket.to_u32())) {
@@ -429,7 +429,7 @@ mod tests {
         Redis::build(
             &spec,
             0,
-            Site { map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None },
+            AppBuildContext { map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None },
         )
         .unwrap()
     }
@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn every_key_is_found_in_its_bucket() {
-        let x = Index::new(3000);
+        let x = RedisIndex::new(3000);
         for key in 0..3000 {
             let mut at = x.heads[x.bucket(key) as usize];
             while at != key {
@@ -491,7 +491,7 @@ mod tests {
         let spec: RedisSpec = toml::from_str(text).unwrap();
         let stlb = crate::core::spec::TlbSpec { entries: 1, ways: 1, walk_cycles: 20 };
         let mut map = AddressMap::default();
-        let site = Site {
+        let site = AppBuildContext {
             map: &mut map,
             tenant: TenantId(0),
             cores: &[ThreadId(0)],

@@ -1,9 +1,9 @@
 //! RXpTX: receives a burst of packets, waits, and sends the burst.
 
-use super::{lines, Answer, Application, Content, Site};
+use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
 use crate::kernel::units::Span;
-use crate::kernel::{LineAddr, Stream, Time};
+use crate::kernel::{LineAddr, RandomStream, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,18 +30,25 @@ pub struct Rxptx {
 impl Application for Rxptx {
     type Spec = RxptxSpec;
 
-    fn build(s: &RxptxSpec, packet: u32, _site: Site) -> Result<Rxptx, String> {
+    fn build(s: &RxptxSpec, packet: u32, _site: AppBuildContext) -> Result<Rxptx, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(Rxptx { interval: s.interval.into(), instructions: s.instructions, content })
     }
     #[inline]
-    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+    fn content(&mut self, _core: usize, _rng: &mut RandomStream) -> Content {
         self.content
     }
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, _rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(
+        &mut self,
+        _core: usize,
+        c: &Content,
+        _rx: LineAddr,
+        _tx: LineAddr,
+        p: &mut Program,
+    ) -> (ServeOutcome, u16) {
         p.compute(self.instructions);
-        (Answer::Forward, c.lines)
+        (ServeOutcome::Forward, c.lines)
     }
     #[inline]
     fn end_burst(&mut self, _core: usize, packets: u32, p: &mut Program) {

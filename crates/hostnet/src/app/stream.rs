@@ -1,11 +1,11 @@
 //! Memory streams: every core walks a private buffer far larger than the caches and keeps its line fill buffers full
 //! (the modified STREAM of "Understanding the Host Network", section 2.2).
 
-use super::{Application, Site, Work};
+use super::{AppBuildContext, Application, WorkSource};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::Stream;
-use crate::memory::region::{Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::kernel::RandomStream;
+use crate::memory::region::{Contiguous, Pages, RegionKind, Sharing, PAGE};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Order in which the lines are accessed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Pattern {
+pub enum AccessOrder {
     /// Consecutive lines.
     #[default]
     Sequential,
@@ -32,7 +32,7 @@ pub struct StreamSpec {
     pub read_fraction: f64,
     /// Order in which the lines are accessed: "sequential" (the default) or "random".
     #[serde(default)]
-    pub access: Pattern,
+    pub access: AccessOrder,
     /// Number of consecutive lines in a run, with `access = "random"`. The default is 1.
     #[serde(default = "one")]
     pub run_lines: u32,
@@ -81,7 +81,7 @@ impl StreamSpec {
 const BATCH: u32 = 64;
 
 #[derive(Clone)]
-struct Walk {
+struct StreamCursor {
     pages: Pages,
     at: u64,
     run_left: u32,
@@ -91,9 +91,9 @@ struct Walk {
 
 #[derive(Clone)]
 pub struct StreamApp {
-    cores: Vec<Walk>,
+    cores: Vec<StreamCursor>,
     lines: u64,
-    pattern: Pattern,
+    pattern: AccessOrder,
     run: u32,
     stores: f64,
     instructions: u32,
@@ -101,13 +101,13 @@ pub struct StreamApp {
 
 impl Application for StreamApp {
     type Spec = StreamSpec;
-    const WORK: Work = Work::Own;
+    const WORK: WorkSource = WorkSource::Own;
 
     fn check(s: &StreamSpec, _cores: u32) -> Result<(), String> {
         s.check()
     }
 
-    fn build(s: &StreamSpec, _packet: u32, site: Site) -> Result<StreamApp, String> {
+    fn build(s: &StreamSpec, _packet: u32, site: AppBuildContext) -> Result<StreamApp, String> {
         s.check()?;
         let lines = s.buffer.0 / LINE;
         let cores = site
@@ -116,11 +116,11 @@ impl Application for StreamApp {
             .map(|c| {
                 let page = PAGE.0 / LINE;
                 let whole = s.contiguous.whole(lines, page);
-                let r = site.map.add(whole, Kind::App, Sharing::of_thread(*c), site.tenant);
-                let mut rng = Stream::new(site.seed, "stream", c.0.into());
+                let r = site.map.add(whole, RegionKind::App, Sharing::of_thread(*c), site.tenant);
+                let mut rng = RandomStream::new(site.seed, "stream", c.0.into());
                 let key = rng.below(u64::MAX);
                 let pages = Pages::new(site.map.get(r).base, whole, s.contiguous, page, key);
-                Walk { pages, at: rng.below(lines), run_left: 0, owed: 0.0 }
+                StreamCursor { pages, at: rng.below(lines), run_left: 0, owed: 0.0 }
             })
             .collect();
         Ok(StreamApp {
@@ -133,10 +133,10 @@ impl Application for StreamApp {
         })
     }
 
-    fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
+    fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {
         let w = &mut self.cores[core];
         for _ in 0..BATCH {
-            if self.pattern == Pattern::Random {
+            if self.pattern == AccessOrder::Random {
                 if w.run_left == 0 {
                     w.run_left = self.run;
                     w.at = rng.below(self.lines);
@@ -172,11 +172,18 @@ mod tests {
         let mut s = StreamApp::build(
             &spec,
             0,
-            Site { map: &mut map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None },
+            AppBuildContext {
+                map: &mut map,
+                tenant: TenantId(0),
+                cores: &[ThreadId(0)],
+                seed: 1,
+                capture: None,
+                stlb: None,
+            },
         )
         .unwrap();
         s.cores[0].at = 0;
-        let (mut rng, mut p) = (Stream::new(1, "test", 0), Program::default());
+        let (mut rng, mut p) = (RandomStream::new(1, "test", 0), Program::default());
         while p.ops.iter().filter(|o| matches!(o, Op::Load { .. })).count() < s.lines as usize {
             s.free_run(0, &mut rng, &mut p);
         }

@@ -2,7 +2,7 @@
 //!
 //! The tenant's last core runs the application, the other cores run TAS's fast path. `stack/tas` has their threads.
 
-use super::{Application, Content, Site};
+use super::{AppBuildContext, Application, Content};
 use crate::kernel::units::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -133,11 +133,11 @@ impl Application for TcpEcho {
         Some(Size(HEADERS + MSS))
     }
 
-    fn build(_: &TcpEchoSpec, _packet: u32, _site: Site) -> Result<TcpEcho, String> {
+    fn build(_: &TcpEchoSpec, _packet: u32, _site: AppBuildContext) -> Result<TcpEcho, String> {
         Ok(TcpEcho)
     }
 
-    fn content(&mut self, _core: usize, _rng: &mut crate::kernel::Stream) -> Content {
+    fn content(&mut self, _core: usize, _rng: &mut crate::kernel::RandomStream) -> Content {
         unreachable!("the client of TAS makes segments")
     }
 }

@@ -1,7 +1,7 @@
 //! Receiver of a long TCP flow (iperf3): `recv` after `recv` into one buffer, whose content nobody looks at. The kernel
 //! path that copies into the buffer is `stack::tcp`.
 
-use super::{Application, Site, Work};
+use super::{AppBuildContext, Application, WorkSource};
 use crate::kernel::units::Size;
 use crate::kernel::LineAddr;
 use crate::memory::LINE;
@@ -51,13 +51,13 @@ pub struct TcpReceive {
 
 impl Application for TcpReceive {
     type Spec = TcpReceiveSpec;
-    const WORK: Work = Work::Kernel;
+    const WORK: WorkSource = WorkSource::Kernel;
 
     fn check(s: &TcpReceiveSpec, cores: u32) -> Result<(), String> {
         s.check(cores)
     }
 
-    fn build(s: &TcpReceiveSpec, _packet: u32, mut site: Site) -> Result<TcpReceive, String> {
+    fn build(s: &TcpReceiveSpec, _packet: u32, mut site: AppBuildContext) -> Result<TcpReceive, String> {
         let lines = s.read.0 / LINE;
         Ok(TcpReceive { buffers: site.per_core(lines), lines, gap_instructions: s.gap_instructions })
     }

@@ -1,9 +1,9 @@
 //! TestPMD: forwards packets, or drops them, and looks at no more than their Ethernet header; or sends packets of its
 //! own.
 
-use super::{lines, Answer, Application, Content, Origin, Site};
+use super::{lines, AppBuildContext, Application, Content, Origin, ServeOutcome};
 use crate::core::{Op, Program};
-use crate::kernel::{LineAddr, Stream};
+use crate::kernel::{LineAddr, RandomStream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,24 +54,31 @@ impl Application for Testpmd {
             Origin::Network
         }
     }
-    fn build(s: &TestpmdSpec, packet: u32, _site: Site) -> Result<Testpmd, String> {
+    fn build(s: &TestpmdSpec, packet: u32, _site: AppBuildContext) -> Result<Testpmd, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(Testpmd { mode: s.mode, instructions: s.instructions, content })
     }
     #[inline]
-    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+    fn content(&mut self, _core: usize, _rng: &mut RandomStream) -> Content {
         self.content
     }
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(
+        &mut self,
+        _core: usize,
+        c: &Content,
+        rx: LineAddr,
+        _tx: LineAddr,
+        p: &mut Program,
+    ) -> (ServeOutcome, u16) {
         if self.mode == TestpmdMode::Macswap {
             p.push(Op::Load { line: rx, lines: 1 });
             p.push(Op::Store { line: rx, lines: 1 });
         }
         p.compute(self.instructions);
         match self.mode {
-            TestpmdMode::Rxonly | TestpmdMode::Txonly => (Answer::Consumed, 0),
-            TestpmdMode::Io | TestpmdMode::Macswap => (Answer::Forward, c.lines),
+            TestpmdMode::Rxonly | TestpmdMode::Txonly => (ServeOutcome::Consumed, 0),
+            TestpmdMode::Io | TestpmdMode::Macswap => (ServeOutcome::Forward, c.lines),
         }
     }
     #[inline]

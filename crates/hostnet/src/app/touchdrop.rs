@@ -1,9 +1,9 @@
 //! TouchDrop: reads every line of a packet and drops the packet.
 
 use super::touchfwd::{check_per_byte, touch};
-use super::{lines, Answer, Application, Content, Site};
+use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::Program;
-use crate::kernel::{LineAddr, Stream};
+use crate::kernel::{LineAddr, RandomStream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,18 +35,25 @@ impl Application for Touchdrop {
     fn check(s: &TouchdropSpec, _cores: u32) -> Result<(), String> {
         check_per_byte(s.instructions_per_byte)
     }
-    fn build(s: &TouchdropSpec, packet: u32, _site: Site) -> Result<Touchdrop, String> {
+    fn build(s: &TouchdropSpec, packet: u32, _site: AppBuildContext) -> Result<Touchdrop, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(Touchdrop { instructions: s.instructions, per_byte: s.instructions_per_byte, content })
     }
     #[inline]
-    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+    fn content(&mut self, _core: usize, _rng: &mut RandomStream) -> Content {
         self.content
     }
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(
+        &mut self,
+        _core: usize,
+        c: &Content,
+        rx: LineAddr,
+        _tx: LineAddr,
+        p: &mut Program,
+    ) -> (ServeOutcome, u16) {
         touch(p, rx, c, self.per_byte);
         p.compute(self.instructions);
-        (Answer::Consumed, 0)
+        (ServeOutcome::Consumed, 0)
     }
 }

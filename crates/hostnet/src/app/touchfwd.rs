@@ -1,8 +1,8 @@
 //! TouchFwd: reads every byte of a packet and forwards the packet.
 
-use super::{lines, Answer, Application, Content, Site};
+use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
-use crate::kernel::{Int, LineAddr, Real, Stream};
+use crate::kernel::{Int, LineAddr, RandomStream, Real};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,19 +36,26 @@ impl Application for Touchfwd {
     fn check(s: &TouchfwdSpec, _cores: u32) -> Result<(), String> {
         check_per_byte(s.instructions_per_byte)
     }
-    fn build(s: &TouchfwdSpec, packet: u32, _site: Site) -> Result<Touchfwd, String> {
+    fn build(s: &TouchfwdSpec, packet: u32, _site: AppBuildContext) -> Result<Touchfwd, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(Touchfwd { per_byte: s.instructions_per_byte, instructions: s.instructions, content })
     }
     #[inline]
-    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+    fn content(&mut self, _core: usize, _rng: &mut RandomStream) -> Content {
         self.content
     }
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: LineAddr, _tx: LineAddr, p: &mut Program) -> (Answer, u16) {
+    fn serve(
+        &mut self,
+        _core: usize,
+        c: &Content,
+        rx: LineAddr,
+        _tx: LineAddr,
+        p: &mut Program,
+    ) -> (ServeOutcome, u16) {
         p.compute(self.instructions);
         touch(p, rx, c, self.per_byte);
-        (Answer::Forward, c.lines)
+        (ServeOutcome::Forward, c.lines)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Streams from writers to readers, in pairs (CC-NIC, section 3.3). `stack/transfer.rs` does the work.
 
-use super::{Application, Site, Work};
+use super::{AppBuildContext, Application, WorkSource};
 use crate::kernel::units::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub struct StreamTransfer;
 
 impl Application for StreamTransfer {
     type Spec = StreamTransferSpec;
-    const WORK: Work = Work::Own;
+    const WORK: WorkSource = WorkSource::Own;
 
     fn check(s: &StreamTransferSpec, _cores: u32) -> Result<(), String> {
         if s.chunk.0 < 4096 || s.chunk.0 % 64 != 0 {
@@ -64,7 +64,7 @@ impl Application for StreamTransfer {
         Ok(())
     }
 
-    fn build(_: &StreamTransferSpec, _packet: u32, _site: Site) -> Result<StreamTransfer, String> {
+    fn build(_: &StreamTransferSpec, _packet: u32, _site: AppBuildContext) -> Result<StreamTransfer, String> {
         Ok(StreamTransfer)
     }
 }

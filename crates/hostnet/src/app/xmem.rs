@@ -1,9 +1,9 @@
 //! X-Mem: one random read after another over a private array (Sweeper, section VI-E; Gottscho et al., ISPASS 2016).
 
-use super::{Application, Site, Work};
+use super::{AppBuildContext, Application, WorkSource};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, Stream};
+use crate::kernel::{Int, LineAddr, RandomStream};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,24 +76,24 @@ pub struct Xmem {
     lines: u64,
     gap: u32,
     parallelism: u32,
-    walk: Option<Walk>,
+    walk: Option<CyclicOrder>,
 }
 
 /// Repeated order of lines, and the position of each core in it.
 #[derive(Clone)]
-struct Walk {
+struct CyclicOrder {
     lines: Arc<[u32]>,
     at: Vec<u32>,
 }
 
-impl Walk {
-    fn new(lines: u64, cores: usize, seed: u64) -> Walk {
-        let mut rng = Stream::new(seed, "xmem walk", 0);
+impl CyclicOrder {
+    fn new(lines: u64, cores: usize, seed: u64) -> CyclicOrder {
+        let mut rng = RandomStream::new(seed, "xmem walk", 0);
         let mut order: Vec<u32> = (0..lines * WORDS).map(|word| (word / WORDS).to_u32()).collect();
         for i in (1..order.len()).rev() {
             order.swap(i, rng.below(i.to_u64() + 1).to_usize());
         }
-        Walk { lines: order.into(), at: vec![0; cores] }
+        CyclicOrder { lines: order.into(), at: vec![0; cores] }
     }
 
     #[inline]
@@ -107,20 +107,20 @@ impl Walk {
 
 impl Application for Xmem {
     type Spec = XmemSpec;
-    const WORK: Work = Work::Own;
+    const WORK: WorkSource = WorkSource::Own;
 
     fn check(s: &XmemSpec, _cores: u32) -> Result<(), String> {
         s.check()
     }
 
-    fn build(s: &XmemSpec, _packet: u32, mut site: Site) -> Result<Xmem, String> {
+    fn build(s: &XmemSpec, _packet: u32, mut site: AppBuildContext) -> Result<Xmem, String> {
         s.check()?;
         let lines = s.array.0 / LINE;
-        let walk = (s.order == ReadOrder::Cycle).then(|| Walk::new(lines, site.cores.len(), site.seed));
+        let walk = (s.order == ReadOrder::Cycle).then(|| CyclicOrder::new(lines, site.cores.len(), site.seed));
         Ok(Xmem { bases: site.per_core(lines), lines, gap: s.gap_instructions, parallelism: s.parallelism, walk })
     }
 
-    fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
+    fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {
         for i in 0..BATCH {
             let line = self.bases[core] + self.walk.as_mut().map_or_else(|| rng.below(self.lines), |w| w.next(core));
             if i % self.parallelism == 0 {
@@ -142,7 +142,7 @@ mod tests {
 
     /// First lines that core number `core` of two reads, relative to the start of its array.
     fn reads(app: &mut Xmem, core: usize, n: usize) -> Vec<u64> {
-        let (mut rng, mut p) = (Stream::new(1, "test", 0), Program::default());
+        let (mut rng, mut p) = (RandomStream::new(1, "test", 0), Program::default());
         while p.ops.len() < 2 * n {
             app.free_run(core, &mut rng, &mut p);
         }
@@ -153,7 +153,7 @@ mod tests {
     fn xmem(text: &str) -> Result<Xmem, String> {
         let spec: XmemSpec = toml::from_str(text).unwrap();
         let mut map = AddressMap::default();
-        let site = Site {
+        let site = AppBuildContext {
             map: &mut map,
             tenant: TenantId(0),
             cores: &[ThreadId(0), ThreadId(1)],

@@ -4,18 +4,18 @@ use super::check_machines::{client, cores_of_nodes, second_threads, several_node
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
 use super::check_unused::unused;
-use super::scenario::{Arrivals, Load, Scenario, StackSpec, TenantSpec, Timing, WaysSpec};
+use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, StackSpec, TenantSpec, WaysSpec};
 use crate::app::block_stores::StoredTo;
-use crate::app::{AppSpec, Origin, Work};
+use crate::app::{AppSpec, Origin, WorkSource};
 use crate::core::cpu::combining::MOST_BUFFERS;
 use crate::device::nic::DATA_ROOM;
 use crate::kernel::units::{OfferedRate, Size};
 use crate::kernel::{Int, LineAddr};
-use crate::memory::dram::Controller;
+use crate::memory::dram::DramController;
 use crate::memory::nodes::MOST_CORES;
 use crate::memory::siblings::THREADS;
 use crate::memory::{tag, Agent, Inbound};
-use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, Spent, SweepTx, Transfer};
+use crate::placement::{ddio, resq, DeviceKind, DeviceTransfer, Placement, PlacementPolicy, Spent, SweepTx};
 use crate::stack::pmd::{PipelineSpec, Recycling};
 use serde::Serialize;
 
@@ -151,18 +151,18 @@ fn platform(s: &Scenario) -> Check {
         )
     })?;
     p.caches.check().map_err(|e| format!("platform.{e}"))?;
-    Controller::new(&p.memory).map(drop).map_err(|e| format!("platform.memory.{e}"))
+    DramController::new(&p.memory).map(drop).map_err(|e| format!("platform.memory.{e}"))
 }
 
 fn placement(s: &Scenario) -> Check {
     let llc = s.platform.caches.llc.ways;
-    Policy::check(&s.placement, llc)?;
-    if s.placement.policy != Policy::Idio {
+    PlacementPolicy::check(&s.placement, llc)?;
+    if s.placement.policy != PlacementPolicy::Idio {
         for (key, given) in [("mode", s.placement.mode.is_some()), ("idio", s.placement.idio.is_some())] {
             need(!given, || format!("placement.{key} needs placement.policy = \"idio\""))?;
         }
     }
-    need(s.placement.policy != Policy::Idio || s.platform.core.count.to_usize() <= tag::CORES, || {
+    need(s.placement.policy != PlacementPolicy::Idio || s.platform.core.count.to_usize() <= tag::CORES, || {
         let (cores, most) = (s.platform.core.count, tag::CORES);
         format!("placement.policy = \"idio\" has codes for {most} cores; platform.core.count is {cores}")
     })?;
@@ -170,7 +170,7 @@ fn placement(s: &Scenario) -> Check {
     for (agent, device) in
         [(Agent::Nic, DeviceKind::Nic), (Agent::Io, DeviceKind::Nic), (Agent::Io, DeviceKind::Storage)]
     {
-        within(policy.write(&Transfer::of(agent, device, LineAddr(0))), llc)?;
+        within(policy.write(&DeviceTransfer::of(agent, device, LineAddr(0))), llc)?;
     }
     policy_has_a_device(s)?;
     let r = &s.rings;
@@ -334,7 +334,7 @@ fn peripherals(s: &Scenario) -> Check {
     need(p.iio.is_some() && p.pcie.is_some(), || {
         format!("peripherals need platform.iio and platform.pcie, which platform \"{}\" lacks", p.name)
     })?;
-    need(s.placement.policy != Policy::Ideal, || {
+    need(s.placement.policy != PlacementPolicy::Ideal, || {
         "placement.policy = \"ideal\" is for the NIC's buffers; with peripherals choose dma or ddio".into()
     })?;
     need(s.ringed().is_some() || !s.tenants.iter().any(|t| serves(t) && !past_caches(t)), || {
@@ -365,7 +365,7 @@ pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
 
 /// Whether a tenant serves packets.
 pub fn serves(t: &TenantSpec) -> bool {
-    t.work() == Work::Packets
+    t.work() == WorkSource::Packets
 }
 
 /// Whether a tenant's cores use a device's registers or memory themselves.
@@ -380,7 +380,7 @@ pub fn directed(t: &TenantSpec) -> bool {
 
 /// Valid values of `traffic.arrivals`, as a list.
 fn arrivals() -> String {
-    use Arrivals::{Burst, Closed, Fixed, KeepDepth, LogNormal, Pareto, Pcap, Poisson, Uniform};
+    use ArrivalsSpec::{Burst, Closed, Fixed, KeepDepth, LogNormal, Pareto, Pcap, Poisson, Uniform};
     [Poisson, Fixed, Uniform, LogNormal, Pareto, Burst, Closed, KeepDepth, Pcap].map(word).join(", ")
 }
 
@@ -424,7 +424,7 @@ fn traffic(s: &Scenario) -> Check {
         need(s.tenant(i).recycling == Recycling::RunToCompletion, || {
             format!("tenant[{i}].recycling is of packets that come, and its app sends its own; leave it out")
         })?;
-        let free = t.arrivals == Arrivals::None && matches!(s.run.load, Load::Fixed | Load::None);
+        let free = t.arrivals == ArrivalsSpec::None && matches!(s.run.load, Load::Fixed | Load::None);
         need(free || matches!(s.tenant(i).origin(), Origin::Due | Origin::Loop), || {
             format!(
                 "tenant[{i}].app sends packets of its own: leave traffic.arrivals out, and give run.load = \"fixed\""
@@ -432,7 +432,7 @@ fn traffic(s: &Scenario) -> Check {
         })?;
     }
     if serving > 0 && s.run.load != Load::None && own.is_none() {
-        need(t.arrivals != Arrivals::None, || {
+        need(t.arrivals != ArrivalsSpec::None, || {
             format!(
                 "traffic.arrivals = \"none\", which it is by default, leaves a tenant that serves packets without any (valid: {})",
                 arrivals()
@@ -440,27 +440,27 @@ fn traffic(s: &Scenario) -> Check {
         })?;
     }
     match t.arrivals {
-        Arrivals::Poisson
-        | Arrivals::Fixed
-        | Arrivals::Uniform
-        | Arrivals::LogNormal
-        | Arrivals::Pareto
-        | Arrivals::Burst => {
+        ArrivalsSpec::Poisson
+        | ArrivalsSpec::Fixed
+        | ArrivalsSpec::Uniform
+        | ArrivalsSpec::LogNormal
+        | ArrivalsSpec::Pareto
+        | ArrivalsSpec::Burst => {
             need(s.run.load != Load::Saturate, || {
                 "run.load = \"saturate\" needs traffic.arrivals = \"keep_depth\"".into()
             })?;
             let free = search || s.run.load == Load::None || t.burst_period.is_some();
             need(free || t.rate.is_some(), || "traffic.rate is missing (such as \"10 Mrps\")".into())?;
             need(free || !t.rate.is_some_and(OfferedRate::is_zero), || "traffic.rate = 0 must be positive".into())?;
-            need(t.arrivals != Arrivals::Burst || t.burst > 0, || {
+            need(t.arrivals != ArrivalsSpec::Burst || t.burst > 0, || {
                 "traffic.burst = 0 must be positive for bursts".into()
             })?;
         }
-        Arrivals::Closed => {
+        ArrivalsSpec::Closed => {
             positive("traffic.outstanding", t.outstanding.into())?;
             need(!search, || "run.load searches for a rate, which traffic.arrivals = \"closed\" has not".into())?;
         }
-        Arrivals::KeepDepth => {
+        ArrivalsSpec::KeepDepth => {
             positive("traffic.depth", t.depth.into())?;
             let (key, most) = match s.ringed() {
                 Some(p) => ("rings.receive of the NIC", p.rings.receive),
@@ -469,24 +469,24 @@ fn traffic(s: &Scenario) -> Check {
             need(t.depth <= most, || format!("traffic.depth = {} is more than {key} = {most}", t.depth))?;
             need(!search, || "run.load searches for a rate, which traffic.arrivals = \"keep_depth\" has not".into())?;
         }
-        Arrivals::Pcap => {
+        ArrivalsSpec::Pcap => {
             let Some(p) = &t.pcap else {
                 return Err("traffic.pcap is missing: the capture to replay".into());
             };
-            need(p.timing == Timing::Original || t.rate.is_some() || search, || {
+            need(p.timing == ReplayTiming::Original || t.rate.is_some() || search, || {
                 "traffic.rate is missing: traffic.pcap.timing overrides the captured schedule".into()
             })?;
             need(serving == 1, || "traffic.arrivals = \"pcap\" needs a tenant that serves packets".into())?;
         }
-        Arrivals::None => {}
+        ArrivalsSpec::None => {}
     }
     let memcached = s.find_tenant(|t| matches!(t.app, AppSpec::Memcached(_)));
-    if let Some(i) = memcached.filter(|_| t.arrivals != Arrivals::Pcap) {
+    if let Some(i) = memcached.filter(|_| t.arrivals != ArrivalsSpec::Pcap) {
         return Err(format!("tenant[{i}].app of kind \"memcached\" needs traffic.arrivals = \"pcap\""));
     }
     for tenant in &s.tenants {
         // The largest packet of a capture is known only when the capture is read.
-        let drawn = (t.arrivals != Arrivals::Pcap).then(|| Size(s.traffic.frame_sizes().0));
+        let drawn = (t.arrivals != ArrivalsSpec::Pcap).then(|| Size(s.traffic.frame_sizes().0));
         let Some(largest) = tenant.app.largest(drawn) else { continue };
         if tenant.has_rings() {
             need(largest.0 <= DATA_ROOM, || {

@@ -1,16 +1,16 @@
 //! Checks of machines of several nodes, and of a second host: combinations that are not built.
 
 use super::check::{check, directed, need, Check};
-use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec};
-use crate::app::{AppSpec, Origin, Work};
+use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec};
+use crate::app::{AppSpec, Origin, WorkSource};
 use crate::memory::spec::{DeviceRead, LlcRole};
-use crate::placement::Policy;
+use crate::placement::PlacementPolicy;
 
 /// Checks the second host, which is built for an open loop at one rate, towards a NIC with descriptor rings in memory.
 pub(super) fn client(s: &Scenario) -> Check {
     let Some(c) = &s.client else {
         let senders = s.find_tenant(|t| t.app.origin() == Origin::Due);
-        let alone = senders.filter(|_| s.traffic.arrivals != Arrivals::None);
+        let alone = senders.filter(|_| s.traffic.arrivals != ArrivalsSpec::None);
         return match alone {
             Some(i) => Err(format!("tenant[{i}].app.kind = \"load_generator\" is for the [client] of a scenario")),
             None => Ok(()),
@@ -32,7 +32,7 @@ pub(super) fn client(s: &Scenario) -> Check {
     need(s.run.load == Load::Fixed, || {
         "client: run.load other than \"fixed\" is not built yet beside a [client]; give traffic.rate".into()
     })?;
-    let open = !matches!(s.traffic.arrivals, Arrivals::None | Arrivals::KeepDepth | Arrivals::Closed);
+    let open = !matches!(s.traffic.arrivals, ArrivalsSpec::None | ArrivalsSpec::KeepDepth | ArrivalsSpec::Closed);
     need(open, || {
         "client: traffic.arrivals = \"closed\" and \"keep_depth\" are not built yet beside a [client]; choose poisson, fixed or pcap"
             .into()
@@ -88,7 +88,7 @@ pub(super) fn second_threads(s: &Scenario) -> Check {
         match (&t.app, t.stack) {
             (AppSpec::TcpEcho(_), _) => return not_yet("tcp_echo"),
             (AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_), _) => return not_yet("an application of pairs"),
-            _ if t.work() == Work::Kernel => return not_yet("the kernel's stack"),
+            _ if t.work() == WorkSource::Kernel => return not_yet("the kernel's stack"),
             (_, Some(StackSpec::Kernel)) => return not_yet("the kernel's stack"),
             _ if s.peers().is_some_and(|p| p.node == u32::from(t.node)) => return not_yet("a NIC of the same node"),
             _ if t.pipeline.is_some() => return not_yet("a pipeline"),
@@ -119,12 +119,12 @@ pub(super) fn several_nodes(s: &Scenario) -> Check {
     let devices = |t: &TenantSpec| {
         let stack = t.stack.unwrap_or(StackSpec::QueuePair);
         let rings = matches!(stack, StackSpec::QueuePair | StackSpec::PollMode | StackSpec::Kernel);
-        !directed(t) && t.work() != Work::Own && rings
+        !directed(t) && t.work() != WorkSource::Own && rings
     };
     let refused = [
         (!s.peripherals.is_empty() && !overlay, "[[peripheral]] without an overlay of CC-NIC".to_string()),
         (s.tenants.iter().any(devices), "tenants whose packets come through a NIC on PCIe or on the chip".into()),
-        (!matches!(p, Policy::Dma | Policy::Ddio), format!("placement.policy = {p:?}")),
+        (!matches!(p, PlacementPolicy::Dma | PlacementPolicy::Ddio), format!("placement.policy = {p:?}")),
         (llc.role == LlcRole::StrictlyInclusive, "caches.llc.role = \"strictly_inclusive\"".into()),
         (llc.device_read == DeviceRead::Install, "caches.llc.device_read = \"install\"".into()),
         (llc.mshrs > 0, format!("caches.llc.mshrs = {}", llc.mshrs)),

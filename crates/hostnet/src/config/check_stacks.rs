@@ -1,12 +1,12 @@
 //! Checks of the stacks that hand packets to tenants: drivers, the kernel, CC-NIC, and their requirements.
 
 use super::check::{need, past_caches, serves, word, Check};
-use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, Spread, StackSpec, TenantSpec};
-use crate::app::{AppSpec, Work};
+use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, RingDriver, Scenario, SpreadSpec, StackSpec, TenantSpec};
+use crate::app::{AppSpec, WorkSource};
 use crate::device::nic::DATA_ROOM;
 use crate::kernel::TenantId;
 use crate::placement::{Spent, SweepTx};
-use crate::stack::ccnic::spec::{CcnicSpec, Mode, ReleaseKind, Wake};
+use crate::stack::ccnic::spec::{CcnicMode, CcnicSpec, ReleaseKind, Wake};
 
 /// Checks that each tenant has a stack, and the stack what it needs.
 pub(super) fn stacks(s: &Scenario) -> Check {
@@ -20,15 +20,14 @@ pub(super) fn stacks(s: &Scenario) -> Check {
         let Some(stack) = t.stack else { continue };
         let key = || format!("tenant[{i}].stack");
         match (stack, t.work()) {
-            (StackSpec::QueuePair, Work::Packets) => {}
+            (StackSpec::QueuePair, WorkSource::Packets) => {}
             (StackSpec::Ccnic, _) => {}
-            (_, Work::Own) => return Err(format!("{}: the application receives no packets", key())),
-            (StackSpec::QueuePair | StackSpec::PollMode, Work::Kernel) => {
+            (_, WorkSource::Own) => return Err(format!("{}: the application receives no packets", key())),
+            (StackSpec::QueuePair | StackSpec::PollMode, WorkSource::Kernel) => {
                 return Err(format!("{}: the application receives through the kernel only", key()))
             }
-            (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {
-                driver(s, TenantId::new(i))?
-            }
+            (StackSpec::Kernel | StackSpec::PollMode, WorkSource::Packets)
+            | (StackSpec::Kernel, WorkSource::Kernel) => driver(s, TenantId::new(i))?,
         }
     }
     tas(s)?;
@@ -38,7 +37,7 @@ pub(super) fn stacks(s: &Scenario) -> Check {
     probe(s)?;
     flow_director(s)?;
     let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
-    let receiver = s.find_tenant(|t| t.app.work() == Work::Kernel && t.stack.is_none());
+    let receiver = s.find_tenant(|t| t.app.work() == WorkSource::Kernel && t.stack.is_none());
     match (rings, receiver) {
         (Some(i), Some(t)) => Err(format!(
             "peripheral[{i}].rings are for drivers, and tenant[{t}] receives frames with a completion each; give it stack = \
@@ -87,7 +86,7 @@ fn tas(s: &Scenario) -> Check {
         format!("{key} needs stack = \"poll_mode\", or \"ccnic\" with ccnic.mode = \"overlay\"")
     })?;
     need(s.tenants.len() == 1, || format!("{key} beside other tenants is not built yet"))?;
-    need(s.traffic.arrivals == Arrivals::Closed && s.traffic.outstanding == t.requests(), || {
+    need(s.traffic.arrivals == ArrivalsSpec::Closed && s.traffic.outstanding == t.requests(), || {
         format!(
             "{key} needs traffic.arrivals = \"closed\" and outstanding = {}, which is flows x pipelined",
             t.requests()
@@ -116,7 +115,7 @@ fn ccnic(s: &Scenario) -> Check {
     let tenants = s.tenants.iter().filter(|t| t.stack == Some(StackSpec::Ccnic)).count();
     need(tenants == 1, || format!("{tenants} tenants have stack = \"ccnic\"; one is built so far"))?;
     let t = &s.traffic;
-    need(matches!(t.arrivals, Arrivals::Closed | Arrivals::Fixed | Arrivals::Poisson), || {
+    need(matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
         format!("{key} needs traffic.arrivals = \"closed\", \"fixed\" or \"poisson\"")
     })?;
     let sized = t.packet.is_some() || t.sizes.is_some();
@@ -126,7 +125,7 @@ fn ccnic(s: &Scenario) -> Check {
     need(c.nic_node <= last, || {
         format!("ccnic.nic_node = {} does not exist: nodes count from 0 to {last}", c.nic_node)
     })?;
-    if c.mode == Mode::Overlay {
+    if c.mode == CcnicMode::Overlay {
         return overlay(s, i, &c);
     }
     let AppSpec::Loopback(app) = &s.tenant(i).app else {
@@ -146,7 +145,7 @@ fn several_pairs(c: &CcnicSpec, threads: u32, cores: u32) -> Check {
     need((1..=cores).contains(&threads), || {
         format!("is not within 1 to the tenant's {cores} cores, each of which has a queue pair")
     })?;
-    need(c.mode == Mode::Loopback, || "beside mode = \"forward\" is not built yet; leave it out".into())?;
+    need(c.mode == CcnicMode::Loopback, || "beside mode = \"forward\" is not built yet; leave it out".into())?;
     need(threads == cores || c.wake == Wake::Polling && c.idle_queues == 0, || {
         "beside wake = \"event\" or idle_queues is not built yet; leave them out".into()
     })
@@ -172,7 +171,7 @@ fn looped(s: &Scenario) -> Check {
         (Some(i), Some(_)) => (i, &s.traffic),
     };
     let key = format!("tenant[{i}].app of kind \"loopback\"");
-    need(matches!(t.arrivals, Arrivals::Closed | Arrivals::Fixed | Arrivals::Poisson), || {
+    need(matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
         format!(
             "traffic.arrivals = \"{}\": {key} needs \"closed\", \"fixed\" or \"poisson\", as under CC-NIC",
             word(t.arrivals)
@@ -183,7 +182,7 @@ fn looped(s: &Scenario) -> Check {
         ("traffic.sizes", t.sizes.is_some()),
         ("traffic.flows", t.flows.is_some()),
         ("traffic.link", t.link.is_some()),
-        ("traffic.spread", t.spread != Spread::Random),
+        ("traffic.spread", t.spread != SpreadSpec::Random),
         ("client", s.client.is_some()),
     ] {
         need(!given, || format!("{key_of} is for packets from outside, and {key} sends its own; leave it out"))?;
@@ -241,7 +240,7 @@ fn flow_director(s: &Scenario) -> Check {
         let Some(driver) = driver else {
             return Err(format!("{key} is for a NIC under a poll-mode driver; give a tenant stack = \"poll_mode\""));
         };
-        let random = !matches!(s.traffic.arrivals, Arrivals::Pcap | Arrivals::KeepDepth);
+        let random = !matches!(s.traffic.arrivals, ArrivalsSpec::Pcap | ArrivalsSpec::KeepDepth);
         let Some(flows) = s.traffic.flows.filter(|_| random) else {
             return Err(format!("{key} needs traffic.flows, and arrivals that draw from them"));
         };
@@ -279,21 +278,21 @@ fn driver(s: &Scenario, tenant: TenantId) -> Check {
         return Err(format!("{} needs platform.{table}, which platform \"{}\" lacks", key(), s.platform.name));
     }
     match s.ringed().map(|site| (site.driver, site.rings)) {
-        Some((Driver::PollMode(costs), rings)) => {
+        Some((RingDriver::PollMode(costs), rings)) => {
             costs.check().and_then(|()| costs.check_with(&rings)).map_err(|e| format!("platform.poll_mode.{e}"))?;
         }
-        Some((Driver::Kernel(costs), _)) => {
+        Some((RingDriver::Kernel(costs), _)) => {
             costs.udp.check().map_err(|e| format!("platform.udp.{e}"))?;
             let nics = s.peripherals.iter().enumerate();
             let (i, nic) = nics.filter_map(|(i, p)| Some((i, p.ethernet()?))).next().expect("a driver has a NIC");
-            need(s.tenant(tenant).app.work() != Work::Kernel || nic.frame_bytes() <= DATA_ROOM, || {
+            need(s.tenant(tenant).app.work() != WorkSource::Kernel || nic.frame_bytes() <= DATA_ROOM, || {
                 format!(
                     "peripheral[{i}].mtu = \"{}\" makes frames of {} B; a socket buffer behind rings has room for {DATA_ROOM}",
                     nic.mtu,
                     nic.frame_bytes()
                 )
             })?;
-            need(s.traffic.arrivals != Arrivals::KeepDepth, || {
+            need(s.traffic.arrivals != ArrivalsSpec::KeepDepth, || {
                 format!(
                     "traffic.arrivals = \"keep_depth\" fills queues of a NIC, which {} empties; choose closed",
                     key()

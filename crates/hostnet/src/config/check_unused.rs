@@ -5,13 +5,13 @@
 //! scenario therefore passes, too.
 
 use super::check::{directed, need, serves, Check};
-use super::scenario::{requests, span, Arrivals, Driver, Load, Scenario, Spread, TrafficSpec};
-use crate::app::stream::Pattern;
+use super::scenario::{requests, span, ArrivalsSpec, Load, RingDriver, Scenario, SpreadSpec, TrafficSpec};
+use crate::app::stream::AccessOrder;
 use crate::app::{AppSpec, Origin};
 use crate::device::nic::EthernetSpec;
 use crate::kernel::units::Size;
 use crate::placement::SweepTx;
-use crate::stack::ccnic::spec::Mode;
+use crate::stack::ccnic::spec::CcnicMode;
 use serde::Serialize;
 use std::fmt::Display;
 
@@ -41,16 +41,16 @@ pub(super) fn arrivals(t: &TrafficSpec) -> Check {
     let given = |key, n: u32| (n > 0).then(|| (key, n.to_string()));
     let sizes = (t.sizes != default.sizes).then(|| ("sizes", spelt(&t.sizes)));
     let protocol = (t.protocol != default.protocol).then(|| ("protocol", spelt(t.protocol)));
-    let made = t.arrivals != Arrivals::Pcap;
-    let at_a_rate = !matches!(t.arrivals, Arrivals::Closed | Arrivals::KeepDepth | Arrivals::None);
+    let made = t.arrivals != ArrivalsSpec::Pcap;
+    let at_a_rate = !matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::KeepDepth | ArrivalsSpec::None);
     for (key, of, fits) in [
-        (file, "\"pcap\"", t.arrivals == Arrivals::Pcap),
-        (given("burst", t.burst), "\"burst\"", t.arrivals == Arrivals::Burst),
-        (t.burst_gap.map(|g| ("burst_gap", text(&g))), "\"burst\"", t.arrivals == Arrivals::Burst),
-        (t.burst_period.map(|p| ("burst_period", text(&p))), "\"burst\"", t.arrivals == Arrivals::Burst),
-        (given("depth", t.depth), "\"keep_depth\"", t.arrivals == Arrivals::KeepDepth),
-        (given("outstanding", t.outstanding), "\"closed\"", t.arrivals == Arrivals::Closed),
-        (timeout, "\"closed\"", t.arrivals == Arrivals::Closed),
+        (file, "\"pcap\"", t.arrivals == ArrivalsSpec::Pcap),
+        (given("burst", t.burst), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
+        (t.burst_gap.map(|g| ("burst_gap", text(&g))), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
+        (t.burst_period.map(|p| ("burst_period", text(&p))), "\"burst\"", t.arrivals == ArrivalsSpec::Burst),
+        (given("depth", t.depth), "\"keep_depth\"", t.arrivals == ArrivalsSpec::KeepDepth),
+        (given("outstanding", t.outstanding), "\"closed\"", t.arrivals == ArrivalsSpec::Closed),
+        (timeout, "\"closed\"", t.arrivals == ArrivalsSpec::Closed),
         (rate, "\"poisson\", \"fixed\" and others that have one", at_a_rate),
         (t.packet.map(|p| ("packet", text(&p))), "\"fixed\" and others whose packets are made", made),
         (sizes, "\"fixed\" and others whose packets are made", made),
@@ -87,11 +87,11 @@ fn takers(s: &Scenario) -> Check {
         Some(_) => format!("tenant[{i}].app of kind \"tcp_echo\""),
         None => format!("tenant[{i}].stack = \"ccnic\""),
     };
-    let alone = s.ccnic.as_ref().is_some_and(|c| c.mode != Mode::Overlay);
+    let alone = s.ccnic.as_ref().is_some_and(|c| c.mode != CcnicMode::Overlay);
     let p = &s.placement;
     for (key, given) in [
         ("traffic.spikes", t.spikes.is_some()),
-        ("traffic.spread", (alone || s.tas_tenant().is_some()) && t.spread != Spread::Random),
+        ("traffic.spread", (alone || s.tas_tenant().is_some()) && t.spread != SpreadSpec::Random),
         ("traffic.flows", alone && t.flows.is_some()),
         ("traffic.link", alone && t.link.is_some()),
         ("placement.resq", alone && p.resq),
@@ -135,7 +135,7 @@ fn duration(s: &Scenario) -> Check {
 fn streams(s: &Scenario) -> Check {
     for (i, t) in s.tenants.iter().enumerate() {
         let AppSpec::Stream(app) = &t.app else { continue };
-        need(app.run_lines == 1 || app.access == Pattern::Random, || {
+        need(app.run_lines == 1 || app.access == AccessOrder::Random, || {
             let n = app.run_lines;
             format!("tenant[{i}].app.run_lines = {n} is for access = \"random\", which is \"sequential\" here")
         })?;
@@ -145,7 +145,7 @@ fn streams(s: &Scenario) -> Check {
 
 /// Checks that an Ethernet NIC under a poll-mode driver has no keys that only the kernel uses.
 fn interrupts(s: &Scenario) -> Check {
-    let Some(Driver::PollMode(_)) = s.ringed().map(|site| site.driver) else { return Ok(()) };
+    let Some(RingDriver::PollMode(_)) = s.ringed().map(|site| site.driver) else { return Ok(()) };
     let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");
     let known = [s.platform.ethernet.as_ref().unwrap_or(&default), &default];
     let throttle = |e: &EthernetSpec| e.rings.as_ref().map(|r| r.throttle).unwrap_or_default();

@@ -2,10 +2,11 @@
 //! command-line help and the Python stubs.
 
 pub use super::traffic::{
-    Arrivals, Mix, PcapSpec, Protocol, SizeWeight, SizesSpec, SpikeSpec, Spread, Timing, TrafficSpec, WireSpec,
+    ArrivalsSpec, Mix, PcapSpec, Protocol, ReplayTiming, SizeWeight, SizesSpec, SpikeSpec, SpreadSpec, TrafficSpec,
+    WireSpec,
 };
 use crate::app::transfer::Written;
-use crate::app::{AppSpec, Origin, Work};
+use crate::app::{AppSpec, Origin, WorkSource};
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;
 use crate::device::nic::{EthernetSpec, NicSpec, RingsSpec};
@@ -18,8 +19,8 @@ use crate::memory::nodes::NodesSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
-use crate::stack::ccnic::spec::{CcnicSpec, Mode};
-use crate::stack::napi::Costs;
+use crate::stack::ccnic::spec::{CcnicMode, CcnicSpec};
+use crate::stack::napi::KernelCosts;
 use crate::stack::pmd::{PipelineSpec, PollModeSpec, Recycling};
 use crate::stack::qp::QpSpec;
 use crate::stack::tcp::TcpSpec;
@@ -187,9 +188,9 @@ impl TenantSpec {
     }
 
     /// Source of the work of the tenant's cores: packets that loop back count as packets.
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> WorkSource {
         if self.loops() {
-            return Work::Packets;
+            return WorkSource::Packets;
         }
         self.app.work()
     }
@@ -206,8 +207,8 @@ impl TenantSpec {
     pub fn has_rings(&self) -> bool {
         matches!(
             (self.stack, self.work()),
-            (Some(StackSpec::PollMode | StackSpec::Kernel | StackSpec::Ccnic), Work::Packets)
-                | (Some(StackSpec::Kernel), Work::Kernel)
+            (Some(StackSpec::PollMode | StackSpec::Kernel | StackSpec::Ccnic), WorkSource::Packets)
+                | (Some(StackSpec::Kernel), WorkSource::Kernel)
         )
     }
 }
@@ -370,32 +371,32 @@ pub struct Scenario {
 
 /// Driver of a NIC whose descriptor rings lie in memory, with its costs.
 #[derive(Clone, Debug)]
-pub enum Driver<'a> {
+pub enum RingDriver<'a> {
     /// A poll-mode driver of DPDK.
     PollMode(&'a PollModeSpec),
     /// The driver of an operating system's kernel, which interrupts wake.
-    Kernel(Costs),
+    Kernel(KernelCosts),
 }
 
-impl Driver<'_> {
+impl RingDriver<'_> {
     /// Number of packets that the driver takes in a batch.
     pub fn burst(&self) -> u32 {
         match self {
-            Driver::PollMode(p) => p.burst,
-            Driver::Kernel(_) => 1,
+            RingDriver::PollMode(p) => p.burst,
+            RingDriver::Kernel(_) => 1,
         }
     }
 }
 
 /// Tenant whose packets come through descriptor rings in memory, with the rings and their driver.
 #[derive(Clone, Debug)]
-pub struct RingSite<'a> {
+pub struct RingTenant<'a> {
     /// The tenant, counted from 0.
     pub tenant: TenantId,
     /// The descriptor rings of each of its queues.
     pub rings: RingsSpec,
     /// The driver of the rings.
-    pub driver: Driver<'a>,
+    pub driver: RingDriver<'a>,
 }
 
 /// Additional cores with which a tenant's threads work, and their node.
@@ -421,20 +422,20 @@ impl Scenario {
     }
 
     /// The tenant whose packets come through descriptor rings in memory, if there is one.
-    pub fn ringed(&self) -> Option<RingSite<'_>> {
+    pub fn ringed(&self) -> Option<RingTenant<'_>> {
         let tenant = self.find_tenant(TenantSpec::has_rings)?;
         let nic = self.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
         let driver = match self.tenant(tenant).stack {
             Some(StackSpec::Kernel) => {
                 let (tcp, udp) = (self.platform.tcp.clone()?, self.platform.udp.clone()?);
-                Driver::Kernel(match self.tenant(tenant).app.work() {
-                    Work::Kernel => Costs::of_tcp(tcp, udp, nic.frame_lines()),
-                    _ => Costs::of_udp(tcp, udp),
+                RingDriver::Kernel(match self.tenant(tenant).app.work() {
+                    WorkSource::Kernel => KernelCosts::of_tcp(tcp, udp, nic.frame_lines()),
+                    _ => KernelCosts::of_udp(tcp, udp),
                 })
             }
-            _ => Driver::PollMode(self.platform.poll_mode.as_ref()?),
+            _ => RingDriver::PollMode(self.platform.poll_mode.as_ref()?),
         };
-        Some(RingSite { tenant, rings: nic.rings.clone().unwrap_or_default(), driver })
+        Some(RingTenant { tenant, rings: nic.rings.clone().unwrap_or_default(), driver })
     }
 
     /// Index of the tenant whose packets go through CC-NIC.
@@ -449,7 +450,7 @@ impl Scenario {
 
     /// Whether CC-NIC's NIC forwards packets to and from a PCIe NIC.
     pub fn overlay(&self) -> bool {
-        self.ccnic_tenant().is_some() && self.ccnic.as_ref().is_some_and(|c| c.mode == Mode::Overlay)
+        self.ccnic_tenant().is_some() && self.ccnic.as_ref().is_some_and(|c| c.mode == CcnicMode::Overlay)
     }
 
     /// Index of the tenant whose threads work in pairs.

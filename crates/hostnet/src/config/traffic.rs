@@ -25,7 +25,7 @@ const MOST_HOURS: f64 = 16.0;
 /// Arrival process of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Arrivals {
+pub enum ArrivalsSpec {
     /// Exponential gaps at `rate`.
     Poisson,
     /// Equal gaps at `rate`.
@@ -51,7 +51,7 @@ pub enum Arrivals {
 /// Core of the tenant to which a packet goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Spread {
+pub enum SpreadSpec {
     /// Any core, at random.
     #[default]
     Random,
@@ -68,7 +68,7 @@ pub enum Spread {
 /// Schedule of a replayed capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Timing {
+pub enum ReplayTiming {
     /// The captured times; with `traffic.rate`, stretched or compressed to that mean rate.
     #[default]
     Original,
@@ -86,7 +86,7 @@ pub struct PcapSpec {
     pub file: String,
     /// Schedule of the replayed packets: "original" (the default), "poisson" or "fixed".
     #[serde(default)]
-    pub timing: Timing,
+    pub timing: ReplayTiming,
     /// UDP port of the memcached server, for an `app` of kind "memcached" (11211 when absent). For other applications,
     /// the UDP or TCP port whose packets are replayed; when absent, all IP packets.
     #[serde(default)]
@@ -195,7 +195,7 @@ pub struct WireSpec {
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
     /// Arrival process of the packets.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalsSpec,
     /// Mean rate over all cores, in packets or in bits of frames per second. With `run.load = "peak_loss"`, the start
     /// of the search.
     #[serde(default)]
@@ -232,7 +232,7 @@ pub struct TrafficSpec {
     /// Core of the tenant to which a packet goes that belongs to no flow: "random" (the default), "turns" or
     /// "shortest_queue"; or "flow" for `arrivals = "closed"`, with or without `flows`.
     #[serde(default)]
-    pub spread: Spread,
+    pub spread: SpreadSpec,
     /// Coefficient of variation of gaps (standard deviation over mean), for `arrivals = "uniform"` (up to 0.577, which
     /// is also its default), "log_normal" and "pareto" (1 when absent).
     #[serde(default)]
@@ -279,7 +279,7 @@ impl Default for TrafficSpec {
     /// Traffic without packets.
     fn default() -> TrafficSpec {
         TrafficSpec {
-            arrivals: Arrivals::None,
+            arrivals: ArrivalsSpec::None,
             rate: None,
             packet: None,
             sizes: None,
@@ -289,7 +289,7 @@ impl Default for TrafficSpec {
             burst: 0,
             burst_gap: None,
             burst_period: None,
-            spread: Spread::Random,
+            spread: SpreadSpec::Random,
             cv: None,
             outstanding: 0,
             timeout: timeout(),
@@ -389,8 +389,8 @@ fn one_process(t: &TrafficSpec) -> Check {
     need(t.timeout.0 > 0, || "traffic.timeout = \"0 ps\" must be positive".into())?;
     if let Some(cv) = t.cv {
         let most = match t.arrivals {
-            Arrivals::Uniform => Gaps::WIDEST,
-            Arrivals::LogNormal | Arrivals::Pareto => 100.0,
+            ArrivalsSpec::Uniform => Gaps::WIDEST,
+            ArrivalsSpec::LogNormal | ArrivalsSpec::Pareto => 100.0,
             a => {
                 let what = "is for traffic.arrivals = \"uniform\", \"log_normal\" or \"pareto\"";
                 return Err(format!("traffic.cv {what}, which is \"{}\" here", word(a)));
@@ -414,20 +414,20 @@ fn one_process(t: &TrafficSpec) -> Check {
 /// Checks that the shortest queue is only used with a NIC on the chip, because behind a wire nobody knows the queues.
 fn shortest_queue(s: &Scenario) -> Check {
     let on_port = s.ringed().is_some() && s.peripherals.iter().any(|p| p.ethernet().is_some());
-    need(s.traffic.spread != Spread::ShortestQueue || !on_port, || {
+    need(s.traffic.spread != SpreadSpec::ShortestQueue || !on_port, || {
         "traffic.spread = \"shortest_queue\" is for a NIC on the chip; behind a wire nobody knows the queues: choose turns".into()
     })
 }
 
 fn flows(t: &TrafficSpec) -> Check {
-    need(t.spread != Spread::Flow || t.arrivals == Arrivals::Closed, || {
+    need(t.spread != SpreadSpec::Flow || t.arrivals == ArrivalsSpec::Closed, || {
         format!(
             "traffic.spread = \"flow\" is of the clients of traffic.arrivals = \"closed\", which is \"{}\" here; choose turns",
             word(t.arrivals)
         )
     })?;
     let Some(n) = t.flows else { return Ok(()) };
-    need(matches!(t.spread, Spread::Random | Spread::Flow), || {
+    need(matches!(t.spread, SpreadSpec::Random | SpreadSpec::Flow), || {
         format!(
             "traffic.spread = \"{}\" beside traffic.flows = {n}: the hash of a flow says where it goes; leave it out",
             word(t.spread)
@@ -438,8 +438,8 @@ fn flows(t: &TrafficSpec) -> Check {
         format!("traffic.flows = {n} needs traffic.protocol = \"udp\": RSS sees one flow in plain Ethernet")
     })?;
     let (how, fits) = match t.arrivals {
-        Arrivals::Pcap => ("are those of the capture", false),
-        Arrivals::KeepDepth => ("are not chosen where each core always has packets waiting", false),
+        ArrivalsSpec::Pcap => ("are those of the capture", false),
+        ArrivalsSpec::KeepDepth => ("are not chosen where each core always has packets waiting", false),
         _ => ("", true),
     };
     need(fits, || format!("traffic.flows = {n}: flows {how}"))
@@ -450,7 +450,7 @@ fn rates(s: &Scenario) -> Check {
     let (t, peak) = (&s.traffic, s.run.load == Load::PeakLoss);
     let tenant = s.find_tenant(serves);
     let sized = tenant.is_none_or(|i| sets_no_size(&s.tenant(i).app));
-    let captured = t.arrivals == Arrivals::Pcap;
+    let captured = t.arrivals == ArrivalsSpec::Pcap;
     if let (false, Some(i)) = (sized || captured, tenant) {
         need(t.sizes.is_none(), || {
             format!("traffic.sizes: the application of tenant[{i}] sets its packets' sizes itself")
@@ -524,7 +524,7 @@ pub fn carries(s: &Scenario, key: &str, value: &dyn Display, pps: f64, bytes: f6
 /// Rate of the wire between generator and host, and the bytes of a frame on the wire in addition to its own; None
 /// without a wire.
 pub fn line_rate(s: &Scenario) -> Option<(Bandwidth, u32)> {
-    let checksum = if s.traffic.arrivals == Arrivals::Pcap { CHECKSUM } else { 0 };
+    let checksum = if s.traffic.arrivals == ArrivalsSpec::Pcap { CHECKSUM } else { 0 };
     let of_nic = || s.peripherals.iter().find_map(PeripheralSpec::ethernet).map(|e| e.link);
     let rate = s.traffic.link.map(|l| l.rate).or_else(of_nic)?;
     Some((rate, BETWEEN_FRAMES + checksum))

@@ -5,7 +5,7 @@ use crate::memory;
 
 /// An event of a hardware thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event {
+pub enum CoreEvent {
     /// Program of the core has ended, or the core begins: its software says what comes next.
     Free(ThreadId),
     /// Hits of a core that has run ahead are due: another agent may have written these lines.
@@ -15,5 +15,5 @@ pub enum Event {
 }
 
 /// A calendar that cores post their events to, and those of the memory system that they ask.
-pub trait Posts: Post<Event> + memory::Posts {}
-impl<C: Post<Event> + memory::Posts> Posts for C {}
+pub trait CorePosts: Post<CoreEvent> + memory::MemoryPosts {}
+impl<C: Post<CoreEvent> + memory::MemoryPosts> CorePosts for C {}

@@ -61,7 +61,7 @@ impl L1PrefetchSpec {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct L1StrideEntry {
     instruction: u32,
     last: LineAddr,
     stride: i64,
@@ -75,7 +75,7 @@ pub struct L1Prefetcher {
     /// Most recently loaded lines, oldest first.
     recent: VecDeque<LineAddr>,
     recent_most: usize,
-    entries: Vec<Entry>,
+    entries: Vec<L1StrideEntry>,
     most: usize,
     /// Longest stride, in lines.
     longest: i64,
@@ -141,7 +141,7 @@ impl L1Prefetcher {
                     let oldest = (0..self.most).min_by_key(|i| self.entries[*i].used)?;
                     self.entries.swap_remove(oldest);
                 }
-                self.entries.push(Entry { instruction, last: line, stride: 0, run: 1, used: self.tick });
+                self.entries.push(L1StrideEntry { instruction, last: line, stride: 0, run: 1, used: self.tick });
             }
             return None;
         };

@@ -10,6 +10,6 @@ pub mod spec;
 pub mod strides;
 
 pub use cpu::{Cpu, Retired};
-pub use event::{Event, Posts};
+pub use event::{CoreEvent, CorePosts};
 pub use op::{Mapped, Op, Program};
 pub use spec::{CoreSpec, Pipeline};

@@ -3,7 +3,7 @@
 //! Architectures Optimization Reference Manual). The stride prefetcher ([`super::strides`]) follows the strides of
 //! instructions.
 
-use super::strides::{Strides, Waiting};
+use super::strides::{Strides, WaitingPrefetches};
 use crate::flow::Domain;
 use crate::kernel::{Int, LineAddr, Time};
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Accesses that a prefetcher recognises as a pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Pattern {
+pub enum PrefetchPattern {
     /// Accesses in one direction within a page of 4 KiB.
     #[default]
     Stream,
@@ -41,7 +41,7 @@ pub struct PrefetchSpec {
     pub enabled: bool,
     /// Pattern of accesses that the prefetcher follows.
     #[serde(default)]
-    pub pattern: Pattern,
+    pub pattern: PrefetchPattern,
     /// Cache that the prefetcher belongs to; `llc` needs `pattern = "stride"` and `adjacent = false`.
     #[serde(default)]
     pub into: CacheLevel,
@@ -95,7 +95,7 @@ impl PrefetchSpec {
                 return Err(format!("{key} = {v} is not within 1 to {most}"));
             }
         }
-        let most = if self.pattern == Pattern::Stride { 6 } else { 16 };
+        let most = if self.pattern == PrefetchPattern::Stride { 6 } else { 16 };
         if !(2..=most).contains(&self.trigger) {
             return Err(format!("trigger = {} is not within 2 to {most}", self.trigger));
         }
@@ -105,7 +105,7 @@ impl PrefetchSpec {
                 self.waiting
             ));
         }
-        if self.into == CacheLevel::Llc && (self.pattern != Pattern::Stride || self.adjacent) {
+        if self.into == CacheLevel::Llc && (self.pattern != PrefetchPattern::Stride || self.adjacent) {
             return Err("into = \"llc\" needs pattern = \"stride\" and adjacent = false".into());
         }
         if self.waiting > 256 {
@@ -141,7 +141,7 @@ pub const FIRST: u8 = 128;
 pub const WRITE_BACK: u8 = u8::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Stream {
+struct PageStream {
     page: u64,
     last: i32,
     /// Direction of the accesses: 1 or -1, or 0 before there are two of them.
@@ -154,7 +154,7 @@ struct Stream {
 
 /// An outstanding prefetch.
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+struct PrefetchInFlight {
     line: LineAddr,
     own: bool,
     into: CacheLevel,
@@ -171,10 +171,10 @@ pub struct Prefetcher {
     pub network: bool,
     /// Cache that the prefetcher belongs to.
     pub into: CacheLevel,
-    streams: Vec<Stream>,
+    streams: Vec<PageStream>,
     strides: Option<Strides>,
     /// Prefetches that wait for a free MSHR of the L2.
-    pub waiting: Waiting,
+    pub waiting: WaitingPrefetches,
     /// Number of the L2's MSHRs that prefetches leave free.
     pub reserve: u32,
     /// Whether the prefetcher completes 128-byte pairs of lines.
@@ -182,15 +182,15 @@ pub struct Prefetcher {
     /// Whether prefetches that a request for ownership causes ask for ownership too.
     pub ownership: bool,
     tick: u64,
-    flights: Vec<Option<Flight>>,
+    flights: Vec<Option<PrefetchInFlight>>,
     /// Credits of the outstanding prefetches.
     pub queue: Domain,
 }
 
 impl Prefetcher {
     pub fn new(s: &PrefetchSpec) -> Option<Prefetcher> {
-        let none = Stream { page: u64::MAX, last: 0, step: 0, run: 0, ahead: 0, used: 0 };
-        let strides = (s.pattern == Pattern::Stride).then(|| Strides::new(s.streams, s.degree, s.trigger));
+        let none = PageStream { page: u64::MAX, last: 0, step: 0, run: 0, ahead: 0, used: 0 };
+        let strides = (s.pattern == PrefetchPattern::Stride).then(|| Strides::new(s.streams, s.degree, s.trigger));
         s.enabled.then(|| Prefetcher {
             distance: s.distance as i32,
             degree: s.degree,
@@ -199,7 +199,7 @@ impl Prefetcher {
             into: s.into,
             streams: if strides.is_some() { Vec::new() } else { vec![none; s.streams.to_usize()] },
             strides,
-            waiting: Waiting::new(s.waiting),
+            waiting: WaitingPrefetches::new(s.waiting),
             reserve: s.reserve,
             adjacent: s.adjacent,
             ownership: s.ownership,
@@ -219,7 +219,7 @@ impl Prefetcher {
             into: CacheLevel::L2,
             streams: Vec::new(),
             strides: None,
-            waiting: Waiting::new(0),
+            waiting: WaitingPrefetches::new(0),
             reserve,
             adjacent: false,
             ownership: false,
@@ -264,7 +264,7 @@ impl Prefetcher {
         let (page, at) = (line.0 / PAGE, (line.0 % PAGE) as i32);
         let Some(s) = self.streams.iter_mut().find(|s| s.page == page) else {
             let oldest = self.streams.iter_mut().min_by_key(|s| s.used).expect("some streams");
-            *oldest = Stream { page, last: at, step: 0, run: 1, ahead: at, used: self.tick };
+            *oldest = PageStream { page, last: at, step: 0, run: 1, ahead: at, used: self.tick };
             return (line, 0, 0);
         };
         s.used = self.tick;
@@ -300,7 +300,7 @@ impl Prefetcher {
             return None;
         }
         let slot = self.flights.iter().position(Option::is_none)?;
-        self.flights[slot] = Some(Flight { line, own, into, waiter: None });
+        self.flights[slot] = Some(PrefetchInFlight { line, own, into, waiter: None });
         self.queue.take(at);
         Some(FIRST + slot.to_u8())
     }
@@ -337,7 +337,7 @@ mod tests {
     fn spec() -> PrefetchSpec {
         PrefetchSpec {
             enabled: true,
-            pattern: Pattern::Stream,
+            pattern: PrefetchPattern::Stream,
             into: CacheLevel::L2,
             network: false,
             streams: 32,
@@ -401,7 +401,7 @@ mod tests {
                 assert_eq!(got.len(), if i == 2 { 2 } else { 0 });
             }
         }
-        let mut rng = crate::kernel::Stream::new(1, "test", 0);
+        let mut rng = crate::kernel::RandomStream::new(1, "test", 0);
         let fetched: usize = (0..10_000).map(|_| lines(&mut p, rng.below(1 << 24)).len()).sum();
         assert_eq!(fetched, 0);
     }

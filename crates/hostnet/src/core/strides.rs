@@ -16,7 +16,7 @@ const SURE: u32 = 7;
 const BEGIN: u32 = 4;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct StrideEntry {
     instruction: u32,
     last: LineAddr,
     stride: i64,
@@ -27,7 +27,7 @@ struct Entry {
 /// Table of the instructions that the prefetcher follows.
 #[derive(Clone, Debug)]
 pub struct Strides {
-    entries: Vec<Entry>,
+    entries: Vec<StrideEntry>,
     most: usize,
     degree: i64,
     /// Smallest confidence at which the prefetcher fetches.
@@ -56,7 +56,7 @@ impl Strides {
                 let oldest = (0..self.most).min_by_key(|i| self.entries[*i].used).expect("some entries");
                 self.entries.swap_remove(oldest);
             }
-            self.entries.push(Entry { instruction, last: line, stride: 0, confidence: BEGIN, used: tick });
+            self.entries.push(StrideEntry { instruction, last: line, stride: 0, confidence: BEGIN, used: tick });
             return (line, 0, 0);
         };
         e.used = tick;
@@ -82,17 +82,17 @@ impl Strides {
 
 /// Prefetches that wait for a free MSHR of the L2, oldest first, each with the time since which it has waited.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct WaitingPrefetches {
     queue: VecDeque<(LineAddr, Time)>,
     places: usize,
     /// Prefetches of a core that has run ahead of the calendar, each with the time at which it joins the queue.
     later: VecDeque<(LineAddr, Time)>,
 }
 
-impl Waiting {
-    pub fn new(places: u32) -> Waiting {
+impl WaitingPrefetches {
+    pub fn new(places: u32) -> WaitingPrefetches {
         let places = places.to_usize();
-        Waiting { queue: VecDeque::with_capacity(places), places, later: VecDeque::new() }
+        WaitingPrefetches { queue: VecDeque::with_capacity(places), places, later: VecDeque::new() }
     }
 
     /// Whether prefetches can wait, that is, whether the queue has any entries.
@@ -226,20 +226,20 @@ mod tests {
     /// queue drops the oldest.
     #[test]
     fn the_queue_keeps_each_line_once_and_loses_the_oldest() {
-        let mut w = Waiting::new(3);
+        let mut w = WaitingPrefetches::new(3);
         for line in [1, 2, 1, 3, 4, 5] {
             w.push(LineAddr(line), Time(line));
         }
         w.drop_line(LineAddr(4));
         let out: Vec<_> = std::iter::from_fn(|| w.pop()).collect();
         assert_eq!(out, [(LineAddr(3), Time(3)), (LineAddr(5), Time(5))]);
-        assert!(w.is_empty() && w.is_used() && !Waiting::new(0).is_used());
+        assert!(w.is_empty() && w.is_used() && !WaitingPrefetches::new(0).is_used());
     }
 
     /// A prefetch made ahead of the calendar takes no place before its time, except when an access overtakes it.
     #[test]
     fn prefetches_of_times_to_come_wait_apart() {
-        let mut w = Waiting::new(1);
+        let mut w = WaitingPrefetches::new(1);
         for (line, at) in [(1, 10), (2, 20), (1, 30), (3, 40)] {
             w.defer(LineAddr(line), Time(at));
         }

@@ -2,13 +2,13 @@
 //! implements [`Device`].
 
 use super::nic::{FrameMemory, RingMemory};
+use super::DevicePosts;
 pub use super::Endpoint;
-use super::Posts;
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Int, LineAddr, Stream, TenantId, Time};
-use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::kernel::{Int, LineAddr, RandomStream, TenantId, Time};
+use crate::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing, PAGE};
 use crate::memory::{Tag, LINE};
-use crate::meter::drops::Ledger;
+use crate::meter::drops::DropLedger;
 use crate::placement::DeviceKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,14 +77,14 @@ pub(super) fn check_buffer(buffer: Size) -> Result<(), String> {
 /// Direction of a device's DMA, as memory sees it: a storage read writes memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum DmaDirection {
     /// The device reads memory: a storage write, or a network sender.
     P2mRead,
     /// The device writes memory: a storage read, or a network receiver.
     P2mWrite,
 }
 
-impl Direction {
+impl DmaDirection {
     /// Index of the direction in pairs that hold one value per direction.
     #[inline]
     pub const fn index(self) -> usize {
@@ -92,10 +92,10 @@ impl Direction {
     }
 
     #[inline]
-    pub fn other(self) -> Direction {
+    pub fn other(self) -> DmaDirection {
         match self {
-            Direction::P2mRead => Direction::P2mWrite,
-            Direction::P2mWrite => Direction::P2mRead,
+            DmaDirection::P2mRead => DmaDirection::P2mWrite,
+            DmaDirection::P2mWrite => DmaDirection::P2mRead,
         }
     }
 }
@@ -124,7 +124,7 @@ pub struct Piece {
 }
 
 /// Resources and surroundings from which a device is built.
-pub struct Bay<'a> {
+pub struct DeviceBuildContext<'a> {
     pub map: &'a mut AddressMap,
     pub seed: u64,
     /// Number of the port to which the device will be attached.
@@ -137,13 +137,13 @@ pub struct Bay<'a> {
     pub read_request: Size,
 }
 
-impl Bay<'_> {
+impl DeviceBuildContext<'_> {
     /// Allocates pages for `lines` lines of the device's buffers, and a random stream of the device's own named `what`.
-    pub fn buffer(&mut self, what: &str, lines: u64, contiguous: Contiguous) -> (Pages, Stream) {
+    pub fn buffer(&mut self, what: &str, lines: u64, contiguous: Contiguous) -> (Pages, RandomStream) {
         let page = PAGE.0 / LINE;
         let lines = contiguous.whole(lines, page);
-        let r = self.map.add(lines, Kind::Io, Sharing::Device, TenantId(0));
-        let mut rng = Stream::new(self.seed, what, self.port.to_u64());
+        let r = self.map.add(lines, RegionKind::Io, Sharing::Device, TenantId(0));
+        let mut rng = RandomStream::new(self.seed, what, self.port.to_u64());
         let key = rng.below(u64::MAX);
         (Pages::new(self.map.get(r).base, lines, contiguous, page, key), rng)
     }
@@ -173,12 +173,12 @@ pub trait Device: Sized {
         1
     }
 
-    fn build(s: &Self::Spec, bay: &mut Bay) -> Self;
+    fn build(s: &Self::Spec, bay: &mut DeviceBuildContext) -> Self;
 
     /// Whether the device ever moves lines in direction `way`; the port never calls `next` for the other direction.
-    fn moves(&self, way: Direction) -> bool;
+    fn moves(&self, way: DmaDirection) -> bool;
 
-    /// By `Direction`: false where the device is certain to offer nothing until something happens to it, so that the
+    /// By `DmaDirection`: false where the device is certain to offer nothing until something happens to it, so that the
     /// port need not call `next`.
     #[inline]
     fn may_move(&self) -> [bool; 2] {
@@ -186,13 +186,13 @@ pub trait Device: Sized {
     }
 
     /// Returns the transfer that the device would make next in direction `way`.
-    fn next(&mut self, way: Direction, now: Time) -> Offer;
+    fn next(&mut self, way: DmaDirection, now: Time) -> Offer;
 
     /// Hands over the first `n` of the lines that `next` offered.
-    fn take(&mut self, way: Direction, n: u32, now: Time) -> Piece;
+    fn take(&mut self, way: DmaDirection, n: u32, now: Time) -> Piece;
 
     /// Reports that `n` lines of `slot` are done; returns true when the device may have more to transfer because of it.
-    fn done(&mut self, cal: &mut impl Posts, way: Direction, slot: u16, n: u32, now: Time) -> bool;
+    fn done(&mut self, cal: &mut impl DevicePosts, way: DmaDirection, slot: u16, n: u32, now: Time) -> bool;
 
     /// Announces that the `n` lines of a read request of `slot` will arrive soon, behind those of earlier requests.
     /// Returns `Some(false)` when they complete nothing in the device and count as done, `Some(true)` when they
@@ -217,7 +217,7 @@ pub trait Device: Sized {
     }
 
     /// Ledger of the packets that the device has lost, where it can lose any.
-    fn drops(&self) -> Option<&Ledger> {
+    fn drops(&self) -> Option<&DropLedger> {
         None
     }
 

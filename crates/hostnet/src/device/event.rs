@@ -1,6 +1,6 @@
 //! Events of devices and of the ports that they are attached to.
 
-use super::endpoint::Direction;
+use super::endpoint::DmaDirection;
 use crate::kernel::{PacketId, PortId, Post, QueueId};
 use crate::memory;
 
@@ -13,12 +13,12 @@ pub enum NicAt {
 
 /// A ring of descriptors: for packets that come, or for those that leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
+pub enum RingSide {
     Receive,
     Transmit,
 }
 
-impl Side {
+impl RingSide {
     /// Index of the side in pairs that hold one value per ring.
     #[inline]
     pub const fn index(self) -> usize {
@@ -30,22 +30,22 @@ impl Side {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingTask {
     /// The doorbell that moves a ring's tail.
-    Tail(Side),
+    Tail(RingSide),
     /// Descriptors are fetched from memory.
-    Fetch(Side),
+    Fetch(RingSide),
     /// Used descriptors are written back to memory.
-    WriteBack(Side),
+    WriteBack(RingSide),
     /// The places of written descriptors in the NIC's cache are free.
-    Recycled(Side),
+    Recycled(RingSide),
     /// Another packet's DMA may begin where one has ended.
-    Next(Side),
+    Next(RingSide),
     /// Read requests of frames may be made again.
     Requests,
 }
 
 /// An event of a device or of its port.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event {
+pub enum DeviceEvent {
     /// The NIC's receive engine continues.
     NicRx,
     /// A received packet is visible to its core.
@@ -59,36 +59,36 @@ pub enum Event {
     /// A packet of port `0` has reached the IIO, and its device goes on.
     Tlp(PortId),
     /// One direction of a port may proceed: the port asks its device for the next transfer.
-    Turn { port: PortId, way: Direction },
+    Turn { port: PortId, way: DmaDirection },
     /// A device's read request has all its data.
     Completed(u32),
 }
 
 /// A calendar that devices post their events to, and those of the memory system that they ask.
-pub trait Posts: Post<Event> + memory::Posts {}
-impl<C: Post<Event> + memory::Posts> Posts for C {}
+pub trait DevicePosts: Post<DeviceEvent> + memory::MemoryPosts {}
+impl<C: Post<DeviceEvent> + memory::MemoryPosts> DevicePosts for C {}
 
 /// Calendars for the unit tests of devices.
 #[cfg(test)]
 pub(crate) mod testing {
-    use super::Event;
+    use super::DeviceEvent;
     use crate::kernel::Calendar;
     use crate::memory;
 
     /// An event of a device or of the memory system below it.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub(crate) enum Either {
-        Device(Event),
-        Memory(memory::Event),
+        Device(DeviceEvent),
+        Memory(memory::MemoryEvent),
     }
 
-    impl From<Event> for Either {
-        fn from(e: Event) -> Either {
+    impl From<DeviceEvent> for Either {
+        fn from(e: DeviceEvent) -> Either {
             Either::Device(e)
         }
     }
-    impl From<memory::Event> for Either {
-        fn from(e: memory::Event) -> Either {
+    impl From<memory::MemoryEvent> for Either {
+        fn from(e: memory::MemoryEvent) -> Either {
             Either::Memory(e)
         }
     }

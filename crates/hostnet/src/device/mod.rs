@@ -8,12 +8,12 @@ pub mod pcie;
 pub mod response;
 
 use crate::kernel::{LineAddr, Time};
-use crate::meter::drops::Ledger;
+use crate::meter::drops::DropLedger;
 use crate::placement::DeviceKind;
-use endpoint::{Bay, Device, Direction, Offer, Piece};
+use endpoint::{Device, DeviceBuildContext, DmaDirection, Offer, Piece};
 #[cfg(test)]
 pub(crate) use event::testing;
-pub use event::{Event, NicAt, Posts, RingTask, Side};
+pub use event::{DeviceEvent, DevicePosts, NicAt, RingSide, RingTask};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ macro_rules! devices {
             }
 
             /// Builds the devices of this entry; returns each with its lanes and tags.
-            pub fn build(&self, bay: &mut Bay) -> Vec<(Endpoint, u32, u32)> {
+            pub fn build(&self, bay: &mut DeviceBuildContext) -> Vec<(Endpoint, u32, u32)> {
                 match self {
                     $(PeripheralSpec::$name(s) => {
                         let (lanes, tags) = <$device as Device>::link(s);
@@ -76,16 +76,16 @@ macro_rules! devices {
                 match self { $(Endpoint::$name(d) => Device::may_move(&**d),)* }
             }
             #[inline]
-            pub fn next(&mut self, way: Direction, now: Time) -> Offer {
+            pub fn next(&mut self, way: DmaDirection, now: Time) -> Offer {
                 match self { $(Endpoint::$name(d) => if d.moves(way) { Device::next(&mut **d, way, now) } else { Offer::Nothing },)* }
             }
             #[inline]
-            pub fn take(&mut self, way: Direction, n: u32, now: Time) -> Piece {
+            pub fn take(&mut self, way: DmaDirection, n: u32, now: Time) -> Piece {
                 debug_assert!(matches!(self.next(way, now), Offer::Lines(m) if m >= n), "more lines than promised");
                 match self { $(Endpoint::$name(d) => Device::take(&mut **d, way, n, now),)* }
             }
             #[inline]
-            pub fn done(&mut self, cal: &mut impl Posts, way: Direction, slot: u16, n: u32, now: Time) -> bool {
+            pub fn done(&mut self, cal: &mut impl DevicePosts, way: DmaDirection, slot: u16, n: u32, now: Time) -> bool {
                 debug_assert!(self.moves(way), "the device moves nothing {way:?}");
                 match self { $(Endpoint::$name(d) => Device::done(&mut **d, cal, way, slot, n, now),)* }
             }
@@ -94,7 +94,7 @@ macro_rules! devices {
                 match self { $(Endpoint::$name(d) => Device::expect(&mut **d, slot, n),)* }
             }
             #[inline]
-            pub fn moves(&self, way: Direction) -> bool {
+            pub fn moves(&self, way: DmaDirection) -> bool {
                 match self { $(Endpoint::$name(d) => d.moves(way),)* }
             }
             pub fn kind(&self) -> DeviceKind {
@@ -104,7 +104,7 @@ macro_rules! devices {
                 match self { $(Endpoint::$name(d) => d.makes_work(),)* }
             }
             pub fn write_at_once(&mut self) -> Option<(LineAddr, u32)> {
-                if !self.moves(Direction::P2mWrite) {
+                if !self.moves(DmaDirection::P2mWrite) {
                     return None;
                 }
                 match self { $(Endpoint::$name(d) => d.write_at_once(),)* }
@@ -112,7 +112,7 @@ macro_rules! devices {
             pub fn completed(&self) -> u64 {
                 match self { $(Endpoint::$name(d) => Device::completed(&**d),)* }
             }
-            pub fn drops(&self) -> Option<&Ledger> {
+            pub fn drops(&self) -> Option<&DropLedger> {
                 match self { $(Endpoint::$name(d) => Device::drops(&**d),)* }
             }
             pub fn restart_meters(&mut self, now: Time) {

@@ -4,14 +4,16 @@
 //! The link is evaluated lazily, when the port asks for lines: arrivals, pause frames and resumptions are processed in
 //! time order, and none of them can depend on something that the port has not done yet.
 
-use super::endpoint::{check_buffer, check_counts, check_link, defaults, Bay, Device, Direction, Offer, Piece};
-use super::Posts;
-use crate::flow::{Credits, Link, Wait};
+use super::endpoint::{
+    check_buffer, check_counts, check_link, defaults, Device, DeviceBuildContext, DmaDirection, Offer, Piece,
+};
+use super::DevicePosts;
+use crate::flow::{CreditWait, Credits, Link};
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::{LINE, LINE_U32};
-use crate::meter::drops::{DropCause, DropPlace, Ledger};
+use crate::meter::drops::{DropCause, DropLedger, DropPlace};
 use crate::placement::DeviceKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +24,7 @@ use std::collections::VecDeque;
 #[serde(deny_unknown_fields)]
 pub struct RoceSpec {
     /// Direction of the DMA: the peer writes to this host (p2m_write) or reads from it (p2m_read).
-    pub op: Direction,
+    pub op: DmaDirection,
     /// PCIe lanes of the NIC's port. The default is 16.
     #[serde(default = "defaults::nic_lanes")]
     pub lanes: u32,
@@ -157,7 +159,7 @@ impl RoceSpec {
 
 #[derive(Clone)]
 pub struct Roce {
-    pub op: Direction,
+    pub op: DmaDirection,
     pages: Pages,
     /// Lines of a packet; `packets` are the packets of a message, `lines` the lines of the buffer.
     packet: u32,
@@ -176,18 +178,18 @@ pub struct Roce {
     /// Lines done since the last message ended.
     ended: u64,
     completed: u64,
-    receive: Receive,
-    transmit: Transmit,
+    receive: RoceReceive,
+    transmit: RoceTransmit,
 }
 
 /// Receive side of the NIC: the receive buffer, the link behind it and the peer's transmitter.
 #[derive(Clone)]
-struct Receive {
+struct RoceReceive {
     /// Bytes of the receive buffer.
     buffer: Credits,
     xoff: u32,
     xon: u32,
-    drops: Ledger,
+    drops: DropLedger,
     /// Time at which the peer's transmitter can begin another packet.
     peer: Time,
     /// Whether the last pause frame paused the peer.
@@ -201,7 +203,7 @@ struct Receive {
 
 /// Transmit side of the NIC.
 #[derive(Clone)]
-struct Transmit {
+struct RoceTransmit {
     /// Lines of the transmit buffer: taken when they are requested, returned when their packet has left.
     room: Credits,
     /// Lines whose data has arrived and that no packet has taken.
@@ -226,11 +228,11 @@ impl Roce {
             left: 0,
             ended: 0,
             completed: 0,
-            receive: Receive {
+            receive: RoceReceive {
                 buffer: Credits::new(s.receive_buffer.0.to_u32()),
                 xoff: s.xoff.0.to_u32(),
                 xon: s.xon.0.to_u32(),
-                drops: Ledger::default(),
+                drops: DropLedger::default(),
                 peer: Time::ZERO,
                 stopped: false,
                 orders: VecDeque::with_capacity(16),
@@ -238,7 +240,7 @@ impl Roce {
                 paused: Time::ZERO,
                 pauses: 0,
             },
-            transmit: Transmit { room: Credits::new((s.transmit_buffer.0 / LINE).to_u32()), ready: 0 },
+            transmit: RoceTransmit { room: Credits::new((s.transmit_buffer.0 / LINE).to_u32()), ready: 0 },
         }
     }
 
@@ -295,8 +297,8 @@ impl Roce {
                 self.left = self.packet;
                 Offer::Lines(self.left)
             }
-            Err(Wait::Until(t)) => Offer::At(t),
-            Err(Wait::Return) => Offer::Nothing,
+            Err(CreditWait::Until(t)) => Offer::At(t),
+            Err(CreditWait::Return) => Offer::Nothing,
         }
     }
 
@@ -325,27 +327,27 @@ impl Device for Roce {
     fn link(s: &RoceSpec) -> (u32, u32) {
         (s.lanes, s.tags)
     }
-    fn build(s: &RoceSpec, bay: &mut Bay) -> Roce {
+    fn build(s: &RoceSpec, bay: &mut DeviceBuildContext) -> Roce {
         Roce::new(s, bay.buffer("roce", s.lines(), s.contiguous).0)
     }
     #[inline]
-    fn moves(&self, way: Direction) -> bool {
+    fn moves(&self, way: DmaDirection) -> bool {
         self.op == way
     }
     fn completed(&self) -> u64 {
         self.completed
     }
 
-    fn next(&mut self, _way: Direction, now: Time) -> Offer {
+    fn next(&mut self, _way: DmaDirection, now: Time) -> Offer {
         match self.op {
-            Direction::P2mWrite => self.next_received(now),
-            Direction::P2mRead => self.next_fetched(now),
+            DmaDirection::P2mWrite => self.next_received(now),
+            DmaDirection::P2mRead => self.next_fetched(now),
         }
     }
 
     /// Hands over the first `n` of the lines that `next` offered; they leave the receive buffer from `now` on.
-    fn take(&mut self, _way: Direction, n: u32, now: Time) -> Piece {
-        if self.op == Direction::P2mWrite {
+    fn take(&mut self, _way: DmaDirection, n: u32, now: Time) -> Piece {
+        if self.op == DmaDirection::P2mWrite {
             self.receive.leave(n * LINE_U32, now, self.reaction());
         }
         let at = self.at;
@@ -355,14 +357,14 @@ impl Device for Roce {
     }
 
     /// Counts `n` lines as done: written to memory, or fetched from it and ready to be sent.
-    fn done(&mut self, _cal: &mut impl Posts, _way: Direction, _slot: u16, n: u32, now: Time) -> bool {
+    fn done(&mut self, _cal: &mut impl DevicePosts, _way: DmaDirection, _slot: u16, n: u32, now: Time) -> bool {
         let message = u64::from(self.packet) * u64::from(self.packets);
         self.ended += u64::from(n);
         if self.ended >= message {
             self.ended -= message;
             self.completed += 1;
         }
-        if self.op == Direction::P2mWrite {
+        if self.op == DmaDirection::P2mWrite {
             return false;
         }
         self.transmit.ready += n;
@@ -381,7 +383,7 @@ impl Device for Roce {
     }
 
     fn restart_meters(&mut self, now: Time) {
-        if self.op == Direction::P2mWrite {
+        if self.op == DmaDirection::P2mWrite {
             self.arrivals(now);
         }
         let r = &mut self.receive;
@@ -395,7 +397,7 @@ impl Device for Roce {
     }
 
     /// Ledger of the packets that flow control has lost, which `audit` requires to be empty.
-    fn drops(&self) -> Option<&Ledger> {
+    fn drops(&self) -> Option<&DropLedger> {
         Some(&self.receive.drops)
     }
 
@@ -412,7 +414,7 @@ impl Device for Roce {
     }
 }
 
-impl Receive {
+impl RoceReceive {
     /// Applies to the peer the pause frames that take effect by `now`, as far as they affect its next packet.
     fn obey(&mut self, now: Time) {
         while let Some(&(at, stop)) = self.orders.front() {

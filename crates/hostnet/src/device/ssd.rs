@@ -1,10 +1,10 @@
 //! An NVMe SSD as a source of DMA: commands of one block each at a fixed queue depth, moved one chunk at a time. The
 //! medium is modelled as a latency per command and a rate.
 
-use super::endpoint::{check_counts, defaults, Bay, Device, Direction, Offer, Piece};
-use super::Posts;
+use super::endpoint::{check_counts, defaults, Device, DeviceBuildContext, DmaDirection, Offer, Piece};
+use super::DevicePosts;
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Int, LineAddr, Stream, Time};
+use crate::kernel::{Int, LineAddr, RandomStream, Time};
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::LINE;
 use crate::placement::DeviceKind;
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 #[serde(deny_unknown_fields)]
 pub struct SsdSpec {
     /// Direction of the DMA: storage reads write memory (p2m_write), storage writes read memory (p2m_read).
-    pub op: Direction,
+    pub op: DmaDirection,
     /// Number of SSDs. The default is 1.
     #[serde(default = "one")]
     pub count: u32,
@@ -135,7 +135,7 @@ struct Active {
 
 #[derive(Clone)]
 pub struct Ssd {
-    pub op: Direction,
+    pub op: DmaDirection,
     block: u32,
     chunk: u32,
     latency: Time,
@@ -148,7 +148,7 @@ pub struct Ssd {
     /// Index into `active` of the command being served; `chunk_left` counts the remaining lines of its chunk.
     turn: usize,
     chunk_left: u32,
-    rng: Stream,
+    rng: RandomStream,
     /// Picoseconds that the medium takes for a line; `media_free` is the time until which it is busy.
     media_ps: u64,
     media_free: Time,
@@ -156,7 +156,7 @@ pub struct Ssd {
 }
 
 impl Ssd {
-    pub fn new(s: &SsdSpec, pages: Pages, rng: Stream) -> Ssd {
+    pub fn new(s: &SsdSpec, pages: Pages, rng: RandomStream) -> Ssd {
         let block = (s.block.0 / LINE).to_u32();
         Ssd {
             op: s.op,
@@ -218,19 +218,19 @@ impl Device for Ssd {
     fn count(s: &SsdSpec) -> u32 {
         s.count
     }
-    fn build(s: &SsdSpec, bay: &mut Bay) -> Ssd {
+    fn build(s: &SsdSpec, bay: &mut DeviceBuildContext) -> Ssd {
         let (pages, rng) = bay.buffer("ssd", s.lines(), s.contiguous);
         Ssd::new(s, pages, rng)
     }
     #[inline]
-    fn moves(&self, way: Direction) -> bool {
+    fn moves(&self, way: DmaDirection) -> bool {
         self.op == way
     }
     #[inline]
     fn may_move(&self) -> [bool; 2] {
-        [Direction::P2mRead, Direction::P2mWrite].map(|way| self.op == way)
+        [DmaDirection::P2mRead, DmaDirection::P2mWrite].map(|way| self.op == way)
     }
-    fn done(&mut self, _cal: &mut impl Posts, _way: Direction, slot: u16, n: u32, now: Time) -> bool {
+    fn done(&mut self, _cal: &mut impl DevicePosts, _way: DmaDirection, slot: u16, n: u32, now: Time) -> bool {
         self.end(slot, n, now)
     }
     fn completed(&self) -> u64 {
@@ -238,7 +238,7 @@ impl Device for Ssd {
     }
 
     /// Returns the next lines that the SSD offers; it serves its commands in random order, one chunk at a time.
-    fn next(&mut self, _way: Direction, now: Time) -> Offer {
+    fn next(&mut self, _way: DmaDirection, now: Time) -> Offer {
         if self.media_free > now {
             return Offer::At(self.media_free);
         }
@@ -259,7 +259,7 @@ impl Device for Ssd {
     }
 
     /// Hands over the first `n` of the lines that `next` offered; the medium is busy with them from `now` on.
-    fn take(&mut self, _way: Direction, n: u32, now: Time) -> Piece {
+    fn take(&mut self, _way: DmaDirection, n: u32, now: Time) -> Piece {
         self.media_free = self.media_free.max(now) + Time(self.media_ps * u64::from(n));
         self.hand_over(n)
     }

@@ -1,7 +1,7 @@
 //! Interchangeable credits: bytes of a buffer, entries of a ring, flow-control credits of a link. A sender may take
 //! several credits with one request, and a returned credit may need time to reach the sender.
 
-use super::domain::{Domain, Reading};
+use super::domain::{Domain, DomainReading};
 use crate::kernel::Time;
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub struct Credits {
 
 /// The condition that a sender without enough credits waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wait {
+pub enum CreditWait {
     /// Enough credits are on their way back; the last of them arrives at this time.
     Until(Time),
     /// A receiver has to return credits first, so that no time can be named.
@@ -59,7 +59,7 @@ impl Credits {
     /// # Errors
     /// Fails when fewer than `n` credits are left, and names the condition to wait for.
     #[inline]
-    pub fn take(&mut self, n: u32, now: Time) -> Result<(), Wait> {
+    pub fn take(&mut self, n: u32, now: Time) -> Result<(), CreditWait> {
         self.collect(now);
         if self.domain.free() < n {
             self.domain.refuse();
@@ -75,7 +75,7 @@ impl Credits {
     /// # Errors
     /// Fails when fewer than `n` credits are left, and names the condition to wait for.
     #[inline]
-    pub fn look(&mut self, n: u32, now: Time) -> Result<(), Wait> {
+    pub fn look(&mut self, n: u32, now: Time) -> Result<(), CreditWait> {
         if self.domain.free() >= n {
             return Ok(()); // whatever else is back
         }
@@ -87,15 +87,15 @@ impl Credits {
     }
 
     /// Condition under which `n` credits become available, given that fewer are free now.
-    pub fn wait_for(&self, n: u32) -> Wait {
+    pub fn wait_for(&self, n: u32) -> CreditWait {
         let mut free = self.domain.free();
         for &(at, back) in &self.returning {
             free += back;
             if free >= n {
-                return Wait::Until(at);
+                return CreditWait::Until(at);
             }
         }
-        Wait::Return
+        CreditWait::Return
     }
 
     /// Returns `n` credits.
@@ -134,7 +134,7 @@ impl Credits {
         self.domain.restart(now);
     }
     /// The readings of the window that ends at `now`.
-    pub fn read(&self, now: Time) -> Reading {
+    pub fn read(&self, now: Time) -> DomainReading {
         let mut seen = self.clone();
         seen.collect(now);
         seen.domain.read(now)
@@ -149,11 +149,11 @@ mod tests {
     fn credits_on_their_way_back_can_be_waited_for() {
         let mut c = Credits::new(4);
         assert_eq!(c.take(3, Time::ns(0)), Ok(()));
-        assert_eq!(c.take(2, Time::ns(1)), Err(Wait::Return), "one is left, none is on its way");
+        assert_eq!(c.take(2, Time::ns(1)), Err(CreditWait::Return), "one is left, none is on its way");
         c.give_at(1, Time::ns(10));
         c.give_at(1, Time::ns(20));
-        assert_eq!(c.wait_for(2), Wait::Until(Time::ns(10)));
-        assert_eq!(c.take(3, Time::ns(9)), Err(Wait::Until(Time::ns(20))));
+        assert_eq!(c.wait_for(2), CreditWait::Until(Time::ns(10)));
+        assert_eq!(c.take(3, Time::ns(9)), Err(CreditWait::Until(Time::ns(20))));
         assert_eq!(c.take(3, Time::ns(20)), Ok(()));
         assert_eq!((c.free(), c.held()), (0, 4));
     }

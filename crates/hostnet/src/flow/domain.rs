@@ -26,7 +26,7 @@ pub struct Domain {
 
 /// Readings of a domain's meters over one window of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
+pub struct DomainReading {
     /// Credits that exist.
     pub credits: u32,
     /// Time-averaged credits in use.
@@ -43,14 +43,14 @@ pub struct Reading {
     pub refused: u64,
 }
 
-impl Reading {
+impl DomainReading {
     /// Combines the readings of several senders, each with credits of its own. The combined peak is an upper bound,
     /// since the senders' peaks need not have coincided.
-    pub fn together(parts: impl IntoIterator<Item = Reading>) -> Option<Reading> {
+    pub fn together(parts: impl IntoIterator<Item = DomainReading>) -> Option<DomainReading> {
         parts.into_iter().reduce(|a, b| {
             let rate = a.arrival_rate + b.arrival_rate;
             let mean = |x: f64, y: f64| if rate > 0.0 { (x * a.arrival_rate + y * b.arrival_rate) / rate } else { 0.0 };
-            Reading {
+            DomainReading {
                 credits: a.credits.saturating_add(b.credits),
                 occupancy: a.occupancy + b.occupancy,
                 peak: a.peak + b.peak,
@@ -173,12 +173,12 @@ impl Domain {
     }
 
     /// The readings of the window that ends at `now`.
-    pub fn read(&self, now: Time) -> Reading {
+    pub fn read(&self, now: Time) -> DomainReading {
         let window = (now - self.since).0.max(1).to_f64();
         let integral = self.integral(now).to_f64();
         let occupancy = integral / window;
         let per = |sum: f64, n: u64| if n == 0 { 0.0 } else { sum / n.to_f64() / 1e3 };
-        Reading {
+        DomainReading {
             credits: self.credits,
             occupancy,
             peak: self.peak,
@@ -260,8 +260,8 @@ impl Booked {
     }
 
     /// The readings of the window that ends at `now`.
-    pub fn read(&self, now: Time) -> Reading {
-        Reading { peak: self.peak, ..self.domain.read(now) }
+    pub fn read(&self, now: Time) -> DomainReading {
+        DomainReading { peak: self.peak, ..self.domain.read(now) }
     }
 }
 
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_booked_peak_is_that_of_counting_at_each_take() {
-        let mut rng = crate::kernel::Stream::new(5, "booked", 0);
+        let mut rng = crate::kernel::RandomStream::new(5, "booked", 0);
         let mut d = Booked::unbounded();
         // Scheduled returns that still count, credits without a scheduled return, and takes whose times occasionally go
         // back.
@@ -348,7 +348,7 @@ mod tests {
             b.take(Time::ns(taken));
             b.give(Time::ns(taken + 60), Time::ns(taken));
         }
-        let r = Reading::together([a.read(Time::ns(100)), b.read(Time::ns(100))]).expect("two");
+        let r = DomainReading::together([a.read(Time::ns(100)), b.read(Time::ns(100))]).expect("two");
         assert_eq!((r.credits, r.occupancy), (5, 2.2)); // 40 and 180 credit-ns over 100 ns
         assert_eq!((r.latency_ns, r.little_ns), (55.0, 55.0)); // (40 + 3 x 60) / 4
     }

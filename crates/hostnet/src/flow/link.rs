@@ -1,7 +1,7 @@
 //! A serialising link: packets follow each other at the link's rate and may need credits of the receiver to leave.
 
-use super::credits::{Credits, Wait};
-use super::domain::{Domain, Reading};
+use super::credits::{CreditWait, Credits};
+use super::domain::{Domain, DomainReading};
 use crate::kernel::units::Bandwidth;
 use crate::kernel::{Int, Real, Time};
 
@@ -72,7 +72,7 @@ impl Link {
     /// # Errors
     /// Fails when fewer than `n` credits are left, and names the condition to wait for.
     #[inline]
-    pub fn take(&mut self, class: usize, n: u32, now: Time) -> Result<(), Wait> {
+    pub fn take(&mut self, class: usize, n: u32, now: Time) -> Result<(), CreditWait> {
         self.classes[class].take(n, now)
     }
     /// Credits of a class of packets.
@@ -95,7 +95,7 @@ impl Link {
         Time(self.busy)
     }
     /// Readings of the packets that are ready and have not completely left.
-    pub fn read(&self, now: Time) -> Reading {
+    pub fn read(&self, now: Time) -> DomainReading {
         self.packets.read(now)
     }
 }
@@ -135,7 +135,7 @@ mod tests {
     fn classes_have_credits_of_their_own() {
         let mut l = link().with_credits(&[1, 2]);
         assert_eq!(l.take(0, 1, Time::ns(0)), Ok(()));
-        assert_eq!(l.take(0, 1, Time::ns(0)), Err(Wait::Return));
+        assert_eq!(l.take(0, 1, Time::ns(0)), Err(CreditWait::Return));
         assert_eq!(l.take(1, 2, Time::ns(0)), Ok(()));
         l.credits_mut(0).give(1, Time::ns(3));
         assert_eq!(l.take(0, 1, Time::ns(3)), Ok(()));

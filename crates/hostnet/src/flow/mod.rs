@@ -5,6 +5,6 @@ pub mod credits;
 pub mod domain;
 pub mod link;
 
-pub use credits::{Credits, Wait};
+pub use credits::{CreditWait, Credits};
 pub use domain::Domain;
 pub use link::Link;

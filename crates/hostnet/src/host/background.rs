@@ -4,7 +4,7 @@
 use super::timer::Timer;
 use super::Host;
 use crate::config::Scenario;
-use crate::kernel::{Int, LineAddr, Post, Real, Stream, Time};
+use crate::kernel::{Int, LineAddr, Post, RandomStream, Real, Time};
 use crate::memory::{Txn, LINE};
 
 #[derive(Clone)]
@@ -12,7 +12,7 @@ pub struct Background {
     /// Mean time between two reads, in picoseconds.
     mean: f64,
     lines: u64,
-    rng: Stream,
+    rng: RandomStream,
 }
 
 impl Background {
@@ -20,7 +20,7 @@ impl Background {
     pub fn new(s: &Scenario, lines: u64) -> Option<Background> {
         let gbs = s.platform.background_read_gbs;
         let mean = LINE.to_f64() / gbs * 1e3;
-        (gbs > 0.0).then(|| Background { mean, lines, rng: Stream::new(s.seed, "background", 0) })
+        (gbs > 0.0).then(|| Background { mean, lines, rng: RandomStream::new(s.seed, "background", 0) })
     }
 }
 

@@ -10,31 +10,37 @@ use super::pairs;
 use super::storage::block_layer;
 use super::tas;
 use super::threads;
-use super::{Host, Rest, Seat, Source};
-use crate::app::{App, AppSpec, Origin, Site};
+use super::{CoreSlot, Host, IdleState, TrafficSource};
+use crate::app::{App, AppBuildContext, AppSpec, Origin};
 use crate::config::check;
-use crate::config::scenario::{Driver, RingSite, StackSpec, Timing};
+use crate::config::scenario::{ReplayTiming, RingDriver, RingTenant, StackSpec};
 use crate::config::Scenario;
 use crate::core::hints::Hints;
 use crate::core::Cpu;
-use crate::device::endpoint::{Bay, Endpoint};
+use crate::device::endpoint::{DeviceBuildContext, Endpoint};
 use crate::device::iio::Iio;
-use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingStart, RingsSpec, COMPLETIONS, DATA_ROOM};
+use crate::device::nic::{
+    FrameMemory, Marker, Nic, RingLayout, RingMemory, RingStart, RingsSpec, COMPLETIONS, DATA_ROOM,
+};
 use crate::device::NicAt;
 use crate::flow::Domain;
-use crate::kernel::{Clock, CoreId, IdVec, Int, LineAddr, NodeId, QueueId, RegionId, Stream, TenantId, ThreadId, Time};
+use crate::kernel::{
+    Clock, CoreId, IdVec, Int, LineAddr, NodeId, QueueId, RandomStream, RegionId, TenantId, ThreadId, Time,
+};
 use crate::machine::Machine;
-use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing, PAGE};
 use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, OffCores, Siblings, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::ccnic::SENT_LINES;
 use crate::stack::mempool::{Mempool, PoolMemory, STRIDE};
 use crate::stack::napi::{BufferMemory, Napi};
-use crate::stack::pmd::{self, Buffers, DriverMemory, Duties, Pipe, PollMode, PollModeSpec, Recycling, COPY_LINES};
+use crate::stack::pmd::{
+    self, Buffers, DriverMemory, Duties, PollMode, PollModeSpec, Recycling, SoftwareRing, COPY_LINES,
+};
 use crate::stack::udp::{UdpSocket, USER};
 use crate::stack::{Tally, Thread};
-use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
+use crate::traffic::pcap::{Capture, CaptureOptions, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
@@ -62,14 +68,18 @@ impl Host {
         let s = &*spec;
         let seed = s.seed;
         let capture = match &s.traffic.pcap {
-            Some(p) if s.traffic.arrivals == crate::config::scenario::Arrivals::Pcap => {
+            Some(p) if s.traffic.arrivals == crate::config::scenario::ArrivalsSpec::Pcap => {
                 let memcached = s.tenants.iter().any(|t| matches!(t.app, AppSpec::Memcached(_)));
                 let wanted = match memcached {
                     true => Wanted::Memcached(p.port.unwrap_or(MEMCACHED_PORT)),
                     false => Wanted::Frames(p.port),
                 };
-                let how =
-                    Reading { wanted, lenient: p.lenient, untimed: p.timing != Timing::Original, frames: keep_frames };
+                let how = CaptureOptions {
+                    wanted,
+                    lenient: p.lenient,
+                    untimed: p.timing != ReplayTiming::Original,
+                    frames: keep_frames,
+                };
                 Some(Arc::new(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?))
             }
             _ => None,
@@ -103,23 +113,23 @@ impl Host {
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
         let rx_buffers = check::rx_buffers(s);
         if let Some(t) = serving.filter(|_| ringed.is_none()) {
-            for kind in [Kind::Rx, Kind::Tx] {
+            for kind in [RegionKind::Rx, RegionKind::Tx] {
                 for &c in &groups[t] {
-                    let n = if kind == Kind::Rx { rx_buffers } else { s.rings.tx_buffers };
+                    let n = if kind == RegionKind::Rx { rx_buffers } else { s.rings.tx_buffers };
                     let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::of_thread(c), t);
                     let base = map.get(r).base;
-                    if kind == Kind::Rx && s.placement.spent().follows_transmission() {
+                    if kind == RegionKind::Rx && s.placement.spent().follows_transmission() {
                         map.make_invalidatable(base);
                     }
                     match kind {
-                        Kind::Rx => nic.attach_receive(QueueId(c.0), base, n, buffer_lines),
+                        RegionKind::Rx => nic.attach_receive(QueueId(c.0), base, n, buffer_lines),
                         _ => nic.attach_transmit(QueueId(c.0), base, n, buffer_lines),
                     }
                 }
             }
             let starts = if s.platform.nic.ring_start == RingStart::Random { &groups[t][..] } else { &[] };
             for &c in starts {
-                let mut rng = Stream::new(seed, "ring phase", c.0.into());
+                let mut rng = RandomStream::new(seed, "ring phase", c.0.into());
                 let (rx, tx) = (rng.below(rx_buffers.into()), rng.below(s.rings.tx_buffers.into()));
                 nic.start_at(QueueId(c.0), rx, tx);
             }
@@ -128,17 +138,17 @@ impl Host {
         let mut apps = IdVec::new();
         let probes = s.tenants.iter().any(|t| matches!(t.app, AppSpec::ProbeLatency(_)));
         if s.tenants.iter().any(check::directed) {
-            map.add(PAGE_LINES, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
+            map.add(PAGE_LINES, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
             if probes {
                 for node in 0..s.nodes().count {
-                    let r = map.add(PAGE_LINES, Kind::App, Sharing::Shared, TenantId(0));
+                    let r = map.add(PAGE_LINES, RegionKind::App, Sharing::Shared, TenantId(0));
                     map.set_home(r, NodeId(node.to_u8()));
                 }
             }
         } else {
             for (t, tenant) in groups.ids().zip(&s.tenants) {
                 let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
-                let site = Site { map: &mut map, tenant: t, cores, seed, capture, stlb };
+                let site = AppBuildContext { map: &mut map, tenant: t, cores, seed, capture, stlb };
                 let app = App::build(&tenant.app, s.traffic.frame_sizes().0.to_u32(), site)?;
                 let largest = match (&app, capture) {
                     (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
@@ -171,7 +181,7 @@ impl Host {
         let pipes = pipes(s, driven.len(), &mut map);
         let rings = driven.iter().map(|d| d.ring).collect();
         let read_request = s.platform.pcie.as_ref().map_or(crate::kernel::units::Size(512), |p| p.max_read_request);
-        let mut bay = Bay { map: &mut map, seed, port: 0, queues, rings, read_request };
+        let mut bay = DeviceBuildContext { map: &mut map, seed, port: 0, queues, rings, read_request };
         let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut bay)).collect();
         if let (Some(i), Some(t)) = (&hints, s.ringed().map(|p| p.tenant).or(network::parts(s).map(|p| p.0))) {
             let nics = devices.iter_mut().filter_map(|d| match &mut d.0 {
@@ -227,10 +237,10 @@ impl Host {
             mem.lat.to_iio = iio.from_cha.into();
             Iio::new(iio, pcie, devices)
         });
-        let source = serving.filter(|_| !apps.is_empty()).map(|t| Source {
+        let source = serving.filter(|_| !apps.is_empty()).map(|t| TrafficSource {
             arrivals: None,
             base: Time::ZERO,
-            rng: Stream::new(seed, "traffic", 0),
+            rng: RandomStream::new(seed, "traffic", 0),
             at: if ringed.is_some() { NicAt::Port } else { NicAt::Chip },
             cores: if ringed.is_some() {
                 driving.to_vec()
@@ -249,7 +259,7 @@ impl Host {
             generator: client::generator(s, t),
         });
         let spikes = s.traffic.spikes.as_ref().map(|p| {
-            let rng = Stream::new(seed, "spikes", 0);
+            let rng = RandomStream::new(seed, "spikes", 0);
             Spikes::new(p.probability, p.min.into(), p.max.into(), rng)
         });
         let (mut block, mut sent) = (block.into_iter(), driven.iter().map(|d| d.sent));
@@ -268,8 +278,8 @@ impl Host {
                 Some(t) => threads::of_app(&t.app, s),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
             };
-            let rng = Stream::new(seed, "core", c.to_u64());
-            Seat { tenant: *tenant, local: *local, rest: Rest::Asleep, rng, thread }
+            let rng = RandomStream::new(seed, "core", c.to_u64());
+            CoreSlot { tenant: *tenant, local: *local, rest: IdleState::Asleep, rng, thread }
         });
         let seats = seats.collect();
         let (whole, half) = (&s.platform.core, s.platform.core.of_one_thread());
@@ -318,7 +328,7 @@ impl Host {
             spikes,
             stopped: false,
             window: Window::new(),
-            trace: super::trace::Trace::new(s.run.trace.map(Into::into)),
+            trace: super::trace::HostTrace::new(s.run.trace.map(Into::into)),
             timeline: super::timeline::Timeline::new(s.run.timeline.map(Into::into)),
             control: None,
             spec: spec.clone(),
@@ -338,7 +348,7 @@ impl Host {
 }
 
 /// Memory of a core whose packets come through descriptor rings in memory.
-struct Driven {
+struct RingCoreMemory {
     ring: RingMemory,
     thread: ThreadMemory,
     /// First line of the data that an overlay's thread sends.
@@ -365,16 +375,16 @@ fn driving_cores<'a>(
 }
 
 /// Allocates the memory for the descriptor rings and the driver of each core in `cores`.
-fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<Driven> {
-    let Some(RingSite { tenant, rings, driver }) = s.ringed() else { return Vec::new() };
+fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<RingCoreMemory> {
+    let Some(RingTenant { tenant, rings, driver }) = s.ringed() else { return Vec::new() };
     let receivers = s.tenant(tenant).receivers().to_u16();
     let pairs = s.tenant(tenant).pipeline.is_some();
     let overlay = s.overlay();
     let first = map.iter().count();
-    let one_pool = matches!(&driver, Driver::PollMode(costs) if costs.mempool_shared);
+    let one_pool = matches!(&driver, RingDriver::PollMode(costs) if costs.mempool_shared);
     let mut set_up = |c: &ThreadId| {
         let own = if pairs { Sharing::Shared } else { Sharing::of_thread(*c) };
-        let r = map.add(u64::from(rings.receive) * STRIDE, Kind::Rx, own, tenant);
+        let r = map.add(u64::from(rings.receive) * STRIDE, RegionKind::Rx, own, tenant);
         (rings.receive, map.get(r).base)
     };
     let mut armed: Vec<_> = cores.iter().rev().filter(|_| one_pool).map(&mut set_up).collect();
@@ -382,8 +392,8 @@ fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<
         let sends = if pairs { ThreadId(c.0 + receivers) } else { *c };
         let both = if pairs { Sharing::Shared } else { Sharing::of_thread(*c) };
         let mut region = |lines, kind, core| map.add(lines, kind, Sharing::of_thread(core), tenant);
-        let receive = region(Layout::lines(rings.receive, rings.descriptor), Kind::Rx, *c);
-        let transmit = region(Layout::lines(rings.transmit, rings.descriptor), Kind::Tx, sends);
+        let receive = region(RingLayout::lines(rings.receive, rings.descriptor), RegionKind::Rx, *c);
+        let transmit = region(RingLayout::lines(rings.transmit, rings.descriptor), RegionKind::Tx, sends);
         map.set_polled(receive);
         map.set_polled(transmit);
         let ring = RingMemory { receive: map.get(receive).base, transmit: map.get(transmit).base };
@@ -393,21 +403,21 @@ fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<
         };
         let own = Sharing::of_thread(*c);
         let thread = match &driver {
-            Driver::PollMode(costs) => {
+            RingDriver::PollMode(costs) => {
                 let buffers = sized(s, tenant, costs, &rings).buffers(&rings);
                 let pool = PoolMemory {
                     first: armed.pop(),
                     buffers: add(
                         u64::from(buffers - if one_pool { rings.receive } else { 0 }) * STRIDE,
-                        Kind::Rx,
+                        RegionKind::Rx,
                         both,
                     ),
-                    ring: add(Mempool::ring_lines(buffers, costs.mempool_cache), Kind::App, both),
+                    ring: add(Mempool::ring_lines(buffers, costs.mempool_cache), RegionKind::App, both),
                 };
-                let receive_notes = add(pmd::note_lines(rings.receive), Kind::App, own);
-                let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App, Sharing::of_thread(sends));
+                let receive_notes = add(pmd::note_lines(rings.receive), RegionKind::App, own);
+                let transmit_notes = add(pmd::note_lines(rings.transmit), RegionKind::App, Sharing::of_thread(sends));
                 let copies = match s.tenant(tenant).recycling {
-                    Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, Kind::App, own),
+                    Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, RegionKind::App, own),
                     _ => LineAddr(0),
                 };
                 if s.placement.spent().follows_transmission() {
@@ -416,24 +426,26 @@ fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<
                 }
                 ThreadMemory::PollMode(DriverMemory { pool, receive_notes, transmit_notes, copies })
             }
-            Driver::Kernel(costs) => {
+            RingDriver::Kernel(costs) => {
                 let (structures, frames) = costs.lines(&rings);
-                let memory =
-                    BufferMemory { structures: add(structures, Kind::App, own), frames: add(frames, Kind::Rx, own) };
+                let memory = BufferMemory {
+                    structures: add(structures, RegionKind::App, own),
+                    frames: add(frames, RegionKind::Rx, own),
+                };
                 // A TCP receiver has a buffer of its own.
-                let user = if check::serves(s.tenant(tenant)) { add(USER, Kind::App, own) } else { LineAddr(0) };
+                let user = if check::serves(s.tenant(tenant)) { add(USER, RegionKind::App, own) } else { LineAddr(0) };
                 ThreadMemory::Socket(memory, user)
             }
         };
         let sent = match &driver {
-            Driver::PollMode(costs) if overlay => {
+            RingDriver::PollMode(costs) if overlay => {
                 let buffers = u64::from(sized(s, tenant, costs, &rings).buffers(&rings));
-                let r = map.add(buffers * SENT_LINES, Kind::Tx, own, tenant);
+                let r = map.add(buffers * SENT_LINES, RegionKind::Tx, own, tenant);
                 map.get(r).base
             }
             _ => LineAddr(0),
         };
-        Driven { ring, thread, sent }
+        RingCoreMemory { ring, thread, sent }
     };
     let all = cores.iter().map(&mut piece).collect();
     if let Some(p) = s.peers().filter(|_| overlay) {
@@ -450,18 +462,18 @@ fn sized(s: &Scenario, tenant: TenantId, costs: &PollModeSpec, rings: &RingsSpec
 }
 
 /// Software rings of the tenant with descriptor rings, if its cores work in pairs; `pairs` is the number of rings.
-fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<Pipe> {
+fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<SoftwareRing> {
     let pipeline = s.ringed().and_then(|site| Some((site.tenant, s.tenant(site.tenant).pipeline.clone()?)));
     let Some((tenant, spec)) = pipeline else { return Vec::new() };
     let mut pipe = |_| {
-        let r = map.add(Pipe::lines(&spec), Kind::App, Sharing::Shared, tenant);
-        Pipe::new(spec.clone(), map.get(r).base)
+        let r = map.add(SoftwareRing::lines(&spec), RegionKind::App, Sharing::Shared, tenant);
+        SoftwareRing::new(spec.clone(), map.get(r).base)
     };
     (0..pairs).map(&mut pipe).collect()
 }
 
 /// Threads of the cores that drive descriptor rings; their receive buffers are given to the NIC.
-fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]) -> Vec<Thread> {
+fn drivers(s: &Scenario, memory: &[RingCoreMemory], devices: &mut [(Endpoint, u32, u32)]) -> Vec<Thread> {
     let Some(site) = s.ringed() else { return Vec::new() };
     let nic = devices.iter_mut().find_map(|d| match &mut d.0 {
         Endpoint::Ethernet(nic) => Some(&mut **nic),
@@ -476,8 +488,8 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
         AppSpec::Loopback(app) if origin == Origin::Loop => Some(app.bytes.0),
         _ => None,
     };
-    let thread = |(queue, driven): (usize, &Driven)| match (&driven.thread, &site.driver) {
-        (ThreadMemory::PollMode(memory), Driver::PollMode(costs)) => {
+    let thread = |(queue, driven): (usize, &RingCoreMemory)| match (&driven.thread, &site.driver) {
+        (ThreadMemory::PollMode(memory), RingDriver::PollMode(costs)) => {
             let costs = sized(s, site.tenant, costs, &site.rings);
             let driver = PollMode::new(
                 costs,
@@ -493,7 +505,7 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
                 None => driver,
             }))
         }
-        (ThreadMemory::Socket(memory, user), Driver::Kernel(costs)) => {
+        (ThreadMemory::Socket(memory, user), RingDriver::Kernel(costs)) => {
             let costs = costs.clone();
             match threads::tcp_receiver(s).filter(|_| !check::serves(s.tenant(site.tenant))) {
                 Some(t) => {
@@ -532,9 +544,9 @@ fn frame_memory(s: &Scenario, groups: &IdVec<TenantId, Vec<ThreadId>>, map: &mut
             let r = map.add(lines, kind, Sharing::of_thread(*c), tenant);
             map.get(r).base
         };
-        let (frames, completions) = (add(lines, Kind::Rx), add(COMPLETIONS, Kind::Rx));
-        let structures = add(lines / page, Kind::App);
-        let key = Stream::new(s.seed, "frames", c.0.into()).below(u64::MAX);
+        let (frames, completions) = (add(lines, RegionKind::Rx), add(COMPLETIONS, RegionKind::Rx));
+        let structures = add(lines / page, RegionKind::App);
+        let key = RandomStream::new(s.seed, "frames", c.0.into()).below(u64::MAX);
         let pages = Pages::new(frames, lines, Contiguous::Pieces(nic.page), PAGE.0 / LINE, key);
         FrameMemory { pages, frames, completions, structures }
     };

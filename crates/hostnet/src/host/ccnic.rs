@@ -2,22 +2,22 @@
 
 use super::measure::table;
 use super::threads::demand;
-use super::{Host, Seat};
+use super::{CoreSlot, Host};
 use crate::app::loopback::LoopbackSpec;
 use crate::app::AppSpec;
 use crate::config::scenario::TenantSpec;
 use crate::config::Scenario;
 use crate::kernel::{Int, LineAddr, NodeId, TenantId, ThreadId};
-use crate::memory::region::{AddressMap, Kind, Sharing};
+use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::memory::OffCore;
 use crate::meter::Values;
-use crate::stack::ccnic::spec::{CcnicSpec, End, Mode, PoolKind};
-use crate::stack::ccnic::{Agent, Interface, Memory, Setup};
+use crate::stack::ccnic::spec::{CcnicMode, CcnicSide, CcnicSpec, PoolKind};
+use crate::stack::ccnic::{CcnicInterface, CcnicMemory, CcnicThread, Setup};
 use crate::stack::Thread;
 use serde_json::{json, Value};
 
 /// The tenant on CC-NIC, and its application.
-pub struct Parts<'a> {
+pub struct CcnicTenant<'a> {
     pub tenant: TenantId,
     pub queues: u32,
     /// Generator of packets; None for an overlay.
@@ -25,61 +25,61 @@ pub struct Parts<'a> {
     pub spec: CcnicSpec,
 }
 
-pub fn parts(s: &Scenario) -> Option<Parts<'_>> {
+pub fn parts(s: &Scenario) -> Option<CcnicTenant<'_>> {
     let tenant = s.ccnic_tenant()?;
     let app = match &s.tenant(tenant).app {
         AppSpec::Loopback(app) => Some(app),
         _ => None,
     };
     let queues = s.peers()?.cores.max(s.tenant(tenant).receivers());
-    Some(Parts { tenant, queues, app, spec: s.ccnic.clone().unwrap_or_default() })
+    Some(CcnicTenant { tenant, queues, app, spec: s.ccnic.clone().unwrap_or_default() })
 }
 
-/// Objects by whose lines requests are counted, in the order of `Memory`'s regions.
+/// Objects by whose lines requests are counted, in the order of `CcnicMemory`'s regions.
 const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
 
 /// Allocates the interface's memory, at its home nodes; any core's caches may hold all of it.
-pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
-    let Parts { tenant, queues, spec, .. } = parts(s)?;
+pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<CcnicInterface>> {
+    let CcnicTenant { tenant, queues, spec, .. } = parts(s)?;
     let nodes = |end| match end {
-        End::Host => NodeId(s.tenant(tenant).node),
-        End::Nic => NodeId(spec.nic_node.to_u8()),
+        CcnicSide::Host => NodeId(s.tenant(tenant).node),
+        CcnicSide::Nic => NodeId(spec.nic_node.to_u8()),
     };
     let (tx, rx, buffer) = (nodes(spec.tx_home), nodes(spec.rx_home), nodes(spec.buffer_home));
     let mut homes = [tx, rx, tx, rx, buffer, buffer].into_iter();
     let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = spec.lines(queues.into()).map(|lines| {
-        let r = map.add(lines, Kind::App, Sharing::Shared, tenant);
+        let r = map.add(lines, RegionKind::App, Sharing::Shared, tenant);
         map.set_home(r, homes.next().unwrap_or(buffer));
         map.get(r).base
     });
-    let memory = Memory { tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers };
-    Some(Box::new(Interface::new(&spec, queues, memory)))
+    let memory = CcnicMemory { tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers };
+    Some(Box::new(CcnicInterface::new(&spec, queues, memory)))
 }
 
 /// Thread of core `local` of the tenant; cores beyond the tenant's own belong to the NIC. `driven` yields an overlay's
 /// drivers, each with the first line of the data that it sends.
 pub fn thread(
     s: &Scenario,
-    i: &Interface,
+    i: &CcnicInterface,
     local: usize,
     driven: &mut impl Iterator<Item = (Thread, LineAddr)>,
 ) -> Thread {
     let p = parts(s).expect("an interface has a tenant");
     let own = s.tenant(p.tenant).cores.to_usize();
-    let forwards = p.spec.mode == Mode::Forward;
+    let forwards = p.spec.mode == CcnicMode::Forward;
     let setup = Setup { spec: &p.spec, core: &s.platform.core, interface: i };
     let demand = |queue, app: &LoopbackSpec| demand(s, queue, i.pairs.len(), app.bytes.0);
     Thread::CcNic(Box::new(match (local.checked_sub(own), p.app) {
-        (None, Some(app)) if forwards => Agent::server(setup, Some(app), local, own),
-        (Some(queue), Some(app)) if forwards => Agent::wire(setup, queue, app, demand(queue, app)),
-        (None, Some(app)) => Agent::host(setup, local, app, demand(local, app)),
-        (None, None) => Agent::server(setup, None, local, own),
+        (None, Some(app)) if forwards => CcnicThread::server(setup, Some(app), local, own),
+        (Some(queue), Some(app)) if forwards => CcnicThread::wire(setup, queue, app, demand(queue, app)),
+        (None, Some(app)) => CcnicThread::host(setup, local, app, demand(local, app)),
+        (None, None) => CcnicThread::server(setup, None, local, own),
         (Some(first), Some(app)) => match s.peers().map_or(own, |p| p.cores.to_usize()) {
-            threads if threads < own => Agent::bank(setup, (first..own).step_by(threads), app),
-            _ => Agent::nic(setup, first, app),
+            threads if threads < own => CcnicThread::bank(setup, (first..own).step_by(threads), app),
+            _ => CcnicThread::nic(setup, first, app),
         },
         (Some(queue), None) => match driven.next() {
-            Some((Thread::PollMode(driver), data)) => Agent::overlay(setup, queue, *driver, data),
+            Some((Thread::PollMode(driver), data)) => CcnicThread::overlay(setup, queue, *driver, data),
             _ => unreachable!("an overlay has a poll-mode driver for each thread of the NIC"),
         },
     }))
@@ -88,7 +88,7 @@ pub fn thread(
 /// Requests that are counted: all, those that another node answered, or those of a NIC core for lines of the packet
 /// that it works on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Counted {
+enum CountedRequests {
     All,
     Remote,
     Watched,
@@ -110,8 +110,8 @@ impl Host {
         (self.has_ccnic() && self.source.is_none()) || self.tas.is_some() || self.spec.tenants.iter().any(pings)
     }
 
-    fn agents(&self) -> impl Iterator<Item = (ThreadId, &Agent)> {
-        self.cores.enumerate().filter_map(|(c, Seat { thread, .. })| match thread {
+    fn agents(&self) -> impl Iterator<Item = (ThreadId, &CcnicThread)> {
+        self.cores.enumerate().filter_map(|(c, CoreSlot { thread, .. })| match thread {
             Thread::CcNic(a) => Some((c, &**a)),
             _ => None,
         })
@@ -136,7 +136,7 @@ impl Host {
     }
 
     /// Requests of the host's or the NIC's cores that left their L2, by object.
-    fn off_core(&self, host: bool, of: Counted) -> [OffCore; 6] {
+    fn off_core(&self, host: bool, of: CountedRequests) -> [OffCore; 6] {
         let mut sum = [OffCore::default(); 6];
         let (Some(i), Some(counts)) = (&self.ccnic, &self.machine.mem.off_core) else { return sum };
         let m = &i.memory;
@@ -145,9 +145,9 @@ impl Host {
             for (to, line) in sum.iter_mut().zip(lines) {
                 let region = self.machine.mem.map.id(line);
                 let n = match of {
-                    Counted::All => counts.of(c, region),
-                    Counted::Remote => counts.remote(c, region),
-                    Counted::Watched => counts.watched(c, region),
+                    CountedRequests::All => counts.of(c, region),
+                    CountedRequests::Remote => counts.remote(c, region),
+                    CountedRequests::Watched => counts.watched(c, region),
                 };
                 *to = OffCore { reads: to.reads + n.reads, owns: to.owns + n.owns, streams: to.streams + n.streams };
             }
@@ -178,16 +178,17 @@ impl Host {
             v.set(name, t.histogram.value_at_quantile(q).to_f64() / 1e6);
         }
         for (host, of, reads, owns) in [
-            (true, Counted::All, "host_reads_per_packet", "host_rfos_per_packet"),
-            (false, Counted::All, "nic_reads_per_packet", "nic_rfos_per_packet"),
-            (true, Counted::Remote, "host_remote_reads", "host_remote_rfos"),
-            (false, Counted::Remote, "nic_remote_reads", "nic_remote_rfos"),
+            (true, CountedRequests::All, "host_reads_per_packet", "host_rfos_per_packet"),
+            (false, CountedRequests::All, "nic_reads_per_packet", "nic_rfos_per_packet"),
+            (true, CountedRequests::Remote, "host_remote_reads", "host_remote_rfos"),
+            (false, CountedRequests::Remote, "nic_remote_reads", "nic_remote_rfos"),
         ] {
             let n = self.off_core(host, of);
             v.set(reads, per(n.iter().map(|o| o.reads).sum()));
             v.set(owns, per(n.iter().map(|o| o.owns).sum()));
         }
-        let (of_host, of_nic) = (self.off_core(true, Counted::Remote), self.off_core(false, Counted::Remote));
+        let (of_host, of_nic) =
+            (self.off_core(true, CountedRequests::Remote), self.off_core(false, CountedRequests::Remote));
         let crossed = [of_host[5], of_nic[5]].map(|o| o.reads + o.owns + o.streams);
         v.set("payload_lines_crossed", per(crossed.iter().sum()));
         if !t.discovery.is_empty() {
@@ -197,7 +198,7 @@ impl Host {
         v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
         v.set("nic_remote_reads_tx", per(of_nic[0].reads + of_nic[2].reads));
         if !i.nic_cores.is_empty() {
-            let at_work = self.off_core(false, Counted::Watched);
+            let at_work = self.off_core(false, CountedRequests::Watched);
             v.set("nic_signal_reads", per(at_work[0].reads + at_work[2].reads));
         }
         v.set("nic_remote_reads_register", per(of_nic[2].reads + of_nic[3].reads));
@@ -225,8 +226,10 @@ impl Host {
         let packets = packets.max(1).to_f64();
         let mut rows = Vec::new();
         for (side, host) in [("host", true), ("NIC", false)] {
-            for ((object, n), r) in
-                OBJECTS.iter().zip(self.off_core(host, Counted::All)).zip(self.off_core(host, Counted::Remote))
+            for ((object, n), r) in OBJECTS
+                .iter()
+                .zip(self.off_core(host, CountedRequests::All))
+                .zip(self.off_core(host, CountedRequests::Remote))
             {
                 let per = |k: u64| json!(k.to_f64() / packets);
                 let row = [n.reads, n.owns, n.streams, r.reads, r.owns, r.streams].map(per);

@@ -1,20 +1,20 @@
 //! The load generator of a host: its construction, its wire, its closed loop, and its metrics of a measurement window.
 
 use super::measure::table;
-use super::offer::Whose;
+use super::offer::PacketOwner;
 use super::Host;
 use crate::app::AppSpec;
-use crate::config::scenario::{Arrivals as Spec, Protocol};
+use crate::config::scenario::{ArrivalsSpec as Spec, Protocol};
 use crate::config::traffic::sets_no_size;
 use crate::config::Scenario;
 use crate::device::nic::Packet;
 use crate::device::PeripheralSpec;
-use crate::kernel::{Int, Post, Stream, TenantId, Time};
+use crate::kernel::{Int, Post, RandomStream, TenantId, Time};
 use crate::meter::Values;
 use crate::traffic;
 use crate::traffic::generator::{Flows, Generator, Returned, Sizes, CHECKSUM};
 use crate::traffic::mac::Mac;
-use crate::traffic::writer::Frames;
+use crate::traffic::writer::FrameFormat;
 use serde_json::{json, Value};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -26,7 +26,7 @@ pub fn generator(s: &Scenario, tenant: TenantId) -> Generator {
     let drawn = t.sizes.is_some() && sets_no_size(&s.tenant(tenant).app);
     let sizes = drawn.then(|| {
         let table = t.frames().into_iter().map(|f| (f.size.0.to_u32(), f.weight));
-        Sizes::new(table, Stream::new(s.seed, "sizes", 0))
+        Sizes::new(table, RandomStream::new(s.seed, "sizes", 0))
     });
     let flows = match (t.flows, t.protocol) {
         (_, Protocol::Ethernet) => Flows::unseen(),
@@ -43,18 +43,18 @@ pub fn generator(s: &Scenario, tenant: TenantId) -> Generator {
 }
 
 /// A file that gets its name when all of it is written; until then, and after a failure, no file of that name exists.
-pub struct Unfinished {
+pub struct PartialFile {
     name: PathBuf,
     part: PathBuf,
     file: File,
 }
 
-impl Unfinished {
+impl PartialFile {
     /// Creates the unfinished file beside its later name.
     ///
     /// # Errors
     /// Returns one sentence when no file can be created there.
-    pub fn beside(name: &Path) -> Result<Unfinished, String> {
+    pub fn beside(name: &Path) -> Result<PartialFile, String> {
         let mut part = name.as_os_str().to_owned();
         part.push(format!(".part-{}", std::process::id()));
         let part = PathBuf::from(part);
@@ -63,7 +63,7 @@ impl Unfinished {
             return Err(refuse("it is a directory".into()));
         }
         let file = File::create(&part).map_err(|e| refuse(e.to_string()))?;
-        Ok(Unfinished { name: name.into(), part, file })
+        Ok(PartialFile { name: name.into(), part, file })
     }
 
     /// Writes the content and gives the file its name.
@@ -79,7 +79,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         // Once the file has been renamed, nothing is left to remove.
         let _ = std::fs::remove_file(&self.part);
@@ -100,12 +100,12 @@ impl Host {
         }
     }
 
-    /// Handles `traffic::Event::Offer`: the generator sends a packet, over its wire if it has one.
+    /// Handles `traffic::TrafficEvent::Offer`: the generator sends a packet, over its wire if it has one.
     pub(super) fn on_offer(&mut self) {
         let Some(s) = &mut self.source else { return };
         let (wire, open) = (s.generator.has_wire(), s.arrivals.is_some());
         let closed = s.generator.is_closed() || self.tas.is_some();
-        let whose = s.generator.due().map_or(Whose::Any, Whose::Client);
+        let whose = s.generator.due().map_or(PacketOwner::Any, PacketOwner::Client);
         // A source that has changed to another process leaves its last event behind.
         if !(closed || open) || self.stopped {
             return;
@@ -124,7 +124,7 @@ impl Host {
                 let now = self.machine.now;
                 let Some(s) = &mut self.source else { return };
                 let arrives = s.generator.send(p, &mut self.machine.cal, now);
-                self.machine.cal.post(arrives, traffic::Event::Arrival);
+                self.machine.cal.post(arrives, traffic::TrafficEvent::Arrival);
             }
         } else {
             self.inject(whose);
@@ -132,7 +132,7 @@ impl Host {
         self.next_arrival();
     }
 
-    /// Handles `traffic::Event::Arrival` at the end of a wire. Returns false when there is no wire.
+    /// Handles `traffic::TrafficEvent::Arrival` at the end of a wire. Returns false when there is no wire.
     pub(super) fn came_off_wire(&mut self) -> bool {
         let Some(s) = self.source.as_mut().filter(|s| s.generator.has_wire()) else { return false };
         if let Some(p) = s.generator.take_off() {
@@ -143,14 +143,14 @@ impl Host {
         true
     }
 
-    pub(super) fn on_client(&mut self, e: traffic::Event) {
+    pub(super) fn on_client(&mut self, e: traffic::TrafficEvent) {
         if self.segment_back() || self.gives_up() {
             return;
         }
         let (cal, now) = (&mut self.machine.cal, self.machine.now);
         let Some(s) = self.source.as_mut().filter(|_| !self.stopped) else { return };
         match e {
-            traffic::Event::Back => s.generator.on_back(cal, now),
+            traffic::TrafficEvent::Back => s.generator.on_back(cal, now),
             _ => s.generator.on_overdue(cal, now),
         }
     }
@@ -173,9 +173,9 @@ impl Host {
     }
 
     /// Contents of the frames that come back.
-    pub(super) fn frames(&self) -> Frames {
+    pub(super) fn frames(&self) -> FrameFormat {
         let t = &self.spec.traffic;
-        Frames {
+        FrameFormat {
             host: t.destination_mac.unwrap_or(Mac::HOST),
             generator: t.source_mac,
             udp: t.protocol == Protocol::Udp,

@@ -3,7 +3,7 @@
 use super::timer::Timer;
 use super::Host;
 use crate::kernel::{CoreId, Post, ThreadId, Time};
-use crate::memory::stats::{Class, DmaCounts};
+use crate::memory::stats::{AccessClass, DmaCounts};
 use crate::placement::{Placement, Settings};
 use std::sync::{Arc, Mutex};
 
@@ -27,7 +27,7 @@ pub struct CoreView {
 
 /// Observations of an epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct View {
+pub struct EpochView {
     /// The end of the epoch.
     pub now: Time,
     /// Counters of each core.
@@ -49,7 +49,7 @@ pub struct View {
 }
 
 /// Decision of a control plane at the end of an epoch; an error ends the run.
-pub type Decide = dyn FnMut(View) -> Result<Settings, String> + Send;
+pub type Decide = dyn FnMut(EpochView) -> Result<Settings, String> + Send;
 
 /// A control plane with its interval.
 #[derive(Clone)]
@@ -59,14 +59,14 @@ pub struct Control {
     /// The function that is called at the end of each epoch.
     pub decide: Arc<Mutex<Decide>>,
     /// Counters at the end of the last epoch.
-    last: View,
+    last: EpochView,
     failed: Option<String>,
 }
 
 impl Control {
     /// A control plane that calls `decide` at the end of each epoch of length `every`.
     pub fn new(every: Time, decide: Arc<Mutex<Decide>>) -> Control {
-        Control { every, decide, last: View::default(), failed: None }
+        Control { every, decide, last: EpochView::default(), failed: None }
     }
 }
 
@@ -101,7 +101,7 @@ impl Host {
     }
 
     /// Present values of the counters that a control plane observes.
-    fn view(&self) -> View {
+    fn view(&self) -> EpochView {
         let m = &self.machine.mem.stats;
         let sum = |f: fn(&DmaCounts) -> u64| m.dma.iter().map(f).sum();
         let nic = self.serving_nic();
@@ -123,7 +123,7 @@ impl Host {
             }
         };
         let written: u64 = CLASSES.iter().filter(|c| c.is_write()).map(|c| m.of(*c)).sum();
-        View {
+        EpochView {
             now: self.machine.now,
             cores: self.cores.ids().map(core).collect(),
             llc_wb: m.llc_wb,
@@ -138,23 +138,23 @@ impl Host {
 }
 
 /// Classes of DRAM transfers.
-const CLASSES: [Class; 12] = [
-    Class::NicRxWr,
-    Class::NicTxRd,
-    Class::CpuRxRd,
-    Class::CpuTxRdWr,
-    Class::CpuOtherRd,
-    Class::RxEvct,
-    Class::TxEvct,
-    Class::OtherEvct,
-    Class::IoWr,
-    Class::IoRd,
-    Class::IoEvct,
-    Class::BackgroundRd,
+const CLASSES: [AccessClass; 12] = [
+    AccessClass::NicRxWr,
+    AccessClass::NicTxRd,
+    AccessClass::CpuRxRd,
+    AccessClass::CpuTxRdWr,
+    AccessClass::CpuOtherRd,
+    AccessClass::RxEvct,
+    AccessClass::TxEvct,
+    AccessClass::OtherEvct,
+    AccessClass::IoWr,
+    AccessClass::IoRd,
+    AccessClass::IoEvct,
+    AccessClass::BackgroundRd,
 ];
 
 /// Observations of the epoch between two readings of the counters.
-fn epoch(mut is: View, was: &View) -> View {
+fn epoch(mut is: EpochView, was: &EpochView) -> EpochView {
     for (a, b) in is.cores.iter_mut().zip(&was.cores) {
         a.mlc_wb = since(a.mlc_wb, b.mlc_wb);
         a.mlc_invalidations = since(a.mlc_invalidations, b.mlc_invalidations);

@@ -8,14 +8,14 @@ use crate::core::Op;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
 use crate::kernel::{Clock, Int, LineAddr, PacketId, Post, QueueId, ThreadId, Time};
-use crate::machine::{Event, Signal};
-use crate::memory::region::{Kind, Sharing};
+use crate::machine::{Event, MachineSignal};
+use crate::memory::region::{RegionKind, Sharing};
 use crate::memory::shadow::Shadow;
-use crate::memory::stats::{Class, CLASSES};
+use crate::memory::stats::{AccessClass, CLASSES};
 use crate::memory::{Agent, Inbound, Sweep, Txn};
 use crate::meter::Values;
 use crate::placement::SweepTx;
-use crate::stack::qp::Effect;
+use crate::stack::qp::QpEffect;
 use crate::{device, memory};
 use serde_json::{json, Map};
 
@@ -27,7 +27,7 @@ const SETTLE: Time = Time::us(10);
 
 /// Log of the events while the host ran until idle.
 #[derive(Default)]
-pub(super) struct Log {
+pub(super) struct DirectedLog {
     delivered: Option<PacketId>,
     core_end: Time,
     wq_read: Option<Time>,
@@ -85,36 +85,36 @@ impl Host {
     }
 
     fn scratch_lines(&self) -> u64 {
-        self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.lines)
+        self.machine.mem.map.iter().find(|r| r.kind == RegionKind::App).map_or(0, |r| r.lines)
     }
 
     /// Runs until idle: handles events until only refreshes are left, which never end while a channel keeps writes in
     /// its queue.
-    pub(super) fn dry(&mut self) -> Log {
-        let (mut log, mut of_dram) = (Log::default(), 0u32);
+    pub(super) fn dry(&mut self) -> DirectedLog {
+        let (mut log, mut of_dram) = (DirectedLog::default(), 0u32);
         while let Some(e) = self.machine.pop() {
             let now = self.machine.now;
-            of_dram = if matches!(e, Event::Memory(memory::Event::Dram(_))) { of_dram + 1 } else { 0 };
+            of_dram = if matches!(e, Event::Memory(memory::MemoryEvent::Dram(_))) { of_dram + 1 } else { 0 };
             if of_dram > REFRESHES && self.machine.mem.is_at_rest() {
                 self.machine.handle(e);
                 break;
             }
             match e {
-                Event::Device(device::Event::NicTx(..)) => _ = log.wq_read.get_or_insert(now),
-                Event::Memory(memory::Event::Sweep { .. }) => log.last_sweep = Some(now),
-                Event::Device(device::Event::Freed(..)) => {
+                Event::Device(device::DeviceEvent::NicTx(..)) => _ = log.wq_read.get_or_insert(now),
+                Event::Memory(memory::MemoryEvent::Sweep { .. }) => log.last_sweep = Some(now),
+                Event::Device(device::DeviceEvent::Freed(..)) => {
                     log.freed = Some(now); // of no ring
                     continue;
                 }
                 _ => {}
             }
             match self.machine.handle(e) {
-                Some(Signal::CoreFree(_)) => log.core_end = now,
-                Some(Signal::Delivered(core)) => log.delivered = self.machine.nic.take(QueueId(core.0)),
-                Some(Signal::Sent(_, id)) => {
+                Some(MachineSignal::CoreFree(_)) => log.core_end = now,
+                Some(MachineSignal::Delivered(core)) => log.delivered = self.machine.nic.take(QueueId(core.0)),
+                Some(MachineSignal::Sent(_, id)) => {
                     log.sent = Some(now);
                     let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
-                    self.machine.cal.post(released, device::Event::Freed(NicAt::Chip, id));
+                    self.machine.cal.post(released, device::DeviceEvent::Freed(NicAt::Chip, id));
                 }
                 Some(s) => self.on(s),
                 None => {}
@@ -124,11 +124,11 @@ impl Host {
     }
 
     /// Runs `ops` on core 0 from now until all of their effects are over; returns the time until the last op ended.
-    pub(super) fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
+    pub(super) fn execute(&mut self, ops: &[Op]) -> (Time, DirectedLog) {
         self.execute_on(ThreadId(0), ops)
     }
 
-    fn execute_on(&mut self, core: ThreadId, ops: &[Op]) -> (Time, Log) {
+    fn execute_on(&mut self, core: ThreadId, ops: &[Op]) -> (Time, DirectedLog) {
         let start = self.machine.now;
         self.machine.cpus[core].program.ops.clear();
         self.machine.cpus[core].program.ops.extend_from_slice(ops);
@@ -156,7 +156,7 @@ impl Host {
 
     pub(super) fn moved(&self) -> (u64, u64) {
         let d = &self.machine.mem.stats.dram;
-        let writes = [Class::NicRxWr, Class::RxEvct, Class::TxEvct, Class::OtherEvct];
+        let writes = [AccessClass::NicRxWr, AccessClass::RxEvct, AccessClass::TxEvct, AccessClass::OtherEvct];
         let w: u64 = writes.iter().map(|c| d[c.index()]).sum();
         (d[..CLASSES].iter().sum::<u64>() - w, w)
     }
@@ -198,7 +198,7 @@ impl Host {
         v.set("dram_reads_per_block", reads.to_f64() / n.to_f64());
         v.set("dram_writes_per_block", writes.to_f64() / n.to_f64());
         self.machine.mem.restart_meters(self.machine.now);
-        let cold = self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(LineAddr(0), |r| r.base);
+        let cold = self.machine.mem.map.iter().find(|r| r.kind == RegionKind::App).map_or(LineAddr(0), |r| r.base);
         self.execute(&[Op::Anchor { line: cold }, Op::Fence]);
         v.set("unloaded_dram_ns", self.machine.mem.stats.dram_ps.mean() / 1e3);
     }
@@ -212,7 +212,7 @@ impl Host {
         let id =
             self.machine.nic.adopt(Packet { tx_line: line, tx_lines: blocks.to_u16(), uses: 2, ..Packet::default() });
         let written = self.machine.now;
-        let (_, log) = self.execute(&[Op::Mmio { tag: Effect::Post.tag(id) }, Op::Stall(busy.0)]);
+        let (_, log) = self.execute(&[Op::Mmio { tag: QpEffect::Post.tag(id) }, Op::Stall(busy.0)]);
         let sent = log.sent.unwrap_or(written);
         let mut swept = log.last_sweep;
         let mut released = log.freed.unwrap_or(sent);
@@ -231,7 +231,7 @@ impl Host {
             self.machine.mem.push_out(&mut self.machine.cal, l, self.machine.now);
         }
         self.force_out(line, n);
-        v.set("tx_writes_per_block", self.machine.mem.stats.of(Class::TxEvct).to_f64() / n.to_f64());
+        v.set("tx_writes_per_block", self.machine.mem.stats.of(AccessClass::TxEvct).to_f64() / n.to_f64());
         let mut events = vec![
             (written, "WQ entry written"),
             (log.wq_read.unwrap_or(written), "WQ entry read"),
@@ -287,7 +287,7 @@ impl Host {
 
     fn reuse(&mut self, lines: u64, guard: Guard, v: &mut Values) {
         let n = lines.to_u32();
-        let line = self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(LineAddr(0), |r| r.base);
+        let line = self.machine.mem.map.iter().find(|r| r.kind == RegionKind::App).map_or(LineAddr(0), |r| r.base);
         let maintain = |op: Sweep| Op::Maintain { line, lines: n, op };
         // The previous owner's data lies in memory.
         self.execute(&[Op::Store { line, lines: n }, Op::Fence, maintain(Sweep::Flush), Op::Fence]);
@@ -301,7 +301,8 @@ impl Host {
             Guard::Dma => {
                 // The write is not a packet of the NIC: it is that of a DMA engine of the kernel.
                 let now = self.machine.now;
-                let zero = Txn::dma_write(Agent::Background, Class::NicRxWr, Inbound::Dram, line, n.to_u16(), 0, now);
+                let zero =
+                    Txn::dma_write(Agent::Background, AccessClass::NicRxWr, Inbound::Dram, line, n.to_u16(), 0, now);
                 self.machine.mem.dma_at_once(&mut self.machine.cal, &zero);
                 self.dry();
             }

@@ -4,7 +4,7 @@ use super::Host;
 use crate::app::{DeviceProbe, ProbeDeviceSpec};
 use crate::core::{Mapped, Op, Retired};
 use crate::kernel::{LineAddr, ThreadId, Time};
-use crate::machine::Signal;
+use crate::machine::MachineSignal;
 use crate::meter::Values;
 
 /// Maximum number of stores in a burst.
@@ -53,8 +53,8 @@ impl Host {
         let (mut end, mut due) = (self.machine.now, Vec::new());
         while let Some(s) = self.machine.next_signal() {
             match s {
-                Signal::CoreFree(_) => end = self.machine.now,
-                Signal::Retired(core) => {
+                MachineSignal::CoreFree(_) => end = self.machine.now,
+                MachineSignal::Retired(core) => {
                     while let Some(r) = self.machine.retired(core) {
                         due.extend(matches!(r, Retired::Tag(_)).then_some(self.machine.now));
                     }

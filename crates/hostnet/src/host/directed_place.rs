@@ -1,16 +1,16 @@
 //! Directed test of one request of a device for a line in a known place (IDIO, section II-A and Fig. 1).
 
 use super::Host;
-use crate::app::{Asked, ProbePlaceSpec};
+use crate::app::{ProbePlaceSpec, ProbeRequest};
 use crate::config::check::word;
 use crate::core::Op;
 use crate::kernel::{CoreId, Int, LineAddr};
-use crate::memory::protocol::Held;
-use crate::memory::region::Kind;
-use crate::memory::stats::{Class, Place};
+use crate::memory::protocol::CopyState;
+use crate::memory::region::RegionKind;
+use crate::memory::stats::{AccessClass, LineLocation};
 use crate::memory::{Agent, Inbound, Txn};
 use crate::meter::Values;
-use crate::placement::{DeviceKind, Transfer};
+use crate::placement::{DeviceKind, DeviceTransfer};
 
 impl Host {
     /// Runs the directed test of one device request.
@@ -18,26 +18,26 @@ impl Host {
     /// # Errors
     /// Returns one sentence when this host's caches do not hold a line in the given place.
     pub(super) fn ask(&mut self, s: &ProbePlaceSpec, v: &mut Values) -> Result<(), String> {
-        let buffers = self.machine.mem.map.iter().find(|r| r.kind == Kind::Rx);
+        let buffers = self.machine.mem.map.iter().find(|r| r.kind == RegionKind::Rx);
         let (line, lines) = buffers.map(|r| (r.base, r.lines)).expect("a core has receive buffers");
         let load = [Op::Load { line, lines: 1 }, Op::Fence];
         let store = [Op::Store { line, lines: 1 }, Op::Fence];
         self.device_writes(line + lines - 1, 1); // so that the ways of devices are known
-        if matches!(s.place, Place::Both | Place::Ddio) {
+        if matches!(s.place, LineLocation::Both | LineLocation::Ddio) {
             self.device_writes(line, 1);
         }
         match s.place {
-            Place::Mlc | Place::Both => {
+            LineLocation::Mlc | LineLocation::Both => {
                 self.execute(&load);
                 if s.dirty {
                     self.execute(&store);
                 }
             }
-            Place::Llc => {
+            LineLocation::Llc => {
                 self.execute(&store);
                 self.machine.mem.push_out(&mut self.machine.cal, line, self.machine.now);
             }
-            Place::Ddio | Place::Dram => {}
+            LineLocation::Ddio | LineLocation::Dram => {}
         }
         self.settle();
         let before = self.machine.mem.llc_way(line);
@@ -52,10 +52,10 @@ impl Host {
         }
         self.machine.mem.restart_meters(self.machine.now);
         match s.request {
-            Asked::Write => self.device_writes(line, 1),
-            Asked::Read => {
+            ProbeRequest::Write => self.device_writes(line, 1),
+            ProbeRequest::Read => {
                 let now = self.machine.now;
-                let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, line, 1, 0, now);
+                let t = Txn::dma_read(Agent::Nic, AccessClass::NicTxRd, line, 1, 0, now);
                 self.machine.mem.dma_at_once(&mut self.machine.cal, &t);
                 self.dry();
             }
@@ -68,10 +68,13 @@ impl Host {
         v.set("llc_wb", stats.llc_wb.to_f64());
         v.set("lines_read", reads.to_f64());
         v.set("lines_written", writes.to_f64());
-        v.set("mlc_copies_after", f64::from(u8::from(self.machine.mem.private_copy(CoreId(0), line) != Held::Nowhere)));
+        v.set(
+            "mlc_copies_after",
+            f64::from(u8::from(self.machine.mem.private_copy(CoreId(0), line) != CopyState::Nowhere)),
+        );
         v.set("in_ddio_ways_after", f64::from(u8::from(self.machine.mem.is_ddio_way(after))));
         v.set("llc_allocations", f64::from(u8::from(after.is_some() && after != before)));
-        if (s.request, s.place) == (Asked::Write, Place::Dram) {
+        if (s.request, s.place) == (ProbeRequest::Write, LineLocation::Dram) {
             self.device_writes(line, lines);
             let ways = line.span(lines).filter_map(|l| self.machine.mem.llc_way(l));
             v.set("ways_allocated", f64::from(ways.fold(0u32, |all, w| all | 1 << w).count_ones()));
@@ -82,8 +85,8 @@ impl Host {
     /// Writes `n` lines as the NIC does, one after the other, to the destinations of the placement policy.
     fn device_writes(&mut self, line: LineAddr, n: u64) {
         for l in line.span(n) {
-            let to: Inbound = self.machine.placement.write(&Transfer::of(Agent::Nic, DeviceKind::Nic, l));
-            let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, l, 1, 0, self.machine.now);
+            let to: Inbound = self.machine.placement.write(&DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, l));
+            let t = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, to, l, 1, 0, self.machine.now);
             self.machine.mem.dma_at_once(&mut self.machine.cal, &t);
         }
         self.dry();

@@ -1,22 +1,22 @@
 //! The load of a run: one rate, saturation, or the search for a peak.
 
-use super::client::Unfinished;
+use super::client::PartialFile;
 use super::control::Control;
 use super::measure::{statics, table, Outcome};
 use super::two_hosts::hosts;
 use super::Host;
 use crate::app::Origin;
-use crate::config::scenario::{Arrivals as Spec, Load, TenantSpec, Timing};
+use crate::config::scenario::{ArrivalsSpec as Spec, Load, ReplayTiming, TenantSpec};
 use crate::config::{check, traffic, Scenario};
 use crate::device::NicAt;
 use crate::kernel::units::{Bandwidth, OfferedRate};
-use crate::kernel::{Int, Real, Stream, Time};
+use crate::kernel::{Int, RandomStream, Real, Time};
 use crate::machine::World;
 use crate::meter::Values;
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
 use crate::traffic::search::{self, Bracket};
-use crate::traffic::writer::{self, Frames};
+use crate::traffic::writer::{self, FrameFormat};
 use serde_json::{json, Map};
 use std::path::Path;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     if let Some((_, to)) = elsewhere.into_iter().find(|e| e.0) {
         return Err(format!("{what} the generator on the wire; what comes back to {to} is not captured yet"));
     }
-    let file = Unfinished::beside(out)?;
+    let file = PartialFile::beside(out)?;
     let mut returned = None;
     let outcome = run_of(spec, Some(&mut returned), None, progress)?;
     if let Some((frames, packets)) = returned {
@@ -93,7 +93,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
 }
 
 /// Packets that came back, and the contents of their frames.
-type Back = Option<(Frames, Vec<Returned>)>;
+type Back = Option<(FrameFormat, Vec<Returned>)>;
 
 fn run_of(
     spec: &Scenario,
@@ -185,7 +185,7 @@ impl Run<'_> {
     /// that is the load.
     fn offered(&self, rate: Option<f64>) -> (Option<Arrivals>, u32) {
         let t = &self.spec.traffic;
-        let stream = Stream::new(self.spec.seed, "arrivals", 0);
+        let stream = RandomStream::new(self.spec.seed, "arrivals", 0);
         let given = rate.or(t.rate.map(|r| self.packets(r)));
         let open = given.unwrap_or(1e6);
         let spread = |gaps, stream| Arrivals::spread(open, gaps, stream);
@@ -203,13 +203,13 @@ impl Run<'_> {
                 Arrivals::bursts(period, t.burst.into(), within)
             }
             Spec::Pcap => {
-                let timing = t.pcap.as_ref().map_or(Timing::Original, |p| p.timing);
+                let timing = t.pcap.as_ref().map_or(ReplayTiming::Original, |p| p.timing);
                 let capture = self.world.members[0].source.as_ref().and_then(|s| s.capture.clone());
                 let times = capture.map(|c| c.times()).unwrap_or_default();
                 match timing {
-                    Timing::Poisson => Arrivals::poisson(open, stream),
-                    Timing::Fixed => Arrivals::fixed(open),
-                    Timing::Original => match Arrivals::trace(times.into(), given) {
+                    ReplayTiming::Poisson => Arrivals::poisson(open, stream),
+                    ReplayTiming::Fixed => Arrivals::fixed(open),
+                    ReplayTiming::Original => match Arrivals::trace(times.into(), given) {
                         Ok(a) => a,
                         Err(_) => Arrivals::fixed(open),
                     },

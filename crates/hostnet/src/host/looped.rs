@@ -27,7 +27,7 @@ impl Host {
         let (flow, queue, key, wire_bytes) = (p.queue.0.into(), p.queue, p.key, p.wire_bytes);
         let back = Packet { flow, queue, key, wire_bytes, dscp: s.dscp, uses: 1, ..Packet::default() };
         let arrives = s.generator.turn_round(back, self.machine.now);
-        self.machine.cal.post(arrives, traffic::Event::Arrival);
+        self.machine.cal.post(arrives, traffic::TrafficEvent::Arrival);
     }
 
     /// Records that a frame for `queue` was lost on its way back, if frames loop: its sender gives it up after
@@ -36,10 +36,10 @@ impl Host {
         let timeout = self.spec.traffic.timeout.into();
         let Some(s) = self.source.as_mut().filter(|s| s.loops) else { return };
         s.lost.push_back(queue);
-        self.machine.cal.post(self.machine.now + timeout, traffic::Event::Overdue);
+        self.machine.cal.post(self.machine.now + timeout, traffic::TrafficEvent::Overdue);
     }
 
-    /// Handles `traffic::Event::Overdue`: the sender of the frame that was lost first gives it up. Returns false when no frame
+    /// Handles `traffic::TrafficEvent::Overdue`: the sender of the frame that was lost first gives it up. Returns false when no frame
     /// was lost.
     pub(super) fn gives_up(&mut self) -> bool {
         let Some(s) = &mut self.source else { return false };

@@ -5,11 +5,11 @@ use crate::config::{check, Scenario};
 use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
 use crate::kernel::{Clock, Int, TenantId, Time};
-use crate::memory::stats::Class;
+use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, LINE};
-use crate::meter::drops::{DropCause, Ledger, Loss};
+use crate::meter::drops::{DropCause, DropLedger, Loss};
 use crate::meter::Values;
-use crate::placement::{ddio, Policy};
+use crate::placement::{ddio, PlacementPolicy};
 use crate::stack::{Software, Thread};
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
@@ -168,18 +168,18 @@ impl Host {
             v.set("lat_max_us", y.latency_ns.max().to_f64() / 1e3);
         }
         let classes = [
-            ("acc_nic_rx_wr", Class::NicRxWr),
-            ("acc_nic_tx_rd", Class::NicTxRd),
-            ("acc_cpu_rx_rd", Class::CpuRxRd),
-            ("acc_cpu_tx_rdwr", Class::CpuTxRdWr),
-            ("acc_cpu_other_rd", Class::CpuOtherRd),
-            ("acc_rx_evct", Class::RxEvct),
-            ("acc_tx_evct", Class::TxEvct),
-            ("acc_other_evct", Class::OtherEvct),
-            ("acc_io_wr", Class::IoWr),
-            ("acc_io_rd", Class::IoRd),
-            ("acc_io_evct", Class::IoEvct),
-            ("acc_background_rd", Class::BackgroundRd),
+            ("acc_nic_rx_wr", AccessClass::NicRxWr),
+            ("acc_nic_tx_rd", AccessClass::NicTxRd),
+            ("acc_cpu_rx_rd", AccessClass::CpuRxRd),
+            ("acc_cpu_tx_rdwr", AccessClass::CpuTxRdWr),
+            ("acc_cpu_other_rd", AccessClass::CpuOtherRd),
+            ("acc_rx_evct", AccessClass::RxEvct),
+            ("acc_tx_evct", AccessClass::TxEvct),
+            ("acc_other_evct", AccessClass::OtherEvct),
+            ("acc_io_wr", AccessClass::IoWr),
+            ("acc_io_rd", AccessClass::IoRd),
+            ("acc_io_evct", AccessClass::IoEvct),
+            ("acc_background_rd", AccessClass::BackgroundRd),
         ];
         let (mut read, mut written) = (0, 0);
         for (name, c) in classes {
@@ -292,7 +292,7 @@ impl Host {
             ("little_ns", "ns"),
         ];
         let mut rows = Vec::new();
-        let mut add = |name: String, r: crate::flow::domain::Reading| {
+        let mut add = |name: String, r: crate::flow::domain::DomainReading| {
             rows.push(vec![
                 json!(name),
                 json!(r.credits),
@@ -319,7 +319,7 @@ impl Host {
 
 impl Host {
     /// Ledgers of the datagrams that full sockets have lost.
-    pub(super) fn socket_drops(&self) -> impl Iterator<Item = &Ledger> {
+    pub(super) fn socket_drops(&self) -> impl Iterator<Item = &DropLedger> {
         self.cores.iter().filter_map(|c| match &c.thread {
             Thread::Udp(t) => Some(&t.drops),
             _ => None,
@@ -328,7 +328,7 @@ impl Host {
 
     /// Number of the generator's packets that were lost in the window.
     pub(super) fn lost(&self) -> u64 {
-        self.serving_nic().drops.count() + self.socket_drops().map(Ledger::count).sum::<u64>()
+        self.serving_nic().drops.count() + self.socket_drops().map(DropLedger::count).sum::<u64>()
     }
 
     /// Table of the packets lost in the window: place, cause, number, and times of the first and the last loss.
@@ -412,7 +412,7 @@ pub fn statics(s: &Scenario) -> Values {
     v.set("rx_footprint_per_llc", footprint.to_f64() / llc.size.0.to_f64());
     v.set("total_rx_entries", entries.into());
     v.set("llc_mib", mib(llc.size.0));
-    if matches!(s.placement.policy, Policy::Ddio | Policy::Idio) {
+    if matches!(s.placement.policy, PlacementPolicy::Ddio | PlacementPolicy::Idio) {
         v.set("ddio_capacity_mib", mib(ddio::capacity(llc.size.0, s.placement.ways, llc.ways)));
     }
     let private = s.platform.caches.l1d.size.0 + s.platform.caches.l2.size.0;

@@ -31,31 +31,31 @@ pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
 pub use two_hosts::hosts;
 
-use crate::app::{App, AppSpec, Origin, Work};
+use crate::app::{App, AppSpec, Origin, WorkSource};
 use crate::config::scenario::{StackSpec, TenantSpec};
 use crate::config::Scenario;
 use crate::core::Retired;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
-use crate::device::{NicAt, Side};
+use crate::device::{NicAt, RingSide};
 use crate::flow::Domain;
-use crate::kernel::{IdVec, PacketId, PortId, Post, QueueId, Stream, TenantId, ThreadId, Time};
-use crate::machine::{Event, Machine, Signal};
-use crate::meter::drops::Ledger;
-use crate::placement::Counters;
-use crate::stack::pmd::Pipe;
+use crate::kernel::{IdVec, PacketId, PortId, Post, QueueId, RandomStream, TenantId, ThreadId, Time};
+use crate::machine::{Event, Machine, MachineSignal};
+use crate::meter::drops::DropLedger;
+use crate::placement::EpochCounters;
+use crate::stack::pmd::SoftwareRing;
 use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::spikes::Spikes;
 use crate::{core, device, traffic};
 use hdrhistogram::Histogram;
 use measure::Window;
-use offer::{Source, Whose};
+use offer::{PacketOwner, TrafficSource};
 use std::sync::Arc;
 use timer::Timer;
 
 /// Idle state of a core whose thread runs no program.
 #[derive(Clone, Copy)]
-enum Rest {
+enum IdleState {
     /// The thread runs a program.
     Not,
     /// The thread sleeps until a notice or an interrupt wakes it.
@@ -68,12 +68,12 @@ enum Rest {
 
 /// Slot of a core: its thread and the thread's own state.
 #[derive(Clone)]
-struct Seat {
+struct CoreSlot {
     tenant: TenantId,
     /// Number of the core within its tenant.
     local: u16,
-    rest: Rest,
-    rng: Stream,
+    rest: IdleState,
+    rng: RandomStream,
     thread: Thread,
 }
 
@@ -86,28 +86,28 @@ pub struct Host {
     /// Core that does the kernel's page accounting for the device on each port, if the kernel does any.
     book_keepers: IdVec<PortId, Option<ThreadId>>,
     network: Option<network::Network>,
-    storage: Vec<storage::Kept>,
+    storage: Vec<storage::AccountedDevice>,
     background: Option<background::Background>,
-    ccnic: Option<Box<crate::stack::ccnic::Interface>>,
+    ccnic: Option<Box<crate::stack::ccnic::CcnicInterface>>,
     tas: Option<Box<crate::stack::tas::Service>>,
     /// Values of the registers that pairs of threads share; `trips` records the round trips between them, in ps.
     registers: Vec<u64>,
     trips: Histogram<u64>,
     apps: IdVec<TenantId, App>,
-    cores: IdVec<ThreadId, Seat>,
+    cores: IdVec<ThreadId, CoreSlot>,
     /// Number of the tenants' cores; the kernel's cores come after them.
     tenant_cores: usize,
     tally: Tally,
-    source: Option<Source>,
+    source: Option<TrafficSource>,
     /// End of the link to a second host, if there is one.
-    end: Option<Box<two_hosts::End>>,
+    end: Option<Box<two_hosts::LinkEnd>>,
     /// Software rings of cores that work in pairs, by the queue of the pair's first core.
-    pipes: Vec<Pipe>,
+    pipes: Vec<SoftwareRing>,
     spikes: Option<Spikes>,
     /// Whether nothing new begins, so that work in flight drains.
     stopped: bool,
     window: Window,
-    trace: trace::Trace,
+    trace: trace::HostTrace,
     timeline: timeline::Timeline,
     control: Option<Box<control::Control>>,
 }
@@ -117,11 +117,11 @@ impl Host {
     fn ignite(&mut self) {
         for c in self.cores.ids() {
             let tenant = self.spec.tenants.get(self.cores[c].tenant.index());
-            let starts = |t: &TenantSpec| t.app.work() == Work::Own || t.app.origin() == Origin::Always;
+            let starts = |t: &TenantSpec| t.app.work() == WorkSource::Own || t.app.origin() == Origin::Always;
             let polls = |t: &TenantSpec| t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_));
             if tenant.is_some_and(|t| starts(t) || polls(t)) {
-                self.cores[c].rest = Rest::Not;
-                self.machine.cal.post(self.machine.now, core::Event::Free(c));
+                self.cores[c].rest = IdleState::Not;
+                self.machine.cal.post(self.machine.now, core::CoreEvent::Free(c));
             }
         }
         if let Some(iio) = &mut self.machine.iio {
@@ -152,44 +152,44 @@ impl Host {
 
     /// Handles a signal of the hardware to software or to the world outside.
     #[inline]
-    fn on(&mut self, s: Signal) {
+    fn on(&mut self, s: MachineSignal) {
         match s {
-            Signal::CoreFree(c) => self.step(c),
-            Signal::Retired(c) => self.retire(c),
-            Signal::Doorbell(c, tag) => self.with(c, |thread, c| thread.retired(tag, c)),
-            Signal::Delivered(c) => self.notify(c, Notice::Queue),
-            Signal::Interrupt(c) => self.interrupt(c),
-            Signal::Line(c) => self.notify(c, Notice::Line),
-            Signal::Sent(NicAt::Chip, id) => self.sent(id),
-            Signal::Sent(NicAt::Port, id) => self.sent_from_port(id),
-            Signal::Moved { port, lines } => {
+            MachineSignal::CoreFree(c) => self.step(c),
+            MachineSignal::Retired(c) => self.retire(c),
+            MachineSignal::Doorbell(c, tag) => self.with(c, |thread, c| thread.retired(tag, c)),
+            MachineSignal::Delivered(c) => self.notify(c, Notice::Queue),
+            MachineSignal::Interrupt(c) => self.interrupt(c),
+            MachineSignal::Line(c) => self.notify(c, Notice::Line),
+            MachineSignal::Sent(NicAt::Chip, id) => self.sent(id),
+            MachineSignal::Sent(NicAt::Port, id) => self.sent_from_port(id),
+            MachineSignal::Moved { port, lines } => {
                 if let Some(c) = self.book_keepers[port] {
                     self.notify(c, Notice::Lines { port, lines: lines.into() });
                 }
             }
-            Signal::Landed(_) if self.network.is_some() && !self.network_has_rings() => self.frames_landed(),
-            Signal::Landed(_) => self.rings_landed(),
-            Signal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
-            Signal::Traffic(e) => self.on_traffic(e),
-            Signal::Timer(n) => self.on_timer(Timer::numbered(n)),
+            MachineSignal::Landed(_) if self.network.is_some() && !self.network_has_rings() => self.frames_landed(),
+            MachineSignal::Landed(_) => self.rings_landed(),
+            MachineSignal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
+            MachineSignal::Traffic(e) => self.on_traffic(e),
+            MachineSignal::Timer(n) => self.on_timer(Timer::numbered(n)),
         }
     }
 
     #[inline]
-    fn on_traffic(&mut self, e: traffic::Event) {
+    fn on_traffic(&mut self, e: traffic::TrafficEvent) {
         match e {
-            traffic::Event::Arrival => {
+            traffic::TrafficEvent::Arrival => {
                 // A source that has changed to another process leaves its last event behind.
                 if !self.came_off_link()
                     && !self.came_off_wire()
                     && self.source.as_ref().is_some_and(|s| s.arrivals.is_some())
                 {
-                    self.inject(Whose::Any);
+                    self.inject(PacketOwner::Any);
                     self.next_arrival();
                 }
             }
-            traffic::Event::Offer => self.on_offer(),
-            traffic::Event::Back | traffic::Event::Overdue => self.on_client(e),
+            traffic::TrafficEvent::Offer => self.on_offer(),
+            traffic::TrafficEvent::Back | traffic::TrafficEvent::Overdue => self.on_client(e),
             e => self.on_network(e),
         }
     }
@@ -257,10 +257,10 @@ impl Host {
                 self.wait(core, on, instructions, until);
             }
             Step::Until(at) => {
-                self.cores[core].rest = Rest::Asleep;
+                self.cores[core].rest = IdleState::Asleep;
                 self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core));
             }
-            Step::Idle => self.cores[core].rest = Rest::Asleep,
+            Step::Idle => self.cores[core].rest = IdleState::Asleep,
         }
         if self.tally.taken != taken {
             self.top_up(core);
@@ -274,11 +274,11 @@ impl Host {
             let of = self.machine.core_of(core);
             if !self.machine.mem.holds(of, line) {
                 // The line was invalidated after the thread has read it: this poll finds the new content.
-                return self.machine.cal.post(now, core::Event::Free(core));
+                return self.machine.cal.post(now, core::CoreEvent::Free(core));
             }
             self.machine.mem.watch(core, of, line);
         }
-        self.cores[core].rest = Rest::Polling { on, since: now, instructions, counted: 0, until };
+        self.cores[core].rest = IdleState::Polling { on, since: now, instructions, counted: 0, until };
     }
 
     /// Notifies a core's thread of an event.
@@ -287,19 +287,19 @@ impl Host {
         let now = self.machine.now;
         let seat = &mut self.cores[core];
         match (seat.thread.notify(what, now), seat.rest) {
-            (Wakes::Now, Rest::Asleep) => {
-                seat.rest = Rest::Not;
-                self.machine.cal.post(now, core::Event::Free(core));
+            (Wakes::Now, IdleState::Asleep) => {
+                seat.rest = IdleState::Not;
+                self.machine.cal.post(now, core::CoreEvent::Free(core));
             }
-            (Wakes::Now, Rest::Polling { on, since, instructions, counted, .. }) => {
-                seat.rest = Rest::Not;
+            (Wakes::Now, IdleState::Polling { on, since, instructions, counted, .. }) => {
+                seat.rest = IdleState::Not;
                 if on != Awaited::Queue && what != Notice::Line {
                     self.machine.mem.unwatch(core);
                 }
                 let cpu = &mut self.machine.cpus[core];
                 let (at, polls) = cpu.next_poll(since, now, instructions);
                 cpu.instructions += (polls - counted) * u64::from(instructions);
-                self.machine.cal.post(at, core::Event::Free(core));
+                self.machine.cal.post(at, core::CoreEvent::Free(core));
             }
             _ => {}
         }
@@ -309,7 +309,7 @@ impl Host {
     fn restart_polls(&mut self) {
         let now = self.machine.now;
         for (seat, cpu) in self.cores.iter_mut().zip(&self.machine.cpus) {
-            if let Rest::Polling { since, instructions, counted, .. } = &mut seat.rest {
+            if let IdleState::Polling { since, instructions, counted, .. } = &mut seat.rest {
                 *counted = cpu.next_poll(*since, now, *instructions).1;
             }
         }
@@ -319,7 +319,7 @@ impl Host {
     fn interrupts_asked(&mut self, core_of: impl Fn(&Host, QueueId) -> Option<ThreadId>) {
         while let Some((queue, at)) = self.machine.nic_at(NicAt::Port).and_then(Nic::interrupt) {
             let Some(core) = core_of(self, queue) else { continue };
-            if let Rest::Asleep = self.cores[core].rest {
+            if let IdleState::Asleep = self.cores[core].rest {
                 self.machine.cal.push(at, Event::Interrupt(core));
             }
         }
@@ -327,11 +327,11 @@ impl Host {
 
     fn interrupt(&mut self, core: ThreadId) {
         match self.cores[core].rest {
-            Rest::Asleep => {
-                self.cores[core].rest = Rest::Not;
+            IdleState::Asleep => {
+                self.cores[core].rest = IdleState::Not;
                 self.step(core);
             }
-            Rest::Polling { until, .. } if until <= self.machine.now => self.notify(core, Notice::Due),
+            IdleState::Polling { until, .. } if until <= self.machine.now => self.notify(core, Notice::Due),
             _ => {}
         }
     }
@@ -374,7 +374,7 @@ impl Host {
             self.machine.nic.leave_to_software(id);
             self.notify(thread, Notice::Queue);
         } else if p.zero_copy {
-            self.machine.cal.post(released, device::Event::Freed(NicAt::Chip, id));
+            self.machine.cal.post(released, device::DeviceEvent::Freed(NicAt::Chip, id));
         } else {
             self.notify(thread, Notice::Queue); // it may have waited for a transmit buffer
         }
@@ -407,9 +407,9 @@ impl Host {
         while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
             let Some(core) = self.driver_of(queue) else { continue };
             match side {
-                Side::Receive => self.notify(core, Notice::Queue),
-                Side::Transmit if self.pipes.is_empty() => self.notify(core, Notice::Transmitted),
-                Side::Transmit => self.notify(self.second_core(queue.index()), Notice::Transmitted),
+                RingSide::Receive => self.notify(core, Notice::Queue),
+                RingSide::Transmit if self.pipes.is_empty() => self.notify(core, Notice::Transmitted),
+                RingSide::Transmit => self.notify(self.second_core(queue.index()), Notice::Transmitted),
             }
         }
         self.interrupts_asked(Host::driver_of);
@@ -429,7 +429,7 @@ impl Host {
     }
 
     fn epoch(&mut self) {
-        self.machine.placement.decide(&Counters::of(&self.machine.mem.stats));
+        self.machine.placement.decide(&EpochCounters::of(&self.machine.mem.stats));
         self.next_epoch();
     }
 
@@ -487,7 +487,7 @@ impl Host {
         self.check_tas()?;
         self.machine.nic.check()?;
         let nic = self.serving_nic();
-        let in_sockets: u64 = self.socket_drops().map(Ledger::ever).sum();
+        let in_sockets: u64 = self.socket_drops().map(DropLedger::ever).sum();
         let accepted = self.begun() - nic.drops.ever() - in_sockets - self.in_loop();
         if !self.counts_own_requests() && accepted != self.tally.completed_ever + nic.unfinished() {
             return Err(format!(
@@ -545,10 +545,10 @@ mod tests {
         let mut woken = None;
         while let Some(s) = host.machine.next_signal() {
             match s {
-                Signal::CoreFree(c) if c == core => return (host.machine.now, woken),
-                Signal::CoreFree(_) => {}
+                MachineSignal::CoreFree(c) if c == core => return (host.machine.now, woken),
+                MachineSignal::CoreFree(_) => {}
                 s => {
-                    woken = woken.or((s == Signal::Line(core)).then_some(host.machine.now));
+                    woken = woken.or((s == MachineSignal::Line(core)).then_some(host.machine.now));
                     host.on(s);
                 }
             }

@@ -12,9 +12,9 @@ use crate::device::response::Responder;
 use crate::device::NicAt;
 use crate::kernel::{Int, PacketId, QueueId, TenantId, ThreadId, Time};
 use crate::memory::LINE;
-use crate::meter::drops::Ledger;
+use crate::meter::drops::DropLedger;
 use crate::meter::Values;
-use crate::stack::tcp::{Received, Receiver};
+use crate::stack::tcp::{ReceivedFrame, Receiver};
 use crate::stack::{Notice, Thread};
 use crate::traffic;
 use crate::traffic::dctcp::Senders;
@@ -48,7 +48,7 @@ pub fn parts(s: &Scenario) -> Option<(TenantId, &EthernetSpec)> {
 }
 
 /// Takes the next frame that is wholly in memory, with its queue, for the kernel.
-fn received(nic: &mut Nic) -> Option<(QueueId, Received)> {
+fn received(nic: &mut Nic) -> Option<(QueueId, ReceivedFrame)> {
     let id = nic.landed()?;
     let (p, at) = (*nic.packet(id), nic.offset(id));
     let queue = p.queue;
@@ -56,7 +56,7 @@ fn received(nic: &mut Nic) -> Option<(QueueId, Received)> {
     debug_assert_eq!(taken, Some(id), "frames of a queue overtake each other");
     nic.packet(id).done = true;
     nic.release(id);
-    let r = Received { seq: p.key.to_u32(), marked: p.marked, completion: p.completion, at, last: false };
+    let r = ReceivedFrame { seq: p.key.to_u32(), marked: p.marked, completion: p.completion, at, last: false };
     Some((queue, r))
 }
 
@@ -139,14 +139,14 @@ impl Host {
     }
 
     /// Handles events of the network.
-    pub(super) fn on_network(&mut self, e: traffic::Event) {
+    pub(super) fn on_network(&mut self, e: traffic::TrafficEvent) {
         let now = self.machine.now;
         let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
         match e {
-            traffic::Event::Emit(port) => tcp.senders.on_emit(&mut self.machine.cal, port.into(), now),
-            traffic::Event::Ack => tcp.senders.on_ack(&mut self.machine.cal, now),
-            traffic::Event::Probe(flow) => tcp.senders.on_probe(&mut self.machine.cal, flow.into(), now),
-            traffic::Event::Segment => {
+            traffic::TrafficEvent::Emit(port) => tcp.senders.on_emit(&mut self.machine.cal, port.into(), now),
+            traffic::TrafficEvent::Ack => tcp.senders.on_ack(&mut self.machine.cal, now),
+            traffic::TrafficEvent::Probe(flow) => tcp.senders.on_probe(&mut self.machine.cal, flow.into(), now),
+            traffic::TrafficEvent::Segment => {
                 let s = tcp.senders.arriving();
                 let Some((port, _)) = iio.nic() else { return };
                 let congested = tcp.host_congested(iio.held_writes(port));
@@ -252,7 +252,7 @@ impl Host {
     }
 
     /// Ledger of the segments that the network has lost.
-    pub(super) fn network_drops(&self) -> impl Iterator<Item = &Ledger> {
+    pub(super) fn network_drops(&self) -> impl Iterator<Item = &DropLedger> {
         self.network.iter().map(|t| &t.senders.drops)
     }
 

@@ -2,12 +2,12 @@
 
 use super::Host;
 use crate::app::Content;
-use crate::config::scenario::Spread;
+use crate::config::scenario::SpreadSpec;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, Packet};
 use crate::device::NicAt;
-use crate::kernel::{Int, Post, QueueId, Stream, TenantId, ThreadId, Time};
-use crate::stack::Bursts;
+use crate::kernel::{Int, Post, QueueId, RandomStream, TenantId, ThreadId, Time};
+use crate::stack::BurstTimes;
 use crate::traffic;
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::generator::Generator;
@@ -16,11 +16,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 #[derive(Clone)]
-pub(super) struct Source {
+pub(super) struct TrafficSource {
     pub(super) arrivals: Option<Arrivals>,
     /// Time that is zero for the arrival process.
     pub(super) base: Time,
-    pub(super) rng: Stream,
+    pub(super) rng: RandomStream,
     /// NIC that receives the packets.
     pub(super) at: NicAt,
     /// Cores that receive the packets.
@@ -28,7 +28,7 @@ pub(super) struct Source {
     pub(super) tenant: TenantId,
     /// Differentiated services code point of the packets.
     pub(super) dscp: u8,
-    pub(super) spread: Spread,
+    pub(super) spread: SpreadSpec,
     /// Whether the NIC's wire returns the packets that the host's cores, as the generator, send.
     pub(super) loops: bool,
     /// Queues whose frames were lost on their way back and have not been given up by their senders.
@@ -42,7 +42,7 @@ pub(super) struct Source {
     pub(super) generator: Generator,
 }
 
-impl Source {
+impl TrafficSource {
     /// Core with the fewest entries in its queue; the next one after the last choice, among several.
     fn shortest(&mut self, nic: &Nic) -> usize {
         let n = self.cores.len();
@@ -55,14 +55,14 @@ impl Source {
 
 /// Owner of the next packet: anybody, a core, or a client in a closed loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Whose {
+pub(super) enum PacketOwner {
     Any,
     Core(ThreadId),
     Client(u32),
 }
 
 /// A packet before it has an address: its core, its flow with the RSS hash, and its content.
-pub(super) struct Drawn {
+pub(super) struct DrawnPacket {
     pub(super) core: ThreadId,
     pub(super) flow: Option<(u32, u32)>,
     /// Client of a closed loop.
@@ -79,7 +79,7 @@ impl Host {
         let was_open = s.arrivals.is_some();
         s.arrivals = arrivals;
         s.base = now;
-        self.tally.bursts = s.arrivals.as_ref().and_then(Arrivals::period).map(|p| Bursts::new(now, p));
+        self.tally.bursts = s.arrivals.as_ref().and_then(Arrivals::period).map(|p| BurstTimes::new(now, p));
         s.depth = depth;
         if depth > 0 {
             for i in 0..s.cores.len() {
@@ -103,22 +103,22 @@ impl Host {
         if let Some(b) = &mut self.tally.bursts {
             b.begin_later(late);
         }
-        let e = if s.generator.has_wire() { traffic::Event::Offer } else { traffic::Event::Arrival };
+        let e = if s.generator.has_wire() { traffic::TrafficEvent::Offer } else { traffic::TrafficEvent::Arrival };
         self.machine.cal.post(s.base + due, e);
     }
 
     pub(super) fn top_up(&mut self, core: ThreadId) {
-        let Some(Source { at, depth, .. }) = self.source.as_ref().filter(|s| s.depth > 0) else { return };
+        let Some(TrafficSource { at, depth, .. }) = self.source.as_ref().filter(|s| s.depth > 0) else { return };
         let (at, depth, queue) = (*at, *depth, self.queue(core));
         while self.machine.nic_at(at).is_some_and(|n| n.unconsumed(queue) < depth) {
-            if !self.inject(Whose::Core(core)) {
+            if !self.inject(PacketOwner::Core(core)) {
                 break;
             }
         }
     }
 
     /// Draws the next packet. The source chooses a core for a packet without one.
-    pub(super) fn draw(&mut self, whose: Whose) -> Option<Drawn> {
+    pub(super) fn draw(&mut self, whose: PacketOwner) -> Option<DrawnPacket> {
         if self.tas.is_some() {
             return self.draw_segment();
         }
@@ -128,9 +128,9 @@ impl Host {
         s.next += 1;
         s.generator.drawn.number = n;
         let (core, client) = match whose {
-            Whose::Any => (None, n.to_u32()),
-            Whose::Core(core) => (Some(core), 0),
-            Whose::Client(client) => (None, client),
+            PacketOwner::Any => (None, n.to_u32()),
+            PacketOwner::Core(core) => (Some(core), 0),
+            PacketOwner::Client(client) => (None, client),
         };
         Some(match (&s.capture, &mut self.apps[s.tenant]) {
             (Some(capture), app) => {
@@ -139,14 +139,19 @@ impl Host {
                 let packet = &capture.packets[i];
                 let local = core.and_then(|c| s.cores.iter().position(|x| *x == c));
                 let local = local.unwrap_or(packet.flow.to_usize() % s.cores.len());
-                Drawn { core: s.cores[local], flow, client, content: app.replay(local, packet, i, pass, &mut s.rng) }
+                DrawnPacket {
+                    core: s.cores[local],
+                    flow,
+                    client,
+                    content: app.replay(local, packet, i, pass, &mut s.rng),
+                }
             }
             (_, app) => {
                 let i = match core {
                     Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
                     None => match s.spread {
-                        Spread::Random | Spread::Flow => {
-                            let own = (s.spread == Spread::Flow).then_some(client);
+                        SpreadSpec::Random | SpreadSpec::Flow => {
+                            let own = (s.spread == SpreadSpec::Flow).then_some(client);
                             flow = s.generator.flow(own, &mut s.rng);
                             let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
                             match (flow, nic.filter(|_| s.at == NicAt::Port)) {
@@ -158,8 +163,8 @@ impl Host {
                                 },
                             }
                         }
-                        Spread::Turns => n.to_usize() % s.cores.len(),
-                        Spread::ShortestQueue => s.shortest(&self.machine.nic),
+                        SpreadSpec::Turns => n.to_usize() % s.cores.len(),
+                        SpreadSpec::ShortestQueue => s.shortest(&self.machine.nic),
                     },
                 };
                 let content = app.content(i, &mut s.rng);
@@ -167,7 +172,7 @@ impl Host {
                     Some(bytes) => content.sized(bytes),
                     None => content,
                 };
-                Drawn { core: s.cores[i], flow, client, content }
+                DrawnPacket { core: s.cores[i], flow, client, content }
             }
         })
     }
@@ -179,8 +184,8 @@ impl Host {
     }
 
     /// Draws the next packet in the form in which it goes to the NIC.
-    pub(super) fn draw_packet(&mut self, whose: Whose) -> Option<Packet> {
-        let Drawn { core, flow, client, content } = self.draw(whose)?;
+    pub(super) fn draw_packet(&mut self, whose: PacketOwner) -> Option<Packet> {
+        let DrawnPacket { core, flow, client, content } = self.draw(whose)?;
         let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let mut p = Packet { dscp, client, ..packet(self.queue(core), at, &content) };
@@ -191,7 +196,7 @@ impl Host {
     }
 
     /// Lets a packet arrive now, without a wire. Returns false when it is dropped.
-    pub(super) fn inject(&mut self, whose: Whose) -> bool {
+    pub(super) fn inject(&mut self, whose: PacketOwner) -> bool {
         let Some(p) = self.draw_packet(whose) else { return false };
         if let Some(s) = &mut self.source {
             s.generator.ask(&Packet { arrived: self.machine.now, ..p }, &mut self.machine.cal);

@@ -6,11 +6,11 @@ use crate::app::transfer::Written;
 use crate::app::AppSpec;
 use crate::config::Scenario;
 use crate::kernel::{Int, NodeId, ThreadId};
-use crate::memory::region::{AddressMap, Kind, Sharing};
+use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::memory::LINE;
 use crate::meter::Values;
-use crate::stack::pingpong::PingPong;
-use crate::stack::transfer::{PairMemory, Role, Transfer};
+use crate::stack::pingpong::PingPongThread;
+use crate::stack::transfer::{PairMemory, Role, TransferThread};
 use crate::stack::Thread;
 
 /// Builds the threads of the tenant's cores and then those of the peers, and returns them with their number of
@@ -24,7 +24,7 @@ pub fn build(
     let tenant = s.paired_tenant()?;
     let (here, app) = (NodeId(s.tenant(tenant).node), &s.tenant(tenant).app);
     let mut add = |lines, sharing, home| {
-        let r = map.add(lines, Kind::App, sharing, tenant);
+        let r = map.add(lines, RegionKind::App, sharing, tenant);
         map.set_home(r, home);
         map.get(r).base
     };
@@ -39,8 +39,8 @@ pub fn build(
             let b = if p.layout.together() { a } else { add(n.to_u64(), Sharing::Shared, home(b)) };
             for i in 0..n {
                 let (own, other) = ((a + i.to_u64(), 2 * i), (b + i.to_u64(), 2 * i + 1));
-                first.push(Thread::PingPong(PingPong::new(true, own, other)));
-                second.push(Thread::PingPong(PingPong::new(false, other, own)));
+                first.push(Thread::PingPong(PingPongThread::new(true, own, other)));
+                second.push(Thread::PingPong(PingPongThread::new(false, other, own)));
             }
         }
         AppSpec::StreamTransfer(t) => {
@@ -64,10 +64,10 @@ pub fn build(
                     read: (read + i.to_u64(), 2 * i + 1),
                 };
                 let role = if alone { Role::Alone } else { Role::Writer { nontemporal } };
-                first.push(Thread::Transfer(Transfer::new(role, memory)));
+                first.push(Thread::Transfer(TransferThread::new(role, memory)));
                 if let Some(peer) = peers.get(i) {
                     let to = add(chunk, Sharing::of_thread(*peer), there);
-                    second.push(Thread::Transfer(Transfer::new(Role::Reader { to }, memory)));
+                    second.push(Thread::Transfer(TransferThread::new(Role::Reader { to }, memory)));
                 }
             }
         }

@@ -3,11 +3,11 @@
 use super::Host;
 use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
-use crate::device::endpoint::Direction;
+use crate::device::endpoint::DmaDirection;
 use crate::device::ssd::SsdSpec;
 use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::array::Indexing;
-use crate::memory::dram::timing::Timing;
+use crate::memory::dram::timing::DramTiming;
 use crate::memory::dram::DramSpec;
 use crate::memory::LINE;
 use crate::meter::Values;
@@ -26,7 +26,7 @@ fn or(own: u32, standard: u32) -> f64 {
 
 /// Idle time of the data bus between a write and a read, and between a read and a write, in ns: means over the place of
 /// the next line.
-fn turning(t: &Timing, ranks: u32) -> (f64, f64) {
+fn turning(t: &DramTiming, ranks: u32) -> (f64, f64) {
     let ranks = f64::from(ranks);
     let mean = |same: f64, other: f64| same / ranks + other * (1.0 - 1.0 / ranks);
     let gap = |from: usize, to: usize, place: usize| {
@@ -50,7 +50,7 @@ impl Host {
         let mut o = model::Offered::default();
         for t in &self.spec.tenants {
             let AppSpec::Stream(s) = &t.app else { return None };
-            if s.access != crate::app::stream::Pattern::Sequential {
+            if s.access != crate::app::stream::AccessOrder::Sequential {
                 return None;
             }
             o.cores += f64::from(t.cores);
@@ -79,7 +79,7 @@ impl Host {
             }
             _ => return None,
         };
-        o.device_writes = op == Direction::P2mWrite;
+        o.device_writes = op == DmaDirection::P2mWrite;
         o.device_request = (self.spec.platform.pcie.as_ref()?.max_read_request.0 / LINE).to_f64();
         Some(o)
     }
@@ -90,8 +90,8 @@ impl Host {
         let pcie = self.spec.platform.pcie.as_ref()?;
         let tlp = pcie.framing();
         let packet = pcie.down(ssd.lanes).time(match ssd.op {
-            Direction::P2mWrite => tlp.write(tlp.payload),
-            Direction::P2mRead => tlp.completion(tlp.payload),
+            DmaDirection::P2mWrite => tlp.write(tlp.payload),
+            DmaDirection::P2mRead => tlp.completion(tlp.payload),
         });
         let media = ssd.media_rate.map_or(f64::INFINITY, |r| r.0.to_f64() / 8e9);
         let wire = (f64::from(tlp.payload) / packet.as_ns()).min(media);
@@ -116,7 +116,7 @@ impl Host {
         seen.len().to_f64() / channels.len().max(1).to_f64()
     }
 
-    fn described(&self, v: &Values) -> Option<model::Host> {
+    fn described(&self, v: &Values) -> Option<model::PredictHost> {
         let (p, t) = (&self.spec.platform, self.machine.mem.dram.timing());
         let d: &DramSpec = &p.memory;
         let device = d.standard.device(d.device_width);
@@ -125,7 +125,7 @@ impl Host {
         let (t_wtr_ns, t_rtw_ns) = turning(t, d.ranks);
         // A bound of 0 means no bound.
         let bound = |lines: u32| if lines == 0 { f64::INFINITY } else { f64::from(lines) };
-        Some(model::Host {
+        Some(model::PredictHost {
             channels: f64::from(d.channels * device.subchannels),
             banks: f64::from(d.ranks) * groups * or(d.banks_per_group, device.banks_per_group),
             banks_per_stream: self.banks_per_stream(),

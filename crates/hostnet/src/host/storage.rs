@@ -5,16 +5,16 @@ use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Cpu;
 use crate::kernel::units::Size;
-use crate::kernel::{IdVec, Int, PortId, Real, Stream, TenantId, ThreadId};
-use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::kernel::{IdVec, Int, PortId, RandomStream, Real, TenantId, ThreadId};
+use crate::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing, PAGE};
 use crate::memory::LINE;
 use crate::meter::Values;
-use crate::stack::block::{BlockLayer, BlockSpec, Books, Served};
+use crate::stack::block::{BlockLayer, BlockSpec, PageAccounting, ServedDevice};
 use crate::stack::{Notice, Thread};
 
 /// A device whose pages the kernel accounts for.
 #[derive(Clone, Copy)]
-pub struct Kept {
+pub struct AccountedDevice {
     pub core: ThreadId,
     port: PortId,
     page_lines: u64,
@@ -22,7 +22,12 @@ pub struct Kept {
 
 /// Allocates the memory for the page accounting of all SSDs that have kernel cores, and builds the threads of these
 /// cores, which are numbered from `first`.
-pub fn block_layer(s: &Scenario, first: usize, tenant: TenantId, map: &mut AddressMap) -> (Vec<Kept>, Vec<BlockLayer>) {
+pub fn block_layer(
+    s: &Scenario,
+    first: usize,
+    tenant: TenantId,
+    map: &mut AddressMap,
+) -> (Vec<AccountedDevice>, Vec<BlockLayer>) {
     let Some(spec) = s.platform.block.as_ref().filter(|_| s.storage_cores() > 0) else { return Default::default() };
     let (mut kept, mut port, mut core) = (Vec::new(), 0, first.to_u16());
     let mut threads = vec![BlockLayer::new(spec.clone()); s.storage_cores().to_usize()];
@@ -46,15 +51,15 @@ pub fn block_layer(s: &Scenario, first: usize, tenant: TenantId, map: &mut Addre
             };
             let whole = pieces.whole(pages, per_page);
             let mut add = |lines: u64| {
-                let r = map.add(lines, Kind::Io, Sharing::of_thread(core), tenant);
+                let r = map.add(lines, RegionKind::Io, Sharing::of_thread(core), tenant);
                 map.get(r).base
             };
-            let mut rng = Stream::new(s.seed, "block layer", port.0.into());
+            let mut rng = RandomStream::new(s.seed, "block layer", port.0.into());
             let structures = Pages::new(add(whole), whole, pieces, per_page, rng.below(u64::MAX));
             let (lists, table) = (add(spec.list_lines(pages)), add(BlockSpec::table_lines(pages)));
-            let books = Books::new(structures, lists, table, pages, rng.below(pages));
-            threads[core.index() - first].devices.push(Served::new(port, books, page_lines));
-            kept.push(Kept { core, port, page_lines });
+            let books = PageAccounting::new(structures, lists, table, pages, rng.below(pages));
+            threads[core.index() - first].devices.push(ServedDevice::new(port, books, page_lines));
+            kept.push(AccountedDevice { core, port, page_lines });
         }
         core += ssd.cores.to_u16();
     }
@@ -82,7 +87,7 @@ impl Host {
         let pages = self.storage.iter().map(|d| lines / d.page_lines).max().unwrap_or(0);
         for i in 0..pages {
             for d in 0..devices {
-                let Kept { core, port, page_lines } = self.storage[d];
+                let AccountedDevice { core, port, page_lines } = self.storage[d];
                 if i < lines / page_lines {
                     self.notify_at_once(core, Notice::Lines { port, lines: page_lines });
                 }
@@ -117,7 +122,7 @@ impl Host {
     /// # Errors
     /// Returns one sentence when the kernel has fallen behind by more than the devices can have requested.
     pub(super) fn check_storage(&self) -> Result<(), String> {
-        let late = |d: &&Served| d.due() > d.books.pages;
+        let late = |d: &&ServedDevice| d.due() > d.books.pages;
         match self.block_layers().flat_map(|b| &b.devices).find(late) {
             Some(d) => Err(format!(
                 "the kernel's cores cannot keep up with SSD {}: {} pages wait for them, its queue has {}; give the \
@@ -131,7 +136,7 @@ impl Host {
     }
 
     /// Core that accounts for the pages of the device on each of the IIO's `ports` ports, if any.
-    pub(super) fn book_keepers(kept: &[Kept], ports: usize) -> IdVec<PortId, Option<ThreadId>> {
+    pub(super) fn book_keepers(kept: &[AccountedDevice], ports: usize) -> IdVec<PortId, Option<ThreadId>> {
         let mut all = IdVec::filled(None, ports);
         for k in kept {
             all[k.port] = Some(k.core);

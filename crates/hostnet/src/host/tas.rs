@@ -1,6 +1,6 @@
 //! TAS on a host: its memory, its threads, and clients at the other end of the wire.
 
-use super::offer::Drawn;
+use super::offer::DrawnPacket;
 use super::Host;
 use crate::app::tcp_echo::HEADERS;
 use crate::app::{lines, AppSpec, Content};
@@ -9,11 +9,11 @@ use crate::device::iio::Iio;
 use crate::device::nic::{Nic, RingsSpec};
 use crate::device::NicAt;
 use crate::kernel::{IdVec, Int, PacketId, Post, TenantId, ThreadId};
-use crate::memory::region::{AddressMap, Kind, Sharing};
+use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::meter::drops::Loss;
 use crate::meter::Values;
-use crate::stack::ccnic::{Agent, Interface, Setup};
-use crate::stack::tas::{frame, sizes, Io, Memory, Segment, Service, Tas, ACKNOWLEDGES, ASKS, REPLIES};
+use crate::stack::ccnic::{CcnicInterface, CcnicThread, Setup};
+use crate::stack::tas::{frame, sizes, Io, Service, Tas, TasMemory, TasSegment, ACKNOWLEDGES, ASKS, REPLIES};
 use crate::stack::Thread;
 use crate::traffic;
 use crate::traffic::frame::rss_hash;
@@ -25,7 +25,7 @@ pub fn build(s: &Scenario, map: &mut AddressMap, groups: &IdVec<TenantId, Vec<Th
     let AppSpec::TcpEcho(spec) = &s.tenant(tenant).app else { return None };
     let (cores, fast) = (&groups[tenant], s.tenant(tenant).receivers().to_usize());
     let mut add = |lines, sharing| {
-        let r = map.add(lines, Kind::App, sharing, tenant);
+        let r = map.add(lines, RegionKind::App, sharing, tenant);
         map.get(r).base
     };
     let (shared, own, sockets) = sizes(spec.flows);
@@ -35,9 +35,9 @@ pub fn build(s: &Scenario, map: &mut AddressMap, groups: &IdVec<TenantId, Vec<Th
         [add(to, Sharing::Shared), add(from, Sharing::Shared), add(managed, Sharing::of_thread(*c))]
     };
     let threads = cores[..fast].iter().map(thread).collect();
-    let sockets = map.add(sockets, Kind::App, Sharing::of_thread(cores[fast]), tenant);
+    let sockets = map.add(sockets, RegionKind::App, Sharing::of_thread(cores[fast]), tenant);
     let sockets = map.get(sockets).base;
-    let memory = Memory { buckets, states, receive, transmit, threads, sockets };
+    let memory = TasMemory { buckets, states, receive, transmit, threads, sockets };
     Some(Box::new(Service::new(spec.clone(), memory, fast)))
 }
 
@@ -55,7 +55,7 @@ pub fn thread(
     s: &Scenario,
     fast: usize,
     local: usize,
-    interface: Option<&Interface>,
+    interface: Option<&CcnicInterface>,
     drivers: &mut impl Iterator<Item = Thread>,
 ) -> Thread {
     Thread::Tas(Box::new(match interface {
@@ -63,7 +63,7 @@ pub fn thread(
         Some(interface) => {
             let spec = s.ccnic.clone().unwrap_or_default();
             let setup = Setup { spec: &spec, core: &s.platform.core, interface };
-            Tas::fast(local, Io::Ports(Agent::ports(setup, local, fast)))
+            Tas::fast(local, Io::Ports(CcnicThread::ports(setup, local, fast)))
         }
         None => match drivers.next() {
             Some(Thread::PollMode(d)) => Tas::fast(local, Io::Driver(d)),
@@ -77,12 +77,12 @@ impl Host {
     pub(super) fn start_tas(&mut self) -> bool {
         let Some(t) = &mut self.tas else { return false };
         let (now, n) = (self.machine.now, t.client.begin(self.machine.now));
-        (0..n).for_each(|_| self.machine.cal.post(now, traffic::Event::Offer));
+        (0..n).for_each(|_| self.machine.cal.post(now, traffic::TrafficEvent::Offer));
         true
     }
 
     /// Draws the next segment of the clients.
-    pub(super) fn draw_segment(&mut self) -> Option<Drawn> {
+    pub(super) fn draw_segment(&mut self) -> Option<DrawnPacket> {
         let (t, s) = (self.tas.as_mut()?, self.source.as_ref()?);
         let segment = t.client.take()?;
         let flow = &t.flows[segment.flow.to_usize()];
@@ -93,7 +93,12 @@ impl Host {
             value_lines: 0,
             wire_bytes: frame(segment.bytes),
         };
-        Some(Drawn { core: s.cores[flow.queue.index()], flow: Some((segment.flow, flow.hash)), client: 0, content })
+        Some(DrawnPacket {
+            core: s.cores[flow.queue.index()],
+            flow: Some((segment.flow, flow.hash)),
+            client: 0,
+            content,
+        })
     }
 
     /// Ends the transmission of packet `id`: the server's data go to the client.
@@ -111,11 +116,11 @@ impl Host {
         t.segments += 1;
         let back = s.generator.back_at(p.wire_bytes, now);
         let rpc = t.spec.rpc.0.to_u32();
-        for made in t.client.leaves(Segment::of(p.flow, p.key)) {
+        for made in t.client.leaves(TasSegment::of(p.flow, p.key)) {
             self.tally.completed(s.tenant, now - made, rpc);
             s.generator.came_back(back - made, rpc);
         }
-        self.machine.cal.post(back, traffic::Event::Back);
+        self.machine.cal.post(back, traffic::TrafficEvent::Back);
     }
 
     /// Delivers the server's oldest segment on its way to its client.
@@ -126,7 +131,7 @@ impl Host {
             return true;
         }
         match t.client.back(now) {
-            Ok(n) => (0..n).for_each(|_| self.machine.cal.post(now, traffic::Event::Offer)),
+            Ok(n) => (0..n).for_each(|_| self.machine.cal.post(now, traffic::TrafficEvent::Offer)),
             Err(why) => t.broken = Some(why),
         }
         true
@@ -154,7 +159,7 @@ impl Host {
         if !self.stopped {
             t.client.check()?;
         }
-        let told = |f: &&crate::stack::tas::Flow| {
+        let told = |f: &&crate::stack::tas::TasFlow| {
             f.sent > f.available || f.available > f.written || f.written > f.read || f.read > f.received
         };
         match t.flows.iter().find(told) {

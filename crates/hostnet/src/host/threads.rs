@@ -1,9 +1,9 @@
 //! The thread that runs each kind of application, and the values that its stack is built from, taken from the scenario.
 
-use crate::app::{AppSpec, Work};
-use crate::config::scenario::{Arrivals as Kind, PeripheralSpec};
+use crate::app::{AppSpec, WorkSource};
+use crate::config::scenario::{ArrivalsSpec as Kind, PeripheralSpec};
 use crate::config::Scenario;
-use crate::kernel::{Int, Stream};
+use crate::kernel::{Int, RandomStream};
 use crate::stack::demand::Demand;
 use crate::stack::free::FreeRunning;
 use crate::stack::qp::QueuePair;
@@ -12,7 +12,7 @@ use crate::stack::Thread;
 use crate::traffic::arrival::Arrivals;
 
 /// Declares the applications whose cores run a thread of their own choice: kind, parameters, scenario and thread. The cores of
-/// every other application run by its [`Work`]: a free-running thread, or a queue pair.
+/// every other application run by its [`WorkSource`]: a free-running thread, or a queue pair.
 macro_rules! threads_by_app {
     ($($app:ident($spec:pat, $scenario:pat) => $thread:expr,)*) => {
         /// The thread of each core that runs `app` in scenario `s`, where no stack of the tenant's own says otherwise.
@@ -22,7 +22,7 @@ macro_rules! threads_by_app {
                     let $scenario = s;
                     $thread
                 })*
-                _ if app.work() == Work::Own => Thread::FreeRunning(FreeRunning),
+                _ if app.work() == WorkSource::Own => Thread::FreeRunning(FreeRunning),
                 _ => queue_pair(s),
             }
         }
@@ -53,7 +53,7 @@ pub fn demand(s: &Scenario, queue: usize, queues: usize, bytes: u64) -> Demand {
     let arrivals = match t.arrivals {
         Kind::Closed => return Demand::Closed { outstanding: t.outstanding },
         Kind::Fixed => Arrivals::fixed(rate),
-        _ => Arrivals::poisson(rate, Stream::new(s.seed, "ccnic arrivals", queue.to_u64())),
+        _ => Arrivals::poisson(rate, RandomStream::new(s.seed, "ccnic arrivals", queue.to_u64())),
     };
     // Queue pairs take turns within a gap.
     Demand::open(arrivals, queue.to_f64() / queues.to_f64() / rate)

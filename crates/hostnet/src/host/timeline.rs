@@ -29,12 +29,19 @@ const COLUMNS: [(&str, &str); 15] = [
 /// Counters at an instant: write-backs of L2s, write-backs of the LLC, those of the LLC that L2 victims caused, lines
 /// that devices requested, packets served, and lines that DRAM read or wrote.
 #[derive(Clone, Copy, Default)]
-struct Seen([u64; 6]);
+struct TimelineCounters([u64; 6]);
 
-impl Seen {
-    fn of(m: &MemStats, served: u64) -> Seen {
+impl TimelineCounters {
+    fn of(m: &MemStats, served: u64) -> TimelineCounters {
         let mlc = m.cores.iter().map(|c| c.mlc_wb).sum();
-        Seen([mlc, m.llc_wb, m.llc_wb_pushed, m.dma.iter().map(DmaCounts::lines).sum(), served, m.dram.iter().sum()])
+        TimelineCounters([
+            mlc,
+            m.llc_wb,
+            m.llc_wb_pushed,
+            m.dma.iter().map(DmaCounts::lines).sum(),
+            served,
+            m.dram.iter().sum(),
+        ])
     }
 }
 
@@ -43,7 +50,7 @@ pub struct Timeline {
     every: Option<Time>,
     /// Whether the end of a bin is in the calendar.
     pending: bool,
-    last: Seen,
+    last: TimelineCounters,
     start: Time,
     rows: Vec<[f64; COLUMNS.len()]>,
     /// Lines of the packets of completed batches: those that a core's caches held then, and all.
@@ -62,7 +69,7 @@ impl Host {
         let Some(every) = self.timeline.every else { return };
         self.timeline.rows.clear();
         self.timeline.start = self.machine.now;
-        self.timeline.last = Seen::default();
+        self.timeline.last = TimelineCounters::default();
         self.timeline.batches = (0, 0);
         self.tally.batch = Some(Vec::new());
         if !std::mem::replace(&mut self.timeline.pending, true) {
@@ -75,7 +82,7 @@ impl Host {
         self.timeline.pending = false;
         let (Some(every), false) = (self.timeline.every, self.stopped) else { return };
         let now = self.machine.now;
-        let is = Seen::of(&self.machine.mem.stats, self.tally.completed);
+        let is = TimelineCounters::of(&self.machine.mem.stats, self.tally.completed);
         let was = std::mem::replace(&mut self.timeline.last, is);
         let us = every.0.to_f64() / 1e6;
         let [mlc, llc, pushed, dma, packets, dram] = std::array::from_fn(|i| (is.0[i] - was.0[i]).to_f64() / us);

@@ -9,7 +9,7 @@ use serde_json::{json, Value};
 
 /// Counters at an instant.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct TraceCounters {
     at: Time,
     /// Integrals of the IIO's write and read occupancy over time, in credits x ps.
     held: [i64; 2],
@@ -19,19 +19,19 @@ struct Seen {
 }
 
 #[derive(Clone, Default)]
-pub struct Trace {
+pub struct HostTrace {
     every: Option<Time>,
     /// Whether a sample is in the calendar.
     pending: bool,
-    last: Seen,
+    last: TraceCounters,
     /// Start of the window, from which the rows count time.
     start: Time,
     rows: Vec<[f64; 6]>,
 }
 
-impl Trace {
-    pub fn new(every: Option<Time>) -> Trace {
-        Trace { every, ..Trace::default() }
+impl HostTrace {
+    pub fn new(every: Option<Time>) -> HostTrace {
+        HostTrace { every, ..HostTrace::default() }
     }
 }
 
@@ -48,13 +48,15 @@ impl Host {
         }
     }
 
-    fn seen(&self) -> Seen {
-        let Some(iio) = &self.machine.iio else { return Seen { at: self.machine.now, ..Seen::default() } };
+    fn seen(&self) -> TraceCounters {
+        let Some(iio) = &self.machine.iio else {
+            return TraceCounters { at: self.machine.now, ..TraceCounters::default() };
+        };
         let paused = |d: &Endpoint| match d {
             Endpoint::Roce(nic) => nic.pauses(self.machine.now).0,
             _ => Time::ZERO,
         };
-        Seen {
+        TraceCounters {
             at: self.machine.now,
             held: iio
                 .buffers()

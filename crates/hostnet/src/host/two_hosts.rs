@@ -17,13 +17,13 @@ use crate::meter::Values;
 use crate::stack::Notice;
 use crate::traffic;
 use crate::traffic::generator::reply_bytes;
-use crate::traffic::software::Client;
+use crate::traffic::software::SoftwareClient;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Transfer from one host to the other.
 #[derive(Clone, Copy)]
-enum Crossing {
+enum LinkMessage {
     /// A request of the traffic is due.
     Due(Packet),
     /// A frame with the time at which its last bit arrives; the number and the core of the request that it is or
@@ -33,9 +33,9 @@ enum Crossing {
 
 /// One host's end of the link.
 #[derive(Clone)]
-pub(super) struct End {
+pub(super) struct LinkEnd {
     flight: Time,
-    out: VecDeque<Crossing>,
+    out: VecDeque<LinkMessage>,
     /// Frames on their way to this host.
     coming: VecDeque<(Packet, (u64, u16))>,
     /// Number of frames that have left.
@@ -43,23 +43,23 @@ pub(super) struct End {
     /// Requests in this host, if it serves, by arrival time and flow.
     asked: HashMap<(Time, u32), VecDeque<(u64, u16)>>,
     /// Requests that this host's cores are to send, if it is the client.
-    pub client: Option<Client>,
+    pub client: Option<SoftwareClient>,
 }
 
-impl End {
-    pub fn new(flight: Time, client: Option<Client>) -> End {
+impl LinkEnd {
+    pub fn new(flight: Time, client: Option<SoftwareClient>) -> LinkEnd {
         let (out, coming) = Default::default();
-        End { flight, out, coming, left: 0, asked: HashMap::new(), client }
+        LinkEnd { flight, out, coming, left: 0, asked: HashMap::new(), client }
     }
 
     /// Transfers a request of the traffic that is due to the client.
     pub fn plan(&mut self, p: Packet) {
-        self.out.push_back(Crossing::Due(p));
+        self.out.push_back(LinkMessage::Due(p));
     }
 
     fn send(&mut self, p: Packet, request: (u64, u16), now: Time) {
         self.left += 1;
-        self.out.push_back(Crossing::Frame(now + self.flight, p, request));
+        self.out.push_back(LinkMessage::Frame(now + self.flight, p, request));
     }
 
     /// Transfers the reply to `p`, which is on the wire.
@@ -114,8 +114,8 @@ pub fn hosts(spec: &Arc<Scenario>, keep_frames: bool) -> Result<World<Host>, Str
         let cores = client.spec.tenants[0].cores.to_usize();
         let nic = client.spec.peripherals[0].ethernet().expect("a client has a NIC");
         let flight = nic.propagation.into();
-        client.end = Some(Box::new(End::new(flight, Some(Client::new(cores)))));
-        members[0].end = Some(Box::new(End::new(flight, None)));
+        client.end = Some(Box::new(LinkEnd::new(flight, Some(SoftwareClient::new(cores)))));
+        members[0].end = Some(Box::new(LinkEnd::new(flight, None)));
         members.push(client);
     }
     let mut world = World::new(members);
@@ -149,14 +149,14 @@ impl World<Host> {
         let (to, now) = (1 - from, self.members[from].machine.now);
         while let Some(c) = self.members[from].end.as_mut().and_then(|e| e.out.pop_front()) {
             match c {
-                Crossing::Frame(at, p, request) => {
+                LinkMessage::Frame(at, p, request) => {
                     self.lend(from);
-                    self.members[from].machine.cal.push_to(to.to_u8(), at, traffic::Event::Arrival.into());
+                    self.members[from].machine.cal.push_to(to.to_u8(), at, traffic::TrafficEvent::Arrival.into());
                     if let Some(e) = &mut self.members[to].end {
                         e.coming.push_back((p, request));
                     }
                 }
-                Crossing::Due(p) => {
+                LinkMessage::Due(p) => {
                     self.lend(to);
                     let other = &mut self.members[to];
                     other.machine.now = now;
@@ -185,7 +185,10 @@ impl World<Host> {
         let Some(client) = self.members.get(1) else { return };
         v.set("client_utilisation", client.polling_share());
         v.set("client_drops", client.lost().to_f64());
-        v.set("client_late", client.end.as_ref().and_then(|e| e.client.as_ref()).map_or(0, Client::late).to_f64());
+        v.set(
+            "client_late",
+            client.end.as_ref().and_then(|e| e.client.as_ref()).map_or(0, SoftwareClient::late).to_f64(),
+        );
     }
 
     /// Checks the conservation laws at every host and between the hosts.
@@ -196,7 +199,7 @@ impl World<Host> {
         self.members.iter().try_for_each(Host::check)?;
         let [server, client] = &self.members[..] else { return Ok(()) };
         let (Some(here), Some(there), Some(s)) = (&server.end, &client.end, &server.source) else { return Ok(()) };
-        let (planned, late) = (s.generator.sent, there.client.as_ref().map_or(0, Client::late));
+        let (planned, late) = (s.generator.sent, there.client.as_ref().map_or(0, SoftwareClient::late));
         let begun = client.serving_nic().counts.originated;
         if planned != late + begun {
             return Err(format!("{planned} requests were due at the client, {late} wait and {begun} were begun"));

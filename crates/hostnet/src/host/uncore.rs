@@ -2,13 +2,13 @@
 //! and the memory controllers' inputs to the latency formulae.
 
 use super::Host;
-use crate::device::endpoint::{Direction, Endpoint};
-use crate::flow::domain::Reading;
+use crate::device::endpoint::{DmaDirection, Endpoint};
+use crate::flow::domain::DomainReading;
 use crate::kernel::{Int, NodeId, Time};
 use crate::memory::dram::gauge::BINS;
 use crate::memory::dram::{RowOutcome, Stats};
 use crate::memory::paths::{is_between_nodes, Path, PATHS, SEGMENTS};
-use crate::memory::stats::{Class, Place};
+use crate::memory::stats::{AccessClass, LineLocation};
 use crate::memory::{Agent, LinkReading, LINE};
 use crate::meter::Values;
 use serde_json::{json, Value};
@@ -63,7 +63,7 @@ impl Host {
         v.set("link_data_gbps", most(|r| r.payload.to_f64()) * 8.0 / span * 1e3);
         v.set("link_out_gbs", out.bytes.to_f64() / span * 1e3);
         v.set("link_in_gbs", back.bytes.to_f64() / span * 1e3);
-        if let Some(r) = Reading::together([out.requests, back.requests]).filter(|r| r.arrival_rate > 0.0) {
+        if let Some(r) = DomainReading::together([out.requests, back.requests]).filter(|r| r.arrival_rate > 0.0) {
             v.set("link_request_ns", r.latency_ns);
         }
         v.set("remote_reads", mem.stats.remote.iter().map(|r| r.reads).sum::<u64>().to_f64());
@@ -72,9 +72,9 @@ impl Host {
     }
 
     fn traffic_by_class(&self, v: &mut Values, span: f64) {
-        use Class::*;
+        use AccessClass::*;
         let gbs = |lines: u64| lines.to_f64() * LINE.to_f64() / span * 1e3;
-        let sum = |classes: &[Class]| gbs(classes.iter().map(|c| self.machine.mem.stats.of(*c)).sum());
+        let sum = |classes: &[AccessClass]| gbs(classes.iter().map(|c| self.machine.mem.stats.of(*c)).sum());
         v.set("mem_c2m_read_gbs", sum(&[CpuRxRd, CpuTxRdWr, CpuOtherRd]));
         v.set("mem_c2m_write_gbs", sum(&[TxEvct, OtherEvct]));
         v.set("mem_p2m_read_gbs", sum(&[NicTxRd, IoRd]));
@@ -117,7 +117,7 @@ impl Host {
         set("cha_wait_writes", Some(waiting.occupancy));
         set("cha_wait_peak", Some(waiting.peak.into()));
         set("cha_wait_credits", Some(waiting.credits.into()));
-        let ahead: Vec<Reading> = self
+        let ahead: Vec<DomainReading> = self
             .machine
             .cpus
             .iter()
@@ -130,7 +130,7 @@ impl Host {
         }
         // Cores that receive TCP are a class of their own; cores of the block layer are in no class.
         let network = self.network.as_ref().map(|n| n.tenant);
-        let of = |net: bool| -> Vec<Reading> {
+        let of = |net: bool| -> Vec<DomainReading> {
             let all = self.tenants_cpus().zip(&self.cores);
             all.filter(|(_, c)| (network == Some(c.tenant)) == net).map(|(c, _)| c.lfb.read(self.machine.now)).collect()
         };
@@ -210,7 +210,7 @@ impl Host {
         }
         for (name, misses, lines) in [
             ("p2m_write_miss_ratio", io.write_misses, io.writes),
-            ("p2m_write_uncached_ratio", io.wrote_at[Place::Dram.index()], io.writes),
+            ("p2m_write_uncached_ratio", io.wrote_at[LineLocation::Dram.index()], io.writes),
             ("p2m_read_miss_ratio", io.read_misses, io.reads),
         ] {
             if lines > 0 {
@@ -224,7 +224,7 @@ impl Host {
         let (up, down) = iio.utilisation(self.machine.now);
         for d in iio.devices() {
             let Endpoint::Roce(nic) = d else { continue };
-            if nic.op == Direction::P2mWrite {
+            if nic.op == DmaDirection::P2mWrite {
                 let (paused, pauses, peak) = nic.pauses(self.machine.now);
                 v.set("pfc_pause_fraction", paused.0.to_f64() / span);
                 v.set("pfc_pauses", pauses.to_f64());
@@ -270,7 +270,7 @@ impl Host {
     }
 
     /// Readings of the domains beyond those of single cores.
-    pub(super) fn shared_domains(&self) -> Vec<(String, Reading)> {
+    pub(super) fn shared_domains(&self) -> Vec<(String, DomainReading)> {
         let p = &self.machine.mem.paths;
         let mut rows = vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes(self.machine.now))];
         if let Some(b) = self.machine.mem.between() {

@@ -4,7 +4,7 @@
 //! Caches need hundreds of thousands of requests to fill; timing does not influence their content then, except for
 //! standing queues, which the timed warm-up that follows brings about.
 
-use super::offer::{packet, Drawn, Whose};
+use super::offer::{packet, DrawnPacket, PacketOwner};
 use super::Host;
 use crate::app::{App, Content};
 use crate::config::check;
@@ -244,7 +244,7 @@ impl Host {
     /// Serves the next packet, or the next burst where packets come in bursts, in functional mode; returns the number
     /// of packets.
     fn serve_at_once(&mut self) -> u64 {
-        let Some(Drawn { core, content, .. }) = self.draw(Whose::Any) else { return 1 };
+        let Some(DrawnPacket { core, content, .. }) = self.draw(PacketOwner::Any) else { return 1 };
         if let Some(burst) = self.spec.ringed().map(|site| site.driver.burst()) {
             return self.serve_burst_at_once(core, content, burst);
         }
@@ -272,7 +272,7 @@ impl Host {
             let packet = Packet { dscp, ..packet(queue, NicAt::Port, &c) };
             let Some(packet) = self.machine.ring_receive_at_once(queue, packet) else { break };
             self.cores[core].thread.notify(Notice::AtOnce { packet, tx: LineAddr(0) }, Time::ZERO);
-            content = self.draw(Whose::Core(core)).map(|d| d.content);
+            content = self.draw(PacketOwner::Core(core)).map(|d| d.content);
         }
         while self.step_at_once(core) {}
         if !self.pipes.is_empty() {

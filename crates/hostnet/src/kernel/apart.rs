@@ -10,13 +10,13 @@ struct Line<T>(T);
 
 /// A vector of values of up to 64 bytes, each aligned to a cache line, so that an access touches only one line.
 #[derive(Clone)]
-pub struct Apart<I, T>(Vec<Line<T>>, PhantomData<fn(I) -> I>);
+pub struct CacheAligned<I, T>(Vec<Line<T>>, PhantomData<fn(I) -> I>);
 
-impl<I: Id, T> Apart<I, T> {
+impl<I: Id, T> CacheAligned<I, T> {
     /// An empty table with room for `n` values.
-    pub fn with_capacity(n: usize) -> Apart<I, T> {
+    pub fn with_capacity(n: usize) -> CacheAligned<I, T> {
         const { assert!(size_of::<T>() <= 64) };
-        Apart(Vec::with_capacity(n), PhantomData)
+        CacheAligned(Vec::with_capacity(n), PhantomData)
     }
 
     /// Appends `value` and returns its identifier.
@@ -45,7 +45,7 @@ impl<I: Id, T> Apart<I, T> {
     }
 }
 
-impl<I: Id, T> Index<I> for Apart<I, T> {
+impl<I: Id, T> Index<I> for CacheAligned<I, T> {
     type Output = T;
     #[inline(always)]
     fn index(&self, id: I) -> &T {
@@ -53,7 +53,7 @@ impl<I: Id, T> Index<I> for Apart<I, T> {
     }
 }
 
-impl<I: Id, T> IndexMut<I> for Apart<I, T> {
+impl<I: Id, T> IndexMut<I> for CacheAligned<I, T> {
     #[inline(always)]
     fn index_mut(&mut self, id: I) -> &mut T {
         &mut self.0[id.index()].0
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn every_entry_begins_with_a_line_of_the_host_s_cache() {
-        let mut table = Apart::with_capacity(1);
+        let mut table = CacheAligned::with_capacity(1);
         let ids: Vec<TxnId> = (0..100u64).map(|n| table.push([n; 5])).collect();
         let mut values = ids.iter().map(|id| &table[*id]).zip(0..);
         assert!(values.all(|(value, n)| std::ptr::from_ref(value).addr() % 64 == 0 && *value == [n; 5]));

@@ -18,7 +18,7 @@ const LANE_BITS: u32 = 8;
 const SHIFT: u32 = WIDTH_BITS + LANE_BITS;
 
 #[derive(Clone, Copy)]
-struct Node<E> {
+struct CalendarNode<E> {
     /// Time and lane of the event, combined to a key as in `push_to`.
     at: u64,
     next: u32,
@@ -42,7 +42,7 @@ impl<E, J: Copy + From<E>> Post<E> for Calendar<J> {
 /// Pending events in time order.
 #[derive(Clone)]
 pub struct Calendar<E> {
-    nodes: Vec<Node<E>>,
+    nodes: Vec<CalendarNode<E>>,
     free: u32,
     /// Last node of each bucket's circular list; the `next` of the last node is the first node.
     last: Box<[u32; BUCKETS]>,
@@ -83,7 +83,7 @@ impl<E: Copy> Default for Calendar<E> {
 
 impl<E: Copy> Calendar<E> {
     /// Bytes of an event with its time and its link.
-    pub const NODE_BYTES: usize = size_of::<Node<E>>();
+    pub const NODE_BYTES: usize = size_of::<CalendarNode<E>>();
 
     /// Inserts `event` at time `at`, which must not lie before the last popped event.
     ///
@@ -119,7 +119,7 @@ impl<E: Copy> Calendar<E> {
             node.event = event;
             id
         } else {
-            self.nodes.push(Node { at: key, next: NIL, event });
+            self.nodes.push(CalendarNode { at: key, next: NIL, event });
             (self.nodes.len() - 1).to_u32()
         };
         self.place(id, key);
@@ -249,11 +249,11 @@ impl<E: Copy> Calendar<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Stream;
+    use crate::kernel::RandomStream;
 
     #[test]
     fn leaves_in_time_order_and_first_come_first_served_within_one_instant() {
-        let mut rng = Stream::new(3, "calendar", 0);
+        let mut rng = RandomStream::new(3, "calendar", 0);
         let mut cal = Calendar::default();
         let mut now = 0u64;
         let mut expect: Vec<(u64, u32)> = Vec::new();

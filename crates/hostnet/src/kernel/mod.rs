@@ -14,5 +14,5 @@ pub use ids::{
     ChannelId, CoreId, Id, IdVec, LineAddr, NodeId, PacketId, PortId, QueueId, RegionId, TenantId, ThreadId, TxnId,
 };
 pub use num::{Int, Real};
-pub use rng::Stream;
+pub use rng::RandomStream;
 pub use time::{Clock, Time};

@@ -7,16 +7,16 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A reproducible stream of random numbers, named by the component that draws from it.
 #[derive(Clone, Debug)]
-pub struct Stream(Xoshiro256PlusPlus);
+pub struct RandomStream(Xoshiro256PlusPlus);
 
-impl Stream {
+impl RandomStream {
     /// The stream of component `name`, instance `index`, in a run seeded with `seed`.
-    pub fn new(seed: u64, name: &str, index: u64) -> Stream {
+    pub fn new(seed: u64, name: &str, index: u64) -> RandomStream {
         let mut h = 0xcbf2_9ce4_8422_2325u64; // FNV-1a
         for b in name.bytes() {
             h = (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3);
         }
-        Stream(Xoshiro256PlusPlus::seed_from_u64(seed ^ mix(h ^ mix(index))))
+        RandomStream(Xoshiro256PlusPlus::seed_from_u64(seed ^ mix(h ^ mix(index))))
     }
     /// Draws a number that is uniform in [0, 1).
     #[inline]
@@ -35,7 +35,7 @@ impl Stream {
     }
 }
 
-impl RngCore for Stream {
+impl RngCore for RandomStream {
     fn next_u32(&mut self) -> u32 {
         self.0.next_u32()
     }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn streams_repeat_by_name_and_differ_between_components() {
-        let draw = |n: &str, i| Stream::new(7, n, i).next_u64();
+        let draw = |n: &str, i| RandomStream::new(7, n, i).next_u64();
         assert_eq!(draw("nic", 0), draw("nic", 0));
         assert_ne!(draw("nic", 0), draw("nic", 1));
         assert_ne!(draw("nic", 0), draw("core", 0));
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn exponential_draws_have_the_asked_mean() {
-        let mut s = Stream::new(1, "t", 0);
+        let mut s = RandomStream::new(1, "t", 0);
         let n = 200_000;
         let mean = (0..n).map(|_| s.exp(3.0)).sum::<f64>() / n as f64;
         assert!((mean - 3.0).abs() < 0.03, "{mean}"); // 4.5 standard errors

@@ -5,9 +5,9 @@ use crate::core::{Mapped, Op, Program};
 use crate::device::nic::Packet;
 use crate::device::NicAt;
 use crate::kernel::{CoreId, Int, LineAddr, PacketId, QueueId, ThreadId, Time};
-use crate::memory::stats::Class;
+use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, Sweep, Tag, Txn};
-use crate::placement::{DeviceKind, SweepTx, Transfer};
+use crate::placement::{DeviceKind, DeviceTransfer, SweepTx};
 
 impl Machine {
     /// Executes the program in `thread`'s buffer in functional mode; calls `retired` for each tag in program order.
@@ -101,9 +101,9 @@ impl Machine {
         let p = *self.nic.packet(id);
         for (tag, first, lines) in self.nic.parts(&p) {
             let line = p.line + u64::from(first);
-            let transfer = Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) };
+            let transfer = DeviceTransfer { tag, ..DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, line) };
             let to = self.placement.write(&transfer);
-            let write = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, 0, Time::ZERO);
+            let write = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, to, line, lines, 0, Time::ZERO);
             self.mem.dma_at_once(&mut self.cal, &write);
         }
     }
@@ -111,8 +111,8 @@ impl Machine {
     /// Reads the reply of packet `id` for the NIC on the chip in functional mode, and sweeps the reply if configured.
     pub fn transmit_at_once(&mut self, id: PacketId) {
         let p = *self.nic.packet(id);
-        let from = self.placement.read(&Transfer::of(Agent::Nic, DeviceKind::Nic, p.tx_line));
-        let read = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, 0, Time::ZERO);
+        let from = self.placement.read(&DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, p.tx_line));
+        let read = Txn::dma_read(Agent::Nic, AccessClass::NicTxRd, p.tx_line, p.tx_lines, 0, Time::ZERO);
         self.mem.dma_at_once(&mut self.cal, &Txn { from, ..read });
         if self.nic.sweep_tx != SweepTx::None {
             for l in p.tx_line.span(p.tx_lines) {
@@ -163,13 +163,13 @@ impl Machine {
 
     /// Writes or reads `lines` lines from `line` on for the NIC on a port in functional mode.
     fn io_at_once(&mut self, write: bool, line: LineAddr, lines: u16, tag: Tag) {
-        let transfer = Transfer { tag, ..Transfer::of(Agent::Io, DeviceKind::Nic, line) };
+        let transfer = DeviceTransfer { tag, ..DeviceTransfer::of(Agent::Io, DeviceKind::Nic, line) };
         let t = if write {
             let to = self.placement.write(&transfer);
-            Txn::dma_write(Agent::Io, Class::NicRxWr, to, line, lines, 0, Time::ZERO)
+            Txn::dma_write(Agent::Io, AccessClass::NicRxWr, to, line, lines, 0, Time::ZERO)
         } else {
             let from = self.placement.read(&transfer);
-            Txn { from, ..Txn::dma_read(Agent::Io, Class::NicTxRd, line, lines, 0, Time::ZERO) }
+            Txn { from, ..Txn::dma_read(Agent::Io, AccessClass::NicTxRd, line, lines, 0, Time::ZERO) }
         };
         self.mem.dma_at_once(&mut self.cal, &t);
     }

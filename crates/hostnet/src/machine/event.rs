@@ -9,15 +9,15 @@ use crate::{core, device, memory, traffic};
 /// An event of the calendar of a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    Memory(memory::Event),
-    Core(core::Event),
-    Device(device::Event),
+    Memory(memory::MemoryEvent),
+    Core(core::CoreEvent),
+    Device(device::DeviceEvent),
     /// An access of a core to a device goes on.
     Access(DeviceAccess),
     /// A device or a timer interrupts core `0`.
     Interrupt(ThreadId),
     /// Traffic, which runs on top of the machine.
-    Traffic(traffic::Event),
+    Traffic(traffic::TrafficEvent),
     /// A timer with this number, of whoever runs on top of the machine.
     Timer(u32),
 }
@@ -38,11 +38,11 @@ macro_rules! joined {
 }
 
 joined! {
-    Memory(memory::Event),
-    Core(core::Event),
-    Device(device::Event),
+    Memory(memory::MemoryEvent),
+    Core(core::CoreEvent),
+    Device(device::DeviceEvent),
     Access(DeviceAccess),
-    Traffic(traffic::Event),
+    Traffic(traffic::TrafficEvent),
 }
 
 #[cfg(test)]

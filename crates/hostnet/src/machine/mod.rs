@@ -1,7 +1,7 @@
 //! A machine: memory, cores and devices of one host that share a calendar and one event loop.
 //!
 //! The event loop does what hardware does by itself, and returns everything else to the machine's caller as a
-//! [`Signal`]:
+//! [`MachineSignal`]:
 //!
 //! ```text
 //!   calendar --event--> Machine::handle --Signal--> roles of a host, a directed test, a ladder, a contract suite
@@ -28,12 +28,12 @@ use crate::kernel::units::Span;
 use crate::kernel::{CoreId, IdVec, Int, LineAddr, PacketId, PortId, Post, ThreadId, Time, TxnId};
 use crate::memory::{Agent, Memory, Sweep, Txn};
 use crate::meter::drops::DropCause;
-use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
+use crate::placement::{Placement, PlacementPolicy, PlacementSpec, SweepTx};
 use crate::{core, device, memory, traffic};
 
 /// A message from the hardware to the caller that runs the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Signal {
+pub enum MachineSignal {
     /// A core has reached the end of its program.
     CoreFree(ThreadId),
     /// Side effects of a core are due; [`Machine::retired`] takes them.
@@ -57,7 +57,7 @@ pub enum Signal {
     /// `mem.answered` takes it.
     Answer(TxnId),
     /// Traffic, which runs on top of the machine.
-    Traffic(traffic::Event),
+    Traffic(traffic::TrafficEvent),
     /// A timer with this number, of whoever runs on top.
     Timer(u32),
 }
@@ -102,7 +102,7 @@ impl Machine {
     pub fn bare(mem: Memory, cpus: impl Into<IdVec<ThreadId, Cpu>>) -> Machine {
         let none = NicSpec { pipeline: Span(0), line_interval: Span(0), notify: Span(0), ring_start: RingStart::First };
         let placement = PlacementSpec {
-            policy: Policy::Dma,
+            policy: PlacementPolicy::Dma,
             ways: 0,
             sweep_rx: false,
             sweep_tx: SweepTx::None,
@@ -125,7 +125,7 @@ impl Machine {
 
     /// Handles events until one yields a signal for the caller; returns None when no event is left.
     #[inline]
-    pub fn next_signal(&mut self) -> Option<Signal> {
+    pub fn next_signal(&mut self) -> Option<MachineSignal> {
         while let Some(e) = self.pop() {
             if let Some(s) = self.handle(e) {
                 return Some(s);
@@ -137,7 +137,7 @@ impl Machine {
     /// Handles all remaining events and ignores their signals.
     pub fn settle(&mut self) {
         while let Some(s) = self.next_signal() {
-            if let Signal::Answer(id) = s {
+            if let MachineSignal::Answer(id) = s {
                 self.mem.answered(&mut self.cal, id, self.now);
             }
         }
@@ -145,78 +145,78 @@ impl Machine {
 
     /// Dispatches an event to the component that handles it; returns a signal if the caller has to act.
     #[inline(always)]
-    pub fn handle(&mut self, e: Event) -> Option<Signal> {
+    pub fn handle(&mut self, e: Event) -> Option<MachineSignal> {
         let now = self.now;
         match e {
-            Event::Memory(memory::Event::Cha(id)) => {
+            Event::Memory(memory::MemoryEvent::Cha(id)) => {
                 if !self.shares_way || !self.waits_for_way(id) {
                     self.mem.on_cha(&mut self.cal, id, now);
                 }
             }
-            Event::Memory(memory::Event::Slices) => self.mem.resume_slices(&mut self.cal, now),
-            Event::Memory(memory::Event::Dram(ch)) => self.mem.on_dram(&mut self.cal, ch.to_usize(), now),
-            Event::Memory(memory::Event::Fill(id)) => return self.on_fill(id),
-            Event::Memory(memory::Event::Link(id)) => self.mem.on_link(&mut self.cal, id, now),
-            Event::Device(device::Event::Tlp(port)) => {
+            Event::Memory(memory::MemoryEvent::Slices) => self.mem.resume_slices(&mut self.cal, now),
+            Event::Memory(memory::MemoryEvent::Dram(ch)) => self.mem.on_dram(&mut self.cal, ch.to_usize(), now),
+            Event::Memory(memory::MemoryEvent::Fill(id)) => return self.on_fill(id),
+            Event::Memory(memory::MemoryEvent::Link(id)) => self.mem.on_link(&mut self.cal, id, now),
+            Event::Device(device::DeviceEvent::Tlp(port)) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port, now);
                 }
             }
-            Event::Memory(memory::Event::Hint { core, line }) => {
+            Event::Memory(memory::MemoryEvent::Hint { core, line }) => {
                 self.cpus[ThreadId(core.0)].on_hint(&mut self.mem, &mut self.cal, line.into(), now);
             }
-            Event::Device(device::Event::Turn { port, way }) => {
+            Event::Device(device::DeviceEvent::Turn { port, way }) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_turn(&mut self.cal, port, way, now);
                 }
             }
-            Event::Device(device::Event::Completed(job)) => {
+            Event::Device(device::DeviceEvent::Completed(job)) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_completed(&mut self.cal, job, now);
                 }
             }
-            Event::Core(core::Event::Due(c)) => {
+            Event::Core(core::CoreEvent::Due(c)) => {
                 let end = self.cpus[c].on_due(&mut self.mem, &mut self.cal, now);
                 self.ends(c, end);
             }
-            Event::Access(DeviceAccess::Doorbell { thread, tag }) => return Some(Signal::Doorbell(thread, tag)),
+            Event::Access(DeviceAccess::Doorbell { thread, tag }) => return Some(MachineSignal::Doorbell(thread, tag)),
             Event::Access(access) => self.on_device_access(access),
-            Event::Core(core::Event::Free(c)) => return Some(Signal::CoreFree(c)),
-            Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
-            Event::Memory(memory::Event::Wake(c)) => return Some(Signal::Line(c)),
-            Event::Core(core::Event::Retire(c)) => return Some(Signal::Retired(c)),
-            Event::Device(device::Event::NicRx) => {
+            Event::Core(core::CoreEvent::Free(c)) => return Some(MachineSignal::CoreFree(c)),
+            Event::Interrupt(c) => return Some(MachineSignal::Interrupt(c)),
+            Event::Memory(memory::MemoryEvent::Wake(c)) => return Some(MachineSignal::Line(c)),
+            Event::Core(core::CoreEvent::Retire(c)) => return Some(MachineSignal::Retired(c)),
+            Event::Device(device::DeviceEvent::NicRx) => {
                 self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now)
             }
-            Event::Device(device::Event::Delivered(id)) => {
-                return Some(Signal::Delivered(ThreadId(self.nic.on_delivered(id).0)))
+            Event::Device(device::DeviceEvent::Delivered(id)) => {
+                return Some(MachineSignal::Delivered(ThreadId(self.nic.on_delivered(id).0)))
             }
-            Event::Device(device::Event::Freed(at, id)) => {
+            Event::Device(device::DeviceEvent::Freed(at, id)) => {
                 let p = *self.nic_at(at)?.packet(id);
                 self.mem.consumed(p.line, p.lines.into());
                 let nic = self.nic_at(at)?;
                 nic.release(id);
                 nic.replenish(p.queue, 1, now);
             }
-            Event::Device(device::Event::NicTx(at, id)) => {
+            Event::Device(device::DeviceEvent::NicTx(at, id)) => {
                 let sent = match at {
                     NicAt::Chip => self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now),
                     NicAt::Port => self.iio.as_mut()?.on_nic_tx(&mut self.cal, id, now),
                 };
-                return sent.then_some(Signal::Sent(at, id));
+                return sent.then_some(MachineSignal::Sent(at, id));
             }
-            Event::Device(device::Event::Ring { queue, task, n }) => {
+            Event::Device(device::DeviceEvent::Ring { queue, task, n }) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_ring(&mut self.cal, queue, task, n.into(), now);
                 }
             }
-            Event::Memory(memory::Event::Sweep { line, count, op }) => {
+            Event::Memory(memory::MemoryEvent::Sweep { line, count, op }) => {
                 for l in LineAddr::from(line).span(count) {
                     self.mem.on_sweep(&mut self.cal, l, op, now);
                 }
             }
-            Event::Traffic(e) => return Some(Signal::Traffic(e)),
-            Event::Timer(n) => return Some(Signal::Timer(n)),
+            Event::Traffic(e) => return Some(MachineSignal::Traffic(e)),
+            Event::Timer(n) => return Some(MachineSignal::Timer(n)),
         }
         None
     }
@@ -229,11 +229,11 @@ impl Machine {
 
     /// Passes the answer of transaction `id` to its agent.
     #[inline(always)]
-    fn on_fill(&mut self, id: TxnId) -> Option<Signal> {
+    fn on_fill(&mut self, id: TxnId) -> Option<MachineSignal> {
         let now = self.now;
         let t = self.mem.request(id);
         if self.bare && (t.agent != Agent::Core || t.who.to_usize() >= self.cpus.len()) {
-            return Some(Signal::Answer(id));
+            return Some(MachineSignal::Answer(id));
         }
         let t = self.mem.answered(&mut self.cal, id, now);
         match t.agent {
@@ -245,9 +245,9 @@ impl Machine {
                 iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
                 let port = p;
                 return Some(if iio.has_landed(p) {
-                    Signal::Landed(port)
+                    MachineSignal::Landed(port)
                 } else {
-                    Signal::Moved { port, lines: t.lines }
+                    MachineSignal::Moved { port, lines: t.lines }
                 });
             }
             Agent::Core => {
@@ -266,7 +266,7 @@ impl Machine {
     #[inline]
     fn ends(&mut self, thread: ThreadId, end: Option<Time>) {
         if let Some(t) = end {
-            self.cal.post(t.max(self.now), core::Event::Free(thread));
+            self.cal.post(t.max(self.now), core::CoreEvent::Free(thread));
         }
     }
 
@@ -294,7 +294,7 @@ impl Machine {
         }
     }
 
-    /// Posts the reply of packet `id` to a NIC; [`Signal::Sent`] announces that the reply is on the wire.
+    /// Posts the reply of packet `id` to a NIC; [`MachineSignal::Sent`] announces that the reply is on the wire.
     ///
     /// # Panics
     /// Panics when `at` is a port and no port has a NIC.
@@ -306,7 +306,7 @@ impl Machine {
         }
     }
 
-    /// Starts the program in `core`'s buffer now; [`Signal::CoreFree`] announces its end.
+    /// Starts the program in `core`'s buffer now; [`MachineSignal::CoreFree`] announces its end.
     #[inline]
     pub fn start(&mut self, thread: ThreadId) {
         if self.mem.siblings.is_some() {

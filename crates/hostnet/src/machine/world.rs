@@ -9,7 +9,7 @@
 //! The calendar is lent to the machine that handles an event, so that a machine alone owns its calendar and worlds cost
 //! it nothing.
 
-use super::{Events, Machine, Signal};
+use super::{Events, Machine, MachineSignal};
 use crate::kernel::Int;
 use std::mem::swap;
 
@@ -42,7 +42,7 @@ impl<M: AsMut<Machine>> World<M> {
 
     /// Handles the next event; returns the member that it was for, and the member's signal. This member holds the
     /// calendar until the next call.
-    pub fn step(&mut self) -> Option<(usize, Option<Signal>)> {
+    pub fn step(&mut self) -> Option<(usize, Option<MachineSignal>)> {
         let from = match self.at_work {
             Some(i) => &mut self.members[i].as_mut().cal,
             None => &mut self.cal,
@@ -78,7 +78,7 @@ impl AsMut<Machine> for Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Stream, Time};
+    use crate::kernel::{RandomStream, Time};
     use crate::machine::Event;
     use crate::memory::region::AddressMap;
     use crate::memory::testing::memory_of;
@@ -90,14 +90,14 @@ mod tests {
 
     /// Timers at random times, some of them equal, on each of two machines.
     fn timers(seed: u64) -> Vec<(Time, u32)> {
-        let mut dice = Stream::new(seed, "timers", 0);
+        let mut dice = RandomStream::new(seed, "timers", 0);
         (0..500).map(|i| (Time(dice.below(200) * 1_000), i)).collect()
     }
 
     fn run(world: &mut World<Machine>) -> Vec<(Time, usize, u32)> {
         let mut seen = Vec::new();
         while let Some((i, s)) = world.step() {
-            let Some(Signal::Timer(n)) = s else { panic!("{s:?}") };
+            let Some(MachineSignal::Timer(n)) = s else { panic!("{s:?}") };
             let m = &mut world.members[i];
             seen.push((m.now, i, n));
             // Some timers start a further one on the same machine and on the other.

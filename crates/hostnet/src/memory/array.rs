@@ -4,7 +4,7 @@ mod held;
 mod moves;
 
 pub use super::indexing::{shape, Indexing};
-use super::received::{Move, Notes};
+use super::received::{ChangeLog, LineMove};
 pub use super::replacement::Replacement;
 use super::ways::{least, nth_bit, spread, Block};
 use crate::kernel::{hint::prefetch, rng::mix};
@@ -26,7 +26,7 @@ const TICK: u32 = 1 << 24;
 pub struct Victim {
     pub line: LineAddr,
     pub dirty: bool,
-    /// Whether the line was marked; see [`Array::mark`].
+    /// Whether the line was marked; see [`CacheArray::mark`].
     pub marked: bool,
 }
 
@@ -39,7 +39,7 @@ const NARROW: u32 = 12;
 /// with the dirty bits. The top byte of this word holds the set's clock of uses (LRU) or the way used last (NMRU).
 /// Marks lie in the last word of the last block, which is the word of the dirty bits when a set fits into one block.
 #[derive(Clone)]
-pub struct Array {
+pub struct CacheArray {
     pub(super) ways: u32,
     sets: u32,
     slices: u32,
@@ -62,24 +62,24 @@ pub struct Array {
     dice: u64,
     held: usize,
     /// Insertions and removals of lines in a range, where they are recorded.
-    pub(super) moves: Option<(Range<LineAddr>, Box<Notes<Move>>)>,
+    pub(super) moves: Option<(Range<LineAddr>, Box<ChangeLog<LineMove>>)>,
 }
 
 /// Place in which a cache looks for a line: the first block of its set, and its tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Home {
+pub struct LineHome {
     base: u32,
     tag: u32,
 }
 
 /// Position of a resident line: the first block of its set, and its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct CacheSlot {
     pub(super) base: u32,
     pub(super) way: u32,
 }
 
-impl Slot {
+impl CacheSlot {
     #[inline]
     pub fn way(&self) -> u32 {
         self.way
@@ -88,30 +88,36 @@ impl Slot {
 
 /// Position that is chosen for a line to be inserted.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct InsertPlace {
     base: u32,
     way: u32,
     tag: u32,
     mask: u32,
 }
 
-impl Place {
+impl InsertPlace {
     #[inline]
-    pub fn slot(&self) -> Slot {
-        Slot { base: self.base, way: self.way }
+    pub fn slot(&self) -> CacheSlot {
+        CacheSlot { base: self.base, way: self.way }
     }
 }
 
-impl Array {
+impl CacheArray {
     /// Makes an empty array of `sets` x `ways` lines; with hashed indexing the sets lie in `slices` slices, each with a
     /// power of two of sets.
     ///
     /// # Errors
     /// Fails with one clause that names the shape that does not work.
-    pub fn new(sets: u32, ways: u32, policy: Replacement, indexing: Indexing, slices: u32) -> Result<Array, String> {
+    pub fn new(
+        sets: u32,
+        ways: u32,
+        policy: Replacement,
+        indexing: Indexing,
+        slices: u32,
+    ) -> Result<CacheArray, String> {
         let slices = shape(sets.into(), ways, indexing, slices)?;
         let wide = ways > NARROW;
-        let mut a = Array {
+        let mut a = CacheArray {
             ways,
             sets,
             slices,
@@ -212,7 +218,7 @@ impl Array {
 
     /// Place in which the array looks for `line`.
     #[inline(always)]
-    pub fn home(&self, line: LineAddr) -> Home {
+    pub fn home(&self, line: LineAddr) -> LineHome {
         let LineAddr(line) = line;
         let inner = line & ((1 << self.set_bits) - 1);
         let tag = (line >> self.set_bits).to_u32();
@@ -231,7 +237,7 @@ impl Array {
             };
             (u64::from(slice) << self.set_bits) | inner
         };
-        Home { base: set.to_u32() << u32::from(self.wide), tag }
+        LineHome { base: set.to_u32() << u32::from(self.wide), tag }
     }
 
     /// Slice of `line` for the indexings that few platforms use.
@@ -265,7 +271,7 @@ impl Array {
 
     /// Prefetches the set of `home` on the computer that runs the simulation.
     #[inline]
-    pub fn announce_at(&self, home: Home) {
+    pub fn announce_at(&self, home: LineHome) {
         self.announce_set(home.base);
     }
 
@@ -285,36 +291,36 @@ impl Array {
 
     /// Number of the slice that a line of `home` belongs to.
     #[inline]
-    pub fn slice(&self, home: Home) -> usize {
+    pub fn slice(&self, home: LineHome) -> usize {
         self.set_of(home.base) >> self.set_bits
     }
 
     /// Slot that holds `line`, if any; the look-up does not count as a use.
     #[inline]
-    pub fn find(&self, line: LineAddr) -> Option<Slot> {
+    pub fn find(&self, line: LineAddr) -> Option<CacheSlot> {
         self.find_at(self.home(line))
     }
 
     /// Slot that holds `line`, if any, in an array of one slice such as a private cache.
     #[inline(always)]
-    pub fn find_in_slice(&self, line: LineAddr) -> Option<Slot> {
+    pub fn find_in_slice(&self, line: LineAddr) -> Option<CacheSlot> {
         self.find_at(self.home_in_slice(line))
     }
 
     /// Place in which an array of one slice looks for `line`.
     #[inline(always)]
-    fn home_in_slice(&self, line: LineAddr) -> Home {
+    fn home_in_slice(&self, line: LineAddr) -> LineHome {
         debug_assert!(self.slices == 1);
         let set = (line.0 & ((1 << self.set_bits) - 1)).to_u32();
-        Home { base: set << u32::from(self.wide), tag: (line.0 >> self.set_bits).to_u32() }
+        LineHome { base: set << u32::from(self.wide), tag: (line.0 >> self.set_bits).to_u32() }
     }
 
     /// Slot that holds the line of `home`, if any; the look-up does not count as a use.
     #[inline(always)]
-    pub fn find_at(&self, home: Home) -> Option<Slot> {
-        let Home { base, tag } = home;
+    pub fn find_at(&self, home: LineHome) -> Option<CacheSlot> {
+        let LineHome { base, tag } = home;
         let found = self.ways_with(base, tag);
-        (found != 0).then(|| Slot { base, way: found.trailing_zeros() })
+        (found != 0).then(|| CacheSlot { base, way: found.trailing_zeros() })
     }
 
     /// Mask of the ways of the set at `base` that hold `tag`, or that are empty when `tag` is `EMPTY`.
@@ -374,8 +380,8 @@ impl Array {
 
     /// Counts a use of the line in `slot`.
     #[inline]
-    pub fn touch(&mut self, slot: Slot) {
-        let Slot { base, way } = slot;
+    pub fn touch(&mut self, slot: CacheSlot) {
+        let CacheSlot { base, way } = slot;
         match self.policy {
             Replacement::Lru | Replacement::LruScan => {
                 if self.last(base) >> 24 == u32::from(OLD) {
@@ -395,26 +401,26 @@ impl Array {
 
     /// Chooses a way of `mask` for `line`, which must be absent, in an array of one slice.
     #[inline]
-    pub fn choose_in_slice(&mut self, line: LineAddr, mask: u32) -> Place {
+    pub fn choose_in_slice(&mut self, line: LineAddr, mask: u32) -> InsertPlace {
         self.choose_at(self.home_in_slice(line), mask)
     }
 
     #[inline]
-    fn choose_at(&mut self, home: Home, mask: u32) -> Place {
+    fn choose_at(&mut self, home: LineHome, mask: u32) -> InsertPlace {
         debug_assert!(mask != 0 && mask >> self.ways == 0);
-        let Home { base, tag } = home;
+        let LineHome { base, tag } = home;
         let way = match self.policy {
             Replacement::Lru => self.least_used(base, mask), // empty ways are of age zero
             Replacement::Nmru | Replacement::Random => self.some_way(base, mask),
             Replacement::LruScan => self.scanned(base, mask),
             _ => self.choose_rarer(base, mask),
         };
-        Place { base, way, tag, mask }
+        InsertPlace { base, way, tag, mask }
     }
 
     /// Dirty line that an insertion at `place` would displace.
     #[inline]
-    pub fn displaces(&self, place: &Place) -> Option<LineAddr> {
+    pub fn displaces(&self, place: &InsertPlace) -> Option<LineAddr> {
         let old = self.tag(place.base, place.way);
         let dirty = self.last(place.base) >> place.way & 1 == 1;
         (dirty && old != EMPTY).then(|| self.line(old, place.base))
@@ -442,21 +448,21 @@ impl Array {
     /// Inserts `line`, which must be absent, into a way of `mask` in an array of one slice; returns its slot and the
     /// victim.
     #[inline]
-    pub fn insert_in_slice(&mut self, line: LineAddr, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
+    pub fn insert_in_slice(&mut self, line: LineAddr, dirty: bool, mask: u32) -> (CacheSlot, Option<Victim>) {
         self.insert_at(self.home_in_slice(line), dirty, mask)
     }
 
     /// Inserts the line of `home`, which must be absent, into a way of `mask`; returns its slot and the victim.
     #[inline]
-    pub fn insert_at(&mut self, home: Home, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
+    pub fn insert_at(&mut self, home: LineHome, dirty: bool, mask: u32) -> (CacheSlot, Option<Victim>) {
         let place = self.choose_at(home, mask);
         (place.slot(), self.enter(place, dirty))
     }
 
     /// Inserts the line for which `place` was chosen, whose set must not have changed since; returns the victim.
     #[inline]
-    pub fn enter(&mut self, place: Place, dirty: bool) -> Option<Victim> {
-        let Place { base, way, tag, mask } = place;
+    pub fn enter(&mut self, place: InsertPlace, dirty: bool) -> Option<Victim> {
+        let InsertPlace { base, way, tag, mask } = place;
         if self.policy.is_lru() && self.last(base) >> 24 == u32::from(OLD) {
             self.renumber(base);
         }
@@ -507,8 +513,8 @@ impl Array {
 
     /// Removes the line in `slot`; returns whether it was dirty.
     #[inline]
-    pub fn remove(&mut self, slot: Slot) -> bool {
-        let Slot { base, way } = slot;
+    pub fn remove(&mut self, slot: CacheSlot) -> bool {
+        let CacheSlot { base, way } = slot;
         if self.moves.is_some() {
             self.note_move(base, way, self.tag(base, way), false);
         }
@@ -525,17 +531,17 @@ impl Array {
 
     /// Marks the line in `slot` until it leaves; its victim record will say so.
     #[inline]
-    pub fn mark(&mut self, slot: Slot) {
+    pub fn mark(&mut self, slot: CacheSlot) {
         let first = self.first_mark();
         self.rest_mut(slot.base).0[15] |= 1 << (first + slot.way);
     }
 
     #[inline]
-    pub fn is_dirty(&self, slot: Slot) -> bool {
+    pub fn is_dirty(&self, slot: CacheSlot) -> bool {
         self.last(slot.base) >> slot.way & 1 == 1
     }
     #[inline]
-    pub fn set_dirty(&mut self, slot: Slot, dirty: bool) {
+    pub fn set_dirty(&mut self, slot: CacheSlot, dirty: bool) {
         let last = self.last_mut(slot.base);
         *last = *last & !(1 << slot.way) | u32::from(dirty) << slot.way;
     }

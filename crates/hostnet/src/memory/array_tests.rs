@@ -3,12 +3,12 @@
 use super::*;
 use crate::kernel::units::Size;
 use crate::kernel::{CoreId, LineAddr, TenantId};
-use crate::memory::region::{AddressMap, Kind, Sharing};
+use crate::memory::region::{AddressMap, RegionKind, Sharing};
 
-fn one_set(ways: u32, policy: Replacement) -> Array {
-    Array::new(1, ways, policy, Indexing::Modulo, 1).unwrap()
+fn one_set(ways: u32, policy: Replacement) -> CacheArray {
+    CacheArray::new(1, ways, policy, Indexing::Modulo, 1).unwrap()
 }
-fn fill(a: &mut Array, lines: impl IntoIterator<Item = u64>) {
+fn fill(a: &mut CacheArray, lines: impl IntoIterator<Item = u64>) {
     let mask = (1u32 << a.ways()) - 1;
     for l in lines {
         a.insert_at(a.home(LineAddr(l)), false, mask);
@@ -62,7 +62,7 @@ fn lru_order_holds_across_more_ways_than_one_vector() {
         let mask = u32::MAX >> (32 - ways);
         for gone in expect {
             let (set, slot) = (1000 + gone, a.find(LineAddr(gone)).unwrap());
-            let told = |a: &Array| a.oldest_in_slice(LineAddr(set)).map(|v| (v.line.0, v.dirty, v.marked));
+            let told = |a: &CacheArray| a.oldest_in_slice(LineAddr(set)).map(|v| (v.line.0, v.dirty, v.marked));
             assert_eq!(told(&a), Some((gone, false, false)), "{ways} ways");
             a.mark(slot);
             assert_eq!(told(&a), Some((gone, false, true)), "{ways} ways");
@@ -92,7 +92,7 @@ fn srrip_keeps_a_reused_line_through_a_scan_that_lru_would_lose_it_to() {
 fn a_line_that_expired_goes_before_lines_never_used_again_and_a_use_takes_that_back() {
     let mut a = one_set(4, Replacement::Srrip);
     fill(&mut a, 0..4);
-    let slot = |a: &Array, line| a.find(LineAddr(line)).unwrap();
+    let slot = |a: &CacheArray, line| a.find(LineAddr(line)).unwrap();
     for (expired, used, gone) in [(2, None, 2), (1, Some(1), 0)] {
         let mut a = a.clone();
         a.expire(slot(&a, expired));
@@ -108,7 +108,7 @@ fn a_line_that_expired_goes_before_lines_never_used_again_and_a_use_takes_that_b
 #[test]
 fn srrip_s_victim_is_the_first_way_that_reaches_the_last_interval_step_by_step() {
     for ways in [11, 16] {
-        let mut rng = crate::kernel::Stream::new(4, "srrip", 0);
+        let mut rng = crate::kernel::RandomStream::new(4, "srrip", 0);
         let mut a = one_set(ways, Replacement::Srrip);
         let mut model = vec![(None, 0); ways as usize]; // lines and intervals
         for line in 0..20_000 {
@@ -181,7 +181,7 @@ fn tree_plru_of_four_ways_follows_the_textbook_sequence() {
 
 #[test]
 fn addresses_come_back_from_tags_with_slices_that_are_no_power_of_two() {
-    let mut a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
+    let mut a = CacheArray::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
     for line in (0..200_000u64).step_by(97) {
         let (slot, _) = a.insert_at(a.home(LineAddr(line)), true, 0xfff);
         assert_eq!(a.find(LineAddr(line)), Some(slot));
@@ -197,7 +197,7 @@ fn lines_within_bounds_are_those_of_all_lines_that_lie_there() {
         (18 * 2048, 18, Indexing::InterleavedSlices),
         (18 * 2048, 18, Indexing::EvenSlices),
     ] {
-        let mut a = Array::new(sets, 11, Replacement::Lru, indexing, slices).unwrap();
+        let mut a = CacheArray::new(sets, 11, Replacement::Lru, indexing, slices).unwrap();
         fill(&mut a, (0..60_000).step_by(7));
         // Tags change every 2048 lines: the bounds lie on such a border, beside it, within one tag, and in different
         // tags.
@@ -218,7 +218,7 @@ fn lines_within_bounds_are_those_of_all_lines_that_lie_there() {
 
 #[test]
 fn hashed_slices_spread_a_ring_evenly() {
-    let a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
+    let a = CacheArray::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
     let mut per = vec![0u32; 24];
     for line in 0..240_000u64 {
         per[a.set_of(a.home(LineAddr(line)).base) / 2048] += 1;
@@ -230,7 +230,7 @@ fn hashed_slices_spread_a_ring_evenly() {
 fn even_slices_give_each_set_one_line_of_as_many_contiguous_ones() {
     for slices in [10u64, 16, 18] {
         let sets = slices * 2048;
-        let a = Array::new(sets as u32, 11, Replacement::Lru, Indexing::EvenSlices, slices as u32).unwrap();
+        let a = CacheArray::new(sets as u32, 11, Replacement::Lru, Indexing::EvenSlices, slices as u32).unwrap();
         let mut orders = std::collections::BTreeSet::new();
         for stretch in [0, 1, 2, 77, 5000] {
             let mut seen = vec![false; sets as usize];
@@ -247,9 +247,9 @@ fn even_slices_give_each_set_one_line_of_as_many_contiguous_ones() {
 }
 
 /// An LLC of 18 slices and 11 ways, and the function that finds the slice of a line.
-fn interleaved() -> (Array, impl Fn(&Array, u64) -> usize) {
-    let a = Array::new(18 * 2048, 11, Replacement::Lru, Indexing::InterleavedSlices, 18).unwrap();
-    (a, |a: &Array, line: u64| a.set_of(a.home(LineAddr(line)).base) / 2048)
+fn interleaved() -> (CacheArray, impl Fn(&CacheArray, u64) -> usize) {
+    let a = CacheArray::new(18 * 2048, 11, Replacement::Lru, Indexing::InterleavedSlices, 18).unwrap();
+    (a, |a: &CacheArray, line: u64| a.set_of(a.home(LineAddr(line)).base) / 2048)
 }
 
 #[test]
@@ -306,14 +306,14 @@ fn recency_survives_the_wrap_of_a_set_s_clock() {
 }
 
 /// An array of 24 slices of 2048 sets, as large as the LLC of a published simulator.
-fn folded() -> Array {
-    Array::new(24 * 2048, 12, Replacement::Lru, Indexing::FoldedSlices, 24).unwrap()
+fn folded() -> CacheArray {
+    CacheArray::new(24 * 2048, 12, Replacement::Lru, Indexing::FoldedSlices, 24).unwrap()
 }
 
 #[test]
 fn folded_slices_are_the_xor_of_four_groups_of_16_bits_modulo_the_slices() {
     let a = folded();
-    let mut rng = crate::kernel::Stream::new(7, "folded", 0);
+    let mut rng = crate::kernel::RandomStream::new(7, "folded", 0);
     for _ in 0..20_000 {
         let line = rng.below(1 << 40);
         let groups = (0..4).map(|i| line >> (16 * i) & 0xffff);
@@ -337,7 +337,7 @@ fn a_scan_lets_an_older_line_of_a_higher_way_go_before_an_empty_way() {
     for line in [3, 2, 1, 0] {
         a.insert_in_slice(LineAddr(line), false, a.all);
     }
-    let at = |a: &Array, line: u64| a.find(LineAddr(line)).expect("held");
+    let at = |a: &CacheArray, line: u64| a.find(LineAddr(line)).expect("held");
     // An untouched set fills from the highest way down, so line 3 is the oldest and lies in way 3.
     assert_eq!([3, 2, 1, 0].map(|l| at(&a, l).way()), [3, 2, 1, 0]);
     a.touch(at(&a, 2));
@@ -360,9 +360,9 @@ fn two_ways_hold_small_rings_that_lie_back_to_back_and_half_of_those_with_gaps()
     let (rings, lines) = (12, 1024);
     for (alignment, held) in [(64, rings * lines), (128, rings * lines / 2)] {
         let mut map = AddressMap::aligned(Size(alignment << 10));
-        let mut a = Array::new(24 * 2048, 2, Replacement::Lru, Indexing::FoldedSlices, 24).unwrap();
+        let mut a = CacheArray::new(24 * 2048, 2, Replacement::Lru, Indexing::FoldedSlices, 24).unwrap();
         for core in 0..rings as u16 {
-            let r = map.add(lines, Kind::Tx, Sharing::Core(CoreId(core)), TenantId(0));
+            let r = map.add(lines, RegionKind::Tx, Sharing::Core(CoreId(core)), TenantId(0));
             let base = map.get(r).base;
             assert_eq!(base.0, u64::from(core) * alignment * 16, "16 lines to 1 KiB");
             fill(&mut a, base.0..base.0 + lines);

@@ -11,35 +11,35 @@
 //! wait until its answer has arrived.
 
 use super::filter::cores_of;
-use super::home::{Found, With, CORES};
-use super::lines::Turn;
-use super::links::{Between, Leg, Trip};
-use super::paths::Marks;
-use super::protocol::{Held, Private};
-use super::protocol_nodes::{crossing, Copies, Crossing, Side, Source, Want};
-use super::region::{Kind, Sharing};
+use super::home::{DataGrant, LookupResult, CORES};
+use super::lines::LineTurn;
+use super::links::{InterSocket, LinkLeg, Trip};
+use super::paths::Milestones;
+use super::protocol::{CopyState, PrivateAction};
+use super::protocol_nodes::{crossing, Copies, CoreRequest, NodeDataSource, NodeSide, NodeTransition};
+use super::region::{RegionKind, Sharing};
 use super::request::Agent;
-use super::shadow::At;
+use super::shadow::CopyPlace;
 use super::spec::{LlcRole, StoreHit};
-use super::stats::Class;
-use super::{Event, Memory, Node, Op, Posts, Sweep, Txn};
+use super::stats::AccessClass;
+use super::{Memory, MemoryEvent, MemoryPosts, Node, Sweep, Txn, TxnOp};
 use crate::kernel::{CoreId, LineAddr, NodeId, Time, TxnId};
 
 /// Result of a look-up over both nodes.
-enum Answer {
+enum NodeLookup {
     /// The node answers by itself, as a machine of one node does.
-    Here(Found),
+    Here(LookupResult),
     /// The agent of the other node takes part, and also its cores if `asks`.
-    Across { row: Crossing, asks: bool, with: With },
+    Across { row: NodeTransition, asks: bool, with: DataGrant },
 }
 
 impl Memory {
     /// Inter-socket links, where the machine has several nodes.
-    pub fn between(&self) -> Option<&Between> {
+    pub fn between(&self) -> Option<&InterSocket> {
         self.between.as_deref()
     }
 
-    fn links(&mut self) -> &mut Between {
+    fn links(&mut self) -> &mut InterSocket {
         self.between.as_deref_mut().expect("several nodes")
     }
 
@@ -55,10 +55,10 @@ impl Memory {
     /// Copies of a request's line in `node`, without those of the requesting core.
     fn copies_in(&self, node: NodeId, t: &Txn) -> Copies {
         let (line, who) = (t.line, t.core());
-        let own = u16::from(t.entry.is_some() && t.op == Op::Read);
-        let mut private = Held::Nowhere;
+        let own = u16::from(t.entry.is_some() && t.op == TxnOp::Read);
+        let mut private = CopyState::Nowhere;
         // The filter may name a core that has lost the line, but not while the line is being delivered to it.
-        let on_its_way = if self.lines.readers(line) > own { Held::Clean } else { Held::Nowhere };
+        let on_its_way = if self.lines.readers(line) > own { CopyState::Clean } else { CopyState::Nowhere };
         if self.sharing(line) == Sharing::Shared {
             for c in cores_of(self.shared.holders(line)) {
                 if c != who && self.node_of_core(c) == node {
@@ -70,15 +70,15 @@ impl Memory {
     }
 
     /// Row of the inter-socket protocol table for a request.
-    fn row(&self, t: &Txn) -> Crossing {
+    fn row(&self, t: &Txn) -> NodeTransition {
         let who = t.core();
         let near = self.node_of_core(who);
         let want = match t.op {
-            Op::Own if self.holds(who, t.line) => Want::Upgrade,
-            Op::Own => Want::Own,
-            _ => Want::Read,
+            TxnOp::Own if self.holds(who, t.line) => CoreRequest::Upgrade,
+            TxnOp::Own => CoreRequest::Own,
+            _ => CoreRequest::Read,
         };
-        let side = if self.home_of(t.line) == near { Side::Near } else { Side::Far };
+        let side = if self.home_of(t.line) == near { NodeSide::Near } else { NodeSide::Far };
         let of = |node| self.copies_in(node, t);
         let p = &self.between.as_ref().expect("several nodes").protocol;
         crossing(want, of(near), of(self.nodes.other_than(near)), side, p)
@@ -87,23 +87,23 @@ impl Memory {
     /// Whether the requester's own node can answer a request without the other node and without memory.
     fn answers_near(&self, t: &Txn) -> bool {
         let row = self.row(t);
-        !row.asks_far() && row.source != Source::Memory
+        !row.asks_far() && row.source != NodeDataSource::Memory
     }
 
     /// Continues a request that has arrived at its home node; returns false for a request that did not travel.
     #[inline]
-    pub(super) fn begins_at_home(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {
+    pub(super) fn begins_at_home(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> bool {
         self.between.is_some() && self.begins_after_a_trip(cal, id, now)
     }
 
     #[cold]
-    fn begins_after_a_trip(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {
+    fn begins_after_a_trip(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> bool {
         if !self.links().trip(id).travelled {
             return false;
         }
         let m = &mut self.marks[id];
         (m.home, m.queued, m.data) = (now, now, now);
-        if self.txns[id].op == Op::Stream {
+        if self.txns[id].op == TxnOp::Stream {
             self.stream_at_home(cal, id, now);
         } else {
             self.order(cal, id, now);
@@ -113,7 +113,7 @@ impl Memory {
 
     /// Starts a core's read at the agent of its own node.
     #[cold]
-    pub(super) fn core_read_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    pub(super) fn core_read_of_nodes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let near = self.node_of_core(t.core());
         if self.home_of(t.line) != near && !self.answers_near(&t) {
@@ -123,12 +123,12 @@ impl Memory {
     }
 
     /// Orders a request among the requests for its line, and starts it when its turn has come.
-    fn order(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    fn order(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let Txn { line, op, entry, .. } = self.txns[id];
         if entry.is_none() && self.map.of(line).is_ordered() {
-            match self.lines.enter(line, id, op == Op::Own) {
-                Turn::Now { epoch } => self.txns[id].entry = Some(epoch),
-                Turn::Later => return,
+            match self.lines.enter(line, id, op == TxnOp::Own) {
+                LineTurn::Now { epoch } => self.txns[id].entry = Some(epoch),
+                LineTurn::Later => return,
             }
         }
         self.in_turn_of_nodes(cal, id, now);
@@ -136,7 +136,7 @@ impl Memory {
 
     /// Sends a core's read to the other node when a credit is free. A read with an entry, which others wait for, has a
     /// credit already.
-    fn depart(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    fn depart(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let Txn { line, entry, op, .. } = self.txns[id];
         let who = self.txns[id].core();
         let near = self.node_of_core(who);
@@ -148,14 +148,14 @@ impl Memory {
             return b.directions[near].waiting.push_back(id);
         }
         credits.force(now);
-        let at = b.send(near, line, op == Op::Stream, now) + look_up;
-        *b.trip(id) = Trip { leg: Leg::ToHome, credit: Some(now), ..Trip::default() };
-        cal.post(at, Event::Link(id));
+        let at = b.send(near, line, op == TxnOp::Stream, now) + look_up;
+        *b.trip(id) = Trip { leg: LinkLeg::ToHome, credit: Some(now), ..Trip::default() };
+        cal.post(at, MemoryEvent::Link(id));
     }
 
     /// Performs a request whose turn has come.
     #[cold]
-    pub(super) fn in_turn_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    pub(super) fn in_turn_of_nodes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         if self.overtaken(id) {
             return self.order(cal, id, now);
         }
@@ -165,13 +165,13 @@ impl Memory {
         if near != home && !travelled && !self.answers_near(&t) {
             return self.depart(cal, id, now);
         }
-        let back = Leg::Back { from: home };
+        let back = LinkLeg::Back { from: home };
         match self.consult(cal, &t, now) {
-            Answer::Here(Found::Here { snoop, with }) => {
+            NodeLookup::Here(LookupResult::Here { snoop, with }) => {
                 self.grant(id, with);
                 let Node { noc, look_up, .. } = self.nodes[near];
                 if !travelled {
-                    return cal.post(now + look_up + snoop + noc, Event::Fill(id));
+                    return cal.post(now + look_up + snoop + noc, MemoryEvent::Fill(id));
                 }
                 // The line has come to the requester's node in the meantime, so the home agent sends the request back.
                 let leaves = now + self.nodes[home].look_up;
@@ -179,15 +179,15 @@ impl Memory {
                 (trip.leg, trip.data, trip.awaits, trip.more) = (back, false, 1, look_up + snoop);
                 self.answer_leaves(cal, id, leaves);
             }
-            Answer::Here(Found::InDram(class)) => {
-                self.note_copy(t.line, At::Dram, At::ToCore(t.core()));
+            NodeLookup::Here(LookupResult::InDram(class)) => {
+                self.note_copy(t.line, CopyPlace::Dram, CopyPlace::ToCore(t.core()));
                 if travelled {
                     let trip = self.links().trip(id);
                     (trip.leg, trip.data, trip.awaits) = (back, true, 1);
                 }
                 self.read_dram(cal, id, class, now);
             }
-            Answer::Across { row, asks, with } => {
+            NodeLookup::Across { row, asks, with } => {
                 self.grant(id, with);
                 let far = self.nodes.other_than(near);
                 let asked = if asks { self.ask_core(far) } else { Time::ZERO };
@@ -197,8 +197,8 @@ impl Memory {
                     leaves = leaves + own + (self.links().send(near, t.line, false, now) - now);
                 }
                 let trip = self.links().trip(id);
-                (trip.leg, trip.awaits) = (Leg::Back { from: far }, 1);
-                trip.data = row.source == Source::Far;
+                (trip.leg, trip.awaits) = (LinkLeg::Back { from: far }, 1);
+                trip.data = row.source == NodeDataSource::Far;
                 self.answer_leaves(cal, id, leaves);
                 if row.speculates {
                     self.speculate(cal, id, now);
@@ -208,30 +208,30 @@ impl Memory {
     }
 
     /// Notes the rights and duties that come with a request's answer.
-    fn grant(&mut self, id: TxnId, with: With) {
+    fn grant(&mut self, id: TxnId, with: DataGrant) {
         let t = &mut self.txns[id];
-        if t.entry.is_some() && matches!(with, With::Line { .. }) {
+        if t.entry.is_some() && matches!(with, DataGrant::Line { .. }) {
             self.lines.take_over(t.line, id);
         }
         with.note(t);
     }
 
     /// Sends an answer at `at` that needs no read of memory.
-    fn answer_leaves(&mut self, cal: &mut impl Posts, id: TxnId, at: Time) {
+    fn answer_leaves(&mut self, cal: &mut impl MemoryPosts, id: TxnId, at: Time) {
         let m = &mut self.marks[id];
         (m.owner, m.queued, m.data) = (at, at, at);
-        cal.post(at, Event::Link(id));
+        cal.post(at, MemoryEvent::Link(id));
     }
 
     /// Reads memory in parallel with the snoop of `parent`, whose answer waits for the read.
-    fn speculate(&mut self, cal: &mut impl Posts, parent: TxnId, now: Time) {
+    fn speculate(&mut self, cal: &mut impl MemoryPosts, parent: TxnId, now: Time) {
         let t = self.txns[parent];
-        let class = Class::of_read(self.map.of(t.line).kind);
-        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::Read, t.line, t.core(), now) });
-        self.marks[id] = Marks::at(now, now);
+        let class = AccessClass::of_read(self.map.of(t.line).kind);
+        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(TxnOp::Read, t.line, t.core(), now) });
+        self.marks[id] = Milestones::at(now, now);
         let b = self.links();
         b.speculative_reads += 1;
-        *b.trip(id) = Trip { leg: Leg::Useless { parent }, ..Trip::default() };
+        *b.trip(id) = Trip { leg: LinkLeg::Useless { parent }, ..Trip::default() };
         let more = b.protocol.speculative_penalty.into();
         let trip = b.trip(parent);
         (trip.awaits, trip.more) = (2, more);
@@ -241,25 +241,25 @@ impl Memory {
     /// Sends memory's data for transaction `id`, which the home agent has at `known`, on over the link; returns false
     /// when the data stays in the node.
     #[cold]
-    pub(super) fn data_travels(&mut self, cal: &mut impl Posts, id: TxnId, known: Time) -> bool {
+    pub(super) fn data_travels(&mut self, cal: &mut impl MemoryPosts, id: TxnId, known: Time) -> bool {
         let leg = self.links().trip(id).leg;
-        let travels = matches!(leg, Leg::Back { .. } | Leg::Useless { .. });
+        let travels = matches!(leg, LinkLeg::Back { .. } | LinkLeg::Useless { .. });
         if travels {
-            cal.post(known, Event::Link(id));
+            cal.post(known, MemoryEvent::Link(id));
         }
         travels
     }
 
-    /// Handles `Event::Link`: a transaction goes on over the inter-socket link.
-    pub fn on_link(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    /// Handles `MemoryEvent::Link`: a transaction goes on over the inter-socket link.
+    pub fn on_link(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let Txn { line, class, .. } = self.txns[id];
         let home = self.home_of(line);
         let b = self.links();
         let trip = b.trip(id);
         match trip.leg {
-            Leg::None => unreachable!("no leg"),
-            Leg::ToHome => {
-                (trip.leg, trip.travelled) = (Leg::None, true);
+            LinkLeg::None => unreachable!("no leg"),
+            LinkLeg::ToHome => {
+                (trip.leg, trip.travelled) = (LinkLeg::None, true);
                 let waits = !self.nodes[home].admission[CORES].is_empty() || !self.admits(home, CORES);
                 if waits {
                     self.nodes[home].admission[CORES].push_back(id);
@@ -267,17 +267,17 @@ impl Memory {
                     self.begins_at_home(cal, id, now);
                 }
             }
-            Leg::Back { from } => {
+            LinkLeg::Back { from } => {
                 let data = trip.data;
                 trip.crossed = true;
                 let at = b.send(from, line, data, now);
                 self.arrives(cal, id, at);
             }
-            Leg::Useless { parent } => {
+            LinkLeg::Useless { parent } => {
                 self.finish(id);
                 self.arrives(cal, parent, now);
             }
-            Leg::Write => {
+            LinkLeg::Write => {
                 self.finish(id);
                 self.write_here(cal, line, class, None, now);
             }
@@ -285,7 +285,7 @@ impl Memory {
     }
 
     /// Notes the arrival at `at` of one of the parts that an answer waits for.
-    fn arrives(&mut self, cal: &mut impl Posts, id: TxnId, at: Time) {
+    fn arrives(&mut self, cal: &mut impl MemoryPosts, id: TxnId, at: Time) {
         let near = self.node_of_core(self.txns[id].core());
         let noc = self.nodes[near].noc;
         let trip = self.links().trip(id);
@@ -294,21 +294,21 @@ impl Memory {
         if trip.awaits == 0 {
             let (ready, more) = (trip.ready, trip.more);
             self.marks[id].back = ready;
-            cal.post(ready + more + noc, Event::Fill(id));
+            cal.post(ready + more + noc, MemoryEvent::Fill(id));
         }
     }
 
     /// Returns the link credit of an answered transaction that may have crossed, and sends the next request that waits
     /// for a credit.
     #[cold]
-    pub(super) fn trip_ends(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    pub(super) fn trip_ends(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let trip = *self.links().trip(id);
         if trip.crossed && t.agent == Agent::Core {
             let remote = &mut self.stats.remote[t.core()];
             match t.op {
-                Op::Own => remote.rfos += 1,
-                Op::Read => remote.reads += 1,
+                TxnOp::Own => remote.rfos += 1,
+                TxnOp::Read => remote.reads += 1,
                 _ => {}
             }
             if let Some(n) = &mut self.off_core {
@@ -328,7 +328,7 @@ impl Memory {
     /// the link. Returns when the last message arrives.
     pub fn maintain(
         &mut self,
-        cal: &mut impl Posts,
+        cal: &mut impl MemoryPosts,
         core: CoreId,
         line: LineAddr,
         lines: u32,
@@ -344,24 +344,31 @@ impl Memory {
                 at = at.max(self.links().send(near, l, false, now) + out + look_up);
             }
         }
-        cal.post(at, Event::sweep(line, lines, op));
+        cal.post(at, MemoryEvent::sweep(line, lines, op));
         at
     }
 
     /// Writes a line back from node `from` to the other node.
     #[cold]
-    pub(super) fn write_across(&mut self, cal: &mut impl Posts, from: NodeId, line: LineAddr, class: Class, now: Time) {
-        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::WriteBack, line, CoreId(0), now) });
+    pub(super) fn write_across(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        from: NodeId,
+        line: LineAddr,
+        class: AccessClass,
+        now: Time,
+    ) {
+        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(TxnOp::WriteBack, line, CoreId(0), now) });
         let b = self.links();
-        *b.trip(id) = Trip { leg: Leg::Write, ..Trip::default() };
+        *b.trip(id) = Trip { leg: LinkLeg::Write, ..Trip::default() };
         let at = b.send(from, line, true, now);
-        cal.post(at, Event::Link(id));
+        cal.post(at, MemoryEvent::Link(id));
     }
 
     /// Performs a core's store of a whole line past the caches at the agent of its own node. The store is done when the
     /// home node has the line and no cache has a copy.
     #[cold]
-    pub(super) fn stream_of_nodes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    pub(super) fn stream_of_nodes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let Txn { line, .. } = self.txns[id];
         let who = self.txns[id].core();
         let near = self.node_of_core(who);
@@ -372,42 +379,42 @@ impl Memory {
         let there = self.copies_in(far, &self.txns[id]);
         self.stream(cal, near, line, now);
         if there.none() {
-            return cal.post(now + self.nodes[near].noc, Event::Fill(id));
+            return cal.post(now + self.nodes[near].noc, MemoryEvent::Fill(id));
         }
         let own = self.nodes[near].look_up;
-        let asked = if there.private == Held::Nowhere { Time::ZERO } else { self.ask_core(far) };
+        let asked = if there.private == CopyState::Nowhere { Time::ZERO } else { self.ask_core(far) };
         let at = self.links().send(near, line, false, now) + own + self.nodes[far].look_up + asked;
         let trip = self.links().trip(id);
-        (trip.leg, trip.awaits) = (Leg::Back { from: far }, 1);
+        (trip.leg, trip.awaits) = (LinkLeg::Back { from: far }, 1);
         self.answer_leaves(cal, id, at);
     }
 
-    fn stream_at_home(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    fn stream_at_home(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let line = self.txns[id].line;
         let home = self.home_of(line);
         self.stream(cal, home, line, now);
         let trip = self.links().trip(id);
-        (trip.leg, trip.awaits) = (Leg::Back { from: home }, 1);
+        (trip.leg, trip.awaits) = (LinkLeg::Back { from: home }, 1);
         let at = now + self.nodes[home].look_up;
         self.answer_leaves(cal, id, at);
     }
 
     /// Answers a core's request on several nodes in functional mode.
     #[cold]
-    pub(super) fn consult_at_once(&mut self, cal: &mut impl Posts, mut t: Txn) -> Txn {
+    pub(super) fn consult_at_once(&mut self, cal: &mut impl MemoryPosts, mut t: Txn) -> Txn {
         match self.consult(cal, &t, t.issued) {
-            Answer::Here(Found::Here { with, .. }) | Answer::Across { with, .. } => with.note(&mut t),
-            Answer::Here(Found::InDram(class)) => self.stats.count(class),
+            NodeLookup::Here(LookupResult::Here { with, .. }) | NodeLookup::Across { with, .. } => with.note(&mut t),
+            NodeLookup::Here(LookupResult::InDram(class)) => self.stats.count(class),
         }
         t
     }
 
     /// Performs the effects of a core's request on the caches of both nodes.
-    fn consult(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) -> Answer {
+    fn consult(&mut self, cal: &mut impl MemoryPosts, t: &Txn, now: Time) -> NodeLookup {
         let row = self.row(t);
-        let local = !row.asks_far() && row.source != Source::Nobody || row.source == Source::Memory;
+        let local = !row.asks_far() && row.source != NodeDataSource::Nobody || row.source == NodeDataSource::Memory;
         if local {
-            return Answer::Here(self.look_up(cal, t, now));
+            return NodeLookup::Here(self.look_up(cal, t, now));
         }
         let (line, who) = (t.line, t.core());
         let near = self.node_of_core(who);
@@ -415,15 +422,18 @@ impl Memory {
         let (tenant, kind) = (self.map.of(line).tenant, self.map.of(line).kind);
         self.note_use(t, kind);
         let counts = &mut self.stats.tenants[tenant];
-        counts.app += u64::from(kind == Kind::App);
+        counts.app += u64::from(kind == RegionKind::App);
         counts.llc_misses += 1;
-        let own = t.op == Op::Own;
-        if own || row.far == Private::Drop {
+        let own = t.op == TxnOp::Own;
+        if own || row.far == PrivateAction::Drop {
             self.tell_watchers(cal, line, now);
         }
         let there = self.copies_in(far, t);
-        let asks = there.private != Held::Nowhere
-            && (own || there.private == Held::Dirty || there.llc == Held::Nowhere || row.far == Private::Drop);
+        let asks = there.private != CopyState::Nowhere
+            && (own
+                || there.private == CopyState::Dirty
+                || there.llc == CopyState::Nowhere
+                || row.far == PrivateAction::Drop);
         self.note_source(&row, line, who, far);
         let holders = self.shared.holders(line);
         let (mut dirty, mut peers) = (0, false);
@@ -437,17 +447,17 @@ impl Memory {
                 continue;
             }
             match row.far {
-                Private::Stay => {}
-                Private::Share => dirty += u64::from(self.clean_in(c, line)),
-                Private::Drop => {
+                PrivateAction::Stay => {}
+                PrivateAction::Share => dirty += u64::from(self.clean_in(c, line)),
+                PrivateAction::Drop => {
                     dirty += self.invalidate_in(c, line).dirty;
                     self.shared.drop_holder(line, c);
                 }
             }
         }
-        if let Some(s) = self.nodes[far].llc.find(line).filter(|_| row.far != Private::Stay) {
+        if let Some(s) = self.nodes[far].llc.find(line).filter(|_| row.far != PrivateAction::Stay) {
             dirty += u64::from(self.nodes[far].llc.is_dirty(s));
-            if row.far == Private::Drop {
+            if row.far == PrivateAction::Drop {
                 self.nodes[far].llc.remove(s);
             } else {
                 self.nodes[far].llc.set_dirty(s, false);
@@ -465,43 +475,45 @@ impl Memory {
         if row.written {
             // The line travels with the answer, or is at its home already.
             let home = self.home_of(line);
-            self.write_dram(cal, home, line, Class::of_eviction(kind), now);
+            self.write_dram(cal, home, line, AccessClass::of_eviction(kind), now);
             dirty = 0;
         }
         let with = match row.far {
-            _ if kept => With::Copy,
-            Private::Drop => With::Line { dirty: dirty > 0 },
-            _ if own => With::Line { dirty: dirty > 0 },
-            _ => With::Data,
+            _ if kept => DataGrant::Copy,
+            PrivateAction::Drop => DataGrant::Line { dirty: dirty > 0 },
+            _ if own => DataGrant::Line { dirty: dirty > 0 },
+            _ => DataGrant::Data,
         };
-        if row.source == Source::Nobody && row.far == Private::Stay {
+        if row.source == NodeDataSource::Nobody && row.far == PrivateAction::Stay {
             let snoop = if peers { self.ask_core(near) } else { Time::ZERO };
-            return Answer::Here(Found::Here { snoop, with });
+            return NodeLookup::Here(LookupResult::Here { snoop, with });
         }
-        Answer::Across { row, asks, with }
+        NodeLookup::Across { row, asks, with }
     }
 
     /// Notes, if there is a shadow, which copy supplies the answer and memory.
-    fn note_source(&mut self, row: &Crossing, line: LineAddr, who: CoreId, far: NodeId) {
+    fn note_source(&mut self, row: &NodeTransition, line: LineAddr, who: CoreId, far: NodeId) {
         if self.shadow.is_none() {
             return;
         }
         let near = self.node_of_core(who);
         let far_cores = || cores_of(self.shared.holders(line)).filter(|c| self.node_of_core(*c) == far);
-        let writer = far_cores().find(|c| self.private_copy(*c, line) == Held::Dirty);
+        let writer = far_cores().find(|c| self.private_copy(*c, line) == CopyState::Dirty);
         let from = match row.source {
-            Source::Nobody => At::Core(who),
-            Source::Near | Source::Memory => At::Llc(near),
-            Source::Far if writer.is_none() && self.llc_copy(far, line) != Held::Nowhere => At::Llc(far),
-            Source::Far => match writer.or_else(|| far_cores().find(|c| self.holds(*c, line))) {
-                Some(c) => At::Core(c),
-                None => At::ToCore(far_cores().next().expect("a copy")),
+            NodeDataSource::Nobody => CopyPlace::Core(who),
+            NodeDataSource::Near | NodeDataSource::Memory => CopyPlace::Llc(near),
+            NodeDataSource::Far if writer.is_none() && self.llc_copy(far, line) != CopyState::Nowhere => {
+                CopyPlace::Llc(far)
+            }
+            NodeDataSource::Far => match writer.or_else(|| far_cores().find(|c| self.holds(*c, line))) {
+                Some(c) => CopyPlace::Core(c),
+                None => CopyPlace::ToCore(far_cores().next().expect("a copy")),
             },
         };
-        self.note_copy(line, from, At::ToCore(who));
+        self.note_copy(line, from, CopyPlace::ToCore(who));
         if row.written {
-            self.note_copy(line, from, At::Dram);
-            self.note_copy(line, from, At::Llc(far));
+            self.note_copy(line, from, CopyPlace::Dram);
+            self.note_copy(line, from, CopyPlace::Llc(far));
         }
     }
 }

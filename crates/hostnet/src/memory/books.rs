@@ -1,8 +1,8 @@
 //! Audit of the memory system: the contents of the caches, and the conservation of requests and dirty lines.
 
-use super::door::Channel;
+use super::door::McQueue;
 use super::node::DEVICES_AT;
-use super::region::Kind;
+use super::region::RegionKind;
 use super::{Agent, Memory, Txn};
 use crate::kernel::{Int, ThreadId};
 
@@ -21,7 +21,7 @@ impl Memory {
             return n;
         }
         let alike = self.nodes[DEVICES_AT].llc.lines_of_tags(&lines);
-        if self.map.is_all(Kind::Rx, &alike) {
+        if self.map.is_all(RegionKind::Rx, &alike) {
             for node in self.nodes.iter() {
                 let (all, inside) = node.llc.count(&alike, ways);
                 n = (n.0 + all, n.1 + all - inside);
@@ -31,7 +31,7 @@ impl Memory {
         for node in self.nodes.iter() {
             // `for_each` is used because the iterator runs its inner loops faster than repeated calls of `next`.
             node.llc.iter_within(lines.clone()).for_each(|(line, way, _)| {
-                if self.map.of(line).kind == Kind::Rx {
+                if self.map.of(line).kind == RegionKind::Rx {
                     n.0 += 1;
                     n.1 += u64::from(ways >> way & 1 == 0);
                 }
@@ -45,13 +45,13 @@ impl Memory {
     /// # Errors
     /// Fails with one sentence that contains the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
-        let waiting: usize = self.channels.iter().map(Channel::writes_waiting).sum();
+        let waiting: usize = self.channels.iter().map(McQueue::writes_waiting).sum();
         let used: u32 = self.nodes.iter().map(|n| n.cha_writes.used()).sum();
         if [used, self.nodes.iter().flat_map(|n| n.waiting).sum()] != [waiting.to_u32(); 2] {
             return Err(format!("{used} home-agent credits are out for {waiting} waiting writes"));
         }
         if let Some(m) = &self.mshrs {
-            m.check(self.channels.iter().map(Channel::victims_waiting).sum())?;
+            m.check(self.channels.iter().map(McQueue::victims_waiting).sum())?;
         }
         let arrays = self.l1.iter().chain(&self.l2).chain(self.nodes.iter().map(|n| &n.llc));
         let resident = arrays.map(|a| a.iter().filter(|l| l.2).count().to_u64()).sum::<u64>();

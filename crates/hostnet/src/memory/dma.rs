@@ -1,20 +1,20 @@
 //! DMA at the home agent: reads and writes of whole lines by devices of any attachment.
 
-use super::array::Home;
+use super::array::LineHome;
 use super::home::FIRST;
 use super::node::DEVICES_AT;
-use super::paths::{Marks, Path};
-use super::protocol::Held;
-use super::region::{Kind, Sharing};
-use super::request::{Agent, Inbound, Op, Outbound};
-use super::shadow::At;
+use super::paths::{Milestones, Path};
+use super::protocol::CopyState;
+use super::region::{RegionKind, Sharing};
+use super::request::{Agent, Inbound, Outbound, TxnOp};
+use super::shadow::CopyPlace;
 use super::spec::DeviceRead;
-use super::stats::Place;
-use super::{rx, Event, Memory, Posts, Txn};
+use super::stats::LineLocation;
+use super::{rx, Memory, MemoryEvent, MemoryPosts, Txn};
 use crate::kernel::{CoreId, LineAddr, Time, TxnId};
 
 /// Source of the data for a device's read, and its cost beyond the look-up.
-pub(super) enum Source {
+pub(super) enum ReadSource {
     /// A cache on the chip answers; `modified` says that it is the LLC with a line that has yet to be written back.
     Chip {
         snoop: Time,
@@ -35,7 +35,7 @@ impl Memory {
     }
 
     /// Places the lines of an integrated NIC's burst as long as writes are admitted; returns true after the last line.
-    pub(super) fn write_burst(&mut self, cal: &mut impl Posts, id: TxnId, lane: usize, now: Time) -> bool {
+    pub(super) fn write_burst(&mut self, cal: &mut impl MemoryPosts, id: TxnId, lane: usize, now: Time) -> bool {
         debug_assert_eq!(lane, FIRST);
         let mut t = self.txns[id];
         loop {
@@ -51,13 +51,13 @@ impl Memory {
             }
         }
         self.paths.admit(Path::P2mWrite, now - self.marks[id].cha);
-        cal.post(now, Event::Fill(id));
+        cal.post(now, MemoryEvent::Fill(id));
         true
     }
 
     /// Performs a write of a device behind the IIO. The credit of a line returns once the LLC or a write queue has
     /// accepted it; lines that the LLC accepts immediately are answered together.
-    pub(super) fn io_write(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    pub(super) fn io_write(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let mut here = t.lines;
         if t.lines == 1 {
@@ -86,19 +86,19 @@ impl Memory {
         let held = &mut self.paths.held[Path::P2mWrite.index()];
         held.force(now);
         held.give_at(freed, now);
-        cal.post(freed + self.lat.to_iio, Event::Fill(id));
+        cal.post(freed + self.lat.to_iio, MemoryEvent::Fill(id));
     }
 
     /// Puts the first line of a device's write where the policy sends it. Returns false when `waiter` has to wait for a
     /// write queue: for the line itself, or for the line that it displaced.
-    pub(super) fn place(&mut self, cal: &mut impl Posts, t: &Txn, waiter: Option<TxnId>, now: Time) -> bool {
+    pub(super) fn place(&mut self, cal: &mut impl MemoryPosts, t: &Txn, waiter: Option<TxnId>, now: Time) -> bool {
         let Txn { line, to, agent, class, .. } = *t;
         let kind = self.map.of(line).kind;
-        if kind == Kind::Rx {
+        if kind == RegionKind::Rx {
             self.lives.set(line, rx::UNCONSUMED);
         }
         if let Some(s) = &mut self.shadow {
-            s.store(line, if to == Inbound::Dram { At::Dram } else { At::Llc(DEVICES_AT) });
+            s.store(line, if to == Inbound::Dram { CopyPlace::Dram } else { CopyPlace::Llc(DEVICES_AT) });
         }
         let taken = self.take_away(cal, line, now);
         self.stats.ledger.overwritten += taken.dirty;
@@ -136,28 +136,28 @@ impl Memory {
 
     /// Place of a line, given whether private caches held it and in which way the LLC holds it.
     #[inline]
-    pub(super) fn located(&self, private: bool, way: Option<u32>) -> Place {
+    pub(super) fn located(&self, private: bool, way: Option<u32>) -> LineLocation {
         match way {
-            None if private => Place::Mlc,
-            None => Place::Dram,
-            Some(_) if private => Place::Both,
-            Some(w) if self.device_ways >> w & 1 == 1 => Place::Ddio,
-            Some(_) => Place::Llc,
+            None if private => LineLocation::Mlc,
+            None => LineLocation::Dram,
+            Some(_) if private => LineLocation::Both,
+            Some(w) if self.device_ways >> w & 1 == 1 => LineLocation::Ddio,
+            Some(_) => LineLocation::Llc,
         }
     }
 
     /// Sends a prefetch hint for `line` to the L2 of `core`.
-    fn tell_core(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, now: Time) {
+    fn tell_core(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, now: Time) {
         self.holds_unread = true;
         if self.functional {
             return self.fetch_at_once(cal, core, line);
         }
-        cal.post(now + self.nodes[DEVICES_AT].noc, Event::hint(core, line));
+        cal.post(now + self.nodes[DEVICES_AT].noc, MemoryEvent::hint(core, line));
     }
 
     /// Writes a whole line of a device into the LLC, in place or into one of `ways`; returns the way in which the LLC
     /// had it.
-    fn ddio_write(&mut self, cal: &mut impl Posts, line: LineAddr, ways: u32, now: Time) -> Option<u32> {
+    fn ddio_write(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, ways: u32, now: Time) -> Option<u32> {
         self.stats.ledger.created += 1;
         let home = self.nodes[DEVICES_AT].llc.home(line);
         let ways = self.ways_of_devices(ways);
@@ -175,23 +175,23 @@ impl Memory {
     }
 
     /// Performs a device's read. Lines found on the chip are answered together, and each line from DRAM separately.
-    pub(super) fn read_burst(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    pub(super) fn read_burst(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let (mut here, mut snoop, mut modified) = (0, Time::ZERO, 0);
         for line in t.line.span(t.lines) {
             match self.source(cal, &t, line, now) {
-                Source::Chip { snoop: s, modified: m } => {
+                ReadSource::Chip { snoop: s, modified: m } => {
                     here += 1;
                     modified += u8::from(m);
                     snoop = snoop.max(s);
                 }
-                Source::Dram if t.lines == 1 => {
+                ReadSource::Dram if t.lines == 1 => {
                     self.tie_miss(id);
                     return self.read_dram(cal, id, t.class, now);
                 }
-                Source::Dram => {
+                ReadSource::Dram => {
                     let part = self.txn(Txn { line, lines: 1, ..t });
-                    self.marks[part] = Marks { admitted: now, ..self.marks[id] };
+                    self.marks[part] = Milestones { admitted: now, ..self.marks[id] };
                     self.paths.under_way[Path::P2mRead.index()].force(t.issued);
                     self.tie_miss(part);
                     self.read_dram(cal, part, t.class, now);
@@ -205,24 +205,24 @@ impl Memory {
         }
         let answer = &mut self.txns[id];
         (answer.lines, answer.record) = (here, modified);
-        cal.post(now + self.nodes[DEVICES_AT].look_up + snoop + self.way_back(&t), Event::Fill(id));
+        cal.post(now + self.nodes[DEVICES_AT].look_up + snoop + self.way_back(&t), MemoryEvent::Fill(id));
     }
 
     /// Looks up a line that a device reads. A private copy answers in place of the LLC, which may take it over.
-    pub(super) fn source(&mut self, cal: &mut impl Posts, t: &Txn, line: LineAddr, now: Time) -> Source {
+    pub(super) fn source(&mut self, cal: &mut impl MemoryPosts, t: &Txn, line: LineAddr, now: Time) -> ReadSource {
         let kind = self.map.of(line).kind;
-        if kind == Kind::Rx {
+        if kind == RegionKind::Rx {
             let stale = self.lives.of(line) == rx::SWEPT;
             self.lives.set(line, if stale { rx::SWEPT } else { rx::CONSUMED });
             self.stats.stale_reads += u64::from(stale && !t.ahead);
         }
         self.stats.dma[t.agent.index()].reads += 1;
         if self.apart(kind) {
-            return Source::Chip { snoop: Time::ZERO, modified: false };
+            return ReadSource::Chip { snoop: Time::ZERO, modified: false };
         }
         if t.from == Outbound::Dram {
             self.clean(cal, line, now); // memory must be up to date first
-            return Source::Dram;
+            return ReadSource::Dram;
         }
         let near = self.held_by_a_core(line);
         let home = self.nodes[DEVICES_AT].llc.home(line);
@@ -249,25 +249,25 @@ impl Memory {
             self.install(cal, home, line, near, now);
         }
         if missed {
-            return Source::Dram;
+            return ReadSource::Dram;
         }
         if near {
-            return Source::Chip { snoop: self.nodes[DEVICES_AT].noc + self.lat.l2, modified: false };
+            return ReadSource::Chip { snoop: self.nodes[DEVICES_AT].noc + self.lat.l2, modified: false };
         }
         let modified = slot.is_some_and(|s| self.nodes[DEVICES_AT].llc.is_dirty(s));
-        Source::Chip { snoop: Time::ZERO, modified }
+        ReadSource::Chip { snoop: Time::ZERO, modified }
     }
 
     /// Installs a line that a device reads in the LLC: from a core, which keeps a clean copy if `near`, or with the
     /// data from DRAM.
-    fn install(&mut self, cal: &mut impl Posts, home: Home, line: LineAddr, near: bool, now: Time) {
+    fn install(&mut self, cal: &mut impl MemoryPosts, home: LineHome, line: LineAddr, near: bool, now: Time) {
         let dirty = near && self.clean_above(line).is_some();
         if near {
             self.read_by_devices.add(&self.map, line);
         }
         if dirty {
             if let Some(s) = &mut self.shadow {
-                s.settle(line, At::Llc(DEVICES_AT));
+                s.settle(line, CopyPlace::Llc(DEVICES_AT));
             }
         }
         if let Some(s) = self.nodes[DEVICES_AT].llc.find_at(home) {
@@ -277,7 +277,7 @@ impl Memory {
             return;
         }
         if !dirty {
-            self.note_copy(line, At::Dram, At::Llc(DEVICES_AT));
+            self.note_copy(line, CopyPlace::Dram, CopyPlace::Llc(DEVICES_AT));
         }
         let ways =
             if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[DEVICES_AT].llc.ways()) } else { self.device_ways };
@@ -292,20 +292,25 @@ impl Memory {
     }
 
     /// Evicts to the LLC a private copy that is dirty, or that the LLC does not hold too.
-    fn demote_for_device(&mut self, cal: &mut impl Posts, line: LineAddr, in_llc: bool, now: Time) {
+    fn demote_for_device(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, in_llc: bool, now: Time) {
         let holders = match self.sharing(line) {
             Sharing::Device => 0,
             Sharing::Core(c) => 1u128 << c.index(),
             Sharing::Shared => self.shared.holders(line),
         };
-        let of =
-            |m: &Memory, c: CoreId| if holders >> c.index() & 1 == 1 { m.private_copy(c, line) } else { Held::Nowhere };
-        let dirty = self.l2.ids().any(|c| of(self, c) == Held::Dirty);
+        let of = |m: &Memory, c: CoreId| {
+            if holders >> c.index() & 1 == 1 {
+                m.private_copy(c, line)
+            } else {
+                CopyState::Nowhere
+            }
+        };
+        let dirty = self.l2.ids().any(|c| of(self, c) == CopyState::Dirty);
         if !dirty && in_llc {
             return;
         }
         for c in self.l2.ids() {
-            if of(self, c) != Held::Nowhere {
+            if of(self, c) != CopyState::Nowhere {
                 self.demote(cal, c, line, now);
             }
         }
@@ -326,11 +331,11 @@ impl Memory {
 
     /// Performs a device's request with all its consequences at `t.issued` in functional mode, without queues and
     /// without an answer; see [`Memory::functional`].
-    pub fn dma_at_once(&mut self, cal: &mut impl Posts, t: &Txn) {
+    pub fn dma_at_once(&mut self, cal: &mut impl MemoryPosts, t: &Txn) {
         for line in t.line.span(t.lines) {
-            if t.op == Op::DmaWrite {
+            if t.op == TxnOp::DmaWrite {
                 self.place(cal, &Txn { line, ..*t }, None, t.issued);
-            } else if let Source::Dram = self.source(cal, t, line, t.issued) {
+            } else if let ReadSource::Dram = self.source(cal, t, line, t.issued) {
                 self.end_look_up(cal, t.issued);
                 self.stats.count(t.class);
             }

@@ -3,13 +3,13 @@
 use super::dram::{self, mapping::Decoded, Overflow};
 use super::mshr::MissId;
 use super::paths::Path;
-use super::stats::Class;
-use super::{Agent, Event, Memory, Posts};
+use super::stats::AccessClass;
+use super::{Agent, Memory, MemoryEvent, MemoryPosts};
 use crate::kernel::{Int, LineAddr, NodeId, Time, TxnId};
 use std::collections::VecDeque;
 
 #[derive(Clone)]
-pub(super) struct Channel {
+pub(super) struct McQueue {
     pub next: Time,
     reads: VecDeque<(TxnId, Decoded)>,
     /// Waiting writes by side; see `Memory::side`.
@@ -18,16 +18,16 @@ pub(super) struct Channel {
     own_writes: u32,
     all: u32,
     /// Waiting reads and writes in the order of their arrival, where both share one ingress queue.
-    shared: Option<VecDeque<Request>>,
+    shared: Option<VecDeque<McRequest>>,
     /// Side that supplied the last write.
     pub last: usize,
     /// Node that the channel belongs to.
     node: NodeId,
 }
 
-impl Channel {
-    pub fn new(overflow: Overflow, node: NodeId) -> Channel {
-        Channel {
+impl McQueue {
+    pub fn new(overflow: Overflow, node: NodeId) -> McQueue {
+        McQueue {
             next: Time::MAX,
             reads: VecDeque::new(),
             writes: Default::default(),
@@ -41,14 +41,14 @@ impl Channel {
 
     /// Number of writes that wait for the channel's write queue.
     pub fn writes_waiting(&self) -> usize {
-        let shared = self.shared.iter().flatten().filter(|r| matches!(r, Request::Write(_))).count();
+        let shared = self.shared.iter().flatten().filter(|r| matches!(r, McRequest::Write(_))).count();
         self.writes.iter().map(VecDeque::len).sum::<usize>() + shared
     }
 
     /// Number of waiting writes that an LLC miss with an MSHR waits for.
     pub fn victims_waiting(&self) -> usize {
         let behind =
-            self.shared.iter().flatten().filter_map(|r| if let Request::Write(w) = r { Some(w) } else { None });
+            self.shared.iter().flatten().filter_map(|r| if let McRequest::Write(w) = r { Some(w) } else { None });
         self.writes.iter().flatten().chain(behind).filter(|w| w.miss.is_some()).count()
     }
 
@@ -106,14 +106,14 @@ struct Write {
 
 /// A request in an ingress queue that reads and writes share.
 #[derive(Clone, Copy)]
-enum Request {
+enum McRequest {
     Read(TxnId, Decoded),
     Write(Write),
 }
 
 impl Memory {
     /// Sends a read to the memory controller of its line.
-    pub(super) fn read_dram(&mut self, cal: &mut impl Posts, id: TxnId, class: Class, now: Time) {
+    pub(super) fn read_dram(&mut self, cal: &mut impl MemoryPosts, id: TxnId, class: AccessClass, now: Time) {
         let line = self.txns[id].line;
         let t = &mut self.txns[id];
         t.at_mc = now;
@@ -122,7 +122,7 @@ impl Memory {
         let (ch, at) = self.route(line);
         let c = &self.channels[ch];
         if c.shared.is_some() {
-            self.join(cal, ch, Request::Read(id, at), now);
+            self.join(cal, ch, McRequest::Read(id, at), now);
         } else if !c.reads.is_empty() {
             return self.channels[ch].hold_read(id, at); // nothing changes for the channel
         } else if self.accepts(ch, false, now) {
@@ -134,7 +134,14 @@ impl Memory {
     }
 
     /// Sends a write of node `from` to the memory controller of its line; no transaction waits for the write.
-    pub(super) fn write_dram(&mut self, cal: &mut impl Posts, from: NodeId, line: LineAddr, class: Class, now: Time) {
+    pub(super) fn write_dram(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        from: NodeId,
+        line: LineAddr,
+        class: AccessClass,
+        now: Time,
+    ) {
         self.write_dram_for(cal, from, line, class, None, now);
     }
 
@@ -143,10 +150,10 @@ impl Memory {
     /// immediately.
     pub(super) fn write_dram_for(
         &mut self,
-        cal: &mut impl Posts,
+        cal: &mut impl MemoryPosts,
         from: NodeId,
         line: LineAddr,
-        class: Class,
+        class: AccessClass,
         id: Option<TxnId>,
         now: Time,
     ) -> bool {
@@ -167,9 +174,9 @@ impl Memory {
     #[inline(always)]
     pub(super) fn write_here(
         &mut self,
-        cal: &mut impl Posts,
+        cal: &mut impl MemoryPosts,
         line: LineAddr,
-        class: Class,
+        class: AccessClass,
         id: Option<TxnId>,
         now: Time,
     ) {
@@ -186,7 +193,7 @@ impl Memory {
             let home = &mut self.nodes[self.channels[ch].node];
             home.waiting[0] += 1;
             home.cha_writes.force(now);
-            self.join(cal, ch, Request::Write(w()), now);
+            self.join(cal, ch, McRequest::Write(w()), now);
         } else if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
             self.enqueue(ch, line, None, at, now);
             self.accepted(cal, &w(), now);
@@ -213,7 +220,7 @@ impl Memory {
 
     /// Notes that a channel's queue has accepted a write, and informs the home agent and the device.
     #[inline]
-    fn accepted(&mut self, cal: &mut impl Posts, w: &Write, now: Time) {
+    fn accepted(&mut self, cal: &mut impl MemoryPosts, w: &Write, now: Time) {
         let Write { path, since, id, miss, .. } = *w;
         if let Some((m, miss)) = self.mshrs.as_mut().zip(miss) {
             m.end(cal, miss, now);
@@ -224,7 +231,7 @@ impl Memory {
         if let Some(id) = id {
             let m = &mut self.marks[id];
             (m.queued, m.data) = (now, now);
-            cal.post(freed + self.lat.to_iio, Event::Fill(id));
+            cal.post(freed + self.lat.to_iio, MemoryEvent::Fill(id));
         }
     }
 
@@ -240,7 +247,7 @@ impl Memory {
 
     #[inline]
     fn enqueue(&mut self, ch: usize, line: LineAddr, reader: Option<TxnId>, at: Decoded, now: Time) {
-        let req = dram::Request { token: reader, line, write: reader.is_none(), class: 0 };
+        let req = dram::DramRequest { token: reader, line, write: reader.is_none(), class: 0 };
         if let Some(id) = reader {
             self.marks[id].queued = now;
         }
@@ -258,13 +265,13 @@ impl Memory {
 
     /// Posts an event for the time at which channel `ch` next has work, and delivers completed reads.
     #[inline]
-    fn arm(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
+    fn arm(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
         let c = &mut self.channels[ch];
         if let Some(next) = self.dram.wake(ch, c.waits()) {
             let next = next.max(now);
             if next < c.next {
                 c.next = next;
-                cal.post(next, Event::Dram(ch.to_u8()));
+                cal.post(next, MemoryEvent::Dram(ch.to_u8()));
             }
         }
         if !self.done.is_empty() {
@@ -274,9 +281,9 @@ impl Memory {
 
     /// Sends data that channel `ch` has read to its requesters.
     #[inline(never)]
-    fn deliver(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
+    fn deliver(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
         for i in 0..self.done.len() {
-            let dram::Completion { token, at, .. } = self.done[i];
+            let dram::DramCompletion { token, at, .. } = self.done[i];
             let id = token.expect("somebody waits for a read");
             let t = &self.txns[id];
             let at = at.max(now);
@@ -295,13 +302,13 @@ impl Memory {
             let freed = if path == Path::C2mRead { known + back } else { known };
             self.paths.held[path.index()].give_at(freed, at_mc);
             self.marks[id].data = at;
-            cal.post(known + back, Event::Fill(id));
+            cal.post(known + back, MemoryEvent::Fill(id));
         }
         self.done.clear();
     }
 
-    /// Handles `Event::Dram`.
-    pub fn on_dram(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
+    /// Handles `MemoryEvent::Dram`.
+    pub fn on_dram(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
         if self.channels[ch].next != now {
             return; // an earlier event took this one's place
         }
@@ -329,7 +336,7 @@ impl Memory {
 
     /// Moves waiting requests into the channel's queues as long as there is room.
     #[inline(never)]
-    fn let_in(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
+    fn let_in(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
         while self.dram.can_accept(ch, true) {
             let Some((w, side)) = self.channels[ch].next_write() else { break };
             let home = &mut self.nodes[self.channels[ch].node];
@@ -347,7 +354,7 @@ impl Memory {
 
     /// Adds a request to a channel with a shared ingress queue: it enters while both queues have room, and waits
     /// otherwise.
-    fn join(&mut self, cal: &mut impl Posts, ch: usize, r: Request, now: Time) {
+    fn join(&mut self, cal: &mut impl MemoryPosts, ch: usize, r: McRequest, now: Time) {
         if self.both_have_room(ch) || self.dram.advance(now, ch, &mut self.done) && self.both_have_room(ch) {
             self.enter(cal, ch, r, now);
         } else {
@@ -362,7 +369,7 @@ impl Memory {
     }
 
     /// Moves the first request of a shared ingress queue into the channel's queue; one may enter after each command.
-    fn serve_shared(&mut self, cal: &mut impl Posts, ch: usize, now: Time) {
+    fn serve_shared(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
         if self.both_have_room(ch) {
             if let Some(r) = self.channels[ch].shared.as_mut().and_then(VecDeque::pop_front) {
                 self.channels[ch].all -= 1;
@@ -371,13 +378,13 @@ impl Memory {
         }
     }
 
-    fn enter(&mut self, cal: &mut impl Posts, ch: usize, r: Request, now: Time) {
+    fn enter(&mut self, cal: &mut impl MemoryPosts, ch: usize, r: McRequest, now: Time) {
         let (line, reader, at) = match r {
-            Request::Read(id, at) => (self.txns[id].line, Some(id), at),
-            Request::Write(w) => (w.line, None, w.at),
+            McRequest::Read(id, at) => (self.txns[id].line, Some(id), at),
+            McRequest::Write(w) => (w.line, None, w.at),
         };
         self.enqueue(ch, line, reader, at, now);
-        if let Request::Write(w) = r {
+        if let McRequest::Write(w) = r {
             let home = &mut self.nodes[self.channels[ch].node];
             home.waiting[0] -= 1;
             home.cha_writes.give(now, w.since);

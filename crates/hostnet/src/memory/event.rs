@@ -6,7 +6,7 @@ use crate::kernel::{CoreId, LineAddr, Post, ThreadId, TxnId};
 
 /// An event of the memory system, or of a core that the memory system answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event {
+pub enum MemoryEvent {
     /// Transaction reaches the caching and home agent.
     Cha(TxnId),
     /// Requests that wait for a register of an LLC slice may go on.
@@ -19,26 +19,26 @@ pub enum Event {
     Fill(TxnId),
     /// A line that a core waits for has been written or taken away.
     Wake(ThreadId),
-    /// `count` sweep (or flush) messages reach the home agent: see [`Event::sweep`].
+    /// `count` sweep (or flush) messages reach the home agent: see [`MemoryEvent::sweep`].
     Sweep { line: ShortLine, count: u32, op: Sweep },
-    /// A device has written a line for this core, whose L2 is to fetch it: see [`Event::hint`].
+    /// A device has written a line for this core, whose L2 is to fetch it: see [`MemoryEvent::hint`].
     Hint { core: CoreId, line: ShortLine },
 }
 
-impl Event {
+impl MemoryEvent {
     /// Sweep messages for `count` lines from `line` on.
     #[inline]
-    pub fn sweep(line: LineAddr, count: u32, op: Sweep) -> Event {
-        Event::Sweep { line: line.into(), count, op }
+    pub fn sweep(line: LineAddr, count: u32, op: Sweep) -> MemoryEvent {
+        MemoryEvent::Sweep { line: line.into(), count, op }
     }
 
     /// A hint for `core` that a device has written `line`.
     #[inline]
-    pub fn hint(core: CoreId, line: LineAddr) -> Event {
-        Event::Hint { core, line: line.into() }
+    pub fn hint(core: CoreId, line: LineAddr) -> MemoryEvent {
+        MemoryEvent::Hint { core, line: line.into() }
     }
 }
 
 /// A calendar that the memory system posts its events to.
-pub trait Posts: Post<Event> {}
-impl<C: Post<Event>> Posts for C {}
+pub trait MemoryPosts: Post<MemoryEvent> {}
+impl<C: Post<MemoryEvent>> MemoryPosts for C {}

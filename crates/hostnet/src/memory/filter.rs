@@ -152,7 +152,7 @@ impl LineSet {
 mod tests {
     use super::*;
     use crate::kernel::TenantId;
-    use crate::memory::region::{Kind, Sharing};
+    use crate::memory::region::{RegionKind, Sharing};
     use std::collections::HashMap;
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
         let mut map = AddressMap::default();
         let bases: Vec<LineAddr> = [70, 5000, 64]
             .map(|lines| {
-                let id = map.add(lines, Kind::App, Sharing::Shared, TenantId(0));
+                let id = map.add(lines, RegionKind::App, Sharing::Shared, TenantId(0));
                 map.get(id).base
             })
             .into();

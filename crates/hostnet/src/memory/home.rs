@@ -1,18 +1,18 @@
 //! The caching and home agent (CHA): admission under backpressure, ordering of requests, and look-ups in the LLC.
 
-use super::array::{Home, Victim};
+use super::array::{LineHome, Victim};
 use super::filter::cores_of;
-use super::lines::{Left, Turn};
+use super::lines::{LineRelease, LineTurn};
 use super::node::DEVICES_AT;
-use super::paths::{Marks, Path};
-use super::private::Taken;
-use super::protocol::{Held, Llc};
-use super::region::{Kind, Sharing};
+use super::paths::{Milestones, Path};
+use super::private::InvalidatedCopies;
+use super::protocol::{CopyState, LlcAction};
+use super::region::{RegionKind, Sharing};
 use super::request::Agent;
-use super::shadow::At;
+use super::shadow::CopyPlace;
 use super::spec::UpgradeMiss;
-use super::stats::Class;
-use super::{rx, Event, Memory, Op, Posts, Txn};
+use super::stats::AccessClass;
+use super::{rx, Memory, MemoryEvent, MemoryPosts, Txn, TxnOp};
 use crate::kernel::{CoreId, LineAddr, NodeId, ThreadId, Time, TxnId};
 
 /// Queues of requests that wait for admission: `CORES` for all requests, `DEVICES` for those of devices where the two
@@ -22,17 +22,17 @@ pub(super) const DEVICES: usize = 1;
 pub(super) const FIRST: usize = 2;
 
 /// Source of the data for a core's request.
-pub(super) enum Found {
+pub(super) enum LookupResult {
     /// A cache on the chip, after the additional time of a snoop.
     Here {
         snoop: Time,
-        with: With,
+        with: DataGrant,
     },
-    InDram(Class),
+    InDram(AccessClass),
 }
 
 /// Rights and duties that come with data from the chip.
-pub(super) enum With {
+pub(super) enum DataGrant {
     /// The core may keep a copy.
     Data,
     /// The line is network data outside the modelled caches, which the core must not keep.
@@ -43,21 +43,21 @@ pub(super) enum With {
     Copy,
 }
 
-impl With {
+impl DataGrant {
     #[inline]
     pub(super) fn note(self, t: &mut Txn) {
         match self {
-            With::Data => {}
-            With::Nothing => t.transient = true,
-            With::Line { dirty } => t.dirty = dirty,
-            With::Copy => t.copied = true,
+            DataGrant::Data => {}
+            DataGrant::Nothing => t.transient = true,
+            DataGrant::Line { dirty } => t.dirty = dirty,
+            DataGrant::Copy => t.copied = true,
         }
     }
 }
 
 impl Memory {
-    /// Handles `Event::Cha`: a request arrives, and waits while the home agent admits none of its kind.
-    pub fn on_cha(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    /// Handles `MemoryEvent::Cha`: a request arrives, and waits while the home agent admits none of its kind.
+    pub fn on_cha(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         if self.txns[id].entry.is_some() {
             return self.turn_comes(cal, id, now);
         }
@@ -82,7 +82,7 @@ impl Memory {
     }
 
     /// Queues a write-back, which arrived at `marks.cha`, for admission.
-    pub(super) fn wait_for_admission(&mut self, t: Txn, marks: Marks) {
+    pub(super) fn wait_for_admission(&mut self, t: Txn, marks: Milestones) {
         if t.holds_credit() {
             self.paths.under_way[Path::C2mWrite.index()].force(marks.start);
         }
@@ -94,10 +94,10 @@ impl Memory {
 
     /// Admits a write-back, and writes the line that it displaced from the LLC to memory.
     #[inline]
-    pub(super) fn admit_write_back(&mut self, cal: &mut impl Posts, t: &Txn, waited: Time, now: Time) {
+    pub(super) fn admit_write_back(&mut self, cal: &mut impl MemoryPosts, t: &Txn, waited: Time, now: Time) {
         self.paths.admit(Path::C2mWrite, waited);
         if t.dirty {
-            let class = Class::of_eviction(self.map.of(t.line).kind);
+            let class = AccessClass::of_eviction(self.map.of(t.line).kind);
             self.write_dram(cal, self.node_of_core(t.core()), t.line, class, now);
         }
     }
@@ -130,14 +130,14 @@ impl Memory {
 
     /// Admits the requests that wait at `node`, as long as there is room.
     #[inline]
-    pub(super) fn resume(&mut self, cal: &mut impl Posts, node: NodeId, now: Time) {
+    pub(super) fn resume(&mut self, cal: &mut impl MemoryPosts, node: NodeId, now: Time) {
         if self.nodes[node].admission.iter().any(|lane| !lane.is_empty()) {
             self.admit_waiting(cal, node, now);
         }
     }
 
     #[inline(never)]
-    fn admit_waiting(&mut self, cal: &mut impl Posts, node: NodeId, now: Time) {
+    fn admit_waiting(&mut self, cal: &mut impl MemoryPosts, node: NodeId, now: Time) {
         for lane in [FIRST, CORES, DEVICES] {
             while let Some(id) = self.nodes[node].admission[lane].front().copied() {
                 if !self.admits(node, lane) {
@@ -154,7 +154,7 @@ impl Memory {
 
     /// Starts an admitted request; returns false while there is no room for the rest of it.
     #[inline(never)]
-    pub(super) fn begin(&mut self, cal: &mut impl Posts, id: TxnId, lane: usize, now: Time) -> bool {
+    pub(super) fn begin(&mut self, cal: &mut impl MemoryPosts, id: TxnId, lane: usize, now: Time) -> bool {
         if self.begins_at_home(cal, id, now) {
             return true;
         }
@@ -163,32 +163,32 @@ impl Memory {
         (m.admitted, m.queued, m.data) = (now, now, now);
         let waited = now - m.cha;
         match op {
-            Op::Read | Op::Own => {
+            TxnOp::Read | TxnOp::Own => {
                 self.paths.admit(Path::C2mRead, waited);
                 self.core_read(cal, id, now);
             }
-            Op::WriteBack => {
+            TxnOp::WriteBack => {
                 let t = self.txns[id];
                 self.txns[id].dirty = false;
                 self.admit_write_back(cal, &t, waited, now);
-                cal.post(now + self.way_back(&t), Event::Fill(id));
+                cal.post(now + self.way_back(&t), MemoryEvent::Fill(id));
             }
-            Op::DmaRead | Op::DmaWrite => return self.device_begins(cal, id, lane, waited, now),
-            Op::Stream => self.stream_begins(cal, id, waited, now),
-            Op::Uncached => self.read_dram(cal, id, Class::BackgroundRd, now),
+            TxnOp::DmaRead | TxnOp::DmaWrite => return self.device_begins(cal, id, lane, waited, now),
+            TxnOp::Stream => self.stream_begins(cal, id, waited, now),
+            TxnOp::Uncached => self.read_dram(cal, id, AccessClass::BackgroundRd, now),
         }
         true
     }
 
     /// Starts an admitted request of a device; returns false while there is no room for the rest of it.
     #[inline(never)]
-    fn device_begins(&mut self, cal: &mut impl Posts, id: TxnId, lane: usize, waited: Time, now: Time) -> bool {
+    fn device_begins(&mut self, cal: &mut impl MemoryPosts, id: TxnId, lane: usize, waited: Time, now: Time) -> bool {
         let Txn { op, agent, .. } = self.txns[id];
-        if op == Op::DmaWrite && agent == Agent::Nic {
+        if op == TxnOp::DmaWrite && agent == Agent::Nic {
             return self.write_burst(cal, id, lane, now);
         }
         self.paths.admit(Path::of(op), waited);
-        if op == Op::DmaWrite {
+        if op == TxnOp::DmaWrite {
             self.io_write(cal, id, now);
         } else {
             self.read_burst(cal, id, now);
@@ -198,19 +198,19 @@ impl Memory {
 
     /// Starts an admitted store of a core past the caches.
     #[inline(never)]
-    fn stream_begins(&mut self, cal: &mut impl Posts, id: TxnId, waited: Time, now: Time) {
-        self.paths.admit(Path::of(Op::Stream), waited);
+    fn stream_begins(&mut self, cal: &mut impl MemoryPosts, id: TxnId, waited: Time, now: Time) {
+        self.paths.admit(Path::of(TxnOp::Stream), waited);
         if self.between.is_some() {
             return self.stream_of_nodes(cal, id, now);
         }
         let t = self.txns[id];
         self.stream(cal, self.agent_of(&t), t.line, now);
-        cal.post(now + self.way_back(&t), Event::Fill(id));
+        cal.post(now + self.way_back(&t), MemoryEvent::Fill(id));
     }
 
     /// Starts a core's read, or lets it wait for its turn where several agents use the line.
     #[inline(always)]
-    fn core_read(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    fn core_read(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         if self.between.is_some() {
             return self.core_read_of_nodes(cal, id, now);
         }
@@ -224,9 +224,9 @@ impl Memory {
     fn takes_turn(&mut self, id: TxnId) -> bool {
         let t = &mut self.txns[id];
         if self.map.of(t.line).is_ordered() {
-            match self.lines.enter(t.line, id, t.op == Op::Own) {
-                Turn::Now { epoch } => t.entry = Some(epoch),
-                Turn::Later => return false,
+            match self.lines.enter(t.line, id, t.op == TxnOp::Own) {
+                LineTurn::Now { epoch } => t.entry = Some(epoch),
+                LineTurn::Later => return false,
             }
         }
         true
@@ -234,7 +234,7 @@ impl Memory {
 
     /// Continues a core's read whose turn has come.
     #[cold]
-    fn turn_comes(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    fn turn_comes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         if self.between.is_some() {
             self.in_turn_of_nodes(cal, id, now);
         } else if !self.overtaken(id) || self.takes_turn(id) {
@@ -257,20 +257,20 @@ impl Memory {
 
     /// Performs a core's read whose turn has come on a machine of one node.
     #[inline(always)]
-    fn core_read_in_turn(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    fn core_read_in_turn(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let (who, Txn { line, entry, .. }) = (t.core(), t);
         match self.look_up_here(cal, &t, t.home, DEVICES_AT, now) {
-            Found::Here { snoop, with } => {
-                if entry.is_some() && matches!(with, With::Line { .. }) {
+            LookupResult::Here { snoop, with } => {
+                if entry.is_some() && matches!(with, DataGrant::Line { .. }) {
                     self.lines.take_over(line, id);
                 }
                 with.note(&mut self.txns[id]);
                 let node = &self.nodes[DEVICES_AT];
-                cal.post(now + node.look_up + snoop + node.noc + self.lat.from_llc, Event::Fill(id));
+                cal.post(now + node.look_up + snoop + node.noc + self.lat.from_llc, MemoryEvent::Fill(id));
             }
-            Found::InDram(class) => {
-                self.note_copy(line, At::Dram, At::ToCore(who));
+            LookupResult::InDram(class) => {
+                self.note_copy(line, CopyPlace::Dram, CopyPlace::ToCore(who));
                 self.tie_miss(id);
                 self.read_dram(cal, id, class, now);
             }
@@ -280,10 +280,10 @@ impl Memory {
     /// Ends a core's request for a line of several agents, and starts the next request for the line. Returns whether
     /// the data may only be used once and not be kept, because the line was invalidated on its way.
     #[inline(never)]
-    pub(super) fn leave_line(&mut self, cal: &mut impl Posts, id: TxnId, epoch: u16, now: Time) -> bool {
+    pub(super) fn leave_line(&mut self, cal: &mut impl MemoryPosts, id: TxnId, epoch: u16, now: Time) -> bool {
         let t = self.txns[id];
         let line = t.line;
-        let Left { stale, others_wait } = self.lines.leave(line, id, epoch);
+        let LineRelease { stale, others_wait } = self.lines.leave(line, id, epoch);
         if stale && self.sharing(line) == Sharing::Shared && !self.holds(t.core(), line) {
             self.shared.drop_holder(line, t.core());
         }
@@ -295,21 +295,21 @@ impl Memory {
 
     /// Starts the next requests for `line` whose turn has come.
     #[cold]
-    fn next_turns(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
+    fn next_turns(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
         // On several nodes, a line reaches its core before the snoop of another core arrives from the home agent, so
         // that a waiting store of the first core succeeds.
         let at = if self.between.is_some() { now + self.lat.noc } else { now };
         let Memory { lines, txns, .. } = self;
-        while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id].op == Op::Own) {
+        while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id].op == TxnOp::Own) {
             txns[next].entry = Some(epoch);
-            cal.post(at, Event::Cha(next)); // behind the end of the request before it
+            cal.post(at, MemoryEvent::Cha(next)); // behind the end of the request before it
         }
     }
 
     /// Invalidates every copy of `line`, including those on their way; returns what private caches had, and the number
     /// of dirty copies.
     #[inline(always)]
-    pub(super) fn take_away(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) -> Taken {
+    pub(super) fn take_away(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) -> InvalidatedCopies {
         self.tell_watchers(cal, line, now);
         self.note_write(line);
         let mut taken = self.invalidate_private(line);
@@ -319,7 +319,7 @@ impl Memory {
         taken
     }
 
-    /// Registers `thread`, which runs on `core`, for one `Event::Wake` when another agent writes or invalidates `line`.
+    /// Registers `thread`, which runs on `core`, for one `MemoryEvent::Wake` when another agent writes or invalidates `line`.
     pub fn watch(&mut self, thread: ThreadId, core: CoreId, line: LineAddr) {
         self.watched.push((line, thread, self.core_nodes[core]));
     }
@@ -331,13 +331,13 @@ impl Memory {
 
     /// Wakes the threads that wait for `line` when the invalidation has reached their caches.
     #[inline]
-    pub(super) fn tell_watchers(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
+    pub(super) fn tell_watchers(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
         if !self.watched.is_empty() {
             let Memory { watched, nodes, lat, .. } = self;
             watched.retain(|&(l, thread, node)| {
                 if l == line {
                     let way = nodes[node].noc + lat.l2;
-                    cal.post(now + way, Event::Wake(thread));
+                    cal.post(now + way, MemoryEvent::Wake(thread));
                 }
                 l != line
             });
@@ -351,7 +351,7 @@ impl Memory {
 
     /// Performs the effects of a core's request on the caches of its node.
     #[inline(never)]
-    pub(super) fn look_up(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) -> Found {
+    pub(super) fn look_up(&mut self, cal: &mut impl MemoryPosts, t: &Txn, now: Time) -> LookupResult {
         let node = self.node_of_core(t.core());
         let home = self.nodes[node].llc.home(t.line);
         self.look_up_here(cal, t, home, node, now)
@@ -359,7 +359,14 @@ impl Memory {
 
     /// Inlined body of `look_up`: performs the effects of a core's request on the caches of `node`.
     #[inline(always)]
-    fn look_up_here(&mut self, cal: &mut impl Posts, t: &Txn, home: Home, node: NodeId, now: Time) -> Found {
+    fn look_up_here(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        t: &Txn,
+        home: LineHome,
+        node: NodeId,
+        now: Time,
+    ) -> LookupResult {
         let (who, Txn { line, op, .. }) = (t.core(), *t);
         let region = self.map.of(line);
         let (kind, tenant) = (region.kind, region.tenant);
@@ -381,36 +388,37 @@ impl Memory {
         let slot = if apart { None } else { llc.find_at(home) };
         let mut upgrades = false;
         if self.installs() {
-            upgrades = op == Op::Own && self.holds(who, line);
+            upgrades = op == TxnOp::Own && self.holds(who, line);
             self.read_by_devices.remove(&self.map, line);
             if upgrades && !apart && slot.is_none() && self.habits.upgrade_miss == UpgradeMiss::Grant {
-                self.note_copy(line, At::Core(who), At::ToCore(who));
-                return Found::Here { snoop, with: With::Copy };
+                self.note_copy(line, CopyPlace::Core(who), CopyPlace::ToCore(who));
+                return LookupResult::Here { snoop, with: DataGrant::Copy };
             }
         }
         let counts = &mut self.stats.tenants[tenant];
-        counts.app += u64::from(kind == Kind::App);
+        counts.app += u64::from(kind == RegionKind::App);
         counts.llc_hits += u64::from(apart || slot.is_some());
         counts.llc_misses += u64::from(!apart && slot.is_none());
         if apart {
-            return Found::Here { snoop, with: With::Nothing };
+            return LookupResult::Here { snoop, with: DataGrant::Nothing };
         }
-        let llc = slot.map_or(Held::Nowhere, |s| if llc.is_dirty(s) { Held::Dirty } else { Held::Clean });
+        let llc =
+            slot.map_or(CopyState::Nowhere, |s| if llc.is_dirty(s) { CopyState::Dirty } else { CopyState::Clean });
         // Dirty copies of other cores have gone to the LLC by now.
-        let becomes = self.core_rows.llc(op == Op::Own, upgrades, !alone, llc);
+        let becomes = self.core_rows.llc(op == TxnOp::Own, upgrades, !alone, llc);
         let Some(slot) = slot else {
             self.begin_miss(home, now);
-            if becomes == Llc::FillClean {
+            if becomes == LlcAction::FillClean {
                 let mask = self.tenant_ways[tenant];
-                self.note_copy(line, At::Dram, At::Llc(node));
+                self.note_copy(line, CopyPlace::Dram, CopyPlace::Llc(node));
                 self.llc_insert(cal, node, home, false, mask, now);
             }
-            return Found::InDram(Class::of_read(kind));
+            return LookupResult::InDram(AccessClass::of_read(kind));
         };
         self.nodes[node].llc.touch(slot);
-        self.note_copy(line, At::Llc(node), At::ToCore(who));
-        if becomes == Llc::Give {
-            return Found::Here { snoop, with: With::Line { dirty: self.nodes[node].llc.remove(slot) } };
+        self.note_copy(line, CopyPlace::Llc(node), CopyPlace::ToCore(who));
+        if becomes == LlcAction::Give {
+            return LookupResult::Here { snoop, with: DataGrant::Line { dirty: self.nodes[node].llc.remove(slot) } };
         }
         if self.inclusive_ways != 0 && self.inclusive_ways >> slot.way() & 1 == 0 {
             self.begin_miss(home, now);
@@ -418,27 +426,27 @@ impl Memory {
             self.llc_insert(cal, node, home, dirty, self.inclusive_ways, now);
             self.end_look_up(cal, now);
         }
-        Found::Here { snoop, with: With::Copy }
+        LookupResult::Here { snoop, with: DataGrant::Copy }
     }
 
     /// Notes a core's use of a line, which may consume a line of a receive buffer.
     #[inline(always)]
-    pub(super) fn note_use(&mut self, t: &Txn, kind: Kind) {
+    pub(super) fn note_use(&mut self, t: &Txn, kind: RegionKind) {
         let Txn { line, op, ahead, .. } = *t;
-        if kind == Kind::Rx && ahead {
+        if kind == RegionKind::Rx && ahead {
             self.holds_unread = true;
-        } else if kind == Kind::Rx {
-            let used = |life| life == rx::UNCONSUMED || (life == rx::SWEPT && op == Op::Own);
+        } else if kind == RegionKind::Rx {
+            let used = |life| life == rx::UNCONSUMED || (life == rx::SWEPT && op == TxnOp::Own);
             let life = self.lives.change(line, |life| if used(life) { rx::CONSUMED } else { life });
-            let stale = life == rx::SWEPT && op == Op::Read;
+            let stale = life == rx::SWEPT && op == TxnOp::Read;
             self.stats.stale_reads += u64::from(stale);
         }
     }
 
     /// Snoops the other cores that may have copies of a shared line; returns the time of the snoop.
     #[inline(never)]
-    fn snoop_others(&mut self, cal: &mut impl Posts, line: LineAddr, op: Op, who: CoreId, now: Time) -> Time {
-        let own = op == Op::Own || self.habits.takes_modified() && self.another_has_modified(line, who);
+    fn snoop_others(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, op: TxnOp, who: CoreId, now: Time) -> Time {
+        let own = op == TxnOp::Own || self.habits.takes_modified() && self.another_has_modified(line, who);
         if own {
             self.tell_watchers(cal, line, now);
         }
@@ -456,7 +464,7 @@ impl Memory {
 
     /// Whether a core other than `who` has a modified copy of `line`.
     fn another_has_modified(&self, line: LineAddr, who: CoreId) -> bool {
-        cores_of(self.shared.holders(line)).any(|c| c != who && self.private_copy(c, line) == Held::Dirty)
+        cores_of(self.shared.holders(line)).any(|c| c != who && self.private_copy(c, line) == CopyState::Dirty)
     }
 
     /// Time from a home agent to a core of `node` and back, with the look-up in the core's L2.
@@ -467,19 +475,26 @@ impl Memory {
     }
 
     /// Stores a whole line of a core of node `from` past the caches.
-    pub(super) fn stream(&mut self, cal: &mut impl Posts, from: NodeId, line: LineAddr, now: Time) {
+    pub(super) fn stream(&mut self, cal: &mut impl MemoryPosts, from: NodeId, line: LineAddr, now: Time) {
         let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
         self.stats.ledger.overwritten += dropped;
         self.stats.ledger.bypassed += 1;
-        let class = Class::of_eviction(self.map.of(line).kind);
+        let class = AccessClass::of_eviction(self.map.of(line).kind);
         if let Some(s) = &mut self.shadow {
-            s.store(line, At::Dram);
+            s.store(line, CopyPlace::Dram);
         }
         self.write_dram(cal, from, line, class, now);
     }
 
     /// Moves a line from a core's L2 into the LLC.
-    pub(super) fn fill_llc(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, dirty: bool, now: Time) {
+    pub(super) fn fill_llc(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        core: CoreId,
+        line: LineAddr,
+        dirty: bool,
+        now: Time,
+    ) {
         let node = self.node_of_core(core);
         let llc = &mut self.nodes[node].llc;
         let home = llc.home(line);
@@ -511,9 +526,9 @@ impl Memory {
 
     pub(super) fn llc_insert(
         &mut self,
-        cal: &mut impl Posts,
+        cal: &mut impl MemoryPosts,
         node: NodeId,
-        home: Home,
+        home: LineHome,
         dirty: bool,
         mask: u32,
         now: Time,
@@ -530,34 +545,34 @@ impl Memory {
 
     /// Invalidates the private copies of a line that an inclusive LLC evicts (`dirty` if it had it so); returns whether
     /// any copy was dirty. Data on its way to a core enters the LLC again.
-    pub(super) fn pull(&mut self, cal: &mut impl Posts, line: LineAddr, dirty: bool, now: Time) -> bool {
+    pub(super) fn pull(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, dirty: bool, now: Time) -> bool {
         self.tell_watchers(cal, line, now);
         let above = self.invalidate_private(line).dirty;
         if above > 0 {
             self.stats.ledger.merged += above - u64::from(!dirty);
             if let Some(s) = &mut self.shadow {
-                s.settle(line, At::Llc(DEVICES_AT));
+                s.settle(line, CopyPlace::Llc(DEVICES_AT));
             }
         }
         dirty || above > 0
     }
 
     /// Inserts a line that a core receives into the LLC as well.
-    pub(super) fn include(&mut self, cal: &mut impl Posts, node: NodeId, line: LineAddr, now: Time) {
+    pub(super) fn include(&mut self, cal: &mut impl MemoryPosts, node: NodeId, line: LineAddr, now: Time) {
         let llc = &self.nodes[node].llc;
         let home = llc.home(line);
         if llc.find_at(home).is_none() {
             let mask = self.tenant_ways[self.map.of(line).tenant];
-            self.note_copy(line, At::Dram, At::Llc(node));
+            self.note_copy(line, CopyPlace::Dram, CopyPlace::Llc(node));
             self.llc_insert(cal, node, home, false, mask, now);
         }
     }
 
-    pub(super) fn evict(&mut self, cal: &mut impl Posts, node: NodeId, line: LineAddr, now: Time) {
-        self.note_copy(line, At::Llc(node), At::Dram);
+    pub(super) fn evict(&mut self, cal: &mut impl MemoryPosts, node: NodeId, line: LineAddr, now: Time) {
+        self.note_copy(line, CopyPlace::Llc(node), CopyPlace::Dram);
         let kind = self.map.of(line).kind;
         self.stats.llc_wb += 1;
-        if kind == Kind::Rx {
+        if kind == RegionKind::Rx {
             if self.lives.of(line) == rx::UNCONSUMED {
                 self.stats.rx_evct_premature += 1;
             } else {
@@ -571,9 +586,9 @@ impl Memory {
     }
 
     /// Writes a victim of the LLC to DRAM by itself, not together with a core's write-back.
-    pub(super) fn write_victim(&mut self, cal: &mut impl Posts, node: NodeId, line: LineAddr, now: Time) {
+    pub(super) fn write_victim(&mut self, cal: &mut impl MemoryPosts, node: NodeId, line: LineAddr, now: Time) {
         let id = self.evicts_for;
-        if self.write_dram_for(cal, node, line, Class::of_eviction(self.map.of(line).kind), id, now) {
+        if self.write_dram_for(cal, node, line, AccessClass::of_eviction(self.map.of(line).kind), id, now) {
             self.evicts_for = None;
         }
     }

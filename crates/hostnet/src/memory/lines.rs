@@ -8,7 +8,7 @@ const NO_LINE: LineAddr = LineAddr(u64::MAX);
 
 /// Requests in flight for one line.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct LineEntry {
     line: LineAddr,
     /// Number of reads that leave the line where others may read it too.
     readers: u16,
@@ -21,12 +21,12 @@ struct Entry {
     last: Option<TxnId>,
 }
 
-const FREE: Entry = Entry { line: NO_LINE, readers: 0, epoch: 0, owner: None, first: None, last: None };
+const FREE: LineEntry = LineEntry { line: NO_LINE, readers: 0, epoch: 0, owner: None, first: None, last: None };
 
 /// Decision on whether a request may proceed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
-    /// The request may proceed now; `epoch` has to be passed to [`Lines::leave`].
+pub enum LineTurn {
+    /// The request may proceed now; `epoch` has to be passed to [`LineTable::leave`].
     Now { epoch: u16 },
     /// The request may proceed when earlier ones have ended.
     Later,
@@ -34,7 +34,7 @@ pub enum Turn {
 
 /// Consequences of the end of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Left {
+pub struct LineRelease {
     /// Whether an invalidation has reached the request.
     pub stale: bool,
     /// Whether other requests wait for the line.
@@ -43,20 +43,20 @@ pub struct Left {
 
 /// Table of the lines with requests in flight. Its size follows from the line fill buffers of all cores.
 #[derive(Clone, Debug)]
-pub struct Lines {
-    entries: Vec<Entry>,
+pub struct LineTable {
+    entries: Vec<LineEntry>,
     used: u32,
     /// Request that waits behind each request, by transaction.
     next: Vec<Option<TxnId>>,
 }
 
-impl Default for Lines {
-    fn default() -> Lines {
-        Lines { entries: vec![FREE; 1 << 8], used: 0, next: Vec::new() }
+impl Default for LineTable {
+    fn default() -> LineTable {
+        LineTable { entries: vec![FREE; 1 << 8], used: 0, next: Vec::new() }
     }
 }
 
-impl Lines {
+impl LineTable {
     /// Slot at which the search for `line` begins; Fibonacci hashing spreads neighbouring lines.
     #[inline]
     fn first_slot(&self, line: LineAddr) -> usize {
@@ -84,7 +84,7 @@ impl Lines {
 
     /// Enters request `id` for `line`; `takes` says that the request ends with the line in exactly one core.
     #[inline(always)]
-    pub fn enter(&mut self, line: LineAddr, id: TxnId, takes: bool) -> Turn {
+    pub fn enter(&mut self, line: LineAddr, id: TxnId, takes: bool) -> LineTurn {
         if self.used.to_usize() * 2 >= self.entries.len() {
             self.grow();
         }
@@ -92,8 +92,8 @@ impl Lines {
         let e = &mut self.entries[i];
         if e.line == NO_LINE {
             self.used += 1;
-            *e = Entry { line, readers: u16::from(!takes), owner: takes.then_some(id), ..FREE };
-            return Turn::Now { epoch: 0 };
+            *e = LineEntry { line, readers: u16::from(!takes), owner: takes.then_some(id), ..FREE };
+            return LineTurn::Now { epoch: 0 };
         }
         let free = e.first.is_none() && e.owner.is_none() && (e.readers == 0 || !takes);
         if free {
@@ -102,7 +102,7 @@ impl Lines {
             } else {
                 e.readers += 1;
             }
-            return Turn::Now { epoch: e.epoch };
+            return LineTurn::Now { epoch: e.epoch };
         }
         if self.next.len() <= id.index() {
             self.next.resize(id.index() + 1, None);
@@ -113,7 +113,7 @@ impl Lines {
             Some(last) => self.next[last.index()] = Some(id),
         }
         e.last = Some(id);
-        Turn::Later
+        LineTurn::Later
     }
 
     /// Makes a read that entered beside others the owner of the line, because no other cache had the line.
@@ -130,7 +130,7 @@ impl Lines {
 
     /// Ends request `id`, which entered at `epoch`.
     #[inline(always)]
-    pub fn leave(&mut self, line: LineAddr, id: TxnId, epoch: u16) -> Left {
+    pub fn leave(&mut self, line: LineAddr, id: TxnId, epoch: u16) -> LineRelease {
         let i = self.find(line).expect("a request in flight has an entry");
         let e = &mut self.entries[i];
         if e.owner == Some(id) {
@@ -138,7 +138,7 @@ impl Lines {
         } else {
             e.readers -= 1;
         }
-        let left = Left { stale: e.epoch != epoch, others_wait: e.first.is_some() };
+        let left = LineRelease { stale: e.epoch != epoch, others_wait: e.first.is_some() };
         if e.owner.is_none() && e.readers == 0 && !left.others_wait {
             self.remove(i);
         }
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    const NOW: Turn = Turn::Now { epoch: 0 };
+    const NOW: LineTurn = LineTurn::Now { epoch: 0 };
 
     fn id(n: usize) -> TxnId {
         TxnId::new(n)
@@ -247,18 +247,18 @@ mod tests {
 
     #[test]
     fn readers_go_together_and_an_owner_waits_for_them_and_they_for_it() {
-        let mut l = Lines::default();
+        let mut l = LineTable::default();
         assert_eq!((l.enter(LineAddr(5), id(1), false), l.enter(LineAddr(5), id(2), false)), (NOW, NOW));
-        assert_eq!(l.enter(LineAddr(5), id(3), true), Turn::Later);
+        assert_eq!(l.enter(LineAddr(5), id(3), true), LineTurn::Later);
         assert_eq!(
             l.enter(LineAddr(5), id(4), false),
-            Turn::Later,
+            LineTurn::Later,
             "behind the owner, for else it would wait for ever"
         );
         let takes = |other| other == id(3);
         assert!(!l.leave(LineAddr(5), id(1), 0).stale);
         assert_eq!(l.next_turn(LineAddr(5), takes), None);
-        assert_eq!(l.leave(LineAddr(5), id(2), 0), Left { stale: false, others_wait: true });
+        assert_eq!(l.leave(LineAddr(5), id(2), 0), LineRelease { stale: false, others_wait: true });
         assert_eq!(l.next_turn(LineAddr(5), takes), Some((id(3), 0)));
         assert_eq!(l.next_turn(LineAddr(5), takes), None);
         assert!(l.leave(LineAddr(5), id(3), 0).others_wait);
@@ -269,10 +269,10 @@ mod tests {
 
     #[test]
     fn an_invalidation_reaches_what_is_under_way_and_nothing_that_comes_later() {
-        let mut l = Lines::default();
+        let mut l = LineTable::default();
         l.enter(LineAddr(5), id(1), false);
         assert_eq!(l.invalidate(LineAddr(5)), None);
-        assert_eq!(l.enter(LineAddr(5), id(2), false), Turn::Now { epoch: 1 });
+        assert_eq!(l.enter(LineAddr(5), id(2), false), LineTurn::Now { epoch: 1 });
         assert!(l.leave(LineAddr(5), id(1), 0).stale && !l.leave(LineAddr(5), id(2), 1).stale);
         l.enter(LineAddr(6), id(3), true);
         assert_eq!((l.invalidate(LineAddr(6)), l.invalidate(LineAddr(7))), (Some(id(3)), None));
@@ -282,8 +282,8 @@ mod tests {
     /// Compares the table with one that cannot lose an entry.
     #[test]
     fn entries_are_found_whatever_came_and_went_before() {
-        let mut rng = crate::kernel::Stream::new(3, "lines", 0);
-        let (mut l, mut all) = (Lines::default(), HashMap::<u64, TxnId>::new());
+        let mut rng = crate::kernel::RandomStream::new(3, "lines", 0);
+        let (mut l, mut all) = (LineTable::default(), HashMap::<u64, TxnId>::new());
         for id in (0..200_000).map(id) {
             let line = rng.below(600);
             if let Some(id) = all.remove(&line) {

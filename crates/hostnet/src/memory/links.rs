@@ -1,14 +1,14 @@
 //! Inter-socket links, and the position of each transaction on its way over them.
 
 use super::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
-use crate::flow::domain::{Domain, Reading};
+use crate::flow::domain::{Domain, DomainReading};
 use crate::flow::Link;
 use crate::kernel::{IdVec, Int, LineAddr, NodeId, Time, TxnId};
 use std::collections::VecDeque;
 
 /// Meaning of `Event::Link` for a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Leg {
+pub(super) enum LinkLeg {
     /// The transaction stays in its node.
     #[default]
     None,
@@ -25,7 +25,7 @@ pub(super) enum Leg {
 /// Progress of a transaction between nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trip {
-    pub leg: Leg,
+    pub leg: LinkLeg,
     /// Whether the request has reached another node.
     pub travelled: bool,
     /// Time since which the transaction has held a credit of the link.
@@ -43,7 +43,7 @@ pub(super) struct Trip {
 
 /// One direction: the links from a node to the other node.
 #[derive(Clone)]
-pub(super) struct Direction {
+pub(super) struct LinkDirection {
     links: Vec<Link>,
     /// Free bytes in the flits of the lines in each link's backlog.
     spare: Vec<u64>,
@@ -59,10 +59,10 @@ pub(super) struct Direction {
 
 /// Links and protocol that join two nodes.
 #[derive(Clone)]
-pub struct Between {
+pub struct InterSocket {
     link: NodeLinkSpec,
     pub(super) protocol: NodesProtocolSpec,
-    pub(super) directions: IdVec<NodeId, Direction>,
+    pub(super) directions: IdVec<NodeId, LinkDirection>,
     trips: Vec<Trip>,
     /// Number of speculative reads of memory whose data was not used.
     pub speculative_reads: u64,
@@ -78,7 +78,7 @@ pub struct LinkReading {
     /// Share of time in which the links are busy, mean over the links.
     pub utilisation: f64,
     /// Readings of the node's outstanding requests.
-    pub requests: Reading,
+    pub requests: DomainReading,
 }
 
 /// Number of the link that messages about `line` take. The processors' hash is not published; Fibonacci hashing spreads
@@ -87,12 +87,12 @@ fn link_of(line: LineAddr, links: u64) -> usize {
     (((line.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * links) >> 32).to_usize()
 }
 
-impl Between {
+impl InterSocket {
     /// Makes the links of a machine with several nodes; None for a single node.
-    pub(super) fn new(s: &NodesSpec) -> Option<Box<Between>> {
+    pub(super) fn new(s: &NodesSpec) -> Option<Box<InterSocket>> {
         let link = s.link.clone().filter(|_| s.count > 1)?;
         let one = Link::new(link.rate.0.to_f64() * 8.0, link.latency.into());
-        let direction = Direction {
+        let direction = LinkDirection {
             links: vec![one; link.links.to_usize()],
             spare: vec![0; link.links.to_usize()],
             bytes: 0,
@@ -102,7 +102,7 @@ impl Between {
             waiting: VecDeque::new(),
         };
         let directions = IdVec::filled(direction, s.count.to_usize());
-        Some(Box::new(Between { link, protocol: s.protocol, directions, trips: Vec::new(), speculative_reads: 0 }))
+        Some(Box::new(InterSocket { link, protocol: s.protocol, directions, trips: Vec::new(), speculative_reads: 0 }))
     }
 
     pub(super) fn trip(&mut self, id: TxnId) -> &mut Trip {
@@ -166,7 +166,7 @@ mod tests {
     use crate::memory::nodes::NodesProtocolSpec;
 
     /// One link of 1 B/ns without any other latency.
-    fn one_link(spare: u64) -> Between {
+    fn one_link(spare: u64) -> InterSocket {
         let link = NodeLinkSpec {
             links: 1,
             rate: crate::kernel::units::ByteRate(1_000_000_000),
@@ -177,13 +177,14 @@ mod tests {
             credits: 8,
         };
         let protocol = NodesProtocolSpec::default();
-        *Between::new(&NodesSpec { count: 2, link: Some(link), protocol, ..NodesSpec::default() }).expect("two nodes")
+        *InterSocket::new(&NodesSpec { count: 2, link: Some(link), protocol, ..NodesSpec::default() })
+            .expect("two nodes")
     }
 
     /// A line of 96 B with 24 B to spare carries one message of 16 B, and two lines carry three.
     #[test]
     fn messages_travel_in_what_lines_leave_free_while_the_link_is_busy() {
-        let at = |b: &mut Between, data, now: u64| b.send(NodeId(0), LineAddr(7), data, Time(now * 1000)).0 / 1000;
+        let at = |b: &mut InterSocket, data, now: u64| b.send(NodeId(0), LineAddr(7), data, Time(now * 1000)).0 / 1000;
         let mut b = one_link(24);
         assert_eq!(at(&mut b, false, 0), 16, "the link is idle: it goes alone");
         assert_eq!(at(&mut b, true, 100), 196);

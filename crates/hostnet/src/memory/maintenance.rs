@@ -2,10 +2,10 @@
 
 use super::filter::cores_of;
 use super::node::Node;
-use super::region::{Kind, Sharing};
-use super::shadow::At;
-use super::stats::Class;
-use super::{rx, Memory, Posts};
+use super::region::{RegionKind, Sharing};
+use super::shadow::CopyPlace;
+use super::stats::AccessClass;
+use super::{rx, Memory, MemoryPosts};
 use crate::kernel::{CoreId, LineAddr, Time};
 
 /// Effect of a cache-maintenance message on a line.
@@ -34,7 +34,7 @@ impl Sweep {
 impl Memory {
     /// Evicts `line` from the LLC as a replacement would; returns whether the eviction wrote DRAM, or None when the LLC
     /// does not hold the line.
-    pub fn force_out(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) -> Option<bool> {
+    pub fn force_out(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) -> Option<bool> {
         let held = |n: &Node| n.llc.find(line);
         let (node, slot) = self.nodes.enumerate().find_map(|(i, n)| Some((i, held(n)?)))?;
         let mut dirty = self.nodes[node].llc.remove(slot);
@@ -48,7 +48,7 @@ impl Memory {
     }
 
     /// Evicts dirty copies of `line` from private caches to the LLC, and invalidates clean ones.
-    pub fn push_out(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
+    pub fn push_out(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
         let holders = match self.sharing(line) {
             Sharing::Core(c) => 1 << c.index(),
             Sharing::Shared => self.shared.holders(line),
@@ -83,7 +83,7 @@ impl Memory {
     }
 
     /// Writes a dirty line back wherever it lies, and leaves clean copies.
-    pub(super) fn clean(&mut self, cal: &mut impl Posts, line: LineAddr, now: Time) {
+    pub(super) fn clean(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
         let mut dirty = self.clean_above(line).map(|core| self.node_of_core(core));
         for (n, node) in self.nodes.enumerate_mut() {
             let Some(s) = node.llc.find(line) else { continue };
@@ -94,10 +94,10 @@ impl Memory {
             node.llc.set_dirty(s, false);
         }
         if let Some(from) = dirty {
-            let class = Class::of_eviction(self.map.of(line).kind);
+            let class = AccessClass::of_eviction(self.map.of(line).kind);
             if let Some(s) = &mut self.shadow {
-                s.settle(line, At::Dram);
-                self.nodes.enumerate().for_each(|(n, _)| s.settle(line, At::Llc(n)));
+                s.settle(line, CopyPlace::Dram);
+                self.nodes.enumerate().for_each(|(n, _)| s.settle(line, CopyPlace::Llc(n)));
                 // The LLC's copy is the one that passes through it.
             }
             self.write_dram(cal, from, line, class, now);
@@ -106,14 +106,14 @@ impl Memory {
 
     /// Handles a cache-maintenance message for `line` at the home agent. The caches of the issuing core have seen the
     /// message on its way.
-    pub fn on_sweep(&mut self, cal: &mut impl Posts, line: LineAddr, op: Sweep, now: Time) {
+    pub fn on_sweep(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, op: Sweep, now: Time) {
         self.stats.sweep_messages += 1;
         match op {
             Sweep::Invalidate if !self.allows_invalidation(line) => {}
             Sweep::Sweep | Sweep::Invalidate => {
                 let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
                 self.stats.ledger.swept += dropped;
-                if self.map.of(line).kind == Kind::Rx {
+                if self.map.of(line).kind == RegionKind::Rx {
                     let race = self.lives.of(line) == rx::UNCONSUMED;
                     self.lives.set(line, rx::SWEPT);
                     self.stats.sweep_races += u64::from(race);

@@ -36,30 +36,30 @@ pub mod stats;
 pub mod tag;
 mod ways;
 
-pub use event::{Event, Posts};
-pub use links::{Between, LinkReading};
+pub use event::{MemoryEvent, MemoryPosts};
+pub use links::{InterSocket, LinkReading};
 pub use maintenance::Sweep;
 use mshr::MissId;
 pub use mshr::Mshrs;
 pub use node::{Node, Nodes};
 pub use private::Probe;
-pub use request::{Agent, Inbound, Op, Outbound, Txn};
+pub use request::{Agent, Inbound, Outbound, Txn, TxnOp};
 pub use siblings::Siblings;
 pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
-use crate::flow::domain::{Domain, Reading};
+use crate::flow::domain::{Domain, DomainReading};
 use crate::kernel::{
-    apart::Apart, hint::prefetch, Clock, CoreId, IdVec, Int, LineAddr, NodeId, TenantId, ThreadId, Time, TxnId,
+    apart::CacheAligned, hint::prefetch, Clock, CoreId, IdVec, Int, LineAddr, NodeId, TenantId, ThreadId, Time, TxnId,
 };
-use array::{Array, Indexing};
-use door::Channel;
-use dram::{Controller, DramSpec};
+use array::{CacheArray, Indexing};
+use door::McQueue;
+use dram::{DramController, DramSpec};
 use node::DEVICES_AT;
 use nodes::NodesSpec;
-use paths::{Marks, Path, Paths};
-use protocol::{CoreRows, Habits};
-use region::{AddressMap, Kind, Sharing};
+use paths::{Milestones, Path, Paths};
+use protocol::{CoreRows, LlcProtocol};
+use region::{AddressMap, RegionKind, Sharing};
 use spec::{CacheSpec, CleanVictim, HierarchySpec};
 use stats::MemStats;
 
@@ -90,7 +90,7 @@ pub struct Latencies {
 
 /// Lines that a fill sends down the hierarchy; see `private`.
 #[derive(Clone, Copy)]
-struct Leaving {
+struct PendingVictim {
     core: CoreId,
     thread: ThreadId,
     issued: Time,
@@ -105,15 +105,15 @@ pub struct Memory {
     pub map: AddressMap,
     pub stats: MemStats,
     pub lat: Latencies,
-    l1: IdVec<CoreId, Array>,
-    l2: IdVec<CoreId, Array>,
+    l1: IdVec<CoreId, CacheArray>,
+    l2: IdVec<CoreId, CacheArray>,
     /// Node of each core.
     core_nodes: IdVec<CoreId, NodeId>,
     pub nodes: Nodes,
     /// Inter-socket links, where the machine has several nodes.
-    between: Option<Box<Between>>,
+    between: Option<Box<InterSocket>>,
     l2_inclusive: bool,
-    habits: Habits,
+    habits: LlcProtocol,
     core_rows: CoreRows,
     /// Whether the LLC is strictly inclusive: lines that it evicts are invalidated in private caches.
     strict: bool,
@@ -133,11 +133,11 @@ pub struct Memory {
     pub ideal_network: bool,
     /// Functional mode: accesses take no time and DRAM only counts, for warming the caches.
     pub functional: bool,
-    pub dram: Controller,
-    channels: Vec<Channel>,
-    done: Vec<dram::Completion>,
-    txns: Apart<TxnId, Txn>,
-    marks: Apart<TxnId, Marks>,
+    pub dram: DramController,
+    channels: Vec<McQueue>,
+    done: Vec<dram::DramCompletion>,
+    txns: CacheAligned<TxnId, Txn>,
+    marks: CacheAligned<TxnId, Milestones>,
     free_txns: Vec<TxnId>,
     live_txns: u32,
     /// Whether writes of cores (0) and devices (1) wait in separate queues; otherwise all wait in the first of two.
@@ -152,14 +152,14 @@ pub struct Memory {
     races: bool,
     /// Whether the tags exceed the cache of a core of the computer that runs the simulation.
     spread: bool,
-    leaving: Option<Leaving>,
+    leaving: Option<PendingVictim>,
     /// Number of modified lines that L2s have evicted to the LLC, without those of functional mode.
     pub written_back: u64,
     /// Transaction of a device that the next eviction makes room for.
     evicts_for: Option<TxnId>,
-    lives: rx::Lives,
+    lives: rx::RxLineStates,
     /// Places of received lines, which are counted from the first request for them on.
-    received: Option<Box<received::Received>>,
+    received: Option<Box<received::ReceivedLines>>,
     /// Whether L2s may hold received lines that no core has read, because hints or prefetches have fetched them.
     holds_unread: bool,
     /// Mask of the LLC ways that the last write of a device could allocate into.
@@ -170,7 +170,7 @@ pub struct Memory {
     /// (`device_read = "install"`).
     read_by_devices: filter::LineSet,
     /// Outstanding requests of cores for lines that other agents use too.
-    lines: lines::Lines,
+    lines: lines::LineTable,
     /// Lines that threads watch: line, thread, and the node of the thread's core.
     watched: Vec<(LineAddr, ThreadId, NodeId)>,
     pub shadow: Option<Box<shadow::Shadow>>,
@@ -180,9 +180,9 @@ pub struct Memory {
     pub siblings: Option<Box<Siblings>>,
 }
 
-fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
+fn build(c: &CacheSpec, what: &str) -> Result<CacheArray, String> {
     let sets = c.size.0 / LINE / u64::from(c.ways.max(1));
-    Array::new(sets.to_u32(), c.ways, c.replacement, Indexing::Modulo, 1).map_err(|e| format!("{what}: {e}"))
+    CacheArray::new(sets.to_u32(), c.ways, c.replacement, Indexing::Modulo, 1).map_err(|e| format!("{what}: {e}"))
 }
 
 impl Memory {
@@ -222,14 +222,14 @@ impl Memory {
         let l1 = build(&h.l1d, "caches.l1d")?;
         let l2 = build(&h.l2, "caches.l2")?;
         let sets = h.llc.size.0 / LINE / u64::from(h.llc.ways.max(1));
-        let llc = Array::new(sets.to_u32(), h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
+        let llc = CacheArray::new(sets.to_u32(), h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
             .map_err(|e| format!("caches.llc: {e}"))?;
-        let dram = Controller::of_nodes(d, nodes.count)?;
+        let dram = DramController::of_nodes(d, nodes.count)?;
         let llc_slices = llc.slices();
         let each = dram.channels_of_node();
-        let channels = (0..dram.channels()).map(|ch| Channel::new(d.overflow, NodeId::new(ch / each))).collect();
+        let channels = (0..dram.channels()).map(|ch| McQueue::new(d.overflow, NodeId::new(ch / each))).collect();
         let spread = cores * l2.bytes() + nodes.count.to_usize() * llc.bytes() > HOST_CACHE;
-        let between = Between::new(nodes);
+        let between = InterSocket::new(nodes);
         let nodes = Nodes::new(nodes.count.to_usize(), |n| {
             let uncore = Clock::from_hz(nodes.uncore_clock.get(n).unwrap_or(&h.uncore_clock).0);
             Node {
@@ -242,10 +242,10 @@ impl Memory {
                 cha_writes: Domain::new(h.llc.write_buffer),
             }
         });
-        let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
+        let rx: Vec<_> = map.iter().filter(|r| r.kind == RegionKind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or_default();
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or_default();
-        let habits = Habits {
+        let habits = LlcProtocol {
             role: h.llc.role,
             read_hit: h.llc.read_hit,
             store_hit: h.llc.store_hit,
@@ -299,18 +299,18 @@ impl Memory {
             channels,
             dram,
             done: Vec::with_capacity(64),
-            txns: Apart::with_capacity(1024),
-            marks: Apart::with_capacity(1024),
+            txns: CacheAligned::with_capacity(1024),
+            marks: CacheAligned::with_capacity(1024),
             free_txns: Vec::with_capacity(1024),
             live_txns: 0,
             sides: h.llc.write_order == spec::WriteOrder::Turns,
             nic_credits: h.llc.nic_credits,
-            lives: rx::Lives::new(rx_base, rx_end),
+            lives: rx::RxLineStates::new(rx_base, rx_end),
             received: None,
             holds_unread: false,
             device_ways: 0,
             map,
-            lines: lines::Lines::default(),
+            lines: lines::LineTable::default(),
             watched: Vec::new(),
             shadow: None,
             off_core: None,
@@ -333,9 +333,9 @@ impl Memory {
     }
 
     /// Readings of the writes that wait at all home agents together.
-    pub fn cha_writes(&self, now: Time) -> Reading {
+    pub fn cha_writes(&self, now: Time) -> DomainReading {
         let all = self.nodes.iter().map(|n| n.cha_writes.read(now));
-        Reading::together(all).expect("a machine has a node")
+        DomainReading::together(all).expect("a machine has a node")
     }
 
     /// Node of core `c`.
@@ -376,20 +376,20 @@ impl Memory {
             self.txns[id] = t;
             return id;
         }
-        self.marks.push(Marks::default());
+        self.marks.push(Milestones::default());
         self.txns.push(t)
     }
 
-    /// Sends a request to the home agent, where it arrives at `at`; `Event::Fill` announces the answer.
+    /// Sends a request to the home agent, where it arrives at `at`; `MemoryEvent::Fill` announces the answer.
     #[inline(always)]
-    pub fn send(&mut self, cal: &mut impl Posts, at: Time, t: Txn) {
+    pub fn send(&mut self, cal: &mut impl MemoryPosts, at: Time, t: Txn) {
         let id = self.txn(t);
         self.leaves(cal, at, id);
     }
 
     /// Sends a core's request to the home agent, where it arrives at `at`, and counts it for its thread.
     #[inline(always)]
-    pub fn send_from_core(&mut self, cal: &mut impl Posts, at: Time, t: Txn) {
+    pub fn send_from_core(&mut self, cal: &mut impl MemoryPosts, at: Time, t: Txn) {
         if let Some(n) = &mut self.off_core {
             n.note(t.thread, self.map.id(t.line), t.op);
         }
@@ -401,7 +401,7 @@ impl Memory {
 
     /// Starts transaction `id`, which arrives at the home agent at `at`.
     #[inline(never)]
-    fn leaves(&mut self, cal: &mut impl Posts, at: Time, id: TxnId) {
+    fn leaves(&mut self, cal: &mut impl MemoryPosts, at: Time, id: TxnId) {
         let t = &self.txns[id];
         let Txn { line, lines, op, agent, issued, .. } = *t;
         let (node, n) = (self.agent_of(t), self.requests_in(t));
@@ -413,7 +413,7 @@ impl Memory {
         } else {
             self.announce(line, lines.into());
         }
-        if self.spread && matches!(op, Op::Read | Op::Own) {
+        if self.spread && matches!(op, TxnOp::Read | TxnOp::Own) {
             // The victim that the fill will evict from the L2, whose set the core has just looked up.
             let victim = self.l2[self.txns[id].core()].oldest_in_slice(line);
             if let Some(v) = victim.filter(|v| v.dirty || self.llc_takes(v)) {
@@ -423,20 +423,20 @@ impl Memory {
         if agent != Agent::Background {
             self.paths.under_way[Path::of(op).index()].force_many(n, issued);
         }
-        self.marks[id] = Marks::at(issued, at);
-        cal.post(at, Event::Cha(id));
+        self.marks[id] = Milestones::at(issued, at);
+        cal.post(at, MemoryEvent::Cha(id));
     }
 
-    /// Whether `Event::Cha` of `id` is the arrival of a core's request, and not its turn at a line.
+    /// Whether `MemoryEvent::Cha` of `id` is the arrival of a core's request, and not its turn at a line.
     #[inline]
     pub fn comes_from_core(&self, id: TxnId) -> bool {
         self.txns[id].agent == Agent::Core && self.txns[id].entry.is_none()
     }
 
     /// Delays request `id`, which has just arrived, until `at`.
-    pub fn arrives_at(&mut self, cal: &mut impl Posts, at: Time, id: TxnId) {
-        self.marks[id] = Marks::at(self.marks[id].start, at);
-        cal.post(at, Event::Cha(id));
+    pub fn arrives_at(&mut self, cal: &mut impl MemoryPosts, at: Time, id: TxnId) {
+        self.marks[id] = Milestones::at(self.marks[id].start, at);
+        cal.post(at, MemoryEvent::Cha(id));
     }
 
     /// Prefetches the records of request `id`, which will soon be needed, on the computer that runs the simulation.
@@ -452,9 +452,9 @@ impl Memory {
         &self.txns[id]
     }
 
-    /// Handles `Event::Fill`: ends a request, accounts for its milestones, and returns the answer for its agent.
+    /// Handles `MemoryEvent::Fill`: ends a request, accounts for its milestones, and returns the answer for its agent.
     #[inline(always)]
-    pub fn answered(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) -> Txn {
+    pub fn answered(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> Txn {
         // Copied before it is written, because the copy would otherwise stall; see `txn`.
         let mut answer = self.txns[id];
         answer.transient |= self.ends(cal, id, now);
@@ -466,7 +466,7 @@ impl Memory {
 
     /// Ends a request; returns whether its data may only be used once and not be kept.
     #[inline(never)]
-    fn ends(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {
+    fn ends(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> bool {
         self.txns[id].dirty = false;
         let t = &self.txns[id];
         let (entry, path) = (t.entry, Path::of(t.op));
@@ -509,7 +509,7 @@ impl Memory {
     /// Marks lines of a receive buffer as consumed after the last read, so that evictions from now on are those of dead
     /// data.
     pub fn consumed(&mut self, line: LineAddr, lines: u64) {
-        if self.map.of(line).kind != Kind::Rx {
+        if self.map.of(line).kind != RegionKind::Rx {
             return;
         }
         for l in line.span(lines) {
@@ -521,8 +521,8 @@ impl Memory {
 
     /// Whether a line of this kind is network data outside the modelled caches (ideal DDIO).
     #[inline]
-    fn apart(&self, kind: Kind) -> bool {
-        self.ideal_network && kind == Kind::Rx
+    fn apart(&self, kind: RegionKind) -> bool {
+        self.ideal_network && kind == RegionKind::Rx
     }
 
     /// Starts a measured window: clears the meters.

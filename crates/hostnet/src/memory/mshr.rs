@@ -1,10 +1,10 @@
 //! Miss status holding registers (MSHRs) of the LLC's slices, and the requests that wait for one.
 
-use super::array::Home;
-use super::dma::Source;
+use super::array::LineHome;
+use super::dma::ReadSource;
 use super::node::DEVICES_AT;
 use super::paths::Path;
-use super::{Agent, Event, Memory, Op, Posts, Txn};
+use super::{Agent, Memory, MemoryEvent, MemoryPosts, Txn, TxnOp};
 use crate::flow::Domain;
 use crate::kernel::ids::niche_id;
 use crate::kernel::{IdVec, Int, LineAddr, Time, TxnId};
@@ -88,8 +88,8 @@ impl Mshrs {
     }
 
     /// One thing that the miss waited for has happened; with the last its register is free, and if somebody waits for
-    /// that, `Event::Slices` makes them go on.
-    pub(super) fn end(&mut self, cal: &mut impl Posts, miss: MissId, now: Time) {
+    /// that, `MemoryEvent::Slices` makes them go on.
+    pub(super) fn end(&mut self, cal: &mut impl MemoryPosts, miss: MissId, now: Time) {
         let m = &mut self.misses[miss];
         m.awaits -= 1;
         if m.awaits == 0 {
@@ -98,7 +98,7 @@ impl Mshrs {
             self.spare.push(miss);
             if !self.slices[usize::from(m.slice)].waiting.is_empty() {
                 self.due.push(m.slice);
-                cal.post(now, Event::Slices);
+                cal.post(now, MemoryEvent::Slices);
             }
         }
     }
@@ -112,7 +112,7 @@ impl Mshrs {
     }
 
     /// Ends the miss of transaction `id`, which has been answered.
-    pub(super) fn answered(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    pub(super) fn answered(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         if let Some(miss) = self.of.get_mut(id.index()).and_then(Option::take) {
             self.end(cal, miss, now);
         }
@@ -173,7 +173,7 @@ impl Memory {
     /// Takes an MSHR for a miss at the LLC, where MSHRs are limited. The miss holds it until `end_look_up` or its
     /// answer, and until the memory controller has accepted the line that it displaced.
     #[inline(always)]
-    pub(super) fn begin_miss(&mut self, home: Home, now: Time) {
+    pub(super) fn begin_miss(&mut self, home: LineHome, now: Time) {
         if self.functional {
             return;
         }
@@ -185,7 +185,7 @@ impl Memory {
 
     /// Ends the look-up of a miss that needs no data.
     #[inline]
-    pub(super) fn end_look_up(&mut self, cal: &mut impl Posts, now: Time) {
+    pub(super) fn end_look_up(&mut self, cal: &mut impl MemoryPosts, now: Time) {
         if let Some(miss) = self.miss.take() {
             self.mshrs.as_mut().expect("a miss holds a register").end(cal, miss, now);
         }
@@ -201,12 +201,12 @@ impl Memory {
 
     /// Handles the arrival of a request at the slice of its first line.
     #[inline(never)]
-    pub(super) fn on_slice(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    pub(super) fn on_slice(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let Txn { line, op, lines, agent, .. } = self.txns[id];
         if lines > 1 && agent == Agent::Nic {
             return self.on_slices(cal, id, now);
         }
-        let past = matches!(op, Op::Stream | Op::Uncached);
+        let past = matches!(op, TxnOp::Stream | TxnOp::Uncached);
         let (slices, slice) = self.slice_of(line);
         if past || slices.enter(slice, id) {
             self.begin_whole(cal, id, now);
@@ -223,7 +223,7 @@ impl Memory {
 
     /// Handles the arrival of the lines of an integrated NIC's burst, each at its slice. Lines that are done at the
     /// same time are answered together; a line that waits for its slice or for DRAM becomes a transaction of its own.
-    fn on_slices(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    fn on_slices(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let m = &mut self.marks[id];
         let waited = now - m.cha;
@@ -240,26 +240,26 @@ impl Memory {
                 continue;
             }
             self.paths.admit(Path::of(t.op), waited);
-            if t.op == Op::DmaWrite {
+            if t.op == TxnOp::DmaWrite {
                 self.place(cal, &one, None, now);
                 here += 1;
                 continue;
             }
             match self.source(cal, &one, line, now) {
-                Source::Chip { snoop: Time::ZERO, .. } => here += 1,
-                Source::Chip { snoop, .. } => (near, snooped) = (near + 1, snoop),
-                Source::Dram => {
+                ReadSource::Chip { snoop: Time::ZERO, .. } => here += 1,
+                ReadSource::Chip { snoop, .. } => (near, snooped) = (near + 1, snoop),
+                ReadSource::Dram => {
                     let part = self.part(id, one);
                     self.tie_miss(part);
                     self.read_dram(cal, part, t.class, now);
                 }
             }
         }
-        let back = if t.op == Op::DmaWrite { now } else { now + self.nodes[DEVICES_AT].look_up + self.way_back(&t) };
+        let back = if t.op == TxnOp::DmaWrite { now } else { now + self.nodes[DEVICES_AT].look_up + self.way_back(&t) };
         for (lines, at) in [(here, back), (near, back + snooped)] {
             if lines > 0 {
                 let part = self.part(id, Txn { lines, ..t });
-                cal.post(at, Event::Fill(part));
+                cal.post(at, MemoryEvent::Fill(part));
             }
         }
         self.finish(id);
@@ -272,14 +272,14 @@ impl Memory {
         part
     }
 
-    fn begin_whole(&mut self, cal: &mut impl Posts, id: TxnId, now: Time) {
+    fn begin_whole(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let lane = self.lane(&self.txns[id]);
         while !self.begin(cal, id, lane, now) {}
     }
 
     /// Lets requests that waited for an MSHR proceed.
     #[inline(never)]
-    pub fn resume_slices(&mut self, cal: &mut impl Posts, now: Time) {
+    pub fn resume_slices(&mut self, cal: &mut impl MemoryPosts, now: Time) {
         while let Some(id) = self.mshrs.as_mut().and_then(|m| m.next()) {
             self.begin_whole(cal, id, now);
         }

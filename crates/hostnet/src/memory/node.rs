@@ -1,6 +1,6 @@
 //! A node: an LLC with its home agent, the memory channels behind it, and the cores beside it.
 
-use super::array::Array;
+use super::array::CacheArray;
 use crate::flow::Domain;
 use crate::kernel::{NodeId, Time, TxnId};
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ pub(super) const DEVICES_AT: NodeId = NodeId(0);
 /// One node of a machine.
 #[derive(Clone)]
 pub struct Node {
-    pub(super) llc: Array,
+    pub(super) llc: CacheArray,
     /// Time of one traversal of the crossbar (`noc`) and of a look-up in the LLC (`look_up`), at the node's uncore
     /// clock.
     pub(super) noc: Time,

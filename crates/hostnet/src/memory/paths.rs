@@ -1,7 +1,7 @@
 //! Datapaths of requests: milestones that divide the time between a request and its answer into consecutive hops, and
 //! the occupancy of the home agent by source and direction (TOR counters).
 
-use super::Op;
+use super::TxnOp;
 use crate::flow::domain::Booked;
 use crate::flow::Domain;
 use crate::kernel::{Int, Time};
@@ -43,12 +43,12 @@ impl Path {
     pub const fn index(self) -> usize {
         self as usize
     }
-    pub fn of(op: Op) -> Path {
+    pub fn of(op: TxnOp) -> Path {
         match op {
-            Op::Read | Op::Own | Op::Uncached => Path::C2mRead,
-            Op::Stream | Op::WriteBack => Path::C2mWrite,
-            Op::DmaRead => Path::P2mRead,
-            Op::DmaWrite => Path::P2mWrite,
+            TxnOp::Read | TxnOp::Own | TxnOp::Uncached => Path::C2mRead,
+            TxnOp::Stream | TxnOp::WriteBack => Path::C2mWrite,
+            TxnOp::DmaRead => Path::P2mRead,
+            TxnOp::DmaWrite => Path::P2mWrite,
         }
     }
     pub fn is_peripheral(self) -> bool {
@@ -58,7 +58,7 @@ impl Path {
 
 /// Times at which a request passed the borders between its hops. A hop that the request skips takes no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Marks {
+pub struct Milestones {
     /// The source's credit was taken.
     pub start: Time,
     /// The request arrived at the home agent.
@@ -78,17 +78,17 @@ pub struct Marks {
     pub back: Time,
 }
 
-impl Marks {
+impl Milestones {
     /// Makes the milestones of a request that left at `start` and arrives at the home agent at `cha`; later milestones
     /// are still to come.
-    pub fn at(start: Time, cha: Time) -> Marks {
-        Marks { start, cha, admitted: cha, queued: cha, data: cha, ..Marks::default() }
+    pub fn at(start: Time, cha: Time) -> Milestones {
+        Milestones { start, cha, admitted: cha, queued: cha, data: cha, ..Milestones::default() }
     }
 
     /// Milestones in the order of time.
     #[inline(always)]
     fn times(&self) -> [u64; 8] {
-        let Marks { start, cha, admitted, home, owner, queued, data, back } = *self;
+        let Milestones { start, cha, admitted, home, owner, queued, data, back } = *self;
         [start, cha, admitted, home, owner, queued, data, back].map(|t| t.0)
     }
 
@@ -103,7 +103,7 @@ impl Marks {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     pub path: Path,
-    pub marks: Marks,
+    pub marks: Milestones,
     pub end: Time,
 }
 
@@ -135,7 +135,7 @@ const EVERY: u64 = 61;
 #[derive(Clone, Debug)]
 pub struct Paths {
     pub count: [u64; 4],
-    /// Sums of the milestones (see `Marks::times`), and of the ends, of single requests that ended in their node. The
+    /// Sums of the milestones (see `Milestones::times`), and of the ends, of single requests that ended in their node. The
     /// sums may wrap.
     within: [[u64; 8]; 4],
     ends: [u64; 4],
@@ -172,7 +172,7 @@ impl Default for Paths {
 impl Paths {
     /// Accounts for `n` requests with the same milestones that end at `end`.
     #[inline(always)]
-    pub fn end(&mut self, path: Path, n: u32, marks: &Marks, end: Time) {
+    pub fn end(&mut self, path: Path, n: u32, marks: &Milestones, end: Time) {
         if n != 1 || !marks.within_node() {
             return self.many_end(path, n, marks, end);
         }
@@ -191,7 +191,7 @@ impl Paths {
 
     /// Accounts for any number of requests, and for requests that have left their node.
     #[inline(never)]
-    fn many_end(&mut self, path: Path, n: u32, marks: &Marks, end: Time) {
+    fn many_end(&mut self, path: Path, n: u32, marks: &Milestones, end: Time) {
         let (p, times) = (path.index(), u64::from(n));
         self.count[p] += times;
         let took = Sample { path, marks: *marks, end }.segments();
@@ -258,11 +258,11 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Stream;
+    use crate::kernel::RandomStream;
 
     #[test]
     fn sums_of_milestones_give_what_the_parts_of_each_request_took() {
-        let mut dice = Stream::new(7, "paths", 0);
+        let mut dice = RandomStream::new(7, "paths", 0);
         let (mut paths, mut expected) = (Paths::default(), [0; PARTS]);
         for i in 0..500 {
             let mut at = dice.below(1 << 40);
@@ -275,7 +275,7 @@ mod tests {
             let [home, owner] = if i % 5 == 0 { [later(), later()] } else { [Time::ZERO; 2] };
             let (queued, data) = (later(), later());
             let back = if i % 5 == 0 { later() } else { Time::ZERO };
-            let marks = Marks { start, cha, admitted, home, owner, queued, data, back };
+            let marks = Milestones { start, cha, admitted, home, owner, queued, data, back };
             let (n, end) = (if i % 7 == 0 { 3 } else { 1 }, later());
             paths.under_way[Path::P2mRead.index()].force_many(n, start);
             paths.end(Path::P2mRead, n, &marks, end);

@@ -1,14 +1,14 @@
 //! Private caches of a core. Accesses are resolved without events, so that a core runs ahead until an access misses the
 //! L2.
 
-use super::array::{Array, Place, Slot, Victim};
+use super::array::{CacheArray, CacheSlot, InsertPlace, Victim};
 use super::filter::cores_of;
 use super::node::DEVICES_AT;
-use super::paths::{Marks, Path};
-use super::protocol::Held;
-use super::region::{Kind, Sharing};
-use super::shadow::At;
-use super::{rx, CleanVictim, Leaving, Memory, Op, Posts, Txn};
+use super::paths::{Milestones, Path};
+use super::protocol::CopyState;
+use super::region::{RegionKind, Sharing};
+use super::shadow::CopyPlace;
+use super::{rx, CleanVictim, Memory, MemoryPosts, PendingVictim, Txn, TxnOp};
 use crate::kernel::{CoreId, Int, LineAddr, NodeId, Time};
 
 /// Private cache in which a core found a line.
@@ -22,7 +22,7 @@ pub enum Probe {
 impl Memory {
     /// Looks up `line` in the core's caches; a write marks the L1's copy dirty. An L2 hit copies the line to the L1.
     #[inline]
-    pub fn probe(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, write: bool, now: Time) -> Probe {
+    pub fn probe(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, write: bool, now: Time) -> Probe {
         if let Some(s) = self.l1[core].find_in_slice(line) {
             if write && self.others_hold(core, line, self.l1[core].is_dirty(s)) {
                 return Probe::Miss;
@@ -51,7 +51,7 @@ impl Memory {
     /// Notes that a core uses a line that its L2 has, or receives for a prefetch.
     #[inline]
     fn note_hit(&mut self, line: LineAddr) {
-        if self.holds_unread && self.map.of(line).kind == Kind::Rx && self.lives.of(line) == rx::UNCONSUMED {
+        if self.holds_unread && self.map.of(line).kind == RegionKind::Rx && self.lives.of(line) == rx::UNCONSUMED {
             self.lives.set(line, rx::CONSUMED);
         }
     }
@@ -87,18 +87,18 @@ impl Memory {
         (others != 0, giver)
     }
 
-    fn mark_dirty_l1(&mut self, core: CoreId, slot: Slot, line: LineAddr) {
+    fn mark_dirty_l1(&mut self, core: CoreId, slot: CacheSlot, line: LineAddr) {
         if !self.l1[core].is_dirty(slot) {
             self.l1[core].set_dirty(slot, true);
             self.stats.ledger.created += 1;
             self.note_write(line);
             // A prefetched line is written without a request to the home agent.
-            if self.holds_unread && self.map.of(line).kind == Kind::Rx && self.lives.of(line) == rx::SWEPT {
+            if self.holds_unread && self.map.of(line).kind == RegionKind::Rx && self.lives.of(line) == rx::SWEPT {
                 self.lives.set(line, rx::CONSUMED);
             }
         }
         if let Some(s) = &mut self.shadow {
-            s.store(line, At::Core(core));
+            s.store(line, CopyPlace::Core(core));
         }
     }
 
@@ -140,24 +140,24 @@ impl Memory {
     /// Whether `probe` would find `line`.
     fn hits(&self, core: CoreId, line: LineAddr, write: bool) -> bool {
         match self.private_copy(core, line) {
-            Held::Nowhere => false,
-            copy => !write || !self.others_hold(core, line, copy == Held::Dirty),
+            CopyState::Nowhere => false,
+            copy => !write || !self.others_hold(core, line, copy == CopyState::Dirty),
         }
     }
 
-    fn fill_l1(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, now: Time) -> Slot {
+    fn fill_l1(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, now: Time) -> CacheSlot {
         let place = self.l1_place(core, line);
         self.enter_l1(cal, core, place, now)
     }
 
     #[inline(always)]
-    fn l1_place(&mut self, core: CoreId, line: LineAddr) -> Place {
+    fn l1_place(&mut self, core: CoreId, line: LineAddr) -> InsertPlace {
         let mask = u32::MAX >> (32 - self.l1[core].ways());
         self.l1[core].choose_in_slice(line, mask)
     }
 
     #[inline]
-    fn enter_l1(&mut self, cal: &mut impl Posts, core: CoreId, place: Place, now: Time) -> Slot {
+    fn enter_l1(&mut self, cal: &mut impl MemoryPosts, core: CoreId, place: InsertPlace, now: Time) -> CacheSlot {
         let victim = self.l1[core].enter(place, false);
         if let Some(Victim { line, dirty: true, .. }) = victim {
             self.take_from_l1(cal, core, line, now);
@@ -167,7 +167,7 @@ impl Memory {
 
     /// Takes a dirty line that the L1 evicts into the L2.
     #[inline(never)]
-    fn take_from_l1(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, now: Time) {
+    fn take_from_l1(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, now: Time) {
         match self.l2[core].find_in_slice(line) {
             Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) => self.l2[core].set_dirty(s, true),
@@ -177,7 +177,15 @@ impl Memory {
 
     /// Inserts `line` into the L2 of `core`; `copied` marks a clean copy of a line that the LLC holds.
     #[inline(never)]
-    fn fill_l2(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, dirty: bool, copied: bool, now: Time) {
+    fn fill_l2(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        core: CoreId,
+        line: LineAddr,
+        dirty: bool,
+        copied: bool,
+        now: Time,
+    ) {
         if let Sharing::Shared = self.sharing(line) {
             self.shared.add(line, core);
         }
@@ -213,7 +221,7 @@ impl Memory {
     pub(super) fn count_write_back(&mut self, core: CoreId, line: LineAddr) {
         // Without hints and prefetches, only a read fetches a received line into an L2.
         let was_read = |life| matches!(life, rx::CONSUMED | rx::SWEPT);
-        let read = self.map.of(line).kind == Kind::Rx && (!self.holds_unread || was_read(self.lives.of(line)));
+        let read = self.map.of(line).kind == RegionKind::Rx && (!self.holds_unread || was_read(self.lives.of(line)));
         let counts = &mut self.stats.cores[core];
         counts.mlc_wb += 1;
         counts.mlc_wb_consumed += u64::from(read);
@@ -232,10 +240,16 @@ impl Memory {
     /// Fills L2 and L1 with the data of a core's miss. `write` leaves the line dirty in the L1; `t.dirty` says that the
     /// duty to write it back came along. Returns true when a write-back left that keeps the line fill buffer until the
     /// home agent has admitted it.
-    pub fn fill(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, write: bool, now: Time) -> bool {
+    pub fn fill(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, write: bool, now: Time) -> bool {
         if self.writebacks && !self.functional {
-            self.leaving =
-                Some(Leaving { core, thread: t.thread, issued: t.issued, record: 0, victim: None, carried: false });
+            self.leaving = Some(PendingVictim {
+                core,
+                thread: t.thread,
+                issued: t.issued,
+                record: 0,
+                victim: None,
+                carried: false,
+            });
         }
         self.fill_private(cal, core, t, write, now);
         self.has_left(cal, now)
@@ -243,10 +257,10 @@ impl Memory {
 
     /// Fills the L2 with the data of a prefetch; a write-back that this causes carries `record`. Returns true when the
     /// write-back keeps the prefetch's credit.
-    pub fn fill_ahead(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, record: u8, now: Time) -> bool {
+    pub fn fill_ahead(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, record: u8, now: Time) -> bool {
         if self.writebacks && !self.functional {
             self.leaving =
-                Some(Leaving { core, thread: t.thread, issued: t.issued, record, victim: None, carried: false });
+                Some(PendingVictim { core, thread: t.thread, issued: t.issued, record, victim: None, carried: false });
         }
         self.fill_l2_once(cal, core, t, now);
         self.has_left(cal, now)
@@ -255,7 +269,7 @@ impl Memory {
     /// Ends a fill; returns whether a write-back keeps its line fill buffer. An inclusive LLC may have evicted a line
     /// where the L2 evicted none.
     #[inline]
-    fn has_left(&mut self, cal: &mut impl Posts, now: Time) -> bool {
+    fn has_left(&mut self, cal: &mut impl MemoryPosts, now: Time) -> bool {
         let Some(l) = self.leaving.take() else { return false };
         if let Some(line) = l.victim {
             self.write_victim(cal, self.node_of_core(l.core), line, now);
@@ -267,8 +281,8 @@ impl Memory {
     /// the prefetcher follows the `network`, to the core's receive buffers.
     pub fn worth_prefetching(&self, core: CoreId, line: LineAddr, network: bool) -> bool {
         let r = self.map.of(line);
-        let own = network && r.kind == Kind::Rx && r.sharing == Sharing::Core(core);
-        let may = (r.kind == Kind::App || own) && line < r.base + r.lines;
+        let own = network && r.kind == RegionKind::Rx && r.sharing == Sharing::Core(core);
+        let may = (r.kind == RegionKind::App || own) && line < r.base + r.lines;
         may && self.l2[core].find_in_slice(line).is_none() && self.l1[core].find_in_slice(line).is_none()
     }
 
@@ -278,18 +292,18 @@ impl Memory {
     }
 
     /// Inserts a line that was prefetched into the core's LLC.
-    pub fn fill_llc_ahead(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, now: Time) {
+    pub fn fill_llc_ahead(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, now: Time) {
         if t.transient || t.copied {
             return;
         }
-        self.note_copy(t.line, At::ToCore(core), At::Core(core));
+        self.note_copy(t.line, CopyPlace::ToCore(core), CopyPlace::Core(core));
         self.fill_llc(cal, core, t.line, t.dirty, now);
     }
 
     /// Whether the L1's prefetchers should fetch `line`: it belongs to application memory, and the L1 lacks it.
     pub fn worth_loading(&self, core: CoreId, line: LineAddr) -> bool {
         let r = self.map.of(line);
-        r.kind == Kind::App && line < r.base + r.lines && self.l1[core].find_in_slice(line).is_none()
+        r.kind == RegionKind::App && line < r.base + r.lines && self.l1[core].find_in_slice(line).is_none()
     }
 
     /// Whether a hint should fetch `line`, which a device has written for the core: no private cache of the core has
@@ -306,7 +320,7 @@ impl Memory {
     /// Sends an L2 victim to the home agent as a request, together with the line that it displaced from the LLC. The
     /// victim leaves early enough to be acknowledged when the fill is complete, so that only a home agent that admits
     /// nothing delays the line fill buffer. Tags are updated immediately, so that no look-up misses a line in flight.
-    fn leave(&mut self, cal: &mut impl Posts, core: CoreId, v: &Victim, now: Time) {
+    fn leave(&mut self, cal: &mut impl MemoryPosts, core: CoreId, v: &Victim, now: Time) {
         let Some(l) = &mut self.leaving else { return };
         let out = l.victim.take();
         if !v.dirty && out.is_none() {
@@ -318,13 +332,13 @@ impl Memory {
             transient: l.carried || !v.dirty, // one at most holds the buffer
             at_mc: now,
             thread: l.thread,
-            ..Txn::new(Op::WriteBack, out.unwrap_or(v.line), l.core, l.issued)
+            ..Txn::new(TxnOp::WriteBack, out.unwrap_or(v.line), l.core, l.issued)
         };
         let node = self.node_of_core(core);
         let noc = self.nodes[node].noc;
         let at = Time(now.0.saturating_sub(noc.0));
         let way = self.lat.l1 + self.lat.l2 + noc;
-        let marks = Marks::at(Time(at.0.saturating_sub(way.0)), at);
+        let marks = Milestones::at(Time(at.0.saturating_sub(way.0)), at);
         if self.admits_write_back(node) {
             self.admit_write_back(cal, &t, Time::ZERO, now);
             if t.holds_credit() {
@@ -341,10 +355,10 @@ impl Memory {
     }
 
     #[inline(always)]
-    fn fill_l2_once(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, now: Time) {
+    fn fill_l2_once(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, now: Time) {
         let (line, dirty) = (t.line, t.dirty);
         if self.shadow.is_some() && !self.holds(core, line) {
-            self.note_copy(line, At::ToCore(core), At::Core(core));
+            self.note_copy(line, CopyPlace::ToCore(core), CopyPlace::Core(core));
         }
         // The line may have come by an eviction while this request was in flight.
         match self.l2[core].find_in_slice(line) {
@@ -361,7 +375,7 @@ impl Memory {
     }
 
     #[inline(always)]
-    fn fill_private(&mut self, cal: &mut impl Posts, core: CoreId, t: &Txn, write: bool, now: Time) {
+    fn fill_private(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, write: bool, now: Time) {
         let line = t.line;
         self.note_hit(line);
         // The L1's victim goes to the L2: the computer that runs the simulation prefetches its set while the L2 is
@@ -389,24 +403,24 @@ impl Memory {
 
     /// Invalidates every private copy of `line`; returns what the caches had.
     #[inline(always)]
-    pub(super) fn invalidate_private(&mut self, line: LineAddr) -> Taken {
+    pub(super) fn invalidate_private(&mut self, line: LineAddr) -> InvalidatedCopies {
         match self.sharing(line) {
             Sharing::Core(c) => self.invalidate_in(c, line),
-            Sharing::Device => Taken::default(),
+            Sharing::Device => InvalidatedCopies::default(),
             Sharing::Shared => {
                 let holders = self.shared.take(line);
-                cores_of(holders)
-                    .map(|c| self.invalidate_in(c, line))
-                    .fold(Taken::default(), |a, b| Taken { held: a.held || b.held, dirty: a.dirty + b.dirty })
+                cores_of(holders).map(|c| self.invalidate_in(c, line)).fold(InvalidatedCopies::default(), |a, b| {
+                    InvalidatedCopies { held: a.held || b.held, dirty: a.dirty + b.dirty }
+                })
             }
         }
     }
 
     #[inline(never)]
-    pub(super) fn invalidate_in(&mut self, core: CoreId, line: LineAddr) -> Taken {
-        let remove = |a: &mut Array| a.find_in_slice(line).map(|s| u64::from(a.remove(s)));
+    pub(super) fn invalidate_in(&mut self, core: CoreId, line: LineAddr) -> InvalidatedCopies {
+        let remove = |a: &mut CacheArray| a.find_in_slice(line).map(|s| u64::from(a.remove(s)));
         let (l1, l2) = (remove(&mut self.l1[core]), remove(&mut self.l2[core]));
-        Taken { held: l1.is_some() || l2.is_some(), dirty: l1.unwrap_or(0) + l2.unwrap_or(0) }
+        InvalidatedCopies { held: l1.is_some() || l2.is_some(), dirty: l1.unwrap_or(0) + l2.unwrap_or(0) }
     }
 
     /// Invalidates the copies of `lines` lines from `line` on in the caches of `core`, dirty or not, where their page
@@ -421,13 +435,13 @@ impl Memory {
                 self.shared.drop_holder(l, core);
             }
             self.stats.ledger.swept += taken.dirty;
-            if self.map.of(l).kind == Kind::Rx {
+            if self.map.of(l).kind == RegionKind::Rx {
                 self.lives.set(l, rx::SWEPT);
             }
             let node = self.node_of_core(core);
             let llc = self.nodes[node].llc.find(l).is_some();
             if let Some(s) = self.shadow.as_mut().filter(|_| taken.dirty > 0) {
-                s.fall_back(l, if llc { At::Llc(node) } else { At::Dram });
+                s.fall_back(l, if llc { CopyPlace::Llc(node) } else { CopyPlace::Dram });
             }
         }
     }
@@ -440,7 +454,7 @@ impl Memory {
     }
 
     /// Evicts `line`, clean or dirty, from the caches of `core` to the LLC, as a device's read may require.
-    pub fn demote(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr, now: Time) {
+    pub fn demote(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, now: Time) {
         let taken = self.invalidate_in(core, line);
         if self.sharing(line) == Sharing::Shared {
             self.shared.drop_holder(line, core);
@@ -453,11 +467,11 @@ impl Memory {
     }
 
     /// Fetches `line`, which no instruction has asked for yet, into the L2 of `core` in functional mode.
-    pub(super) fn fetch_at_once(&mut self, cal: &mut impl Posts, core: CoreId, line: LineAddr) {
+    pub(super) fn fetch_at_once(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr) {
         if !self.worth_fetching(core, line) {
             return;
         }
-        let t = Txn { ahead: true, ..Txn::new(Op::Read, line, core, Time::ZERO) };
+        let t = Txn { ahead: true, ..Txn::new(TxnOp::Read, line, core, Time::ZERO) };
         let t = self.look_up_at_once(cal, t);
         if !t.transient {
             self.fill_l2_once(cal, core, &t, Time::ZERO);
@@ -496,12 +510,12 @@ impl Memory {
     }
 
     /// Best copy of `line` in the caches of `core`.
-    pub fn private_copy(&self, core: CoreId, line: LineAddr) -> Held {
+    pub fn private_copy(&self, core: CoreId, line: LineAddr) -> CopyState {
         best([&self.l1[core], &self.l2[core]].map(|a| held(a, line)))
     }
 
     /// Copy of `line` in the LLC of `node`.
-    pub fn llc_copy(&self, node: NodeId, line: LineAddr) -> Held {
+    pub fn llc_copy(&self, node: NodeId, line: LineAddr) -> CopyState {
         held(&self.nodes[node].llc, line)
     }
 
@@ -516,14 +530,14 @@ impl Memory {
     }
 
     /// Place at which a device's request would find `line`.
-    pub fn place_of(&self, line: LineAddr) -> super::stats::Place {
-        let private = self.l2.ids().any(|c| self.private_copy(c, line) != Held::Nowhere);
+    pub fn place_of(&self, line: LineAddr) -> super::stats::LineLocation {
+        let private = self.l2.ids().any(|c| self.private_copy(c, line) != CopyState::Nowhere);
         self.located(private, self.llc_way(line))
     }
 
     /// Number of valid copies of `line` in all caches, and number of dirty ones in LLCs.
     pub fn copies(&self, line: LineAddr) -> (u32, u32) {
-        let held = |a: &super::Array| u32::from(a.find(line).is_some());
+        let held = |a: &super::CacheArray| u32::from(a.find(line).is_some());
         let llcs = self.nodes.iter().map(|n| &n.llc);
         let n = self.l1.iter().chain(&self.l2).chain(llcs.clone()).map(held).sum();
         (n, llcs.filter(|a| a.find(line).is_some_and(|s| a.is_dirty(s))).count().to_u32())
@@ -532,20 +546,20 @@ impl Memory {
 
 /// Copies that private caches had of an invalidated line.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct InvalidatedCopies {
     pub held: bool,
     /// Number of dirty copies.
     pub dirty: u64,
 }
 
-fn held(a: &Array, line: LineAddr) -> Held {
+fn held(a: &CacheArray, line: LineAddr) -> CopyState {
     match a.find(line) {
-        None => Held::Nowhere,
-        Some(s) if a.is_dirty(s) => Held::Dirty,
-        Some(_) => Held::Clean,
+        None => CopyState::Nowhere,
+        Some(s) if a.is_dirty(s) => CopyState::Dirty,
+        Some(_) => CopyState::Clean,
     }
 }
 
-fn best(copies: [Held; 2]) -> Held {
+fn best(copies: [CopyState; 2]) -> CopyState {
     copies[0].max(copies[1])
 }

@@ -7,24 +7,24 @@ use super::spec::{DeviceRead, LlcRole, ModifiedRead, ReadHit, StoreHit, UpgradeM
 
 /// Best copy of a line in a group of caches.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Held {
+pub enum CopyState {
     Nowhere,
     Clean,
     Dirty,
 }
 
-impl Held {
+impl CopyState {
     /// The position of the copy in tables by copy: the better, the higher.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
     }
 }
-pub const HELD: [Held; 3] = [Held::Nowhere, Held::Clean, Held::Dirty];
+pub const HELD: [CopyState; 3] = [CopyState::Nowhere, CopyState::Clean, CopyState::Dirty];
 
 /// Request of an agent for a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Request {
+pub enum LineRequest {
     Read,
     Own,
     /// A core that has a clean copy asks for the permission to write.
@@ -40,23 +40,23 @@ pub enum Request {
     Flush,
     Clean,
 }
-pub const REQUESTS: [Request; 11] = [
-    Request::Read,
-    Request::Own,
-    Request::Upgrade,
-    Request::Stream,
-    Request::DmaRead,
-    Request::DmaReadDram,
-    Request::DmaWriteLlc,
-    Request::DmaWriteDram,
-    Request::Sweep,
-    Request::Flush,
-    Request::Clean,
+pub const REQUESTS: [LineRequest; 11] = [
+    LineRequest::Read,
+    LineRequest::Own,
+    LineRequest::Upgrade,
+    LineRequest::Stream,
+    LineRequest::DmaRead,
+    LineRequest::DmaReadDram,
+    LineRequest::DmaWriteLlc,
+    LineRequest::DmaWriteDram,
+    LineRequest::Sweep,
+    LineRequest::Flush,
+    LineRequest::Clean,
 ];
 
 /// Effect of a request on the copies in private caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Private {
+pub enum PrivateAction {
     Stay,
     /// The copies stay and become clean.
     Share,
@@ -65,7 +65,7 @@ pub enum Private {
 
 /// Source of the requested data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Data {
+pub enum DataHolder {
     Nobody,
     Private,
     Llc,
@@ -74,7 +74,7 @@ pub enum Data {
 
 /// Effect of a request on the LLC's copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Llc {
+pub enum LlcAction {
     Stay,
     /// The LLC receives a clean copy.
     FillClean,
@@ -88,7 +88,7 @@ pub enum Llc {
 
 /// Effect of a request on DRAM: whether dirty data, or new data that no cache takes, is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Dram {
+pub enum DramAction {
     Untouched,
     Written,
 }
@@ -96,15 +96,15 @@ pub enum Dram {
 /// Right-hand side of a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transition {
-    pub private: Private,
-    pub data: Data,
-    pub llc: Llc,
-    pub dram: Dram,
+    pub private: PrivateAction,
+    pub data: DataHolder,
+    pub llc: LlcAction,
+    pub dram: DramAction,
 }
 
 /// Choices of a cache hierarchy that the table depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Habits {
+pub struct LlcProtocol {
     pub role: LlcRole,
     pub read_hit: ReadHit,
     pub store_hit: StoreHit,
@@ -114,7 +114,7 @@ pub struct Habits {
     pub device_read_ages: bool,
 }
 
-impl Habits {
+impl LlcProtocol {
     /// Whether a read takes a modified line from the core that has it.
     #[inline]
     pub fn takes_modified(&self) -> bool {
@@ -124,79 +124,97 @@ impl Habits {
 
 /// Effect on the LLC's copy when a core requests a line that no other core has dirty: a precomputed part of the table.
 #[derive(Clone, Debug)]
-pub struct CoreRows([[[Llc; HELD.len()]; 2]; 3]);
+pub struct CoreRows([[[LlcAction; HELD.len()]; 2]; 3]);
 
 impl CoreRows {
-    pub fn new(h: Habits) -> CoreRows {
-        let asks = [Request::Read, Request::Own, Request::Upgrade];
-        let others = [Held::Nowhere, Held::Clean];
+    pub fn new(h: LlcProtocol) -> CoreRows {
+        let asks = [LineRequest::Read, LineRequest::Own, LineRequest::Upgrade];
+        let others = [CopyState::Nowhere, CopyState::Clean];
         CoreRows(asks.map(|r| others.map(|private| HELD.map(|llc| transition(r, private, llc, h).llc))))
     }
 
     /// Effect of a core's read on the LLC's copy; the core may ask for ownership (`owns`) of a line it has
     /// (`upgrades`), and other cores may have copies (`others`).
     #[inline]
-    pub fn llc(&self, owns: bool, upgrades: bool, others: bool, llc: Held) -> Llc {
+    pub fn llc(&self, owns: bool, upgrades: bool, others: bool, llc: CopyState) -> LlcAction {
         self.0[usize::from(owns) + usize::from(upgrades)][usize::from(others)][llc.index()]
     }
 }
 
 /// The protocol table. `private` is the best copy of other cores (for devices and maintenance, of all cores).
 #[inline]
-pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition {
-    use Held::{Clean, Dirty, Nowhere};
+pub fn transition(r: LineRequest, private: CopyState, llc: CopyState, h: LlcProtocol) -> Transition {
+    use CopyState::{Clean, Dirty, Nowhere};
     let row = |private, data, llc, dram| Transition { private, data, llc, dram };
     let victim = h.role == LlcRole::Victim;
     let gives = victim && h.store_hit == StoreHit::Move;
     let installs = h.device_read == DeviceRead::Install;
-    let written = if private == Dirty || llc == Dirty { Dram::Written } else { Dram::Untouched };
-    let calm = Dram::Untouched;
+    let written = if private == Dirty || llc == Dirty { DramAction::Written } else { DramAction::Untouched };
+    let calm = DramAction::Untouched;
     match (r, private, llc) {
-        (Request::Read, Dirty, _) if h.takes_modified() => row(Private::Drop, Data::Private, Llc::Give, calm),
-        (Request::Read, Dirty, _) => row(Private::Share, Data::Private, Llc::FillDirty, calm),
-        (Request::Read, _, Nowhere) if victim => row(Private::Stay, Data::Dram, Llc::Stay, calm),
-        (Request::Read, _, Nowhere) => row(Private::Stay, Data::Dram, Llc::FillClean, calm),
-        (Request::Read, Nowhere, _) if victim && h.read_hit == ReadHit::Migrate => {
-            row(Private::Stay, Data::Llc, Llc::Give, calm)
+        (LineRequest::Read, Dirty, _) if h.takes_modified() => {
+            row(PrivateAction::Drop, DataHolder::Private, LlcAction::Give, calm)
         }
-        (Request::Read, _, _) => row(Private::Stay, Data::Llc, Llc::Stay, calm),
+        (LineRequest::Read, Dirty, _) => row(PrivateAction::Share, DataHolder::Private, LlcAction::FillDirty, calm),
+        (LineRequest::Read, _, Nowhere) if victim => row(PrivateAction::Stay, DataHolder::Dram, LlcAction::Stay, calm),
+        (LineRequest::Read, _, Nowhere) => row(PrivateAction::Stay, DataHolder::Dram, LlcAction::FillClean, calm),
+        (LineRequest::Read, Nowhere, _) if victim && h.read_hit == ReadHit::Migrate => {
+            row(PrivateAction::Stay, DataHolder::Llc, LlcAction::Give, calm)
+        }
+        (LineRequest::Read, _, _) => row(PrivateAction::Stay, DataHolder::Llc, LlcAction::Stay, calm),
 
-        (Request::Upgrade, Nowhere | Clean, Nowhere) if h.upgrade_miss == UpgradeMiss::Fetch => {
-            row(Private::Drop, Data::Dram, Llc::FillClean, calm)
+        (LineRequest::Upgrade, Nowhere | Clean, Nowhere) if h.upgrade_miss == UpgradeMiss::Fetch => {
+            row(PrivateAction::Drop, DataHolder::Dram, LlcAction::FillClean, calm)
         }
         // Where cores keep lines that devices read, their own copies answer for a line that the LLC has evicted.
-        (Request::Upgrade, Nowhere | Clean, Nowhere) if installs => row(Private::Drop, Data::Nobody, Llc::Stay, calm),
-        (Request::Upgrade, _, _) => transition(Request::Own, private, llc, h),
+        (LineRequest::Upgrade, Nowhere | Clean, Nowhere) if installs => {
+            row(PrivateAction::Drop, DataHolder::Nobody, LlcAction::Stay, calm)
+        }
+        (LineRequest::Upgrade, _, _) => transition(LineRequest::Own, private, llc, h),
 
         // A dirty copy passes through the LLC, which gives it on.
-        (Request::Own, Dirty, _) if gives => row(Private::Drop, Data::Private, Llc::Give, calm),
-        (Request::Own, Dirty, _) => row(Private::Drop, Data::Private, Llc::FillDirty, calm),
-        (Request::Own, _, Nowhere) if victim => row(Private::Drop, Data::Dram, Llc::Stay, calm),
-        (Request::Own, _, Nowhere) => row(Private::Drop, Data::Dram, Llc::FillClean, calm),
-        (Request::Own, _, Clean | Dirty) if gives => row(Private::Drop, Data::Llc, Llc::Give, calm),
-        (Request::Own, _, Clean | Dirty) => row(Private::Drop, Data::Llc, Llc::Stay, calm),
+        (LineRequest::Own, Dirty, _) if gives => row(PrivateAction::Drop, DataHolder::Private, LlcAction::Give, calm),
+        (LineRequest::Own, Dirty, _) => row(PrivateAction::Drop, DataHolder::Private, LlcAction::FillDirty, calm),
+        (LineRequest::Own, _, Nowhere) if victim => row(PrivateAction::Drop, DataHolder::Dram, LlcAction::Stay, calm),
+        (LineRequest::Own, _, Nowhere) => row(PrivateAction::Drop, DataHolder::Dram, LlcAction::FillClean, calm),
+        (LineRequest::Own, _, Clean | Dirty) if gives => {
+            row(PrivateAction::Drop, DataHolder::Llc, LlcAction::Give, calm)
+        }
+        (LineRequest::Own, _, Clean | Dirty) => row(PrivateAction::Drop, DataHolder::Llc, LlcAction::Stay, calm),
 
         // Whole lines overwrite the copies in caches.
-        (Request::Stream | Request::DmaWriteDram, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, Dram::Written),
-        (Request::DmaWriteLlc, _, _) => row(Private::Drop, Data::Nobody, Llc::FillDirty, calm),
+        (LineRequest::Stream | LineRequest::DmaWriteDram, _, _) => {
+            row(PrivateAction::Drop, DataHolder::Nobody, LlcAction::Drop, DramAction::Written)
+        }
+        (LineRequest::DmaWriteLlc, _, _) => row(PrivateAction::Drop, DataHolder::Nobody, LlcAction::FillDirty, calm),
 
-        (Request::DmaRead, Dirty, _) if installs => row(Private::Share, Data::Private, Llc::FillDirty, calm),
-        (Request::DmaRead, Clean, Nowhere) if installs => row(Private::Stay, Data::Private, Llc::FillClean, calm),
-        (Request::DmaRead, Nowhere, Nowhere) if installs => row(Private::Stay, Data::Dram, Llc::FillClean, calm),
-        (Request::DmaRead, Dirty, _) if h.device_read == DeviceRead::Demote => {
-            row(Private::Drop, Data::Private, Llc::FillDirty, calm)
+        (LineRequest::DmaRead, Dirty, _) if installs => {
+            row(PrivateAction::Share, DataHolder::Private, LlcAction::FillDirty, calm)
         }
-        (Request::DmaRead, Clean, Nowhere) if h.device_read == DeviceRead::Demote => {
-            row(Private::Drop, Data::Private, Llc::FillClean, calm)
+        (LineRequest::DmaRead, Clean, Nowhere) if installs => {
+            row(PrivateAction::Stay, DataHolder::Private, LlcAction::FillClean, calm)
         }
-        (Request::DmaRead, Clean | Dirty, _) => row(Private::Stay, Data::Private, Llc::Stay, calm),
-        (Request::DmaRead, Nowhere, Clean | Dirty) => row(Private::Stay, Data::Llc, Llc::Stay, calm),
-        (Request::DmaRead, Nowhere, Nowhere) => row(Private::Stay, Data::Dram, Llc::Stay, calm),
-        (Request::DmaReadDram, _, _) => row(Private::Share, Data::Dram, Llc::Clean, written),
+        (LineRequest::DmaRead, Nowhere, Nowhere) if installs => {
+            row(PrivateAction::Stay, DataHolder::Dram, LlcAction::FillClean, calm)
+        }
+        (LineRequest::DmaRead, Dirty, _) if h.device_read == DeviceRead::Demote => {
+            row(PrivateAction::Drop, DataHolder::Private, LlcAction::FillDirty, calm)
+        }
+        (LineRequest::DmaRead, Clean, Nowhere) if h.device_read == DeviceRead::Demote => {
+            row(PrivateAction::Drop, DataHolder::Private, LlcAction::FillClean, calm)
+        }
+        (LineRequest::DmaRead, Clean | Dirty, _) => {
+            row(PrivateAction::Stay, DataHolder::Private, LlcAction::Stay, calm)
+        }
+        (LineRequest::DmaRead, Nowhere, Clean | Dirty) => {
+            row(PrivateAction::Stay, DataHolder::Llc, LlcAction::Stay, calm)
+        }
+        (LineRequest::DmaRead, Nowhere, Nowhere) => row(PrivateAction::Stay, DataHolder::Dram, LlcAction::Stay, calm),
+        (LineRequest::DmaReadDram, _, _) => row(PrivateAction::Share, DataHolder::Dram, LlcAction::Clean, written),
 
         // Maintenance drops dirty data, writes and drops it, or writes it.
-        (Request::Sweep, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, calm),
-        (Request::Flush, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, written),
-        (Request::Clean, _, _) => row(Private::Share, Data::Nobody, Llc::Clean, written),
+        (LineRequest::Sweep, _, _) => row(PrivateAction::Drop, DataHolder::Nobody, LlcAction::Drop, calm),
+        (LineRequest::Flush, _, _) => row(PrivateAction::Drop, DataHolder::Nobody, LlcAction::Drop, written),
+        (LineRequest::Clean, _, _) => row(PrivateAction::Share, DataHolder::Nobody, LlcAction::Clean, written),
     }
 }

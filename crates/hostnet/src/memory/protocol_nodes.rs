@@ -5,38 +5,38 @@
 //! row.
 
 use super::nodes::NodesProtocolSpec;
-use super::protocol::{Held, Private};
+use super::protocol::{CopyState, PrivateAction};
 
 /// Request of a core that its own caches cannot grant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Want {
+pub enum CoreRequest {
     Read,
     Own,
     /// A core that has a clean copy asks for the permission to write.
     Upgrade,
 }
-pub const WANTS: [Want; 3] = [Want::Read, Want::Own, Want::Upgrade];
+pub const WANTS: [CoreRequest; 3] = [CoreRequest::Read, CoreRequest::Own, CoreRequest::Upgrade];
 
 /// Copies of a line in one node, without those of the requester.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Copies {
     /// Best copy of the node's cores.
-    pub private: Held,
-    pub llc: Held,
+    pub private: CopyState,
+    pub llc: CopyState,
 }
 
 impl Copies {
     pub fn none(self) -> bool {
-        self.private == Held::Nowhere && self.llc == Held::Nowhere
+        self.private == CopyState::Nowhere && self.llc == CopyState::Nowhere
     }
     pub fn modified(self) -> bool {
-        self.private == Held::Dirty || self.llc == Held::Dirty
+        self.private == CopyState::Dirty || self.llc == CopyState::Dirty
     }
 }
 
 /// One of two nodes, seen from the requesting core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
+pub enum NodeSide {
     /// The requester's own node.
     Near,
     Far,
@@ -44,7 +44,7 @@ pub enum Side {
 
 /// Source of the requested data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum NodeDataSource {
     Nobody,
     /// Caches of the requester's node, by the protocol of one node.
     Near,
@@ -56,10 +56,10 @@ pub enum Source {
 
 /// Right-hand side of a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Crossing {
-    pub source: Source,
+pub struct NodeTransition {
+    pub source: NodeDataSource,
     /// Effect on the other node's copies, including that of its LLC.
-    pub far: Private,
+    pub far: PrivateAction,
     /// Whether the answer carries the duty to write the line back.
     pub dirty: bool,
     /// Whether dirty data is written to its home.
@@ -68,40 +68,44 @@ pub struct Crossing {
     pub speculates: bool,
 }
 
-impl Crossing {
+impl NodeTransition {
     /// Whether the agent of the other node takes part for a reason other than being the home agent.
     pub fn asks_far(self) -> bool {
-        self.source == Source::Far || self.far != Private::Stay
+        self.source == NodeDataSource::Far || self.far != PrivateAction::Stay
     }
 }
 
 /// The protocol table. A node with a modified copy is the only node that has copies.
 #[inline]
-pub fn crossing(want: Want, near: Copies, far: Copies, home: Side, p: &NodesProtocolSpec) -> Crossing {
-    use Held::{Clean, Nowhere};
-    let snoops = home == Side::Near;
+pub fn crossing(want: CoreRequest, near: Copies, far: Copies, home: NodeSide, p: &NodesProtocolSpec) -> NodeTransition {
+    use CopyState::{Clean, Nowhere};
+    let snoops = home == NodeSide::Near;
     let row = |source, far| {
-        let speculates = source == Source::Far && snoops && p.speculative;
-        Crossing { source, far, dirty: false, written: false, speculates }
+        let speculates = source == NodeDataSource::Far && snoops && p.speculative;
+        NodeTransition { source, far, dirty: false, written: false, speculates }
     };
-    let far_has = if far.none() { Private::Stay } else { Private::Drop };
+    let far_has = if far.none() { PrivateAction::Stay } else { PrivateAction::Drop };
     match want {
-        Want::Upgrade => row(Source::Nobody, far_has),
-        Want::Read if near.modified() || near.llc != Nowhere => row(Source::Near, Private::Stay),
-        Want::Own if near.modified() || near.llc != Nowhere => row(Source::Near, far_has),
-        _ if far.none() => row(Source::Memory, Private::Stay),
-        Want::Own if far.modified() => Crossing { dirty: true, ..row(Source::Far, Private::Drop) },
-        // A line that cores read beside their LLC's copy is shared already.
-        Want::Read if far.modified() && p.migratory && far.private != Clean => {
-            Crossing { dirty: true, ..row(Source::Far, Private::Drop) }
+        CoreRequest::Upgrade => row(NodeDataSource::Nobody, far_has),
+        CoreRequest::Read if near.modified() || near.llc != Nowhere => row(NodeDataSource::Near, PrivateAction::Stay),
+        CoreRequest::Own if near.modified() || near.llc != Nowhere => row(NodeDataSource::Near, far_has),
+        _ if far.none() => row(NodeDataSource::Memory, PrivateAction::Stay),
+        CoreRequest::Own if far.modified() => {
+            NodeTransition { dirty: true, ..row(NodeDataSource::Far, PrivateAction::Drop) }
         }
-        Want::Read if far.modified() => Crossing { written: true, ..row(Source::Far, Private::Share) },
+        // A line that cores read beside their LLC's copy is shared already.
+        CoreRequest::Read if far.modified() && p.migratory && far.private != Clean => {
+            NodeTransition { dirty: true, ..row(NodeDataSource::Far, PrivateAction::Drop) }
+        }
+        CoreRequest::Read if far.modified() => {
+            NodeTransition { written: true, ..row(NodeDataSource::Far, PrivateAction::Share) }
+        }
         // The line is clean in the other node, which is its home: the LLC there answers if it can.
-        Want::Own if !snoops && far.llc == Nowhere => row(Source::Memory, Private::Drop),
-        Want::Read if !snoops && far.llc == Nowhere => row(Source::Memory, Private::Stay),
+        CoreRequest::Own if !snoops && far.llc == Nowhere => row(NodeDataSource::Memory, PrivateAction::Drop),
+        CoreRequest::Read if !snoops && far.llc == Nowhere => row(NodeDataSource::Memory, PrivateAction::Stay),
         // Both nodes share the line, so the other node has not written it and memory answers.
-        Want::Read if snoops && near.private == Clean => row(Source::Memory, Private::Stay),
-        Want::Own => row(Source::Far, Private::Drop),
-        Want::Read => row(Source::Far, Private::Stay),
+        CoreRequest::Read if snoops && near.private == Clean => row(NodeDataSource::Memory, PrivateAction::Stay),
+        CoreRequest::Own => row(NodeDataSource::Far, PrivateAction::Drop),
+        CoreRequest::Read => row(NodeDataSource::Far, PrivateAction::Stay),
     }
 }

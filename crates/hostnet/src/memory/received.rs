@@ -1,11 +1,11 @@
 //! Places of received lines in the caches, counted incrementally from records of changes in tag arrays and line states.
 
-use super::array::Array;
-use super::region::Kind;
+use super::array::CacheArray;
+use super::region::RegionKind;
 use super::{rx, Memory};
 use crate::kernel::{Int, LineAddr};
 
-/// Number of lines in a page of `Received`, as a power of two.
+/// Number of lines in a page of `ReceivedLines`, as a power of two.
 const PAGE_BITS: u32 = 11;
 /// Number of recorded changes above which it is cheaper to count the cached lines anew.
 const MOST_NOTES: usize = 1 << 16;
@@ -14,11 +14,11 @@ const MOST_WAYS: usize = 32;
 
 /// Changes since they were last taken; more than `MOST_NOTES` are not recorded.
 #[derive(Clone, Debug)]
-pub(super) struct Notes<T>(Vec<T>);
+pub(super) struct ChangeLog<T>(Vec<T>);
 
-impl<T> Notes<T> {
-    pub fn new() -> Box<Notes<T>> {
-        Box::new(Notes(Vec::new()))
+impl<T> ChangeLog<T> {
+    pub fn new() -> Box<ChangeLog<T>> {
+        Box::new(ChangeLog(Vec::new()))
     }
 
     #[cold]
@@ -38,7 +38,7 @@ impl<T> Notes<T> {
 
 /// A line that entered a way of an array, or left it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Move {
+pub(super) struct LineMove {
     pub line: LineAddr,
     pub way: u32,
     pub comes: bool,
@@ -46,7 +46,7 @@ pub(super) struct Move {
 
 /// State of a line at the last count.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct LineRecord {
     in_l2: u8,
     /// Way in which each node's LLC holds the line, counted from 1; 0 when it does not.
     ways: [u8; 2],
@@ -57,7 +57,7 @@ struct Seen {
 
 /// Numbers of received lines by place and state.
 #[derive(Clone, Default)]
-struct Counts {
+struct ReceivedCounts {
     in_l2: u64,
     in_way: [u64; MOST_WAYS],
     unread: u64,
@@ -66,9 +66,9 @@ struct Counts {
     spent_in_l2: u64,
 }
 
-impl Counts {
+impl ReceivedCounts {
     /// Adds a line to the counts, or subtracts it, with `by`.
-    fn count(&mut self, s: Seen, by: fn(u64, u64) -> u64) {
+    fn count(&mut self, s: LineRecord, by: fn(u64, u64) -> u64) {
         if s.life == rx::FREE {
             return;
         }
@@ -96,20 +96,20 @@ impl Counts {
 
 /// States of the lines between the first and the last receive buffer, in pages that are allocated when needed.
 #[derive(Clone, Default)]
-pub(super) struct Received {
+pub(super) struct ReceivedLines {
     base: LineAddr,
-    pages: Vec<Option<Box<[Seen; 1 << PAGE_BITS]>>>,
-    counts: Counts,
+    pages: Vec<Option<Box<[LineRecord; 1 << PAGE_BITS]>>>,
+    counts: ReceivedCounts,
 }
 
-impl Received {
-    fn change(&mut self, line: LineAddr, what: impl FnOnce(&mut Seen)) {
+impl ReceivedLines {
+    fn change(&mut self, line: LineAddr, what: impl FnOnce(&mut LineRecord)) {
         let i = (line - self.base).to_usize();
         let page = i >> PAGE_BITS;
         if page >= self.pages.len() {
             self.pages.resize_with(page + 1, || None);
         }
-        let page = self.pages[page].get_or_insert_with(|| Box::new([Seen::default(); 1 << PAGE_BITS]));
+        let page = self.pages[page].get_or_insert_with(|| Box::new([LineRecord::default(); 1 << PAGE_BITS]));
         let seen = &mut page[i & ((1 << PAGE_BITS) - 1)];
         self.counts.count(*seen, |n, m| n - m);
         what(seen);
@@ -147,24 +147,24 @@ impl Memory {
 
     /// Starts a new count: the present contents of the caches take the place of the recorded changes.
     #[cold]
-    fn received_anew(&mut self) -> Box<Received> {
+    fn received_anew(&mut self) -> Box<ReceivedLines> {
         let lines = self.lives.range();
-        self.lives.changed = Some(Notes::new());
+        self.lives.changed = Some(ChangeLog::new());
         let arrays = self.l2.iter_mut().chain(self.nodes.iter_mut().map(|n| &mut n.llc));
         for array in arrays {
             let held = array.iter_within(lines.clone());
-            let held = held.map(|(line, way, _)| Move { line, way, comes: true }).collect();
-            array.moves = Some((lines.clone(), Box::new(Notes(held))));
+            let held = held.map(|(line, way, _)| LineMove { line, way, comes: true }).collect();
+            array.moves = Some((lines.clone(), Box::new(ChangeLog(held))));
         }
-        Box::new(Received { base: lines.start, ..Received::default() })
+        Box::new(ReceivedLines { base: lines.start, ..ReceivedLines::default() })
     }
 
-    fn follow_notes(&mut self, received: &mut Received) {
+    fn follow_notes(&mut self, received: &mut ReceivedLines) {
         let Memory { l2, nodes, lives, map, .. } = self;
-        let counted = |line: LineAddr| map.of(line).kind == Kind::Rx;
+        let counted = |line: LineAddr| map.of(line).kind == RegionKind::Rx;
         let first = lives.range().start;
-        let begins = |lives: &rx::Lives, line: LineAddr| line == first || lives.of(line - 1) == rx::FREE;
-        let mut follow = |place: Option<usize>, m: Move| {
+        let begins = |lives: &rx::RxLineStates, line: LineAddr| line == first || lives.of(line - 1) == rx::FREE;
+        let mut follow = |place: Option<usize>, m: LineMove| {
             if counted(m.line) {
                 received.change(m.line, |s| {
                     (s.life, s.begins) = (lives.of(m.line), begins(lives, m.line));
@@ -175,7 +175,7 @@ impl Memory {
                 });
             }
         };
-        for m in l2.iter_mut().flat_map(Array::moved) {
+        for m in l2.iter_mut().flat_map(CacheArray::moved) {
             follow(None, m);
         }
         for (node, n) in nodes.iter_mut().enumerate() {

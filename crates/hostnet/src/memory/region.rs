@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Contents of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RegionKind {
     /// Receive buffers: written by the NIC, read by cores.
     Rx,
     /// Transmit buffers: written by cores, read by the NIC.
@@ -47,7 +47,7 @@ impl Sharing {
 pub struct Region {
     pub base: LineAddr,
     pub lines: u64,
-    pub kind: Kind,
+    pub kind: RegionKind,
     pub sharing: Sharing,
     pub tenant: TenantId,
     /// Node whose memory holds the region.
@@ -64,7 +64,7 @@ impl Region {
     /// Whether requests of cores for the region's lines can conflict with those of other agents, and so need an order.
     #[inline]
     pub fn is_ordered(&self) -> bool {
-        self.sharing == Sharing::Shared || self.kind != Kind::App
+        self.sharing == Sharing::Shared || self.kind != RegionKind::App
     }
 }
 
@@ -93,7 +93,7 @@ impl AddressMap {
         AddressMap { regions: IdVec::new(), granules: Vec::new(), granule_bits }
     }
     /// Registers a region of `lines` 64-byte lines and returns its index.
-    pub fn add(&mut self, lines: u64, kind: Kind, sharing: Sharing, tenant: TenantId) -> RegionId {
+    pub fn add(&mut self, lines: u64, kind: RegionKind, sharing: Sharing, tenant: TenantId) -> RegionId {
         let id = self.regions.next_id();
         let base = LineAddr(self.span());
         let granules = lines.div_ceil(1 << self.granule_bits).max(1);
@@ -163,7 +163,7 @@ impl AddressMap {
         (line.0 >> self.granule_bits).to_usize()
     }
     /// Whether `lines` contains only regions of this `kind`.
-    pub fn is_all(&self, kind: Kind, lines: &Range<LineAddr>) -> bool {
+    pub fn is_all(&self, kind: RegionKind, lines: &Range<LineAddr>) -> bool {
         let end = (lines.end.0.div_ceil(1 << self.granule_bits).to_usize()).min(self.granules.len());
         let ids = &self.granules[self.granule(lines.start)..end];
         ids.iter().all(|id| self.regions[*id].kind == kind)
@@ -396,19 +396,19 @@ mod tests {
     #[test]
     fn every_line_of_a_region_maps_back_to_it() {
         let mut m = AddressMap::default();
-        let a = m.add(10, Kind::Rx, Sharing::Core(CoreId(0)), TenantId(0));
-        let b = m.add(40_000, Kind::App, Sharing::Shared, TenantId(1));
-        assert_eq!(m.of(m.get(a).base + 9).kind, Kind::Rx);
+        let a = m.add(10, RegionKind::Rx, Sharing::Core(CoreId(0)), TenantId(0));
+        let b = m.add(40_000, RegionKind::App, Sharing::Shared, TenantId(1));
+        assert_eq!(m.of(m.get(a).base + 9).kind, RegionKind::Rx);
         let r = m.get(b);
         assert_eq!(m.of(r.base + 39_999).tenant, TenantId(1));
         assert_eq!(r.base, LineAddr(2048), "the first region takes one granule");
         assert!(
-            m.is_all(Kind::Rx, &(LineAddr(0)..LineAddr(2048)))
-                && m.is_all(Kind::App, &(LineAddr(2048)..LineAddr(1 << 30)))
+            m.is_all(RegionKind::Rx, &(LineAddr(0)..LineAddr(2048)))
+                && m.is_all(RegionKind::App, &(LineAddr(2048)..LineAddr(1 << 30)))
         );
         assert!(
-            !m.is_all(Kind::Rx, &(LineAddr(0)..LineAddr(2049)))
-                && !m.is_all(Kind::App, &(LineAddr(2047)..LineAddr(4096)))
+            !m.is_all(RegionKind::Rx, &(LineAddr(0)..LineAddr(2049)))
+                && !m.is_all(RegionKind::App, &(LineAddr(2047)..LineAddr(4096)))
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Replacement policies: their names, and the implementation of rare ones. LRU, random and NMRU are in `array`.
 
-use super::array::{Array, Slot, EMPTY};
+use super::array::{CacheArray, CacheSlot, EMPTY};
 use crate::kernel::Int;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ impl Replacement {
     }
 }
 
-impl Array {
+impl CacheArray {
     pub(super) fn scanned(&mut self, base: u32, mask: u32) -> u32 {
         let empty = self.ways_with(base, EMPTY);
         let ages = self.ages_mut(base);
@@ -53,7 +53,7 @@ impl Array {
     }
 
     /// Makes the line in `slot` the next victim, under SRRIP.
-    pub fn expire(&mut self, slot: Slot) {
+    pub fn expire(&mut self, slot: CacheSlot) {
         *self.age_mut(slot.base, slot.way) = LAST;
     }
 

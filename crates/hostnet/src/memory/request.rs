@@ -1,14 +1,14 @@
 //! Requests to the memory system. Cores, prefetchers, NICs, peripherals and the background all send a [`Txn`] through
 //! [`Memory::send`](super::Memory::send), and `Event::Fill` announces the answer.
 
-use super::array::Home;
-use super::stats::Class;
+use super::array::LineHome;
+use super::stats::AccessClass;
 use super::tag::Tag;
 use crate::kernel::{CoreId, Int, LineAddr, ThreadId, Time};
 
 /// Operation of a transaction at the home agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Op {
+pub enum TxnOp {
     /// A core reads a line.
     Read,
     /// A core reads a line to write it.
@@ -56,7 +56,7 @@ pub enum Inbound {
     Dram,
     /// The LLC: in place if the line is present, otherwise in one of these ways (DDIO).
     Llc { ways: u32 },
-    /// The LLC, as with `Llc`, and the L2 of `core` receives a prefetch hint by `Event::Hint` (IDIO).
+    /// The LLC, as with `LlcAction`, and the L2 of `core` receives a prefetch hint by `Event::Hint` (IDIO).
     Hint { ways: u32, core: CoreId },
     /// A cache of its own without a limit (ideal DDIO).
     Apart,
@@ -76,7 +76,7 @@ pub enum Outbound {
 #[derive(Clone, Copy, Debug)]
 pub struct Txn {
     pub line: LineAddr,
-    pub op: Op,
+    pub op: TxnOp,
     pub agent: Agent,
     /// Number of the core, of the NIC's packet, or of the IIO's job.
     pub who: u32,
@@ -97,11 +97,11 @@ pub struct Txn {
     pub lines: u16,
     pub tag: Tag,
     /// Set and tag under which LLCs look for the line, for a request of one line that has been sent.
-    pub home: Home,
+    pub home: LineHome,
     /// Epoch at which the request entered the table of lines that several agents use, if it did.
     pub entry: Option<u16>,
     /// Class under which transfers with DRAM are counted.
-    pub class: Class,
+    pub class: AccessClass,
     /// Destination of a device's write.
     pub to: Inbound,
     /// Source of a device's read.
@@ -115,7 +115,7 @@ impl Txn {
     /// Makes a request of `core` for `line` at `at`, sent by the thread of the same number. Fields that only some
     /// requests need are set by the caller: `Txn { transient: true, ..Txn::new(..) }`.
     #[inline(always)]
-    pub fn new(op: Op, line: LineAddr, core: CoreId, at: Time) -> Txn {
+    pub fn new(op: TxnOp, line: LineAddr, core: CoreId, at: Time) -> Txn {
         Txn {
             line,
             op,
@@ -129,9 +129,9 @@ impl Txn {
             ahead: false,
             lines: 1,
             tag: Tag::default(),
-            home: Home::default(),
+            home: LineHome::default(),
             entry: None,
-            class: Class::CpuOtherRd,
+            class: AccessClass::CpuOtherRd,
             to: Inbound::Dram,
             from: Outbound::Nearest,
             issued: at,
@@ -141,20 +141,32 @@ impl Txn {
 
     /// Makes a device's read of `lines` lines, counted as `class`.
     #[inline]
-    pub fn dma_read(agent: Agent, class: Class, line: LineAddr, lines: u16, who: u32, at: Time) -> Txn {
-        Txn { agent, class, lines, transient: true, who, ..Txn::new(Op::DmaRead, line, CoreId(0), at) }
+    pub fn dma_read(agent: Agent, class: AccessClass, line: LineAddr, lines: u16, who: u32, at: Time) -> Txn {
+        Txn { agent, class, lines, transient: true, who, ..Txn::new(TxnOp::DmaRead, line, CoreId(0), at) }
     }
 
     /// Makes a device's write of `lines` whole lines to `to`, counted as `class`.
     #[inline]
-    pub fn dma_write(agent: Agent, class: Class, to: Inbound, line: LineAddr, lines: u16, who: u32, at: Time) -> Txn {
-        Txn { agent, class, lines, to, transient: true, who, ..Txn::new(Op::DmaWrite, line, CoreId(0), at) }
+    pub fn dma_write(
+        agent: Agent,
+        class: AccessClass,
+        to: Inbound,
+        line: LineAddr,
+        lines: u16,
+        who: u32,
+        at: Time,
+    ) -> Txn {
+        Txn { agent, class, lines, to, transient: true, who, ..Txn::new(TxnOp::DmaWrite, line, CoreId(0), at) }
     }
 
     /// Makes a read of the background, which no simulated core sends.
     #[inline]
     pub fn background(line: LineAddr, at: Time) -> Txn {
-        Txn { agent: Agent::Background, class: Class::BackgroundRd, ..Txn::new(Op::Uncached, line, CoreId(0), at) }
+        Txn {
+            agent: Agent::Background,
+            class: AccessClass::BackgroundRd,
+            ..Txn::new(TxnOp::Uncached, line, CoreId(0), at)
+        }
     }
 
     /// The core that asks; only requests of cores have one.
@@ -167,6 +179,6 @@ impl Txn {
     /// Whether the request holds a credit of its source; the second write-back of a fill has no line fill buffer to
     /// hold.
     pub(super) fn holds_credit(&self) -> bool {
-        self.op != Op::WriteBack || !self.transient
+        self.op != TxnOp::WriteBack || !self.transient
     }
 }

@@ -1,6 +1,6 @@
 //! States of the lines of receive buffers: free, unconsumed, consumed or swept.
 
-use super::received::Notes;
+use super::received::ChangeLog;
 use crate::kernel::{Int, LineAddr};
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ pub const SWEPT: u8 = 3;
 /// States of all lines of receive buffers, four in a byte, because evictions look them up at random and they should fit
 /// into the cache of the computer that runs the simulation.
 #[derive(Clone, Debug)]
-pub(super) struct Lives {
+pub(super) struct RxLineStates {
     base: LineAddr,
     lines: u64,
     packed: Vec<u8>,
     /// Lines whose state has changed, where changes are recorded.
-    pub changed: Option<Box<Notes<LineAddr>>>,
+    pub changed: Option<Box<ChangeLog<LineAddr>>>,
 }
 
-impl Lives {
+impl RxLineStates {
     /// Makes the states of the lines from `base` to `end`, all free.
-    pub fn new(base: LineAddr, end: LineAddr) -> Lives {
+    pub fn new(base: LineAddr, end: LineAddr) -> RxLineStates {
         let lines = end.0.saturating_sub(base.0);
-        Lives { base, lines, packed: vec![FREE; lines.div_ceil(4).to_usize()], changed: None }
+        RxLineStates { base, lines, packed: vec![FREE; lines.div_ceil(4).to_usize()], changed: None }
     }
 
     /// Range of lines that contains all receive buffers, and possibly other regions.
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn each_line_has_a_life_of_its_own() {
-        let mut lives = Lives::new(LineAddr(10), LineAddr(29));
+        let mut lives = RxLineStates::new(LineAddr(10), LineAddr(29));
         for line in 10..29u64 {
             assert_eq!(lives.of(LineAddr(line)), FREE);
             lives.set(LineAddr(line), (line % 4) as u8);

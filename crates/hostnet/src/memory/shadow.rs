@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// Place of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum At {
+pub enum CopyPlace {
     /// Private caches of a core.
     Core(CoreId),
     /// On its way to a core.
@@ -22,14 +22,14 @@ pub enum At {
 #[derive(Clone, Debug, Default)]
 pub struct Shadow {
     newest: HashMap<LineAddr, u64>,
-    copies: HashMap<(LineAddr, At), u64>,
+    copies: HashMap<(LineAddr, CopyPlace), u64>,
     last: u64,
 }
 
 impl Shadow {
     /// Writes a new version at `at`.
     #[cold]
-    pub(super) fn store(&mut self, line: LineAddr, at: At) {
+    pub(super) fn store(&mut self, line: LineAddr, at: CopyPlace) {
         self.last += 1;
         self.newest.insert(line, self.last);
         self.copies.insert((line, at), self.last);
@@ -37,14 +37,14 @@ impl Shadow {
 
     /// Copies the version at `from` to `to`.
     #[cold]
-    pub(super) fn copy(&mut self, line: LineAddr, from: At, to: At) {
+    pub(super) fn copy(&mut self, line: LineAddr, from: CopyPlace, to: CopyPlace) {
         let v = self.at(line, from);
         self.copies.insert((line, to), v);
     }
 
     /// Copies the newest version, wherever it is, to `to`.
     #[cold]
-    pub(super) fn settle(&mut self, line: LineAddr, to: At) {
+    pub(super) fn settle(&mut self, line: LineAddr, to: CopyPlace) {
         let v = self.newest(line);
         self.copies.insert((line, to), v);
     }
@@ -52,17 +52,17 @@ impl Shadow {
     /// Discards every cached copy, so that DRAM's version becomes the newest.
     #[cold]
     pub(super) fn drop_cached(&mut self, line: LineAddr) {
-        self.fall_back(line, At::Dram);
+        self.fall_back(line, CopyPlace::Dram);
     }
 
     /// Discards all versions that are newer than the copy at `place`.
     #[cold]
-    pub(super) fn fall_back(&mut self, line: LineAddr, place: At) {
+    pub(super) fn fall_back(&mut self, line: LineAddr, place: CopyPlace) {
         let v = self.at(line, place);
         self.newest.insert(line, v);
     }
 
-    pub fn at(&self, line: LineAddr, place: At) -> u64 {
+    pub fn at(&self, line: LineAddr, place: CopyPlace) -> u64 {
         self.copies.get(&(line, place)).copied().unwrap_or(0)
     }
 
@@ -73,7 +73,7 @@ impl Shadow {
 
 impl Memory {
     #[inline]
-    pub(super) fn note_copy(&mut self, line: LineAddr, from: At, to: At) {
+    pub(super) fn note_copy(&mut self, line: LineAddr, from: CopyPlace, to: CopyPlace) {
         if let Some(s) = &mut self.shadow {
             s.copy(line, from, to);
         }
@@ -82,7 +82,7 @@ impl Memory {
     /// Copies the version of `core` to its node's LLC, for a line that the core evicts or shares.
     #[inline]
     pub(super) fn note_from_core(&mut self, core: CoreId, line: LineAddr) {
-        self.note_copy(line, At::Core(core), At::Llc(self.node_of_core(core)));
+        self.note_copy(line, CopyPlace::Core(core), CopyPlace::Llc(self.node_of_core(core)));
     }
 
     /// Version of `line` that a reader obtains now (0 without a shadow).
@@ -107,7 +107,7 @@ impl Memory {
             if a.is_some_and(|x| self.l1[c].is_dirty(x)) || b.is_some_and(|x| self.l2[c].is_dirty(x)) {
                 dirty.push(c);
             }
-            let v = s.at(line, At::Core(c));
+            let v = s.at(line, CopyPlace::Core(c));
             if v != newest {
                 return Err(format!("core {c} holds version {v} of line {line}, the newest is {newest}"));
             }
@@ -120,7 +120,7 @@ impl Memory {
         for (n, Node { llc, .. }) in self.nodes.enumerate() {
             let Some(slot) = llc.find(line) else { continue };
             llc_dirty |= llc.is_dirty(slot);
-            let v = s.at(line, At::Llc(n));
+            let v = s.at(line, CopyPlace::Llc(n));
             // Under a core that has written the line, its own node's LLC may hold an older version.
             let behind = dirty.iter().any(|c| self.node_of_core(*c) == n);
             if v != newest && !behind {
@@ -141,8 +141,8 @@ impl Memory {
         }
         let clean = dirty.is_empty() && !llc_dirty && !moving;
         let foreign = self.sharing(line) != Sharing::Device && self.ideal_network;
-        if clean && !foreign && s.at(line, At::Dram) != newest {
-            let v = s.at(line, At::Dram);
+        if clean && !foreign && s.at(line, CopyPlace::Dram) != newest {
+            let v = s.at(line, CopyPlace::Dram);
             return Err(format!(
                 "no cache has written line {line}, yet DRAM has version {v} and the newest is {newest}"
             ));

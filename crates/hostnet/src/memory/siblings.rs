@@ -1,7 +1,7 @@
 //! Two hardware threads of one core, which share its caches. A thread waits for a line that its sibling has requested
 //! and does not request it again, as all misses of a core on a line share one line fill buffer.
 
-use super::{Memory, Op, Txn};
+use super::{Memory, Txn, TxnOp};
 use crate::kernel::{CoreId, IdVec, LineAddr, ThreadId};
 
 /// Largest number of hardware threads of a core.
@@ -45,7 +45,7 @@ impl Siblings {
     }
 
     fn asks(t: &Txn) -> bool {
-        matches!(t.op, Op::Read | Op::Own)
+        matches!(t.op, TxnOp::Read | TxnOp::Own)
     }
 
     pub(super) fn leaves(&mut self, t: &Txn) {

@@ -1,6 +1,6 @@
 //! Counters of the memory system. Each DRAM transfer is counted once, by region, cause and direction.
 
-use super::region::Kind;
+use super::region::RegionKind;
 use super::request::{Agent, AGENTS};
 use crate::kernel::{CoreId, IdVec, LineAddr, RegionId, TenantId, ThreadId, Time};
 use hdrhistogram::Histogram;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Agent and cause of the transfer of a 64-byte line to or from DRAM (Sweeper, Fig. 1c).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Class {
+pub enum AccessClass {
     NicRxWr,
     NicTxRd,
     CpuRxRd,
@@ -26,43 +26,48 @@ pub enum Class {
 }
 pub const CLASSES: usize = 12;
 
-impl Class {
+impl AccessClass {
     /// The position of the class in tables by class.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
     }
-    pub fn of_read(kind: Kind) -> Class {
+    pub fn of_read(kind: RegionKind) -> AccessClass {
         match kind {
-            Kind::Rx => Class::CpuRxRd,
-            Kind::Tx => Class::CpuTxRdWr,
-            Kind::App => Class::CpuOtherRd,
-            Kind::Io => Class::IoRd,
+            RegionKind::Rx => AccessClass::CpuRxRd,
+            RegionKind::Tx => AccessClass::CpuTxRdWr,
+            RegionKind::App => AccessClass::CpuOtherRd,
+            RegionKind::Io => AccessClass::IoRd,
         }
     }
-    pub fn of_eviction(kind: Kind) -> Class {
+    pub fn of_eviction(kind: RegionKind) -> AccessClass {
         match kind {
-            Kind::Rx => Class::RxEvct,
-            Kind::Tx => Class::TxEvct,
-            Kind::App => Class::OtherEvct,
-            Kind::Io => Class::IoEvct,
+            RegionKind::Rx => AccessClass::RxEvct,
+            RegionKind::Tx => AccessClass::TxEvct,
+            RegionKind::App => AccessClass::OtherEvct,
+            RegionKind::Io => AccessClass::IoEvct,
         }
     }
     pub fn is_write(self) -> bool {
         !matches!(
             self,
-            Class::NicTxRd | Class::CpuRxRd | Class::CpuTxRdWr | Class::CpuOtherRd | Class::IoRd | Class::BackgroundRd
+            AccessClass::NicTxRd
+                | AccessClass::CpuRxRd
+                | AccessClass::CpuTxRdWr
+                | AccessClass::CpuOtherRd
+                | AccessClass::IoRd
+                | AccessClass::BackgroundRd
         )
     }
     /// Whether the class is a write of data that a device brought, directly to memory or evicted from the LLC.
     pub fn is_device_write(self) -> bool {
-        matches!(self, Class::NicRxWr | Class::RxEvct | Class::IoWr | Class::IoEvct)
+        matches!(self, AccessClass::NicRxWr | AccessClass::RxEvct | AccessClass::IoWr | AccessClass::IoEvct)
     }
 }
 
 /// Ledger of dirty copies, from the store that made each to its end; the counts are never reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Ledger {
+pub struct DirtyLedger {
     /// Copies that a store or a write of a device made dirty.
     pub created: u64,
     /// Lines written to DRAM from the caches.
@@ -79,7 +84,7 @@ pub struct Ledger {
     pub lost: u64,
 }
 
-impl Ledger {
+impl DirtyLedger {
     /// Checks that the ledger balances.
     ///
     /// # Errors
@@ -125,7 +130,7 @@ pub struct CoreCounts {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[repr(usize)]
-pub enum Place {
+pub enum LineLocation {
     /// P1: private caches only.
     Mlc,
     /// P2: private caches and LLC.
@@ -138,14 +143,15 @@ pub enum Place {
     Dram,
 }
 
-impl Place {
+impl LineLocation {
     /// The position of the place in tables by place.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
     }
 }
-pub const PLACES: [Place; 5] = [Place::Mlc, Place::Both, Place::Llc, Place::Ddio, Place::Dram];
+pub const PLACES: [LineLocation; 5] =
+    [LineLocation::Mlc, LineLocation::Both, LineLocation::Llc, LineLocation::Ddio, LineLocation::Dram];
 
 /// Lines that devices of one kind read and wrote, and those among them that missed the LLC.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -154,9 +160,9 @@ pub struct DmaCounts {
     pub read_misses: u64,
     pub writes: u64,
     pub write_misses: u64,
-    /// Lines written, by the [`Place`] in which they were before; without ideal DDIO.
+    /// Lines written, by the [`LineLocation`] in which they were before; without ideal DDIO.
     pub wrote_at: [u64; 5],
-    /// Lines read, by the [`Place`] in which they were.
+    /// Lines read, by the [`LineLocation`] in which they were.
     pub read_at: [u64; 5],
 }
 
@@ -202,7 +208,7 @@ pub struct MemStats {
     pub stale_reads: u64,
     /// Sweeps of a buffer instance that no core had read yet.
     pub sweep_races: u64,
-    pub ledger: Ledger,
+    pub ledger: DirtyLedger,
 }
 
 impl MemStats {
@@ -223,11 +229,11 @@ impl MemStats {
             dma: Default::default(),
             stale_reads: 0,
             sweep_races: 0,
-            ledger: Ledger::default(),
+            ledger: DirtyLedger::default(),
         }
     }
     #[inline]
-    pub fn count(&mut self, c: Class) {
+    pub fn count(&mut self, c: AccessClass) {
         self.dram[c.index()] += 1;
     }
     #[inline]
@@ -238,7 +244,7 @@ impl MemStats {
     pub fn dma(&self, agent: Agent) -> &DmaCounts {
         &self.dma[agent.index()]
     }
-    pub fn of(&self, c: Class) -> u64 {
+    pub fn of(&self, c: AccessClass) -> u64 {
         self.dram[c.index()]
     }
     pub fn restart(&mut self) {
@@ -262,10 +268,10 @@ pub struct OffCore {
 
 impl OffCore {
     #[inline]
-    fn note(&mut self, op: super::Op) {
+    fn note(&mut self, op: super::TxnOp) {
         match op {
-            super::Op::Own => self.owns += 1,
-            super::Op::Stream => self.streams += 1,
+            super::TxnOp::Own => self.owns += 1,
+            super::TxnOp::Stream => self.streams += 1,
             _ => self.reads += 1,
         }
     }
@@ -295,10 +301,16 @@ impl OffCores {
         }
     }
     #[inline]
-    pub(in crate::memory) fn note(&mut self, thread: ThreadId, region: RegionId, op: super::Op) {
+    pub(in crate::memory) fn note(&mut self, thread: ThreadId, region: RegionId, op: super::TxnOp) {
         self.counts[thread.index() * self.regions + region.index()].note(op);
     }
-    pub(in crate::memory) fn note_remote(&mut self, thread: ThreadId, region: RegionId, line: LineAddr, op: super::Op) {
+    pub(in crate::memory) fn note_remote(
+        &mut self,
+        thread: ThreadId,
+        region: RegionId,
+        line: LineAddr,
+        op: super::TxnOp,
+    ) {
         let at = thread.index() * self.regions + region.index();
         self.remote[at].note(op);
         if self.watching[thread].contains(&line) {

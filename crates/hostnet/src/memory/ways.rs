@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_least_used_of_any_ways_is_the_first_of_the_lowest_age() {
-        let mut rng = crate::kernel::Stream::new(5, "ages", 0);
+        let mut rng = crate::kernel::RandomStream::new(5, "ages", 0);
         for _ in 0..20_000 {
             let span = [2, 256][rng.below(2) as usize];
             let ages: [u8; 32] = std::array::from_fn(|_| 255 - rng.below(span) as u8);

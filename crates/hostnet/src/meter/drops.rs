@@ -86,11 +86,11 @@ pub struct Loss {
 
 /// Losses of one component.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger {
+pub struct DropLedger {
     losses: Vec<Loss>,
 }
 
-impl Ledger {
+impl DropLedger {
     /// Counts a packet that is lost at `place` because of `cause` at `now`.
     #[cold]
     pub fn lose(&mut self, place: DropPlace, cause: DropCause, now: Time) {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn losses_are_kept_by_place_and_cause_with_their_times() {
-        let mut l = Ledger::default();
+        let mut l = DropLedger::default();
         for ns in [5, 9, 12] {
             l.lose(ReceiveBuffer, BufferFull, Time::ns(ns));
         }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_window_forgets_times_and_counts_but_not_the_total() {
-        let mut l = Ledger::default();
+        let mut l = DropLedger::default();
         l.lose(ReceiveBuffer, BufferFull, Time::ns(5));
         l.restart();
         assert_eq!((l.count(), l.ever(), l.losses().count()), (0, 1, 0));

@@ -45,7 +45,7 @@ pub struct Measured {
 
 /// Quantities derived from a domain's measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Reading {
+pub struct DerivedReading {
     /// Name of the domain.
     pub name: String,
     /// Latency by Little's law, in ns.
@@ -62,10 +62,10 @@ pub struct Reading {
 
 impl Measured {
     /// Derives latency, bound and use of the domain.
-    pub fn reading(&self) -> Reading {
+    pub fn reading(&self) -> DerivedReading {
         let latency_ns = little_ns(self.occupancy, self.rate_gbs);
         let used = self.occupancy / self.credits;
-        Reading {
+        DerivedReading {
             name: self.name.clone(),
             latency_ns,
             bound_gbs: bound_gbs(self.credits, latency_ns),
@@ -77,7 +77,7 @@ impl Measured {
 }
 
 /// Domain that limits a path, which is the one with the smallest bound. None for a path without domains.
-pub fn bottleneck(path: &[Reading]) -> Option<&Reading> {
+pub fn bottleneck(path: &[DerivedReading]) -> Option<&DerivedReading> {
     path.iter().min_by(|a, b| a.bound_gbs.total_cmp(&b.bound_gbs))
 }
 

@@ -55,7 +55,7 @@ impl Default for Hardware {
 /// Inputs of the formulae (Table 2). Counts are sums over channels; rates serve as well, because only ratios matter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Counters {
+pub struct McCounters {
     /// Mean occupancy of one channel's read pending queue.
     pub rpq_occupancy: f64,
     /// Share of time in which the write pending queue is full.
@@ -147,7 +147,7 @@ fn ratio(a: f64, b: f64) -> f64 {
     }
 }
 
-impl Counters {
+impl McCounters {
     /// Checks the inputs; the error names in one sentence the input that makes no sense.
     pub fn check(&self) -> Result<(), String> {
         let named = [
@@ -184,15 +184,15 @@ impl Counters {
     /// Counters with the read queue's occupancy corrected for the time in which it is full and reads wait at the CHA.
     /// The paper does not mention this correction; its code applies it in quadrant 4. None without `rpq_full` and
     /// `waiting_reads`.
-    pub fn with_reads_at_cha(&self, hw: &Hardware) -> Option<Counters> {
+    pub fn with_reads_at_cha(&self, hw: &Hardware) -> Option<McCounters> {
         let (full, waiting) = (self.rpq_full?, self.waiting_reads?);
         let rpq_occupancy = (1.0 - full) * self.rpq_occupancy + full * waiting / hw.channels;
-        Some(Counters { rpq_occupancy, ..*self })
+        Some(McCounters { rpq_occupancy, ..*self })
     }
 }
 
 /// Latency of a read domain: `constant_ns` and the queueing delay in the read pending queue.
-pub fn read_latency(hw: &Hardware, c: &Counters, constant_ns: f64) -> Terms {
+pub fn read_latency(hw: &Hardware, c: &McCounters, constant_ns: f64) -> Terms {
     let (pre_read, _) = c.precharges();
     let o = c.rpq_occupancy;
     Terms {
@@ -207,7 +207,7 @@ pub fn read_latency(hw: &Hardware, c: &Counters, constant_ns: f64) -> Terms {
 
 /// Latency of a write domain: `constant_ns` and, while the write pending queue is full, the time until it admits the
 /// write.
-pub fn write_latency(hw: &Hardware, c: &Counters, constant_ns: f64, form: WriteForm) -> Terms {
+pub fn write_latency(hw: &Hardware, c: &McCounters, constant_ns: f64, form: WriteForm) -> Terms {
     let (_, pre_write) = c.precharges();
     let (n, ahead) = match form {
         WriteForm::Printed => (c.waiting_writes, (c.waiting_writes - 1.0).max(0.0)),
@@ -227,7 +227,7 @@ pub fn write_latency(hw: &Hardware, c: &Counters, constant_ns: f64, form: WriteF
 
 /// Traffic class with a formula of its own (section 6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Class {
+pub enum FormulaClass {
     /// Reads of cores.
     #[serde(rename = "c2m-read")]
     C2mRead,
@@ -244,12 +244,18 @@ pub enum Class {
 
 /// Latency of `class` by its formula, plus a measured admission delay. None for a class whose constant the hardware
 /// description lacks.
-pub fn latency(hw: &Hardware, c: &Counters, class: Class, form: WriteForm, cha_admission_ns: f64) -> Option<Terms> {
+pub fn latency(
+    hw: &Hardware,
+    c: &McCounters,
+    class: FormulaClass,
+    form: WriteForm,
+    cha_admission_ns: f64,
+) -> Option<Terms> {
     let mut t = match class {
-        Class::C2mRead => read_latency(hw, c, hw.c2m_read_ns),
-        Class::C2mReadWrite => read_latency(hw, c, hw.c2m_read_ns + hw.c2m_write_ns),
-        Class::P2mRead => read_latency(hw, c, hw.p2m_read_ns?),
-        Class::P2mWrite => write_latency(hw, c, hw.p2m_write_ns, form),
+        FormulaClass::C2mRead => read_latency(hw, c, hw.c2m_read_ns),
+        FormulaClass::C2mReadWrite => read_latency(hw, c, hw.c2m_read_ns + hw.c2m_write_ns),
+        FormulaClass::P2mRead => read_latency(hw, c, hw.p2m_read_ns?),
+        FormulaClass::P2mWrite => write_latency(hw, c, hw.p2m_write_ns, form),
     };
     t.cha_admission = cha_admission_ns;
     Some(t)
@@ -270,8 +276,8 @@ mod tests {
     use super::*;
 
     /// Counters in round numbers, so that each term can be checked by hand.
-    fn counters() -> Counters {
-        Counters {
+    fn counters() -> McCounters {
+        McCounters {
             rpq_occupancy: 5.0,
             wpq_full: 0.5,
             waiting_writes: 40.0,
@@ -304,7 +310,7 @@ mod tests {
 
     #[test]
     fn an_almost_empty_read_queue_has_nobody_ahead() {
-        let c = Counters { rpq_occupancy: 0.4, ..counters() };
+        let c = McCounters { rpq_occupancy: 0.4, ..counters() };
         near(read_latency(&Hardware::default(), &c, 71.0).read_hol, 0.0);
     }
 
@@ -327,13 +333,13 @@ mod tests {
 
     #[test]
     fn a_write_queue_that_is_never_full_admits_at_once() {
-        let c = Counters { wpq_full: 0.0, ..counters() };
+        let c = McCounters { wpq_full: 0.0, ..counters() };
         near(write_latency(&Hardware::default(), &c, 317.0, WriteForm::Plotted).total(), 317.0);
     }
 
     #[test]
     fn a_host_without_writes_has_no_write_terms() {
-        let c = Counters { lines_written: 0.0, act_write: 0.0, switches: 0.0, ..counters() };
+        let c = McCounters { lines_written: 0.0, act_write: 0.0, switches: 0.0, ..counters() };
         let t = read_latency(&Hardware::default(), &c, 71.0);
         assert_eq!((t.write_hol, t.switching), (0.0, 0.0));
         assert!(write_latency(&Hardware::default(), &c, 317.0, WriteForm::Plotted).total().is_finite());
@@ -343,17 +349,17 @@ mod tests {
     fn classes_take_their_formula_and_constant() {
         let (hw, c) = (Hardware::default(), counters());
         let of = |class, admission| latency(&hw, &c, class, WriteForm::Plotted, admission).map(|t| t.total());
-        let read = of(Class::C2mRead, 0.0).unwrap();
-        near(of(Class::C2mReadWrite, 0.0).unwrap(), read + 10.0);
-        near(of(Class::C2mReadWrite, 25.0).unwrap(), read + 35.0);
-        assert_eq!(of(Class::P2mRead, 0.0), None);
+        let read = of(FormulaClass::C2mRead, 0.0).unwrap();
+        near(of(FormulaClass::C2mReadWrite, 0.0).unwrap(), read + 10.0);
+        near(of(FormulaClass::C2mReadWrite, 25.0).unwrap(), read + 35.0);
+        assert_eq!(of(FormulaClass::P2mRead, 0.0), None);
         let known = Hardware { p2m_read_ns: Some(500.0), ..hw };
-        near(latency(&known, &c, Class::P2mRead, WriteForm::Plotted, 0.0).unwrap().total(), read - 71.0 + 500.0);
+        near(latency(&known, &c, FormulaClass::P2mRead, WriteForm::Plotted, 0.0).unwrap().total(), read - 71.0 + 500.0);
     }
 
     #[test]
     fn a_full_read_queue_hides_reads_at_the_cha() {
-        let c = Counters { rpq_full: Some(0.25), waiting_reads: Some(120.0), ..counters() };
+        let c = McCounters { rpq_full: Some(0.25), waiting_reads: Some(120.0), ..counters() };
         // 0.75 x 5 + 0.25 x 60
         near(c.with_reads_at_cha(&Hardware::default()).unwrap().rpq_occupancy, 18.75);
         assert_eq!(counters().with_reads_at_cha(&Hardware::default()), None);
@@ -369,9 +375,9 @@ mod tests {
 
     #[test]
     fn counters_that_make_no_sense_are_named() {
-        let c = Counters { lines_read: -1.0, ..counters() };
+        let c = McCounters { lines_read: -1.0, ..counters() };
         assert_eq!(c.check().unwrap_err(), "lines_read = -1 is not a count");
-        let c = Counters { wpq_full: 1.5, ..counters() };
+        let c = McCounters { wpq_full: 1.5, ..counters() };
         assert!(c.check().unwrap_err().contains("wpq_full = 1.5 is not a share"));
         assert!(counters().check().is_ok());
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// PCIe generation with 8b/10b or 128b/130b symbols; flit mode (6.0 and later) has other overheads and is not covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Generation {
+pub enum ModelGeneration {
     /// 2.5 GT/s, 8b/10b.
     Gen1,
     /// 5 GT/s, 8b/10b.
@@ -25,7 +25,7 @@ pub enum Generation {
 #[serde(deny_unknown_fields, default)]
 pub struct LinkSpec {
     /// Generation of the link, which sets rate and line code.
-    pub generation: Generation,
+    pub generation: ModelGeneration,
     /// Number of lanes.
     pub lanes: u32,
     /// Maximum payload size of one TLP, in bytes.
@@ -48,7 +48,7 @@ pub struct LinkSpec {
 impl Default for LinkSpec {
     fn default() -> Self {
         LinkSpec {
-            generation: Generation::Gen3,
+            generation: ModelGeneration::Gen3,
             lanes: 16,
             mps: 256,
             mrrs: 512,
@@ -74,30 +74,30 @@ const SKIP: f64 = 4.0 / 1538.0;
 
 /// Bytes on the wire for a transaction, by direction, including all overheads of the transaction layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Wire {
+pub struct WireBytes {
     /// Bytes from the device to the host: writes and read requests of the device.
     pub up: f64,
     /// Bytes from the host to the device: completions, and accesses of the host.
     pub down: f64,
 }
 
-impl std::ops::Add for Wire {
-    type Output = Wire;
-    fn add(self, o: Wire) -> Wire {
-        Wire { up: self.up + o.up, down: self.down + o.down }
+impl std::ops::Add for WireBytes {
+    type Output = WireBytes;
+    fn add(self, o: WireBytes) -> WireBytes {
+        WireBytes { up: self.up + o.up, down: self.down + o.down }
     }
 }
 
-impl std::ops::Mul<f64> for Wire {
-    type Output = Wire;
-    fn mul(self, k: f64) -> Wire {
-        Wire { up: self.up * k, down: self.down * k }
+impl std::ops::Mul<f64> for WireBytes {
+    type Output = WireBytes;
+    fn mul(self, k: f64) -> WireBytes {
+        WireBytes { up: self.up * k, down: self.down * k }
     }
 }
 
-impl Wire {
-    fn turned(self) -> Wire {
-        Wire { up: self.down, down: self.up }
+impl WireBytes {
+    fn turned(self) -> WireBytes {
+        WireBytes { up: self.down, down: self.up }
     }
 }
 
@@ -127,11 +127,11 @@ impl LinkSpec {
     /// Rate in Gb/s of one direction after symbol encoding.
     pub fn raw_gbps(&self) -> f64 {
         let (gt, encoding) = match self.generation {
-            Generation::Gen1 => (2.5, 8.0 / 10.0),
-            Generation::Gen2 => (5.0, 8.0 / 10.0),
-            Generation::Gen3 => (8.0, 128.0 / 130.0),
-            Generation::Gen4 => (16.0, 128.0 / 130.0),
-            Generation::Gen5 => (32.0, 128.0 / 130.0),
+            ModelGeneration::Gen1 => (2.5, 8.0 / 10.0),
+            ModelGeneration::Gen2 => (5.0, 8.0 / 10.0),
+            ModelGeneration::Gen3 => (8.0, 128.0 / 130.0),
+            ModelGeneration::Gen4 => (16.0, 128.0 / 130.0),
+            ModelGeneration::Gen5 => (32.0, 128.0 / 130.0),
         };
         gt * encoding * f64::from(self.lanes)
     }
@@ -147,8 +147,8 @@ impl LinkSpec {
             (_, _) => 2.0,
         };
         let internal_delay = match self.generation {
-            Generation::Gen1 => 19.0,
-            Generation::Gen2 => 70.0,
+            ModelGeneration::Gen1 => 19.0,
+            ModelGeneration::Gen2 => 70.0,
             _ => 115.0,
         };
         let overhead = 28.0; // header, digest and framing of the largest TLP
@@ -181,21 +181,21 @@ impl LinkSpec {
     }
 
     /// Wire bytes of a device's write of `bytes` bytes of host memory.
-    pub fn write(&self, bytes: u32) -> Wire {
-        Wire { up: f64::from(bytes) + pieces(bytes, self.mps) * f64::from(self.request_bytes()), down: 0.0 }
+    pub fn write(&self, bytes: u32) -> WireBytes {
+        WireBytes { up: f64::from(bytes) + pieces(bytes, self.mps) * f64::from(self.request_bytes()), down: 0.0 }
     }
 
     /// Wire bytes of a device's read of `bytes` bytes of host memory from an aligned address.
-    pub fn read(&self, bytes: u32) -> Wire {
+    pub fn read(&self, bytes: u32) -> WireBytes {
         let piece = if self.rcb_chunks { self.rcb } else { self.mps };
-        Wire {
+        WireBytes {
             up: pieces(bytes, self.mrrs) * f64::from(self.request_bytes()),
             down: f64::from(bytes) + pieces(bytes, piece) * f64::from(self.completion_bytes()),
         }
     }
 
     /// Payload rate in Gb/s when transactions of `payload` bytes, each with the wire bytes `wire`, follow each other.
-    pub fn payload_gbps(&self, payload: u32, wire: Wire) -> f64 {
+    pub fn payload_gbps(&self, payload: u32, wire: WireBytes) -> f64 {
         self.tlp_gbps() * f64::from(payload) / wire.up.max(wire.down)
     }
 
@@ -217,7 +217,7 @@ impl LinkSpec {
 
 /// Interaction of a driver with its NIC, in packets per event; `None` where an event does not happen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Driver {
+pub struct DriverModel {
     /// Packets per write of the transmit tail pointer.
     pub tx_tail: u32,
     /// Descriptors that the NIC fetches with one transmit fetch (`tx_fetch`), and writes back with one write
@@ -242,7 +242,7 @@ pub struct Driver {
 
 /// Direction of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
+pub enum PacketFlow {
     /// The host sends.
     Transmit,
     /// The host receives.
@@ -255,9 +255,9 @@ const POINTER: u32 = 4;
 const DESCRIPTOR: u32 = 16;
 const INTERRUPT: u32 = 4; // the payload of an MSI write
 
-impl Driver {
+impl DriverModel {
     /// A simple driver, which performs every interaction for every packet.
-    pub const SIMPLE: Driver = Driver {
+    pub const SIMPLE: DriverModel = DriverModel {
         tx_tail: 1,
         tx_fetch: 1,
         tx_writeback: None,
@@ -269,7 +269,7 @@ impl Driver {
         rx_head: Some(1),
     };
     /// A kernel driver of the 82599, with batched descriptors and moderated interrupts.
-    pub const KERNEL: Driver = Driver {
+    pub const KERNEL: DriverModel = DriverModel {
         tx_tail: 1,
         tx_fetch: 40,
         tx_writeback: Some(8),
@@ -281,7 +281,7 @@ impl Driver {
         rx_head: Some(8),
     };
     /// A poll-mode driver of the 82599, without interrupts and reads of device registers.
-    pub const DPDK: Driver = Driver {
+    pub const DPDK: DriverModel = DriverModel {
         tx_tail: 32,
         tx_fetch: 40,
         tx_writeback: Some(8),
@@ -293,16 +293,16 @@ impl Driver {
         rx_head: None,
     };
 
-    fn transmit(&self, l: &LinkSpec, packet: u32) -> Wire {
+    fn transmit(&self, l: &LinkSpec, packet: u32) -> WireBytes {
         l.read(packet)
             + l.write(POINTER).turned() * per(Some(self.tx_tail))
             + l.read(DESCRIPTOR * self.tx_fetch) * per(Some(self.tx_fetch))
-            + self.tx_writeback.map_or(Wire::default(), |n| l.write(DESCRIPTOR * n) * per(Some(n)))
+            + self.tx_writeback.map_or(WireBytes::default(), |n| l.write(DESCRIPTOR * n) * per(Some(n)))
             + l.write(INTERRUPT) * per(self.tx_interrupt)
             + l.read(POINTER).turned() * per(self.tx_head)
     }
 
-    fn receive(&self, l: &LinkSpec, packet: u32) -> Wire {
+    fn receive(&self, l: &LinkSpec, packet: u32) -> WireBytes {
         let mut fetch = l.read(DESCRIPTOR);
         if !self.rx_fetch_request {
             fetch.up = 0.0;
@@ -316,11 +316,11 @@ impl Driver {
     }
 
     /// Packet rate in Gb/s per direction; `packet` is the size in bytes without the frame check sequence.
-    pub fn gbps(&self, link: &LinkSpec, packet: u32, flow: Flow) -> f64 {
+    pub fn gbps(&self, link: &LinkSpec, packet: u32, flow: PacketFlow) -> f64 {
         let wire = match flow {
-            Flow::Transmit => self.transmit(link, packet),
-            Flow::Receive => self.receive(link, packet),
-            Flow::Both => self.transmit(link, packet) + self.receive(link, packet),
+            PacketFlow::Transmit => self.transmit(link, packet),
+            PacketFlow::Receive => self.receive(link, packet),
+            PacketFlow::Both => self.transmit(link, packet) + self.receive(link, packet),
         };
         link.payload_gbps(packet, wire)
     }

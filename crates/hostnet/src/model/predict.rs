@@ -17,7 +17,7 @@ use super::domain::LINE;
 /// Description of a host. Times are in ns; counts are in lines.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Host {
+pub struct PredictHost {
     /// Memory channels.
     pub channels: f64,
     /// Number of banks of one channel, including all ranks (`banks`), and number of banks that a stream of consecutive
@@ -156,7 +156,7 @@ fn busy_banks(banks: f64, queued: f64) -> f64 {
     banks * (1.0 - (1.0 - 1.0 / banks).powf(queued))
 }
 
-impl Host {
+impl PredictHost {
     /// Row-miss ratio of a stream of `rate` that stays in a row for `run` lines, and the time that a line waits for
     /// other streams in its bank. The turns of the streams grow until the bank keeps up, because the scheduler serves
     /// row hits first.
@@ -354,8 +354,8 @@ mod tests {
     use super::*;
 
     /// The paper's Cascade Lake: two channels of DDR4-2933.
-    fn host() -> Host {
-        Host {
+    fn host() -> PredictHost {
+        PredictHost {
             channels: 2.0,
             banks: 32.0,
             banks_per_stream: 4.0,
@@ -411,7 +411,7 @@ mod tests {
     fn one_idle_core_gets_its_credits_over_the_unloaded_latency() {
         // A hundredth of the credits, so that nothing queues: 0.12 x 64 / 70, an opened row in 128 lines, and half a
         // refresh for the share of reads that meet one.
-        let h = Host { lfb_credits: 0.12, ..host() };
+        let h = PredictHost { lfb_credits: 0.12, ..host() };
         let p = h.predict(&alone(1, 1.0));
         let latency = 70.0 + (14.32 + 14.32) / 128.0 + 350.0 / 7800.0 * 350.0 / 2.0;
         assert!((p.c2m_gbs / (0.12 * 64.0 / latency) - 1.0).abs() < 1e-3, "{p:?}");
@@ -458,14 +458,14 @@ mod tests {
         let waiting = p.write_wait_ns * (p.c2m_gbs + p.p2m_gbs) / 64.0;
         assert!((waiting - 162.0).abs() < 1.0 && p.admission_ns > 0.0, "{p:?}");
         // A larger buffer at the CHA takes more writes before the cores lose throughput, at the device's expense.
-        let larger = Host { cha_buffer: 250.0, ..host() }.predict(&quadrant(3, 6.0));
+        let larger = PredictHost { cha_buffer: 250.0, ..host() }.predict(&quadrant(3, 6.0));
         assert!(larger.admission_ns < p.admission_ns, "{larger:?}");
         assert!(larger.c2m_gbs > p.c2m_gbs && larger.p2m_gbs < p.p2m_gbs, "{larger:?}");
     }
 
     #[test]
     fn writes_that_give_way_cost_reads_little_until_they_fill_the_gaps() {
-        let stubborn = Host { writes_yield: false, ..host() };
+        let stubborn = PredictHost { writes_yield: false, ..host() };
         let gain = |cores| host().predict(&quadrant(3, cores)).c2m_gbs / stubborn.predict(&quadrant(3, cores)).c2m_gbs;
         assert!(
             gain(1.0) > 1.1 && gain(1.0) > gain(2.0) && gain(6.0) < 1.01,
@@ -478,8 +478,8 @@ mod tests {
 
     #[test]
     fn a_buffer_that_stays_empty_for_a_while_is_time_lost() {
-        let h = Host { lfb_credits: 0.12, lfb_retry_ns: 14.4, ..host() };
-        let at_once = Host { lfb_retry_ns: 0.0, ..h }.predict(&alone(1, 1.0));
+        let h = PredictHost { lfb_credits: 0.12, lfb_retry_ns: 14.4, ..host() };
+        let at_once = PredictHost { lfb_retry_ns: 0.0, ..h }.predict(&alone(1, 1.0));
         let p = h.predict(&alone(1, 1.0));
         assert!((p.c2m_gbs / at_once.c2m_gbs - at_once.c2m_ns / (at_once.c2m_ns + 14.4)).abs() < 1e-3, "{p:?}");
         assert!((p.c2m_ns / at_once.c2m_ns - 1.0).abs() < 1e-3);
@@ -511,9 +511,9 @@ mod tests {
     #[test]
     fn more_of_anything_never_hurts_its_owner() {
         for q in 1..=4 {
-            let c2m = |h: &Host| h.predict(&quadrant(q, 4.0)).c2m_gbs;
-            assert!(c2m(&Host { channels: 4.0, ..host() }) > c2m(&host()));
-            assert!(c2m(&Host { c2m_read_ns: 90.0, ..host() }) < c2m(&host()) * 1.0001);
+            let c2m = |h: &PredictHost| h.predict(&quadrant(q, 4.0)).c2m_gbs;
+            assert!(c2m(&PredictHost { channels: 4.0, ..host() }) > c2m(&host()));
+            assert!(c2m(&PredictHost { c2m_read_ns: 90.0, ..host() }) < c2m(&host()) * 1.0001);
         }
     }
 }

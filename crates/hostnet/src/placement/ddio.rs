@@ -2,7 +2,7 @@
 //! from the caches (Sweeper, section II-A).
 
 use super::iat::{Iat, IatSpec};
-use super::{Counters, DataPlane, PlacementSpec, Settings, Transfer};
+use super::{DataPlane, DeviceTransfer, EpochCounters, PlacementSpec, Settings};
 use crate::kernel::{Int, Time};
 use crate::memory::Inbound;
 
@@ -26,7 +26,7 @@ impl DataPlane for Ddio {
         check_ways(s, llc_ways)?;
         s.iat.as_ref().map_or(Ok(()), |i| i.check(llc_ways))
     }
-    fn write(&mut self, _: &Transfer) -> Inbound {
+    fn write(&mut self, _: &DeviceTransfer) -> Inbound {
         Inbound::Llc { ways: low_ways(self.ways) }
     }
     fn ways(&self) -> u32 {
@@ -35,7 +35,7 @@ impl DataPlane for Ddio {
     fn epoch(&self) -> Option<Time> {
         self.control.as_ref().map(|(s, _)| s.epoch.into())
     }
-    fn decide(&mut self, c: &Counters) {
+    fn decide(&mut self, c: &EpochCounters) {
         if let Some((s, iat)) = &mut self.control {
             self.ways = iat.decide(s, self.ways, c);
         }

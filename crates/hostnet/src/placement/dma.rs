@@ -2,7 +2,7 @@
 //! NIC reads DRAM (Sweeper, section II-A); a device behind the IIO is answered by the nearest holder of the line, as on
 //! real processors.
 
-use super::{DataPlane, PlacementSpec, Transfer};
+use super::{DataPlane, DeviceTransfer, PlacementSpec};
 use crate::memory::{Agent, Inbound, Outbound};
 
 /// Data plane of conventional DMA.
@@ -13,10 +13,10 @@ impl DataPlane for Dma {
     fn new(_: &PlacementSpec) -> Dma {
         Dma
     }
-    fn write(&mut self, _: &Transfer) -> Inbound {
+    fn write(&mut self, _: &DeviceTransfer) -> Inbound {
         Inbound::Dram
     }
-    fn read(&mut self, t: &Transfer) -> Outbound {
+    fn read(&mut self, t: &DeviceTransfer) -> Outbound {
         if t.agent == Agent::Nic {
             Outbound::Dram
         } else {

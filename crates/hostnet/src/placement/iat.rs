@@ -1,7 +1,7 @@
 //! Dynamic DDIO ways, after IAT (Yuan et al., ISCA 2021): a control loop gives the NIC more ways while many of its
 //! writes miss, and takes ways back when few do.
 
-use super::Counters;
+use super::EpochCounters;
 use crate::kernel::units::Span;
 use crate::kernel::Int;
 use schemars::JsonSchema;
@@ -57,7 +57,7 @@ pub struct Iat {
 
 impl Iat {
     /// Number of ways for the next epoch, from the present number and the writes since the counters began.
-    pub fn decide(&mut self, s: &IatSpec, ways: u32, c: &Counters) -> u32 {
+    pub fn decide(&mut self, s: &IatSpec, ways: u32, c: &EpochCounters) -> u32 {
         let (dw, dm) = (c.writes - self.seen.0, c.write_misses - self.seen.1);
         self.seen = (c.writes, c.write_misses);
         if dw == 0 {
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn ways_follow_the_miss_ratio_of_the_last_epoch_within_their_bounds() {
         let s = IatSpec { epoch: Span(1), min_ways: 2, max_ways: 4, grow_above: 0.5, shrink_below: 0.1 };
-        let at = |writes, write_misses| Counters { writes, write_misses, cores: &[] };
+        let at = |writes, write_misses| EpochCounters { writes, write_misses, cores: &[] };
         let mut iat = Iat::default();
         assert_eq!(iat.decide(&s, 2, &at(100, 90)), 3);
         assert_eq!(iat.decide(&s, 3, &at(200, 180)), 4);

@@ -1,6 +1,6 @@
 //! Ideal DDIO: incoming packets go to an LLC of their own without a limit (Sweeper, section III).
 
-use super::{DataPlane, PlacementSpec, Transfer};
+use super::{DataPlane, DeviceTransfer, PlacementSpec};
 use crate::memory::Inbound;
 
 /// Data plane of ideal DDIO.
@@ -11,7 +11,7 @@ impl DataPlane for Ideal {
     fn new(_: &PlacementSpec) -> Ideal {
         Ideal
     }
-    fn write(&mut self, _: &Transfer) -> Inbound {
+    fn write(&mut self, _: &DeviceTransfer) -> Inbound {
         Inbound::Apart
     }
     fn keeps_buffers_apart(&self) -> bool {

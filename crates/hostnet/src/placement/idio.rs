@@ -7,7 +7,7 @@
 //! FSM of each core once an interval.
 
 use super::ddio::low_ways;
-use super::{Counters, DataPlane, DeviceKind, PlacementSpec, Settings, Transfer};
+use super::{DataPlane, DeviceKind, DeviceTransfer, EpochCounters, PlacementSpec, Settings};
 use crate::core::hints::HintOverflow;
 use crate::kernel::units::{Bandwidth, Pace, Span};
 use crate::kernel::{CoreId, Int, Time};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// Set of IDIO's mechanisms that work (section VII).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum IdioMode {
     /// DDIO, and software invalidates spent buffers.
     Invalidate,
     /// DDIO, and every line is hinted to its core's L2.
@@ -33,7 +33,7 @@ pub enum Mode {
 /// Condition under which the classifier marks a packet as part of a burst.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Burst {
+pub enum BurstMarking {
     /// The packet with which a core's bytes exceed the threshold, unless they exceeded it in the previous interval.
     #[default]
     Edge,
@@ -81,7 +81,7 @@ pub struct IdioSpec {
     /// Rate of traffic to one core above which the NIC signals a burst (rxBurstTHR); 10 Gbps by default.
     pub burst_threshold: Bandwidth,
     /// Condition under which packets are marked as a burst; `edge` by default.
-    pub burst: Burst,
+    pub burst: BurstMarking,
     /// Interval of the NIC's byte counters and of the control plane; 1 us by default, at least 10 ns.
     pub interval: Span,
     /// Number of intervals over which write-backs are averaged; 8192 by default.
@@ -109,7 +109,7 @@ impl Default for IdioSpec {
     fn default() -> IdioSpec {
         IdioSpec {
             burst_threshold: Bandwidth(10_000_000_000),
-            burst: Burst::Edge,
+            burst: BurstMarking::Edge,
             interval: Span(1_000_000),
             average: 8192,
             mlc_threshold: Pace(50_000_000),
@@ -155,14 +155,14 @@ impl IdioSpec {
     }
 }
 
-impl Mode {
+impl IdioMode {
     /// Whether payload is hinted to cores.
     pub fn hints(self) -> bool {
-        self != Mode::Invalidate
+        self != IdioMode::Invalidate
     }
     /// Whether software invalidates buffers that it has read.
     pub fn invalidates(self) -> bool {
-        self != Mode::Prefetch
+        self != IdioMode::Prefetch
     }
 }
 
@@ -214,7 +214,7 @@ impl Steering {
 #[derive(Clone, Debug)]
 pub struct Idio {
     spec: IdioSpec,
-    mode: Mode,
+    mode: IdioMode,
     ways: u32,
     cores: Vec<Steering>,
     /// Intervals so far of the averaging period under way.
@@ -254,16 +254,16 @@ impl DataPlane for Idio {
         s.idio.as_ref().map_or(Ok(()), IdioSpec::check)
     }
 
-    fn write(&mut self, t: &Transfer) -> Inbound {
+    fn write(&mut self, t: &DeviceTransfer) -> Inbound {
         let ways = low_ways(self.ways);
         if t.device != DeviceKind::Nic || !self.mode.hints() {
             return Inbound::Llc { ways };
         }
         let Some(core) = t.tag.core() else {
             // A tag without a core marks a line of class 1 that holds no header.
-            return if self.mode == Mode::Prefetch { Inbound::Llc { ways } } else { Inbound::Dram };
+            return if self.mode == IdioMode::Prefetch { Inbound::Llc { ways } } else { Inbound::Dram };
         };
-        let dynamic = self.mode == Mode::Dynamic;
+        let dynamic = self.mode == IdioMode::Dynamic;
         if dynamic && t.tag.is_burst() {
             self.core(core).fsm = 0;
         }
@@ -281,10 +281,10 @@ impl DataPlane for Idio {
     }
 
     fn epoch(&self) -> Option<Time> {
-        (self.mode == Mode::Dynamic).then_some(self.spec.interval.into())
+        (self.mode == IdioMode::Dynamic).then_some(self.spec.interval.into())
     }
 
-    fn decide(&mut self, c: &Counters) {
+    fn decide(&mut self, c: &EpochCounters) {
         if self.cores.len() < c.cores.len() {
             self.cores.resize(c.cores.len(), Steering::default());
         }
@@ -324,11 +324,11 @@ mod tests {
     use crate::kernel::LineAddr;
     use crate::memory::stats::CoreCounts;
     use crate::memory::{Agent, Tag};
-    use crate::placement::{Placement, Policy, SweepTx};
+    use crate::placement::{Placement, PlacementPolicy, SweepTx};
 
-    fn placement(mode: Mode, spec: IdioSpec) -> PlacementSpec {
+    fn placement(mode: IdioMode, spec: IdioSpec) -> PlacementSpec {
         PlacementSpec {
-            policy: Policy::Idio,
+            policy: PlacementPolicy::Idio,
             mode: Some(mode),
             idio: Some(spec),
             ways: 2,
@@ -339,12 +339,12 @@ mod tests {
         }
     }
 
-    fn idio(mode: Mode, spec: IdioSpec) -> Idio {
+    fn idio(mode: IdioMode, spec: IdioSpec) -> Idio {
         <Idio as DataPlane>::new(&placement(mode, spec))
     }
 
-    fn line(tag: Tag) -> Transfer {
-        Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, LineAddr(0)) }
+    fn line(tag: Tag) -> DeviceTransfer {
+        DeviceTransfer { tag, ..DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, LineAddr(0)) }
     }
 
     const LLC: Inbound = Inbound::Llc { ways: 0b11 };
@@ -360,7 +360,7 @@ mod tests {
     /// Ends an interval in which core 3 has written back `n` lines.
     fn interval(p: &mut Idio, so_far: &mut u64, n: u64) {
         *so_far += n;
-        p.decide(&Counters { writes: 0, write_misses: 0, cores: &counts(*so_far) });
+        p.decide(&EpochCounters { writes: 0, write_misses: 0, cores: &counts(*so_far) });
     }
 
     /// Destination of a line by mode, class, header and FSM (Algorithm 1).
@@ -368,10 +368,10 @@ mod tests {
     fn a_line_goes_where_its_mode_class_and_place_in_the_packet_say() {
         let tag = |class_1, header| Tag::new(CoreId(3), class_1, header, false);
         for (mode, header, payload, header_1, payload_1) in [
-            (Mode::Invalidate, LLC, LLC, LLC, LLC),
-            (Mode::Prefetch, HINT, HINT, HINT, LLC),
-            (Mode::Static, HINT, HINT, HINT, Inbound::Dram),
-            (Mode::Dynamic, HINT, LLC, HINT, Inbound::Dram), // the FSM begins with 0b11
+            (IdioMode::Invalidate, LLC, LLC, LLC, LLC),
+            (IdioMode::Prefetch, HINT, HINT, HINT, LLC),
+            (IdioMode::Static, HINT, HINT, HINT, Inbound::Dram),
+            (IdioMode::Dynamic, HINT, LLC, HINT, Inbound::Dram), // the FSM begins with 0b11
         ] {
             let mut p = idio(mode, IdioSpec::default());
             for (class_1, is_header, expected) in
@@ -380,7 +380,7 @@ mod tests {
                 let to = p.write(&line(tag(class_1, is_header)));
                 assert_eq!(to, expected, "{mode:?} class 1 {class_1} header {is_header}");
             }
-            let ssd = Transfer::of(Agent::Io, DeviceKind::Storage, LineAddr(0));
+            let ssd = DeviceTransfer::of(Agent::Io, DeviceKind::Storage, LineAddr(0));
             assert_eq!(p.write(&ssd), LLC, "what no NIC sends has no tag");
         }
     }
@@ -395,7 +395,7 @@ mod tests {
                 c.step(write_backs, &s);
                 assert_eq!(c.fsm, next, "{state:#b} after {write_backs}");
             }
-            let mut p = idio(Mode::Dynamic, s.clone());
+            let mut p = idio(IdioMode::Dynamic, s.clone());
             p.core(CoreId(3)).fsm = state;
             p.write(&line(Tag::new(CoreId(3), false, true, true)));
             assert_eq!(p.state(CoreId(3)), 0b00, "a burst in {state:#b}");
@@ -409,7 +409,7 @@ mod tests {
     fn status_is_of_the_state_as_chosen() {
         let payload = Tag::new(CoreId(3), false, false, false);
         for (status, to) in [(Status::Saturated, [HINT, HINT, HINT, LLC]), (Status::Upper, [HINT, HINT, LLC, LLC])] {
-            let mut p = idio(Mode::Dynamic, IdioSpec { status, ..IdioSpec::default() });
+            let mut p = idio(IdioMode::Dynamic, IdioSpec { status, ..IdioSpec::default() });
             for state in 0..4 {
                 p.core(CoreId(3)).fsm = state;
                 assert_eq!(p.write(&line(payload)), to[usize::from(state)], "{status:?} {state:#b}");
@@ -424,7 +424,7 @@ mod tests {
     /// intervals, and is 0 before the first are complete.
     #[test]
     fn pressure_is_measured_against_the_average_of_the_intervals_before() {
-        let mut p = idio(Mode::Dynamic, IdioSpec { average: 4, ..IdioSpec::default() });
+        let mut p = idio(IdioMode::Dynamic, IdioSpec { average: 4, ..IdioSpec::default() });
         let mut n = 0;
         p.core(CoreId(3)).fsm = 0;
         for (i, write_backs, state) in [
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(p.core(CoreId(3)).average, 50);
         assert_eq!(p.epoch(), Some(Time::us(1)));
         p.restart();
-        p.decide(&Counters { writes: 0, write_misses: 0, cores: &counts(51) });
+        p.decide(&EpochCounters { writes: 0, write_misses: 0, cores: &counts(51) });
         assert_eq!(p.state(CoreId(3)), 0, "counters that begin again are no negative pressure: 51 against 50 + 50");
     }
 
@@ -458,9 +458,12 @@ mod tests {
 
     #[test]
     fn only_the_dynamic_mode_has_a_control_plane() {
-        for (mode, has) in
-            [(Mode::Invalidate, false), (Mode::Prefetch, false), (Mode::Static, false), (Mode::Dynamic, true)]
-        {
+        for (mode, has) in [
+            (IdioMode::Invalidate, false),
+            (IdioMode::Prefetch, false),
+            (IdioMode::Static, false),
+            (IdioMode::Dynamic, true),
+        ] {
             let p = Placement::new(&placement(mode, IdioSpec::default()));
             assert_eq!(p.epoch().is_some(), has, "{mode:?}");
         }

@@ -55,7 +55,7 @@ fn counted<'de, D: Deserializer<'de>>(d: D) -> Result<u32, D::Error> {
 #[serde(deny_unknown_fields)]
 pub struct PlacementSpec {
     /// Policy that chooses the destination of inbound lines.
-    pub policy: Policy,
+    pub policy: PlacementPolicy,
     /// Number of LLC ways, counted from way 0, into which writes of devices may allocate; "all" stands for every way of
     /// the platform's LLC. 2 when absent.
     #[serde(default = "ddio::default_ways", deserialize_with = "counted")]
@@ -77,7 +77,7 @@ pub struct PlacementSpec {
     pub resq: bool,
     /// Set of IDIO's mechanisms that work; needs `policy = "idio"`. `dynamic` when absent.
     #[serde(default)]
-    pub mode: Option<idio::Mode>,
+    pub mode: Option<idio::IdioMode>,
     /// Thresholds, intervals and choices of IDIO; needs `policy = "idio"`.
     #[serde(default)]
     pub idio: Option<idio::IdioSpec>,
@@ -124,7 +124,7 @@ impl Spent {
 impl PlacementSpec {
     /// Treatment of spent receive buffers by threads.
     pub fn spent(&self) -> Spent {
-        if self.policy == Policy::Idio && self.mode.unwrap_or_default().invalidates() {
+        if self.policy == PlacementPolicy::Idio && self.mode.unwrap_or_default().invalidates() {
             let s = self.idio.clone().unwrap_or_default();
             let op = if s.invalidate == idio::Depth::Llc { Sweep::Invalidate } else { Sweep::InvalidateOwn };
             return Spent::Invalidate { op, each: s.invalidate_form == idio::Form::Line };
@@ -138,7 +138,7 @@ impl PlacementSpec {
 
     /// IDIO's settings, where lines that the NIC writes are hinted to cores; otherwise None.
     pub fn hints(&self) -> Option<idio::IdioSpec> {
-        let hints = self.policy == Policy::Idio && self.mode.unwrap_or_default().hints();
+        let hints = self.policy == PlacementPolicy::Idio && self.mode.unwrap_or_default().hints();
         hints.then(|| self.idio.clone().unwrap_or_default())
     }
 }
@@ -156,7 +156,7 @@ pub enum DeviceKind {
 
 /// Transfer of a device as placement policies see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Transfer {
+pub struct DeviceTransfer {
     /// Attachment of the device.
     pub agent: Agent,
     /// Kind of the device.
@@ -167,17 +167,17 @@ pub struct Transfer {
     pub tag: Tag,
 }
 
-impl Transfer {
+impl DeviceTransfer {
     /// Makes a transfer without a steering tag.
     #[inline]
-    pub fn of(agent: Agent, device: DeviceKind, line: LineAddr) -> Transfer {
-        Transfer { agent, device, line, tag: Tag::default() }
+    pub fn of(agent: Agent, device: DeviceKind, line: LineAddr) -> DeviceTransfer {
+        DeviceTransfer { agent, device, line, tag: Tag::default() }
     }
 }
 
 /// Counters that a policy sees at the end of an epoch, counted since the window began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counters<'a> {
+pub struct EpochCounters<'a> {
     /// Lines that devices wrote (`writes`), and those among them that missed the LLC (`write_misses`).
     pub writes: u64,
     /// Lines that devices wrote and the LLC did not have.
@@ -186,11 +186,11 @@ pub struct Counters<'a> {
     pub cores: &'a [CoreCounts],
 }
 
-impl Counters<'_> {
+impl EpochCounters<'_> {
     /// Counters of the memory system since the window began.
-    pub fn of(m: &MemStats) -> Counters<'_> {
+    pub fn of(m: &MemStats) -> EpochCounters<'_> {
         let sum = |f: fn(&DmaCounts) -> u64| m.dma.iter().map(f).sum();
-        Counters { writes: sum(|d| d.writes), write_misses: sum(|d| d.write_misses), cores: m.cores.as_slice() }
+        EpochCounters { writes: sum(|d| d.writes), write_misses: sum(|d| d.write_misses), cores: m.cores.as_slice() }
     }
 }
 
@@ -215,10 +215,10 @@ pub trait DataPlane {
     }
 
     /// Chooses the destination of a device's write.
-    fn write(&mut self, t: &Transfer) -> Inbound;
+    fn write(&mut self, t: &DeviceTransfer) -> Inbound;
 
     /// Chooses the source of the data for a device's read.
-    fn read(&mut self, t: &Transfer) -> Outbound {
+    fn read(&mut self, t: &DeviceTransfer) -> Outbound {
         let _ = t;
         Outbound::Nearest
     }
@@ -239,7 +239,7 @@ pub trait DataPlane {
     }
 
     /// Decides at the end of an epoch, from counts since the window began.
-    fn decide(&mut self, c: &Counters) {
+    fn decide(&mut self, c: &EpochCounters) {
         let _ = c;
     }
 
@@ -290,7 +290,7 @@ macro_rules! policies {
         /// Policy that chooses the destination of inbound lines.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
-        pub enum Policy {
+        pub enum PlacementPolicy {
             $($(#[$doc])* $name,)*
         }
 
@@ -301,29 +301,29 @@ macro_rules! policies {
             $($(#[$doc])* $name($policy),)*
         }
 
-        impl Policy {
+        impl PlacementPolicy {
             /// Checks that the scenario's settings suit its policy and platform.
             ///
             /// # Errors
             /// Fails with one clause that names key and value.
             pub fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
-                match s.policy { $(Policy::$name => <$policy>::check(s, llc_ways),)* }
+                match s.policy { $(PlacementPolicy::$name => <$policy>::check(s, llc_ways),)* }
             }
         }
 
         impl Placement {
             /// The data plane of the policy that `s` names.
             pub fn new(s: &PlacementSpec) -> Placement {
-                match s.policy { $(Policy::$name => Placement::$name(<$policy>::new(s)),)* }
+                match s.policy { $(PlacementPolicy::$name => Placement::$name(<$policy>::new(s)),)* }
             }
             /// Chooses the destination of a device's write.
             #[inline]
-            pub fn write(&mut self, t: &Transfer) -> Inbound {
+            pub fn write(&mut self, t: &DeviceTransfer) -> Inbound {
                 match self { $(Placement::$name(p) => p.write(t),)* }
             }
             /// Chooses the source of the data for a device's read.
             #[inline]
-            pub fn read(&mut self, t: &Transfer) -> Outbound {
+            pub fn read(&mut self, t: &DeviceTransfer) -> Outbound {
                 match self { $(Placement::$name(p) => p.read(t),)* }
             }
             /// Number of LLC ways that devices may allocate into now.
@@ -339,7 +339,7 @@ macro_rules! policies {
                 match self { $(Placement::$name(p) => p.epoch(),)* }
             }
             /// Decides at the end of an epoch, from counts since the window began.
-            pub fn decide(&mut self, c: &Counters) {
+            pub fn decide(&mut self, c: &EpochCounters) {
                 match self { $(Placement::$name(p) => p.decide(c),)* }
             }
             /// Applies the decision of the user's control plane.

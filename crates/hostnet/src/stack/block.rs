@@ -64,7 +64,7 @@ impl BlockSpec {
 
 /// The kernel's accounting of the pages of one device's buffers.
 #[derive(Clone, Debug)]
-pub struct Books {
+pub struct PageAccounting {
     /// Page structures, one line per page, in the order of physical memory: pages of a buffer lie anywhere.
     pub structures: Pages,
     pub lists: LineAddr,
@@ -74,12 +74,12 @@ pub struct Books {
     pinned: u64,
 }
 
-impl Books {
+impl PageAccounting {
     /// Page accounting whose lists and page table begin at these lines; `first` is the page that comes back first.
-    pub fn new(structures: Pages, lists: LineAddr, table: LineAddr, pages: u64, first: u64) -> Books {
+    pub fn new(structures: Pages, lists: LineAddr, table: LineAddr, pages: u64, first: u64) -> PageAccounting {
         // Half of the pages apart, the release and the pin of a page find nothing in a cache that the other has left
         // there.
-        Books { structures, lists, table, pages, released: first % pages, pinned: (first + pages / 2) % pages }
+        PageAccounting { structures, lists, table, pages, released: first % pages, pinned: (first + pages / 2) % pages }
     }
 
     /// Appends the operations for releasing one page and pinning another.
@@ -101,18 +101,18 @@ const BATCH: u64 = 16;
 
 /// One device whose pages a core accounts for.
 #[derive(Clone)]
-pub struct Served {
+pub struct ServedDevice {
     pub port: PortId,
-    pub books: Books,
+    pub books: PageAccounting,
     pub page_lines: u64,
     /// Lines moved towards the next page; `due` counts the pages that wait for the core.
     lines: u64,
     due: u64,
 }
 
-impl Served {
-    pub fn new(port: PortId, books: Books, page_lines: u64) -> Served {
-        Served { port, books, page_lines, lines: 0, due: 0 }
+impl ServedDevice {
+    pub fn new(port: PortId, books: PageAccounting, page_lines: u64) -> ServedDevice {
+        ServedDevice { port, books, page_lines, lines: 0, due: 0 }
     }
     /// Number of pages that wait for the core.
     pub fn due(&self) -> u64 {
@@ -124,7 +124,7 @@ impl Served {
 #[derive(Clone)]
 pub struct BlockLayer {
     costs: BlockSpec,
-    pub devices: Vec<Served>,
+    pub devices: Vec<ServedDevice>,
     since: Option<Time>,
     busy: Time,
 }
@@ -188,7 +188,7 @@ mod tests {
     fn in_a_round_every_structure_is_written_twice_and_every_list_line_by_its_pages() {
         let spec = BlockSpec { release: 100, pin: 50, lists: Size(56) };
         let (pages, at) = (1000, (0, 2000, 4000));
-        let mut books = Books::new(
+        let mut books = PageAccounting::new(
             Pages::new(LineAddr(at.0), pages, Contiguous::Pieces(PAGE), 1, 7),
             LineAddr(at.1),
             LineAddr(at.2),

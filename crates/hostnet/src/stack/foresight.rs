@@ -6,12 +6,12 @@ use crate::kernel::LineAddr;
 /// Two-bit saturating counter for a branch, which changes its prediction after two equal outcomes (Smith, A Study of
 /// Branch Prediction Strategies, ISCA 1981).
 #[derive(Clone, Copy, Default)]
-pub(super) struct Foresight(u8);
+pub(super) struct BranchPredictor(u8);
 
-impl Foresight {
+impl BranchPredictor {
     /// The predictor of a `core`'s polls; None for an in-order core, which stops at each poll.
-    pub fn of(core: &CoreSpec) -> Option<Foresight> {
-        (core.pipeline == Pipeline::OutOfOrder).then(Foresight::default)
+    pub fn of(core: &CoreSpec) -> Option<BranchPredictor> {
+        (core.pipeline == Pipeline::OutOfOrder).then(BranchPredictor::default)
     }
 
     /// Trains the predictor with the outcome of a poll.
@@ -26,9 +26,9 @@ impl Foresight {
 
 /// Reads `line` and branches on it. A core that predicts success does not wait for a line whose unit is `there`;
 /// otherwise the core waits for the data.
-pub(super) fn poll(line: LineAddr, there: bool, foresees: Option<Foresight>, p: &mut Program) {
+pub(super) fn poll(line: LineAddr, there: bool, foresees: Option<BranchPredictor>, p: &mut Program) {
     p.push(Op::Anchor { line });
-    if !(there && foresees.is_some_and(Foresight::expects)) {
+    if !(there && foresees.is_some_and(BranchPredictor::expects)) {
         p.push(Op::Await);
     }
 }

@@ -13,12 +13,12 @@ use crate::kernel::Time;
 
 /// Packets and bytes that polls have found since an interrupt, in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Found {
+pub struct PollCounts {
     pub packets: u32,
     pub bytes: u32,
 }
 
-impl Found {
+impl PollCounts {
     pub fn add(&mut self, bytes: u32) {
         self.packets = self.packets.saturating_add(1);
         self.bytes = self.bytes.saturating_add(bytes);
@@ -27,29 +27,29 @@ impl Found {
 
 /// Class of traffic: few small packets, more of them, or bulk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Kind {
+enum TrafficKind {
     LowestLatency,
     LowLatency,
     Bulk,
 }
 
-impl Kind {
+impl TrafficKind {
     /// Class of traffic after an interrupt whose polls found `f`.
-    fn next(self, f: Found) -> Kind {
-        let Found { packets, bytes } = f;
+    fn next(self, f: PollCounts) -> TrafficKind {
+        let PollCounts { packets, bytes } = f;
         if packets == 0 {
             return self;
         }
         let each = bytes / packets;
         match self {
-            Kind::LowestLatency if each > 8000 => Kind::Bulk,
-            Kind::LowestLatency if packets < 5 && bytes > 512 => Kind::LowLatency,
-            Kind::LowLatency if bytes > 10_000 && (packets < 10 || each > 1200) => Kind::Bulk,
-            Kind::LowLatency if bytes > 10_000 && packets > 35 => Kind::LowestLatency,
-            Kind::LowLatency if bytes <= 10_000 && each > 2000 => Kind::Bulk,
-            Kind::LowLatency if packets <= 2 && bytes < 512 => Kind::LowestLatency,
-            Kind::Bulk if bytes > 25_000 && packets > 35 => Kind::LowLatency,
-            Kind::Bulk if bytes < 6000 => Kind::LowLatency,
+            TrafficKind::LowestLatency if each > 8000 => TrafficKind::Bulk,
+            TrafficKind::LowestLatency if packets < 5 && bytes > 512 => TrafficKind::LowLatency,
+            TrafficKind::LowLatency if bytes > 10_000 && (packets < 10 || each > 1200) => TrafficKind::Bulk,
+            TrafficKind::LowLatency if bytes > 10_000 && packets > 35 => TrafficKind::LowestLatency,
+            TrafficKind::LowLatency if bytes <= 10_000 && each > 2000 => TrafficKind::Bulk,
+            TrafficKind::LowLatency if packets <= 2 && bytes < 512 => TrafficKind::LowestLatency,
+            TrafficKind::Bulk if bytes > 25_000 && packets > 35 => TrafficKind::LowLatency,
+            TrafficKind::Bulk if bytes < 6000 => TrafficKind::LowLatency,
             same => same,
         }
     }
@@ -57,9 +57,9 @@ impl Kind {
     /// Interrupts per second.
     fn rate(self) -> u32 {
         match self {
-            Kind::LowestLatency => 70_000,
-            Kind::LowLatency => 20_000,
-            Kind::Bulk => 4000,
+            TrafficKind::LowestLatency => 70_000,
+            TrafficKind::LowLatency => 20_000,
+            TrafficKind::Bulk => 4000,
         }
     }
 }
@@ -67,9 +67,9 @@ impl Kind {
 /// The driver's throttling state for one queue.
 #[derive(Clone, Debug)]
 pub struct Itr {
-    least: Kind,
+    least: TrafficKind,
     /// Traffic classes of the received and of the sent packets.
-    kinds: [Kind; 2],
+    kinds: [TrafficKind; 2],
     rate: u32,
 }
 
@@ -78,10 +78,10 @@ impl Itr {
     pub fn new(t: Throttle) -> Option<Itr> {
         let least = match t {
             Throttle::Off => return None,
-            Throttle::Dynamic => Kind::LowestLatency,
-            Throttle::DynamicConservative => Kind::LowLatency,
+            Throttle::Dynamic => TrafficKind::LowestLatency,
+            Throttle::DynamicConservative => TrafficKind::LowLatency,
         };
-        Some(Itr { least, kinds: [Kind::LowestLatency; 2], rate: Kind::LowLatency.rate() })
+        Some(Itr { least, kinds: [TrafficKind::LowestLatency; 2], rate: TrafficKind::LowLatency.rate() })
     }
 
     /// Minimum time between two interrupts. The register counts units of 256 ns.
@@ -91,7 +91,7 @@ impl Itr {
 
     /// Updates the rate after the polls of an interrupt, which have found these received and sent packets. A rate rises
     /// in steps.
-    pub fn ended(&mut self, found: [Found; 2]) {
+    pub fn ended(&mut self, found: [PollCounts; 2]) {
         for (kind, f) in self.kinds.iter_mut().zip(found) {
             *kind = kind.next(f).max(self.least);
         }
@@ -108,7 +108,7 @@ mod tests {
     fn rates(t: Throttle, of: &[(u32, u32)]) -> Vec<u32> {
         let mut itr = Itr::new(t).expect("throttled");
         let mut one = |&(packets, each): &(u32, u32)| {
-            itr.ended([Found { packets, bytes: packets * each }, Found::default()]);
+            itr.ended([PollCounts { packets, bytes: packets * each }, PollCounts::default()]);
             itr.rate
         };
         of.iter().map(&mut one).collect()
@@ -133,11 +133,11 @@ mod tests {
     #[test]
     fn the_slower_way_decides() {
         let mut itr = Itr::new(Throttle::DynamicConservative).expect("throttled");
-        let (small, large) = (Found { packets: 10, bytes: 1000 }, Found { packets: 12, bytes: 18_000 });
+        let (small, large) = (PollCounts { packets: 10, bytes: 1000 }, PollCounts { packets: 12, bytes: 18_000 });
         itr.ended([small, small]);
         itr.ended([small, large]);
         assert_eq!(itr.rate, 4000);
-        itr.ended([small, Found::default()]);
+        itr.ended([small, PollCounts::default()]);
         assert_eq!(itr.rate, 4000, "a way without packets stays what it was");
     }
 
@@ -146,8 +146,8 @@ mod tests {
     fn the_register_has_whole_units_of_256_ns() {
         let mut itr = Itr::new(Throttle::DynamicConservative).expect("throttled");
         assert_eq!(itr.interval(), Time::ns(195 * 256));
-        itr.ended([Found::default(), Found::default()]);
-        itr.ended([Found { packets: 12, bytes: 18_000 }, Found::default()]);
+        itr.ended([PollCounts::default(), PollCounts::default()]);
+        itr.ended([PollCounts { packets: 12, bytes: 18_000 }, PollCounts::default()]);
         assert_eq!(itr.interval(), Time::ns(976 * 256));
     }
 }

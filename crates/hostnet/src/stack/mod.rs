@@ -24,12 +24,12 @@ use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
-use crate::kernel::{IdVec, Int, LineAddr, PacketId, PortId, Stream, TenantId, ThreadId, Time};
+use crate::kernel::{IdVec, Int, LineAddr, PacketId, PortId, RandomStream, TenantId, ThreadId, Time};
 use crate::machine::{Events, Machine};
 use crate::memory::stats::OffCores;
 use crate::traffic::dctcp::Senders;
 use crate::traffic::generator::Generator;
-use crate::traffic::software::Client;
+use crate::traffic::software::SoftwareClient;
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
@@ -80,7 +80,7 @@ pub enum Notice {
     /// The device on `port` has moved `lines` lines.
     Lines { port: PortId, lines: u64 },
     /// A frame is wholly in memory.
-    Frame(tcp::Received),
+    Frame(tcp::ReceivedFrame),
 }
 
 /// Whether a notice wakes a sleeping thread. A device's interrupt always does.
@@ -106,7 +106,7 @@ pub struct Ctx<'a> {
     pub nic: &'a mut Nic,
     pub iio: Option<&'a mut Iio>,
     /// State shared by the threads of CC-NIC.
-    pub ccnic: Option<&'a mut ccnic::Interface>,
+    pub ccnic: Option<&'a mut ccnic::CcnicInterface>,
     /// Counts of the cores' requests that left their L2, where they are counted.
     pub off_core: Option<&'a mut OffCores>,
     /// State shared by the threads of TAS.
@@ -116,14 +116,14 @@ pub struct Ctx<'a> {
     pub trips: &'a mut Histogram<u64>,
     /// Application of the tenant; None on the kernel's own cores.
     pub app: Option<&'a mut App>,
-    pub rng: &'a mut Stream,
+    pub rng: &'a mut RandomStream,
     pub spikes: Option<&'a mut Spikes>,
     /// Requests that a load generator's cores are to send.
-    pub client: Option<&'a mut Client>,
+    pub client: Option<&'a mut SoftwareClient>,
     /// Generator that records round trips, where packets come to the tenant.
     pub generator: Option<&'a mut Generator>,
     /// Software ring between this core and another one.
-    pub pipe: Option<&'a mut pmd::Pipe>,
+    pub pipe: Option<&'a mut pmd::SoftwareRing>,
     /// TCP senders that acknowledgements go to.
     pub senders: Option<&'a mut Senders>,
     pub tally: &'a mut Tally,
@@ -197,11 +197,11 @@ threads! {
     /// The kernel's TCP receive path.
     mod tcp => Tcp(Box<tcp::TcpReceiver>),
     /// One of two threads that exchange a counter.
-    mod pingpong => PingPong(pingpong::PingPong),
+    mod pingpong => PingPong(pingpong::PingPongThread),
     /// A writer or a reader of a buffer.
-    mod transfer => Transfer(transfer::Transfer),
+    mod transfer => Transfer(transfer::TransferThread),
     /// A host or NIC thread of CC-NIC.
-    mod ccnic => CcNic(Box<ccnic::Agent>),
+    mod ccnic => CcNic(Box<ccnic::CcnicThread>),
     /// TCP as a service: a thread of the fast path or of the application.
     mod tas => Tas(Box<tas::Tas>),
     /// A core of the kernel's block layer.
@@ -244,7 +244,7 @@ pub struct Tally {
     /// Operations of each tenant.
     pub operations: IdVec<TenantId, u64>,
     /// Durations of bursts of packets, where traffic comes in bursts.
-    pub bursts: Option<Bursts>,
+    pub bursts: Option<BurstTimes>,
     /// Received lines of the packets that have just been completed, where they are recorded.
     pub batch: Option<Vec<(LineAddr, u16)>>,
 }
@@ -262,7 +262,7 @@ struct Burst {
 
 /// Durations of bursts, from the first line that the NIC writes to the completion of the last packet.
 #[derive(Clone)]
-pub struct Bursts {
+pub struct BurstTimes {
     /// Time at which the first burst began; `period` is the time from one burst to the next.
     base: Time,
     period: Time,
@@ -271,9 +271,9 @@ pub struct Bursts {
     first: VecDeque<(u64, Time)>,
 }
 
-impl Bursts {
-    pub fn new(base: Time, period: Time) -> Bursts {
-        Bursts { base, period, seen: VecDeque::new(), first: VecDeque::new() }
+impl BurstTimes {
+    pub fn new(base: Time, period: Time) -> BurstTimes {
+        BurstTimes { base, period, seen: VecDeque::new(), first: VecDeque::new() }
     }
 
     /// Delays the begin of the first burst by `by`.
@@ -369,7 +369,7 @@ impl Tally {
 
     /// A tally for a new measurement window.
     pub fn restarted(&self) -> Tally {
-        let bursts = self.bursts.as_ref().map(|b| Bursts::new(b.base, b.period));
+        let bursts = self.bursts.as_ref().map(|b| BurstTimes::new(b.base, b.period));
         Tally {
             completed_ever: self.completed_ever,
             taken: self.taken,

@@ -9,13 +9,13 @@
 //! A poll has priority over the core's other work. A poll that has spent its budget leaves the remaining frames to a
 //! kernel thread, which gets half of the core while the application has work (ksoftirqd).
 
-use super::itr::{Found, Itr};
-use super::pmd::{port, Effect};
+use super::itr::{Itr, PollCounts};
+use super::pmd::{port, DriverEffect};
 use super::tcp::{TcpSpec, STRUCTURE};
 use super::udp::UdpSpec;
 use super::Ctx;
 use crate::core::{Op, Program};
-use crate::device::nic::{Layout, Nic, Packet, RingsSpec, DATA_ROOM};
+use crate::device::nic::{Nic, Packet, RingLayout, RingsSpec, DATA_ROOM};
 use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
 use crate::memory::{LINE, LINE_U32};
 use std::collections::VecDeque;
@@ -27,25 +27,25 @@ pub const ROOM: u64 = DATA_ROOM / LINE;
 
 /// Costs of the kernel's path for frames.
 #[derive(Clone, Debug)]
-pub struct Costs {
+pub struct KernelCosts {
     pub tcp: TcpSpec,
     pub udp: UdpSpec,
     /// Maximum number of socket buffers that wait in a socket.
     queued: u64,
 }
 
-impl Costs {
+impl KernelCosts {
     /// Costs for a UDP socket, whose receive buffer may be full of the smallest datagrams.
-    pub fn of_udp(tcp: TcpSpec, udp: UdpSpec) -> Costs {
+    pub fn of_udp(tcp: TcpSpec, udp: UdpSpec) -> KernelCosts {
         let queued = udp.receive_buffer.0 / true_size(&tcp, 1) + 2;
-        Costs { tcp, udp, queued }
+        KernelCosts { tcp, udp, queued }
     }
 
     /// Costs for a TCP connection whose frames have `lines` lines. Each segment may arrive twice, and a merged segment
     /// is freed as a whole.
-    pub fn of_tcp(tcp: TcpSpec, udp: UdpSpec, lines: u64) -> Costs {
+    pub fn of_tcp(tcp: TcpSpec, udp: UdpSpec, lines: u64) -> KernelCosts {
         let queued = 2 * (tcp.receive_buffer.0 + tcp.merge.0) / true_size(&tcp, lines);
-        Costs { tcp, udp, queued }
+        KernelCosts { tcp, udp, queued }
     }
 
     /// Lines of a frame's head, which the driver copies to the socket buffer.
@@ -94,10 +94,10 @@ pub struct Frame {
 /// The driver's state for one queue.
 #[derive(Clone)]
 pub struct Napi {
-    pub costs: Costs,
+    pub costs: KernelCosts,
     pub queue: QueueId,
-    receive: Layout,
-    transmit: Layout,
+    receive: RingLayout,
+    transmit: RingLayout,
     memory: BufferMemory,
     /// Free socket buffers; the most recently freed one is allocated first.
     free: Vec<u32>,
@@ -113,14 +113,14 @@ pub struct Napi {
     /// Interrupt throttling, where there is any; `found` is what polls have found since the interrupt, received and
     /// sent.
     itr: Option<Itr>,
-    found: [Found; 2],
+    found: [PollCounts; 2],
     /// Interrupts since the restart.
     pub interrupts: u64,
 }
 
 impl Napi {
     /// The driver of `queue` of `nic`, with all receive descriptors armed.
-    pub fn new(costs: Costs, rings: &RingsSpec, queue: QueueId, memory: BufferMemory, nic: &mut Nic) -> Napi {
+    pub fn new(costs: KernelCosts, rings: &RingsSpec, queue: QueueId, memory: BufferMemory, nic: &mut Nic) -> Napi {
         let (receive, transmit) = nic.layouts(queue);
         let mut n = Napi {
             free: (0..costs.buffers(rings).to_u32()).rev().collect(),
@@ -218,7 +218,7 @@ impl Napi {
             if !self.receive.begins_line(self.taken) {
                 c.program.push(Op::Store { line: self.receive.line(self.taken), lines: 1 });
             }
-            c.program.push(Op::Mmio { tag: Effect::Armed(n.to_u32()).tag() });
+            c.program.push(Op::Mmio { tag: DriverEffect::Armed(n.to_u32()).tag() });
         }
     }
 
@@ -285,7 +285,7 @@ impl Napi {
         self.in_ring.push_back((skb, nic.packet(id).tx_bytes));
         c.program.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         self.put += 1;
-        c.program.push(Op::Mmio { tag: Effect::Put(1).tag() });
+        c.program.push(Op::Mmio { tag: DriverEffect::Put(1).tag() });
     }
 
     /// Sends a frame of `bytes` bytes without payload; returns its packet.

@@ -9,7 +9,7 @@ const POLL: u32 = 4;
 
 /// One of two threads: it increments its own register when the other's register has the awaited value.
 #[derive(Clone)]
-pub struct PingPong {
+pub struct PingPongThread {
     /// Whether this thread begins, and measures the round trips.
     leads: bool,
     /// Line and number of the thread's own register; `other` is the other thread's register.
@@ -21,9 +21,9 @@ pub struct PingPong {
     stored: bool,
 }
 
-impl PingPong {
-    pub fn new(leads: bool, own: (LineAddr, usize), other: (LineAddr, usize)) -> PingPong {
-        PingPong { leads, own, other, value: 0, since: Time::ZERO, polled: false, stored: false }
+impl PingPongThread {
+    pub fn new(leads: bool, own: (LineAddr, usize), other: (LineAddr, usize)) -> PingPongThread {
+        PingPongThread { leads, own, other, value: 0, since: Time::ZERO, polled: false, stored: false }
     }
 
     fn increment(&mut self, c: &mut Ctx) {
@@ -43,7 +43,7 @@ impl PingPong {
     }
 }
 
-impl Software for PingPong {
+impl Software for PingPongThread {
     fn step(&mut self, c: &mut Ctx) -> Step {
         c.program.ops.clear();
         if c.stopped {

@@ -2,7 +2,7 @@
 //! III).
 
 use super::{Awaited, Ctx, Notice, Software, Step, Tally, Wakes};
-use crate::app::{Answer, Content};
+use crate::app::{Content, ServeOutcome};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::Nic;
 use crate::device::{self, NicAt};
@@ -66,7 +66,7 @@ pub enum BatchOf {
 
 /// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the packet that they are for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Effect {
+pub enum QpEffect {
     /// The reply is posted to the NIC.
     Post,
     /// The receive buffer returns to the ring.
@@ -75,12 +75,12 @@ pub enum Effect {
     Done,
 }
 
-impl Effect {
+impl QpEffect {
     pub fn tag(self, packet: PacketId) -> u32 {
         packet.index().to_u32() << 2 | self as u32
     }
-    pub fn of(tag: u32) -> (Effect, PacketId) {
-        ([Effect::Post, Effect::FreeRx, Effect::Done][(tag & 3).to_usize()], PacketId::new((tag >> 2).to_usize()))
+    pub fn of(tag: u32) -> (QpEffect, PacketId) {
+        ([QpEffect::Post, QpEffect::FreeRx, QpEffect::Done][(tag & 3).to_usize()], PacketId::new((tag >> 2).to_usize()))
     }
 }
 
@@ -181,7 +181,7 @@ impl QueuePair {
     }
 
     /// Appends the operations that serve packet `id`, whose reply goes to line `tx`.
-    fn serve(&mut self, id: PacketId, tx: LineAddr, c: &mut Ctx) -> Answer {
+    fn serve(&mut self, id: PacketId, tx: LineAddr, c: &mut Ctx) -> ServeOutcome {
         let queue = queue_of(c);
         let p = *c.nic.packet(id);
         let content = Content::of(&p);
@@ -198,7 +198,7 @@ impl QueuePair {
             }
         }
         let packet = c.nic.packet(id);
-        packet.zero_copy = answer == Answer::Forward;
+        packet.zero_copy = answer == ServeOutcome::Forward;
         packet.tx_line = if packet.zero_copy { p.line } else { tx };
         packet.tx_lines = tx_lines;
         self.end(c.program, id, (p.line, p.lines.into()), answer);
@@ -207,17 +207,17 @@ impl QueuePair {
 
     /// Relinquishes the receive buffer if the policy says so, posts the reply and returns the buffer, in that order.
     /// `rx` is the received packet's first line and its number of lines.
-    fn end(&self, program: &mut Program, packet: PacketId, rx: (LineAddr, u32), answer: Answer) {
-        if answer != Answer::Consumed {
+    fn end(&self, program: &mut Program, packet: PacketId, rx: (LineAddr, u32), answer: ServeOutcome) {
+        if answer != ServeOutcome::Consumed {
             program.compute(self.costs.post_instructions);
-            program.push(Op::Mmio { tag: Effect::Post.tag(packet) });
+            program.push(Op::Mmio { tag: QpEffect::Post.tag(packet) });
         }
-        if answer == Answer::Forward {
+        if answer == ServeOutcome::Forward {
             return; // the buffer is free once the NIC has sent it
         }
         self.free(program, packet, rx);
-        if answer == Answer::Consumed {
-            program.push(Op::Retire { tag: Effect::Done.tag(packet), stores: true });
+        if answer == ServeOutcome::Consumed {
+            program.push(Op::Retire { tag: QpEffect::Done.tag(packet), stores: true });
         }
     }
 }
@@ -227,7 +227,7 @@ impl QueuePair {
     fn free(&self, program: &mut Program, packet: PacketId, rx: (LineAddr, u32)) {
         self.spent.relinquish(program, rx.0, rx.1);
         program.compute(self.costs.free_instructions);
-        program.push(Op::Retire { tag: Effect::FreeRx.tag(packet), stores: false });
+        program.push(Op::Retire { tag: QpEffect::FreeRx.tag(packet), stores: false });
     }
 }
 
@@ -261,7 +261,7 @@ impl Software for QueuePair {
             return if c.program.ops.is_empty() { self.wait() } else { Step::Run };
         };
         let tx = c.nic.next_tx(queue);
-        if self.serve(id, tx, c) == Answer::Reply {
+        if self.serve(id, tx, c) == ServeOutcome::Reply {
             c.nic.reserve_tx(queue, c.now);
         }
         self.since = Some(c.now);
@@ -276,11 +276,11 @@ impl Software for QueuePair {
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        match Effect::of(tag) {
-            (Effect::Post, id) => c.nic.post(c.cal, id, c.now),
+        match QpEffect::of(tag) {
+            (QpEffect::Post, id) => c.nic.post(c.cal, id, c.now),
             // The buffer is freed behind the sweeps, which travel as far.
-            (Effect::FreeRx, id) => c.cal.post(c.at_home, device::Event::Freed(NicAt::Chip, id)),
-            (Effect::Done, id) => {
+            (QpEffect::FreeRx, id) => c.cal.post(c.at_home, device::DeviceEvent::Freed(NicAt::Chip, id)),
+            (QpEffect::Done, id) => {
                 ended(c.nic, id, c.tenant, c.tally, c.now);
                 c.nic.end_use(id);
             }
@@ -288,19 +288,19 @@ impl Software for QueuePair {
     }
 
     fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
-        match Effect::of(tag) {
-            (Effect::Post, id) => {
+        match QpEffect::of(tag) {
+            (QpEffect::Post, id) => {
                 m.transmit_at_once(id);
                 let p = *m.nic.packet(id);
                 if let (true, Spent::Invalidate { op, .. }) = (p.zero_copy, self.spent) {
                     m.maintain_at_once(m.core_of(ThreadId(p.queue.0)), p.line, p.lines.into(), op);
                 }
             }
-            (Effect::FreeRx, id) => {
+            (QpEffect::FreeRx, id) => {
                 let p = *m.nic.packet(id);
                 m.mem.consumed(p.line, p.lines.into());
             }
-            (Effect::Done, _) => {}
+            (QpEffect::Done, _) => {}
         }
     }
 

@@ -34,7 +34,7 @@ pub struct PairMemory {
 type Register = (LineAddr, usize);
 
 #[derive(Clone)]
-pub struct Transfer {
+pub struct TransferThread {
     role: Role,
     memory: PairMemory,
     /// Chunks completed; `at` counts the lines of the next chunk, and `told` the chunks whose completion the other side
@@ -45,9 +45,9 @@ pub struct Transfer {
     polled: bool,
 }
 
-impl Transfer {
-    pub fn new(role: Role, memory: PairMemory) -> Transfer {
-        Transfer { role, memory, done: 0, at: 0, told: 0, polled: false }
+impl TransferThread {
+    pub fn new(role: Role, memory: PairMemory) -> TransferThread {
+        TransferThread { role, memory, done: 0, at: 0, told: 0, polled: false }
     }
 
     /// The thread's own register, and the other thread's register with the value that lets this thread go on.
@@ -61,7 +61,7 @@ impl Transfer {
     }
 }
 
-impl Software for Transfer {
+impl Software for TransferThread {
     fn step(&mut self, c: &mut Ctx) -> Step {
         c.program.ops.clear();
         if c.stopped {

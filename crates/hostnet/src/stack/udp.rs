@@ -7,17 +7,17 @@
 //!   NAPI's ring <-- socket buffer <-- sendmsg <-- application <-- recvmsg: copied to its buffer
 //! ```
 
-use super::napi::{BufferMemory, Costs, Frame, Napi, ROOM, SKB};
-use super::pmd::{answered, port, retire, retire_at_once, Effect};
+use super::napi::{BufferMemory, Frame, KernelCosts, Napi, ROOM, SKB};
+use super::pmd::{answered, port, retire, retire_at_once, DriverEffect};
 use super::{Ctx, Notice, Software, Step, Wakes};
-use crate::app::{Answer, Content};
+use crate::app::{Content, ServeOutcome};
 use crate::core::{Op, Program};
 use crate::device::nic::DATA_ROOM;
 use crate::device::nic::{Nic, RingsSpec};
 use crate::kernel::units::Size;
 use crate::kernel::{LineAddr, PacketId, QueueId, Time};
 use crate::machine::Machine;
-use crate::meter::drops::{DropCause, DropPlace, Ledger};
+use crate::meter::drops::{DropCause, DropLedger, DropPlace};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -56,14 +56,14 @@ pub const USER: u64 = 2 * ROOM;
 
 /// A datagram in the socket's queue: its packet and its socket buffer.
 #[derive(Clone, Copy)]
-struct Datagram {
+struct QueuedDatagram {
     id: PacketId,
     skb: u32,
 }
 
 /// Present activity of the core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Phase {
+enum SocketPhase {
     #[default]
     Idle,
     Poll,
@@ -76,16 +76,16 @@ pub struct UdpSocket {
     napi: Napi,
     /// First line of the application's buffers.
     user: LineAddr,
-    socket: VecDeque<Datagram>,
+    socket: VecDeque<QueuedDatagram>,
     /// Bytes that the datagrams in the socket's queue are charged with.
     held: u64,
     /// Ledger of the datagrams that the full socket has lost.
-    pub drops: Ledger,
+    pub drops: DropLedger,
     /// Packets that are completed once their program retires.
     consumed: VecDeque<PacketId>,
     /// Whether the application waits in `recvmsg`.
     asleep: bool,
-    phase: Phase,
+    phase: SocketPhase,
     since: Time,
     /// Time of polls that no request has been charged with.
     polls: Time,
@@ -98,7 +98,7 @@ pub struct UdpSocket {
 impl UdpSocket {
     /// The socket that receives from `queue` of `nic`; the application's buffers begin at line `user`.
     pub fn new(
-        costs: Costs,
+        costs: KernelCosts,
         rings: &RingsSpec,
         queue: QueueId,
         (memory, user): (BufferMemory, LineAddr),
@@ -109,10 +109,10 @@ impl UdpSocket {
             user,
             socket: VecDeque::with_capacity(256),
             held: 0,
-            drops: Ledger::default(),
+            drops: DropLedger::default(),
             consumed: VecDeque::with_capacity(4),
             asleep: true,
-            phase: Phase::Idle,
+            phase: SocketPhase::Idle,
             since: Time::ZERO,
             polls: Time::ZERO,
             idle_since: Some(Time::ZERO),
@@ -139,7 +139,7 @@ impl UdpSocket {
                 free(napi, skb, c.program);
             } else {
                 *held += napi.costs.true_size(lines);
-                socket.push_back(Datagram { id, skb });
+                socket.push_back(QueuedDatagram { id, skb });
             }
         });
     }
@@ -150,7 +150,7 @@ impl UdpSocket {
             c.program.compute(self.napi.costs.tcp.wake);
         }
         c.program.compute(self.napi.costs.tcp.read);
-        let Datagram { id, skb } = self.socket.pop_front().expect("something to receive");
+        let QueuedDatagram { id, skb } = self.socket.pop_front().expect("something to receive");
         let packet = *port(c.iio.as_deref_mut()).packet(id);
         let lines = u64::from(packet.lines);
         let napi = &mut self.napi;
@@ -171,12 +171,12 @@ impl UdpSocket {
             }
         }
         match answer {
-            Answer::Reply => self.send(id, lines, tx, c),
-            Answer::Forward => self.send(id, lines, rx, c),
-            Answer::Gather { .. } => unreachable!("refused when the scenario was read"),
-            Answer::Consumed => {
+            ServeOutcome::Reply => self.send(id, lines, tx, c),
+            ServeOutcome::Forward => self.send(id, lines, rx, c),
+            ServeOutcome::Gather { .. } => unreachable!("refused when the scenario was read"),
+            ServeOutcome::Consumed => {
                 self.consumed.push_back(id);
-                c.program.push(Op::Retire { tag: Effect::Done(1).tag(), stores: true });
+                c.program.push(Op::Retire { tag: DriverEffect::Done(1).tag(), stores: true });
             }
         }
         c.tally.taken += 1;
@@ -200,12 +200,12 @@ impl UdpSocket {
         }
         let spent = c.now - self.since;
         match std::mem::take(&mut self.phase) {
-            Phase::Idle => {}
-            Phase::Poll => {
+            SocketPhase::Idle => {}
+            SocketPhase::Poll => {
                 self.polls += spent;
                 self.napi.end_poll(spent, c);
             }
-            Phase::Serve => {
+            SocketPhase::Serve => {
                 c.tally.served(spent + std::mem::take(&mut self.polls));
                 self.asleep = self.socket.is_empty();
                 self.napi.end_rest(spent);
@@ -233,10 +233,10 @@ impl Software for UdpSocket {
         }
         self.since = c.now;
         if asked && !(ready && self.napi.yields()) {
-            self.phase = Phase::Poll;
+            self.phase = SocketPhase::Poll;
             self.poll(c);
         } else {
-            self.phase = Phase::Serve;
+            self.phase = SocketPhase::Serve;
             self.serve(c);
         }
         Step::Run
@@ -252,7 +252,7 @@ impl Software for UdpSocket {
     }
 
     fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
-        self.at_once &= !matches!(Effect::of(tag), Effect::Armed(_));
+        self.at_once &= !matches!(DriverEffect::of(tag), DriverEffect::Armed(_));
         retire_at_once(tag, self.napi.queue, &mut self.consumed, m);
     }
 

@@ -1,6 +1,6 @@
 //! Arrival processes: the times at which packets arrive.
 
-use crate::kernel::{Int, Real, Stream, Time};
+use crate::kernel::{Int, RandomStream, Real, Time};
 use rand_distr::{Distribution, Exp1, LogNormal, Pareto};
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ const SECOND_PS: f64 = 1e12;
 /// time zero, except where a variant says otherwise.
 #[derive(Clone, Debug)]
 pub enum Arrivals {
-    Fixed(Fixed),
-    Poisson(Poisson),
-    Spread(Spread),
-    Bursts(Bursts),
-    OnOff(OnOff),
-    Trace(Trace),
+    Fixed(FixedArrivals),
+    Poisson(PoissonArrivals),
+    Spread(RandomGaps),
+    Bursts(BurstArrivals),
+    OnOff(OnOffArrivals),
+    Trace(TraceArrivals),
 }
 
 impl Arrivals {
@@ -25,15 +25,15 @@ impl Arrivals {
     /// # Panics
     /// When `rate` is not positive and finite; specs reject that before.
     pub fn fixed(rate: f64) -> Arrivals {
-        Arrivals::Fixed(Fixed { gap_ps: gap_ps(rate), n: 0 })
+        Arrivals::Fixed(FixedArrivals { gap_ps: gap_ps(rate), n: 0 })
     }
 
     /// A Poisson process of `rate` arrivals per second.
     ///
     /// # Panics
     /// When `rate` is not positive and finite; specs reject that before.
-    pub fn poisson(rate: f64, stream: Stream) -> Arrivals {
-        Arrivals::Poisson(Poisson { mean_ps: gap_ps(rate), at: Time::ZERO, stream })
+    pub fn poisson(rate: f64, stream: RandomStream) -> Arrivals {
+        Arrivals::Poisson(PoissonArrivals { mean_ps: gap_ps(rate), at: Time::ZERO, stream })
     }
 
     /// Arrivals with independent gaps of mean 1 / `rate`, drawn from `gaps`.
@@ -41,8 +41,8 @@ impl Arrivals {
     /// # Panics
     /// When `rate` is not positive and finite, or the coefficient of variation of `gaps` is out of range; specs reject
     /// that before.
-    pub fn spread(rate: f64, gaps: Gaps, stream: Stream) -> Arrivals {
-        Arrivals::Spread(Spread { mean_ps: gap_ps(rate), unit: gaps.unit(), at: Time::ZERO, stream })
+    pub fn spread(rate: f64, gaps: Gaps, stream: RandomStream) -> Arrivals {
+        Arrivals::Spread(RandomGaps { mean_ps: gap_ps(rate), unit: gaps.unit(), at: Time::ZERO, stream })
     }
 
     /// Bursts of `length` packets every `period`, evenly spaced at `rate` per second within a burst; the first burst
@@ -54,7 +54,7 @@ impl Arrivals {
         assert!(length > 0 && period > Time::ZERO, "a burst needs a length and a period");
         let gap_ps = gap_ps(rate);
         let lasts = nearest(gap_ps * length.to_f64());
-        Arrivals::Bursts(Bursts { period: period.max(lasts), length, gap_ps, start: Time::ZERO, n: 0 })
+        Arrivals::Bursts(BurstArrivals { period: period.max(lasts), length, gap_ps, start: Time::ZERO, n: 0 })
     }
 
     /// An interrupted Poisson process: `rate` arrivals per second while on, none while off; both states last
@@ -62,9 +62,9 @@ impl Arrivals {
     ///
     /// # Panics
     /// When `rate` is not positive and finite, or `on` is zero.
-    pub fn on_off(on: Time, off: Time, rate: f64, stream: Stream) -> Arrivals {
+    pub fn on_off(on: Time, off: Time, rate: f64, stream: RandomStream) -> Arrivals {
         assert!(on > Time::ZERO, "an on-off source needs time to be on");
-        let mut source = OnOff { on, off, mean_ps: gap_ps(rate), at: Time::ZERO, until: Time::ZERO, stream };
+        let mut source = OnOffArrivals { on, off, mean_ps: gap_ps(rate), at: Time::ZERO, until: Time::ZERO, stream };
         source.until = source.span(on);
         Arrivals::OnOff(source)
     }
@@ -89,7 +89,7 @@ impl Arrivals {
         let own_gap_ps = last.0.to_f64() / (times.len() - 1).to_f64();
         let period = last + nearest(own_gap_ps);
         let stretch = rate.map_or(1.0, |rate| gap_ps(rate) / (period.0.to_f64() / times.len().to_f64()));
-        Ok(Arrivals::Trace(Trace { times, period, stretch, base: Time::ZERO, n: 0 }))
+        Ok(Arrivals::Trace(TraceArrivals { times, period, stretch, base: Time::ZERO, n: 0 }))
     }
 
     /// Time from one burst to the next, if there are bursts.
@@ -139,20 +139,20 @@ impl Gaps {
     ///
     /// # Panics
     /// When cv is not positive, or above `WIDEST` for uniform gaps; specs reject that before.
-    fn unit(self) -> Unit {
+    fn unit(self) -> UnitGaps {
         match self {
             Gaps::Uniform { cv } => {
                 assert!(0.0 < cv && cv <= Gaps::WIDEST, "uniform gaps of cv = {cv}");
-                Unit::Uniform { half: 3f64.sqrt() * cv }
+                UnitGaps::Uniform { half: 3f64.sqrt() * cv }
             }
             Gaps::LogNormal { cv } => {
                 let variance = (1.0 + cv * cv).ln();
-                Unit::LogNormal(LogNormal::new(-variance / 2.0, variance.sqrt()).expect("a finite cv"))
+                UnitGaps::LogNormal(LogNormal::new(-variance / 2.0, variance.sqrt()).expect("a finite cv"))
             }
             Gaps::Pareto { cv } => {
                 assert!(cv > 0.0, "Pareto gaps of cv = {cv}");
                 let shape = 1.0 + (1.0 + 1.0 / (cv * cv)).sqrt();
-                Unit::Pareto(Pareto::new((shape - 1.0) / shape, shape).expect("a positive shape"))
+                UnitGaps::Pareto(Pareto::new((shape - 1.0) / shape, shape).expect("a positive shape"))
             }
         }
     }
@@ -160,7 +160,7 @@ impl Gaps {
 
 /// A distribution of mean 1.
 #[derive(Clone, Debug)]
-enum Unit {
+enum UnitGaps {
     Uniform { half: f64 },
     LogNormal(LogNormal<f64>),
     Pareto(Pareto<f64>),
@@ -172,31 +172,31 @@ pub struct NoRate;
 
 /// State of the process of [`Arrivals::fixed`].
 #[derive(Clone, Debug)]
-pub struct Fixed {
+pub struct FixedArrivals {
     gap_ps: f64,
     n: u64,
 }
 
 /// State of the process of [`Arrivals::poisson`].
 #[derive(Clone, Debug)]
-pub struct Poisson {
+pub struct PoissonArrivals {
     mean_ps: f64,
     at: Time,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 /// State of the process of [`Arrivals::spread`].
 #[derive(Clone, Debug)]
-pub struct Spread {
+pub struct RandomGaps {
     mean_ps: f64,
-    unit: Unit,
+    unit: UnitGaps,
     at: Time,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 /// State of the process of [`Arrivals::bursts`].
 #[derive(Clone, Debug)]
-pub struct Bursts {
+pub struct BurstArrivals {
     period: Time,
     length: u64,
     gap_ps: f64,
@@ -206,18 +206,18 @@ pub struct Bursts {
 
 /// State of the process of [`Arrivals::on_off`].
 #[derive(Clone, Debug)]
-pub struct OnOff {
+pub struct OnOffArrivals {
     on: Time,
     off: Time,
     mean_ps: f64,
     at: Time,
     until: Time,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 /// State of the process of [`Arrivals::trace`].
 #[derive(Clone, Debug)]
-pub struct Trace {
+pub struct TraceArrivals {
     times: Arc<[Time]>,
     period: Time,
     stretch: f64,
@@ -225,7 +225,7 @@ pub struct Trace {
     n: usize,
 }
 
-impl Fixed {
+impl FixedArrivals {
     // The product is rounded, never the gap, so that the rate does not drift.
     #[inline]
     fn next(&mut self) -> Time {
@@ -234,7 +234,7 @@ impl Fixed {
     }
 }
 
-impl Poisson {
+impl PoissonArrivals {
     #[inline]
     fn next(&mut self) -> Time {
         self.at += exponential(self.mean_ps, &mut self.stream);
@@ -242,19 +242,19 @@ impl Poisson {
     }
 }
 
-impl Spread {
+impl RandomGaps {
     fn next(&mut self) -> Time {
         let unit = match &self.unit {
-            Unit::Uniform { half } => 1.0 + half * (2.0 * self.stream.unit() - 1.0),
-            Unit::LogNormal(d) => d.sample(&mut self.stream),
-            Unit::Pareto(d) => d.sample(&mut self.stream),
+            UnitGaps::Uniform { half } => 1.0 + half * (2.0 * self.stream.unit() - 1.0),
+            UnitGaps::LogNormal(d) => d.sample(&mut self.stream),
+            UnitGaps::Pareto(d) => d.sample(&mut self.stream),
         };
         self.at += nearest((unit * self.mean_ps).max(0.0));
         self.at
     }
 }
 
-impl Bursts {
+impl BurstArrivals {
     #[inline]
     fn next(&mut self) -> Time {
         if self.n == self.length {
@@ -267,7 +267,7 @@ impl Bursts {
     }
 }
 
-impl OnOff {
+impl OnOffArrivals {
     fn span(&mut self, mean: Time) -> Time {
         exponential(mean.0.to_f64(), &mut self.stream)
     }
@@ -287,7 +287,7 @@ impl OnOff {
     }
 }
 
-impl Trace {
+impl TraceArrivals {
     #[inline]
     fn next(&mut self) -> Time {
         if self.n == self.times.len() {
@@ -316,7 +316,7 @@ fn nearest(ps: f64) -> Time {
 }
 
 #[inline]
-fn exponential(mean_ps: f64, stream: &mut Stream) -> Time {
+fn exponential(mean_ps: f64, stream: &mut RandomStream) -> Time {
     let unit: f64 = Exp1.sample(stream);
     nearest(unit * mean_ps)
 }
@@ -333,8 +333,8 @@ mod tests {
         times.windows(2).map(|w| (w[1] - w[0]).as_ns()).collect()
     }
 
-    fn stream() -> Stream {
-        Stream::new(1, "arrivals", 0)
+    fn stream() -> RandomStream {
+        RandomStream::new(1, "arrivals", 0)
     }
 
     #[test]

@@ -4,11 +4,11 @@
 //! Loss is detected by selective acknowledgements in the order of sending (RACK): a segment is lost once a segment that
 //! was sent three later has arrived. The receiving host sees segments and returns acknowledgements.
 
-use super::{Event, Posts};
+use super::{TrafficEvent, TrafficPosts};
 use crate::flow::Link;
 use crate::kernel::units::{Size, Span};
 use crate::kernel::{Int, PacketId, Real, Time};
-use crate::meter::drops::{DropCause, DropPlace, Ledger};
+use crate::meter::drops::{DropCause, DropLedger, DropPlace};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -136,22 +136,22 @@ pub struct Ack {
 
 /// A segment on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Segment {
+pub struct WireSegment {
     pub flow: u8,
     pub seq: u32,
     pub marked: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum SegmentState {
     Out,
     Here,
     Lost,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Sent {
-    state: State,
+struct SentSegment {
+    state: SegmentState,
     /// Order of the segment's last transmission; `at` is its time.
     stamp: u64,
     at: Time,
@@ -160,9 +160,9 @@ struct Sent {
 
 /// Sender of one flow.
 #[derive(Clone, Debug)]
-pub struct Flow {
+pub struct DctcpFlow {
     base: u32,
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentSegment>,
     out: u32,
     lost: u32,
     edge: u32,
@@ -187,9 +187,9 @@ pub struct Flow {
 
 const REORDERING: u64 = 3;
 
-impl Flow {
-    fn new(s: &DctcpSpec, edge: u32, bytes: u64) -> Flow {
-        Flow {
+impl DctcpFlow {
+    fn new(s: &DctcpSpec, edge: u32, bytes: u64) -> DctcpFlow {
+        DctcpFlow {
             base: 0,
             sent: VecDeque::with_capacity(1024),
             out: 0,
@@ -226,13 +226,13 @@ impl Flow {
         self.out += 1;
         let (stamp, at) = (self.stamp, now);
         if self.lost == 0 {
-            self.sent.push_back(Sent { state: State::Out, stamp, at, again: false });
+            self.sent.push_back(SentSegment { state: SegmentState::Out, stamp, at, again: false });
             return self.next() - 1;
         }
         self.lost -= 1;
         self.retransmitted += 1;
-        let i = self.sent.iter().position(|s| s.state == State::Lost).expect("a lost segment");
-        self.sent[i] = Sent { state: State::Out, stamp, at, again: true };
+        let i = self.sent.iter().position(|s| s.state == SegmentState::Lost).expect("a lost segment");
+        self.sent[i] = SentSegment { state: SegmentState::Out, stamp, at, again: true };
         self.base + i.to_u32()
     }
 
@@ -242,11 +242,11 @@ impl Flow {
         for seq in a.from.max(self.base)..a.to {
             let s = &mut self.sent[(seq - self.base).to_usize()];
             match s.state {
-                State::Here => continue,
-                State::Out => self.out -= 1,
-                State::Lost => self.lost -= 1, // it had only been late
+                SegmentState::Here => continue,
+                SegmentState::Out => self.out -= 1,
+                SegmentState::Lost => self.lost -= 1, // it had only been late
             }
-            s.state = State::Here;
+            s.state = SegmentState::Here;
             self.newest = self.newest.max(s.stamp);
             if !s.again {
                 let trip = now - s.at;
@@ -257,7 +257,7 @@ impl Flow {
         let advances = self.base < a.next;
         while self.base < a.next {
             let s = self.sent.pop_front().expect("acknowledged what was sent");
-            debug_assert_eq!(s.state, State::Here);
+            debug_assert_eq!(s.state, SegmentState::Here);
             self.base += 1;
         }
         self.edge = self.edge.max(a.edge);
@@ -297,8 +297,8 @@ impl Flow {
         }
         let newest = self.newest;
         let mut found = 0;
-        for s in self.sent.iter_mut().filter(|s| s.state == State::Out && s.stamp + REORDERING <= newest) {
-            s.state = State::Lost;
+        for s in self.sent.iter_mut().filter(|s| s.state == SegmentState::Out && s.stamp + REORDERING <= newest) {
+            s.state = SegmentState::Lost;
             found += 1;
         }
         self.out -= found;
@@ -314,8 +314,8 @@ impl Flow {
     /// Declares the last outstanding segment lost after a long silence, so that it is sent again; returns false when
     /// none is outstanding.
     fn probe(&mut self) -> bool {
-        let Some(s) = self.sent.iter_mut().rev().find(|s| s.state == State::Out) else { return false };
-        s.state = State::Lost;
+        let Some(s) = self.sent.iter_mut().rev().find(|s| s.state == SegmentState::Out) else { return false };
+        s.state = SegmentState::Lost;
         self.out -= 1;
         self.lost += 1;
         true
@@ -323,7 +323,7 @@ impl Flow {
 }
 
 #[derive(Clone, Debug)]
-struct Port {
+struct SwitchPort {
     pending: bool,
     /// Flows of this port; `turn` is the index of the flow whose turn it is, `left` the number of segments left of its
     /// turn.
@@ -334,8 +334,8 @@ struct Port {
 
 #[derive(Clone, Debug)]
 pub struct Senders {
-    pub flows: Vec<Flow>,
-    ports: Vec<Port>,
+    pub flows: Vec<DctcpFlow>,
+    ports: Vec<SwitchPort>,
     gain: f64,
     burst: u32,
     /// Link to the receiver, from the switch where there is one; `wire_bytes` are a segment's bytes on it.
@@ -346,14 +346,14 @@ pub struct Senders {
     segment_bytes: u64,
     mark: u64,
     limit: u64,
-    wire: VecDeque<Segment>,
+    wire: VecDeque<WireSegment>,
     acks: VecDeque<Ack>,
     /// Acknowledgements that the receiver's NIC is to send, with their packets.
     leaving: Vec<(PacketId, Ack)>,
     pub stopped: bool,
     pub sent: u64,
     /// Ledger of the segments that the switch's queue had no room for.
-    pub drops: Ledger,
+    pub drops: DropLedger,
 }
 
 impl Senders {
@@ -361,14 +361,14 @@ impl Senders {
     /// may begin with `edge` segments.
     pub fn new(s: &DctcpSpec, flows: u8, edge: u32, bytes: u64, wire_bytes: u64, link: Link) -> Senders {
         let ports = s.ports.min(flows.into()).to_usize();
-        let port = |p| Port {
+        let port = |p| SwitchPort {
             pending: false,
             flows: (0..flows).filter(|f| usize::from(*f) % ports == p).collect(),
             turn: 0,
             left: s.burst,
         };
         Senders {
-            flows: (0..flows).map(|_| Flow::new(s, edge, bytes)).collect(),
+            flows: (0..flows).map(|_| DctcpFlow::new(s, edge, bytes)).collect(),
             ports: (0..ports).map(port).collect(),
             gain: s.gain,
             burst: s.burst,
@@ -384,23 +384,23 @@ impl Senders {
             leaving: Vec::with_capacity(64),
             stopped: false,
             sent: 0,
-            drops: Ledger::default(),
+            drops: DropLedger::default(),
         }
     }
 
-    pub fn start(&mut self, cal: &mut impl Posts, now: Time) {
+    pub fn start(&mut self, cal: &mut impl TrafficPosts, now: Time) {
         for p in 0..self.ports.len() {
             self.kick(cal, p, now);
         }
         for f in 0..self.flows.len() {
-            cal.post(now + self.probe, Event::Probe(f.to_u8()));
+            cal.post(now + self.probe, TrafficEvent::Probe(f.to_u8()));
         }
     }
 
-    fn kick(&mut self, cal: &mut impl Posts, p: usize, now: Time) {
+    fn kick(&mut self, cal: &mut impl TrafficPosts, p: usize, now: Time) {
         if !self.ports[p].pending {
             self.ports[p].pending = true;
-            cal.post(now, Event::Emit(p.to_u8()));
+            cal.post(now, TrafficEvent::Emit(p.to_u8()));
         }
     }
 
@@ -419,8 +419,8 @@ impl Senders {
         None
     }
 
-    /// Handles `Event::Emit`: port `p` is free to send.
-    pub fn on_emit(&mut self, cal: &mut impl Posts, p: usize, now: Time) {
+    /// Handles `TrafficEvent::Emit`: port `p` is free to send.
+    pub fn on_emit(&mut self, cal: &mut impl TrafficPosts, p: usize, now: Time) {
         self.ports[p].pending = false;
         if self.stopped {
             return;
@@ -431,8 +431,8 @@ impl Senders {
         let span = self.link.time(self.wire_bytes);
         let end = now + span;
         self.ports[p].pending = true;
-        cal.post(end, Event::Emit(p.to_u8()));
-        let mut segment = Segment { flow, seq, marked: false };
+        cal.post(end, TrafficEvent::Emit(p.to_u8()));
+        let mut segment = WireSegment { flow, seq, marked: false };
         let mut ready = now;
         if self.ports.len() > 1 {
             let waiting = u128::from(self.link.backlog(end).0) * u128::from(self.segment_bytes);
@@ -446,18 +446,18 @@ impl Senders {
         }
         let leaves = self.link.send(self.wire_bytes, ready);
         self.wire.push_back(segment);
-        cal.post(leaves + self.link.flight, Event::Segment);
+        cal.post(leaves + self.link.flight, TrafficEvent::Segment);
     }
 
-    /// Handles `Event::Segment`: takes the segment that comes off the wire now.
-    pub fn arriving(&mut self) -> Segment {
+    /// Handles `TrafficEvent::Segment`: takes the segment that comes off the wire now.
+    pub fn arriving(&mut self) -> WireSegment {
         self.wire.pop_front().expect("a segment on the wire")
     }
 
     /// Returns acknowledgement `a` of the receiver to its sender, from time `at` on.
-    pub fn acknowledge(&mut self, cal: &mut impl Posts, a: Ack, at: Time) {
+    pub fn acknowledge(&mut self, cal: &mut impl TrafficPosts, a: Ack, at: Time) {
         self.acks.push_back(a);
-        cal.post(at + self.ack_delay, Event::Ack);
+        cal.post(at + self.ack_delay, TrafficEvent::Ack);
     }
 
     /// Records that packet `id` in the receiver's transmit ring carries acknowledgement `a`.
@@ -466,34 +466,34 @@ impl Senders {
     }
 
     /// Returns the acknowledgement in packet `id`, which has left the receiver's NIC at `at`, to its sender.
-    pub fn left(&mut self, cal: &mut impl Posts, id: PacketId, at: Time) {
+    pub fn left(&mut self, cal: &mut impl TrafficPosts, id: PacketId, at: Time) {
         if let Some(i) = self.leaving.iter().position(|l| l.0 == id) {
             let (_, a) = self.leaving.remove(i);
             self.acknowledge(cal, a, at);
         }
     }
 
-    /// Handles `Event::Ack`: delivers the oldest acknowledgement to its sender.
-    pub fn on_ack(&mut self, cal: &mut impl Posts, now: Time) {
+    /// Handles `TrafficEvent::Ack`: delivers the oldest acknowledgement to its sender.
+    pub fn on_ack(&mut self, cal: &mut impl TrafficPosts, now: Time) {
         let a = self.acks.pop_front().expect("an acknowledgement on its way");
         let f = a.flow.to_usize();
         self.flows[f].acknowledge(&a, self.gain, self.burst, now);
         self.kick(cal, f % self.ports.len(), now);
     }
 
-    /// Handles `Event::Probe`: checks whether flow `f` has fallen silent.
-    pub fn on_probe(&mut self, cal: &mut impl Posts, f: usize, now: Time) {
+    /// Handles `TrafficEvent::Probe`: checks whether flow `f` has fallen silent.
+    pub fn on_probe(&mut self, cal: &mut impl TrafficPosts, f: usize, now: Time) {
         if self.stopped {
             return;
         }
         let due = self.flows[f].heard + self.probe;
         if due > now {
-            return cal.post(due, Event::Probe(f.to_u8()));
+            return cal.post(due, TrafficEvent::Probe(f.to_u8()));
         }
         if self.flows[f].probe() {
             self.kick(cal, f % self.ports.len(), now);
         }
-        cal.post(now + self.probe, Event::Probe(f.to_u8()));
+        cal.post(now + self.probe, TrafficEvent::Probe(f.to_u8()));
     }
 
     /// Number of segments on their way to the receiver.
@@ -524,9 +524,9 @@ impl Senders {
     /// Returns one sentence when a flow's counts do not add up.
     pub fn check(&self) -> Result<(), String> {
         for (i, f) in self.flows.iter().enumerate() {
-            let count = |s: State| f.sent.iter().filter(|x| x.state == s).count().to_u32();
-            if count(State::Out) != f.out || count(State::Lost) != f.lost {
-                return Err(format!("flow {i} has {} segments out, its list {}", f.out, count(State::Out)));
+            let count = |s: SegmentState| f.sent.iter().filter(|x| x.state == s).count().to_u32();
+            if count(SegmentState::Out) != f.out || count(SegmentState::Lost) != f.lost {
+                return Err(format!("flow {i} has {} segments out, its list {}", f.out, count(SegmentState::Out)));
             }
         }
         Ok(())

@@ -4,18 +4,18 @@ use super::*;
 
 const G: f64 = 1.0 / 16.0;
 
-fn flow(window: u32) -> Flow {
-    Flow::new(&DctcpSpec { initial_window: window, ..DctcpSpec::default() }, 10_000, 9014)
+fn flow(window: u32) -> DctcpFlow {
+    DctcpFlow::new(&DctcpSpec { initial_window: window, ..DctcpSpec::default() }, 10_000, 9014)
 }
 
-fn send_all(f: &mut Flow, now: Time) {
+fn send_all(f: &mut DctcpFlow, now: Time) {
     while f.may_send() {
         f.send(now);
     }
 }
 
 /// Delivers all outstanding segments, `marked` of them with a mark, in one acknowledgement.
-fn round(f: &mut Flow, marked: u32, now: Time) {
+fn round(f: &mut DctcpFlow, marked: u32, now: Time) {
     send_all(f, now);
     let (from, to) = (f.base, f.next());
     f.acknowledge(&Ack { flow: 0, next: to, from, to, edge: 10_000, marked }, G, 1, now);
@@ -83,7 +83,7 @@ fn a_closed_window_stops_a_flow_and_an_update_lets_it_go_on() {
 #[test]
 fn a_sender_keeps_what_its_socket_holds_until_it_is_acknowledged() {
     let spec = DctcpSpec { initial_window: 100, send_buffer: Size(20 * 9014 + 500), ..DctcpSpec::default() };
-    let mut f = Flow::new(&spec, 10_000, 9014);
+    let mut f = DctcpFlow::new(&spec, 10_000, 9014);
     send_all(&mut f, Time::ZERO);
     assert_eq!(f.next(), 20);
     f.acknowledge(&Ack { flow: 0, next: 5, from: 0, to: 5, edge: 10_000, marked: 0 }, G, 1, Time::us(1));

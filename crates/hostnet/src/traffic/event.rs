@@ -4,7 +4,7 @@ use crate::kernel::Post;
 
 /// An event of a source of traffic, of a load generator or of the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event {
+pub enum TrafficEvent {
     /// The next packet of the traffic source reaches the NIC.
     Arrival,
     /// The load generator sends its next packet.
@@ -24,5 +24,5 @@ pub enum Event {
 }
 
 /// A calendar that generators and senders post their events to.
-pub trait Posts: Post<Event> {}
-impl<C: Post<Event>> Posts for C {}
+pub trait TrafficPosts: Post<TrafficEvent> {}
+impl<C: Post<TrafficEvent>> TrafficPosts for C {}

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// A UDP datagram inside a captured frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Datagram<'a> {
+pub struct UdpDatagram<'a> {
     pub src: SocketAddr,
     pub dst: SocketAddr,
     /// Part of the payload that the capture kept.
@@ -32,7 +32,7 @@ pub enum NoDatagram {
 
 /// Fields of an IP packet that receive-side scaling uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Flow {
+pub struct RssFlow {
     /// Toeplitz hash of addresses and ports; of addresses alone where there are no ports (fragments, ICMP).
     pub hash: u32,
     /// Destination port of UDP or TCP.
@@ -41,13 +41,13 @@ pub struct Flow {
 
 /// The UDP datagram in an Ethernet frame (with up to three VLAN tags, IPv4 options and IPv6 extension headers), of
 /// which the capture may have kept the first bytes only.
-pub fn datagram(frame: &[u8]) -> Result<Datagram<'_>, NoDatagram> {
+pub fn datagram(frame: &[u8]) -> Result<UdpDatagram<'_>, NoDatagram> {
     let (packet, src, dst, fragmented) = slice(frame)?;
     if fragmented {
         return Err(NoDatagram::Fragment);
     }
     match packet.transport {
-        Some(TransportSlice::Udp(udp)) => Ok(Datagram {
+        Some(TransportSlice::Udp(udp)) => Ok(UdpDatagram {
             src: SocketAddr::new(src, udp.source_port()),
             dst: SocketAddr::new(dst, udp.destination_port()),
             payload: udp.payload(),
@@ -60,7 +60,7 @@ pub fn datagram(frame: &[u8]) -> Result<Datagram<'_>, NoDatagram> {
 }
 
 /// The flow of an Ethernet frame that carries IP, whatever the IP packet contains.
-pub fn flow(frame: &[u8]) -> Result<Flow, NoDatagram> {
+pub fn flow(frame: &[u8]) -> Result<RssFlow, NoDatagram> {
     let (packet, src, dst, fragmented) = slice(frame)?;
     let ports = match &packet.transport {
         _ if fragmented => None, // only the first fragment has them, and all go to one queue
@@ -69,8 +69,8 @@ pub fn flow(frame: &[u8]) -> Result<Flow, NoDatagram> {
         _ => None,
     };
     Ok(match ports {
-        Some((s, d)) => Flow { hash: rss_hash(SocketAddr::new(src, s), SocketAddr::new(dst, d)), dst_port: Some(d) },
-        None => Flow { hash: toeplitz(&[src, dst], &[]), dst_port: None },
+        Some((s, d)) => RssFlow { hash: rss_hash(SocketAddr::new(src, s), SocketAddr::new(dst, d)), dst_port: Some(d) },
+        None => RssFlow { hash: toeplitz(&[src, dst], &[]), dst_port: None },
     })
 }
 

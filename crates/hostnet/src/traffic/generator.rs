@@ -6,11 +6,11 @@
 //! from its arrival, so recording changes nothing.
 
 use super::frame::rss_hash;
-use super::{Event, Posts};
+use super::{TrafficEvent, TrafficPosts};
 use crate::device::nic::Packet;
 use crate::flow::Link;
 use crate::kernel::units::Bandwidth;
-use crate::kernel::{Int, Stream, Time};
+use crate::kernel::{Int, RandomStream, Time};
 use crate::memory::LINE_U32;
 use hdrhistogram::Histogram;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -39,7 +39,7 @@ pub fn addresses(i: u32) -> (SocketAddr, SocketAddr) {
 pub struct Sizes {
     /// Sizes in bytes, each with the sum of the weights up to and including it.
     table: Arc<[(u32, u64)]>,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 impl Sizes {
@@ -47,7 +47,7 @@ impl Sizes {
     ///
     /// # Panics
     /// When no weight is positive; specs reject that before.
-    pub fn new(table: impl IntoIterator<Item = (u32, u32)>, stream: Stream) -> Sizes {
+    pub fn new(table: impl IntoIterator<Item = (u32, u32)>, stream: RandomStream) -> Sizes {
         let mut sum = 0;
         let mut add = |(bytes, weight): (u32, u32)| {
             sum += u64::from(weight);
@@ -92,7 +92,7 @@ impl Flows {
 
 /// The wire to the host, and the way back where the NIC has no transmitter of its own.
 #[derive(Clone)]
-struct Wire {
+struct GeneratorWire {
     there: Link,
     back: Option<Link>,
     /// Bytes of a frame on the wire in addition to those that the frame counts.
@@ -101,7 +101,7 @@ struct Wire {
     on_it: VecDeque<Packet>,
 }
 
-impl Wire {
+impl GeneratorWire {
     fn time(&self, bytes: u32) -> Time {
         self.there.time(u64::from(bytes + self.beside))
     }
@@ -109,7 +109,7 @@ impl Wire {
 
 /// Clients of a closed loop, each of which has one outstanding request.
 #[derive(Clone)]
-struct Closed {
+struct ClosedLoop {
     timeout: Time,
     /// Clients whose requests have neither a reply nor been given up, by the time of sending.
     waiting: BTreeSet<(Time, u32)>,
@@ -120,11 +120,11 @@ struct Closed {
     timer: bool,
 }
 
-impl Closed {
+impl ClosedLoop {
     /// Makes a client's next request due now.
-    fn offer(&mut self, client: u32, cal: &mut impl Posts, now: Time) {
+    fn offer(&mut self, client: u32, cal: &mut impl TrafficPosts, now: Time) {
         self.due.push_back(client);
-        cal.post(now, Event::Offer);
+        cal.post(now, TrafficEvent::Offer);
     }
 }
 
@@ -169,7 +169,7 @@ impl Rtt {
 
 /// Identity of a request that the generator sent in a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Asked {
+pub struct SentRequest {
     /// Number of packets sent before this one.
     pub number: u64,
     /// Flow of the packet, where there are flows.
@@ -181,7 +181,7 @@ pub struct Asked {
 /// A packet that came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Returned {
-    pub asked: Asked,
+    pub asked: SentRequest,
     /// Time at which the packet's first bit left the generator; `back` is the time at which the last bit of the reply
     /// was back.
     pub sent: Time,
@@ -194,7 +194,7 @@ pub struct Returned {
 /// Recorder of every packet that comes back, for a capture.
 #[derive(Clone, Default)]
 struct Recorder {
-    asked: HashMap<(Time, u32), VecDeque<Asked>>,
+    asked: HashMap<(Time, u32), VecDeque<SentRequest>>,
     returned: Vec<Returned>,
 }
 
@@ -203,11 +203,11 @@ struct Recorder {
 pub struct Generator {
     sizes: Option<Sizes>,
     flows: Flows,
-    wire: Option<Wire>,
-    closed: Option<Closed>,
+    wire: Option<GeneratorWire>,
+    closed: Option<ClosedLoop>,
     recorder: Option<Box<Recorder>>,
     /// Identity of the packet that was drawn last.
-    pub drawn: Asked,
+    pub drawn: SentRequest,
     /// Packets sent since the beginning; `offered_bytes` are the bytes of their frames since the window's start.
     pub sent: u64,
     pub offered_bytes: u64,
@@ -223,7 +223,7 @@ impl Generator {
             wire: None,
             closed: None,
             recorder: None,
-            drawn: Asked::default(),
+            drawn: SentRequest::default(),
             sent: 0,
             offered_bytes: 0,
             rtt: Rtt::new(),
@@ -235,7 +235,8 @@ impl Generator {
     pub fn over(mut self, rate: Bandwidth, flight: Time, transmitter: bool, checksum: u32) -> Generator {
         let link = Link::ethernet(rate, flight);
         let back = (!transmitter).then(|| link.clone());
-        self.wire = Some(Wire { there: link, back, beside: BETWEEN_FRAMES + checksum, on_it: VecDeque::new() });
+        self.wire =
+            Some(GeneratorWire { there: link, back, beside: BETWEEN_FRAMES + checksum, on_it: VecDeque::new() });
         self
     }
 
@@ -257,7 +258,7 @@ impl Generator {
         self.sizes.as_mut().map(Sizes::draw)
     }
 
-    /// Handles `Event::Offer` in a closed loop: returns the client whose request is sent.
+    /// Handles `TrafficEvent::Offer` in a closed loop: returns the client whose request is sent.
     #[inline]
     pub fn due(&mut self) -> Option<u32> {
         self.closed.as_mut()?.due.pop_front()
@@ -266,7 +267,7 @@ impl Generator {
     /// Flow of the next packet and its RSS hash: the flow of `client`, or a random one. None when each packet is a flow
     /// of its own.
     #[inline]
-    pub fn flow(&mut self, client: Option<u32>, rng: &mut Stream) -> Option<(u32, u32)> {
+    pub fn flow(&mut self, client: Option<u32>, rng: &mut RandomStream) -> Option<(u32, u32)> {
         let Flows::Of(hashes) = &self.flows else { return None };
         let flow = match client {
             Some(client) => client.to_usize() % hashes.len(),
@@ -281,7 +282,7 @@ impl Generator {
     ///
     /// # Panics
     /// Without a wire.
-    pub fn send(&mut self, p: Packet, cal: &mut impl Posts, now: Time) -> Time {
+    pub fn send(&mut self, p: Packet, cal: &mut impl TrafficPosts, now: Time) -> Time {
         let w = self.wire.as_mut().expect("a wire");
         let arrives = w.there.send(u64::from(p.wire_bytes + w.beside), now) + w.there.flight;
         w.on_it.push_back(p);
@@ -308,7 +309,7 @@ impl Generator {
 
     /// Records the request in `p`, which is on its way and arrives at `p.arrived`.
     #[inline]
-    pub fn ask(&mut self, p: &Packet, cal: &mut impl Posts) {
+    pub fn ask(&mut self, p: &Packet, cal: &mut impl TrafficPosts) {
         self.sent += 1;
         if self.closed.is_none() && self.recorder.is_none() {
             return;
@@ -317,7 +318,7 @@ impl Generator {
         if let Some(c) = &mut self.closed {
             c.waiting.insert((sent, p.client));
             if !std::mem::replace(&mut c.timer, true) {
-                cal.post(sent + c.timeout, Event::Overdue);
+                cal.post(sent + c.timeout, TrafficEvent::Overdue);
             }
         }
         if let Some(r) = &mut self.recorder {
@@ -336,14 +337,14 @@ impl Generator {
 
     /// Records the reply to `p`, whose last bit the NIC has sent.
     #[inline]
-    pub fn replied(&mut self, p: &Packet, cal: &mut impl Posts, now: Time) {
+    pub fn replied(&mut self, p: &Packet, cal: &mut impl TrafficPosts, now: Time) {
         let reply = reply_bytes(p);
         let sent = self.left(p);
         let back = self.back_at(reply, now);
         self.rtt.record(back - sent, reply);
         if let Some(c) = &mut self.closed {
             c.coming.push_back((sent, p.client));
-            cal.post(back, Event::Back);
+            cal.post(back, TrafficEvent::Back);
         }
         if let Some(r) = &mut self.recorder {
             let asked = r.asked.get_mut(&(p.arrived, p.flow)).and_then(VecDeque::pop_front);
@@ -356,7 +357,7 @@ impl Generator {
     /// Time at which a frame of `bytes` bytes is back whose last bit the NIC sends now.
     pub fn back_at(&mut self, bytes: u32, now: Time) -> Time {
         match &mut self.wire {
-            Some(Wire { there, back, beside, .. }) => {
+            Some(GeneratorWire { there, back, beside, .. }) => {
                 let leaves = back.as_mut().map_or(now, |b| b.send(u64::from(bytes + *beside), now));
                 leaves + there.flight
             }
@@ -370,9 +371,14 @@ impl Generator {
     }
 
     /// Starts a closed loop of `most` outstanding requests, one per client; earlier requests are forgotten.
-    pub fn close(&mut self, most: u32, timeout: Time, cal: &mut impl Posts, now: Time) {
-        let empty =
-            Closed { timeout, waiting: BTreeSet::new(), coming: VecDeque::new(), due: VecDeque::new(), timer: false };
+    pub fn close(&mut self, most: u32, timeout: Time, cal: &mut impl TrafficPosts, now: Time) {
+        let empty = ClosedLoop {
+            timeout,
+            waiting: BTreeSet::new(),
+            coming: VecDeque::new(),
+            due: VecDeque::new(),
+            timer: false,
+        };
         let closed = self.closed.insert(empty);
         (0..most).for_each(|client| closed.offer(client, cal, now));
     }
@@ -381,8 +387,8 @@ impl Generator {
         self.closed.is_some()
     }
 
-    /// Handles `Event::Back`: a reply is back at its client, which sends the next request.
-    pub fn on_back(&mut self, cal: &mut impl Posts, now: Time) {
+    /// Handles `TrafficEvent::Back`: a reply is back at its client, which sends the next request.
+    pub fn on_back(&mut self, cal: &mut impl TrafficPosts, now: Time) {
         let Some(c) = &mut self.closed else { return };
         let Some(reply) = c.coming.pop_front() else { return };
         // A request that has been given up has been replaced already.
@@ -391,15 +397,15 @@ impl Generator {
         }
     }
 
-    /// Handles `Event::Overdue`: requests that have waited for `timeout` are given up, and new ones are sent instead.
-    pub fn on_overdue(&mut self, cal: &mut impl Posts, now: Time) {
+    /// Handles `TrafficEvent::Overdue`: requests that have waited for `timeout` are given up, and new ones are sent instead.
+    pub fn on_overdue(&mut self, cal: &mut impl TrafficPosts, now: Time) {
         let Some(c) = &mut self.closed else { return };
         c.timer = false;
         while let Some(&(sent, client)) = c.waiting.first() {
             let due = sent + c.timeout;
             if due > now {
                 c.timer = true;
-                cal.post(due, Event::Overdue);
+                cal.post(due, TrafficEvent::Overdue);
                 return;
             }
             c.waiting.pop_first();
@@ -435,10 +441,10 @@ mod tests {
     use crate::kernel::Calendar;
     use std::collections::BTreeMap;
 
-    type Events = Calendar<Event>;
+    type Events = Calendar<TrafficEvent>;
 
-    fn stream() -> Stream {
-        Stream::new(1, "sizes", 0)
+    fn stream() -> RandomStream {
+        RandomStream::new(1, "sizes", 0)
     }
 
     #[test]
@@ -538,7 +544,7 @@ mod tests {
     }
 
     /// Removes and returns all events of `cal`, which begins anew, as events of an earlier time may follow.
-    fn pending(cal: &mut Events) -> Vec<(Time, Event)> {
+    fn pending(cal: &mut Events) -> Vec<(Time, TrafficEvent)> {
         let mut taken = std::mem::take(cal);
         std::iter::from_fn(|| taken.pop()).collect()
     }
@@ -550,26 +556,26 @@ mod tests {
         let mut cal = Events::default();
         let mut g = Generator::new(None, Flows::Any);
         g.close(2, Time::us(10), &mut cal, Time::ZERO);
-        assert_eq!(pending(&mut cal), [(Time::ZERO, Event::Offer); 2]);
+        assert_eq!(pending(&mut cal), [(Time::ZERO, TrafficEvent::Offer); 2]);
         assert_eq!([g.due(), g.due(), g.due()], [Some(0), Some(1), None]);
         // Both are sent at the same time.
         let [a, b] = [0, 1].map(|client| Packet { arrived: Time::us(1), client, ..packet(64) });
         g.ask(&a, &mut cal);
         g.ask(&b, &mut cal);
         // One timer for both.
-        assert_eq!(pending(&mut cal), [(Time::us(11), Event::Overdue)]);
+        assert_eq!(pending(&mut cal), [(Time::us(11), TrafficEvent::Overdue)]);
         g.replied(&b, &mut cal, Time::us(5));
-        assert_eq!(pending(&mut cal), [(Time::us(5), Event::Back)]);
+        assert_eq!(pending(&mut cal), [(Time::us(5), TrafficEvent::Back)]);
         g.on_back(&mut cal, Time::us(5));
-        assert_eq!(pending(&mut cal), [(Time::us(5), Event::Offer)]);
+        assert_eq!(pending(&mut cal), [(Time::us(5), TrafficEvent::Offer)]);
         assert_eq!([g.due(), g.due()], [Some(1), None]);
         // The first request is lost.
         g.on_overdue(&mut cal, Time::us(11));
-        assert_eq!(pending(&mut cal), [(Time::us(11), Event::Offer)]);
+        assert_eq!(pending(&mut cal), [(Time::us(11), TrafficEvent::Offer)]);
         assert_eq!([g.due(), g.due()], [Some(0), None]);
         // The first request's reply comes after all; the request has been replaced.
         g.replied(&a, &mut cal, Time::us(12));
-        assert_eq!(pending(&mut cal), [(Time::us(12), Event::Back)]);
+        assert_eq!(pending(&mut cal), [(Time::us(12), TrafficEvent::Back)]);
         g.on_back(&mut cal, Time::us(12));
         assert_eq!((pending(&mut cal), g.due()), (vec![], None));
     }

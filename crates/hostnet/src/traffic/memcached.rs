@@ -36,7 +36,7 @@ pub const KEY_MAX: usize = 250;
 
 /// A request, as far as the simulator distinguishes requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Request<'a> {
+pub enum MemcachedRequest<'a> {
     /// Retrieval (get, gets, gat, gats) with its keys, as text separated by spaces.
     Get(Keys<'a>),
     /// Storage: set, add, replace, append, prepend, cas.
@@ -58,7 +58,7 @@ impl<'a> Iterator for Keys<'a> {
 
 /// Parses a request's body. `cut` says that the capture did not keep all of it; a last key that may be incomplete is
 /// then left out. `None` where the body is not a request of the text protocol.
-pub fn request(body: &[u8], cut: bool) -> Option<Request<'_>> {
+pub fn request(body: &[u8], cut: bool) -> Option<MemcachedRequest<'_>> {
     let (mut line, whole) = match body.iter().position(|&b| b == b'\n') {
         Some(end) => (body[..end].strip_suffix(b"\r").unwrap_or(&body[..end]), true),
         None if cut => (body, false),
@@ -83,17 +83,17 @@ pub fn request(body: &[u8], cut: bool) -> Option<Request<'_>> {
                 Some(w) => number(w)?,
                 None => return None,
             };
-            Some(Request::Set { key, value_len })
+            Some(MemcachedRequest::Set { key, value_len })
         }
         b"delete" | b"incr" | b"decr" | b"touch" | b"stats" | b"version" | b"verbosity" | b"flush_all"
-        | b"cache_memlimit" | b"mg" | b"ms" | b"md" | b"ma" | b"mn" | b"me" => Some(Request::Other),
+        | b"cache_memlimit" | b"mg" | b"ms" | b"md" | b"ma" | b"mn" | b"me" => Some(MemcachedRequest::Other),
         _ => None,
     }
 }
 
 /// State of a reply after one of its datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reply {
+pub enum ReplyState {
     /// The reply has ended: every value has been seen.
     Ended,
     /// The next datagram begins with this many bytes of value data.
@@ -104,44 +104,44 @@ pub enum Reply {
 
 /// Reports key and length of each value that a reply's datagram announces. `len` is the body's length on the wire
 /// (`body` may hold less), `skip` the number of value bytes left over from the previous datagram.
-pub fn reply<'a>(body: &'a [u8], len: usize, skip: u32, mut value: impl FnMut(&'a [u8], u32)) -> Reply {
+pub fn reply<'a>(body: &'a [u8], len: usize, skip: u32, mut value: impl FnMut(&'a [u8], u32)) -> ReplyState {
     let mut at = skip.to_usize();
     loop {
         if at >= len {
             let skip = u32::try_from(at - len).unwrap_or(u32::MAX);
-            return Reply::Continues { skip };
+            return ReplyState::Continues { skip };
         }
         let Some(rest) = body.get(at..) else {
-            return Reply::Unknown;
+            return ReplyState::Unknown;
         };
         let Some(end) = rest.iter().position(|&b| b == b'\n') else {
-            return Reply::Unknown;
+            return ReplyState::Unknown;
         };
         let mut line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
         match word(&mut line) {
-            Some(b"END") => return Reply::Ended,
+            Some(b"END") => return ReplyState::Ended,
             Some(b"VALUE") => {
                 let fields =
                     (word(&mut line).and_then(key), word(&mut line).and_then(number), word(&mut line).and_then(number));
                 let (Some(key), Some(_), Some(bytes)) = fields else {
-                    return Reply::Unknown;
+                    return ReplyState::Unknown;
                 };
                 value(key, bytes);
                 at += end + 1 + bytes.to_usize() + 2;
             }
-            _ => return Reply::Unknown,
+            _ => return ReplyState::Unknown,
         }
     }
 }
 
-fn keys(line: &[u8]) -> Option<Request<'_>> {
+fn keys(line: &[u8]) -> Option<MemcachedRequest<'_>> {
     let keys = Keys(line);
     let mut n = 0;
     for k in keys {
         key(k)?;
         n += 1;
     }
-    (n > 0).then_some(Request::Get(keys))
+    (n > 0).then_some(MemcachedRequest::Get(keys))
 }
 
 fn key(k: &[u8]) -> Option<&[u8]> {
@@ -167,7 +167,7 @@ mod tests {
 
     fn get(body: &[u8], cut: bool) -> Option<Vec<&[u8]>> {
         match request(body, cut)? {
-            Request::Get(keys) => Some(keys.collect()),
+            MemcachedRequest::Get(keys) => Some(keys.collect()),
             _ => None,
         }
     }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn storage_commands_yield_key_and_length() {
         let set = |b| request(b, true);
-        let expected = Some(Request::Set { key: b"k", value_len: 512 });
+        let expected = Some(MemcachedRequest::Set { key: b"k", value_len: 512 });
         assert_eq!(set(b"set k 0 0 512\r\nvvvv"), expected);
         assert_eq!(set(b"cas k 7 -1 512 99 noreply\r\nvv"), expected);
         assert_eq!(set(b"set k 0 0 512 no"), expected, "cut after the length");
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn other_commands_and_other_protocols() {
-        assert_eq!(request(b"delete k\r\n", false), Some(Request::Other));
+        assert_eq!(request(b"delete k\r\n", false), Some(MemcachedRequest::Other));
         assert_eq!(request(b"\x80\0\0\x01\r\n", false), None);
         assert_eq!(request(b"", true), None);
     }
@@ -221,9 +221,9 @@ mod tests {
         let mut seen = Vec::new();
         let mut feed = |body: &'static [u8], len, skip| reply(body, len, skip, |k, n| seen.push((k, n)));
         let first = b"VALUE a 0 3\r\nxyz\r\nVALUE bb 0 10\r\n01234";
-        assert_eq!(feed(first, first.len(), 0), Reply::Continues { skip: 7 });
+        assert_eq!(feed(first, first.len(), 0), ReplyState::Continues { skip: 7 });
         let last = b"56789\r\nVALUE c 0 0 77\r\n\r\nEND\r\n";
-        assert_eq!(feed(last, last.len(), 7), Reply::Ended);
+        assert_eq!(feed(last, last.len(), 7), ReplyState::Ended);
         assert_eq!(seen, [(&b"a"[..], 3), (b"bb", 10), (b"c", 0)]);
     }
 
@@ -231,9 +231,9 @@ mod tests {
     fn a_reply_that_the_capture_cut_gives_what_it_still_holds() {
         let mut seen = Vec::new();
         let end = reply(b"VALUE a 0 400\r\nxyz", 422, 0, |k, n| seen.push((k, n)));
-        assert_eq!((end, &seen[..]), (Reply::Unknown, &[(&b"a"[..], 400)][..]));
-        assert_eq!(reply(b"VALUE a 0 40", 422, 0, |_, _| ()), Reply::Unknown);
-        assert_eq!(reply(b"STORED\r\n", 8, 0, |_, _| ()), Reply::Unknown);
-        assert_eq!(reply(b"END\r\n", 5, 0, |_, _| ()), Reply::Ended);
+        assert_eq!((end, &seen[..]), (ReplyState::Unknown, &[(&b"a"[..], 400)][..]));
+        assert_eq!(reply(b"VALUE a 0 40", 422, 0, |_, _| ()), ReplyState::Unknown);
+        assert_eq!(reply(b"STORED\r\n", 8, 0, |_, _| ()), ReplyState::Unknown);
+        assert_eq!(reply(b"END\r\n", 5, 0, |_, _| ()), ReplyState::Ended);
     }
 }

@@ -16,4 +16,4 @@ pub mod spikes;
 pub mod writer;
 pub mod zipf;
 
-pub use event::{Event, Posts};
+pub use event::{TrafficEvent, TrafficPosts};

@@ -1,7 +1,7 @@
 //! Packet captures as a list of packets to replay: the requests of memcached over UDP, or all IP packets.
 
 use super::frame::{self, NoDatagram};
-use super::memcached::{self, Reply, Request};
+use super::memcached::{self, MemcachedRequest, ReplyState};
 use super::records::{self, Damage, Record};
 use crate::kernel::{rng, Int, Time};
 use serde_json::{json, Value};
@@ -35,7 +35,7 @@ impl Default for Wanted {
 
 /// Options for reading a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Reading {
+pub struct CaptureOptions {
     pub wanted: Wanted,
     /// Whether the packets before the damage of a file are taken.
     pub lenient: bool,
@@ -45,9 +45,9 @@ pub struct Reading {
     pub frames: bool,
 }
 
-impl From<Wanted> for Reading {
-    fn from(wanted: Wanted) -> Reading {
-        Reading { wanted, ..Reading::default() }
+impl From<Wanted> for CaptureOptions {
+    fn from(wanted: Wanted) -> CaptureOptions {
+        CaptureOptions { wanted, ..CaptureOptions::default() }
     }
 }
 
@@ -60,12 +60,12 @@ pub struct Captured {
     pub wire_len: u32,
     /// Toeplitz hash of addresses and ports, as RSS computes it (`frame::rss_hash`).
     pub flow: u32,
-    pub command: Command,
+    pub command: CapturedCommand,
 }
 
 /// Command of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Command {
+pub enum CapturedCommand {
     /// Retrieval: get, gets, gat, gats.
     Get {
         /// Hash of the key, 64 well-mixed bits; equal keys have equal hashes.
@@ -92,7 +92,7 @@ pub struct More {
 
 /// A key of a multi-key get, beyond the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Key {
+pub struct CapturedKey {
     pub hash: u64,
     pub len: u16,
     /// Bytes of the value by the captured reply; 0 on a miss, `None` where no reply tells.
@@ -151,7 +151,7 @@ impl Skipped {
 
 /// Counts of a capture's content. `records = requests + replies + skipped.total()`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Counts {
+pub struct CaptureCounts {
     /// Packet records in the file.
     pub records: u64,
     /// Packets to replay: `gets + sets + others`.
@@ -168,7 +168,7 @@ pub struct Counts {
     pub skipped: Skipped,
 }
 
-impl Counts {
+impl CaptureCounts {
     /// Table `capture` of a result: the packets read, replayed and skipped, in words. Kinds are "file", "replayed",
     /// "reply", "skipped" (one row for each reason that occurred) and "note".
     pub fn table(&self) -> Value {
@@ -193,12 +193,12 @@ impl Counts {
 pub struct Capture {
     /// Packets to replay, at least one; the first is at time zero.
     pub packets: Vec<Captured>,
-    pub counts: Counts,
+    pub counts: CaptureCounts,
     /// Damage that ended the reading of the file, if any.
     pub damage: Option<Damage>,
     /// Captured bytes of each packet's frame, if they were requested.
     pub frames: Vec<Box<[u8]>>,
-    more: Vec<Key>,
+    more: Vec<CapturedKey>,
 }
 
 /// Reason why a capture cannot be used. Its `Display` is one sentence that names the file.
@@ -295,7 +295,7 @@ impl Capture {
     /// # Errors
     /// Returns the fault when the file is missing, truncated, damaged or not a capture, was not taken on Ethernet, or
     /// holds nothing that is wanted.
-    pub fn load(path: &Path, how: impl Into<Reading>) -> Result<Capture, CaptureError> {
+    pub fn load(path: &Path, how: impl Into<CaptureOptions>) -> Result<Capture, CaptureError> {
         let fail = |fault| CaptureError { file: path.into(), fault };
         let unreadable = |e: std::io::Error| {
             let why = match e.kind() {
@@ -317,7 +317,7 @@ impl Capture {
     /// # Errors
     /// Returns the fault when the source is truncated, damaged or not a capture, was not taken on Ethernet, or holds
     /// nothing that is wanted.
-    pub fn read(source: impl Read + Send, how: impl Into<Reading>) -> Result<Capture, Fault> {
+    pub fn read(source: impl Read + Send, how: impl Into<CaptureOptions>) -> Result<Capture, Fault> {
         let how = how.into();
         let mut loader = Loader { how, ..Loader::default() };
         let (records, damage) = records::read(source, how.lenient, |number, record| loader.record(number, record))?;
@@ -330,7 +330,7 @@ impl Capture {
         }
     }
 
-    /// The table of `Counts::table`, with a note on where the reading of a damaged file ended.
+    /// The table of `CaptureCounts::table`, with a note on where the reading of a damaged file ended.
     pub fn table(&self) -> Value {
         let mut table = self.counts.table();
         if let (Some(_), Some(rows)) = (&self.damage, table["rows"].as_array_mut()) {
@@ -340,7 +340,7 @@ impl Capture {
     }
 
     /// Keys of a multi-key get after its first.
-    pub fn more_keys(&self, more: More) -> &[Key] {
+    pub fn more_keys(&self, more: More) -> &[CapturedKey] {
         &self.more[more.start.to_usize()..][..usize::from(more.count)]
     }
 
@@ -362,7 +362,7 @@ impl Capture {
 }
 
 /// A request whose reply has not ended.
-struct Pending {
+struct OpenRequest {
     packet: usize,
     /// Number of the reply's next datagram; `skip` is the number of value bytes that it begins with.
     sequence: u16,
@@ -371,15 +371,15 @@ struct Pending {
 
 #[derive(Default)]
 struct Loader {
-    how: Reading,
+    how: CaptureOptions,
     /// Packets with absolute time and record number, until the first request is known.
     packets: Vec<(i128, u64, Captured)>,
     /// Frames of the packets in `packets`.
     frames: Vec<Box<[u8]>>,
-    more: Vec<Key>,
+    more: Vec<CapturedKey>,
     /// Requests without a complete reply, by client, server and request ID.
-    pending: HashMap<(SocketAddr, SocketAddr, u16), Pending>,
-    counts: Counts,
+    pending: HashMap<(SocketAddr, SocketAddr, u16), OpenRequest>,
+    counts: CaptureCounts,
     latest_ps: Option<i128>,
     ethernet: bool,
     other_link: Option<String>,
@@ -410,7 +410,8 @@ impl Loader {
                 Ok(flow) if port.is_none() || port == flow.dst_port => {
                     self.counts.requests += 1;
                     self.counts.others += 1;
-                    let packet = Captured { at: Time::ZERO, wire_len, flow: flow.hash, command: Command::Other };
+                    let packet =
+                        Captured { at: Time::ZERO, wire_len, flow: flow.hash, command: CapturedCommand::Other };
                     self.packets.push((at_ps, number, packet));
                     self.keep(taken, record.data);
                     return Ok(());
@@ -457,7 +458,7 @@ impl Loader {
         }
     }
 
-    fn request(&mut self, number: u64, at_ps: i128, wire_len: u32, d: frame::Datagram) {
+    fn request(&mut self, number: u64, at_ps: i128, wire_len: u32, d: frame::UdpDatagram) {
         let counts = &mut self.counts;
         let cut = d.payload.len() < d.payload_len;
         let unread = if cut { &mut counts.skipped.cut } else { &mut counts.skipped.not_memcached };
@@ -474,24 +475,24 @@ impl Loader {
                 *unread += 1;
                 return;
             }
-            Some(Request::Other) => {
+            Some(MemcachedRequest::Other) => {
                 counts.others += 1;
-                Command::Other
+                CapturedCommand::Other
             }
-            Some(Request::Set { key, value_len }) => {
+            Some(MemcachedRequest::Set { key, value_len }) => {
                 counts.sets += 1;
-                Command::Set { key_hash: key_hash(key), key_len: key.len().to_u16(), value_len }
+                CapturedCommand::Set { key_hash: key_hash(key), key_len: key.len().to_u16(), value_len }
             }
-            Some(Request::Get(mut keys)) => {
+            Some(MemcachedRequest::Get(mut keys)) => {
                 counts.gets += 1;
                 let first = keys.next().unwrap_or_default();
                 let start = self.more.len();
-                let more = |key: &[u8]| Key { hash: key_hash(key), len: key.len().to_u16(), value_len: None };
+                let more = |key: &[u8]| CapturedKey { hash: key_hash(key), len: key.len().to_u16(), value_len: None };
                 self.more.extend(keys.map(more));
                 let count = (self.more.len() - start).to_u16();
-                let pending = Pending { packet: self.packets.len(), sequence: 0, skip: 0 };
+                let pending = OpenRequest { packet: self.packets.len(), sequence: 0, skip: 0 };
                 self.pending.insert((d.src, d.dst, header.id), pending);
-                Command::Get {
+                CapturedCommand::Get {
                     key_hash: key_hash(first),
                     key_len: first.len().to_u16(),
                     value_len: None,
@@ -504,7 +505,7 @@ impl Loader {
         self.packets.push((at_ps, number, Captured { at: Time::ZERO, wire_len, flow, command }));
     }
 
-    fn reply(&mut self, d: frame::Datagram) {
+    fn reply(&mut self, d: frame::UdpDatagram) {
         let Some((header, body)) = memcached::header(d.payload) else {
             return;
         };
@@ -512,7 +513,8 @@ impl Loader {
         let Some(pending) = self.pending.get_mut(&flow) else {
             return;
         };
-        let Command::Get { key_hash: first, value_len, more, .. } = &mut self.packets[pending.packet].2.command else {
+        let CapturedCommand::Get { key_hash: first, value_len, more, .. } = &mut self.packets[pending.packet].2.command
+        else {
             return;
         };
         let rest = &mut self.more[more.start.to_usize()..][..usize::from(more.count)];
@@ -529,20 +531,20 @@ impl Loader {
                 }
             })
         } else {
-            Reply::Unknown
+            ReplyState::Unknown
         };
         match end {
-            Reply::Continues { skip } => {
+            ReplyState::Continues { skip } => {
                 pending.sequence += u16::from(!alone);
                 pending.skip = skip;
             }
-            Reply::Ended => {
+            ReplyState::Ended => {
                 // Keys that the whole reply does not mention are misses.
                 value_len.get_or_insert(0);
                 rest.iter_mut().for_each(|k| _ = k.value_len.get_or_insert(0));
                 self.pending.remove(&flow);
             }
-            Reply::Unknown => _ = self.pending.remove(&flow),
+            ReplyState::Unknown => _ = self.pending.remove(&flow),
         }
     }
 
@@ -575,7 +577,7 @@ impl Loader {
             let since = u64::try_from(at_ps - start).or(late)?;
             packets.push(Captured { at: Time(since), ..packet });
         }
-        let unknown = packets.iter().filter(|p| matches!(p.command, Command::Get { value_len: None, .. }));
+        let unknown = packets.iter().filter(|p| matches!(p.command, CapturedCommand::Get { value_len: None, .. }));
         let unknown_more = self.more.iter().filter(|k| k.value_len.is_none());
         self.counts.unknown_values = (unknown.count() + unknown_more.count()).to_u64();
         Ok(Capture { packets, counts: self.counts, damage: None, frames: sorted, more: self.more })

@@ -38,7 +38,7 @@ const LONGEST_PACKET: usize = 1 << 18;
 const LONGEST_RECORD: usize = 16 << 20;
 
 /// An interface of a pcapng section, or the only one of a pcap file.
-struct Interface {
+struct CaptureInterface {
     link: Linktype,
     /// Maximum number of bytes that are kept of a packet; 0 means unspecified.
     snap: u32,
@@ -47,9 +47,9 @@ struct Interface {
     offset_s: i64,
 }
 
-impl Interface {
-    fn legacy(header: &pcap_parser::PcapHeader) -> Interface {
-        Interface {
+impl CaptureInterface {
+    fn legacy(header: &pcap_parser::PcapHeader) -> CaptureInterface {
+        CaptureInterface {
             // The upper half says whether frames carry their checksum, and how long it is.
             link: Linktype(header.network.0 & 0xffff),
             snap: header.snaplen,
@@ -61,10 +61,10 @@ impl Interface {
     /// Interface of a pcapng description block. The parser's own reading of if_tsoffset is little-endian whatever the
     /// section is, and the parser knows no resolutions that are powers of two; hence both are taken from the raw
     /// options.
-    fn described(block: &InterfaceDescriptionBlock, big_endian: bool) -> Interface {
+    fn described(block: &InterfaceDescriptionBlock, big_endian: bool) -> CaptureInterface {
         let option = |code| block.options.iter().find(|o| o.code == code).map(|o| &*o.value);
         let offset = option(OptionCode::IfTsoffset).and_then(|v| v.first_chunk::<8>());
-        Interface {
+        CaptureInterface {
             link: block.linktype,
             snap: block.snaplen,
             resolution: option(OptionCode::IfTsresol).and_then(|v| v.first().copied()).unwrap_or(6),
@@ -166,7 +166,7 @@ fn walk<E>(
             interfaces.get(n.to_usize()).ok_or(unknown)
         };
         match block {
-            PcapBlockOwned::LegacyHeader(h) => interfaces.push(Interface::legacy(&h)),
+            PcapBlockOwned::LegacyHeader(h) => interfaces.push(CaptureInterface::legacy(&h)),
             PcapBlockOwned::Legacy(p) => {
                 let on = interface(0)?;
                 let per_second = 10u64.pow(u32::from(on.resolution));
@@ -179,7 +179,7 @@ fn walk<E>(
                 interfaces.clear();
             }
             PcapBlockOwned::NG(Block::InterfaceDescription(i)) => {
-                interfaces.push(Interface::described(&i, big_endian));
+                interfaces.push(CaptureInterface::described(&i, big_endian));
             }
             PcapBlockOwned::NG(Block::EnhancedPacket(p)) => {
                 let on = interface(p.if_id)?;
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     fn at(resolution: u8, offset_s: i64, ticks: u64) -> i128 {
-        Interface { link: Linktype(1), snap: 0, resolution, offset_s }.picoseconds(ticks)
+        CaptureInterface { link: Linktype(1), snap: 0, resolution, offset_s }.picoseconds(ticks)
     }
 
     /// Section 4.2 of the pcapng draft: the top bit of if_tsresol selects powers of two.

@@ -14,7 +14,7 @@ pub struct Evaluation<M> {
 
 /// Reason why `peak` stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum SearchEnd {
     /// The peak is bracketed as closely as requested.
     Converged,
     /// `max_evals` is used up; the bracket is wider than requested.
@@ -32,7 +32,7 @@ pub struct Peak<M> {
     pub rate: Option<f64>,
     /// Lowest rate that failed.
     pub failed: Option<f64>,
-    pub end: End,
+    pub end: SearchEnd,
     /// All runs, in order.
     pub evaluations: Vec<Evaluation<M>>,
 }
@@ -115,10 +115,10 @@ pub fn peak<M, E>(b: &Bracket, mut run: impl FnMut(f64) -> Result<(bool, M), E>)
         left = b.next(passed, failed);
     }
     let end = match (passed, failed) {
-        (Some(_), Some(_)) if left.is_none() => End::Converged,
-        (None, Some(_)) => End::AllFailed,
-        (Some(_), None) => End::AllPassed,
-        _ => End::OutOfRuns,
+        (Some(_), Some(_)) if left.is_none() => SearchEnd::Converged,
+        (None, Some(_)) => SearchEnd::AllFailed,
+        (Some(_), None) => SearchEnd::AllPassed,
+        _ => SearchEnd::OutOfRuns,
     };
     Ok(Peak { rate: passed, failed, end, evaluations })
 }
@@ -158,7 +158,7 @@ mod tests {
     fn a_step_inside_the_bracket_is_found_to_the_tolerance() {
         let found = find(1.0, 64.0, 0.01, 30, 26.0);
         let (rate, failed) = (found.rate.unwrap(), found.failed.unwrap());
-        assert_eq!(found.end, End::Converged);
+        assert_eq!(found.end, SearchEnd::Converged);
         assert!(rate <= 26.0 && 26.0 < failed && failed - rate <= 0.01 * failed, "{found:?}");
         // ln 64 / 2^k <= 0.01 from k = 9 on, and both ends.
         assert!(found.evaluations.len() <= 11, "{}", found.evaluations.len());
@@ -169,7 +169,7 @@ mod tests {
         for edge in [0.03, 700.0] {
             let found = find(1.0, 64.0, 0.02, 40, edge);
             let rate = found.rate.unwrap();
-            assert_eq!(found.end, End::Converged);
+            assert_eq!(found.end, SearchEnd::Converged);
             assert!(rate <= edge && edge <= rate * 1.0205, "{edge}: {rate}");
         }
     }
@@ -177,18 +177,18 @@ mod tests {
     #[test]
     fn running_out_of_runs_leaves_an_honest_bracket() {
         let found = find(1.0, 64.0, 0.001, 4, 26.0);
-        assert_eq!((found.end, found.evaluations.len()), (End::OutOfRuns, 4));
+        assert_eq!((found.end, found.evaluations.len()), (SearchEnd::OutOfRuns, 4));
         assert!(found.rate.unwrap() <= 26.0 && found.failed.unwrap() > 26.0);
     }
 
     #[test]
     fn nothing_passes_or_nothing_fails() {
         let none = find(1.0, 2.0, 0.1, 5, 0.0);
-        assert_eq!((none.rate, none.end), (None, End::AllFailed));
+        assert_eq!((none.rate, none.end), (None, SearchEnd::AllFailed));
         // 1, 2, and from there steps of (2 / 1) squared
         let all = find(1.0, 2.0, 0.1, 5, f64::INFINITY);
-        assert_eq!((all.rate, all.end), (Some(128.0), End::AllPassed));
-        assert_eq!(find(1.0, 2.0, 0.1, 0, 1.5).end, End::OutOfRuns);
+        assert_eq!((all.rate, all.end), (Some(128.0), SearchEnd::AllPassed));
+        assert_eq!(find(1.0, 2.0, 0.1, 0, 1.5).end, SearchEnd::OutOfRuns);
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
             };
             let found = peak(&within(1.0, 64.0, tol, 60), noisy).unwrap();
             let rate = found.rate.unwrap();
-            prop_assert_eq!(found.end, End::Converged);
+            prop_assert_eq!(found.end, SearchEnd::Converged);
             prop_assert!(rate <= edge * 1.05 && rate >= edge * 0.95 * (1.0 - tol));
             prop_assert!(found.evaluations.iter().all(|e| e.ok == (e.rate <= rate)));
             prop_assert_eq!(peak(&within(1.0, 64.0, tol, 60), noisy).unwrap(), found);
@@ -232,7 +232,11 @@ mod tests {
         let loss = |rate: f64| Ok::<_, Infallible>(((rate - 41.5).max(0.0) / rate <= 0.01, ()));
         for (lo, hi) in [(1.0, 64.0), (30.0, 31.0), (41.6, 41.9), (70.0, 900.0), (0.1, 0.2)] {
             let found = peak(&Bracket { step: Some(1.0), ..within(lo, hi, 0.2, 40) }, loss).unwrap();
-            assert_eq!((found.rate, found.failed, found.end), (Some(41.0), Some(42.0), End::Converged), "{lo} {hi}");
+            assert_eq!(
+                (found.rate, found.failed, found.end),
+                (Some(41.0), Some(42.0), SearchEnd::Converged),
+                "{lo} {hi}"
+            );
             assert!(found.evaluations.iter().all(|e| e.rate.fract() == 0.0), "{found:?}");
             let mut rates: Vec<_> = found.evaluations.iter().map(|e| e.rate).collect();
             rates.sort_by(f64::total_cmp);
@@ -244,7 +248,7 @@ mod tests {
     #[test]
     fn a_grid_whose_first_rate_fails_has_no_peak() {
         let found = peak(&Bracket { step: Some(5.0), ..within(20.0, 40.0, 0.1, 40) }, step(4.0)).unwrap();
-        assert_eq!((found.rate, found.failed, found.end), (None, Some(5.0), End::AllFailed));
+        assert_eq!((found.rate, found.failed, found.end), (None, Some(5.0), SearchEnd::AllFailed));
     }
 
     #[test]
@@ -252,9 +256,9 @@ mod tests {
         for grid in [None, Some(1.0)] {
             let b = Bracket { step: grid, most: Some(50.5), ..within(10.0, 80.0, 0.01, 40) };
             let all = peak(&b, step(f64::INFINITY)).unwrap();
-            assert_eq!((all.rate, all.end), (Some(if grid.is_some() { 50.0 } else { 50.5 }), End::AllPassed));
+            assert_eq!((all.rate, all.end), (Some(if grid.is_some() { 50.0 } else { 50.5 }), SearchEnd::AllPassed));
             let some = peak(&b, step(33.3)).unwrap();
-            assert_eq!(some.end, End::Converged);
+            assert_eq!(some.end, SearchEnd::Converged);
             assert!(some.evaluations.iter().all(|e| e.rate <= 50.5), "{some:?}");
         }
     }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// A request that is to be sent, as it will arrive at the other host.
 #[derive(Clone, Copy, Debug)]
-pub struct Request {
+pub struct SoftwareRequest {
     pub packet: Packet,
     /// Number of requests planned before this one.
     pub number: u64,
@@ -29,27 +29,27 @@ pub struct Answered {
 
 /// State of a software load generator; see the module's documentation.
 #[derive(Clone, Default)]
-pub struct Client {
+pub struct SoftwareClient {
     /// Requests to be sent, by core.
-    due: Vec<VecDeque<Request>>,
+    due: Vec<VecDeque<SoftwareRequest>>,
     planned: u64,
     /// Requests being sent, by their record in the NIC.
-    leaving: HashMap<PacketId, Request>,
+    leaving: HashMap<PacketId, SoftwareRequest>,
     /// Times of sending of the requests without a reply, by number.
     sent: HashMap<u64, Time>,
     answered: VecDeque<Answered>,
 }
 
-impl Client {
+impl SoftwareClient {
     /// A load generator with `cores` cores.
-    pub fn new(cores: usize) -> Client {
-        Client { due: vec![VecDeque::new(); cores], ..Client::default() }
+    pub fn new(cores: usize) -> SoftwareClient {
+        SoftwareClient { due: vec![VecDeque::new(); cores], ..SoftwareClient::default() }
     }
 
     /// Plans `packet`, which is due now; returns the core that is to send it. Cores take turns.
     pub fn plan(&mut self, packet: Packet) -> usize {
         let core = (self.planned % self.due.len().to_u64()).to_usize();
-        self.due[core].push_back(Request { packet, number: self.planned, core: core.to_u16() });
+        self.due[core].push_back(SoftwareRequest { packet, number: self.planned, core: core.to_u16() });
         self.planned += 1;
         core
     }
@@ -64,18 +64,18 @@ impl Client {
     }
 
     /// Takes the next request that `core` sends.
-    pub fn next(&mut self, core: usize) -> Option<Request> {
+    pub fn next(&mut self, core: usize) -> Option<SoftwareRequest> {
         self.due[core].pop_front()
     }
 
     /// Records that request `r` has the NIC's record `id`, and that its round trip begins.
-    pub fn sends(&mut self, id: PacketId, r: Request, now: Time) {
+    pub fn sends(&mut self, id: PacketId, r: SoftwareRequest, now: Time) {
         self.sent.insert(r.number, now);
         self.leaving.insert(id, r);
     }
 
     /// Takes the request whose frame, with record `id`, is on the wire.
-    pub fn left(&mut self, id: PacketId) -> Option<Request> {
+    pub fn left(&mut self, id: PacketId) -> Option<SoftwareRequest> {
         self.leaving.remove(&id)
     }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn cores_take_turns_and_a_reply_ends_the_request_that_it_answers() {
-        let mut c = Client::new(2);
+        let mut c = SoftwareClient::new(2);
         let of = |bytes| Packet { wire_bytes: bytes, ..Packet::default() };
         assert_eq!([64, 65, 66].map(|b| c.plan(of(b))), [0, 1, 0]);
         assert_eq!(c.late(), 3);

@@ -1,6 +1,6 @@
 //! Rare long stalls of the application: page faults, preemption, garbage collection.
 
-use crate::kernel::{Int, Real, Stream, Time};
+use crate::kernel::{Int, RandomStream, Real, Time};
 
 /// Extra service time: with `probability` per request, uniform between `min` and `max`.
 #[derive(Clone, Debug)]
@@ -8,7 +8,7 @@ pub struct Spikes {
     probability: f64,
     min: Time,
     max: Time,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 impl Spikes {
@@ -16,7 +16,7 @@ impl Spikes {
     ///
     /// # Panics
     /// When `probability` is outside 0..=1 or `min` above `max`; specs reject that before.
-    pub fn new(probability: f64, min: Time, max: Time, stream: Stream) -> Spikes {
+    pub fn new(probability: f64, min: Time, max: Time, stream: RandomStream) -> Spikes {
         assert!((0.0..=1.0).contains(&probability) && min <= max, "spikes");
         Spikes { probability, min, max, stream }
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     fn spikes(p: f64, min: Time, max: Time) -> Spikes {
-        Spikes::new(p, min, max, Stream::new(1, "spikes", 0))
+        Spikes::new(p, min, max, RandomStream::new(1, "spikes", 0))
     }
 
     #[test]

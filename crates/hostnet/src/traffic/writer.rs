@@ -31,7 +31,7 @@ const IPV4_UDP: usize = 28;
 
 /// Contents of the frames that come back.
 #[derive(Clone)]
-pub struct Frames {
+pub struct FrameFormat {
     /// Address of the NIC; `generator` is the generator's address, or None to keep that of a capture.
     pub host: Mac,
     pub generator: Option<Mac>,
@@ -49,7 +49,7 @@ pub struct Frames {
 ///
 /// # Errors
 /// Returns the system's error.
-pub fn write(out: &mut dyn Write, frames: &Frames, returned: &[Returned]) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, frames: &FrameFormat, returned: &[Returned]) -> io::Result<()> {
     out.write_all(&NANOSECONDS.to_le_bytes())?;
     out.write_all(&VERSION.0.to_le_bytes())?;
     out.write_all(&VERSION.1.to_le_bytes())?;
@@ -68,7 +68,7 @@ pub fn write(out: &mut dyn Write, frames: &Frames, returned: &[Returned]) -> io:
     Ok(())
 }
 
-impl Frames {
+impl FrameFormat {
     /// Bytes that are kept of the frame that came back, and the frame's length.
     fn frame(&self, r: &Returned) -> (Vec<u8>, usize) {
         let captured = self.capture.as_ref().zip(r.asked.captured).and_then(|(c, i)| c.frames.get(i.to_usize()));

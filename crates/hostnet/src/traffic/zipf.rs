@@ -1,6 +1,6 @@
 //! Zipf-distributed ranks, as key popularity in key-value stores is modelled.
 
-use crate::kernel::{Int, Real, Stream};
+use crate::kernel::{Int, RandomStream, Real};
 use rand_distr::Distribution;
 
 /// Draws ranks 0..n, rank k with probability proportional to (k + 1)^-theta. The method is exact (rejection sampling)
@@ -24,7 +24,7 @@ impl Zipf {
 
     /// Draws the next rank; 0 is the most popular.
     #[inline]
-    pub fn draw(&self, stream: &mut Stream) -> u64 {
+    pub fn draw(&self, stream: &mut RandomStream) -> u64 {
         // Rounding can carry the very last rank one too far.
         (self.distribution.sample(stream).whole() - 1).min(self.last)
     }
@@ -65,7 +65,7 @@ mod tests {
     /// variance twice that.
     fn chi_square_matches(n: u64, theta: f64, draws: u64, edges: &[u64]) {
         let zipf = Zipf::new(n, theta);
-        let mut stream = Stream::new(3, "zipf", n);
+        let mut stream = RandomStream::new(3, "zipf", n);
         let mut seen = vec![0u64; edges.len() - 1];
         for _ in 0..draws {
             let rank = zipf.draw(&mut stream);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_single_key_is_always_drawn() {
-        let mut stream = Stream::new(1, "zipf", 0);
+        let mut stream = RandomStream::new(1, "zipf", 0);
         assert!((0..1_000).all(|_| Zipf::new(1, 0.99).draw(&mut stream) == 0));
     }
 }

@@ -56,7 +56,7 @@ fn each_kind_of_damage_has_its_sentence() {
 }
 
 pub fn leniently(bytes: &[u8]) -> Result<Capture, Fault> {
-    Capture::read(bytes, Reading { lenient: true, ..Reading::default() })
+    Capture::read(bytes, CaptureOptions { lenient: true, ..CaptureOptions::default() })
 }
 
 /// Where a file is damaged, a lenient reader has every packet before, and no other.

@@ -7,7 +7,7 @@ use build::*;
 use damage::leniently;
 use hostnet::kernel::Time;
 use hostnet::traffic::frame::rss_hash;
-use hostnet::traffic::pcap::{Capture, CaptureError, Command, Fault, More, Reading, Wanted};
+use hostnet::traffic::pcap::{Capture, CaptureError, CaptureOptions, CapturedCommand, Fault, More, Wanted};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -37,7 +37,7 @@ fn plain(frames: impl IntoIterator<Item = Vec<u8>>) -> Capture {
 /// Key lengths and value lengths of a get, first key first.
 fn values(capture: &Capture, packet: usize) -> Vec<(u16, Option<u32>)> {
     match capture.packets[packet].command {
-        Command::Get { key_len, value_len, more, .. } => {
+        CapturedCommand::Get { key_len, value_len, more, .. } => {
             let more = capture.more_keys(more).iter().map(|k| (k.len, k.value_len));
             [(key_len, value_len)].into_iter().chain(more).collect()
         }
@@ -62,7 +62,7 @@ fn a_frame_spelled_out_byte_by_byte() {
     assert_eq!((packet.at, packet.wire_len), (Time::ZERO, 60));
     let (src, dst) = ("66.9.149.187:2794", "161.142.100.80:11211");
     assert_eq!(packet.flow, rss_hash(src.parse().unwrap(), dst.parse().unwrap()));
-    let Command::Get { key_len, value_len, more, .. } = packet.command else { panic!("{packet:?}") };
+    let CapturedCommand::Get { key_len, value_len, more, .. } = packet.command else { panic!("{packet:?}") };
     assert_eq!((key_len, value_len, more), (4, None, More::default()));
     assert_eq!(capture.counts.unknown_values, 1);
 }
@@ -111,15 +111,16 @@ fn equal_keys_hash_alike_whatever_the_command() {
         request(5000, 3, b"get k2 k1\r\n"),
         request(5000, 4, b"delete k1\r\n"),
     ]);
-    let kinds: Vec<Command> = capture.packets.iter().map(|p| p.command).collect();
-    let (Command::Set { key_hash: set, value_len: 2, .. }, Command::Get { key_hash: get, .. }) = (kinds[0], kinds[1])
+    let kinds: Vec<CapturedCommand> = capture.packets.iter().map(|p| p.command).collect();
+    let (CapturedCommand::Set { key_hash: set, value_len: 2, .. }, CapturedCommand::Get { key_hash: get, .. }) =
+        (kinds[0], kinds[1])
     else {
         panic!("{kinds:?}")
     };
-    let Command::Get { key_hash: other, more, .. } = kinds[2] else { panic!("{kinds:?}") };
+    let CapturedCommand::Get { key_hash: other, more, .. } = kinds[2] else { panic!("{kinds:?}") };
     assert_eq!((set, capture.more_keys(more)[0].hash), (get, get));
     assert_ne!(other, get);
-    assert_eq!(kinds[3], Command::Other);
+    assert_eq!(kinds[3], CapturedCommand::Other);
 }
 
 #[test]
@@ -322,7 +323,7 @@ fn packets_without_time_stamps_are_replayed_when_somebody_else_says_when() {
             sentence(&file),
             "capture x.pcap has no time stamps on its 3 packets; set traffic.pcap.timing = \"fixed\" or \"poisson\""
         );
-        let how = Reading { untimed: true, frames: true, ..Reading::default() };
+        let how = CaptureOptions { untimed: true, frames: true, ..CaptureOptions::default() };
         let capture = Capture::read(&file[..], how).unwrap();
         // 57 bytes, and three of padding that are no part of the frame.
         assert!(capture.frames.iter().zip(&frames).all(|(a, b)| **a == **b));
@@ -346,7 +347,7 @@ fn a_simple_packet_block_ends_at_the_snap_length() {
     let mut block = simple_packet(false, &long[..60]);
     block[8..12].copy_from_slice(&(long.len() as u32).to_le_bytes()); // its length on the wire
     file.extend(block);
-    let how = Reading { wanted: Wanted::Frames(None), untimed: true, frames: true, ..Reading::default() };
+    let how = CaptureOptions { wanted: Wanted::Frames(None), untimed: true, frames: true, ..CaptureOptions::default() };
     let capture = Capture::read(&file[..], how).unwrap();
     assert_eq!((&capture.frames[0][..], capture.packets[0].wire_len), (&long[..58], long.len() as u32));
 }
@@ -458,7 +459,7 @@ proptest! {
                 prop_assert_eq!(packet.flow, flow);
                 let mut same = |key: &str, hash| *hashes.entry(key.to_owned()).or_insert(hash) == hash;
                 match (packet.command, body) {
-                    (Command::Get { key_hash, key_len, more, .. }, Body::Get(keys)) => {
+                    (CapturedCommand::Get { key_hash, key_len, more, .. }, Body::Get(keys)) => {
                         prop_assert!(same(&keys[0], key_hash) && usize::from(key_len) == keys[0].len());
                         let more = capture.more_keys(more);
                         prop_assert_eq!(more.len(), keys.len() - 1);
@@ -466,7 +467,7 @@ proptest! {
                             prop_assert!(same(key, found.hash) && usize::from(found.len) == key.len());
                         }
                     }
-                    (Command::Set { key_hash, key_len, value_len }, Body::Set(key, len)) => {
+                    (CapturedCommand::Set { key_hash, key_len, value_len }, Body::Set(key, len)) => {
                         prop_assert!(same(key, key_hash) && usize::from(key_len) == key.len());
                         prop_assert_eq!(value_len, *len);
                     }
@@ -553,18 +554,18 @@ fn the_real_capture_holds_what_tcpdump_and_tshark_find_in_it() {
     let (mut set_bytes, mut asked) = (0, Vec::new());
     for packet in &capture.packets {
         match packet.command {
-            Command::Set { key_hash, value_len, .. } => {
+            CapturedCommand::Set { key_hash, value_len, .. } => {
                 keys.insert(key_hash);
                 set_bytes += u64::from(value_len);
             }
-            Command::Get { key_hash, value_len, more, .. } => {
+            CapturedCommand::Get { key_hash, value_len, more, .. } => {
                 keys.insert(key_hash);
                 asked.push(value_len);
                 let more = capture.more_keys(more);
                 keys.extend(more.iter().map(|k| k.hash));
                 asked.extend(more.iter().map(|k| k.value_len));
             }
-            Command::Other => {}
+            CapturedCommand::Other => {}
         }
     }
     assert_eq!(set_bytes, expected["set_bytes"]);

@@ -4,7 +4,7 @@ use crate::common::{execute, scenario, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op, Retired};
 use hostnet::kernel::{Clock, CoreId, LineAddr, TenantId, ThreadId, Time};
 use hostnet::machine::Machine;
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::Memory;
 
 /// More lines than the L2's 20,480, fewer than the LLC's 589,824.
@@ -23,7 +23,7 @@ impl Bench {
         let mut core = s.platform.core;
         change(&mut core);
         let mut map = AddressMap::default();
-        let r = map.add(1 << 20, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
+        let r = map.add(1 << 20, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let base = map.get(r).base;
         let clock = Clock::from_hz(core.clock.0);
         let (h, d) = (&s.platform.caches, &s.platform.memory);

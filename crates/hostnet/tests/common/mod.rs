@@ -3,18 +3,18 @@
 pub mod bench;
 
 use hostnet::config::{resolve, Scenario};
-use hostnet::core::prefetch::{Pattern, PrefetchSpec};
+use hostnet::core::prefetch::{PrefetchPattern, PrefetchSpec};
 use hostnet::core::{Op, Retired};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::units::{ByteRate, Freq, Size, Span};
 use hostnet::kernel::{Clock, CoreId, LineAddr, NodeId, TenantId, ThreadId, Time, TxnId};
-use hostnet::machine::{Machine, Signal};
+use hostnet::machine::{Machine, MachineSignal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit, WriteBacks};
-use hostnet::memory::stats::Class;
+use hostnet::memory::stats::AccessClass;
 use hostnet::memory::{self, Agent, Inbound, Memory, Outbound, Probe, Txn};
 use std::path::PathBuf;
 
@@ -120,11 +120,11 @@ impl Rig {
             let r = map.add(1 << 14, kind, sharing, TenantId(0));
             map.get(r).base
         };
-        let rx = add(Kind::Rx, Sharing::Core(CoreId(0)));
-        let tx = add(Kind::Tx, Sharing::Core(CoreId(0)));
-        let app = add(Kind::App, Sharing::Core(CoreId(0)));
-        let shared = add(Kind::App, Sharing::Shared);
-        let far = map.add(1 << 14, Kind::App, Sharing::Shared, TenantId(0));
+        let rx = add(RegionKind::Rx, Sharing::Core(CoreId(0)));
+        let tx = add(RegionKind::Tx, Sharing::Core(CoreId(0)));
+        let app = add(RegionKind::App, Sharing::Core(CoreId(0)));
+        let shared = add(RegionKind::App, Sharing::Shared);
+        let far = map.add(1 << 14, RegionKind::App, Sharing::Shared, TenantId(0));
         map.set_home(far, NodeId(nodes.count as u8 - 1));
         let far = map.get(far).base;
         let clock = Clock::from_hz(MHZ_3200);
@@ -139,7 +139,7 @@ impl Rig {
     /// Handles events until none is left.
     pub fn settle(&mut self) {
         while let Some(s) = self.m.next_signal() {
-            if let Signal::Answer(id) = s {
+            if let MachineSignal::Answer(id) = s {
                 self.fill(id, None);
             }
         }
@@ -149,33 +149,33 @@ impl Rig {
     pub fn fill(&mut self, id: TxnId, write: Option<bool>) {
         let f = self.m.mem.answered(&mut self.m.cal, id, self.m.now);
         self.answers.push((self.m.now, f));
-        if f.agent == Agent::Core && !f.transient && matches!(f.op, memory::Op::Read | memory::Op::Own) {
-            let own = f.op == memory::Op::Own;
+        if f.agent == Agent::Core && !f.transient && matches!(f.op, memory::TxnOp::Read | memory::TxnOp::Own) {
+            let own = f.op == memory::TxnOp::Own;
             self.m.mem.fill(&mut self.m.cal, f.core(), &f, write.unwrap_or(own), self.m.now);
         }
     }
 
     /// A device's write of one line, under way when it returns.
     pub fn device_writes_later(&mut self, agent: Agent, line: LineAddr, to: Inbound) {
-        let t = Txn::dma_write(agent, Class::NicRxWr, to, line, 1, 0, self.m.now);
+        let t = Txn::dma_write(agent, AccessClass::NicRxWr, to, line, 1, 0, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
     }
 
     /// A device's write of `lines` lines, over when it returns.
     pub fn device_writes(&mut self, agent: Agent, line: LineAddr, lines: u16, to: Inbound) {
-        let t = Txn::dma_write(agent, Class::NicRxWr, to, line, lines, 0, self.m.now);
+        let t = Txn::dma_write(agent, AccessClass::NicRxWr, to, line, lines, 0, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
         self.settle();
     }
 
     /// A device's read of `lines` lines, over when it returns.
     pub fn device_reads(&mut self, agent: Agent, line: LineAddr, lines: u16, from: Outbound) {
-        let t = Txn::dma_read(agent, Class::NicTxRd, line, lines, 0, self.m.now);
+        let t = Txn::dma_read(agent, AccessClass::NicTxRd, line, lines, 0, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, Txn { from, ..t });
         self.settle();
     }
 
-    pub fn request(&mut self, core: u32, line: LineAddr, op: memory::Op) {
+    pub fn request(&mut self, core: u32, line: LineAddr, op: memory::TxnOp) {
         let lat = self.m.mem.lat;
         let t = Txn::new(op, line, CoreId(core as u16), self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now + lat.l1 + lat.l2 + lat.noc, t);
@@ -185,12 +185,12 @@ impl Rig {
         let start = self.m.now;
         let probe = self.m.mem.probe(&mut self.m.cal, CoreId(core as u16), line, write, start);
         if probe == Probe::Miss {
-            self.request(core, line, if write { memory::Op::Own } else { memory::Op::Read });
+            self.request(core, line, if write { memory::TxnOp::Own } else { memory::TxnOp::Read });
         }
         // Whatever DRAM has to do with victims must not count.
         let mut took = Time::ZERO;
         while let Some(s) = self.m.next_signal() {
-            if let Signal::Answer(id) = s {
+            if let MachineSignal::Answer(id) = s {
                 took = self.m.now - start;
                 self.fill(id, Some(write));
             }
@@ -219,8 +219,8 @@ pub fn execute(m: &mut Machine, ops: &[Op], now: Time) -> (Time, Time, Vec<(Time
     let mut retired = Vec::new();
     while let Some(s) = m.next_signal() {
         match s {
-            Signal::CoreFree(_) => end = Some(m.now),
-            Signal::Retired(core) => {
+            MachineSignal::CoreFree(_) => end = Some(m.now),
+            MachineSignal::Retired(core) => {
                 while let Some(r) = m.retired(core) {
                     retired.push((m.now, r));
                 }
@@ -316,7 +316,7 @@ pub fn l2_prefetcher() -> PrefetchSpec {
     PrefetchSpec {
         into: Default::default(),
         enabled: true,
-        pattern: Pattern::Stream,
+        pattern: PrefetchPattern::Stream,
         network: false,
         streams: 4,
         distance: 8,

@@ -8,9 +8,9 @@ use hostnet::device::iio::Iio;
 use hostnet::device::nic::{EthernetSpec, Nic, Packet};
 use hostnet::device::{self, NicAt};
 use hostnet::kernel::{Clock, CoreId, LineAddr, PacketId, Post, QueueId, TenantId, ThreadId};
-use hostnet::machine::{Event, Machine, Signal};
+use hostnet::machine::{Event, Machine, MachineSignal};
 use hostnet::memory::dram::DramSpec;
-use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::Memory;
 use hostnet::meter::drops::DropCause;
 use hostnet::placement::Placement;
@@ -67,9 +67,9 @@ impl Bench {
             let r = map.add(1 << 14, kind, Sharing::Core(core), TenantId(0));
             map.get(r).base
         };
-        let rx = [region(Kind::Rx, CoreId(0)), region(Kind::Rx, CoreId(1))];
-        let tx = [region(Kind::Tx, CoreId(0)), region(Kind::Tx, CoreId(1))];
-        let done = [region(Kind::Rx, CoreId(0)), region(Kind::Rx, CoreId(1))];
+        let rx = [region(RegionKind::Rx, CoreId(0)), region(RegionKind::Rx, CoreId(1))];
+        let tx = [region(RegionKind::Tx, CoreId(0)), region(RegionKind::Tx, CoreId(1))];
+        let done = [region(RegionKind::Rx, CoreId(0)), region(RegionKind::Rx, CoreId(1))];
         let clock = Clock::from_hz(MHZ_3200);
         let mut mem =
             Memory::new(&small(), &DramSpec::default(), clock, 2, vec![0b1111], map).expect("a small machine");
@@ -140,7 +140,7 @@ impl Bench {
 
     /// Software is done with packet `id`'s buffer and hands it back to the NIC.
     pub fn give_back(&mut self, id: PacketId) {
-        self.m.cal.post(self.m.now, device::Event::Freed(self.at, id));
+        self.m.cal.post(self.m.now, device::DeviceEvent::Freed(self.at, id));
     }
 
     /// The next event; None when there is none left.
@@ -148,22 +148,22 @@ impl Bench {
         let e = self.m.pop()?;
         let Some(signal) = self.m.handle(e) else { return Some(Vec::new()) };
         Some(match (signal, e) {
-            (Signal::Delivered(queue), Event::Device(device::Event::Delivered(id))) => {
+            (MachineSignal::Delivered(queue), Event::Device(device::DeviceEvent::Delivered(id))) => {
                 vec![Seen::Visible(QueueId(queue.0), id)]
             }
-            (Signal::Landed(_), _) => {
+            (MachineSignal::Landed(_), _) => {
                 let nic = self.nic();
                 let mut next = || nic.landed().map(|id| Seen::Visible(nic.packet(id).queue, id));
                 std::iter::from_fn(&mut next).collect()
             }
-            (Signal::Sent(at, id), _) => {
+            (MachineSignal::Sent(at, id), _) => {
                 assert_eq!(at, self.at, "a reply of the other NIC");
                 vec![Seen::Sent(id)]
             }
-            (Signal::CoreFree(_), _) => vec![Seen::Free],
-            (Signal::Retired(_), _) => vec![Seen::Retired],
-            (Signal::Doorbell(_, tag), _) => vec![Seen::Doorbell(tag)],
-            (Signal::Moved { .. }, _) => Vec::new(),
+            (MachineSignal::CoreFree(_), _) => vec![Seen::Free],
+            (MachineSignal::Retired(_), _) => vec![Seen::Retired],
+            (MachineSignal::Doorbell(_, tag), _) => vec![Seen::Doorbell(tag)],
+            (MachineSignal::Moved { .. }, _) => Vec::new(),
             other => panic!("{other:?} concerns no NIC"),
         })
     }

@@ -4,15 +4,15 @@ mod bench;
 
 use bench::{ethernet, Bench, Seen, ATTACHMENTS, LINES, QUEUES, SLOTS};
 use hostnet::app::touchdrop::Touchdrop;
-use hostnet::app::{Application, Site};
+use hostnet::app::{AppBuildContext, Application};
 use hostnet::core::{Op, Retired};
 use hostnet::device::nic::EthernetSpec;
 use hostnet::device::NicAt;
 use hostnet::kernel::units::{Bandwidth, Size};
-use hostnet::kernel::{CoreId, PacketId, QueueId, Stream, TenantId, ThreadId, Time};
+use hostnet::kernel::{CoreId, PacketId, QueueId, RandomStream, TenantId, ThreadId, Time};
 use hostnet::memory::region::AddressMap;
 use hostnet::meter::drops::{DropCause, DropPlace};
-use hostnet::stack::qp::Effect;
+use hostnet::stack::qp::QpEffect;
 use std::collections::HashSet;
 
 /// Packets that software has by the end, and the time at which it saw each, in order.
@@ -52,7 +52,7 @@ fn packets_of_a_queue_are_seen_in_the_order_of_their_arrival() {
 #[test]
 fn at_any_time_what_came_was_seen_or_lost_or_is_inside() {
     for a in ATTACHMENTS {
-        let (mut b, mut dice) = (Bench::new(a), Stream::new(5, "wire", 0));
+        let (mut b, mut dice) = (Bench::new(a), RandomStream::new(5, "wire", 0));
         let (mut offered, mut seen, mut refused) = (0, 0, 0);
         for _ in 0..400 {
             for _ in 0..dice.below(4) {
@@ -101,7 +101,7 @@ fn a_full_ring_loses_what_has_no_buffer_and_says_why() {
 #[test]
 fn no_buffer_is_given_to_two_packets_at_once() {
     for a in ATTACHMENTS {
-        let (mut b, mut dice) = (Bench::new(a), Stream::new(7, "software", 0));
+        let (mut b, mut dice) = (Bench::new(a), RandomStream::new(7, "software", 0));
         let (mut with_software, mut used) = (Vec::new(), HashSet::new());
         let mut packets = 0;
         while packets < 2000 {
@@ -223,7 +223,7 @@ fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
 #[test]
 fn an_echo_runs_on_every_attachment() {
     for a in ATTACHMENTS {
-        let (mut b, mut dice) = (Bench::new(a), Stream::new(9, "echo", 0));
+        let (mut b, mut dice) = (Bench::new(a), RandomStream::new(9, "echo", 0));
         let (mut offered, mut answered) = (0, 0);
         let (mut serving, mut idle) = (Vec::new(), 0);
         while answered < 200 {
@@ -276,7 +276,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
     let qp = bench::spec().platform.queue_pair;
     for (a, answers) in ATTACHMENTS.into_iter().flat_map(|a| [(a, false), (a, true)]) {
         let mut b = Bench::new(a);
-        let site = Site {
+        let site = AppBuildContext {
             map: &mut AddressMap::default(),
             tenant: TenantId(0),
             cores: &[ThreadId(0)],
@@ -286,7 +286,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
         };
         let spec = serde_json::from_str("{}").expect("defaults");
         let mut app = Touchdrop::build(&spec, 64 * LINES as u32, site).expect("it keeps no data");
-        let content = app.content(0, &mut Stream::new(1, "content", 0));
+        let content = app.content(0, &mut RandomStream::new(1, "content", 0));
         let (mut offered, mut ended, mut idle, mut sent) = (0, 0, true, 0);
         while ended < PACKETS || sent < PACKETS * u64::from(answers) {
             while offered < PACKETS && b.nic().unconsumed(QueueId(0)) < 6 && b.nic().buffers(QueueId(0)) > 6 {
@@ -301,20 +301,20 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
                         b.sent(id);
                         sent += 1;
                     }
-                    Seen::Doorbell(tag) => b.post(Effect::of(tag).1),
+                    Seen::Doorbell(tag) => b.post(QpEffect::of(tag).1),
                     Seen::Retired => {
                         while let Some(r) = b.m.retired(ThreadId(0)) {
                             let Retired::Tag(tag) = r else {
                                 assert!(a == NicAt::Port && matches!(r, Retired::Mmio(_)), "{a:?}: {r:?}");
                                 continue; // on its way
                             };
-                            match Effect::of(tag) {
-                                (Effect::Post, id) => b.post(id),
-                                (Effect::FreeRx, id) => {
+                            match QpEffect::of(tag) {
+                                (QpEffect::Post, id) => b.post(id),
+                                (QpEffect::FreeRx, id) => {
                                     b.give_back(id);
                                     ended += 1;
                                 }
-                                (Effect::Done, id) => b.nic().end_use(id),
+                                (QpEffect::Done, id) => b.nic().end_use(id),
                             }
                         }
                     }
@@ -329,13 +329,13 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
             if answers {
                 b.m.cpus[ThreadId(0)].program.push(Op::Store { line: tx, lines: LINES as u32 });
                 b.m.cpus[ThreadId(0)].program.compute(qp.post_instructions);
-                b.m.cpus[ThreadId(0)].program.push(Op::Mmio { tag: Effect::Post.tag(id) });
+                b.m.cpus[ThreadId(0)].program.push(Op::Mmio { tag: QpEffect::Post.tag(id) });
                 b.nic().reserve_tx(QueueId(0), now);
                 (b.nic().packet(id).tx_line, b.nic().packet(id).tx_lines) = (tx, LINES as u16);
             }
-            b.m.cpus[ThreadId(0)].program.push(Op::Retire { tag: Effect::FreeRx.tag(id), stores: false });
+            b.m.cpus[ThreadId(0)].program.push(Op::Retire { tag: QpEffect::FreeRx.tag(id), stores: false });
             if !answers {
-                b.m.cpus[ThreadId(0)].program.push(Op::Retire { tag: Effect::Done.tag(id), stores: true });
+                b.m.cpus[ThreadId(0)].program.push(Op::Retire { tag: QpEffect::Done.tag(id), stores: true });
             }
             b.m.start(ThreadId(0));
         }

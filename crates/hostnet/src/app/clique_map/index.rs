@@ -13,7 +13,7 @@ const EMPTY: u32 = u32::MAX;
 
 /// Locations of the keys 0, 1, 2 and so on, which were inserted in this order.
 #[derive(Debug)]
-pub struct Index {
+pub struct CuckooIndex {
     mask: u32,
     /// Whether each key lies in its second bucket.
     second: Vec<bool>,
@@ -21,34 +21,34 @@ pub struct Index {
 
 /// A bucket that a search has reached, from a slot of a previous bucket.
 #[derive(Clone, Copy)]
-struct Node {
+struct SearchNode {
     bucket: u32,
     from: Option<usize>,
     slot: usize,
 }
 
-impl Index {
+impl CuckooIndex {
     /// An index for `keys` keys: its number of places is the next power of two, or the one after that when a key finds
     /// no place.
-    pub fn of(keys: u64) -> Index {
+    pub fn of(keys: u64) -> CuckooIndex {
         let mut places = keys.next_power_of_two().max(SLOTS as u64);
         loop {
-            match Index::within(keys.to_u32(), places) {
+            match CuckooIndex::within(keys.to_u32(), places) {
                 Some(index) => return index,
                 None => places *= 2,
             }
         }
     }
 
-    fn within(keys: u32, places: u64) -> Option<Index> {
+    fn within(keys: u32, places: u64) -> Option<CuckooIndex> {
         let buckets = places.to_usize() / SLOTS;
-        let mut index = Index { mask: buckets.to_u32() - 1, second: vec![false; keys.to_usize()] };
+        let mut index = CuckooIndex { mask: buckets.to_u32() - 1, second: vec![false; keys.to_usize()] };
         let (mut slots, mut queue) = (vec![[EMPTY; SLOTS]; buckets], Vec::with_capacity(SEARCHED));
         for key in 0..keys {
             let (first, second) = (index.first(key.into()), index.second(key.into()));
             let (mut at, mut free) =
                 [first, second].into_iter().find_map(|start| index.search(start, &slots, &mut queue))?;
-            while let Node { bucket, from: Some(from), slot } = queue[at] {
+            while let SearchNode { bucket, from: Some(from), slot } = queue[at] {
                 slots[bucket.to_usize()][free] = slots[queue[from].bucket.to_usize()][slot];
                 (at, free) = (from, slot);
             }
@@ -64,9 +64,9 @@ impl Index {
 
     /// Searches the path from bucket `start` to the nearest free slot; returns the last visited bucket, as an index
     /// into `queue`, and the slot there.
-    fn search(&self, start: u32, slots: &[[u32; SLOTS]], queue: &mut Vec<Node>) -> Option<(usize, usize)> {
+    fn search(&self, start: u32, slots: &[[u32; SLOTS]], queue: &mut Vec<SearchNode>) -> Option<(usize, usize)> {
         queue.clear();
-        queue.push(Node { bucket: start, from: None, slot: 0 });
+        queue.push(SearchNode { bucket: start, from: None, slot: 0 });
         let mut at = 0;
         while at < queue.len() && queue.len() < SEARCHED - SLOTS {
             let bucket = queue[at].bucket;
@@ -74,7 +74,7 @@ impl Index {
                 if key == EMPTY {
                     return Some((at, slot));
                 }
-                queue.push(Node { bucket: self.other(bucket, key.into()), from: Some(at), slot });
+                queue.push(SearchNode { bucket: self.other(bucket, key.into()), from: Some(at), slot });
             }
             at += 1;
         }
@@ -107,7 +107,7 @@ impl Index {
 mod tests {
     use super::*;
 
-    fn share(index: &Index) -> f64 {
+    fn share(index: &CuckooIndex) -> f64 {
         index.second.iter().filter(|s| **s).count() as f64 / index.second.len() as f64
     }
 
@@ -117,14 +117,14 @@ mod tests {
     #[test]
     fn as_many_keys_lie_in_their_second_bucket_as_dpdk_has_there() {
         for (places, expected, tolerance) in [(1 << 20, 0.1737, 0.0025), (1 << 21, 0.0070, 0.0005)] {
-            let index = Index::within(1_000_000, places).expect("room");
+            let index = CuckooIndex::within(1_000_000, places).expect("room");
             assert!((share(&index) - expected).abs() < tolerance, "{} of {places} places", share(&index));
         }
     }
 
     #[test]
     fn every_key_is_in_one_of_its_two_buckets_and_no_bucket_has_more_than_eight() {
-        let index = Index::of(7000);
+        let index = CuckooIndex::of(7000);
         assert_eq!(index.buckets(), 1024);
         let mut keys = vec![0; 1024];
         for key in 0..7000 {
@@ -138,7 +138,7 @@ mod tests {
     /// hashing).
     #[test]
     fn buckets_of_a_key_are_each_other_s_other_one() {
-        let index = Index::of(7000);
+        let index = CuckooIndex::of(7000);
         assert!((0..7000).all(|key| index.other(index.second(key), key) == index.first(key)));
         let apart = (0..7000).filter(|key| index.second(*key) != index.first(*key)).count();
         assert!(apart > 6950, "{apart} keys of 7000 have two buckets, of 1024");
@@ -147,7 +147,7 @@ mod tests {
     /// 4096 keys leave none of 4096 places free, which no search achieves.
     #[test]
     fn keys_that_find_no_room_get_twice_the_places() {
-        assert_eq!(Index::of(4096).buckets(), 1024);
-        assert_eq!(Index::of(3).buckets(), 1);
+        assert_eq!(CuckooIndex::of(4096).buckets(), 1024);
+        assert_eq!(CuckooIndex::of(3).buckets(), 1);
     }
 }

@@ -3,13 +3,13 @@
 use super::{send, Cpu};
 use crate::core::op::Op;
 use crate::core::prefetch::{CacheLevel, Prefetcher};
-use crate::core::Posts;
+use crate::core::CorePosts;
 use crate::kernel::{LineAddr, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 
 impl Cpu {
-    /// Handles `memory::Event::Hint`: a device has written `line` for this core.
-    pub fn on_hint(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, now: Time) {
+    /// Handles `memory::MemoryEvent::Hint`: a device has written `line` for this core.
+    pub fn on_hint(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr, now: Time) {
         if let Some(h) = &mut self.hints {
             h.push(line, now);
         }
@@ -18,7 +18,7 @@ impl Cpu {
 
     /// Turns the oldest hints into prefetches, as long as the L2 may have further misses outstanding.
     #[inline(never)]
-    pub(super) fn follow_hints(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
+    pub(super) fn follow_hints(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         while let Some(line) = self.hints.as_ref().and_then(|h| h.first()) {
             let under_way = self.prefetcher.as_ref().is_some_and(|p| p.fetches(line)) || self.same_line(line).is_some();
             let fetch = !under_way && mem.worth_fetching(self.core, line);
@@ -29,7 +29,7 @@ impl Cpu {
                 }
                 let Some(record) = p.take(line, false, CacheLevel::L2, now) else { return };
                 m.take(now);
-                let t = Txn { record, ahead: true, ..self.request(memory::Op::Read, line, now) };
+                let t = Txn { record, ahead: true, ..self.request(memory::TxnOp::Read, line, now) };
                 send(mem, cal, now, t);
             }
             if let Some(h) = &mut self.hints {
@@ -53,7 +53,7 @@ impl Cpu {
     pub(super) fn look_ahead(
         &mut self,
         mem: &mut Memory,
-        cal: &mut impl Posts,
+        cal: &mut impl CorePosts,
         of: (LineAddr, u8),
         (goes, own): (bool, bool),
         at: Time,
@@ -67,7 +67,7 @@ impl Cpu {
     fn fetch_ahead(
         &mut self,
         mem: &mut Memory,
-        cal: &mut impl Posts,
+        cal: &mut impl CorePosts,
         (line, site): (LineAddr, u8),
         own: bool,
         at: Time,
@@ -97,14 +97,14 @@ impl Cpu {
 
     /// Sends the prefetches that have waited longest, as long as the L2 may have further misses outstanding.
     #[inline]
-    pub(super) fn send_waiting(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
+    pub(super) fn send_waiting(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         if self.prefetcher.as_ref().is_some_and(|p| !p.waiting.is_empty()) {
             self.send_oldest(mem, cal, now);
         }
     }
 
     #[inline(never)]
-    fn send_oldest(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
+    fn send_oldest(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         while self.may_prefetch() {
             let Some(p) = self.prefetcher.as_mut().filter(|p| p.queue.free() > 0) else { return };
             let Some((line, since)) = p.waiting.pop() else { return };
@@ -114,7 +114,7 @@ impl Cpu {
 
     /// Prefetches `line`, unless it is present or already requested; `own` says that a request for ownership caused the
     /// prefetch.
-    pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, own: bool, at: Time) {
+    pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr, own: bool, at: Time) {
         let Some(p) = &self.prefetcher else { return };
         let (network, own, into, core) = (p.network, own && p.ownership, p.into, self.core);
         let there = into == CacheLevel::Llc && mem.in_llc_or_shared(core, line);
@@ -125,7 +125,7 @@ impl Cpu {
         if let Some(m) = self.mshrs.as_mut().filter(|_| into == CacheLevel::L2) {
             m.take(at);
         }
-        let op = if own { memory::Op::Own } else { memory::Op::Read };
+        let op = if own { memory::TxnOp::Own } else { memory::TxnOp::Read };
         let t = Txn { record, ahead: true, ..self.request(op, line, at) };
         send(mem, cal, at, t);
     }
@@ -136,7 +136,7 @@ impl Cpu {
     pub(super) fn complete_pair(
         &mut self,
         mem: &mut Memory,
-        cal: &mut impl Posts,
+        cal: &mut impl CorePosts,
         line: LineAddr,
         own: bool,
         at: Time,
@@ -148,7 +148,14 @@ impl Cpu {
 
     /// Shows the L1's prefetchers a load or store at `at` of the line and the kind of instruction in `of`.
     #[inline]
-    pub(super) fn teach(&mut self, mem: &mut Memory, cal: &mut impl Posts, of: (LineAddr, u8), store: bool, at: Time) {
+    pub(super) fn teach(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl CorePosts,
+        of: (LineAddr, u8),
+        store: bool,
+        at: Time,
+    ) {
         if let Some(p) = &mut self.l1_prefetcher {
             if store {
                 p.store();
@@ -159,7 +166,7 @@ impl Cpu {
     }
 
     #[inline(never)]
-    fn follow_load(&mut self, mem: &mut Memory, cal: &mut impl Posts, (line, site): (LineAddr, u8), at: Time) {
+    fn follow_load(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, (line, site): (LineAddr, u8), at: Time) {
         let Some(p) = &mut self.l1_prefetcher else { return };
         let several = self.per_line > 1 || Op::is_walk(site);
         let lines = p.load(u32::from(mem.map.id(line).0) << 8 | u32::from(site), line, several);
@@ -172,7 +179,7 @@ impl Cpu {
     }
 
     /// Loads a line into the L1 that the L1 lacks and no request brings; no instruction waits for it.
-    fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut impl Posts, (line, site): (LineAddr, u8), at: Time) {
+    fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, (line, site): (LineAddr, u8), at: Time) {
         let asks = self.live != u64::MAX && self.may_miss() && !self.is_asked_for(mem, line);
         if !asks || !mem.worth_loading(self.core, line) || self.is_ahead(mem, line, false, at) {
             return;

@@ -1,6 +1,6 @@
 //! Meters of a core, and the audit of its credits at the end of a run.
 
-use super::{prefetch, AccessTime, Cpu, State};
+use super::{prefetch, AccessState, AccessTime, Cpu};
 use crate::kernel::{Int, Time};
 use crate::memory::{self, Memory, Txn};
 
@@ -16,8 +16,8 @@ impl Cpu {
     /// # Errors
     /// Fails with one sentence about the line fill buffers or MSHRs that are not conserved.
     pub fn check(&self, mem: &Memory) -> Result<(), String> {
-        let misses = self.recs.0.iter().filter(|r| r.state == State::Issued).count();
-        let going = |t: &&Txn| t.op == memory::Op::WriteBack && t.record != prefetch::WRITE_BACK && !t.transient;
+        let misses = self.recs.0.iter().filter(|r| r.state == AccessState::Issued).count();
+        let going = |t: &&Txn| t.op == memory::TxnOp::WriteBack && t.record != prefetch::WRITE_BACK && !t.transient;
         let victims = mem.requests_of(self.id).filter(going).count();
         let (id, used) = (self.id, self.lfb.used());
         if used.to_usize() != misses + victims {
@@ -27,7 +27,7 @@ impl Cpu {
         }
         let of_llc =
             |t: &Txn| t.record >= prefetch::FIRST && self.prefetcher.as_ref().is_some_and(|p| p.is_llcs(t.record));
-        let beyond = |t: &&Txn| !matches!(t.op, memory::Op::WriteBack | memory::Op::Stream) && !of_llc(t);
+        let beyond = |t: &&Txn| !matches!(t.op, memory::TxnOp::WriteBack | memory::TxnOp::Stream) && !of_llc(t);
         match (self.mshrs.as_ref().map(|m| m.used()), mem.requests_of(id).filter(beyond).count()) {
             (Some(used), n) if used.to_usize() != n => {
                 Err(format!("core {id} has {used} registers of its L2 out for {n} misses"))

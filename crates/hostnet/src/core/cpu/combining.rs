@@ -8,7 +8,7 @@
 
 use super::{send, Cpu};
 use crate::core::op::Mapped;
-use crate::core::Posts;
+use crate::core::CorePosts;
 use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::{self, Memory, Txn, LINE};
 use std::collections::VecDeque;
@@ -21,17 +21,17 @@ pub const MOST_BUFFERS: u32 = 48;
 
 /// A write-combining buffer.
 #[derive(Clone, Copy, Debug)]
-struct Buffer {
+struct CombiningBuffer {
     line: LineAddr,
     to: Mapped,
     bytes: u8,
-    state: Use,
+    state: BufferState,
     /// Rank of the buffer in the order of opening.
     age: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Use {
+enum BufferState {
     Free,
     Open,
     Leaves,
@@ -39,7 +39,7 @@ enum Use {
 
 /// An access to a device that leaves the core; accesses leave in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Leaving {
+pub(super) enum DeviceOp {
     /// An uncached store with this tag.
     Doorbell(u32),
     /// The contents of a write-combining buffer.
@@ -54,7 +54,7 @@ pub(super) struct DeviceAccesses {
     pub doorbell_gap: Time,
     /// Earliest time at which the next uncached store may leave.
     pub free: Time,
-    buffers: Vec<Buffer>,
+    buffers: Vec<CombiningBuffer>,
     opened: u64,
     /// Number of dispatched combining stores that no buffer has taken yet.
     pub owed: u32,
@@ -62,7 +62,7 @@ pub(super) struct DeviceAccesses {
     pub blocked: bool,
     /// Whether an uncached load is outstanding.
     pub loading: bool,
-    pub leaving: VecDeque<Leaving>,
+    pub leaving: VecDeque<DeviceOp>,
 }
 
 impl DeviceAccesses {
@@ -71,7 +71,13 @@ impl DeviceAccesses {
             doorbell_gap: Time::ZERO,
             free: Time::ZERO,
             buffers: vec![
-                Buffer { line: LineAddr(0), to: Mapped::Device, bytes: 0, state: Use::Free, age: 0 };
+                CombiningBuffer {
+                    line: LineAddr(0),
+                    to: Mapped::Device,
+                    bytes: 0,
+                    state: BufferState::Free,
+                    age: 0
+                };
                 buffers.to_usize()
             ],
             opened: 0,
@@ -84,18 +90,18 @@ impl DeviceAccesses {
 
     /// Whether every combining store has left the core and been accepted at its destination.
     pub fn combined(&self) -> bool {
-        self.owed == 0 && self.buffers.iter().all(|b| b.state == Use::Free)
+        self.owed == 0 && self.buffers.iter().all(|b| b.state == BufferState::Free)
     }
 
     /// Buffer that takes a store to `line`: the buffer open for the line, or a free one.
     fn place(&self, line: LineAddr, to: Mapped) -> Option<usize> {
-        let same = |b: &Buffer| b.state == Use::Open && b.line == line && b.to == to;
+        let same = |b: &CombiningBuffer| b.state == BufferState::Open && b.line == line && b.to == to;
         let open = self.buffers.iter().position(same);
-        open.or_else(|| self.buffers.iter().position(|b| b.state == Use::Free))
+        open.or_else(|| self.buffers.iter().position(|b| b.state == BufferState::Free))
     }
 
     fn oldest_open(&self) -> Option<usize> {
-        let open = self.buffers.iter().enumerate().filter(|(_, b)| b.state == Use::Open);
+        let open = self.buffers.iter().enumerate().filter(|(_, b)| b.state == BufferState::Open);
         open.min_by_key(|(_, b)| b.age).map(|(i, _)| i)
     }
 }
@@ -110,12 +116,12 @@ impl Cpu {
     pub(super) fn combine(
         &mut self,
         mem: &mut Memory,
-        cal: &mut impl Posts,
+        cal: &mut impl CorePosts,
         (line, bytes, to): (LineAddr, u8, Mapped),
         now: Time,
     ) -> bool {
         let Some(i) = self.devices.place(line, to) else {
-            let leaves = self.devices.buffers.iter().any(|b| b.state == Use::Leaves);
+            let leaves = self.devices.buffers.iter().any(|b| b.state == BufferState::Leaves);
             if let Some(oldest) = self.devices.oldest_open().filter(|_| !leaves) {
                 self.empty(mem, cal, oldest, now);
             }
@@ -124,9 +130,9 @@ impl Cpu {
         };
         let d = &mut self.devices;
         d.owed -= 1;
-        if d.buffers[i].state == Use::Free {
+        if d.buffers[i].state == BufferState::Free {
             d.opened += 1;
-            d.buffers[i] = Buffer { line, to, bytes: 0, state: Use::Open, age: d.opened };
+            d.buffers[i] = CombiningBuffer { line, to, bytes: 0, state: BufferState::Open, age: d.opened };
         }
         let b = &mut d.buffers[i];
         b.bytes = (b.bytes + bytes).min(LINE.to_u8());
@@ -137,39 +143,39 @@ impl Cpu {
     }
 
     /// Sends the contents of buffer `i` to the device or to memory.
-    fn empty(&mut self, mem: &mut Memory, cal: &mut impl Posts, i: usize, now: Time) {
+    fn empty(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, i: usize, now: Time) {
         let b = &mut self.devices.buffers[i];
-        b.state = Use::Leaves;
-        let (buffer, Buffer { line, bytes, to, .. }) = (i.to_u8(), *b);
+        b.state = BufferState::Leaves;
+        let (buffer, CombiningBuffer { line, bytes, to, .. }) = (i.to_u8(), *b);
         match to {
-            Mapped::Device => self.devices.leaving.push_back(Leaving::Buffer { buffer, bytes }),
+            Mapped::Device => self.devices.leaving.push_back(DeviceOp::Buffer { buffer, bytes }),
             Mapped::Memory => {
-                let t = self.request(memory::Op::Stream, line, now);
+                let t = self.request(memory::TxnOp::Stream, line, now);
                 send(mem, cal, now, Txn { record: RECORDS + buffer, ..t });
             }
         }
     }
 
     /// Sends the contents of all open buffers, in the order in which they were opened.
-    pub(super) fn empty_all(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
+    pub(super) fn empty_all(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         while let Some(i) = self.devices.oldest_open() {
             self.empty(mem, cal, i, now);
         }
     }
 
     /// Frees buffer `buffer`, whose contents its destination has accepted. Returns the program's end as `start` does.
-    pub fn on_taken(&mut self, mem: &mut Memory, cal: &mut impl Posts, buffer: u8, now: Time) -> Option<Time> {
-        self.devices.buffers[usize::from(buffer)].state = Use::Free;
+    pub fn on_taken(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, buffer: u8, now: Time) -> Option<Time> {
+        self.devices.buffers[usize::from(buffer)].state = BufferState::Free;
         self.past_caches(mem, cal, now)
     }
 
     /// Ends an uncached load, whose data has arrived. Returns the program's end as `start` does.
-    pub fn on_loaded(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
+    pub fn on_loaded(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
         self.devices.loading = false;
         self.past_caches(mem, cal, now)
     }
 
-    fn past_caches(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
+    fn past_caches(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
         self.due.at(mem, now);
         self.devices.blocked = false;
         if self.effects_wait() {

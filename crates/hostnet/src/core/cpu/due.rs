@@ -2,14 +2,14 @@
 //! time of the core's access. Such an access is therefore looked up only when the calendar has reached its time.
 //! Prefetches are deferred likewise, because they would otherwise take places from earlier accesses.
 
-use super::{Cpu, State, Wait};
-use crate::core::{Event, Posts};
+use super::{AccessState, Cpu, DispatchWait};
+use crate::core::{CoreEvent, CorePosts};
 use crate::kernel::{LineAddr, ThreadId, Time};
 use crate::memory::Memory;
 
 /// Accesses and prefetches that the core defers until the calendar reaches their time.
 #[derive(Clone, Debug)]
-pub(super) struct Due {
+pub(super) struct DeferredHits {
     /// Earliest time at which a later action of the home agent can reach a private cache.
     horizon: Time,
     /// Deferred records, each with its time of access.
@@ -18,23 +18,23 @@ pub(super) struct Due {
     event: Time,
 }
 
-impl Default for Due {
-    fn default() -> Due {
-        Due { horizon: Time::ZERO, records: Vec::new(), event: Time::MAX }
+impl Default for DeferredHits {
+    fn default() -> DeferredHits {
+        DeferredHits { horizon: Time::ZERO, records: Vec::new(), event: Time::MAX }
     }
 }
 
-impl Due {
+impl DeferredHits {
     /// Notes that the calendar has reached `now`.
     #[inline]
     pub fn at(&mut self, mem: &Memory, now: Time) {
         self.horizon = now + mem.lat.noc;
     }
 
-    fn post(&mut self, cal: &mut impl Posts, thread: ThreadId, at: Time) {
+    fn post(&mut self, cal: &mut impl CorePosts, thread: ThreadId, at: Time) {
         if at < self.event {
             self.event = at;
-            cal.post(at, Event::Due(thread));
+            cal.post(at, CoreEvent::Due(thread));
         }
     }
 
@@ -55,8 +55,8 @@ impl Cpu {
 
     /// Defers the look-up of record `r`, whose address is known at `ready`, until the calendar reaches `ready`.
     #[inline(never)]
-    pub(super) fn look_up_later(&mut self, cal: &mut impl Posts, r: u8, ready: Time) {
-        self.recs[r].state = State::Address;
+    pub(super) fn look_up_later(&mut self, cal: &mut impl CorePosts, r: u8, ready: Time) {
+        self.recs[r].state = AccessState::Address;
         self.recs[r].delay = 0;
         self.due.records.push((ready, r));
         self.due.post(cal, self.id, ready);
@@ -67,7 +67,7 @@ impl Cpu {
     pub(super) fn wait_ahead(
         &mut self,
         mem: &mut Memory,
-        cal: &mut impl Posts,
+        cal: &mut impl CorePosts,
         lines: impl Iterator<Item = LineAddr>,
         at: Time,
     ) {
@@ -87,14 +87,14 @@ impl Cpu {
         }
     }
 
-    fn post_prefetches(&mut self, cal: &mut impl Posts) {
+    fn post_prefetches(&mut self, cal: &mut impl CorePosts) {
         if let Some(at) = self.prefetcher.as_ref().and_then(|p| p.waiting.next()) {
             self.due.post(cal, self.id, at);
         }
     }
 
-    /// Handles `Event::Due`: looks up the accesses that are due at `now`. Returns the program's end as `start` does.
-    pub fn on_due(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
+    /// Handles `CoreEvent::Due`: looks up the accesses that are due at `now`. Returns the program's end as `start` does.
+    pub fn on_due(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
         self.due.at(mem, now);
         if self.due.event <= now {
             self.due.event = Time::MAX;
@@ -121,7 +121,7 @@ impl Cpu {
         if self.effects_wait() {
             self.schedule_retirement(cal, now);
         }
-        let known = self.wait == Wait::AnyRecord && self.finished != 0;
+        let known = self.wait == DispatchWait::AnyRecord && self.finished != 0;
         if self.running && (known || self.may_go_on()) {
             return self.go_on(mem, cal, now);
         }

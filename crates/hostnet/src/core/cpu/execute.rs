@@ -1,15 +1,15 @@
 //! Execution of a program: each op is dispatched as accesses to single lines.
 
-use super::retire::Effect;
-use super::{send, Cpu, Entry, Retired, State, Wait, FRAC};
+use super::retire::RetireEffect;
+use super::{send, AccessState, Cpu, DispatchWait, Retired, WindowEntry, FRAC};
 use crate::core::op::Op;
 use crate::core::prefetch::CacheLevel;
-use crate::core::Posts;
+use crate::core::CorePosts;
 use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::{self, Memory, Probe};
 
 #[derive(Clone, Copy)]
-struct Access {
+struct LineAccess {
     write: bool,
     from_anchor: bool,
     anchors: bool,
@@ -17,8 +17,8 @@ struct Access {
 }
 
 impl Cpu {
-    pub(super) fn run(&mut self, mem: &mut Memory, cal: &mut impl Posts) -> Option<Time> {
-        self.wait = Wait::Nothing;
+    pub(super) fn run(&mut self, mem: &mut Memory, cal: &mut impl CorePosts) -> Option<Time> {
+        self.wait = DispatchWait::Nothing;
         while self.pc < self.program.ops.len() {
             if !self.step(mem, cal) {
                 return None;
@@ -29,14 +29,14 @@ impl Cpu {
     }
 
     /// Executes the op at `pc`, or part of it; returns false when the core has to wait.
-    fn step(&mut self, mem: &mut Memory, cal: &mut impl Posts) -> bool {
-        const LOAD: Access = Access { write: false, from_anchor: false, anchors: false, delay: 0 };
-        const STORE: Access = Access { write: true, ..LOAD };
+    fn step(&mut self, mem: &mut Memory, cal: &mut impl CorePosts) -> bool {
+        const LOAD: LineAccess = LineAccess { write: false, from_anchor: false, anchors: false, delay: 0 };
+        const STORE: LineAccess = LineAccess { write: true, ..LOAD };
         let op = self.program.ops[self.pc];
         let (line, lines, access) = match op {
             Op::Compute(n) => {
                 if self.in_order && self.any_open(|r| r.load) {
-                    self.wait = Wait::Loads;
+                    self.wait = DispatchWait::Loads;
                     return false;
                 }
                 if !self.rob_room() {
@@ -54,17 +54,17 @@ impl Cpu {
                 (
                     line,
                     1,
-                    Access { anchors: blocks, from_anchor: blocks, delay: if blocks { delay } else { 0 }, ..LOAD },
+                    LineAccess { anchors: blocks, from_anchor: blocks, delay: if blocks { delay } else { 0 }, ..LOAD },
                 )
             }
-            Op::Anchor { line } => (line, 1, Access { anchors: true, ..LOAD }),
-            Op::Chase { line, delay } => (line, 1, Access { anchors: true, from_anchor: true, delay, ..LOAD }),
+            Op::Anchor { line } => (line, 1, LineAccess { anchors: true, ..LOAD }),
+            Op::Chase { line, delay } => (line, 1, LineAccess { anchors: true, from_anchor: true, delay, ..LOAD }),
             Op::Store { line, lines } => (line, lines, STORE),
-            Op::DependentLoad { line, lines } => (line, lines, Access { from_anchor: true, ..LOAD }),
-            Op::DependentStore { line, lines } => (line, lines, Access { from_anchor: true, ..STORE }),
+            Op::DependentLoad { line, lines } => (line, lines, LineAccess { from_anchor: true, ..LOAD }),
+            Op::DependentStore { line, lines } => (line, lines, LineAccess { from_anchor: true, ..STORE }),
             Op::Copy { from, to, lines, dependent, behind } => {
-                let store = Access { from_anchor: dependent, ..STORE };
-                let load = Access { from_anchor: behind, ..LOAD };
+                let store = LineAccess { from_anchor: dependent, ..STORE };
+                let load = LineAccess { from_anchor: behind, ..LOAD };
                 return self.copy(lines, |c, i, second| {
                     if second {
                         c.access(mem, cal, to + i, store)
@@ -74,7 +74,7 @@ impl Cpu {
                 });
             }
             Op::CopyStream { from, to, lines, behind } => {
-                let load = Access { from_anchor: behind, ..LOAD };
+                let load = LineAccess { from_anchor: behind, ..LOAD };
                 return self.copy(lines, |c, i, second| {
                     if second {
                         c.stream_write(mem, cal, to + i)
@@ -120,7 +120,7 @@ impl Cpu {
             }
             Op::Await => {
                 if let Some((r, _)) = self.anchor {
-                    self.wait = Wait::Record(r);
+                    self.wait = DispatchWait::Record(r);
                     return false;
                 }
                 let at = self.anchor_ready;
@@ -142,7 +142,7 @@ impl Cpu {
                     return false;
                 }
                 if !self.half {
-                    if !self.access(mem, cal, line, Access { anchors: true, ..STORE }) {
+                    if !self.access(mem, cal, line, LineAccess { anchors: true, ..STORE }) {
                         return false;
                     }
                     self.half = true;
@@ -159,25 +159,25 @@ impl Cpu {
                 if op.drops_data() {
                     self.swept.push(line, lines);
                 }
-                self.defer(cal, lines, false, Effect::Tell(Retired::Maintain { line, lines, op }));
+                self.defer(cal, lines, false, RetireEffect::Tell(Retired::Maintain { line, lines, op }));
                 (LineAddr(0), 0, LOAD)
             }
             Op::Invalidate { line, lines, op, instructions } => {
                 self.swept.push(line, lines);
-                self.defer(cal, instructions, false, Effect::Tell(Retired::Maintain { line, lines, op }));
+                self.defer(cal, instructions, false, RetireEffect::Tell(Retired::Maintain { line, lines, op }));
                 (LineAddr(0), 0, LOAD)
             }
             Op::Retire { tag, stores } => {
-                self.defer(cal, 1, stores, Effect::Tell(Retired::Tag(tag)));
+                self.defer(cal, 1, stores, RetireEffect::Tell(Retired::Tag(tag)));
                 (LineAddr(0), 0, LOAD)
             }
             Op::Mmio { tag } => {
-                self.defer(cal, 1, true, Effect::Mmio(tag));
+                self.defer(cal, 1, true, RetireEffect::Mmio(tag));
                 (LineAddr(0), 0, LOAD)
             }
             Op::Combine { line, bytes, to } => {
                 self.devices.owed += 1;
-                self.defer(cal, 1, true, Effect::Combine(line, bytes, to));
+                self.defer(cal, 1, true, RetireEffect::Combine(line, bytes, to));
                 (LineAddr(0), 0, LOAD)
             }
             Op::LoadDevice { bytes } => {
@@ -187,10 +187,10 @@ impl Cpu {
                     }
                     self.half = true;
                     self.devices.loading = true;
-                    self.defer(cal, 1, true, Effect::Load { bytes });
+                    self.defer(cal, 1, true, RetireEffect::Load { bytes });
                 }
                 if self.devices.loading {
-                    self.wait = Wait::Device;
+                    self.wait = DispatchWait::Device;
                     return false;
                 }
                 self.half = false;
@@ -202,9 +202,9 @@ impl Cpu {
                 }
                 if !self.devices.combined() {
                     if !std::mem::replace(&mut self.half, true) {
-                        self.defer(cal, 0, true, Effect::Flush);
+                        self.defer(cal, 0, true, RetireEffect::Flush);
                     }
-                    self.wait = Wait::Combined;
+                    self.wait = DispatchWait::Combined;
                     return false;
                 }
                 self.half = false;
@@ -229,7 +229,7 @@ impl Cpu {
     /// Whether every access is done at the core's present time; otherwise sets `wait`.
     fn all_done(&mut self) -> bool {
         if self.any_open(|_| true) {
-            self.wait = Wait::All;
+            self.wait = DispatchWait::All;
             return false;
         }
         let at = self.latest(|_| true);
@@ -238,7 +238,7 @@ impl Cpu {
     }
 
     /// Performs an access to one line; returns false when the core must wait, and sets `wait` to the reason.
-    fn access(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, a: Access) -> bool {
+    fn access(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr, a: LineAccess) -> bool {
         if !self.rob_room() || (a.write && !self.sq_room()) {
             return false;
         }
@@ -246,17 +246,17 @@ impl Cpu {
             return false;
         }
         if self.in_order && (a.write || a.from_anchor) && self.any_open(|r| r.load) {
-            self.wait = Wait::Loads;
+            self.wait = DispatchWait::Loads;
             return false;
         }
         let mut ready = self.now();
         if a.from_anchor {
             if let Some((parent, _)) = self.anchor {
                 let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
-                    self.wait = Wait::AnyRecord;
+                    self.wait = DispatchWait::AnyRecord;
                     return false;
                 };
-                self.recs[r].state = State::Address;
+                self.recs[r].state = AccessState::Address;
                 self.recs[parent].children |= 1 << r;
                 self.recs[r].delay = a.delay;
                 self.enter(r, a);
@@ -266,7 +266,7 @@ impl Cpu {
         }
         if self.is_ahead(mem, line, a.write, ready) {
             let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
-                self.wait = Wait::AnyRecord;
+                self.wait = DispatchWait::AnyRecord;
                 return false;
             };
             self.look_up_later(cal, r, ready);
@@ -290,7 +290,7 @@ impl Cpu {
                     }
                     None => {
                         let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
-                            self.wait = Wait::AnyRecord;
+                            self.wait = DispatchWait::AnyRecord;
                             return false;
                         };
                         let goes = !self.leaves_to_sibling(mem, r, line) && self.want_credit(mem, cal, r, ready);
@@ -318,7 +318,7 @@ impl Cpu {
     }
 
     /// Loads a line together with its ownership; returns false when the core must wait, and sets `wait` to the reason.
-    fn load_own(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) -> bool {
+    fn load_own(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr) -> bool {
         if !self.rob_room() {
             return false;
         }
@@ -336,7 +336,7 @@ impl Cpu {
             }
             None => {
                 let Some(r) = self.new_rec(line, false, true, ready) else {
-                    self.wait = Wait::AnyRecord;
+                    self.wait = DispatchWait::AnyRecord;
                     return false;
                 };
                 self.recs[r].owns = true;
@@ -348,14 +348,14 @@ impl Cpu {
                 r
             }
         };
-        self.enter(r, Access { write: false, from_anchor: false, anchors: false, delay: 0 });
+        self.enter(r, LineAccess { write: false, from_anchor: false, anchors: false, delay: 0 });
         true
     }
 
     #[inline(always)]
-    fn enter(&mut self, r: u8, a: Access) {
+    fn enter(&mut self, r: u8, a: LineAccess) {
         let generation = self.recs[r].generation;
-        let e = Entry { seq: self.seq, rec: r, generation, slots: self.per_line.to_u8() };
+        let e = WindowEntry { seq: self.seq, rec: r, generation, slots: self.per_line.to_u8() };
         if a.write {
             self.sq_used += self.per_line;
             self.sq.push_back(e);
@@ -368,22 +368,22 @@ impl Cpu {
         self.dispatch(self.per_line);
     }
 
-    fn stream_write(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) -> bool {
+    fn stream_write(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr) -> bool {
         if !self.rob_room() {
             return false;
         }
         let at = self.now();
         if self.lfb.free() == 0 {
-            self.wait = Wait::AnyRecord; // the next fill frees a buffer
+            self.wait = DispatchWait::AnyRecord; // the next fill frees a buffer
             return false;
         }
         let Some(r) = self.new_rec(line, true, false, at) else {
-            self.wait = Wait::AnyRecord;
+            self.wait = DispatchWait::AnyRecord;
             return false;
         };
         self.lfb.take(at);
-        self.recs[r].state = State::Issued;
-        let t = self.txn(r, memory::Op::Stream, at);
+        self.recs[r].state = AccessState::Issued;
+        let t = self.txn(r, memory::TxnOp::Stream, at);
         send(mem, cal, at, t);
         self.dispatch(self.per_line);
         true
@@ -403,14 +403,14 @@ impl Cpu {
         true
     }
 
-    fn prefetch_own(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) {
+    fn prefetch_own(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         self.own_ahead(mem, cal, line, at);
     }
 
     /// Requests ownership of `line`, unless the core has the ownership or has requested it.
-    pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, at: Time) {
+    pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr, at: Time) {
         if !self.may_miss() || self.is_asked_for(mem, line) || mem.owns(self.core, line) {
             return;
         }
@@ -424,26 +424,26 @@ impl Cpu {
     /// Prefetches a line whose address comes from the anchor. Only loads that find the line outstanding wait for the
     /// record. The prefetch waits for a line fill buffer; Intel's event L1D_PEND_MISS.FB_FULL counts the cycles of such
     /// waits.
-    fn prefetch_from_anchor(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) {
+    fn prefetch_from_anchor(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         let Some(r) = self.new_rec(line, false, false, at) else { return };
         self.recs[r].seq = u64::MAX;
         if let Some((parent, _)) = self.anchor {
-            self.recs[r].state = State::Address;
+            self.recs[r].state = AccessState::Address;
             self.recs[parent].children |= 1 << r;
         } else {
             self.reach(mem, cal, r, at.max(self.anchor_ready));
         }
     }
 
-    fn prefetch(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) {
+    fn prefetch(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         self.prefetch_at(mem, cal, line, at);
     }
 
-    fn prefetch_at(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr, at: Time) {
+    fn prefetch_at(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr, at: Time) {
         if !self.may_miss() || self.is_asked_for(mem, line) {
             return; // prefetches are hints
         }
@@ -455,7 +455,7 @@ impl Cpu {
     }
 
     /// Reads a line for which no instruction and no side effect waits.
-    fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut impl Posts, line: LineAddr) {
+    fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
         if !self.may_miss() || self.is_asked_for(mem, line) || self.is_ahead(mem, line, false, at) {

@@ -1,7 +1,7 @@
 //! One core: dispatch, reorder buffer, store queue and line fill buffers, driven by an op stream.
 //!
 //! The core runs ahead of the calendar through everything that its private caches answer. A request that leaves the L2
-//! becomes a transaction at its time of issue. A record (`Rec`) stands for each memory access that is not done: it
+//! becomes a transaction at its time of issue. A record (`AccessRecord`) stands for each memory access that is not done: it
 //! waits for its address, for a line fill buffer, or for data.
 
 mod ahead;
@@ -22,24 +22,24 @@ use super::l1_prefetch::L1Prefetcher;
 use super::op::Program;
 use super::prefetch::{self, CacheLevel, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
-use crate::core::Posts;
+use crate::core::CorePosts;
 use crate::flow::Domain;
 use crate::kernel::{Clock, CoreId, Int, LineAddr, ThreadId, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 use combining::DeviceAccesses;
-use due::Due;
-use retire::Pending;
-use slots::Slots;
+use due::DeferredHits;
+use retire::PendingEffect;
+use slots::SmtSlots;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
-use swept::Swept;
+use swept::PendingSweeps;
 
 const RECS: usize = 64;
 /// Dispatch advances in units of 1/16 ps, since an instruction takes 62.5 ps at 3.2 GHz and a width of 5.
 const FRAC: u64 = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum AccessState {
     Free,
     /// The address comes from the data of another record, which lists this one among its `children`.
     Address,
@@ -53,10 +53,10 @@ enum State {
 /// An access to a line that is not done; it occupies one cache line of the computer that runs the simulation.
 #[repr(align(64))]
 #[derive(Clone, Copy, Debug)]
-struct Rec {
+struct AccessRecord {
     line: LineAddr,
     seq: u64,
-    state: State,
+    state: AccessState,
     generation: u32,
     write: bool,
     /// Whether the access is a load, which blocks retirement.
@@ -74,25 +74,25 @@ struct Rec {
 
 /// Records of a core by number. Numbers are below `RECS`; masking them avoids a bounds check.
 #[derive(Clone)]
-struct Recs([Rec; RECS]);
+struct AccessRecords([AccessRecord; RECS]);
 
-impl Index<u8> for Recs {
-    type Output = Rec;
+impl Index<u8> for AccessRecords {
+    type Output = AccessRecord;
     #[inline]
-    fn index(&self, r: u8) -> &Rec {
+    fn index(&self, r: u8) -> &AccessRecord {
         &self.0[r.to_usize() % RECS]
     }
 }
-impl IndexMut<u8> for Recs {
+impl IndexMut<u8> for AccessRecords {
     #[inline]
-    fn index_mut(&mut self, r: u8) -> &mut Rec {
+    fn index_mut(&mut self, r: u8) -> &mut AccessRecord {
         &mut self.0[r.to_usize() % RECS]
     }
 }
 
 /// The event that the core waits for before it dispatches further instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wait {
+enum DispatchWait {
     Nothing,
     Record(u8),
     AnyRecord,
@@ -107,7 +107,7 @@ enum Wait {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct WindowEntry {
     seq: u64,
     rec: u8,
     generation: u32,
@@ -136,37 +136,37 @@ pub struct Cpu {
     targets: u32,
     /// Delay that memory bandwidth allocation adds to `retry` for misses that waited for a line fill buffer.
     held_back: Time,
-    slots: Slots,
+    slots: SmtSlots,
     t: u64,
     seq: u64,
     pub program: Program,
     pc: usize,
     sub: u32,
     half: bool,
-    recs: Recs,
+    recs: AccessRecords,
     live: u64,
     finished: u64,
     /// Live records by the low bits of their line numbers.
     by_line: [u64; RECS],
-    rob: VecDeque<Entry>,
+    rob: VecDeque<WindowEntry>,
     /// Instructions before this sequence number have room in the ROB, as far as its oldest entry tells.
     rob_until: u64,
-    sq: VecDeque<Entry>,
+    sq: VecDeque<WindowEntry>,
     sq_used: u32,
     anchor: Option<(u8, u32)>,
     anchor_ready: Time,
-    wait: Wait,
+    wait: DispatchWait,
     running: bool,
     no_credit: VecDeque<u8>,
-    retire: VecDeque<Pending>,
+    retire: VecDeque<PendingEffect>,
     retire_event: Option<Time>,
     /// Record, with its generation, that the oldest deferred side effect waits for.
     retire_after: Option<(u8, u32)>,
     /// Stores that become visible only after all earlier ones (`Op::Release`).
-    releases: VecDeque<retire::Release>,
+    releases: VecDeque<retire::PendingRelease>,
     devices: DeviceAccesses,
-    swept: Swept,
-    due: Due,
+    swept: PendingSweeps,
+    due: DeferredHits,
     pub lfb: Domain,
     /// MSHRs of the L2; absent when only the line fill buffers and the prefetcher's credits bound its misses.
     pub mshrs: Option<Box<Domain>>,
@@ -184,10 +184,10 @@ impl Cpu {
     /// Makes hardware thread `id` of the machine, on the core of the same number.
     pub fn new(id: ThreadId, s: &CoreSpec) -> Cpu {
         let clock = Clock::from_hz(s.clock.0);
-        let rec = Rec {
+        let rec = AccessRecord {
             line: LineAddr(0),
             seq: 0,
-            state: State::Free,
+            state: AccessState::Free,
             generation: 0,
             write: false,
             load: false,
@@ -209,14 +209,14 @@ impl Cpu {
             retry: s.lfb_retry.into(),
             targets: s.lfb_targets.unwrap_or(u32::MAX),
             held_back: Time::ZERO,
-            slots: Slots::new(clock, s),
+            slots: SmtSlots::new(clock, s),
             t: 0,
             seq: 0,
             program: Program::default(),
             pc: 0,
             sub: 0,
             half: false,
-            recs: Recs([rec; RECS]),
+            recs: AccessRecords([rec; RECS]),
             live: 0,
             finished: 0,
             by_line: [0; RECS],
@@ -226,7 +226,7 @@ impl Cpu {
             sq_used: 0,
             anchor: None,
             anchor_ready: Time::ZERO,
-            wait: Wait::Nothing,
+            wait: DispatchWait::Nothing,
             running: false,
             no_credit: VecDeque::with_capacity(RECS),
             retire: VecDeque::with_capacity(64),
@@ -234,8 +234,8 @@ impl Cpu {
             retire_after: None,
             releases: VecDeque::new(),
             devices: DeviceAccesses::new(s.combining_buffers.unwrap_or(1)),
-            swept: Swept::default(),
-            due: Due::default(),
+            swept: PendingSweeps::default(),
+            due: DeferredHits::default(),
             lfb: Domain::new(s.lfb),
             mshrs: s.l2_mshrs.map(|n| Box::new(Domain::new(n))),
             prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
@@ -274,7 +274,7 @@ impl Cpu {
 
     /// Starts the ops in `program` at `now`. Returns the time at which the last op dispatched, or None when the core
     /// has to wait; a later call such as `on_fill` then returns the end.
-    pub fn start(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
+    pub fn start(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
         debug_assert!(!self.running);
         self.due.at(mem, now);
         self.not_before(now);
@@ -286,10 +286,10 @@ impl Cpu {
         self.run(mem, cal)
     }
 
-    /// Handles `memory::Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
-    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut impl Posts, t: &Txn, now: Time) -> Option<Time> {
+    /// Handles `memory::MemoryEvent::Fill` of one of this core's transactions. Returns the program's end as `start` does.
+    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, t: &Txn, now: Time) -> Option<Time> {
         self.due.at(mem, now);
-        if t.op == memory::Op::WriteBack {
+        if t.op == memory::TxnOp::WriteBack {
             if t.record == prefetch::WRITE_BACK {
                 self.prefetch_ended(now, t.issued);
                 self.send_waiting(mem, cal, now);
@@ -300,7 +300,7 @@ impl Cpu {
             }
             return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
         }
-        if t.op == memory::Op::Stream && t.record >= combining::RECORDS {
+        if t.op == memory::TxnOp::Stream && t.record >= combining::RECORDS {
             return self.on_taken(mem, cal, t.record - combining::RECORDS, now);
         }
         let (mut t, mut record) = (t, t.record);
@@ -309,7 +309,7 @@ impl Cpu {
         let landed = if ahead { self.prefetcher.as_mut().map(|p| p.land(record)) } else { None };
         let (into, waiter) = landed.unwrap_or_default();
         // The fill frees an MSHR of the L2: the prefetch's own, or that of the access waiting for the prefetch.
-        if let Some(m) = self.mshrs.as_mut().filter(|_| t.op != memory::Op::Stream) {
+        if let Some(m) = self.mshrs.as_mut().filter(|_| t.op != memory::TxnOp::Stream) {
             match (into, waiter) {
                 (CacheLevel::L2, _) => m.give(now, t.issued),
                 (CacheLevel::Llc, Some((_, since))) => m.give(now, since),
@@ -338,9 +338,9 @@ impl Cpu {
             (record, t) = (r, &joined);
         }
         let rec = self.recs[record];
-        let fills = t.op != memory::Op::Stream && !t.transient;
+        let fills = t.op != memory::TxnOp::Stream && !t.transient;
         // A store that joined a read of a line shared with other cores must still request ownership.
-        let owns = t.op != memory::Op::Read || !rec.write || !mem.is_shared(rec.line);
+        let owns = t.op != memory::TxnOp::Read || !rec.write || !mem.is_shared(rec.line);
         let held = fills && mem.fill(cal, self.core, t, rec.write && owns, now);
         if !held {
             self.lfb.give(now, t.issued);
@@ -353,7 +353,7 @@ impl Cpu {
             }
             return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
         }
-        if t.op != memory::Op::Stream {
+        if t.op != memory::TxnOp::Stream {
             self.amat.accesses += 1;
             self.amat.ps += u128::from((now - rec.ready.min(now)).0);
         }
@@ -372,7 +372,7 @@ impl Cpu {
         None
     }
 
-    fn go_on(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
+    fn go_on(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
         self.not_before(now);
         self.run(mem, cal)
     }
@@ -384,7 +384,7 @@ impl Cpu {
 
     /// Gives free line fill buffers to waiting misses, and then free MSHRs to waiting prefetches.
     #[inline]
-    fn hand_out(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
+    fn hand_out(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         if !self.no_credit.is_empty() {
             self.hand_out_buffers(mem, cal, now);
         }
@@ -395,7 +395,7 @@ impl Cpu {
     }
 
     #[inline(never)]
-    fn hand_out_buffers(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
+    fn hand_out_buffers(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         let finished = self.finished;
         while self.may_miss() {
             let Some(next) = self.no_credit.pop_front() else { break };
@@ -421,20 +421,20 @@ impl Cpu {
     fn may_go_on(&mut self) -> bool {
         let open = self.live & !self.finished;
         match self.wait {
-            Wait::Nothing => true,
-            Wait::Record(r) => self.recs[r].state == State::Done || open >> r & 1 == 0,
-            Wait::AnyRecord => self.live != u64::MAX,
-            Wait::Loads => !self.any_open(|r| r.load),
-            Wait::All => open == 0,
-            Wait::Combined => self.devices.combined(),
-            Wait::Device => !self.devices.loading,
-            Wait::Swept => false,
+            DispatchWait::Nothing => true,
+            DispatchWait::Record(r) => self.recs[r].state == AccessState::Done || open >> r & 1 == 0,
+            DispatchWait::AnyRecord => self.live != u64::MAX,
+            DispatchWait::Loads => !self.any_open(|r| r.load),
+            DispatchWait::All => open == 0,
+            DispatchWait::Combined => self.devices.combined(),
+            DispatchWait::Device => !self.devices.loading,
+            DispatchWait::Swept => false,
         }
     }
 
     /// Completes record `r`, whose data arrives at `at`, and starts the accesses that waited for it as their address.
-    fn complete(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, at: Time) {
-        self.recs[r].state = State::Done;
+    fn complete(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, at: Time) {
+        self.recs[r].state = AccessState::Done;
         self.recs[r].done = at;
         self.finished |= 1 << r;
         if self.anchor == Some((r, self.recs[r].generation)) {
@@ -448,7 +448,7 @@ impl Cpu {
                 let c = waiting.trailing_zeros().to_u8();
                 waiting &= waiting - 1;
                 let rec = &self.recs[c];
-                debug_assert!(rec.state == State::Address);
+                debug_assert!(rec.state == AccessState::Address);
                 let ready = rec.ready.max(at) + self.clock.span(rec.delay.into());
                 self.reach(mem, cal, c, ready);
             }
@@ -468,8 +468,8 @@ impl Cpu {
     }
 
     /// Looks up record `r`, whose address is known at `ready`, and sends it to the home agent on a miss.
-    fn reach(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, ready: Time) {
-        let Rec { line, write, load, owns, site, .. } = self.recs[r];
+    fn reach(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, ready: Time) {
+        let AccessRecord { line, write, load, owns, site, .. } = self.recs[r];
         self.recs[r].ready = ready;
         if !(write || load) {
             return self.reach_hint(mem, cal, r, ready);
@@ -490,7 +490,7 @@ impl Cpu {
             Probe::Miss => {
                 if let Some(first) = self.same_line(line).filter(|o| *o != r) {
                     // The line has been requested already, and the access's own delay is over.
-                    (self.recs[r].state, self.recs[r].delay) = (State::Address, 0);
+                    (self.recs[r].state, self.recs[r].delay) = (AccessState::Address, 0);
                     self.recs[first].children |= 1 << r;
                     return;
                 }
@@ -509,7 +509,7 @@ impl Cpu {
 
     /// Looks up a software prefetch, record `r`, whose address is known at `ready`; a prefetch that finds nothing to
     /// fetch is done.
-    fn reach_hint(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, ready: Time) {
+    fn reach_hint(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, ready: Time) {
         let line = self.recs[r].line;
         let asks = self.same_line(line).is_none_or(|o| o == r) && !self.is_ahead(mem, line, false, ready);
         let asks = asks && !mem.sibling_fetches(self.id, line);
@@ -528,7 +528,7 @@ impl Cpu {
 
     /// Sends record `r` to the L2 or lets it wait for a line fill buffer; returns whether it was sent.
     #[inline(never)]
-    fn want_credit(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, ready: Time) -> bool {
+    fn want_credit(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, ready: Time) -> bool {
         let line = self.recs[r].line;
         if let Some(at) = self.prefetcher.as_mut().and_then(|p| p.waiting.overtaken(line, ready)) {
             if self.may_prefetch() {
@@ -539,23 +539,23 @@ impl Cpu {
         if goes {
             self.issue_here(mem, cal, r, ready);
         } else {
-            self.recs[r].state = State::Credit;
+            self.recs[r].state = AccessState::Credit;
             self.no_credit.push_back(r);
         }
         goes
     }
 
     #[inline(never)]
-    fn issue(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, at: Time) {
+    fn issue(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, at: Time) {
         self.issue_here(mem, cal, r, at);
     }
 
     /// Inlined body of `issue`: takes a line fill buffer and sends record `r` to the L2.
     #[inline(always)]
-    fn issue_here(&mut self, mem: &mut Memory, cal: &mut impl Posts, r: u8, at: Time) {
+    fn issue_here(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, at: Time) {
         self.lfb.take(at);
         let rec = &mut self.recs[r];
-        rec.state = State::Issued;
+        rec.state = AccessState::Issued;
         if let Some(p) = &mut self.prefetcher {
             // A prefetch for reading does not bring the ownership that a store to shared memory needs.
             let own = (rec.write || rec.owns) && mem.is_shared(rec.line);
@@ -573,21 +573,21 @@ impl Cpu {
         if let Some(m) = &mut self.mshrs {
             m.take(at);
         }
-        let op = if rec.write || rec.owns { memory::Op::Own } else { memory::Op::Read };
+        let op = if rec.write || rec.owns { memory::TxnOp::Own } else { memory::TxnOp::Read };
         let line = self.recs[r].line;
         send(mem, cal, at, self.txn(r, op, at));
-        self.complete_pair(mem, cal, line, op == memory::Op::Own, at);
+        self.complete_pair(mem, cal, line, op == memory::TxnOp::Own, at);
     }
 
     #[inline(always)]
-    fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {
+    fn txn(&self, r: u8, op: memory::TxnOp, at: Time) -> Txn {
         Txn { record: r, ..self.request(op, self.recs[r].line, at) }
     }
 }
 
 /// Sends a transaction to the home agent, which it reaches after the look-ups in L1 and L2 and the crossbar.
 #[inline(always)]
-fn send(mem: &mut Memory, cal: &mut impl Posts, at: Time, t: Txn) {
+fn send(mem: &mut Memory, cal: &mut impl CorePosts, at: Time, t: Txn) {
     let arrive = at + mem.way_out(t.core());
     mem.send_from_core(cal, arrive, t);
 }

@@ -1,7 +1,7 @@
 //! Records of outstanding accesses: which are open, when completed ones end, and whether the records, the reorder
 //! buffer and the store queue have room for another.
 
-use super::{Cpu, Rec, State, Wait, RECS};
+use super::{AccessRecord, AccessState, Cpu, DispatchWait, RECS};
 use crate::kernel::{Int, LineAddr, Time};
 
 /// Place of a line in `by_line`.
@@ -12,12 +12,12 @@ fn bucket(line: LineAddr) -> usize {
 
 impl Cpu {
     #[inline]
-    pub(super) fn any_open(&self, f: impl Fn(&Rec) -> bool) -> bool {
+    pub(super) fn any_open(&self, f: impl Fn(&AccessRecord) -> bool) -> bool {
         self.first_open(f).is_some()
     }
 
     #[inline]
-    pub(super) fn first_open(&self, f: impl Fn(&Rec) -> bool) -> Option<u8> {
+    pub(super) fn first_open(&self, f: impl Fn(&AccessRecord) -> bool) -> Option<u8> {
         let mut open = self.live & !self.finished;
         while open != 0 {
             let r = open.trailing_zeros().to_u8();
@@ -30,7 +30,7 @@ impl Cpu {
     }
 
     /// Latest completion time of the finished records that `f` selects.
-    pub(super) fn latest(&self, f: impl Fn(&Rec) -> bool) -> Time {
+    pub(super) fn latest(&self, f: impl Fn(&AccessRecord) -> bool) -> Time {
         let mut done = self.finished;
         let mut at = Time::ZERO;
         while done != 0 {
@@ -50,7 +50,7 @@ impl Cpu {
             done &= done - 1;
             let rec = &mut self.recs[r];
             if rec.done <= now {
-                rec.state = State::Free;
+                rec.state = AccessState::Free;
                 rec.generation += 1;
                 self.live &= !(1 << r);
                 self.finished &= !(1 << r);
@@ -97,7 +97,7 @@ impl Cpu {
             let r = open.trailing_zeros().to_u8();
             open &= open - 1;
             let rec = &self.recs[r];
-            if rec.line == line && matches!(rec.state, State::Issued | State::Credit) {
+            if rec.line == line && matches!(rec.state, AccessState::Issued | AccessState::Credit) {
                 return Some(r);
             }
         }
@@ -120,12 +120,12 @@ impl Cpu {
             } else if self.seq < e.seq + self.rob_size {
                 self.rob_until = e.seq + self.rob_size;
                 return true;
-            } else if rec.state == State::Done {
+            } else if rec.state == AccessState::Done {
                 let done = rec.done;
                 self.not_before(done);
                 self.rob.pop_front();
             } else {
-                self.wait = Wait::Record(e.rec);
+                self.wait = DispatchWait::Record(e.rec);
                 return false;
             }
         }
@@ -140,11 +140,11 @@ impl Cpu {
             let Some(e) = self.sq.front().copied() else { return true };
             let rec = &self.recs[e.rec];
             let gone = rec.generation != e.generation;
-            if !gone && self.sq_used + self.per_line <= self.sq_size && rec.state != State::Done {
+            if !gone && self.sq_used + self.per_line <= self.sq_size && rec.state != AccessState::Done {
                 return true;
             }
-            if !gone && rec.state != State::Done {
-                self.wait = Wait::Record(e.rec);
+            if !gone && rec.state != AccessState::Done {
+                self.wait = DispatchWait::Record(e.rec);
                 return false;
             }
             if !gone && self.sq_used + self.per_line > self.sq_size {

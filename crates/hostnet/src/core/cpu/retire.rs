@@ -1,9 +1,9 @@
 //! Side effects of instructions, which take place only when all earlier instructions have retired.
 
-use super::combining::Leaving;
-use super::{Cpu, Rec};
+use super::combining::DeviceOp;
+use super::{AccessRecord, Cpu};
 use crate::core::op::Mapped;
-use crate::core::{Event, Posts};
+use crate::core::{CoreEvent, CorePosts};
 use crate::kernel::{LineAddr, Time};
 use crate::memory::{Memory, Probe, Sweep};
 
@@ -31,7 +31,7 @@ pub enum Retired {
 
 /// A side effect that waits for earlier instructions.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Effect {
+pub(super) enum RetireEffect {
     Tell(Retired),
     Mmio(u32),
     /// A store goes into a write-combining buffer: line, bytes and destination.
@@ -45,16 +45,16 @@ pub(super) enum Effect {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingEffect {
     seq: u64,
     at: Time,
     stores: bool,
-    what: Effect,
+    what: RetireEffect,
 }
 
 /// Progress of a store that waits for all earlier accesses (`Op::Release`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Turn {
+enum ReleaseState {
     Waits,
     /// The store has requested ownership of its line.
     Asked,
@@ -63,12 +63,12 @@ enum Turn {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Release {
+pub(super) struct PendingRelease {
     seq: u64,
     at: Time,
     line: LineAddr,
     tag: u32,
-    turn: Turn,
+    turn: ReleaseState,
     /// Whether the store has requested its line before its turn.
     ahead: bool,
 }
@@ -78,10 +78,10 @@ pub(super) struct Release {
 const SENIOR: usize = 8;
 
 impl Cpu {
-    pub(super) fn defer(&mut self, cal: &mut impl Posts, instructions: u32, stores: bool, what: Effect) {
+    pub(super) fn defer(&mut self, cal: &mut impl CorePosts, instructions: u32, stores: bool, what: RetireEffect) {
         self.dispatch(instructions);
         let at = self.now();
-        self.retire.push_back(Pending { seq: self.seq, at, stores, what });
+        self.retire.push_back(PendingEffect { seq: self.seq, at, stores, what });
         if self.retire.len() == 1 {
             self.schedule_retirement(cal, at);
         }
@@ -102,7 +102,7 @@ impl Cpu {
         if self.still_waits() {
             return None;
         }
-        let before = |r: &Rec| r.seq < p.seq && (r.load || p.stores);
+        let before = |r: &AccessRecord| r.seq < p.seq && (r.load || p.stores);
         let first = self.first_open(before);
         self.retire_after = first.map(|r| (r, self.recs[r].generation));
         if first.is_some() {
@@ -110,16 +110,23 @@ impl Cpu {
         }
         let at = p.at.max(self.latest(before));
         match p.what {
-            Effect::Mmio(_) | Effect::Load { .. } => Some(at.max(self.devices.free)),
-            Effect::Combine(..) if self.devices.blocked => None,
+            RetireEffect::Mmio(_) | RetireEffect::Load { .. } => Some(at.max(self.devices.free)),
+            RetireEffect::Combine(..) if self.devices.blocked => None,
             _ => Some(at),
         }
     }
 
-    pub(super) fn release_later(&mut self, cal: &mut impl Posts, line: LineAddr, tag: u32) {
+    pub(super) fn release_later(&mut self, cal: &mut impl CorePosts, line: LineAddr, tag: u32) {
         self.dispatch(1);
         let at = self.now();
-        self.releases.push_back(Release { seq: self.seq, at, line, tag, turn: Turn::Waits, ahead: false });
+        self.releases.push_back(PendingRelease {
+            seq: self.seq,
+            at,
+            line,
+            tag,
+            turn: ReleaseState::Waits,
+            ahead: false,
+        });
         if self.releases.len() == 1 {
             self.schedule_retirement(cal, at);
         }
@@ -128,7 +135,7 @@ impl Cpu {
     /// Earliest time at which the oldest release can make progress or be reported; None while an earlier access is open
     /// or the release's own line is outstanding.
     fn next_release(&mut self) -> Option<Time> {
-        if self.releases.front()?.turn == Turn::Done {
+        if self.releases.front()?.turn == ReleaseState::Done {
             return Some(Time::ZERO);
         }
         self.may_release(0)
@@ -138,24 +145,24 @@ impl Cpu {
     /// line, its own store counts too.
     fn may_release(&self, i: usize) -> Option<Time> {
         let p = self.releases[i];
-        let before = |r: &Rec| r.seq < p.seq;
-        let no_record = p.turn == Turn::Waits && self.live == u64::MAX && self.finished == 0;
+        let before = |r: &AccessRecord| r.seq < p.seq;
+        let no_record = p.turn == ReleaseState::Waits && self.live == u64::MAX && self.finished == 0;
         (!no_record && self.first_open(before).is_none()).then(|| p.at.max(self.latest(before)))
     }
 
     /// Advances the waiting release stores in program order. A line that has just arrived is written before another
     /// agent's request that waits for the line can invalidate it.
-    pub(super) fn release(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) {
+    pub(super) fn release(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         for i in 0..self.releases.len() {
-            let Release { seq, line, turn, .. } = self.releases[i];
-            if turn == Turn::Done {
+            let PendingRelease { seq, line, turn, .. } = self.releases[i];
+            if turn == ReleaseState::Done {
                 continue;
             }
             if self.may_release(i).is_none_or(|at| at > now) {
                 return self.ask_ahead(mem, cal, i, now);
             }
-            if turn == Turn::Asked || mem.probe(cal, self.core, line, true, now) != Probe::Miss {
-                self.releases[i].turn = Turn::Done;
+            if turn == ReleaseState::Asked || mem.probe(cal, self.core, line, true, now) != Probe::Miss {
+                self.releases[i].turn = ReleaseState::Done;
                 continue;
             }
             let r = match self.same_line(line) {
@@ -170,17 +177,17 @@ impl Cpu {
             };
             self.recs[r].write = true;
             self.recs[r].seq = self.recs[r].seq.min(seq - 1);
-            self.releases[i].turn = Turn::Asked;
+            self.releases[i].turn = ReleaseState::Asked;
             return self.ask_ahead(mem, cal, i + 1, now);
         }
     }
 
     /// Requests the lines of the stores from release `i` on that can no longer be squashed, since all loads before them
     /// are done.
-    fn ask_ahead(&mut self, mem: &mut Memory, cal: &mut impl Posts, i: usize, now: Time) {
+    fn ask_ahead(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, i: usize, now: Time) {
         for i in i..self.releases.len().min(i + SENIOR) {
-            let Release { seq, at, line, turn, ahead, .. } = self.releases[i];
-            if ahead || turn != Turn::Waits {
+            let PendingRelease { seq, at, line, turn, ahead, .. } = self.releases[i];
+            if ahead || turn != ReleaseState::Waits {
                 continue;
             }
             if at > now || !self.may_miss() || self.first_open(|r| r.load && r.seq < seq).is_some() {
@@ -202,14 +209,14 @@ impl Cpu {
     }
 
     #[inline]
-    pub(super) fn schedule_retirement(&mut self, cal: &mut impl Posts, now: Time) {
+    pub(super) fn schedule_retirement(&mut self, cal: &mut impl CorePosts, now: Time) {
         if self.releases_wait() || !self.still_waits() {
             self.post_retirement(cal, now);
         }
     }
 
     #[inline(never)]
-    fn post_retirement(&mut self, cal: &mut impl Posts, now: Time) {
+    fn post_retirement(&mut self, cal: &mut impl CorePosts, now: Time) {
         let due = match (self.retirement(), self.next_release()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -218,51 +225,51 @@ impl Cpu {
             let at = at.max(now);
             if self.retire_event.is_none_or(|t| at < t) {
                 self.retire_event = Some(at);
-                cal.post(at, Event::Retire(self.id));
+                cal.post(at, CoreEvent::Retire(self.id));
             }
         }
     }
 
-    /// Handles `Event::Retire`: takes the next side effect that is due at `now`. The caller repeats the call until it
+    /// Handles `CoreEvent::Retire`: takes the next side effect that is due at `now`. The caller repeats the call until it
     /// returns None.
-    pub fn retired(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Retired> {
+    pub fn retired(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Retired> {
         if self.retire_event.is_some_and(|t| t <= now) {
             self.retire_event = None;
         }
         loop {
             match self.devices.leaving.pop_front() {
-                Some(Leaving::Doorbell(tag)) => return Some(Retired::Mmio(tag)),
-                Some(Leaving::Buffer { buffer, bytes }) => return Some(Retired::Combined { buffer, bytes }),
-                Some(Leaving::Load { bytes }) => return Some(Retired::Load { bytes }),
+                Some(DeviceOp::Doorbell(tag)) => return Some(Retired::Mmio(tag)),
+                Some(DeviceOp::Buffer { buffer, bytes }) => return Some(Retired::Combined { buffer, bytes }),
+                Some(DeviceOp::Load { bytes }) => return Some(Retired::Load { bytes }),
                 None => {}
             }
             if self.retirement().is_none_or(|at| at > now) {
                 self.release(mem, cal, now);
-                if self.releases.front().is_some_and(|r| r.turn == Turn::Done) {
+                if self.releases.front().is_some_and(|r| r.turn == ReleaseState::Done) {
                     return self.releases.pop_front().map(|r| Retired::Tag(r.tag));
                 }
                 self.schedule_retirement(cal, now);
                 return None;
             }
-            if let Effect::Combine(line, bytes, to) = self.retire.front()?.what {
+            if let RetireEffect::Combine(line, bytes, to) = self.retire.front()?.what {
                 if !self.combine(mem, cal, (line, bytes, to), now) {
                     continue;
                 }
             }
             self.retire_after = None;
             match self.retire.pop_front()?.what {
-                Effect::Tell(r) => return Some(r),
-                Effect::Mmio(tag) => {
+                RetireEffect::Tell(r) => return Some(r),
+                RetireEffect::Mmio(tag) => {
                     self.empty_all(mem, cal, now);
-                    self.devices.leaving.push_back(Leaving::Doorbell(tag));
+                    self.devices.leaving.push_back(DeviceOp::Doorbell(tag));
                     self.devices.free = now + self.devices.doorbell_gap;
                 }
-                Effect::Load { bytes } => {
+                RetireEffect::Load { bytes } => {
                     self.empty_all(mem, cal, now);
-                    self.devices.leaving.push_back(Leaving::Load { bytes });
+                    self.devices.leaving.push_back(DeviceOp::Load { bytes });
                 }
-                Effect::Combine(..) => {}
-                Effect::Flush => self.empty_all(mem, cal, now),
+                RetireEffect::Combine(..) => {}
+                RetireEffect::Flush => self.empty_all(mem, cal, now),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Hyper-threading: a line that one hardware thread of a core has requested arrives for both threads.
 
-use super::{Cpu, State};
-use crate::core::Posts;
+use super::{AccessState, Cpu};
+use crate::core::CorePosts;
 use crate::kernel::{CoreId, LineAddr, Time};
 use crate::memory::{self, Memory, Txn};
 
@@ -19,7 +19,7 @@ impl Cpu {
 
     /// Makes a request of this thread for `line` at `at`.
     #[inline(always)]
-    pub(super) fn request(&self, op: memory::Op, line: LineAddr, at: Time) -> Txn {
+    pub(super) fn request(&self, op: memory::TxnOp, line: LineAddr, at: Time) -> Txn {
         Txn { thread: self.id, ..Txn::new(op, line, self.core, at) }
     }
 
@@ -34,14 +34,14 @@ impl Cpu {
     pub(super) fn leaves_to_sibling(&mut self, mem: &mut Memory, r: u8, line: LineAddr) -> bool {
         let leaves = mem.sibling_fetches(self.id, line);
         if leaves {
-            (self.recs[r].state, self.recs[r].delay) = (State::Address, 0);
+            (self.recs[r].state, self.recs[r].delay) = (AccessState::Address, 0);
             mem.wait_for_sibling(self.id, line, r);
         }
         leaves
     }
 
     /// Looks up record `r` again after the sibling thread has received its line.
-    pub fn sibling_has_it(&mut self, cal: &mut impl Posts, r: u8, now: Time) {
+    pub fn sibling_has_it(&mut self, cal: &mut impl CorePosts, r: u8, now: Time) {
         self.look_up_later(cal, r, now);
     }
 }

@@ -17,7 +17,7 @@ const WINDOW: Time = Time(1_000_000);
 
 /// Duration of an instruction, in 1/16 ps, and the share of its core's slots that this thread takes.
 #[derive(Clone, Debug)]
-pub(super) struct Slots {
+pub(super) struct SmtSlots {
     /// Duration of an instruction when the thread runs alone: an instruction of line accesses, and of other code.
     alone: (u64, u64),
     /// Present duration of an instruction of a line access.
@@ -29,12 +29,12 @@ pub(super) struct Slots {
     share: f64,
 }
 
-impl Slots {
-    pub fn new(clock: Clock, s: &CoreSpec) -> Slots {
+impl SmtSlots {
+    pub fn new(clock: Clock, s: &CoreSpec) -> SmtSlots {
         let access =
             (u128::from(clock.span(1_000_000).0) * u128::from(FRAC) / 1_000_000 / u128::from(s.width)).to_u64();
         let compute = (clock.span(1_000_000).0.to_f64() * FRAC.to_f64() / 1e6 / s.compute_ipc).whole();
-        Slots { alone: (access, compute), access, compute, since: Time::ZERO, before: 0, share: 0.0 }
+        SmtSlots { alone: (access, compute), access, compute, since: Time::ZERO, before: 0, share: 0.0 }
     }
 
     /// Restarts the averaging window, because the count of instructions begins anew at `now`.
@@ -105,7 +105,7 @@ mod tests {
     /// takes 200 ps. With 0.7 of the slots left they take 178 ps and 200 ps; with half or less left, both take 250 ps.
     #[test]
     fn a_thread_gets_the_slots_that_the_other_one_leaves_and_half_at_least() {
-        let mut s = Slots::new(Clock::from_hz(Freq(2_000_000_000).0), &spec());
+        let mut s = SmtSlots::new(Clock::from_hz(Freq(2_000_000_000).0), &spec());
         let mut of = |share| {
             s.leave(share);
             (s.access / FRAC, s.compute / FRAC)
@@ -119,7 +119,7 @@ mod tests {
     /// 4,000 instructions of 125 ps fill half of 1 us.
     #[test]
     fn a_share_is_the_slots_of_the_instructions_over_the_time() {
-        let mut s = Slots::new(Clock::from_hz(Freq(2_000_000_000).0), &spec());
+        let mut s = SmtSlots::new(Clock::from_hz(Freq(2_000_000_000).0), &spec());
         s.average(4000, Time(1_000_000));
         assert!((s.share - 0.5).abs() < 1e-9, "{}", s.share);
         s.average(4400, Time(1_500_000));

@@ -6,15 +6,15 @@
 //!   store to it: waits .................................. goes on
 //! ```
 
-use super::{Cpu, Wait};
-use crate::core::{Event, Posts};
+use super::{Cpu, DispatchWait};
+use crate::core::{CoreEvent, CorePosts};
 use crate::kernel::{LineAddr, Time};
 use crate::memory::Memory;
 use std::collections::VecDeque;
 
 /// Lines of one sweep message, and the time of its arrival at the home agent; None until the message has left the core.
 #[derive(Clone, Copy, Debug)]
-struct Message {
+struct SweepMessage {
     line: LineAddr,
     lines: u32,
     arrives: Option<Time>,
@@ -22,19 +22,19 @@ struct Message {
 
 /// Sweep messages that have not arrived at the home agent, oldest first. Messages leave in order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Swept(VecDeque<Message>);
+pub(super) struct PendingSweeps(VecDeque<SweepMessage>);
 
-impl Swept {
+impl PendingSweeps {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     pub fn push(&mut self, line: LineAddr, lines: u32) {
-        self.0.push_back(Message { line, lines, arrives: None });
+        self.0.push_back(SweepMessage { line, lines, arrives: None });
     }
 
-    fn of(&self, line: LineAddr) -> Option<&Message> {
+    fn of(&self, line: LineAddr) -> Option<&SweepMessage> {
         self.0.iter().rev().find(|m| line.is_within(m.line, m.lines.into()))
     }
 
@@ -49,9 +49,9 @@ impl Swept {
 impl Cpu {
     /// Whether a store to `line` may proceed because no sweep of the line is outstanding; otherwise sets `wait`.
     #[inline(never)]
-    pub(super) fn is_behind_sweeps(&mut self, cal: &mut impl Posts, line: LineAddr) -> bool {
-        let Some(&Message { arrives, .. }) = self.swept.of(line) else { return true };
-        self.wait = Wait::Swept;
+    pub(super) fn is_behind_sweeps(&mut self, cal: &mut impl CorePosts, line: LineAddr) -> bool {
+        let Some(&SweepMessage { arrives, .. }) = self.swept.of(line) else { return true };
+        self.wait = DispatchWait::Swept;
         if let Some(at) = arrives {
             self.look_after(cal, at.max(self.now()));
         }
@@ -64,23 +64,23 @@ impl Cpu {
     }
 
     /// Notes that the oldest message still in the core leaves and arrives at `at`.
-    pub fn sweep_left(&mut self, cal: &mut impl Posts, at: Time) {
+    pub fn sweep_left(&mut self, cal: &mut impl CorePosts, at: Time) {
         if let Some(m) = self.swept.0.iter_mut().find(|m| m.arrives.is_none()) {
             m.arrives = Some(at);
         }
-        if self.wait == Wait::Swept {
+        if self.wait == DispatchWait::Swept {
             self.look_after(cal, at);
         }
     }
 
-    fn look_after(&self, cal: &mut impl Posts, at: Time) {
-        cal.post(at + Time(1), Event::Retire(self.id));
+    fn look_after(&self, cal: &mut impl CorePosts, at: Time) {
+        cal.post(at + Time(1), CoreEvent::Retire(self.id));
     }
 
     /// Resumes a program after messages have arrived before `now`. Returns the program's end as `start` does.
-    pub fn on_swept(&mut self, mem: &mut Memory, cal: &mut impl Posts, now: Time) -> Option<Time> {
+    pub fn on_swept(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
         self.swept.forget(now);
-        if self.running && self.wait == Wait::Swept {
+        if self.running && self.wait == DispatchWait::Swept {
             return self.go_on(mem, cal, now);
         }
         None

@@ -1,10 +1,10 @@
 //! Meters of the I/O controllers with their links and credits, and the conservation checks over them.
 
-use super::parts::{Controller, Job, Port, Tlp};
+use super::parts::{IioController, IioPort, ReadJob, Tlp};
 use super::Iio;
 use crate::device::endpoint::Endpoint;
 use crate::device::pcie::{NON_POSTED, POSTED};
-use crate::flow::domain::{Domain, Reading};
+use crate::flow::domain::{Domain, DomainReading};
 use crate::flow::Link;
 use crate::kernel::{Int, Time};
 
@@ -36,14 +36,15 @@ impl Iio {
     }
 
     /// Readings of all controllers' write buffers together, and of all their read buffers together.
-    pub fn readings(&self, now: Time) -> [Option<Reading>; 2] {
-        let all = |f: fn(&Controller) -> &Domain| Reading::together(self.controllers.iter().map(|s| f(s).read(now)));
+    pub fn readings(&self, now: Time) -> [Option<DomainReading>; 2] {
+        let all =
+            |f: fn(&IioController) -> &Domain| DomainReading::together(self.controllers.iter().map(|s| f(s).read(now)));
         [all(|s| &s.write), all(|s| &s.read)]
     }
 
     /// Readings of the links and of the credits of all ports together, each with its name.
-    pub fn link_readings(&self, now: Time) -> impl Iterator<Item = (&'static str, Reading)> + '_ {
-        let all = |f: &dyn Fn(&Port) -> Reading| Reading::together(self.ports.iter().map(f));
+    pub fn link_readings(&self, now: Time) -> impl Iterator<Item = (&'static str, DomainReading)> + '_ {
+        let all = |f: &dyn Fn(&IioPort) -> DomainReading| DomainReading::together(self.ports.iter().map(f));
         let rows = [
             ("PCIe up", all(&|p| p.up.read(now))),
             ("PCIe down", all(&|p| p.down.read(now))),
@@ -67,13 +68,13 @@ impl Iio {
     /// Share of time in which the ports' links carried packets, up and down.
     pub fn utilisation(&self, now: Time) -> (f64, f64) {
         let span = (now - self.since).0.max(1).to_f64() * self.ports.len().max(1).to_f64();
-        let sum = |f: fn(&Port) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>().to_f64() / span;
+        let sum = |f: fn(&IioPort) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>().to_f64() / span;
         (sum(|p| &p.up), sum(|p| &p.down))
     }
 
     /// Whether nothing is in flight: every credit is returned and every buffer entry is free.
     pub fn at_rest(&self) -> bool {
-        let port = |p: &Port| {
+        let port = |p: &IioPort| {
             let credits = [p.up.credits(POSTED), p.up.credits(NON_POSTED), &p.tags];
             p.on_wire.is_none() && credits.iter().all(|c| c.held() == 0)
         };
@@ -86,14 +87,14 @@ impl Iio {
     /// Returns one sentence with the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
         self.devices().try_for_each(Endpoint::check)?;
-        let sum = |f: fn(&Port) -> u32| self.ports.iter().map(f).sum::<u32>();
-        let waiting_lines = |c: &Controller| c.writes.iter().map(|w| u32::from(w.lines)).sum::<u32>();
+        let sum = |f: fn(&IioPort) -> u32| self.ports.iter().map(f).sum::<u32>();
+        let waiting_lines = |c: &IioController| c.writes.iter().map(|w| u32::from(w.lines)).sum::<u32>();
         let entries: u32 = self.controllers.iter().map(|s| s.write.used() + waiting_lines(s)).sum();
         let on_wire = sum(|p| match p.on_wire {
             Some(Tlp::Write(_, lines, _)) => lines,
             _ => 0,
         });
-        let of = |j: &Job| self.ports[j.port].framing.requests(j.lines);
+        let of = |j: &ReadJob| self.ports[j.port].framing.requests(j.lines);
         let every: u32 = self.jobs.iter().map(of).sum();
         let ended: u32 = self.spare.iter().map(|id| of(&self.jobs[id.to_usize()])).sum();
         let returned: u32 = self.jobs.iter().filter(|j| j.returned).map(of).sum();

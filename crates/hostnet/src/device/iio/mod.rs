@@ -19,19 +19,19 @@ mod spec;
 
 pub use spec::IioSpec;
 
-use super::endpoint::{Direction, Endpoint, Offer, Piece};
+use super::endpoint::{DmaDirection, Endpoint, Offer, Piece};
 use super::nic::{Nic, Packet};
 use super::pcie::{PcieSpec, NON_POSTED, POSTED};
-use crate::device::{Event, NicAt, Posts, RingTask, Side};
+use crate::device::{DeviceEvent, DevicePosts, NicAt, RingSide, RingTask};
 use crate::flow::domain::Domain;
-use crate::flow::{Credits, Wait};
+use crate::flow::{CreditWait, Credits};
 use crate::kernel::{IdVec, Int, PacketId, PortId, QueueId, Time};
-use crate::memory::stats::Class;
-use crate::memory::{Agent, Inbound, Memory, Op, Tag, Txn, LINE, LINE_U32};
+use crate::memory::stats::AccessClass;
+use crate::memory::{Agent, Inbound, Memory, Tag, Txn, TxnOp, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
-use crate::placement::{Placement, Transfer};
-use parts::{Controller, Door, Hold, Job, Port, Tlp, Want};
-use shared::Shared;
+use crate::placement::{DeviceTransfer, Placement};
+use parts::{HomeAgentPath, IioController, IioPort, IioRequest, PortHold, ReadJob, Tlp};
+use shared::SharedPath;
 use std::collections::VecDeque;
 
 /// Bytes of a doorbell's register write.
@@ -45,19 +45,19 @@ const FETCH: u32 = 1 << 31;
 
 #[derive(Clone)]
 pub struct Iio {
-    controllers: Vec<Controller>,
-    shared: Option<Shared>,
+    controllers: Vec<IioController>,
+    shared: Option<SharedPath>,
     to_cha: Time,
     line_interval: Time,
     line_header: Time,
-    ports: IdVec<PortId, Port>,
+    ports: IdVec<PortId, IioPort>,
     /// Port to which the NIC is attached.
     nic: Option<PortId>,
-    jobs: Vec<Job>,
+    jobs: Vec<ReadJob>,
     spare: Vec<u32>,
     fetch_partial: bool,
     /// Writes of parts of lines whose lines are being read.
-    fetches: Vec<Want>,
+    fetches: Vec<IioRequest>,
     spare_fetches: Vec<u32>,
     register_write: Time,
     /// Whether devices send nothing new, so that the machine drains.
@@ -71,7 +71,7 @@ pub struct Iio {
 impl Iio {
     pub fn new(s: &IioSpec, pcie: &PcieSpec, devices: Vec<(Endpoint, u32, u32)>) -> Iio {
         let nic = devices.iter().position(|d| matches!(d.0, Endpoint::Ethernet(_))).map(PortId::new);
-        let port = |(i, (device, lanes, tags)): (usize, (Endpoint, u32, u32))| Port {
+        let port = |(i, (device, lanes, tags)): (usize, (Endpoint, u32, u32))| IioPort {
             device,
             controller: i % s.count.to_usize(),
             framing: pcie.framing(),
@@ -79,20 +79,20 @@ impl Iio {
             down: pcie.down(lanes),
             tags: Credits::new(tags),
             on_wire: None,
-            holds: [Hold::Open; 2],
-            turn: Direction::P2mWrite,
+            holds: [PortHold::Open; 2],
+            turn: DmaDirection::P2mWrite,
             moved: 0,
         };
-        let controller = |_| Controller {
+        let controller = |_| IioController {
             write: Domain::new(s.write_buffer),
             read: Domain::new(s.read_buffer),
             writes: VecDeque::with_capacity(1024),
             reads: VecDeque::with_capacity(4096),
-            door: Door::new(s.write_back_interval.into(), s.write_back_buffer),
+            door: HomeAgentPath::new(s.write_back_interval.into(), s.write_back_buffer),
         };
         Iio {
             controllers: (0..s.count).map(controller).collect(),
-            shared: s.shared_with_cores.then(|| Shared::new(nic.unwrap_or_default().index() % s.count.to_usize())),
+            shared: s.shared_with_cores.then(|| SharedPath::new(nic.unwrap_or_default().index() % s.count.to_usize())),
             to_cha: s.to_cha.into(),
             line_interval: s.line_interval.into(),
             line_header: s.line_header.unwrap_or(s.line_interval).into(),
@@ -112,21 +112,21 @@ impl Iio {
     }
 
     /// Lets every device launch its first transfer.
-    pub fn start(&mut self, cal: &mut impl Posts, now: Time) {
+    pub fn start(&mut self, cal: &mut impl DevicePosts, now: Time) {
         for p in self.ports.ids() {
             self.launch(cal, p, now);
         }
     }
 
     /// Schedules port `p` to ask its device again at time `at`.
-    fn wait_until(&mut self, cal: &mut impl Posts, p: PortId, way: Direction, at: Time) {
-        self.ports[p].holds[way.index()] = Hold::Timer;
-        cal.post(at, Event::Turn { port: p, way });
+    fn wait_until(&mut self, cal: &mut impl DevicePosts, p: PortId, way: DmaDirection, at: Time) {
+        self.ports[p].holds[way.index()] = PortHold::Timer;
+        cal.post(at, DeviceEvent::Turn { port: p, way });
     }
 
     /// Sends the next packet of the device on port `p`, if there is one and it may be sent. Usually there is none.
     #[inline]
-    fn launch(&mut self, cal: &mut impl Posts, p: PortId, now: Time) {
+    fn launch(&mut self, cal: &mut impl DevicePosts, p: PortId, now: Time) {
         let port = &self.ports[p];
         if port.on_wire.is_none() {
             let may = port.device.may_move();
@@ -137,7 +137,7 @@ impl Iio {
     }
 
     #[inline(never)]
-    fn launch_one(&mut self, cal: &mut impl Posts, p: PortId, may: [bool; 2], now: Time) {
+    fn launch_one(&mut self, cal: &mut impl DevicePosts, p: PortId, may: [bool; 2], now: Time) {
         let port = &self.ports[p];
         let (first, second) = (port.turn, port.turn.other());
         let sent = may[first.index()] && self.send(cal, p, first, now);
@@ -147,9 +147,9 @@ impl Iio {
     }
 
     /// Sends one packet in direction `way`; returns false when none is ready or allowed.
-    fn send(&mut self, cal: &mut impl Posts, p: PortId, way: Direction, now: Time) -> bool {
+    fn send(&mut self, cal: &mut impl DevicePosts, p: PortId, way: DmaDirection, now: Time) -> bool {
         let port = &mut self.ports[p];
-        if port.holds[way.index()] != Hold::Open {
+        if port.holds[way.index()] != PortHold::Open {
             return false;
         }
         let lines = match port.device.next(way, now) {
@@ -161,16 +161,16 @@ impl Iio {
             Offer::Nothing => return false,
         };
         let end = match way {
-            Direction::P2mWrite => {
+            DmaDirection::P2mWrite => {
                 let n = lines.min(port.framing.payload / LINE_U32 * port.framing.train);
                 match port.up.take(POSTED, n, now) {
                     Ok(()) => {}
-                    Err(Wait::Until(t)) => {
+                    Err(CreditWait::Until(t)) => {
                         self.wait_until(cal, p, way, t);
                         return false;
                     }
-                    Err(Wait::Return) => {
-                        port.holds[way.index()] = Hold::Credits(n);
+                    Err(CreditWait::Return) => {
+                        port.holds[way.index()] = PortHold::Credits(n);
                         return false;
                     }
                 }
@@ -180,11 +180,11 @@ impl Iio {
                 let end = port.up.send(port.framing.writes(bytes, n), now);
                 port.framing.acted_on(&port.up, port.framing.last(bytes), end)
             }
-            Direction::P2mRead => {
+            DmaDirection::P2mRead => {
                 let n = lines.min(port.framing.request / LINE_U32 * port.framing.train);
                 let requests = port.framing.requests(n);
                 if let Err(wait) = port.tags.look(requests, now) {
-                    if let Wait::Until(t) = wait {
+                    if let CreditWait::Until(t) = wait {
                         self.wait_until(cal, p, way, t);
                     }
                     return false; // otherwise the end of a request goes on
@@ -195,7 +195,7 @@ impl Iio {
                 port.tags.take(requests, now).expect("they are free");
                 let piece = port.device.take(way, n, now);
                 let bytes = piece.bytes(n);
-                let job = Job { port: p, piece, lines: n, bytes, entries: n, since: now, ..Job::default() };
+                let job = ReadJob { port: p, piece, lines: n, bytes, entries: n, since: now, ..ReadJob::default() };
                 let job = self.job(job);
                 let port = &mut self.ports[p];
                 port.on_wire = Some(Tlp::Read { job });
@@ -211,11 +211,11 @@ impl Iio {
             }
         };
         self.ports[p].turn = way.other();
-        cal.post(end, Event::Tlp(p));
+        cal.post(end, DeviceEvent::Tlp(p));
         true
     }
 
-    fn job(&mut self, job: Job) -> u32 {
+    fn job(&mut self, job: ReadJob) -> u32 {
         if let Some(id) = self.spare.pop() {
             self.jobs[id.to_usize()] = job;
             return id;
@@ -224,15 +224,22 @@ impl Iio {
         (self.jobs.len() - 1).to_u32()
     }
 
-    /// Handles `Event::Turn`: the time until which direction `way` of port `p` was held has come.
-    pub fn on_turn(&mut self, cal: &mut impl Posts, p: PortId, way: Direction, now: Time) {
-        self.ports[p].holds[way.index()] = Hold::Open;
+    /// Handles `DeviceEvent::Turn`: the time until which direction `way` of port `p` was held has come.
+    pub fn on_turn(&mut self, cal: &mut impl DevicePosts, p: PortId, way: DmaDirection, now: Time) {
+        self.ports[p].holds[way.index()] = PortHold::Open;
         self.launch(cal, p, now);
     }
 
-    /// Handles `Event::Tlp`: the packet on the upstream link of port `p` has arrived, and the device may send the next
+    /// Handles `DeviceEvent::Tlp`: the packet on the upstream link of port `p` has arrived, and the device may send the next
     /// one.
-    pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, p: PortId, now: Time) {
+    pub fn on_tlp(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl DevicePosts,
+        placement: &mut Placement,
+        p: PortId,
+        now: Time,
+    ) {
         let device = self.ports[p].device.kind();
         match self.ports[p].on_wire.take() {
             Some(Tlp::Write(piece, lines, reserved)) => {
@@ -247,7 +254,7 @@ impl Iio {
                 if whole < lines {
                     let line = piece.line + u64::from(whole);
                     let bytes = LINE_U32 - piece.omits.min(LINE_U32);
-                    let w = Want { line, lines: 1, partial: true, who, device, tag: piece.tag, bytes };
+                    let w = IioRequest { line, lines: 1, partial: true, who, device, tag: piece.tag, bytes };
                     self.want_write(mem, cal, placement, c, w, now);
                 }
             }
@@ -279,10 +286,10 @@ impl Iio {
     fn want_write(
         &mut self,
         mem: &mut Memory,
-        cal: &mut impl Posts,
+        cal: &mut impl DevicePosts,
         rule: &mut Placement,
         c: usize,
-        w: Want,
+        w: IioRequest,
         now: Time,
     ) {
         let ctl = &mut self.controllers[c];
@@ -294,7 +301,14 @@ impl Iio {
     }
 
     /// Gives free write-buffer entries to the lines that wait for them.
-    fn enter_writes(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, c: usize, now: Time) {
+    fn enter_writes(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl DevicePosts,
+        placement: &mut Placement,
+        c: usize,
+        now: Time,
+    ) {
         while let Some(&w) = self.controllers[c].writes.front() {
             if self.controllers[c].write.free() < w.lines.into() {
                 break;
@@ -309,10 +323,10 @@ impl Iio {
     fn enter_write(
         &mut self,
         mem: &mut Memory,
-        cal: &mut impl Posts,
+        cal: &mut impl DevicePosts,
         rule: &mut Placement,
         c: usize,
-        w: Want,
+        w: IioRequest,
         now: Time,
     ) {
         let ctl = &mut self.controllers[c];
@@ -334,7 +348,7 @@ impl Iio {
         mem.send(cal, at, Txn { tag: w.tag, ..t });
     }
 
-    fn fetch(&mut self, w: Want) -> u32 {
+    fn fetch(&mut self, w: IioRequest) -> u32 {
         if let Some(i) = self.spare_fetches.pop() {
             self.fetches[i.to_usize()] = w;
             return i;
@@ -344,7 +358,14 @@ impl Iio {
     }
 
     /// Gives free read-buffer entries to the lines that wait for them.
-    fn enter_reads(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, c: usize, now: Time) {
+    fn enter_reads(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl DevicePosts,
+        placement: &mut Placement,
+        c: usize,
+        now: Time,
+    ) {
         while let Some(&w) = self.controllers[c].reads.front() {
             if self.controllers[c].read.free() < w.lines.into() {
                 break;
@@ -362,10 +383,10 @@ impl Iio {
     fn enter_read(
         &mut self,
         mem: &mut Memory,
-        cal: &mut impl Posts,
+        cal: &mut impl DevicePosts,
         rule: &mut Placement,
         c: usize,
-        w: Want,
+        w: IioRequest,
         now: Time,
     ) -> bool {
         let ctl = &mut self.controllers[c];
@@ -385,13 +406,20 @@ impl Iio {
         true
     }
 
-    /// Handles `memory::Event::Fill`: the home agent has answered for the lines of `t`.
-    pub fn on_line(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, t: &Txn, now: Time) {
+    /// Handles `memory::MemoryEvent::Fill`: the home agent has answered for the lines of `t`.
+    pub fn on_line(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl DevicePosts,
+        placement: &mut Placement,
+        t: &Txn,
+        now: Time,
+    ) {
         let p = self.port_of(t);
         let c = self.controller_of(p);
         let n = u32::from(t.lines);
-        let fetched = t.op == Op::DmaRead && t.who & FETCH != 0;
-        if t.op == Op::DmaWrite || fetched {
+        let fetched = t.op == TxnOp::DmaRead && t.who & FETCH != 0;
+        if t.op == TxnOp::DmaWrite || fetched {
             let mut slot = t.who.low_u16();
             if fetched {
                 // The write is complete here; its own way to its destination takes no time that anyone waits for.
@@ -409,12 +437,12 @@ impl Iio {
             let back = now + port.up.flight * 2;
             let posted = port.up.credits_mut(POSTED);
             posted.give_at(n, back);
-            if let Hold::Credits(n) = port.holds[Direction::P2mWrite.index()] {
-                if let Wait::Until(at) = posted.wait_for(n) {
-                    self.wait_until(cal, p, Direction::P2mWrite, at);
+            if let PortHold::Credits(n) = port.holds[DmaDirection::P2mWrite.index()] {
+                if let CreditWait::Until(at) = posted.wait_for(n) {
+                    self.wait_until(cal, p, DmaDirection::P2mWrite, at);
                 }
             }
-            if self.ports[p].device.done(cal, Direction::P2mWrite, slot, n, now) {
+            if self.ports[p].device.done(cal, DmaDirection::P2mWrite, slot, n, now) {
                 self.launch(cal, p, now);
             }
             return self.enter_writes(mem, cal, placement, c, now);
@@ -450,8 +478,8 @@ impl Iio {
                 let ends = port.device.expect(j.piece.slot, j.lines);
                 let mut wait = false;
                 if ends.is_some() {
-                    let open = port.holds[Direction::P2mRead.index()] == Hold::Open;
-                    wait = open && port.tags.look(requests, now) == Err(Wait::Return);
+                    let open = port.holds[DmaDirection::P2mRead.index()] == PortHold::Open;
+                    wait = open && port.tags.look(requests, now) == Err(CreditWait::Return);
                     port.tags.give_at(requests, at);
                 }
                 if ends == Some(false) {
@@ -459,10 +487,10 @@ impl Iio {
                     self.spare.push(t.who);
                 } else {
                     j.returned = ends.is_some();
-                    cal.post(at, Event::Completed(t.who));
+                    cal.post(at, DeviceEvent::Completed(t.who));
                 }
                 if wait {
-                    self.wait_until(cal, p, Direction::P2mRead, at); // a request may wait for this tag
+                    self.wait_until(cal, p, DmaDirection::P2mRead, at); // a request may wait for this tag
                 }
                 break;
             }
@@ -470,8 +498,8 @@ impl Iio {
         self.enter_reads(mem, cal, placement, c, now);
     }
 
-    /// Handles `Event::Completed`: all data of a read request has reached its device.
-    pub fn on_completed(&mut self, cal: &mut impl Posts, job: u32, now: Time) {
+    /// Handles `DeviceEvent::Completed`: all data of a read request has reached its device.
+    pub fn on_completed(&mut self, cal: &mut impl DevicePosts, job: u32, now: Time) {
         let j = self.jobs[job.to_usize()];
         self.jobs[job.to_usize()].returned = false;
         self.spare.push(job);
@@ -481,18 +509,24 @@ impl Iio {
             self.ports[p].tags.give(requests, now);
         }
         self.ports[p].moved += u64::from(j.lines);
-        self.ports[p].device.done(cal, Direction::P2mRead, j.piece.slot, j.lines, now);
+        self.ports[p].device.done(cal, DmaDirection::P2mRead, j.piece.slot, j.lines, now);
         self.launch(cal, p, now);
     }
 
     /// Moves `lines` lines of each writing device in functional mode, without timing.
-    pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, lines: u64) {
+    pub fn write_at_once(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl DevicePosts,
+        placement: &mut Placement,
+        lines: u64,
+    ) {
         for port in &mut self.ports {
             let mut moved = 0;
             while moved < lines {
                 let Some((line, n)) = port.device.write_at_once() else { break };
-                let to = placement.write(&Transfer::of(Agent::Io, port.device.kind(), line));
-                let t = Txn::dma_write(Agent::Io, Class::IoWr, to, line, n.to_u16(), 0, Time::ZERO);
+                let to = placement.write(&DeviceTransfer::of(Agent::Io, port.device.kind(), line));
+                let t = Txn::dma_write(Agent::Io, AccessClass::IoWr, to, line, n.to_u16(), 0, Time::ZERO);
                 mem.dma_at_once(cal, &t);
                 moved += u64::from(n);
             }
@@ -513,7 +547,7 @@ impl Iio {
     ///
     /// # Errors
     /// Returns the cause when the packet is dropped on arrival.
-    pub fn arrive(&mut self, cal: &mut impl Posts, packet: Packet, now: Time) -> Result<(), DropCause> {
+    pub fn arrive(&mut self, cal: &mut impl DevicePosts, packet: Packet, now: Time) -> Result<(), DropCause> {
         let (port, nic) = self.nic().expect("a NIC on a port");
         nic.arrive(cal, packet, now)?;
         self.launch(cal, port, now);
@@ -521,18 +555,18 @@ impl Iio {
     }
 
     /// Sends a doorbell for packet `id`'s reply, which has reached the IIO, down the link to the NIC on a port.
-    pub fn post(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) {
+    pub fn post(&mut self, cal: &mut impl DevicePosts, id: PacketId, now: Time) {
         let (port, nic) = self.nic().expect("a NIC on a port");
         nic.ring(id);
         let port = &mut self.ports[port];
         let end = port.down.send(port.framing.write(DOORBELL), now);
         let at = end + port.down.flight * 2 + self.register_write;
-        cal.post(at, Event::NicTx(NicAt::Port, id));
+        cal.post(at, DeviceEvent::NicTx(NicAt::Port, id));
     }
 
-    /// Handles `Event::NicTx` of the NIC on a port: a doorbell has arrived, or a reply has left. Returns true once the
+    /// Handles `DeviceEvent::NicTx` of the NIC on a port: a doorbell has arrived, or a reply has left. Returns true once the
     /// reply is sent.
-    pub fn on_nic_tx(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) -> bool {
+    pub fn on_nic_tx(&mut self, cal: &mut impl DevicePosts, id: PacketId, now: Time) -> bool {
         let (port, nic) = self.nic().expect("a NIC on a port");
         let sent = nic.on_tx_port(id, now);
         self.launch(cal, port, now); // a doorbell is work, and a frame that has left makes room
@@ -541,12 +575,12 @@ impl Iio {
 
     /// Sends a doorbell for `n` descriptors of `queue`'s ring on `side`, which has reached the IIO, down the link to
     /// the NIC on a port.
-    pub fn ring(&mut self, cal: &mut impl Posts, queue: QueueId, side: Side, n: u32, now: Time) {
+    pub fn ring(&mut self, cal: &mut impl DevicePosts, queue: QueueId, side: RingSide, n: u32, now: Time) {
         let (port, _) = self.nic().expect("a NIC on a port");
         let port = &mut self.ports[port];
         let end = port.down.send(port.framing.write(TAIL), now);
         let at = end + port.down.flight * 2 + self.register_write;
-        cal.post(at, Event::Ring { queue, task: RingTask::Tail(side), n: n.to_u16() });
+        cal.post(at, DeviceEvent::Ring { queue, task: RingTask::Tail(side), n: n.to_u16() });
     }
 
     /// Sends a core's store of `bytes` bytes, which has reached the IIO, to the device on the first port; returns when
@@ -570,8 +604,8 @@ impl Iio {
         port.up.send(port.framing.completion(bytes), now) + self.to_cha
     }
 
-    /// Handles `Event::Ring`: a task is due at a queue of the NIC on a port.
-    pub fn on_ring(&mut self, cal: &mut impl Posts, queue: QueueId, task: RingTask, n: u32, now: Time) {
+    /// Handles `DeviceEvent::Ring`: a task is due at a queue of the NIC on a port.
+    pub fn on_ring(&mut self, cal: &mut impl DevicePosts, queue: QueueId, task: RingTask, n: u32, now: Time) {
         let (port, nic) = self.nic().expect("a NIC on a port");
         nic.on_ring(cal, queue, task, n, now);
         self.launch(cal, port, now);
@@ -586,7 +620,7 @@ impl Iio {
     /// Port of the device that issued transaction `t`.
     #[inline]
     pub fn port_of(&self, t: &Txn) -> PortId {
-        if t.op == Op::DmaWrite {
+        if t.op == TxnOp::DmaWrite {
             PortId((t.who >> 16).to_u16())
         } else if t.who & FETCH != 0 {
             PortId((self.fetches[(t.who & !FETCH).to_usize()].who >> 16).to_u16())

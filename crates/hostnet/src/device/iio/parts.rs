@@ -1,19 +1,19 @@
 //! Internal parts of the IIO: ports, packets on their links, read requests, and the lines that wait for entries of a
 //! controller.
 
-use super::super::endpoint::{Direction, Endpoint, Piece};
+use super::super::endpoint::{DmaDirection, Endpoint, Piece};
 use super::super::pcie::Framing;
 use crate::flow::domain::Domain;
 use crate::flow::{Credits, Link};
 use crate::kernel::{Int, LineAddr, PortId, Time};
-use crate::memory::stats::Class;
+use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, Tag, LINE_U32};
-use crate::placement::{DeviceKind, Transfer};
+use crate::placement::{DeviceKind, DeviceTransfer};
 use std::collections::VecDeque;
 
 /// Consecutive lines of packets that have arrived at the IIO and are simulated as one unit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Want {
+pub(super) struct IioRequest {
     pub(super) line: LineAddr,
     pub(super) lines: u16,
     /// Whether only a part of the line is written, so that the line must be read first.
@@ -25,17 +25,17 @@ pub(super) struct Want {
     pub(super) bytes: u32,
 }
 
-impl Want {
-    pub(super) fn transfer(&self) -> Transfer {
-        Transfer { tag: self.tag, ..Transfer::of(Agent::Io, self.device, self.line) }
+impl IioRequest {
+    pub(super) fn transfer(&self) -> DeviceTransfer {
+        DeviceTransfer { tag: self.tag, ..DeviceTransfer::of(Agent::Io, self.device, self.line) }
     }
 
     /// Traffic classes under which the DRAM transfers of a write and of a read are counted: packets are the NIC's
     /// wherever the NIC is attached.
-    pub(super) fn classes(&self) -> (Class, Class) {
+    pub(super) fn classes(&self) -> (AccessClass, AccessClass) {
         match self.device {
-            DeviceKind::Nic => (Class::NicRxWr, Class::NicTxRd),
-            DeviceKind::Rdma | DeviceKind::Storage => (Class::IoWr, Class::IoRd),
+            DeviceKind::Nic => (AccessClass::NicRxWr, AccessClass::NicTxRd),
+            DeviceKind::Rdma | DeviceKind::Storage => (AccessClass::IoWr, AccessClass::IoRd),
         }
     }
 }
@@ -48,14 +48,14 @@ impl Piece {
 
     /// Splits the piece's first `n` lines, which are all of its lines, into units of up to `each` lines that are
     /// simulated together.
-    pub(super) fn wants(self, n: u32, each: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = Want> {
+    pub(super) fn wants(self, n: u32, each: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = IioRequest> {
         let mut next = 0;
         std::iter::from_fn(move || {
             let at = next;
             let lines = each.min(n - at);
             next += lines;
             let omits = if next == n { self.omits.min(LINE_U32) } else { 0 };
-            (lines > 0).then(|| Want {
+            (lines > 0).then(|| IioRequest {
                 line: self.line + u64::from(at),
                 lines: lines.to_u16(),
                 partial: false,
@@ -80,7 +80,7 @@ pub(super) enum Tlp {
 
 /// A read request of a device.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Job {
+pub(super) struct ReadJob {
     pub(super) port: PortId,
     pub(super) piece: Piece,
     pub(super) lines: u32,
@@ -99,7 +99,7 @@ pub(super) struct Job {
 
 /// One device and its link.
 #[derive(Clone)]
-pub(super) struct Port {
+pub(super) struct IioPort {
     pub(super) device: Endpoint,
     /// Index of the controller that the port belongs to.
     pub(super) controller: usize,
@@ -111,16 +111,16 @@ pub(super) struct Port {
     pub(super) tags: Credits,
     /// Packet on the upstream link, which is free again when the packet has arrived.
     pub(super) on_wire: Option<Tlp>,
-    /// Reason why each direction is held, by `Direction`.
-    pub(super) holds: [Hold; 2],
+    /// Reason why each direction is held, by `DmaDirection`.
+    pub(super) holds: [PortHold; 2],
     /// Direction that goes first when both have something to send.
-    pub(super) turn: Direction,
+    pub(super) turn: DmaDirection,
     pub(super) moved: u64,
 }
 
 /// Reason why a port does not ask its device for more in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Hold {
+pub(super) enum PortHold {
     /// The port is not held and asks its device.
     Open,
     /// The port asks again at a known time, with `Event::Turn`.
@@ -131,17 +131,17 @@ pub(super) enum Hold {
 
 /// Buffers of one controller, and the lines that wait for an entry.
 #[derive(Clone)]
-pub(super) struct Controller {
+pub(super) struct IioController {
     pub(super) write: Domain,
     pub(super) read: Domain,
-    pub(super) writes: VecDeque<Want>,
-    pub(super) reads: VecDeque<Want>,
-    pub(super) door: Door,
+    pub(super) writes: VecDeque<IioRequest>,
+    pub(super) reads: VecDeque<IioRequest>,
+    pub(super) door: HomeAgentPath,
 }
 
 /// Serialising path from a controller to the home agent.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct HomeAgentPath {
     /// Time at which the next line may leave.
     free: Time,
     /// Time on the path that a written-back line takes.
@@ -151,9 +151,9 @@ pub(super) struct Door {
     owed: Time,
 }
 
-impl Door {
-    pub(super) fn new(write_back: Time, buffer: u32) -> Door {
-        Door { free: Time::ZERO, write_back, most: write_back * u64::from(buffer), owed: Time::ZERO }
+impl HomeAgentPath {
+    pub(super) fn new(write_back: Time, buffer: u32) -> HomeAgentPath {
+        HomeAgentPath { free: Time::ZERO, write_back, most: write_back * u64::from(buffer), owed: Time::ZERO }
     }
 
     /// Time on the path that a device's longest packet takes, given a line's `interval`.
@@ -226,8 +226,8 @@ mod tests {
     const EACH: Time = Time::ns(1);
 
     /// A path whose write-backs take 3 ns each, of which four may wait.
-    fn door() -> Door {
-        Door::new(Time::ns(3), 4)
+    fn door() -> HomeAgentPath {
+        HomeAgentPath::new(Time::ns(3), 4)
     }
 
     #[test]

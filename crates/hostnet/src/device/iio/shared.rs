@@ -10,14 +10,14 @@
 //! cores, and for one packet of the devices.
 
 use super::Iio;
-use crate::device::Posts;
+use crate::device::DevicePosts;
 use crate::kernel::{Int, Time, TxnId};
 use crate::memory::Memory;
 use std::collections::VecDeque;
 
 /// Use that cores make of one controller's path to the home agent.
 #[derive(Clone)]
-pub(super) struct Shared {
+pub(super) struct SharedPath {
     controller: usize,
     /// Time until which requests of cores occupy the path.
     free: Time,
@@ -27,9 +27,9 @@ pub(super) struct Shared {
     seen: u64,
 }
 
-impl Shared {
-    pub(super) fn new(controller: usize) -> Shared {
-        Shared { controller, free: Time::ZERO, waiting: VecDeque::new(), seen: 0 }
+impl SharedPath {
+    pub(super) fn new(controller: usize) -> SharedPath {
+        SharedPath { controller, free: Time::ZERO, waiting: VecDeque::new(), seen: 0 }
     }
 }
 
@@ -39,12 +39,12 @@ impl Iio {
         self.shared.is_some()
     }
 
-    /// Handles `memory::Event::Cha` where the path begins: transaction `id` is held up if a core has sent it and the path is
+    /// Handles `memory::MemoryEvent::Cha` where the path begins: transaction `id` is held up if a core has sent it and the path is
     /// occupied. Returns true when the transaction waits; its event then comes again when the path is its own.
     ///
     /// Lines that L2s have written back since the last request go behind this request, as far as the write-back buffer
     /// has room.
-    pub fn holds_up(&mut self, mem: &mut Memory, cal: &mut impl Posts, id: TxnId, now: Time) -> bool {
+    pub fn holds_up(&mut self, mem: &mut Memory, cal: &mut impl DevicePosts, id: TxnId, now: Time) -> bool {
         let Some(shared) = &mut self.shared else { return false };
         if shared.waiting.front() == Some(&id) {
             shared.waiting.pop_front();
@@ -72,10 +72,10 @@ mod tests {
     use super::*;
     use crate::device::testing::{Either, Events};
     use crate::kernel::{CoreId, LineAddr, TenantId};
-    use crate::memory::region::{AddressMap, Kind, Sharing};
-    use crate::memory::stats::Class;
+    use crate::memory::region::{AddressMap, RegionKind, Sharing};
+    use crate::memory::stats::AccessClass;
     use crate::memory::testing::memory_of;
-    use crate::memory::{self, Agent, Op, Txn};
+    use crate::memory::{self, Agent, Txn, TxnOp};
     use serde::Deserialize;
 
     /// The part of a platform's file that the tests read.
@@ -92,7 +92,7 @@ mod tests {
         let Attachment { iio, pcie } = toml::from_str(platform).unwrap();
         let iio = IioSpec { shared_with_cores: true, write_back_buffer: 4, ..iio };
         let mut map = AddressMap::default();
-        map.add(64, Kind::App, Sharing::Core(CoreId(0)), TenantId(0));
+        map.add(64, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
         (Iio::new(&iio, &pcie, Vec::new()), memory_of(platform, 1, map), Events::default())
     }
 
@@ -101,11 +101,12 @@ mod tests {
     fn passed(n: u64, before: impl FnOnce(&mut Iio, &mut Memory)) -> Vec<(u64, usize)> {
         let (mut iio, mut mem, mut cal) = parts();
         before(&mut iio, &mut mem);
-        (0..n)
-            .for_each(|line| mem.send(&mut cal, Time::ZERO, Txn::new(Op::Read, LineAddr(line), CoreId(0), Time::ZERO)));
+        (0..n).for_each(|line| {
+            mem.send(&mut cal, Time::ZERO, Txn::new(TxnOp::Read, LineAddr(line), CoreId(0), Time::ZERO))
+        });
         let mut gone = Vec::new();
         while let Some((at, e)) = cal.pop() {
-            let Either::Memory(memory::Event::Cha(id)) = e else { panic!("{e:?}") };
+            let Either::Memory(memory::MemoryEvent::Cha(id)) = e else { panic!("{e:?}") };
             if !iio.holds_up(&mut mem, &mut cal, id, at) {
                 gone.push((at.0 / 1000, id.index()));
             }
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(short, [(2, 0), (3, 1)]);
         let (mut iio, mut mem, mut cal) = parts();
         for n in 0..2 {
-            mem.send(&mut cal, Time::ZERO, Txn::new(Op::Own, LineAddr(n.to_u64()), CoreId(0), Time::ZERO));
+            mem.send(&mut cal, Time::ZERO, Txn::new(TxnOp::Own, LineAddr(n.to_u64()), CoreId(0), Time::ZERO));
             iio.holds_up(&mut mem, &mut cal, TxnId::new(n), Time::ZERO);
         }
         assert_eq!(device(&mut iio, Time::ZERO), Time::ns(2));
@@ -145,7 +146,11 @@ mod tests {
     fn requests_of_devices_have_had_the_way_when_they_come() {
         let (mut iio, mut mem, mut cal) = parts();
         for _ in 0..2 {
-            mem.send(&mut cal, Time::ZERO, Txn::dma_read(Agent::Io, Class::NicTxRd, LineAddr(0), 1, 0, Time::ZERO));
+            mem.send(
+                &mut cal,
+                Time::ZERO,
+                Txn::dma_read(Agent::Io, AccessClass::NicTxRd, LineAddr(0), 1, 0, Time::ZERO),
+            );
         }
         assert!((0..2).map(TxnId::new).all(|id| !iio.holds_up(&mut mem, &mut cal, id, Time::ZERO)));
     }

@@ -3,7 +3,7 @@
 
 use crate::kernel::{CoreId, IdVec, Int, QueueId, ThreadId, Time};
 use crate::memory::Tag;
-use crate::placement::idio::{Burst, IdioSpec};
+use crate::placement::idio::{BurstMarking, IdioSpec};
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ impl Classifier {
 
 /// Bytes that arrived for one core in the current interval.
 #[derive(Clone, Copy, Debug, Default)]
-struct Bytes {
+struct ByteCounter {
     interval: u64,
     bytes: u64,
     /// Whether the bytes of the previous interval exceeded the threshold.
@@ -57,10 +57,10 @@ pub struct Marker {
     class_1: u64,
     threshold: u64,
     interval: Time,
-    burst: Burst,
+    burst: BurstMarking,
     /// Core that serves each queue.
     cores: IdVec<QueueId, ThreadId>,
-    counters: Vec<Bytes>,
+    counters: Vec<ByteCounter>,
 }
 
 /// The core that a tag names for `thread`: tags do not tell threads of one core apart, and call each by its own number.
@@ -76,7 +76,7 @@ impl Marker {
             threshold: s.burst_bytes(),
             interval: s.interval.into(),
             burst: s.burst,
-            counters: vec![Bytes::default(); cores.iter().max().map_or(0, |c| c.index() + 1)],
+            counters: vec![ByteCounter::default(); cores.iter().max().map_or(0, |c| c.index() + 1)],
             cores,
         }
     }
@@ -101,14 +101,14 @@ impl Marker {
         let c = &mut self.counters[core.index()];
         if interval != c.interval {
             let before = interval == c.interval + 1 && c.bytes > most;
-            *c = Bytes { interval, bytes: 0, before };
+            *c = ByteCounter { interval, bytes: 0, before };
         }
         let was = c.bytes > most;
         c.bytes += u64::from(bytes);
         let above = c.bytes > most;
         match self.burst {
-            Burst::Level => above,
-            Burst::Edge => above && !was && !c.before,
+            BurstMarking::Level => above,
+            BurstMarking::Edge => above && !was && !c.before,
         }
     }
 }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     /// 1250 bytes in 1 us are no burst, 1251 bytes are; each core has its own counter, which every interval resets.
-    /// Packets: time in ns, core, bytes, marked with `Burst::Edge`, marked with `Burst::Level`.
+    /// Packets: time in ns, core, bytes, marked with `BurstMarking::Edge`, marked with `BurstMarking::Level`.
     #[test]
     fn a_core_whose_bytes_exceed_the_threshold_of_an_interval_is_in_a_burst() {
         let packets = [
@@ -185,11 +185,11 @@ mod tests {
             (4_000, 0, 2000, false, true),
             (6_000, 0, 2000, true, true), // nothing came in the interval before
         ];
-        for burst in [Burst::Edge, Burst::Level] {
+        for burst in [BurstMarking::Edge, BurstMarking::Level] {
             let mut m = Marker::new(&IdioSpec { burst, ..IdioSpec::default() }, IdVec::from_iter([0, 1].map(ThreadId)));
             for (ns, core, bytes, edge, level) in packets {
                 let [header, payload] = m.tags(QueueId(core), 0, bytes, Some(Time::ns(ns)));
-                let expected = if burst == Burst::Edge { edge } else { level };
+                let expected = if burst == BurstMarking::Edge { edge } else { level };
                 assert_eq!(header.is_burst(), expected, "{burst:?} at {ns} ns");
                 assert_eq!(payload.is_burst(), expected);
             }

@@ -6,7 +6,7 @@ use crate::meter::drops::DropCause;
 
 /// Flags that a packet samples on arrival: which resources are full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Full {
+pub struct FullFlags {
     pub buffer: bool,
     pub receive_ring: bool,
     pub transmit_ring: bool,
@@ -15,7 +15,7 @@ pub struct Full {
 /// State of the drop-cause machine: the rings that were full while no packet was lost, or the cause for which packets
 /// are being lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum State {
+pub enum DropState {
     /// RT = 00, no drops: neither ring is full.
     #[default]
     Balanced,
@@ -33,10 +33,10 @@ pub enum State {
     Stalled,
 }
 
-use State::{Balanced, Both, Core, Dma, Receive, Stalled, Transmit};
+use DropState::{Balanced, Both, Core, Dma, Receive, Stalled, Transmit};
 
 /// Next state by the present state and by the flags R and T of a packet that finds the receive buffer full.
-const FULL: [(State, [State; 4]); 7] = [
+const FULL: [(DropState, [DropState; 4]); 7] = [
     //            RT = 00   01       10    11
     (Balanced, [Dma, Dma, Core, Stalled]),
     (Transmit, [Dma, Dma, Stalled, Stalled]),
@@ -48,12 +48,12 @@ const FULL: [(State, [State; 4]); 7] = [
 ];
 
 /// Next state by the flags R and T of a packet that finds room in the receive buffer.
-const ROOM: [State; 4] = [Balanced, Transmit, Receive, Both];
+const ROOM: [DropState; 4] = [Balanced, Transmit, Receive, Both];
 
-impl State {
+impl DropState {
     /// State after a packet that found the flags `found`.
     #[must_use]
-    pub fn next(self, found: Full) -> State {
+    pub fn next(self, found: FullFlags) -> DropState {
         let rings = usize::from(found.receive_ring) << 1 | usize::from(found.transmit_ring);
         if found.buffer {
             FULL[self as usize].1[rings]
@@ -78,13 +78,13 @@ mod tests {
     use super::*;
 
     /// The flags in the order F, R, T, each as 0 or 1.
-    fn found(frt: &str) -> Full {
+    fn found(frt: &str) -> FullFlags {
         let on = |i: usize| frt.as_bytes()[i] == b'1';
-        Full { buffer: on(0), receive_ring: on(1), transmit_ring: on(2) }
+        FullFlags { buffer: on(0), receive_ring: on(1), transmit_ring: on(2) }
     }
 
     fn after(flags: &[&str]) -> Option<DropCause> {
-        flags.iter().fold(State::default(), |s, f| s.next(found(f))).cause()
+        flags.iter().fold(DropState::default(), |s, f| s.next(found(f))).cause()
     }
 
     #[test]

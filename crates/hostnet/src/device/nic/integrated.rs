@@ -3,12 +3,12 @@
 //! messages take `notify`.
 
 use super::{Attachment, Completion, Nic, Packet};
-use crate::device::{Event, NicAt, Posts};
+use crate::device::{DeviceEvent, DevicePosts, NicAt};
 use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
-use crate::memory::stats::Class;
-use crate::memory::{Agent, Memory, Op, Txn};
+use crate::memory::stats::AccessClass;
+use crate::memory::{Agent, Memory, Txn, TxnOp};
 use crate::meter::drops::DropCause;
-use crate::placement::{DeviceKind, Placement, Transfer};
+use crate::placement::{DeviceKind, DeviceTransfer, Placement};
 use std::collections::VecDeque;
 
 /// Receive engine of the integrated NIC, which processes one packet after the other.
@@ -35,7 +35,7 @@ impl Nic {
     }
 
     /// Accepts a packet from the wire: assigns a buffer and queues the packet for the receive engine.
-    pub(super) fn receive(&mut self, cal: &mut impl Posts, mut p: Packet, now: Time) -> Result<(), DropCause> {
+    pub(super) fn receive(&mut self, cal: &mut impl DevicePosts, mut p: Packet, now: Time) -> Result<(), DropCause> {
         self.give_buffer(&mut p, now)?;
         let id = self.packets.add(p);
         self.queues[p.queue].arriving.push_back(id);
@@ -44,13 +44,13 @@ impl Nic {
         e.rx.push_back(id);
         if !e.rx_scheduled {
             e.rx_scheduled = true;
-            cal.post((now + pipeline).max(e.rx_free_at), Event::NicRx);
+            cal.post((now + pipeline).max(e.rx_free_at), DeviceEvent::NicRx);
         }
         Ok(())
     }
 
-    /// Handles `Event::NicRx`: sends the lines of the oldest packet to the home agent as one burst.
-    pub fn on_rx(&mut self, mem: &mut Memory, cal: &mut impl Posts, placement: &mut Placement, now: Time) {
+    /// Handles `DeviceEvent::NicRx`: sends the lines of the oldest packet to the home agent as one burst.
+    pub fn on_rx(&mut self, mem: &mut Memory, cal: &mut impl DevicePosts, placement: &mut Placement, now: Time) {
         let Some(&id) = self.engine().rx.front() else {
             self.engine().rx_scheduled = false;
             return;
@@ -64,8 +64,8 @@ impl Nic {
         let p = *p;
         for (tag, first, lines) in self.parts(&p) {
             let line = p.line + u64::from(first);
-            let to = placement.write(&Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) });
-            let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, id.index().to_u32(), now);
+            let to = placement.write(&DeviceTransfer { tag, ..DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, line) });
+            let t = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, to, line, lines, id.index().to_u32(), now);
             // A burst that is not the packet's last does not complete the packet.
             let record = u8::from(first + lines < p.lines);
             let t = Txn { tag, record, ..t };
@@ -78,13 +78,13 @@ impl Nic {
         }
     }
 
-    fn transfer(&self, queue: QueueId, line: LineAddr) -> Transfer {
-        Transfer { tag: self.queues[queue].tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) }
+    fn transfer(&self, queue: QueueId, line: LineAddr) -> DeviceTransfer {
+        DeviceTransfer { tag: self.queues[queue].tag, ..DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, line) }
     }
 
-    /// Handles `memory::Event::Fill` of a burst that was written, or of lines that DRAM delivered.
-    pub fn on_answer(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) {
-        if t.op == Op::DmaWrite {
+    /// Handles `memory::MemoryEvent::Fill` of a burst that was written, or of lines that DRAM delivered.
+    pub fn on_answer(&mut self, cal: &mut impl DevicePosts, t: &Txn, now: Time) {
+        if t.op == TxnOp::DmaWrite {
             return self.placed(cal, t, now);
         }
         let id = packet_of(t);
@@ -92,13 +92,13 @@ impl Nic {
         p.left -= t.lines;
         p.data_at = p.data_at.max(now);
         if p.left == 0 {
-            cal.post(p.data_at + self.pipeline, Event::NicTx(NicAt::Chip, id));
+            cal.post(p.data_at + self.pipeline, DeviceEvent::NicTx(NicAt::Chip, id));
         }
     }
 
     /// Counts a burst as placed, or a line of a packet whose lines are written one by one. Packets are announced in
     /// arrival order.
-    fn placed(&mut self, cal: &mut impl Posts, t: &Txn, now: Time) {
+    fn placed(&mut self, cal: &mut impl DevicePosts, t: &Txn, now: Time) {
         if self.engine().writing.is_empty() {
             if t.record == 0 {
                 self.written(cal, packet_of(t), now);
@@ -112,32 +112,32 @@ impl Nic {
             }
             self.engine().writing.pop_front();
             self.counts.rx_lines += u64::from(self.packets.get(first).lines);
-            cal.post(now + self.notify, Event::Delivered(first));
+            cal.post(now + self.notify, DeviceEvent::Delivered(first));
         }
     }
 
     /// Announces the oldest packet, whose lines are all placed, to its core, and starts the next packet.
-    fn written(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) {
+    fn written(&mut self, cal: &mut impl DevicePosts, id: PacketId, now: Time) {
         let lines = u64::from(self.packets.get(id).lines);
         let end = now + self.interval * lines;
         self.counts.rx_lines += lines;
-        cal.post(end + self.notify, Event::Delivered(id));
+        cal.post(end + self.notify, DeviceEvent::Delivered(id));
         self.follow(cal, end);
     }
 
     /// Releases the engine from its packet at `end` and schedules the next packet.
-    fn follow(&mut self, cal: &mut impl Posts, end: Time) {
+    fn follow(&mut self, cal: &mut impl DevicePosts, end: Time) {
         let e = self.engine();
         e.rx.pop_front();
         e.rx_free_at = end;
         e.rx_scheduled = !e.rx.is_empty();
         if let Some(&next) = e.rx.front() {
             let ready = self.packets.get(next).arrived + self.pipeline;
-            cal.post(end.max(ready), Event::NicRx);
+            cal.post(end.max(ready), DeviceEvent::NicRx);
         }
     }
 
-    /// Handles `Event::Delivered`: makes packet `id` visible to software and returns its queue.
+    /// Handles `DeviceEvent::Delivered`: makes packet `id` visible to software and returns its queue.
     pub fn on_delivered(&mut self, id: PacketId) -> QueueId {
         let queue = self.packets.get(id).queue;
         let q = &mut self.queues[queue];
@@ -149,17 +149,17 @@ impl Nic {
     }
 
     /// Accepts the work queue entry that a core has written for packet `id`'s reply.
-    pub fn post(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) {
+    pub fn post(&mut self, cal: &mut impl DevicePosts, id: PacketId, now: Time) {
         self.ready(id);
-        cal.post(now + self.notify, Event::NicTx(NicAt::Chip, id));
+        cal.post(now + self.notify, DeviceEvent::NicTx(NicAt::Chip, id));
     }
 
-    /// Handles `Event::NicTx`: requests the reply's buffer from memory, or sends the reply when all of it has arrived.
+    /// Handles `DeviceEvent::NicTx`: requests the reply's buffer from memory, or sends the reply when all of it has arrived.
     /// Returns true once the reply is sent.
     pub fn on_tx(
         &mut self,
         mem: &mut Memory,
-        cal: &mut impl Posts,
+        cal: &mut impl DevicePosts,
         placement: &mut Placement,
         id: PacketId,
         now: Time,
@@ -172,7 +172,7 @@ impl Nic {
         self.packets.get_mut(id).data_at = now + self.interval * u64::from(p.tx_lines - 1);
         let transfer = self.transfer(p.queue, p.tx_line);
         let from = placement.read(&transfer);
-        let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, id.index().to_u32(), now);
+        let t = Txn::dma_read(Agent::Nic, AccessClass::NicTxRd, p.tx_line, p.tx_lines, id.index().to_u32(), now);
         mem.send(cal, now + mem.lat.noc, Txn { from, tag: transfer.tag, ..t });
         false
     }

@@ -31,21 +31,21 @@ pub use classify::{Classifier, Marker};
 pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
 pub use ringed::RingMeter;
-pub use rings::{Layout, RingMemory, RingsSpec, Throttle, WriteBack, DATA_ROOM};
+pub use rings::{RingLayout, RingMemory, RingsSpec, Throttle, WriteBack, DATA_ROOM};
 pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
-use crate::device::Posts;
+use crate::device::DevicePosts;
 use crate::flow::Credits;
 use crate::kernel::{IdVec, Int, LineAddr, PacketId, QueueId, Time};
 use crate::memory::Tag;
-use crate::meter::drops::{DropCause, DropPlace, Ledger};
+use crate::meter::drops::{DropCause, DropLedger, DropPlace};
 use crate::placement::SweepTx;
 use integrated::Integrated;
 use moderation::Moderation;
 use packet::Packets;
 use pcie::Pcie;
-use queue::{Completion, Queue, Receive, Transmit};
-use registers::Registers;
+use queue::{Completion, Queue, ReceiveBuffers, TransmitBuffers};
+use registers::NicRegisters;
 use ringed::Ringed;
 use std::collections::VecDeque;
 
@@ -113,8 +113,8 @@ pub struct Nic {
     /// Proactive drop: the number of waiting packets from which on arrivals are dropped.
     pub drop_depth: Option<u32>,
     pub counts: NicCounts,
-    pub drops: Ledger,
-    pub registers: Registers,
+    pub drops: DropLedger,
+    pub registers: NicRegisters,
 }
 
 impl Nic {
@@ -161,19 +161,19 @@ impl Nic {
             sweep_tx: SweepTx::None,
             drop_depth: None,
             counts: NicCounts::default(),
-            drops: Ledger::default(),
-            registers: Registers::new(VENDOR, DEVICE),
+            drops: DropLedger::default(),
+            registers: NicRegisters::new(VENDOR, DEVICE),
         }
     }
 
     /// Attaches to `queue` a ring of `slots` receive buffers of `lines` lines each, from line `base` on.
     pub fn attach_receive(&mut self, queue: QueueId, base: LineAddr, slots: u32, lines: u64) {
-        self.queues[queue].receive = Some(Receive::ring(base, slots, lines));
+        self.queues[queue].receive = Some(ReceiveBuffers::ring(base, slots, lines));
     }
 
     /// Attaches to `queue` a ring of `slots` transmit buffers of `lines` lines each, from line `base` on.
     pub fn attach_transmit(&mut self, queue: QueueId, base: LineAddr, slots: u32, lines: u64) {
-        self.queues[queue].transmit = Some(Transmit::new(base, slots, lines));
+        self.queues[queue].transmit = Some(TransmitBuffers::new(base, slots, lines));
     }
 
     /// Writes the completions of `queue` to `entries` lines from line `base` on, in turn.
@@ -208,7 +208,7 @@ impl Nic {
     ///
     /// # Errors
     /// Returns the cause when the packet is dropped.
-    pub fn arrive(&mut self, cal: &mut impl Posts, mut p: Packet, now: Time) -> Result<(), DropCause> {
+    pub fn arrive(&mut self, cal: &mut impl DevicePosts, mut p: Packet, now: Time) -> Result<(), DropCause> {
         self.counts.offered += 1;
         p.queue = self.classifier.queue(p.flow, p.hash);
         p.arrived = now;
@@ -409,7 +409,7 @@ impl Nic {
 
     /// First line of the next transmit buffer of `queue`'s ring.
     pub fn next_tx(&self, queue: QueueId) -> LineAddr {
-        self.queues[queue].transmit.as_ref().map_or(LineAddr(0), Transmit::line)
+        self.queues[queue].transmit.as_ref().map_or(LineAddr(0), TransmitBuffers::line)
     }
 
     /// Reserves the next transmit buffer of `queue`'s ring.
@@ -448,7 +448,7 @@ impl Nic {
 
     /// Ends the transmission of packet `id`: sweeps the transmit buffer if the policy says so, then returns the buffer
     /// to the core. Returns the time of release.
-    pub fn release_tx(&mut self, cal: &mut impl Posts, id: PacketId, now: Time) -> Time {
+    pub fn release_tx(&mut self, cal: &mut impl DevicePosts, id: PacketId, now: Time) -> Time {
         let p = *self.packets.get(id);
         let q = &mut self.queues[p.queue];
         let mut released = now;
@@ -457,7 +457,7 @@ impl Nic {
             SweepTx::Nic => {
                 let count = u32::from(p.tx_lines);
                 let at = now + self.notify;
-                cal.post(at, crate::memory::Event::sweep(p.tx_line, count, crate::memory::Sweep::Sweep));
+                cal.post(at, crate::memory::MemoryEvent::sweep(p.tx_line, count, crate::memory::Sweep::Sweep));
                 released = at + self.interval * u64::from(count);
             }
             SweepTx::Cpu => q.hints.push_back((p.tx_line, p.tx_lines, now)),
@@ -496,7 +496,7 @@ impl Nic {
 
     /// Lines of all page structures for the kernel frames of `queue`.
     pub fn structures(&self, queue: QueueId) -> std::ops::Range<LineAddr> {
-        self.queues[queue].receive.as_ref().map_or(LineAddr(0)..LineAddr(0), Receive::structures)
+        self.queues[queue].receive.as_ref().map_or(LineAddr(0)..LineAddr(0), ReceiveBuffers::structures)
     }
 
     pub fn restart_meters(&mut self, now: Time) {
@@ -542,7 +542,7 @@ impl Nic {
                 c.offered, c.delivered
             ));
         }
-        self.queues.iter().filter_map(|q| q.receive.as_ref()).try_for_each(Receive::check)?;
+        self.queues.iter().filter_map(|q| q.receive.as_ref()).try_for_each(ReceiveBuffers::check)?;
         match &self.attachment {
             Attachment::Integrated(_) => Ok(()),
             Attachment::Pcie(p) => p.check(self.buffer.as_ref()),

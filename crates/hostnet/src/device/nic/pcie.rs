@@ -6,20 +6,20 @@
 //! flight time late, so that a round trip has the right length.
 
 use super::contexts::Contexts;
-use super::queue::{Completion, Receive};
+use super::queue::{Completion, ReceiveBuffers};
 use super::{Attachment, EthernetSpec, Nic};
-use crate::device::endpoint::{Bay, Device, Direction, Offer, Piece};
-use crate::device::{Event, NicAt, Posts};
+use crate::device::endpoint::{Device, DeviceBuildContext, DmaDirection, Offer, Piece};
+use crate::device::{DeviceEvent, DevicePosts, NicAt};
 use crate::flow::{Credits, Link};
 use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::memory::{LINE, LINE_U32};
-use crate::meter::drops::Ledger;
+use crate::meter::drops::DropLedger;
 use crate::placement::DeviceKind;
 use std::collections::VecDeque;
 
 /// Packet whose lines are being moved.
 #[derive(Clone, Copy)]
-struct Moving {
+struct MovingPacket {
     id: PacketId,
     slot: u16,
     /// Lines that have been sent; a completion is one line more than `lines`.
@@ -34,13 +34,13 @@ struct Moving {
 pub(super) struct Pcie {
     /// Packets in the receive buffer that have no descriptor yet.
     pub fifo: VecDeque<PacketId>,
-    receiving: Option<Moving>,
+    receiving: Option<MovingPacket>,
     writes: Contexts<PacketId>,
     /// Packets whose completion is in memory and that nobody has fetched.
     landed: VecDeque<PacketId>,
     /// Replies whose doorbell has arrived.
     posts: VecDeque<PacketId>,
-    fetching: Option<Moving>,
+    fetching: Option<MovingPacket>,
     reads: Contexts<PacketId>,
     wire: Link,
     /// Bytes of a frame on the wire in addition to its bytes in memory.
@@ -122,7 +122,7 @@ impl Nic {
             self.packets.get_mut(id).began = now;
             let port = self.port();
             let slot = port.writes.open(id, lines + u32::from(completion.is_some()));
-            port.receiving = Some(Moving { id, slot, at: 0, lines, completion, held: p.wire_bytes });
+            port.receiving = Some(MovingPacket { id, slot, at: 0, lines, completion, held: p.wire_bytes });
         }
     }
 
@@ -133,7 +133,7 @@ impl Nic {
                 let lines = u32::from(self.packets.get(id).tx_lines);
                 let port = self.port();
                 let slot = port.reads.open(id, lines);
-                port.fetching = Some(Moving { id, slot, at: 0, lines, completion: None, held: 0 });
+                port.fetching = Some(MovingPacket { id, slot, at: 0, lines, completion: None, held: 0 });
             }
         }
         self.port().fetching.map_or(Offer::Nothing, |m| Offer::Lines(m.lines - m.at))
@@ -209,7 +209,7 @@ impl Nic {
         self.ready(id);
     }
 
-    /// Handles `Event::NicTx`: the doorbell of packet `id`'s reply has arrived, or the reply has left. Returns true
+    /// Handles `DeviceEvent::NicTx`: the doorbell of packet `id`'s reply has arrived, or the reply has left. Returns true
     /// once the reply is sent.
     pub(in crate::device) fn on_tx_port(&mut self, id: PacketId, now: Time) -> bool {
         if self.has_rings() {
@@ -235,7 +235,7 @@ impl Device for Nic {
     }
     /// Builds a NIC for the tenant whose descriptors are in the bay's rings, if there are any; otherwise one for the
     /// kernel's TCP, whose frames go through the bay's pages.
-    fn build(s: &EthernetSpec, bay: &mut Bay) -> Nic {
+    fn build(s: &EthernetSpec, bay: &mut DeviceBuildContext) -> Nic {
         if !bay.rings.is_empty() {
             return Nic::ringed(s, &std::mem::take(&mut bay.rings), bay.read_request);
         }
@@ -243,11 +243,11 @@ impl Device for Nic {
         let mut nic = Nic::pcie(s, queues.len().to_u32());
         for (q, memory) in nic.queues.iter_mut().zip(queues) {
             let (pool, page) = (s.pool.0 / LINE, s.page.0 / LINE);
-            q.receive = Some(Receive::pages(memory, pool, page, s.frame_lines(), s.descriptors));
+            q.receive = Some(ReceiveBuffers::pages(memory, pool, page, s.frame_lines(), s.descriptors));
         }
         nic
     }
-    fn moves(&self, _way: Direction) -> bool {
+    fn moves(&self, _way: DmaDirection) -> bool {
         true
     }
     #[inline]
@@ -257,36 +257,36 @@ impl Device for Nic {
             _ => [true; 2],
         }
     }
-    fn next(&mut self, way: Direction, now: Time) -> Offer {
+    fn next(&mut self, way: DmaDirection, now: Time) -> Offer {
         match (way, self.has_rings()) {
-            (Direction::P2mWrite, false) => self.next_write(now),
-            (Direction::P2mRead, false) => self.next_read(),
-            (Direction::P2mWrite, true) => self.next_ring_write(now),
-            (Direction::P2mRead, true) => self.next_ring_read(now),
+            (DmaDirection::P2mWrite, false) => self.next_write(now),
+            (DmaDirection::P2mRead, false) => self.next_read(),
+            (DmaDirection::P2mWrite, true) => self.next_ring_write(now),
+            (DmaDirection::P2mRead, true) => self.next_ring_read(now),
         }
     }
 
-    fn take(&mut self, way: Direction, n: u32, now: Time) -> Piece {
+    fn take(&mut self, way: DmaDirection, n: u32, now: Time) -> Piece {
         match (way, self.has_rings()) {
-            (Direction::P2mWrite, false) => self.write_lines(n, now),
-            (Direction::P2mRead, false) => self.read_lines(n),
-            (Direction::P2mWrite, true) => self.take_ring_write(n, now),
-            (Direction::P2mRead, true) => self.take_ring_read(n),
+            (DmaDirection::P2mWrite, false) => self.write_lines(n, now),
+            (DmaDirection::P2mRead, false) => self.read_lines(n),
+            (DmaDirection::P2mWrite, true) => self.take_ring_write(n, now),
+            (DmaDirection::P2mRead, true) => self.take_ring_read(n),
         }
     }
 
-    fn done(&mut self, cal: &mut impl Posts, way: Direction, slot: u16, n: u32, now: Time) -> bool {
+    fn done(&mut self, cal: &mut impl DevicePosts, way: DmaDirection, slot: u16, n: u32, now: Time) -> bool {
         match way {
-            Direction::P2mWrite if self.has_rings() => return self.ring_written(cal, slot, n, now),
-            Direction::P2mRead if self.has_rings() => return self.ring_read(cal, slot, n, now),
-            Direction::P2mWrite => {
+            DmaDirection::P2mWrite if self.has_rings() => return self.ring_written(cal, slot, n, now),
+            DmaDirection::P2mRead if self.has_rings() => return self.ring_read(cal, slot, n, now),
+            DmaDirection::P2mWrite => {
                 let blocked = !self.port().writes.has_room();
                 if let Some(id) = self.port().writes.done(slot, n) {
                     self.land(id, now);
                     return blocked;
                 }
             }
-            Direction::P2mRead => {
+            DmaDirection::P2mRead => {
                 let blocked = !self.port().reads.has_room();
                 if let Some(id) = self.port().reads.done(slot, n) {
                     let p = self.packets.get_mut(id);
@@ -295,7 +295,7 @@ impl Device for Nic {
                     let bytes = u64::from(p.tx_lines) * LINE;
                     let (ready, port) = (now + self.pipeline, self.port());
                     let end = port.wire.send(bytes + u64::from(port.framing), ready);
-                    cal.post(end, Event::NicTx(NicAt::Port, id));
+                    cal.post(end, DeviceEvent::NicTx(NicAt::Port, id));
                     return blocked;
                 }
             }
@@ -313,7 +313,7 @@ impl Device for Nic {
     fn makes_work(&self) -> bool {
         false
     }
-    fn drops(&self) -> Option<&Ledger> {
+    fn drops(&self) -> Option<&DropLedger> {
         Some(&self.drops)
     }
     fn restart_meters(&mut self, now: Time) {

@@ -30,7 +30,7 @@ enum Supply {
 
 /// Location of the receive buffers in memory.
 #[derive(Clone)]
-enum Place {
+enum BufferPlace {
     /// Contiguous buffers from this line on.
     Base(LineAddr),
     /// Buffers on physical pages that lie anywhere.
@@ -39,9 +39,9 @@ enum Place {
 
 /// Receive buffers of a queue and the descriptors that name them.
 #[derive(Clone)]
-pub(super) struct Receive {
+pub(super) struct ReceiveBuffers {
     supply: Supply,
-    place: Place,
+    place: BufferPlace,
     /// Lines of a buffer.
     stride: u64,
     /// Descriptors: taken by packets, returned by software.
@@ -69,12 +69,12 @@ struct Completions {
 /// Entries of a core's completion queue, one line each.
 pub const COMPLETIONS: u64 = 4096;
 
-impl Receive {
+impl ReceiveBuffers {
     /// A ring of `slots` buffers of `lines` lines each from line `base` on, all of which the NIC may fill.
-    pub fn ring(base: LineAddr, slots: u32, lines: u64) -> Receive {
-        Receive {
+    pub fn ring(base: LineAddr, slots: u32, lines: u64) -> ReceiveBuffers {
+        ReceiveBuffers {
             supply: Supply::Ring { posted: (0..slots).collect(), back: VecDeque::with_capacity(slots.to_usize()) },
-            place: Place::Base(base),
+            place: BufferPlace::Base(base),
             stride: lines,
             descriptors: Credits::new(slots),
             completions: None,
@@ -82,11 +82,11 @@ impl Receive {
     }
 
     /// Frame buffers of `lines` lines each, one after the other through `pool` lines of pages.
-    pub fn pages(memory: FrameMemory, pool: u64, page_lines: u64, lines: u64, descriptors: u32) -> Receive {
+    pub fn pages(memory: FrameMemory, pool: u64, page_lines: u64, lines: u64, descriptors: u32) -> ReceiveBuffers {
         let completions = memory.completions;
-        let mut r = Receive {
+        let mut r = ReceiveBuffers {
             supply: Supply::Cycle { next: 0, of: (pool / lines).to_u32() },
-            place: Place::Pages { memory, page_lines },
+            place: BufferPlace::Pages { memory, page_lines },
             stride: lines,
             descriptors: Credits::new(descriptors),
             completions: None,
@@ -167,8 +167,8 @@ impl Receive {
     pub fn line(&mut self, buffer: u32, i: u64) -> LineAddr {
         let at = u64::from(buffer) * self.stride + i;
         match &mut self.place {
-            Place::Base(base) => *base + at,
-            Place::Pages { memory, .. } => memory.pages.line(at),
+            BufferPlace::Base(base) => *base + at,
+            BufferPlace::Pages { memory, .. } => memory.pages.line(at),
         }
     }
 
@@ -176,22 +176,24 @@ impl Receive {
     #[inline]
     pub fn together(&self, buffer: u32, i: u64, n: u32) -> u32 {
         match &self.place {
-            Place::Base(_) => n,
-            Place::Pages { page_lines, .. } => n.min((page_lines - (self.offset(buffer) + i) % page_lines).to_u32()),
+            BufferPlace::Base(_) => n,
+            BufferPlace::Pages { page_lines, .. } => {
+                n.min((page_lines - (self.offset(buffer) + i) % page_lines).to_u32())
+            }
         }
     }
 
     /// Memory of the kernel's frames, and lines per page.
     pub fn kernel(&mut self) -> (&mut FrameMemory, u64) {
         match &mut self.place {
-            Place::Pages { memory, page_lines } => (memory, *page_lines),
-            Place::Base(_) => unreachable!("only the kernel's frames have pages"),
+            BufferPlace::Pages { memory, page_lines } => (memory, *page_lines),
+            BufferPlace::Base(_) => unreachable!("only the kernel's frames have pages"),
         }
     }
 
     /// Lines of the kernel's page structures.
     pub fn structures(&self) -> std::ops::Range<LineAddr> {
-        let (Place::Pages { memory, page_lines }, Supply::Cycle { of, .. }) = (&self.place, &self.supply) else {
+        let (BufferPlace::Pages { memory, page_lines }, Supply::Cycle { of, .. }) = (&self.place, &self.supply) else {
             unreachable!("only the kernel's frames have pages")
         };
         let lines = u64::from(*of) * self.stride;
@@ -214,16 +216,16 @@ impl Receive {
 
 /// Transmit buffers of a queue, used in turn.
 #[derive(Clone)]
-pub(super) struct Transmit {
+pub(super) struct TransmitBuffers {
     base: LineAddr,
     lines: u64,
     next: u32,
     pub buffers: Credits,
 }
 
-impl Transmit {
-    pub fn new(base: LineAddr, slots: u32, lines: u64) -> Transmit {
-        Transmit { base, lines, next: 0, buffers: Credits::new(slots) }
+impl TransmitBuffers {
+    pub fn new(base: LineAddr, slots: u32, lines: u64) -> TransmitBuffers {
+        TransmitBuffers { base, lines, next: 0, buffers: Credits::new(slots) }
     }
     pub fn start_at(&mut self, n: u64) {
         self.next = n.to_u32();
@@ -240,8 +242,8 @@ impl Transmit {
 /// Descriptors, buffers and packets of one queue.
 #[derive(Clone, Default)]
 pub(super) struct Queue {
-    pub receive: Option<Receive>,
-    pub transmit: Option<Transmit>,
+    pub receive: Option<ReceiveBuffers>,
+    pub transmit: Option<TransmitBuffers>,
     /// Completions that software can see and has not taken.
     pub waiting: VecDeque<Completion>,
     /// Number of packets that wait in the NIC for a buffer.
@@ -262,11 +264,11 @@ pub(super) struct Queue {
 
 impl Queue {
     #[inline]
-    pub fn receive(&mut self) -> &mut Receive {
+    pub fn receive(&mut self) -> &mut ReceiveBuffers {
         self.receive.as_mut().expect("the queue has receive buffers")
     }
     #[inline]
-    pub fn transmit(&mut self) -> &mut Transmit {
+    pub fn transmit(&mut self) -> &mut TransmitBuffers {
         self.transmit.as_mut().expect("the queue has transmit buffers")
     }
 }

@@ -25,7 +25,7 @@ pub enum Owner {
 }
 
 #[derive(Clone, Debug)]
-pub struct Registers {
+pub struct NicRegisters {
     vendor: u16,
     device: u16,
     command: u16,
@@ -36,10 +36,10 @@ pub struct Registers {
     owner: Owner,
 }
 
-impl Registers {
+impl NicRegisters {
     /// Registers of a device that the kernel drives, with all causes unmasked.
-    pub fn new(vendor: u16, device: u16) -> Registers {
-        Registers { vendor, device, command: 0, status: 0, mask: u32::MAX, pending: 0, owner: Owner::Kernel }
+    pub fn new(vendor: u16, device: u16) -> NicRegisters {
+        NicRegisters { vendor, device, command: 0, status: 0, mask: u32::MAX, pending: 0, owner: Owner::Kernel }
     }
 
     fn byte(&self, at: u8) -> u8 {
@@ -118,8 +118,8 @@ impl Registers {
 mod tests {
     use super::*;
 
-    fn nic() -> Registers {
-        Registers::new(0x8086, 0x1075)
+    fn nic() -> NicRegisters {
+        NicRegisters::new(0x8086, 0x1075)
     }
 
     /// Offset 0x00 has the device ID in bits 31:16 and the vendor ID in bits 15:0, offset 0x04 has Status in bits 31:16

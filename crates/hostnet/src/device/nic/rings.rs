@@ -224,16 +224,16 @@ pub struct RingMemory {
 
 /// Memory layout of a ring's descriptors, which are numbered from the first one ever used, round after round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Layout {
+pub struct RingLayout {
     base: LineAddr,
     slots: u64,
     /// Descriptors per line, a power of two.
     pub per_line: u64,
 }
 
-impl Layout {
-    pub fn new(base: LineAddr, slots: u32, descriptor: Size) -> Layout {
-        Layout { base, slots: slots.into(), per_line: LINE / descriptor.0 }
+impl RingLayout {
+    pub fn new(base: LineAddr, slots: u32, descriptor: Size) -> RingLayout {
+        RingLayout { base, slots: slots.into(), per_line: LINE / descriptor.0 }
     }
 
     /// Lines that a ring of `slots` descriptors occupies.
@@ -286,8 +286,8 @@ impl Layout {
 /// Positions of software and the NIC in one ring, in descriptors since the beginning: `recycled <= seen <= written <=
 /// filled <= used <= fetched <= asked <= posted`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ring {
-    pub layout: Layout,
+pub(super) struct DescriptorRing {
+    pub layout: RingLayout,
     pub cache: u64,
     /// Descriptors that software has given to the NIC with doorbells.
     pub posted: u64,
@@ -307,9 +307,9 @@ pub(super) struct Ring {
     pub writing: bool,
 }
 
-impl Ring {
-    pub fn new(layout: Layout, cache: u32) -> Ring {
-        Ring {
+impl DescriptorRing {
+    pub fn new(layout: RingLayout, cache: u32) -> DescriptorRing {
+        DescriptorRing {
             layout,
             cache: cache.into(),
             posted: 0,
@@ -371,7 +371,7 @@ impl Ring {
     /// # Errors
     /// Returns one sentence when the counts are out of order.
     pub fn check(&self) -> Result<(), String> {
-        let Ring { recycled, seen, written, filled, used, fetched, asked, posted, .. } = *self;
+        let DescriptorRing { recycled, seen, written, filled, used, fetched, asked, posted, .. } = *self;
         let order = [recycled, seen, written, filled, used, fetched, asked, posted];
         if order.windows(2).any(|w| w[0] > w[1]) || asked - recycled > self.cache {
             return Err(format!("a descriptor ring is out of order: {self:?}"));

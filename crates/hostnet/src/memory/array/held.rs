@@ -1,11 +1,11 @@
 //! Contents of a tag array: its lines, and counts of a part of them.
 
 use super::super::ways::{bits, Block};
-use super::{Array, EMPTY};
+use super::{CacheArray, EMPTY};
 use crate::kernel::{Int, LineAddr};
 use std::ops::Range;
 
-impl Array {
+impl CacheArray {
     /// Lines that the array holds, each with its way and whether it is dirty.
     pub fn iter(&self) -> impl Iterator<Item = (LineAddr, u32, bool)> + '_ {
         self.tagged(0..EMPTY)

@@ -1,21 +1,21 @@
 //! Record of the lines of a range that enter and leave a tag array.
 
-use super::super::received::Move;
-use super::{Array, EMPTY};
+use super::super::received::LineMove;
+use super::{CacheArray, EMPTY};
 
-impl Array {
+impl CacheArray {
     /// Records that the line with `tag` enters a way, or leaves it.
     #[cold]
     #[inline(never)]
     pub(super) fn note_move(&mut self, base: u32, way: u32, tag: u32, comes: bool) {
         let line = self.line(tag, base);
         if let Some((_, notes)) = self.moves.as_mut().filter(|m| tag != EMPTY && m.0.contains(&line)) {
-            notes.add(Move { line, way, comes });
+            notes.add(LineMove { line, way, comes });
         }
     }
 
     /// Insertions and removals since the last call.
-    pub(in crate::memory) fn moved(&mut self) -> Vec<Move> {
+    pub(in crate::memory) fn moved(&mut self) -> Vec<LineMove> {
         self.moves.as_mut().map(|m| m.1.take()).unwrap_or_default()
     }
 }

@@ -1,7 +1,7 @@
 //! Banks of a channel, and the lists of requests that wait for each: one list by direction in order of arrival, with
 //! the oldest request for the open row and the oldest for another row.
 
-use super::channel::{Channel, Command, ALL_STALE, BANKS, HELD, NO_ROW, READ, WRITE};
+use super::channel::{Channel, DramCommand, ALL_STALE, BANKS, HELD, NO_ROW, READ, WRITE};
 use super::choice::{key, ACTIVE, QUEUE};
 use super::RowOutcome;
 use crate::kernel::ids::niche_id;
@@ -16,7 +16,7 @@ niche_id!(
 
 /// A queued request. Slots of one bank and direction form a list, oldest first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(super) struct RequestSlot {
     pub line: LineAddr,
     pub arrive: u64,
     /// Order of arrival.
@@ -182,7 +182,7 @@ impl Channel {
 
     /// Removes slot `i` from its bank's list; the caller updates `hit` and `miss`.
     pub(super) fn unlink(&mut self, b: usize, i: SlotId) {
-        let Slot { next, prev, dir, .. } = self.slots[i];
+        let RequestSlot { next, prev, dir, .. } = self.slots[i];
         let q = &mut self.banks[b].q[usize::from(dir)];
         match prev {
             None => q.head = next,
@@ -196,7 +196,7 @@ impl Channel {
     }
 
     pub(super) fn recycle(&mut self, i: SlotId) {
-        let Slot { line, dir, .. } = self.slots[i];
+        let RequestSlot { line, dir, .. } = self.slots[i];
         self.held_writes[hash(line)] -= u16::from(dir);
         self.slots[i].next = self.free;
         self.free = Some(i);
@@ -228,7 +228,7 @@ impl Channel {
 
     /// Precharges bank `b` at `at`.
     pub(super) fn close(&mut self, b: usize, at: u64) {
-        self.note(at, Command::Pre, b);
+        self.note(at, DramCommand::Pre, b);
         self.banks[b].row = NO_ROW;
         self.scan.lanes[b].act_at = self.scan.lanes[b].act_at.max(at + self.t.rp);
         self.open &= !(1 << b);

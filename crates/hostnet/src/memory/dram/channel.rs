@@ -1,14 +1,16 @@
 //! State of one memory channel: its queues, banks and ranks. The commands are chosen and issued in `scheduler`.
 
-use super::banks::{bits, hash, Banks, Slot, SlotId};
-use super::choice::{Choice, BEHIND, NO_CHOICE, QUEUE};
-use super::gauge::Levels;
+use super::banks::{bits, hash, Banks, RequestSlot, SlotId};
+use super::choice::{TimedCommand, BEHIND, NO_CHOICE, QUEUE};
+use super::gauge::QueueLevels;
 use super::mapping::Decoded;
 use super::on_arrival::Columns;
 use super::staged::Staged;
-use super::timing::Timing;
-use super::transaction::Pipeline;
-use super::{Completion, DramSpec, PagePolicy, Release, Request, RowOutcome, Scheduler, Shape, Stats};
+use super::timing::DramTiming;
+use super::transaction::BusPipeline;
+use super::{
+    ChannelShape, DramCompletion, DramRequest, DramSpec, EntryRelease, PagePolicy, RowOutcome, Scheduler, Stats,
+};
 use crate::kernel::{IdVec, Int, LineAddr, Real, Time};
 
 pub(super) const NO_ROW: u32 = u32::MAX;
@@ -49,7 +51,7 @@ pub(super) struct Scan {
     pub rank_act: [u64; BANKS],
     pub rank_col: [u64; 2 * BANKS],
     /// Preferred candidate of each class with its time, unless the class is `stale`.
-    pub best: [Choice; 3],
+    pub best: [TimedCommand; 3],
 }
 
 /// Classes of candidate commands.
@@ -72,10 +74,10 @@ pub(super) struct Rank {
 
 /// Numbers of the controller's policy, converted for the hot loop.
 #[derive(Clone, Debug)]
-pub(super) struct Policy {
+pub(super) struct ControllerPolicy {
     pub page: PagePolicy,
     pub scheduler: Scheduler,
-    pub release: Release,
+    pub release: EntryRelease,
     pub row_access_limit: u32,
     pub age_cap: u64,
     pub high: usize,
@@ -97,9 +99,9 @@ pub(super) struct Policy {
 /// State of one memory channel.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    pub(super) t: Timing,
-    pub(super) p: Policy,
-    pub(super) slots: IdVec<SlotId, Slot>,
+    pub(super) t: DramTiming,
+    pub(super) p: ControllerPolicy,
+    pub(super) slots: IdVec<SlotId, RequestSlot>,
     pub(super) free: Option<SlotId>,
     pub(super) banks: Banks,
     pub(super) scan: Box<Scan>,
@@ -124,7 +126,7 @@ pub struct Channel {
     /// Times at which read entries leave the queue, where they leave with their data.
     releases: std::collections::VecDeque<u64>,
     pub(super) staged: Staged,
-    pub(super) pipeline: Pipeline,
+    pub(super) pipeline: BusPipeline,
     pub(super) columns: Box<Columns>,
     pub(super) write_mode: bool,
     /// Whether write mode goes on although reads wait.
@@ -135,7 +137,7 @@ pub struct Channel {
     pub(super) clock: u64,
     pub(super) wake: u64,
     /// Command to issue at `wake`, valid while `chosen`.
-    pub(super) next: Choice,
+    pub(super) next: TimedCommand,
     /// Time from which choices count their times.
     pub(super) epoch: u64,
     pub(super) chosen: bool,
@@ -152,14 +154,14 @@ pub struct Channel {
     /// Time at which the present mode began.
     pub(super) mode_since: u64,
     pub(super) stats: Stats,
-    levels: [Levels; 2],
+    levels: [QueueLevels; 2],
     #[cfg(test)]
-    pub(super) log: Vec<(u64, Command, usize)>,
+    pub(super) log: Vec<(u64, DramCommand, usize)>,
 }
 
 /// Commands as tests see them; the place is a bank, or a rank for a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum DramCommand {
     Act,
     Pre,
     Rd,
@@ -168,13 +170,13 @@ pub(super) enum Command {
 }
 
 impl Channel {
-    pub(super) fn new(spec: &DramSpec, shape: &Shape, t: Timing) -> Channel {
+    pub(super) fn new(spec: &DramSpec, shape: &ChannelShape, t: DramTiming) -> Channel {
         let nbanks = (shape.ranks * shape.bank_groups * shape.banks_per_group).to_usize();
         let per_rank = nbanks / shape.ranks.to_usize();
         let (rpq, wpq) = (spec.rpq.to_usize(), spec.wpq.to_usize());
         let n = rpq + wpq + nbanks * (1 + spec.bank_queue.to_usize());
         let slots = (0..n)
-            .map(|i| Slot {
+            .map(|i| RequestSlot {
                 line: LineAddr(0),
                 arrive: 0,
                 age: 0,
@@ -190,7 +192,7 @@ impl Channel {
             .collect();
         let of_wpq = |f: f64| f * wpq.to_f64();
         let mut channel = Channel {
-            p: Policy {
+            p: ControllerPolicy {
                 page: spec.page_policy,
                 scheduler: spec.scheduler,
                 release: spec.entry_release,
@@ -251,7 +253,7 @@ impl Channel {
             held_writes: Box::new([0; HELD]),
             releases: std::collections::VecDeque::with_capacity(rpq),
             staged: Staged::new(nbanks),
-            pipeline: Pipeline::default(),
+            pipeline: BusPipeline::default(),
             columns: Box::new(Columns::new()),
             write_mode: false,
             draining: false,
@@ -270,7 +272,7 @@ impl Channel {
             mode_since: 0,
             refresh_due: NEVER,
             resting_until: 0,
-            levels: [Levels::new(spec.rpq_full_mark, spec.rpq), Levels::new(spec.wpq_full_mark, spec.wpq)],
+            levels: [QueueLevels::new(spec.rpq_full_mark, spec.rpq), QueueLevels::new(spec.wpq_full_mark, spec.wpq)],
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
             #[cfg(test)]
             log: Vec::new(),
@@ -284,7 +286,7 @@ impl Channel {
 
     /// Records a command for tests.
     #[inline]
-    pub(super) fn note(&mut self, _at: u64, _command: Command, _place: usize) {
+    pub(super) fn note(&mut self, _at: u64, _command: DramCommand, _place: usize) {
         #[cfg(test)]
         self.log.push((_at, _command, _place));
     }
@@ -313,7 +315,7 @@ impl Channel {
     }
 
     /// Accepts a request at `now`; all commands before `now` must have been issued.
-    pub(super) fn push(&mut self, now: u64, req: Request, d: Decoded, done: &mut Vec<Completion>) {
+    pub(super) fn push(&mut self, now: u64, req: DramRequest, d: Decoded, done: &mut Vec<DramCompletion>) {
         debug_assert!(self.can_accept(req.write), "pushed into a full queue");
         let now = self.t.edge(now);
         if self.wake == NEVER {
@@ -326,7 +328,7 @@ impl Channel {
                 self.stats.writes_merged += 1;
             } else {
                 self.stats.reads_forwarded += 1;
-                done.push(Completion {
+                done.push(DramCompletion {
                     token: req.token,
                     class: req.class,
                     outcome: RowOutcome::Forwarded,
@@ -342,7 +344,7 @@ impl Channel {
         let i = self.free.expect("an entry is free");
         let s = &mut self.slots[i];
         self.free = s.next;
-        *s = Slot {
+        *s = RequestSlot {
             line: req.line,
             arrive: now,
             age: self.next_age,

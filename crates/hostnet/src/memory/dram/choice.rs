@@ -5,15 +5,15 @@ use super::channel::{Channel, AGE_BITS, NEVER};
 use crate::kernel::Int;
 
 /// A candidate command as one number, so that the preferred one is found as a minimum without branches:
-/// `[tier: 2][age: 28][bank: 6]`. A `Choice` adds 28 higher bits with the time since the channel's `epoch`.
-pub(super) type Key = u64;
+/// `[tier: 2][age: 28][bank: 6]`. A `TimedCommand` adds 28 higher bits with the time since the channel's `epoch`.
+pub(super) type CommandKey = u64;
 /// A key with the time of its command; `NO_CHOICE` is later than any other.
-pub(super) type Choice = u64;
+pub(super) type TimedCommand = u64;
 
 pub(super) const BANK_BITS: u32 = 6;
 pub(super) const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
 pub(super) const TIME_SHIFT: u32 = TIER_SHIFT + 2;
-pub(super) const NO_CHOICE: Choice = u64::MAX;
+pub(super) const NO_CHOICE: TimedCommand = u64::MAX;
 /// Length of an epoch in picoseconds; the first choice made later than this starts a new epoch.
 pub(super) const EPOCH: u64 = 1 << 24;
 
@@ -25,14 +25,14 @@ pub(super) const QUEUE: u64 = 2;
 pub(super) const BEHIND: u64 = 3;
 
 #[inline]
-pub(super) fn key(tier: u64, age: u32, bank: usize) -> Key {
+pub(super) fn key(tier: u64, age: u32, bank: usize) -> CommandKey {
     tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank.to_u64()
 }
 
 /// Smallest choice that `of` has for the banks of `mask`. Two banks are evaluated at a time, the last of an odd number
 /// twice, because that leaves fewer unpredictable branches.
 #[inline]
-pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> Choice) -> Choice {
+pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> TimedCommand) -> TimedCommand {
     let mut best = NO_CHOICE;
     while mask != 0 {
         let one = mask.trailing_zeros();
@@ -45,27 +45,27 @@ pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> Choice) -> Choice {
 }
 
 #[inline]
-pub(super) fn bank_of(c: Choice) -> usize {
+pub(super) fn bank_of(c: TimedCommand) -> usize {
     (c & ((1 << BANK_BITS) - 1)).to_usize()
 }
 
 impl Channel {
     /// Makes the choice of a command that is possible at `at`, which must not precede the epoch.
     #[inline]
-    pub(super) fn choice(&self, at: u64, key: Key) -> Choice {
+    pub(super) fn choice(&self, at: u64, key: CommandKey) -> TimedCommand {
         debug_assert!(at - self.epoch < 1 << (u64::BITS - TIME_SHIFT), "timings beyond a choice's 268 us");
         (at - self.epoch) << TIME_SHIFT | key
     }
 
     #[inline]
-    pub(super) fn time_of(&self, c: Choice) -> u64 {
+    pub(super) fn time_of(&self, c: TimedCommand) -> u64 {
         if c == NO_CHOICE {
             return NEVER;
         }
         self.epoch + (c >> TIME_SHIFT)
     }
 
-    /// Starts an epoch at `floor` if the last one is over, so that times fit into a `Choice` again. Returns true if it
+    /// Starts an epoch at `floor` if the last one is over, so that times fit into a `TimedCommand` again. Returns true if it
     /// did; the choices made so far are then invalid.
     #[inline]
     pub(super) fn begin_epoch(&mut self, floor: u64) -> bool {

@@ -13,15 +13,15 @@ pub const BINS: usize = (WATCHED - 1) * 16 + 1;
 
 /// Meter of the time that a queue spent at or above a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Above {
+pub struct TimeAboveLevel {
     level: usize,
     since: Option<u64>,
     ps: u64,
 }
 
-impl Above {
-    pub fn new(level: usize) -> Above {
-        Above { level, ..Above::default() }
+impl TimeAboveLevel {
+    pub fn new(level: usize) -> TimeAboveLevel {
+        TimeAboveLevel { level, ..TimeAboveLevel::default() }
     }
     /// Notes that the queue holds `used` entries from `at` on.
     #[inline]
@@ -42,18 +42,18 @@ impl Above {
 
 /// Metered levels of one queue: its "full" mark, and its capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Levels {
-    pub mark: Above,
-    pub full: Above,
+pub struct QueueLevels {
+    pub mark: TimeAboveLevel,
+    pub full: TimeAboveLevel,
     /// The lower of both levels.
     low: usize,
 }
 
-impl Levels {
-    pub fn new(mark: u32, capacity: u32) -> Levels {
+impl QueueLevels {
+    pub fn new(mark: u32, capacity: u32) -> QueueLevels {
         let mark = if mark == 0 { capacity } else { mark };
         let low = mark.min(capacity).to_usize();
-        Levels { mark: Above::new(mark.to_usize()), full: Above::new(capacity.to_usize()), low }
+        QueueLevels { mark: TimeAboveLevel::new(mark.to_usize()), full: TimeAboveLevel::new(capacity.to_usize()), low }
     }
     /// Notes that the queue holds `used` entries from `at` on, one more or one fewer than before.
     #[inline]
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn time_above_a_level_counts_from_crossing_to_crossing() {
-        let mut a = Above::new(3);
+        let mut a = TimeAboveLevel::new(3);
         a.note(3, 100);
         a.note(4, 150);
         a.note(2, 180);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn both_levels_of_a_queue_are_metered_from_one_step_to_another() {
-        let mut l = Levels::new(2, 3);
+        let mut l = QueueLevels::new(2, 3);
         for (at, used) in [1, 2, 3, 2, 1, 0, 1, 2].into_iter().enumerate() {
             l.note(used, at as u64 * 10);
         }

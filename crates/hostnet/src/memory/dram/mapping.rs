@@ -1,6 +1,6 @@
 //! Address mapping: from a line number to channel, bank, row and column.
 
-use super::Shape;
+use super::ChannelShape;
 use crate::kernel::{Int, LineAddr};
 
 /// Place of a line within its channel. `bank` counts over all ranks and bank groups of the channel:
@@ -88,7 +88,7 @@ impl Mapper {
         channels: u32,
         channel_hash: bool,
         bank_hash: bool,
-        shape: &Shape,
+        shape: &ChannelShape,
     ) -> Result<Mapper, String> {
         let mop = order.eq_ignore_ascii_case("MOP4CLXOR");
         let vendor = Vendor::named(order);
@@ -273,7 +273,7 @@ fn skylake_sp(inner: u64, rank_bits: u32, fine: bool) -> Decoded {
     Decoded { bank: (rank << 4 | group << 2 | bank).to_u8(), row: row.low_u32(), column: column.to_u32() }
 }
 
-fn check_vendor(v: Vendor, channels: u32, hashed: bool, s: &Shape) -> Result<(), String> {
+fn check_vendor(v: Vendor, channels: u32, hashed: bool, s: &ChannelShape) -> Result<(), String> {
     if hashed {
         return Err("mapping is a vendor's, which is a hash already; leave channel_hash and bank_hash false".into());
     }
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     fn mapper() -> Mapper {
-        let shape = Shape { ranks: 2, bank_groups: 4, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
+        let shape = ChannelShape { ranks: 2, bank_groups: 4, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
         Mapper::new("skylake", 2, false, false, &shape).expect("its shape")
     }
 
@@ -352,7 +352,7 @@ mod tests {
     fn skylake_sp_follows_the_published_functions() {
         for (name, fine) in [("skylake_sp", false), ("skylake_sp_fine", true)] {
             for (channels, ranks) in [(1u64, 1u64), (2, 2), (4, 2), (8, 4)] {
-                let shape = Shape {
+                let shape = ChannelShape {
                     ranks: ranks as u32,
                     bank_groups: 4,
                     banks_per_group: 4,
@@ -382,7 +382,7 @@ mod tests {
     /// row from 15.
     #[test]
     fn zsim_keeps_the_bits_of_the_channel_in_the_bank() {
-        let shape = Shape { ranks: 4, bank_groups: 2, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
+        let shape = ChannelShape { ranks: 4, bank_groups: 2, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
         for channels in [4u64, 8] {
             let m = Mapper::new("zsim", channels as u32, false, false, &shape).expect("any shape");
             for i in 0..2048u64 {
@@ -400,7 +400,8 @@ mod tests {
     #[test]
     fn skylake_sp_gives_every_line_a_place_of_its_own() {
         for name in ["skylake_sp", "skylake_sp_fine"] {
-            let shape = Shape { ranks: 2, bank_groups: 4, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
+            let shape =
+                ChannelShape { ranks: 2, bank_groups: 4, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
             let m = Mapper::new(name, 2, false, false, &shape).expect("its shape");
             let mut seen = std::collections::HashSet::new();
             for line in 0..1 << 20 {

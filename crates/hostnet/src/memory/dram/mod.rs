@@ -1,8 +1,8 @@
 //! Memory controllers and DRAM: finite read and write queues, FR-FCFS scheduling of every DRAM command, banks, bank
 //! groups, ranks and refresh.
 //!
-//! The model is event-driven: the caller pushes requests, calls [`Controller::advance`] at the times that
-//! [`Controller::wake`] names, and receives the time at which the data of each read arrives.
+//! The model is event-driven: the caller pushes requests, calls [`DramController::advance`] at the times that
+//! [`DramController::wake`] names, and receives the time at which the data of each read arrives.
 
 mod banks;
 mod channel;
@@ -26,8 +26,8 @@ use crate::kernel::units::Size;
 use crate::kernel::{Int, LineAddr, Time, TxnId};
 use channel::Channel;
 use mapping::{Decoded, Mapper};
-use standards::{Device, DeviceWidth, Standard};
-use timing::{Timing, TimingOverride};
+use standards::{DeviceWidth, DramDevice, Standard};
+use timing::{DramTiming, TimingOverride};
 
 /// Treatment of an open row after its data was read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -72,7 +72,7 @@ impl Scheduler {
 /// Time at which a request's queue entry becomes free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Release {
+pub enum EntryRelease {
     /// The activate that opens the request's row frees the entry (Ramulator 2), or the column command of a row hit.
     Activate,
     /// The column command of the request frees the entry.
@@ -148,7 +148,7 @@ pub struct DramSpec {
     /// Number of write queue entries from which on the write queue counts as full in `wpq_full_frac`; 0 takes `wpq`.
     pub wpq_full_mark: u32,
     /// Time at which an entry of the read or write queue becomes free.
-    pub entry_release: Release,
+    pub entry_release: EntryRelease,
     /// Order of requests that arrive while a queue is full.
     pub overflow: Overflow,
     /// Fraction of `wpq` above which write mode begins.
@@ -203,7 +203,7 @@ impl Default for DramSpec {
             row_hit_limit: 0,
             rpq_full_mark: 0,
             wpq_full_mark: 0,
-            entry_release: Release::Column,
+            entry_release: EntryRelease::Column,
             overflow: Overflow::Apart,
             write_high: 0.8,
             write_low: 0.2,
@@ -223,7 +223,7 @@ impl Default for DramSpec {
 
 /// Organisation of one channel after overrides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ChannelShape {
     pub ranks: u32,
     pub bank_groups: u32,
     pub banks_per_group: u32,
@@ -233,7 +233,7 @@ pub struct Shape {
 
 /// Request for a 64 B transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct DramRequest {
     /// Number that the completion returns to the caller.
     pub token: Option<TxnId>,
     /// Line number, that is the address divided by 64.
@@ -265,7 +265,7 @@ impl RowOutcome {
 
 /// Completion of a read, whose data arrives at `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
+pub struct DramCompletion {
     pub token: Option<TxnId>,
     pub class: u8,
     pub outcome: RowOutcome,
@@ -327,33 +327,33 @@ impl Stats {
 
 /// Memory controllers of all channels of a memory system.
 #[derive(Clone, Debug)]
-pub struct Controller {
+pub struct DramController {
     mapper: Mapper,
     channels: Vec<Channel>,
     of_node: usize,
 }
 
-impl Controller {
+impl DramController {
     /// Makes the controllers of one node.
     ///
     /// # Errors
     /// Fails with one sentence that names the key, its value and the valid values.
-    pub fn new(spec: &DramSpec) -> Result<Controller, String> {
-        Controller::of_nodes(spec, 1)
+    pub fn new(spec: &DramSpec) -> Result<DramController, String> {
+        DramController::of_nodes(spec, 1)
     }
 
     /// Makes the controllers of several nodes with equal memory; the channels of a node are consecutive.
     ///
     /// # Errors
     /// Fails with one sentence that names the key, its value and the valid values.
-    pub fn of_nodes(spec: &DramSpec, nodes: u32) -> Result<Controller, String> {
+    pub fn of_nodes(spec: &DramSpec, nodes: u32) -> Result<DramController, String> {
         let device = spec.standard.device(spec.device_width);
         let shape = spec.shape(&device)?;
         let n = spec.channels * device.subchannels;
         let mapper = Mapper::new(&spec.mapping, n, spec.channel_hash, spec.bank_hash, &shape)?;
         let timing = spec.timing(&device)?;
         let channels = (0..n * nodes).map(|_| Channel::new(spec, &shape, timing.clone())).collect();
-        Ok(Controller { mapper, channels, of_node: n.to_usize() })
+        Ok(DramController { mapper, channels, of_node: n.to_usize() })
     }
 
     /// Number of independent channels, where sub-channels and pseudo-channels count.
@@ -380,11 +380,11 @@ impl Controller {
         self.channels[ch].can_accept(write)
     }
 
-    /// Accepts a request; the caller has checked [`Controller::can_accept`]. Acceptance acknowledges a write; a read of
+    /// Accepts a request; the caller has checked [`DramController::can_accept`]. Acceptance acknowledges a write; a read of
     /// a line that a queued write holds completes immediately. All commands due before `now` are issued first, without
     /// regard to the request.
     #[inline]
-    pub fn push(&mut self, now: Time, ch: usize, req: Request, at: Decoded, done: &mut Vec<Completion>) {
+    pub fn push(&mut self, now: Time, ch: usize, req: DramRequest, at: Decoded, done: &mut Vec<DramCompletion>) {
         let c = &mut self.channels[ch];
         if c.wake.min(c.next_release()) < now.0 {
             c.advance(now.0 - 1, done);
@@ -393,13 +393,13 @@ impl Controller {
     }
 
     /// Issues every command that is possible up to `now` and appends the completions of reads to `done`; none is
-    /// earlier than `now` if the caller obeys [`Controller::wake`]. Returns whether queue entries became free.
-    pub fn advance(&mut self, now: Time, ch: usize, done: &mut Vec<Completion>) -> bool {
+    /// earlier than `now` if the caller obeys [`DramController::wake`]. Returns whether queue entries became free.
+    pub fn advance(&mut self, now: Time, ch: usize, done: &mut Vec<DramCompletion>) -> bool {
         let c = &mut self.channels[ch];
         c.wake.min(c.next_release()) <= now.0 && c.advance(now.0, done)
     }
 
-    /// Latest time for the next call of [`Controller::advance`]. For a caller that waits for a queue entry (`waiting`),
+    /// Latest time for the next call of [`DramController::advance`]. For a caller that waits for a queue entry (`waiting`),
     /// the earliest time at which an entry can become free; for any other, the earliest time at which data not yet
     /// announced can arrive, several commands later.
     #[inline]
@@ -414,7 +414,7 @@ impl Controller {
         self.channels[ch].stats(now.0)
     }
 
-    pub fn timing(&self) -> &Timing {
+    pub fn timing(&self) -> &DramTiming {
         &self.channels[0].t
     }
 }
@@ -428,9 +428,9 @@ impl DramSpec {
     }
 
     /// Timings of the device with overrides, checked to leave time for accesses between refreshes.
-    fn timing(&self, d: &Device) -> Result<Timing, String> {
+    fn timing(&self, d: &DramDevice) -> Result<DramTiming, String> {
         self.timing.check()?;
-        let t = Timing::new(d, &self.timing);
+        let t = DramTiming::new(d, &self.timing);
         let least = t.longest_access() + t.rfc;
         if self.refresh && t.refi <= least {
             return Err(format!(
@@ -441,9 +441,9 @@ impl DramSpec {
         Ok(t)
     }
 
-    fn shape(&self, d: &Device) -> Result<Shape, String> {
+    fn shape(&self, d: &DramDevice) -> Result<ChannelShape, String> {
         let or = |v: u32, d: u32| if v == 0 { d } else { v };
-        let s = Shape {
+        let s = ChannelShape {
             ranks: self.ranks,
             bank_groups: or(self.bank_groups, d.bank_groups),
             banks_per_group: or(self.banks_per_group, d.banks_per_group),

@@ -4,14 +4,14 @@
 
 use super::banks::{bits, SlotId};
 use super::channel::{Channel, BANKS, NO_ROW, READ, WRITE};
-use super::choice::{bank_of, key, least, Choice, NO_CHOICE, QUEUE};
+use super::choice::{bank_of, key, least, TimedCommand, NO_CHOICE, QUEUE};
 use super::timing::SAME_RANK;
-use super::transaction::Turn;
-use super::{Completion, RowOutcome};
+use super::transaction::ChannelStep;
+use super::{DramCompletion, RowOutcome};
 
 /// First request of a bank and direction, in the form in which the choice needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct First {
+struct FirstRequest {
     /// Earliest column command that the bank and the request's arrival allow.
     at: u64,
     key: u64,
@@ -26,14 +26,14 @@ pub(super) struct Columns {
     at: u64,
     free_at: u64,
     was_write: bool,
-    firsts: [[First; BANKS]; 2],
+    firsts: [[FirstRequest; BANKS]; 2],
     /// Earliest column command behind an activate, by bank group; the last element is for requests that need no
     /// activate.
     ready: [u64; BANKS + 1],
     /// Banks whose first requests may have changed since the last choice.
     pub changed: u64,
     /// Last choice and its direction.
-    best: Choice,
+    best: TimedCommand,
     dir: usize,
 }
 
@@ -45,7 +45,7 @@ impl Columns {
             at: 0,
             free_at: 0,
             was_write: false,
-            firsts: [[First::default(); BANKS]; 2],
+            firsts: [[FirstRequest::default(); BANKS]; 2],
             ready: [0; BANKS + 1],
             changed: 0,
             best: NO_CHOICE,
@@ -57,14 +57,14 @@ impl Columns {
 impl Channel {
     /// Body of `advance` for this scheduler.
     #[inline(never)]
-    pub(super) fn advance_columns(&mut self, now: u64, done: &mut Vec<Completion>) {
+    pub(super) fn advance_columns(&mut self, now: u64, done: &mut Vec<DramCompletion>) {
         loop {
             let best = self.choose_column();
             let at = self.time_of(best);
             match self.turn(at, now) {
-                Turn::Rest => return,
-                Turn::Refresh(due) => self.refresh_due_ranks(due),
-                Turn::Go => {
+                ChannelStep::Rest => return,
+                ChannelStep::Refresh(due) => self.refresh_due_ranks(due),
+                ChannelStep::Go => {
                     self.clock = self.clock.max(at);
                     self.open_and_serve(bank_of(best), at, done);
                 }
@@ -94,14 +94,14 @@ impl Channel {
     }
 
     /// Slot `i`, the first of bank `b`, in the form in which the choice needs it.
-    fn prepared(&self, b: usize, i: SlotId) -> First {
+    fn prepared(&self, b: usize, i: SlotId) -> FirstRequest {
         let s = &self.slots[i];
         let (at, limit) = if s.row == self.banks[b].row {
             (self.scan.lanes[b % BANKS].col_at.max(s.arrive), NO_ACTIVATE)
         } else {
             (self.activate_of(b, i) + self.t.rcd, b >> self.group_shift)
         };
-        First { at, key: key(QUEUE, s.age, b), limit }
+        FirstRequest { at, key: key(QUEUE, s.age, b), limit }
     }
 
     /// Prepares the first requests of bank `b` anew.
@@ -115,7 +115,7 @@ impl Channel {
 
     /// Chooses the oldest request among the earliest possible first requests of all banks. The last choice remains
     /// until its bank or the direction changes, or other requests become possible at the same time.
-    fn choose_column(&mut self) -> Choice {
+    fn choose_column(&mut self) -> TimedCommand {
         if self.queued == [0, 0] {
             return NO_CHOICE;
         }
@@ -139,7 +139,7 @@ impl Channel {
     }
 
     #[inline]
-    fn search_firsts(&self, mask: u64, dir: usize, floor: u64) -> Choice {
+    fn search_firsts(&self, mask: u64, dir: usize, floor: u64) -> TimedCommand {
         let c = &*self.columns;
         least(mask, |b| {
             let first = &c.firsts[dir][b % BANKS];
@@ -147,7 +147,7 @@ impl Channel {
         })
     }
 
-    fn open_and_serve(&mut self, b: usize, now: u64, done: &mut Vec<Completion>) {
+    fn open_and_serve(&mut self, b: usize, now: u64, done: &mut Vec<DramCompletion>) {
         let dir = self.columns.dir;
         let i = self.first_of(b, dir).expect("a request of the bank");
         let s = self.slots[i];

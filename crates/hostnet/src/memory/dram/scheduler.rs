@@ -4,12 +4,15 @@
 //! policy prefers among those possible at the smallest of these times.
 
 use super::banks::{bits, SlotId};
-use super::channel::{Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, PRECHARGE, READ, WRITE};
+use super::channel::{
+    Channel, DramCommand, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, PRECHARGE, READ, WRITE,
+};
 use super::choice::{
-    bank_of, key, least, Choice, Key, ACTIVE, BANK_BITS, EPOCH, NO_CHOICE, QUEUE, REFRESH, TIER_SHIFT, TIME_SHIFT,
+    bank_of, key, least, CommandKey, TimedCommand, ACTIVE, BANK_BITS, EPOCH, NO_CHOICE, QUEUE, REFRESH, TIER_SHIFT,
+    TIME_SHIFT,
 };
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
-use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
+use super::{DramCompletion, EntryRelease, PagePolicy, RowOutcome, Scheduler};
 use crate::kernel::{Int, Time};
 
 /// Number of bits by which indices in `rank_col` are shifted above those in `group_col`.
@@ -17,7 +20,7 @@ const PLACE_BITS: u32 = 8;
 
 impl Channel {
     /// Issues every command that is possible up to `now`; returns whether entries became free.
-    pub(super) fn advance(&mut self, now: u64, done: &mut Vec<Completion>) -> bool {
+    pub(super) fn advance(&mut self, now: u64, done: &mut Vec<DramCompletion>) -> bool {
         let before = self.used;
         self.release(now);
         if self.p.bank_queue > 0 {
@@ -85,7 +88,7 @@ impl Channel {
             return self.wake;
         }
         let [c, a, p] = self.scan.best.map(|c| self.time_of(c));
-        let after = if self.p.release == Release::Activate { 0 } else { self.t.rcd };
+        let after = if self.p.release == EntryRelease::Activate { 0 } else { self.t.rcd };
         c.min(a.saturating_add(after)).min(p.saturating_add(self.t.rp + after)).max(self.wake)
     }
 
@@ -179,7 +182,7 @@ impl Channel {
 
     /// Adds a new candidate of `class`.
     #[inline]
-    pub(super) fn offer(&mut self, class: usize, at: u64, key: Key) {
+    pub(super) fn offer(&mut self, class: usize, at: u64, key: CommandKey) {
         let floor = self.cmd_free.max(self.clock);
         let at = at.max(floor);
         self.wake = self.wake.min(at);
@@ -259,7 +262,7 @@ impl Channel {
 
     /// Earliest column command among the banks with `hits` and the slots that rows were opened for.
     #[inline]
-    fn search_columns(&self, hits: u64, floor: u64) -> Choice {
+    fn search_columns(&self, hits: u64, floor: u64) -> TimedCommand {
         let here = usize::from(self.write_mode);
         let scan = &*self.scan;
         least(hits | self.active, |b| {
@@ -271,13 +274,13 @@ impl Channel {
     }
 
     #[inline]
-    fn search_activates(&self, mask: u64, floor: u64) -> Choice {
+    fn search_activates(&self, mask: u64, floor: u64) -> TimedCommand {
         let dir = usize::from(self.write_mode);
         least(mask, |b| self.choice(self.activate_at(b).max(floor), self.scan.lanes[b % BANKS].miss_key[dir]))
     }
 
     #[inline]
-    fn search_precharges(&self, mask: u64, floor: u64) -> Choice {
+    fn search_precharges(&self, mask: u64, floor: u64) -> TimedCommand {
         let dir = usize::from(self.write_mode);
         least(mask, |b| {
             let lane = &self.scan.lanes[b % BANKS];
@@ -286,7 +289,7 @@ impl Channel {
     }
 
     /// Preferred command of all classes.
-    fn choose(&mut self) -> Choice {
+    fn choose(&mut self) -> TimedCommand {
         let floor = self.cmd_free.max(self.clock);
         if self.begin_epoch(floor) {
             self.stale = ALL_STALE;
@@ -357,7 +360,7 @@ impl Channel {
         best
     }
 
-    fn issue(&mut self, at: u64, key: Choice, done: &mut Vec<Completion>) {
+    fn issue(&mut self, at: u64, key: TimedCommand, done: &mut Vec<DramCompletion>) {
         let b = bank_of(key);
         let tier = key >> TIER_SHIFT & 3;
         if tier == ACTIVE {
@@ -384,7 +387,7 @@ impl Channel {
             self.find_hit(b, dir, next);
             self.slots[hit].outcome.get_or_insert(RowOutcome::Hit);
             self.column(b, hit, at, done);
-            if self.p.release == Release::Activate {
+            if self.p.release == EntryRelease::Activate {
                 self.free_entry(dir, at, at);
             }
         } else if self.open >> b & 1 == 0 {
@@ -414,7 +417,7 @@ impl Channel {
             }
             return;
         }
-        self.note(at, Command::Ref, r);
+        self.note(at, DramCommand::Ref, r);
         let rank = &mut self.ranks[r];
         rank.refreshing = false;
         rank.refresh_due += self.t.refi;
@@ -450,14 +453,14 @@ impl Channel {
         self.opened(b);
         self.stale |= 1 << ACTIVATE;
         self.offer(COLUMN, self.column_at(b, dir), key);
-        if self.p.release == Release::Activate {
+        if self.p.release == EntryRelease::Activate {
             self.free_entry(dir, at, at);
         }
     }
 
     /// Opens a row and notes the constraints that its activate imposes.
     pub(super) fn open_row(&mut self, b: usize, row: u32, at: u64) {
-        self.note(at, Command::Act, b);
+        self.note(at, DramCommand::Act, b);
         let t = &self.t;
         self.cmd_free = at + t.act_bus;
         self.stats.activates += 1;
@@ -478,10 +481,10 @@ impl Channel {
     }
 
     /// Issues the column command for slot `i` with its data, and applies the page policy.
-    pub(super) fn column(&mut self, b: usize, i: SlotId, at: u64, done: &mut Vec<Completion>) {
+    pub(super) fn column(&mut self, b: usize, i: SlotId, at: u64, done: &mut Vec<DramCompletion>) {
         let s = self.slots[i];
         let dir = usize::from(s.dir);
-        self.note(at, if dir == READ { Command::Rd } else { Command::Wr }, b);
+        self.note(at, if dir == READ { DramCommand::Rd } else { DramCommand::Wr }, b);
         let t = &self.t;
         self.cmd_free = at + t.col_bus;
         self.banks[b].accesses += 1;
@@ -498,7 +501,7 @@ impl Channel {
             self.burst_reads += 1;
             self.stats.deviation.read(b);
             self.stats.read_latency_ps += data_end - s.arrive;
-            done.push(Completion {
+            done.push(DramCompletion {
                 token: s.token,
                 class: s.class,
                 outcome,
@@ -509,9 +512,9 @@ impl Channel {
         }
         match self.p.release {
             _ if self.p.bank_queue > 0 => {}
-            Release::Activate => {}
-            Release::Column => self.free_entry(dir, at, at),
-            Release::Data => self.free_entry(dir, if dir == READ { data_end } else { at }, at),
+            EntryRelease::Activate => {}
+            EntryRelease::Column => self.free_entry(dir, at, at),
+            EntryRelease::Data => self.free_entry(dir, if dir == READ { data_end } else { at }, at),
         }
         self.recycle(i);
         if self.closes(b, dir) {

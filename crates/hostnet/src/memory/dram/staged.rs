@@ -4,8 +4,8 @@
 
 use super::banks::{bits, SlotId};
 use super::channel::{Channel, NEVER, READ, WRITE};
-use super::transaction::Turn;
-use super::{Completion, RowOutcome};
+use super::transaction::ChannelStep;
+use super::{DramCompletion, RowOutcome};
 use crate::kernel::Int;
 
 /// State of the read and write queues in front of the bank queues.
@@ -104,7 +104,7 @@ impl Channel {
 
     /// Body of `advance` for this organisation.
     #[inline(never)]
-    pub(super) fn advance_staged(&mut self, now: u64, done: &mut Vec<Completion>) {
+    pub(super) fn advance_staged(&mut self, now: u64, done: &mut Vec<DramCompletion>) {
         loop {
             let (at, key) = self.choose_staged();
             let over = match self.staged.movable {
@@ -112,14 +112,14 @@ impl Channel {
                 Some(_) => self.staged.free_at.max(self.clock),
             };
             match self.turn(at.min(over), now) {
-                Turn::Rest => return,
-                Turn::Refresh(due) => self.start_refresh(due),
-                Turn::Go if at <= over => {
+                ChannelStep::Rest => return,
+                ChannelStep::Refresh(due) => self.start_refresh(due),
+                ChannelStep::Go if at <= over => {
                     self.clock = self.clock.max(at);
                     self.issue_staged(at, key, done);
                     self.find_movable();
                 }
-                Turn::Go => self.hand_over(over),
+                ChannelStep::Go => self.hand_over(over),
             }
         }
     }
@@ -170,7 +170,7 @@ impl Channel {
         choice
     }
 
-    fn issue_staged(&mut self, at: u64, key: u64, done: &mut Vec<Completion>) {
+    fn issue_staged(&mut self, at: u64, key: u64, done: &mut Vec<DramCompletion>) {
         if key >> 36 != 0 {
             return self.refresh((key & 63).to_usize(), at);
         }

@@ -50,7 +50,7 @@ pub enum DeviceWidth {
 /// Organisation and timing of one scheduling channel of a standard. Times are clocks of `tck_ps` unless the name ends
 /// in `_ns`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Device {
+pub struct DramDevice {
     pub tck_ps: u64,
     /// Number of independent command and data buses behind one channel of the configuration.
     pub subchannels: u32,
@@ -89,7 +89,7 @@ pub struct Device {
 }
 
 /// 8 Gb DDR4 of JESD79-4C with the columns that all speed bins share; `device` fills the others.
-const DDR4: Device = Device {
+const DDR4: DramDevice = DramDevice {
     tck_ps: 0,
     subchannels: 1,
     bank_groups: 4,
@@ -122,13 +122,13 @@ const DDR4: Device = Device {
 
 impl Standard {
     /// Device data of this standard with devices of `width`.
-    pub fn device(self, width: DeviceWidth) -> Device {
+    pub fn device(self, width: DeviceWidth) -> DramDevice {
         use Standard::*;
         let x16 = width == DeviceWidth::X16;
         // tRRD_S, tRRD_L, tFAW depend on the page size (1 KiB for x8, 2 KiB for x16).
         let ddr4 = |tck, bin: u64, cwl, ras, ccd_l, rtp, wr, wtr_s, wtr_l, act8: [u64; 3], act16: [u64; 3]| {
             let [rrd_s, rrd_l, faw] = if x16 { act16 } else { act8 };
-            Device {
+            DramDevice {
                 tck_ps: tck,
                 bank_groups: if x16 { 2 } else { 4 },
                 cl: bin,
@@ -149,7 +149,7 @@ impl Standard {
             }
         };
         // tFAW: 1 KiB page max(32 nCK, 13.3 / 11.4 ns), 2 KiB page max(40 nCK, 16.7 / 14.3 ns).
-        let ddr5 = |tck, cl, rcd, ras, ccd_l, rtp, wr, wtr_s, wtr_l| Device {
+        let ddr5 = |tck, cl, rcd, ras, ccd_l, rtp, wr, wtr_s, wtr_l| DramDevice {
             tck_ps: tck,
             subchannels: 2,
             bank_groups: if x16 { 4 } else { 8 },
@@ -187,7 +187,7 @@ impl Standard {
             Ddr5_4800 => ddr5(416, 40, 39, 77, 12, 18, 72, 6, 24),
             Ddr5_5600 => ddr5(357, 46, 45, 90, 14, 21, 84, 7, 28),
             // A line is two BL4 bursts of 32 B on a 64-bit pseudo-channel.
-            Hbm2e3200 => Device {
+            Hbm2e3200 => DramDevice {
                 tck_ps: 625,
                 subchannels: 2,
                 bank_groups: 4,
@@ -218,7 +218,7 @@ impl Standard {
                 col_cycles: 1,
             },
             // Command clock of 800 MHz, BL32 on 16 pins.
-            Lpddr5_6400 => Device {
+            Lpddr5_6400 => DramDevice {
                 tck_ps: 1250,
                 subchannels: 1,
                 bank_groups: 4,

@@ -2,12 +2,12 @@
 //! that compares a long command log with every constraint.
 
 use super::channel::Channel;
-use super::channel::Command::{self, Act, Pre, Rd, Ref, Wr};
+use super::channel::DramCommand::{self, Act, Pre, Rd, Ref, Wr};
 use super::mapping::{Decoded, Mapper};
-use super::standards::{Device, DeviceWidth, Standard};
-use super::timing::Timing;
+use super::standards::{DeviceWidth, DramDevice, Standard};
+use super::timing::DramTiming;
 use super::*;
-use crate::kernel::rng::Stream;
+use crate::kernel::rng::RandomStream;
 use crate::kernel::{Int, LineAddr, TxnId};
 
 mod on_arrival;
@@ -17,7 +17,7 @@ struct Bench {
     ch: Channel,
     tck: u64,
     next: u32,
-    done: Vec<Completion>,
+    done: Vec<DramCompletion>,
 }
 
 fn quiet() -> DramSpec {
@@ -28,7 +28,7 @@ impl Bench {
     fn new(spec: &DramSpec) -> Bench {
         let d = spec.standard.device(spec.device_width);
         let shape = spec.shape(&d).unwrap();
-        let t = Timing::new(&d, &spec.timing);
+        let t = DramTiming::new(&d, &spec.timing);
         Bench { ch: Channel::new(spec, &shape, t), tck: d.tck_ps, next: 0, done: Vec::new() }
     }
     fn at(&mut self, clock: u64, write: bool, bank: u8, row: u32) -> &mut Self {
@@ -37,7 +37,7 @@ impl Bench {
             self.ch.advance(now - 1, &mut self.done);
         }
         let line = u64::from(self.next) + 1_000_000 * u64::from(bank);
-        let req = Request { token: Some(TxnId::new(self.next.to_usize())), line: LineAddr(line), write, class: 0 };
+        let req = DramRequest { token: Some(TxnId::new(self.next.to_usize())), line: LineAddr(line), write, class: 0 };
         self.ch.push(now, req, Decoded { bank, row, column: 0 }, &mut self.done);
         self.next += 1;
         self
@@ -53,7 +53,7 @@ impl Bench {
         self
     }
     /// Commands issued so far, in clocks.
-    fn issued(&mut self) -> Vec<(u64, Command, usize)> {
+    fn issued(&mut self) -> Vec<(u64, DramCommand, usize)> {
         self.run(100_000);
         self.ch.log.iter().map(|&(t, c, b)| (t / self.tck, c, b)).collect()
     }
@@ -256,12 +256,12 @@ fn p04_a_row_is_closed_once_nobody_has_used_it_for_long() {
 fn q01_reads_are_served_from_the_write_queue_and_writes_merge() {
     let mut b = Bench::new(&DramSpec { write_idle: 0.5, ..quiet() });
     let place = Decoded { bank: 3, row: 1, column: 0 };
-    let w = Request { token: None, line: LineAddr(42), write: true, class: 0 };
+    let w = DramRequest { token: None, line: LineAddr(42), write: true, class: 0 };
     b.ch.push(0, w, place, &mut b.done);
     b.ch.push(0, w, place, &mut b.done);
     b.ch.push(
         0,
-        Request { token: Some(TxnId::new(9)), line: LineAddr(42), write: false, class: 5 },
+        DramRequest { token: Some(TxnId::new(9)), line: LineAddr(42), write: false, class: 5 },
         place,
         &mut b.done,
     );
@@ -281,7 +281,7 @@ fn q02_write_mode_lasts_from_the_high_to_the_low_watermark() {
     for _ in 0..40 {
         b.read(1, 0, 7);
     }
-    let order: Vec<Command> = b.issued().iter().map(|c| c.1).filter(|c| matches!(c, Rd | Wr)).collect();
+    let order: Vec<DramCommand> = b.issued().iter().map(|c| c.1).filter(|c| matches!(c, Rd | Wr)).collect();
     let first = order.iter().position(|c| *c == Wr).unwrap();
     let burst = order[first..].iter().take_while(|c| **c == Wr).count();
     assert_eq!(burst, 8); // from 9 entries (more than 8) down to 1 (less than 2)
@@ -304,8 +304,8 @@ fn q05_either_direction_gets_a_bounded_burst_while_the_other_is_refilled() {
         b.write(0, 4 + i % 2, 7);
         b.read(0, i % 2, 7);
     }
-    let order: Vec<Command> = b.issued().iter().map(|c| c.1).filter(|c| matches!(c, Rd | Wr)).collect();
-    let bursts: Vec<(Command, usize)> = order.chunk_by(|a, b| a == b).map(|c| (c[0], c.len())).collect();
+    let order: Vec<DramCommand> = b.issued().iter().map(|c| c.1).filter(|c| matches!(c, Rd | Wr)).collect();
+    let bursts: Vec<(DramCommand, usize)> = order.chunk_by(|a, b| a == b).map(|c| (c[0], c.len())).collect();
     assert_eq!(order.len(), 80);
     for (command, n) in &bursts[1..8] {
         assert_eq!(*n, if *command == Rd { 5 } else { 7 }, "{bursts:?}");
@@ -321,7 +321,7 @@ fn q04_writes_that_fill_a_gap_make_room_for_a_read_at_once_when_they_yield() {
             b.write(0, bank, 7);
         }
         b.read(20, 2, 7);
-        let order: Vec<Command> = b.issued().iter().map(|c| c.1).filter(|c| matches!(c, Rd | Wr)).collect();
+        let order: Vec<DramCommand> = b.issued().iter().map(|c| c.1).filter(|c| matches!(c, Rd | Wr)).collect();
         let before = order.iter().position(|c| *c == Rd).unwrap();
         // tFAW of 26 clocks lets four rows open before the read arrives; those writes are in progress.
         assert_eq!(before, if yields { 4 } else { 8 }, "{order:?}");
@@ -364,7 +364,7 @@ fn q03_occupancy_integral_is_arrivals_times_residence() {
 
 #[test]
 fn m01_fields_are_cut_from_the_top_bit_down() {
-    let shape = Shape { ranks: 2, bank_groups: 4, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
+    let shape = ChannelShape { ranks: 2, bank_groups: 4, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
     let m = Mapper::new("rorababgcoch", 2, false, false, &shape).unwrap();
     // row 5, rank 1, bank 2, group 3, column 100, channel 1
     let line = ((((5 * 2 + 1) * 4 + 2) * 4 + 3) * 128 + 100) * 2 + 1;
@@ -377,7 +377,7 @@ fn m01_fields_are_cut_from_the_top_bit_down() {
 
 #[test]
 fn m02_every_mapping_is_a_bijection_on_any_number_of_channels() {
-    let shape = Shape { ranks: 2, bank_groups: 2, banks_per_group: 2, lines_per_row: 16, rows: 1 << 16 };
+    let shape = ChannelShape { ranks: 2, bank_groups: 2, banks_per_group: 2, lines_per_row: 16, rows: 1 << 16 };
     for order in ["rorababgcoch", "RoBaRaCoCh", "rochrababgco", "rorabacobgch", "MOP4CLXOR"] {
         for channels in [1u32, 2, 3, 4, 6, 12, 16] {
             for hash in [false, true] {
@@ -397,19 +397,19 @@ fn m02_every_mapping_is_a_bijection_on_any_number_of_channels() {
 
 #[test]
 fn m03_consecutive_lines_go_round_the_channels() {
-    let shape = Shape { ranks: 1, bank_groups: 4, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
+    let shape = ChannelShape { ranks: 1, bank_groups: 4, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
     let m = Mapper::new("RoBaRaCoCh", 3, false, false, &shape).unwrap();
     let base = (1u64 << 40) / 3 * 3;
     assert!((0..300).all(|i| m.channel(LineAddr(base + i)).0 == (i % 3) as usize));
 }
 
 /// Checks the earliest permitted distances, taken from the standard's clocks, for each pair of commands.
-fn check(log: &[(u64, Command, usize)], d: &Device, shape: &Shape) {
+fn check(log: &[(u64, DramCommand, usize)], d: &DramDevice, shape: &ChannelShape) {
     let per_rank = (shape.bank_groups * shape.banks_per_group) as usize;
-    let rank = |c: &(u64, Command, usize)| if c.1 == Ref { c.2 } else { c.2 / per_rank };
+    let rank = |c: &(u64, DramCommand, usize)| if c.1 == Ref { c.2 } else { c.2 / per_rank };
     let group = |b: usize| b / shape.banks_per_group as usize;
     let whole = |ns: u64| (ns * 1000).div_ceil(d.tck_ps);
-    let data = |c: Command| if c == Rd { d.cl } else { d.cwl };
+    let data = |c: DramCommand| if c == Rd { d.cl } else { d.cwl };
     for (i, b) in log.iter().enumerate() {
         let mut acts = 0;
         for a in log[..i].iter().rev().take_while(|a| b.0.saturating_sub(a.0) < 1200 * d.tck_ps) {
@@ -484,7 +484,7 @@ fn c01_a_long_random_run_keeps_every_constraint() {
             let shape = spec.shape(&d).unwrap();
             let banks = u64::from(ranks * shape.bank_groups * shape.banks_per_group);
             let mut b = Bench::new(&spec);
-            let mut rng = Stream::new(1, "dram test", 0);
+            let mut rng = RandomStream::new(1, "dram test", 0);
             let mut clock = 0;
             for _ in 0..6000 {
                 let write = rng.below(3) == 0;
@@ -507,7 +507,7 @@ fn c01_a_long_random_run_keeps_every_constraint() {
 
 #[test]
 fn s01_a_wrong_spec_is_one_sentence_with_key_value_and_remedy() {
-    let message = |spec: DramSpec| Controller::new(&spec).expect_err("an error");
+    let message = |spec: DramSpec| DramController::new(&spec).expect_err("an error");
     let ranks = message(DramSpec { ranks: 3, ..quiet() });
     assert!(ranks.contains("ranks = 3") && ranks.contains('4'), "{ranks}");
     for bad in [

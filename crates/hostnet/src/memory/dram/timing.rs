@@ -4,7 +4,7 @@ use crate::kernel::Int;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::standards::Device;
+use super::standards::DramDevice;
 
 /// Timing parameters that replace those of `memory.standard`, in picoseconds; absent ones keep the standard's values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -97,7 +97,7 @@ pub(super) const OTHER_RANK: usize = 2;
 
 /// Constraints that a channel checks, in picoseconds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Timing {
+pub struct DramTiming {
     pub tck: u64,
     /// Whether all timings are whole clocks, so that commands keep to clock edges.
     pub whole: bool,
@@ -125,8 +125,8 @@ pub struct Timing {
     pub col_bus: u64,
 }
 
-impl Timing {
-    pub fn new(d: &Device, o: &TimingOverride) -> Timing {
+impl DramTiming {
+    pub fn new(d: &DramDevice, o: &TimingOverride) -> DramTiming {
         let tck = o.tck_ps.unwrap_or(d.tck_ps);
         let or = |v: Option<u64>, clocks: u64| v.unwrap_or(clocks * tck);
         // Nanoseconds of a standard are rounded up to whole clocks, as a controller programs them.
@@ -140,7 +140,7 @@ impl Timing {
         let (wtr_s, wtr_l) = (or(o.wtr_s_ps, d.wtr_s), or(o.wtr_l_ps, d.wtr_l));
         let cs = or(o.cs_ps, d.cs);
         let (rp, ras) = (or(o.rp_ps, d.rp), or(o.ras_ps, d.ras));
-        let mut t = Timing {
+        let mut t = DramTiming {
             tck,
             whole: false,
             per_tck: (u64::MAX / tck).wrapping_add(1),

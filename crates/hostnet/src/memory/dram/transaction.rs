@@ -5,19 +5,19 @@
 use super::banks::{bits, SlotId};
 use super::channel::{Channel, NEVER, NO_ROW, READ, WRITE};
 use super::timing::{OTHER_RANK, SAME_RANK};
-use super::{Completion, RowOutcome};
+use super::{DramCompletion, RowOutcome};
 
 /// Time at which the last decision leaves the data bus free (`bus_at`), and time at which the next one is due
 /// (`next_at`).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pipeline {
+pub(super) struct BusPipeline {
     bus_at: u64,
     next_at: u64,
     turned: bool,
 }
 
 /// Action of a channel before a choice is due.
-pub(super) enum Turn {
+pub(super) enum ChannelStep {
     /// The channel has nothing to do until `wake`.
     Rest,
     /// Ranks are due for a refresh, since this time, and have to be refreshed first.
@@ -29,25 +29,25 @@ pub(super) enum Turn {
 impl Channel {
     /// Action at `now`, with the next choice due at `next`.
     #[inline(always)]
-    pub(super) fn turn(&mut self, next: u64, now: u64) -> Turn {
+    pub(super) fn turn(&mut self, next: u64, now: u64) -> ChannelStep {
         let due = self.refresh_due;
         if due <= next && (next != NEVER || self.queued != [0, 0]) {
             if due <= now {
-                return Turn::Refresh(due);
+                return ChannelStep::Refresh(due);
             }
             self.wake = due;
-            Turn::Rest
+            ChannelStep::Rest
         } else if next > now {
             self.wake = next;
-            Turn::Rest
+            ChannelStep::Rest
         } else {
-            Turn::Go
+            ChannelStep::Go
         }
     }
 
     /// Body of `advance` for this scheduler.
     #[inline(never)]
-    pub(super) fn advance_transactions(&mut self, now: u64, done: &mut Vec<Completion>) {
+    pub(super) fn advance_transactions(&mut self, now: u64, done: &mut Vec<DramCompletion>) {
         loop {
             if self.mode_due() {
                 self.switch_mode();
@@ -59,9 +59,9 @@ impl Channel {
                 _ => self.pipeline.next_at.max(self.clock),
             };
             match self.turn(at, now) {
-                Turn::Rest => return,
-                Turn::Refresh(due) => self.refresh_due_ranks(due),
-                Turn::Go => {
+                ChannelStep::Rest => return,
+                ChannelStep::Refresh(due) => self.refresh_due_ranks(due),
+                ChannelStep::Go => {
                     self.clock = self.clock.max(at);
                     let (b, i) = self.choose_request(dir, at);
                     self.pipeline.turned = false;
@@ -132,7 +132,7 @@ impl Channel {
         (miss.2, self.banks[miss.2].q[dir].miss.expect("a request for another row"))
     }
 
-    fn serve(&mut self, b: usize, i: SlotId, now: u64, done: &mut Vec<Completion>) {
+    fn serve(&mut self, b: usize, i: SlotId, now: u64, done: &mut Vec<DramCompletion>) {
         let s = self.slots[i];
         let dir = usize::from(s.dir);
         let open = self.banks[b].row;

@@ -1,25 +1,25 @@
 //! A thread of the NIC that serves several queue pairs: it polls them in turn and takes a burst from each.
 
-use super::nic::Nic;
+use super::nic::CcnicNic;
 use super::rings::GROUP;
-use super::{Common, Effect};
+use super::{CcnicEffect, CcnicThreadState};
 use crate::kernel::Int;
 use crate::stack::{Ctx, Step};
 
 #[derive(Clone)]
-pub struct Bank {
-    nics: Vec<Nic>,
+pub struct MultiQueueNic {
+    nics: Vec<CcnicNic>,
     /// Index of the queue pair whose ring is polled.
     at: usize,
 }
 
-impl Bank {
+impl MultiQueueNic {
     /// A bank over `nics`, which hold the thread's state for each queue pair.
-    pub(super) fn new(mut nics: Vec<Nic>) -> Bank {
+    pub(super) fn new(mut nics: Vec<CcnicNic>) -> MultiQueueNic {
         for (k, nic) in nics.iter_mut().enumerate() {
             nic.common.tag = k.to_u32();
         }
-        Bank { nics, at: 0 }
+        MultiQueueNic { nics, at: 0 }
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
@@ -41,15 +41,15 @@ impl Bank {
 
     /// Makes a store of the queue pair in `tag`, an index into the thread's queue pairs, visible.
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        let (_, k) = Effect::of(tag);
+        let (_, k) = CcnicEffect::of(tag);
         self.nics[k.to_usize()].common.visible(c);
     }
 
     pub(super) fn held(&self) -> usize {
-        self.nics.iter().map(Nic::held).sum()
+        self.nics.iter().map(CcnicNic::held).sum()
     }
 
-    pub(super) fn commons(&self) -> impl Iterator<Item = &Common> {
+    pub(super) fn commons(&self) -> impl Iterator<Item = &CcnicThreadState> {
         self.nics.iter().map(|n| &n.common)
     }
 

@@ -1,8 +1,10 @@
 //! The host's thread of a queue pair: it sends packets that it writes, and reads the packets that come back.
 
-use super::rings::{Consumer, Desc, PostHost, Producer, Publication, Words, BLANKS, BLANKS_LEAST, GROUP, NO_RECYCLE};
+use super::rings::{
+    Consumer, Desc, PostHost, Producer, Publication, RingWords, BLANKS, BLANKS_LEAST, GROUP, NO_RECYCLE,
+};
 use super::spec::PoolKind;
-use super::{Common, Demand, Effect, Interface, Ring};
+use super::{CcnicEffect, CcnicInterface, CcnicThreadState, Demand, RingKind};
 use crate::core::{Op, Program};
 use crate::kernel::Int;
 use crate::kernel::LineAddr;
@@ -13,45 +15,45 @@ use std::collections::VecDeque;
 const PAUSE: u32 = 200;
 
 #[derive(Clone)]
-enum Rx {
+enum HostReceiveRing {
     Lines(Consumer),
     Slots(PostHost),
 }
 
-impl Rx {
+impl HostReceiveRing {
     /// The line to poll, or None while it is known that a unit is ready.
     fn asks(&self) -> Option<LineAddr> {
         match self {
-            Rx::Lines(r) => r.asks(),
-            Rx::Slots(r) => r.asks(),
+            HostReceiveRing::Lines(r) => r.asks(),
+            HostReceiveRing::Slots(r) => r.asks(),
         }
     }
     fn line(&self) -> LineAddr {
         match self {
-            Rx::Lines(r) => r.line(),
-            Rx::Slots(r) => r.line(),
+            HostReceiveRing::Lines(r) => r.line(),
+            HostReceiveRing::Slots(r) => r.line(),
         }
     }
-    fn finds(&self, words: &Words) -> bool {
+    fn finds(&self, words: &RingWords) -> bool {
         match self {
-            Rx::Lines(r) => r.finds(words),
-            Rx::Slots(r) => r.finds(words),
+            HostReceiveRing::Lines(r) => r.finds(words),
+            HostReceiveRing::Slots(r) => r.finds(words),
         }
     }
     /// Maximum number of descriptors of a unit.
     fn group(&self) -> usize {
         match self {
-            Rx::Lines(r) => r.shape.group,
-            Rx::Slots(_) => 1,
+            HostReceiveRing::Lines(r) => r.shape.group,
+            HostReceiveRing::Slots(_) => 1,
         }
     }
 }
 
 #[derive(Clone)]
-pub struct Host {
-    pub(super) common: Common,
+pub struct CcnicHost {
+    pub(super) common: CcnicThreadState,
     pub(super) tx: Producer,
-    rx: Rx,
+    rx: HostReceiveRing,
     demand: Demand,
     header_only: bool,
     /// Packets sent that have not come back.
@@ -79,9 +81,9 @@ pub struct Host {
     told: Option<LineAddr>,
 }
 
-impl Host {
+impl CcnicHost {
     /// A host thread that sends the packets that `app` describes, or none of its own.
-    pub(super) fn new(common: Common, i: &Interface, header_only: bool, demand: Demand) -> Host {
+    pub(super) fn new(common: CcnicThreadState, i: &CcnicInterface, header_only: bool, demand: Demand) -> CcnicHost {
         let (spec, q) = (&common.spec, common.queue.to_u64());
         let tx = Producer::new(i.memory.tx(spec, q));
         let shape = i.memory.rx(spec, q);
@@ -89,11 +91,11 @@ impl Host {
             PoolKind::Shared => {
                 let lazy = u64::from(spec.lazy_release) * GROUP as u64 / shape.group.to_u64();
                 // The read-ahead leaves room for one prefetch of each payload.
-                Rx::Lines(Consumer::new(common.reads(shape, 1), lazy))
+                HostReceiveRing::Lines(Consumer::new(common.reads(shape, 1), lazy))
             }
-            PoolKind::Host => Rx::Slots(PostHost::new(shape)),
+            PoolKind::Host => HostReceiveRing::Slots(PostHost::new(shape)),
         };
-        Host {
+        CcnicHost {
             common,
             tx,
             rx,
@@ -218,8 +220,8 @@ impl Host {
         let more = (room / self.rx.group()).saturating_sub(1);
         let asked = self.rx.asks().is_some();
         let n = match &mut self.rx {
-            Rx::Lines(r) => r.poll(words, more.to_u64(), &mut descs, &mut |l| ahead.push(l)),
-            Rx::Slots(r) => match r.poll(words) {
+            HostReceiveRing::Lines(r) => r.poll(words, more.to_u64(), &mut descs, &mut |l| ahead.push(l)),
+            HostReceiveRing::Slots(r) => match r.poll(words) {
                 Some(d) => {
                     descs[0] = d;
                     1
@@ -246,7 +248,7 @@ impl Host {
             p.push(Op::DependentPrefetch { line: i.line(d.buffer - 1) });
         }
         self.taken.extend(&descs[..n]);
-        if let Rx::Slots(_) = self.rx {
+        if let HostReceiveRing::Slots(_) = self.rx {
             self.posted -= n.to_u32();
         }
     }
@@ -260,7 +262,7 @@ impl Host {
         for d in self.taken.drain(..n) {
             p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
             p.compute(self.common.spec.costs.host_rx);
-            p.push(Op::Retire { tag: Effect::Seen.tag(d.buffer - 1), stores: false });
+            p.push(Op::Retire { tag: CcnicEffect::Seen.tag(d.buffer - 1), stores: false });
             self.received.push(d.buffer - 1);
         }
         self.under_way -= n.to_u32();
@@ -290,8 +292,8 @@ impl Host {
         }
         let mut stores: Vec<Publication> = Vec::new();
         match &mut self.rx {
-            Rx::Lines(r) => r.release(&mut |s| stores.push(s)),
-            Rx::Slots(r) => {
+            HostReceiveRing::Lines(r) => r.release(&mut |s| stores.push(s)),
+            HostReceiveRing::Slots(r) => {
                 while r.vacant() >= BLANKS_LEAST {
                     let want = r.vacant().min(BLANKS).to_usize();
                     let blanks = self.common.alloc(i, 0, want, p);
@@ -308,13 +310,13 @@ impl Host {
             }
         }
         let any = any || !stores.is_empty();
-        stores.into_iter().for_each(|s| self.common.store(Ring::Rx, s, p));
+        stores.into_iter().for_each(|s| self.common.store(RingKind::Rx, s, p));
         any
     }
 
     /// Frees what the host has only lent and whose transmission has completed: buffers that the host alone manages, and
     /// objects.
-    fn sweep(&mut self, i: &mut Interface, c: &mut Program) {
+    fn sweep(&mut self, i: &mut CcnicInterface, c: &mut Program) {
         let oldest = [self.lent.front().map(|l| l.0), self.objects.front().map(|o| o.0)];
         let Some(oldest) = oldest.into_iter().flatten().min() else { return };
         // Units that have been overwritten were free.
@@ -337,7 +339,7 @@ impl Host {
 
     /// Allocates up to `n` buffers for packets of `hint` bytes; where only the host manages buffers, buffers already
     /// sent are reclaimed.
-    pub(super) fn buffers(&mut self, i: &mut Interface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
+    pub(super) fn buffers(&mut self, i: &mut CcnicInterface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
         let mut buffers = self.common.alloc(i, hint, n, p);
         if buffers.len() < n && self.common.spec.pool == PoolKind::Host {
             self.sweep(i, p);
@@ -348,7 +350,7 @@ impl Host {
     }
 
     /// Reclaims buffers and objects that have been sent, once there are many of them.
-    pub(super) fn sweep_many(&mut self, i: &mut Interface, p: &mut Program) {
+    pub(super) fn sweep_many(&mut self, i: &mut CcnicInterface, p: &mut Program) {
         if self.lent.len().max(self.objects.len()) >= BLANKS as usize {
             self.sweep(i, p);
         }
@@ -359,7 +361,7 @@ impl Host {
         if !unit.is_empty() {
             let s = self.tx.publish(unit);
             p.compute(self.common.spec.costs.unit);
-            self.common.store(Ring::Tx, s, p);
+            self.common.store(RingKind::Tx, s, p);
             unit.clear();
         }
     }
@@ -387,7 +389,7 @@ impl Host {
         let buffers = self.buffers(i, hint, n, p);
         let lines = self.touched();
         for b in &buffers {
-            p.push(Op::Retire { tag: Effect::Stamp.tag(*b), stores: false });
+            p.push(Op::Retire { tag: CcnicEffect::Stamp.tag(*b), stores: false });
             let line = i.line(*b);
             self.common.write(line, lines, p);
             i.trips.retained += u64::from(lines) * u64::from(std::mem::take(&mut i.sent[b.to_usize()]));
@@ -404,10 +406,10 @@ impl Host {
             }
             let s = self.tx.publish(&descs);
             p.compute(self.common.spec.costs.unit);
-            self.common.store(Ring::Tx, s, p);
+            self.common.store(RingKind::Tx, s, p);
         }
         if let Some(s) = self.tx.commit() {
-            self.common.store(Ring::Tx, s, p);
+            self.common.store(RingKind::Tx, s, p);
         }
         let sent = buffers.len().to_u32();
         self.under_way += sent;
@@ -416,11 +418,11 @@ impl Host {
     }
 
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        let (effect, buffer) = Effect::of(tag);
+        let (effect, buffer) = CcnicEffect::of(tag);
         match effect {
-            Effect::Visible => self.common.visible(c),
-            Effect::Stamp => self.common.stamp(buffer, c),
-            Effect::Seen => self.common.seen(buffer, c),
+            CcnicEffect::Visible => self.common.visible(c),
+            CcnicEffect::Stamp => self.common.stamp(buffer, c),
+            CcnicEffect::Seen => self.common.seen(buffer, c),
         }
     }
 }

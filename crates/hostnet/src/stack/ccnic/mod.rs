@@ -29,7 +29,7 @@ pub mod spec;
 mod wire;
 
 use super::demand::Demand;
-use super::foresight::{self, Foresight};
+use super::foresight::{self, BranchPredictor};
 use super::pmd::PollMode;
 use super::{Ctx, Software, Step};
 use crate::app::loopback::{LoopbackSpec, Touched};
@@ -39,15 +39,15 @@ use crate::kernel::{Int, LineAddr, PacketId, ThreadId, Time};
 use crate::memory::LINE;
 use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
-use pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
+use pool::{fill_order, BufferCache, BufferCaching, FreeRing, PoolAccess, Pools};
 pub use ports::Ports;
-use rings::{Change, Publication, Shape, Words};
-use spec::{CcnicSpec, FreeCheck, Mode, NicKind, PoolKind, Stores};
+use rings::{Publication, RingChange, RingShape, RingWords};
+use spec::{CcnicMode, CcnicSpec, FreeCheck, NicKind, PoolKind, Stores};
 use std::collections::VecDeque;
 
 /// First lines of the memory regions that the interface consists of.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Memory {
+pub struct CcnicMemory {
     pub tx_rings: LineAddr,
     pub rx_rings: LineAddr,
     pub tx_registers: LineAddr,
@@ -56,28 +56,28 @@ pub struct Memory {
     pub buffers: LineAddr,
 }
 
-impl Memory {
+impl CcnicMemory {
     /// Shapes of the transmit and the receive ring of queue pair `queue`.
-    pub fn tx(&self, s: &CcnicSpec, queue: u64) -> Shape {
+    pub fn tx(&self, s: &CcnicSpec, queue: u64) -> RingShape {
         s.shape(self.tx_rings, self.tx_registers, queue, true)
     }
-    pub fn rx(&self, s: &CcnicSpec, queue: u64) -> Shape {
+    pub fn rx(&self, s: &CcnicSpec, queue: u64) -> RingShape {
         s.shape(self.rx_rings, self.rx_registers, queue, s.groups_rx())
     }
 }
 
 /// Transmit or receive ring of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ring {
+pub enum RingKind {
     Tx,
     Rx,
 }
 
 /// Shared words of a queue pair's two rings, which both sides see.
 #[derive(Clone, Debug)]
-pub struct Pair {
-    pub tx: Words,
-    pub rx: Words,
+pub struct QueuePairWords {
+    pub tx: RingWords,
+    pub rx: RingWords,
 }
 
 /// Round trips of a measurement window, as seen by the host's threads.
@@ -114,9 +114,9 @@ impl RoundTrips {
 
 /// State shared by host and NIC threads: the values of the memory that both see.
 #[derive(Clone)]
-pub struct Interface {
-    pub memory: Memory,
-    pub pairs: Vec<Pair>,
+pub struct CcnicInterface {
+    pub memory: CcnicMemory,
+    pub pairs: Vec<QueuePairWords>,
     /// Buffer pools: one for all queue pairs, or one for each.
     pub pools: Vec<Pools>,
     /// Number of small buffers in all pools.
@@ -138,8 +138,8 @@ pub struct Interface {
     pub trips: RoundTrips,
 }
 
-impl Interface {
-    pub fn new(s: &CcnicSpec, queues: u32, memory: Memory) -> Interface {
+impl CcnicInterface {
+    pub fn new(s: &CcnicSpec, queues: u32, memory: CcnicMemory) -> CcnicInterface {
         let [small, large] = s.counts(queues);
         let all = s.pools(queues);
         // The pools' parts are as equal as possible, and each part is contiguous.
@@ -156,9 +156,12 @@ impl Interface {
             ];
             Pools::new(rings, small, s.small_buffer.0.to_u32())
         };
-        let forwarded = if s.mode == Mode::Overlay { (small + large).to_usize() } else { 0 };
-        let pair = |q: u32| Pair { tx: Words::new(&memory.tx(s, q.into())), rx: Words::new(&memory.rx(s, q.into())) };
-        Interface {
+        let forwarded = if s.mode == CcnicMode::Overlay { (small + large).to_usize() } else { 0 };
+        let pair = |q: u32| QueuePairWords {
+            tx: RingWords::new(&memory.tx(s, q.into())),
+            rx: RingWords::new(&memory.rx(s, q.into())),
+        };
+        CcnicInterface {
             memory,
             pairs: (0..queues).map(pair).collect(),
             pools: (0..all).map(pool).collect(),
@@ -211,7 +214,7 @@ impl Interface {
 
 /// Side effect that the tag of a thread's operation stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Effect {
+enum CcnicEffect {
     /// The oldest store in flight becomes visible.
     Visible,
     /// The time stamp is written into the buffer.
@@ -220,60 +223,70 @@ enum Effect {
     Seen,
 }
 
-impl Effect {
+impl CcnicEffect {
     fn tag(self, buffer: u32) -> u32 {
         buffer << 2 | self as u32
     }
-    fn of(tag: u32) -> (Effect, u32) {
-        ([Effect::Visible, Effect::Stamp, Effect::Seen][(tag & 3).to_usize()], tag >> 2)
+    fn of(tag: u32) -> (CcnicEffect, u32) {
+        ([CcnicEffect::Visible, CcnicEffect::Stamp, CcnicEffect::Seen][(tag & 3).to_usize()], tag >> 2)
     }
 }
 
 /// State common to host and NIC threads of a queue pair.
 #[derive(Clone)]
-struct Common {
+struct CcnicThreadState {
     queue: usize,
     /// Index of the queue pair within its thread, carried by the tags of its stores.
     tag: u32,
     spec: CcnicSpec,
-    side: Side,
+    side: BufferCache,
     bytes: u32,
     /// Stores in flight, each to one line, oldest first.
-    leaving: VecDeque<(Ring, LineAddr, Change)>,
+    leaving: VecDeque<(RingKind, LineAddr, RingChange)>,
     /// Whether the last poll has been issued.
     polled: bool,
     /// Reorder-buffer size of the thread's core in instructions; 0 for a core that stalls at each branch.
     window: u32,
     /// Branch predictor for the outcome of polls; None where a poll's thread waits for the data.
-    foresees: Option<Foresight>,
+    foresees: Option<BranchPredictor>,
 }
 
-impl Common {
-    fn new(s: Setup, queue: usize, bytes: u32) -> Common {
+impl CcnicThreadState {
+    fn new(s: Setup, queue: usize, bytes: u32) -> CcnicThreadState {
         let Setup { interface: i, core, .. } = s;
         let spec = s.spec.clone();
         let keeps = match spec.cache() {
-            _ if spec.recycle => Keeps::Stack { most: spec.stack, bulk: spec.bulk },
-            0 => Keeps::Nothing,
-            size => Keeps::Cache { size },
+            _ if spec.recycle => BufferCaching::Stack { most: spec.stack, bulk: spec.bulk },
+            0 => BufferCaching::Nothing,
+            size => BufferCaching::Cache { size },
         };
         let pools = i.pools.len();
-        let side = Side::new(&i.pools[queue % pools], (i.pairs.len() / pools).to_u32(), keeps);
+        let side = BufferCache::new(&i.pools[queue % pools], (i.pairs.len() / pools).to_u32(), keeps);
         let window = if core.pipeline == Pipeline::OutOfOrder { core.rob } else { 0 };
-        Common { queue, tag: 0, spec, side, bytes, leaving: VecDeque::new(), polled: false, window, foresees: None }
+        CcnicThreadState {
+            queue,
+            tag: 0,
+            spec,
+            side,
+            bytes,
+            leaving: VecDeque::new(),
+            polled: false,
+            window,
+            foresees: None,
+        }
     }
 
     /// Gives the thread branch prediction for its polls, if its core is out of order; every use of a descriptor must
     /// then wait for its line.
-    fn foreseeing(self) -> Common {
-        Common { foresees: (self.window > 0).then(Foresight::default), ..self }
+    fn foreseeing(self) -> CcnicThreadState {
+        CcnicThreadState { foresees: (self.window > 0).then(BranchPredictor::default), ..self }
     }
 
     /// State of a NIC thread of queue pair `queue`. A device's agent executes no instructions, so its costs are zero.
-    fn of_nic(s: Setup, queue: usize, bytes: u32) -> Common {
-        let mut common = Common::new(s, queue, bytes);
+    fn of_nic(s: Setup, queue: usize, bytes: u32) -> CcnicThreadState {
+        let mut common = CcnicThreadState::new(s, queue, bytes);
         if common.spec.nic == NicKind::Agent {
-            let spec::Costs { alloc, free, host_tx, host_rx, nic_tx, nic_rx, unit, poll, pool } =
+            let spec::CcnicCosts { alloc, free, host_tx, host_rx, nic_tx, nic_rx, unit, poll, pool } =
                 &mut common.spec.costs;
             [alloc, free, host_tx, host_rx, nic_tx, nic_rx, unit, poll, pool].into_iter().for_each(|n| *n = 0);
         }
@@ -282,13 +295,13 @@ impl Common {
 
     /// The ring of `shape` as this thread reads it, with `instructions` spent on each descriptor while it gathers a
     /// burst.
-    fn reads(&self, shape: Shape, instructions: u32) -> Shape {
+    fn reads(&self, shape: RingShape, instructions: u32) -> RingShape {
         if self.spec.read_ahead.is_some() || self.window == 0 {
             return shape;
         }
         // A poll is a load and a branch.
         let unit = 2 + self.spec.costs.unit + shape.group.to_u32() * instructions;
-        Shape { read_ahead: 1 + u64::from(self.window / unit), speculates: true, ..shape }
+        RingShape { read_ahead: 1 + u64::from(self.window / unit), speculates: true, ..shape }
     }
 
     fn lines(&self) -> u32 {
@@ -301,8 +314,8 @@ impl Common {
     }
 
     /// Issues a store to a line of a ring.
-    fn store(&mut self, ring: Ring, s: Publication, p: &mut Program) {
-        p.push(Op::Release { line: s.line, tag: Effect::Visible.tag(self.tag) });
+    fn store(&mut self, ring: RingKind, s: Publication, p: &mut Program) {
+        p.push(Op::Release { line: s.line, tag: CcnicEffect::Visible.tag(self.tag) });
         self.leaving.push_back((ring, s.line, s.change));
         if let Some(line) = s.own_ahead.filter(|l| *l != s.line) {
             p.push(Op::PrefetchOwn { line, lines: 1 });
@@ -310,7 +323,7 @@ impl Common {
     }
 
     /// Reads the lines of the ring `shape` that show a producer what is free.
-    fn look(&self, shape: &Shape, lines: &[LineAddr], p: &mut Program) {
+    fn look(&self, shape: &RingShape, lines: &[LineAddr], p: &mut Program) {
         let own = !shape.register && self.spec.free_check == FreeCheck::Written;
         for line in lines.iter().copied() {
             p.push(if own { Op::LoadOwn { line } } else { Op::Load { line, lines: 1 } });
@@ -345,25 +358,25 @@ impl Common {
         }
     }
 
-    fn alloc(&mut self, i: &mut Interface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
+    fn alloc(&mut self, i: &mut CcnicInterface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
         let pool = self.spec.costs.pool;
         let out = self.side.alloc(i.pool(self.queue), hint, n, &mut |t| touch(t, pool, p));
         p.compute(self.spec.costs.alloc * out.len().to_u32());
         out
     }
 
-    fn free_one(&mut self, i: &mut Interface, buffer: u32, p: &mut Program) {
+    fn free_one(&mut self, i: &mut CcnicInterface, buffer: u32, p: &mut Program) {
         p.compute(self.spec.costs.free);
         let pool = self.spec.costs.pool;
         self.side.free(i.pool(self.queue), buffer, &mut |t| touch(t, pool, p));
     }
 
-    fn free_done(&mut self, i: &mut Interface, p: &mut Program) {
+    fn free_done(&mut self, i: &mut CcnicInterface, p: &mut Program) {
         let pool = self.spec.costs.pool;
         self.side.free_done(i.pool(self.queue), &mut |t| touch(t, pool, p));
     }
 
-    fn free(&mut self, i: &mut Interface, buffers: impl Iterator<Item = u32>, p: &mut Program) {
+    fn free(&mut self, i: &mut CcnicInterface, buffers: impl Iterator<Item = u32>, p: &mut Program) {
         buffers.for_each(|b| self.free_one(i, b, p));
         self.free_done(i, p);
     }
@@ -412,35 +425,35 @@ impl Common {
         let Some((ring, line, change)) = self.leaving.pop_front() else { return };
         let Some(i) = c.ccnic.as_mut() else { return };
         let pair = &mut i.pairs[self.queue];
-        let published = matches!(change, Change::Unit { .. } | Change::Tail(_));
+        let published = matches!(change, RingChange::Unit { .. } | RingChange::Tail(_));
         if let (true, Some(counts), Some(nic)) = (published, c.off_core.as_deref_mut(), i.nic_cores.get(self.queue)) {
             // The NIC works on a packet from its publication to the publication of its copy. Units that the host
             // publishes on the receive ring are blanks.
             match ring {
-                Ring::Tx => counts.watch(*nic, line),
-                Ring::Rx if c.core == *nic => counts.watch_none(*nic),
-                Ring::Rx => {}
+                RingKind::Tx => counts.watch(*nic, line),
+                RingKind::Rx if c.core == *nic => counts.watch_none(*nic),
+                RingKind::Rx => {}
             }
         }
         match ring {
-            Ring::Tx => {
+            RingKind::Tx => {
                 if published {
                     i.visible[self.queue].get_or_insert(c.now);
                 }
                 pair.tx.apply(change);
             }
-            Ring::Rx => pair.rx.apply(change),
+            RingKind::Rx => pair.rx.apply(change),
         }
     }
 }
 
 /// Appends one access to the pool's lines. A locked operation drains the accesses before it, and later ones wait for
 /// it.
-fn touch(t: Touch, pool: u32, p: &mut Program) {
+fn touch(t: PoolAccess, pool: u32, p: &mut Program) {
     match t {
-        Touch::Read(line) => p.push(Op::Load { line, lines: 1 }),
-        Touch::Write(line) => p.push(Op::Store { line, lines: 1 }),
-        Touch::Atomic(line) => {
+        PoolAccess::Read(line) => p.push(Op::Load { line, lines: 1 }),
+        PoolAccess::Write(line) => p.push(Op::Store { line, lines: 1 }),
+        PoolAccess::Atomic(line) => {
             p.compute(pool);
             p.push(Op::Atomic { line });
         }
@@ -455,76 +468,79 @@ pub struct Setup<'a> {
     /// The core that a thread runs on.
     pub core: &'a CoreSpec,
     /// The memory that both sides see.
-    pub interface: &'a Interface,
+    pub interface: &'a CcnicInterface,
 }
 
 /// A thread of CC-NIC on either side.
 #[derive(Clone)]
-pub enum Agent {
-    Host(host::Host),
-    Nic(nic::Nic),
-    Server(server::Server),
+pub enum CcnicThread {
+    Host(host::CcnicHost),
+    Nic(nic::CcnicNic),
+    Server(server::CcnicServer),
     Overlay(Box<overlay::Overlay>),
-    Wire(wire::Wire),
-    Bank(bank::Bank),
+    Wire(wire::ForwardNic),
+    Bank(bank::MultiQueueNic),
 }
 
-impl Agent {
+impl CcnicThread {
     /// The host's thread of queue pair `queue`, which sends packets of `app` as `demand` says.
-    pub fn host(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> Agent {
-        let common = Common::new(s, queue, app.bytes.0.to_u32()).foreseeing();
-        Agent::Host(host::Host::new(common, s.interface, app.touch == Touched::Header, demand))
+    pub fn host(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> CcnicThread {
+        let common = CcnicThreadState::new(s, queue, app.bytes.0.to_u32()).foreseeing();
+        CcnicThread::Host(host::CcnicHost::new(common, s.interface, app.touch == Touched::Header, demand))
     }
 
     /// The host's thread number `local` of `of`, in overlay mode.
-    pub fn server(s: Setup, app: Option<&LoopbackSpec>, local: usize, of: usize) -> Agent {
-        Agent::Server(server::Server::new(s, app, (local, of), true))
+    pub fn server(s: Setup, app: Option<&LoopbackSpec>, local: usize, of: usize) -> CcnicThread {
+        CcnicThread::Server(server::CcnicServer::new(s, app, (local, of), true))
     }
 
     /// The queue pairs of thread number `local` of `of`, in overlay mode, for use by another stack.
     pub fn ports(s: Setup, local: usize, of: usize) -> Ports {
-        server::Server::new(s, None, (local, of), false).into_ports()
+        server::CcnicServer::new(s, None, (local, of), false).into_ports()
     }
 
     /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. The data
     /// that it sends lies from line `data` on, [`SENT_LINES`] lines for each of the driver's buffers.
-    pub fn overlay(s: Setup, queue: usize, driver: PollMode, data: LineAddr) -> Agent {
-        let nic = nic::Nic::new(Common::new(s, queue, 0).foreseeing(), s.interface);
-        Agent::Overlay(Box::new(overlay::Overlay::new(nic, driver, data)))
+    pub fn overlay(s: Setup, queue: usize, driver: PollMode, data: LineAddr) -> CcnicThread {
+        let nic = nic::CcnicNic::new(CcnicThreadState::new(s, queue, 0).foreseeing(), s.interface);
+        CcnicThread::Overlay(Box::new(overlay::Overlay::new(nic, driver, data)))
     }
 
     /// The NIC's thread of queue pair `queue`, which loops packets of `app` back.
-    pub fn nic(s: Setup, queue: usize, app: &LoopbackSpec) -> Agent {
-        Agent::Nic(nic::Nic::new(Common::of_nic(s, queue, app.bytes.0.to_u32()).foreseeing(), s.interface))
+    pub fn nic(s: Setup, queue: usize, app: &LoopbackSpec) -> CcnicThread {
+        CcnicThread::Nic(nic::CcnicNic::new(
+            CcnicThreadState::of_nic(s, queue, app.bytes.0.to_u32()).foreseeing(),
+            s.interface,
+        ))
     }
 
     /// The NIC's thread of several queue pairs, in loopback mode.
-    pub fn bank(s: Setup, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> Agent {
-        let of = |q| nic::Nic::new(Common::of_nic(s, q, app.bytes.0.to_u32()).foreseeing(), s.interface);
-        Agent::Bank(bank::Bank::new(queues.map(of).collect()))
+    pub fn bank(s: Setup, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> CcnicThread {
+        let of = |q| nic::CcnicNic::new(CcnicThreadState::of_nic(s, q, app.bytes.0.to_u32()).foreseeing(), s.interface);
+        CcnicThread::Bank(bank::MultiQueueNic::new(queues.map(of).collect()))
     }
 
     /// The NIC's thread of queue pair `queue` in forward mode: packets of `app` come from the wire as `demand` says.
-    pub fn wire(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> Agent {
-        let nic = nic::Nic::new(Common::new(s, queue, app.bytes.0.to_u32()).foreseeing(), s.interface);
-        Agent::Wire(wire::Wire::new(nic, demand))
+    pub fn wire(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> CcnicThread {
+        let nic = nic::CcnicNic::new(CcnicThreadState::new(s, queue, app.bytes.0.to_u32()).foreseeing(), s.interface);
+        CcnicThread::Wire(wire::ForwardNic::new(nic, demand))
     }
 
     /// State of each of the thread's queue pairs.
-    fn commons(&self) -> Vec<&Common> {
+    fn commons(&self) -> Vec<&CcnicThreadState> {
         match self {
-            Agent::Host(h) => vec![&h.common],
-            Agent::Nic(n) => vec![&n.common],
-            Agent::Server(s) => s.commons().collect(),
-            Agent::Overlay(o) => vec![&o.nic.common],
-            Agent::Wire(w) => vec![&w.nic.common],
-            Agent::Bank(b) => b.commons().collect(),
+            CcnicThread::Host(h) => vec![&h.common],
+            CcnicThread::Nic(n) => vec![&n.common],
+            CcnicThread::Server(s) => s.commons().collect(),
+            CcnicThread::Overlay(o) => vec![&o.nic.common],
+            CcnicThread::Wire(w) => vec![&w.nic.common],
+            CcnicThread::Bank(b) => b.commons().collect(),
         }
     }
 
     /// Counters of the thread's buffer stacks.
     pub fn pool_counts(&self) -> pool::PoolCounts {
-        let add = |a: pool::PoolCounts, c: &Common| {
+        let add = |a: pool::PoolCounts, c: &CcnicThreadState| {
             let b = c.side.counts;
             pool::PoolCounts {
                 takes: a.takes + b.takes,
@@ -537,7 +553,7 @@ impl Agent {
     }
 
     pub fn is_host(&self) -> bool {
-        matches!(self, Agent::Host(_) | Agent::Server(_))
+        matches!(self, CcnicThread::Host(_) | CcnicThread::Server(_))
     }
 
     /// Number of buffers that the thread holds, in its stacks and in use.
@@ -545,51 +561,51 @@ impl Agent {
         let stacked: usize = self.commons().iter().map(|c| c.side.stacked()).sum();
         stacked
             + match self {
-                Agent::Host(h) => h.held(),
-                Agent::Nic(n) => n.held(),
-                Agent::Server(s) => s.held(),
-                Agent::Overlay(o) => o.nic.held(),
-                Agent::Wire(w) => w.nic.held(),
-                Agent::Bank(b) => b.held(),
+                CcnicThread::Host(h) => h.held(),
+                CcnicThread::Nic(n) => n.held(),
+                CcnicThread::Server(s) => s.held(),
+                CcnicThread::Overlay(o) => o.nic.held(),
+                CcnicThread::Wire(w) => w.nic.held(),
+                CcnicThread::Bank(b) => b.held(),
             }
     }
 }
 
-impl Software for Agent {
+impl Software for CcnicThread {
     fn step(&mut self, c: &mut Ctx) -> Step {
         c.program.ops.clear();
         if c.stopped {
             return Step::Idle;
         }
         match self {
-            Agent::Host(h) => h.step(c),
-            Agent::Nic(n) => n.step(c),
-            Agent::Server(s) => s.step(c),
-            Agent::Overlay(o) => o.step(c),
-            Agent::Wire(w) => w.step(c),
-            Agent::Bank(b) => b.step(c),
+            CcnicThread::Host(h) => h.step(c),
+            CcnicThread::Nic(n) => n.step(c),
+            CcnicThread::Server(s) => s.step(c),
+            CcnicThread::Overlay(o) => o.step(c),
+            CcnicThread::Wire(w) => w.step(c),
+            CcnicThread::Bank(b) => b.step(c),
         }
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         match self {
-            Agent::Host(h) => h.retired(tag, c),
-            Agent::Nic(n) => n.common.visible(c),
-            Agent::Server(s) => s.retired(tag, c),
-            Agent::Overlay(o) => o.retired(tag, c),
-            Agent::Wire(w) => w.retired(tag, c),
-            Agent::Bank(b) => b.retired(tag, c),
+            CcnicThread::Host(h) => h.retired(tag, c),
+            CcnicThread::Nic(n) => n.common.visible(c),
+            CcnicThread::Server(s) => s.retired(tag, c),
+            CcnicThread::Overlay(o) => o.retired(tag, c),
+            CcnicThread::Wire(w) => w.retired(tag, c),
+            CcnicThread::Bank(b) => b.retired(tag, c),
         }
     }
 
     fn restart_meters(&mut self, now: Time) {
         match self {
-            Agent::Host(h) => h.common.restart(),
-            Agent::Nic(n) => n.common.restart(),
-            Agent::Server(s) => s.commons_mut().for_each(Common::restart),
-            Agent::Wire(w) => w.nic.common.restart(),
-            Agent::Bank(b) => b.restart(),
-            Agent::Overlay(o) => {
+            CcnicThread::Host(h) => h.common.restart(),
+            CcnicThread::Nic(n) => n.common.restart(),
+            CcnicThread::Server(s) => s.commons_mut().for_each(CcnicThreadState::restart),
+            CcnicThread::Wire(w) => w.nic.common.restart(),
+            CcnicThread::Bank(b) => b.restart(),
+            CcnicThread::Overlay(o) => {
                 o.nic.common.restart();
                 o.restart_meters(now);
             }

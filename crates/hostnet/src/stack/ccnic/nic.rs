@@ -2,7 +2,7 @@
 
 use super::rings::{Consumer, Desc, PostNic, Producer, Publication, EXTERNAL, GROUP, NO_RECYCLE};
 use super::spec::{PoolKind, ReleaseKind, Wake};
-use super::{Common, Interface, Ring};
+use super::{CcnicInterface, CcnicThreadState, RingKind};
 use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr};
 use crate::memory::Sweep;
@@ -12,16 +12,16 @@ use crate::stack::{Awaited, Ctx, Step};
 const PAUSE: u32 = 200;
 
 #[derive(Clone)]
-enum Rx {
+enum NicReceiveRing {
     Lines(Producer),
     Slots(PostNic),
 }
 
 #[derive(Clone)]
-pub struct Nic {
-    pub(super) common: Common,
+pub struct CcnicNic {
+    pub(super) common: CcnicThreadState,
     pub(super) tx: Consumer,
-    rx: Rx,
+    rx: NicReceiveRing,
     /// Packets taken and not copied yet.
     pub(super) pending: Vec<Desc>,
     /// Copies that are not published yet.
@@ -34,28 +34,30 @@ pub struct Nic {
     idle: Vec<LineAddr>,
 }
 
-impl Nic {
-    pub(super) fn new(common: Common, i: &Interface) -> Nic {
+impl CcnicNic {
+    pub(super) fn new(common: CcnicThreadState, i: &CcnicInterface) -> CcnicNic {
         let (spec, q) = (&common.spec, common.queue.to_u64());
         let tx = Consumer::new(common.reads(i.memory.tx(spec, q), 1 + spec.costs.nic_tx), 1);
         let shape = i.memory.rx(spec, q);
         let rx = match spec.pool {
-            PoolKind::Shared => Rx::Lines(Producer::new(shape)),
-            PoolKind::Host => Rx::Slots(PostNic::new(shape)),
+            PoolKind::Shared => NicReceiveRing::Lines(Producer::new(shape)),
+            PoolKind::Host => NicReceiveRing::Slots(PostNic::new(shape)),
         };
         let (queues, idle) = (i.pairs.len().to_u64(), u64::from(spec.idle_queues));
         let ring = |k| Consumer::new(i.memory.tx(spec, queues + q * idle + k), 1);
         let idle =
             if spec.wake == Wake::Polling { (0..idle).filter_map(|k| ring(k).asks()).collect() } else { Vec::new() };
-        Nic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: None, told: None, idle }
+        CcnicNic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: None, told: None, idle }
     }
 
     /// Number of buffers that the thread holds outside its stacks; buffers that only the host manages are counted at
     /// the host.
     pub(super) fn held(&self) -> usize {
         match self.rx {
-            Rx::Lines(_) => self.pending.iter().filter(|d| d.flags & EXTERNAL == 0).count() + self.filled.len(),
-            Rx::Slots(_) => 0,
+            NicReceiveRing::Lines(_) => {
+                self.pending.iter().filter(|d| d.flags & EXTERNAL == 0).count() + self.filled.len()
+            }
+            NicReceiveRing::Slots(_) => 0,
         }
     }
 
@@ -145,10 +147,10 @@ impl Nic {
     }
 
     /// A receive buffer for a packet of `bytes` bytes; None when there is none.
-    pub(super) fn blank(&mut self, i: &mut Interface, bytes: u32, p: &mut Program) -> Option<u32> {
+    pub(super) fn blank(&mut self, i: &mut CcnicInterface, bytes: u32, p: &mut Program) -> Option<u32> {
         match &mut self.rx {
-            Rx::Lines(_) => self.common.alloc(i, bytes, 1, p).pop(),
-            Rx::Slots(r) => {
+            NicReceiveRing::Lines(_) => self.common.alloc(i, bytes, 1, p).pop(),
+            NicReceiveRing::Slots(r) => {
                 let words = &i.pairs[self.common.queue].rx;
                 r.take(words, &mut |line| p.push(Op::Anchor { line })).map(|b| b - 1)
             }
@@ -157,8 +159,8 @@ impl Nic {
 
     /// Receive buffers for a whole burst, where nothing is recycled and freed buffers go to the pool. With recycling,
     /// None: each copy goes to a buffer that has just been freed.
-    fn blanks(&mut self, i: &mut Interface, p: &mut Program) -> Option<Vec<u32>> {
-        let from_pool = matches!(self.rx, Rx::Lines(_)) && !self.common.spec.recycle;
+    fn blanks(&mut self, i: &mut CcnicInterface, p: &mut Program) -> Option<Vec<u32>> {
+        let from_pool = matches!(self.rx, NicReceiveRing::Lines(_)) && !self.common.spec.recycle;
         from_pool.then(|| self.common.alloc(i, self.common.bytes, self.pending.len(), p))
     }
 
@@ -225,21 +227,21 @@ impl Nic {
     pub(super) fn release(&mut self, p: &mut Program) {
         let mut stores: Vec<Publication> = Vec::new();
         self.tx.release(&mut |s| stores.push(s));
-        stores.into_iter().for_each(|s| self.common.store(Ring::Tx, s, p));
+        stores.into_iter().for_each(|s| self.common.store(RingKind::Tx, s, p));
     }
 
     /// Publishes the copies that are filled, as far as the receive ring has room.
-    pub(super) fn publish(&mut self, i: &mut Interface, p: &mut Program) {
+    pub(super) fn publish(&mut self, i: &mut CcnicInterface, p: &mut Program) {
         let words = &i.pairs[self.common.queue].rx;
         let mut done = 0;
         let (mut looked, mut stores) = (Vec::new(), Vec::new());
         while done < self.filled.len() {
             match &mut self.rx {
-                Rx::Slots(r) => {
+                NicReceiveRing::Slots(r) => {
                     stores.push(r.fill(self.filled[done]));
                     done += 1;
                 }
-                Rx::Lines(r) => {
+                NicReceiveRing::Lines(r) => {
                     if !r.ensure(words, 1, &mut |line| looked.push(line)) {
                         break;
                     }
@@ -249,15 +251,15 @@ impl Nic {
                 }
             }
         }
-        if let Rx::Lines(r) = &self.rx {
+        if let NicReceiveRing::Lines(r) = &self.rx {
             self.common.look(&r.shape, &looked, p);
         }
         p.compute(self.common.spec.costs.unit * stores.len().to_u32());
         stores.extend(match &mut self.rx {
-            Rx::Slots(r) => r.commit(),
-            Rx::Lines(r) => r.commit(),
+            NicReceiveRing::Slots(r) => r.commit(),
+            NicReceiveRing::Lines(r) => r.commit(),
         });
-        stores.into_iter().for_each(|s| self.common.store(Ring::Rx, s, p));
+        stores.into_iter().for_each(|s| self.common.store(RingKind::Rx, s, p));
         self.filled.drain(..done);
     }
 }

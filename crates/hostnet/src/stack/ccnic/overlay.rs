@@ -6,7 +6,7 @@
 //!
 //! The thread polls both in turn and copies whole packets, as both NICs have buffers of their own.
 
-use super::nic::Nic;
+use super::nic::CcnicNic;
 use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
 use crate::kernel::{Int, LineAddr, PacketId};
 use crate::memory::LINE_U32;
@@ -19,7 +19,7 @@ pub const SENT_LINES: u64 = 160;
 
 #[derive(Clone)]
 pub struct Overlay {
-    pub(super) nic: Nic,
+    pub(super) nic: CcnicNic,
     driver: PollMode,
     /// First line of the data of the driver's buffers that are sent.
     data: LineAddr,
@@ -30,7 +30,7 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    pub(super) fn new(nic: Nic, driver: PollMode, data: LineAddr) -> Overlay {
+    pub(super) fn new(nic: CcnicNic, driver: PollMode, data: LineAddr) -> Overlay {
         Overlay { nic, driver, data, received: VecDeque::new(), first: false }
     }
 

@@ -12,12 +12,12 @@ const SCRATCH: usize = 256;
 
 /// Size class of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
+pub enum SizeClass {
     Small,
     Large,
 }
 
-impl Class {
+impl SizeClass {
     /// Index of the size class in pairs that hold one value per size class.
     const fn index(self) -> usize {
         self as usize
@@ -26,7 +26,7 @@ impl Class {
 
 /// Access of a pool operation to a line that host and NIC share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Touch {
+pub enum PoolAccess {
     Read(LineAddr),
     Write(LineAddr),
     /// Locked read and write of one word.
@@ -76,20 +76,20 @@ impl FreeRing {
     }
 
     /// Puts buffers into the ring: an atomic add, and plain stores.
-    pub fn put(&mut self, buffers: impl ExactSizeIterator<Item = u32>, touch: &mut impl FnMut(Touch)) {
-        touch(Touch::Atomic(self.base + 1));
+    pub fn put(&mut self, buffers: impl ExactSizeIterator<Item = u32>, touch: &mut impl FnMut(PoolAccess)) {
+        touch(PoolAccess::Atomic(self.base + 1));
         let tail = self.head + self.free.len().to_u64();
-        self.lines_of(tail, buffers.len().to_u64()).for_each(|l| touch(Touch::Write(l)));
+        self.lines_of(tail, buffers.len().to_u64()).for_each(|l| touch(PoolAccess::Write(l)));
         self.free.extend(buffers);
     }
 
     /// Takes up to `most` buffers: the slots are read, and then claimed with a compare-and-swap.
-    pub fn take(&mut self, most: usize, touch: &mut impl FnMut(Touch)) -> Vec<u32> {
+    pub fn take(&mut self, most: usize, touch: &mut impl FnMut(PoolAccess)) -> Vec<u32> {
         let n = most.min(self.free.len());
-        touch(Touch::Read(self.base));
-        self.lines_of(self.head, n.max(1).to_u64()).for_each(|l| touch(Touch::Read(l)));
+        touch(PoolAccess::Read(self.base));
+        self.lines_of(self.head, n.max(1).to_u64()).for_each(|l| touch(PoolAccess::Read(l)));
         if n > 0 {
-            touch(Touch::Atomic(self.base));
+            touch(PoolAccess::Atomic(self.base));
         }
         self.head += n.to_u64();
         self.free.drain(..n).collect()
@@ -119,11 +119,11 @@ impl Pools {
         Pools { rings, count, large_from, small_bytes, hunger: false }
     }
 
-    pub fn class_of(&self, buffer: u32) -> Class {
+    pub fn class_of(&self, buffer: u32) -> SizeClass {
         if buffer < self.large_from {
-            Class::Small
+            SizeClass::Small
         } else {
-            Class::Large
+            SizeClass::Large
         }
     }
 }
@@ -142,7 +142,7 @@ pub struct PoolCounts {
 
 /// Buffers that a thread keeps of those that pass through its hands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Keeps {
+pub enum BufferCaching {
     /// No buffers beyond a burst.
     Nothing,
     /// A stack of at most `most` buffers that is refilled with `bulk` buffers: buffers are recycled.
@@ -153,24 +153,24 @@ pub enum Keeps {
 
 /// One thread's stacks or caches of free buffers.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct BufferCache {
     stacks: [Vec<u32>; 2],
     /// Buffers that a burst has freed and that are not in a cache yet.
     freed: [Vec<u32>; 2],
     /// Maximum number of buffers in a stack: all stacks together hold at most half of the pool.
     most: [usize; 2],
-    keeps: Keeps,
+    keeps: BufferCaching,
     hungry: bool,
     pub counts: PoolCounts,
 }
 
-impl Side {
+impl BufferCache {
     /// State of a thread of one of the `queues` queue pairs that use these pools.
-    pub fn new(pools: &Pools, queues: u32, keeps: Keeps) -> Side {
-        let stack = if let Keeps::Stack { most, .. } = keeps { most } else { 0 };
+    pub fn new(pools: &Pools, queues: u32, keeps: BufferCaching) -> BufferCache {
+        let stack = if let BufferCaching::Stack { most, .. } = keeps { most } else { 0 };
         let most = pools.count.map(|n| stack.min(n / (4 * queues)).to_usize());
         let [stacks, freed] = Default::default();
-        Side { stacks, freed, most, keeps, hungry: false, counts: PoolCounts::default() }
+        BufferCache { stacks, freed, most, keeps, hungry: false, counts: PoolCounts::default() }
     }
 
     /// Number of buffers in the thread's stacks or caches.
@@ -179,14 +179,14 @@ impl Side {
     }
 
     /// Allocates up to `n` buffers for packets of `hint` bytes (0: unknown); small buffers fall back to large ones.
-    pub fn alloc(&mut self, pools: &mut Pools, hint: u32, n: usize, touch: &mut impl FnMut(Touch)) -> Vec<u32> {
+    pub fn alloc(&mut self, pools: &mut Pools, hint: u32, n: usize, touch: &mut impl FnMut(PoolAccess)) -> Vec<u32> {
         let small = pools.count[0] > 0 && hint != 0 && hint <= pools.small_bytes;
         let mut out = Vec::with_capacity(n);
         if small {
-            self.alloc_class(pools, Class::Small, n, &mut out, touch);
+            self.alloc_class(pools, SizeClass::Small, n, &mut out, touch);
             self.counts.fallbacks += (n - out.len()).to_u64();
         }
-        self.alloc_class(pools, Class::Large, n, &mut out, touch);
+        self.alloc_class(pools, SizeClass::Large, n, &mut out, touch);
         let short = out.len() < n;
         if short || self.hungry {
             self.counts.starved += u64::from(short);
@@ -199,19 +199,21 @@ impl Side {
     fn alloc_class(
         &mut self,
         pools: &mut Pools,
-        class: Class,
+        class: SizeClass,
         n: usize,
         out: &mut Vec<u32>,
-        touch: &mut impl FnMut(Touch),
+        touch: &mut impl FnMut(PoolAccess),
     ) {
         let c = class.index();
         while out.len() < n {
             if self.stacks[c].is_empty() {
                 let (short, free) = (n - out.len(), pools.rings[c].free());
                 let want = match self.keeps {
-                    Keeps::Stack { bulk, .. } if self.most[c] > 0 => (bulk.to_usize()).min(self.most[c]).min(SCRATCH),
+                    BufferCaching::Stack { bulk, .. } if self.most[c] > 0 => {
+                        (bulk.to_usize()).min(self.most[c]).min(SCRATCH)
+                    }
                     // The cache is filled up beyond what is missing, or is bypassed.
-                    Keeps::Cache { size } if short + size.to_usize() <= free => short + size.to_usize(),
+                    BufferCaching::Cache { size } if short + size.to_usize() <= free => short + size.to_usize(),
                     _ => short.min(SCRATCH),
                 };
                 let taken = pools.rings[c].take(want, touch);
@@ -226,13 +228,13 @@ impl Side {
     }
 
     /// Frees a buffer, which is the first to be allocated again; from a cache only once the burst has ended.
-    pub fn free(&mut self, pools: &mut Pools, buffer: u32, touch: &mut impl FnMut(Touch)) {
+    pub fn free(&mut self, pools: &mut Pools, buffer: u32, touch: &mut impl FnMut(PoolAccess)) {
         let c = pools.class_of(buffer).index();
-        if let Keeps::Cache { .. } = self.keeps {
+        if let BufferCaching::Cache { .. } = self.keeps {
             return self.freed[c].push(buffer);
         }
         self.stacks[c].push(buffer);
-        if matches!(self.keeps, Keeps::Stack { .. }) && self.stacks[c].len() > self.most[c] {
+        if matches!(self.keeps, BufferCaching::Stack { .. }) && self.stacks[c].len() > self.most[c] {
             let n = self.stacks[c].len() - self.most[c] / 2;
             self.spill(pools, c, n, touch);
         }
@@ -240,11 +242,11 @@ impl Side {
 
     /// Ends a burst of frees: buffers that nothing keeps go to the pool, and so do the stacks' buffers while a thread
     /// starves.
-    pub fn free_done(&mut self, pools: &mut Pools, touch: &mut impl FnMut(Touch)) {
-        if let Keeps::Cache { size } = self.keeps {
+    pub fn free_done(&mut self, pools: &mut Pools, touch: &mut impl FnMut(PoolAccess)) {
+        if let BufferCaching::Cache { size } = self.keeps {
             return (0..2).for_each(|c| self.cache_freed(pools, c, size.to_usize() * 3 / 2, touch));
         }
-        if matches!(self.keeps, Keeps::Stack { .. }) && !pools.hunger {
+        if matches!(self.keeps, BufferCaching::Stack { .. }) && !pools.hunger {
             return;
         }
         for c in 0..2 {
@@ -254,7 +256,7 @@ impl Side {
     }
 
     /// Moves a burst of freed buffers to the cache, which is emptied first if it would hold more than `most`.
-    fn cache_freed(&mut self, pools: &mut Pools, c: usize, most: usize, touch: &mut impl FnMut(Touch)) {
+    fn cache_freed(&mut self, pools: &mut Pools, c: usize, most: usize, touch: &mut impl FnMut(PoolAccess)) {
         let mut freed = std::mem::take(&mut self.freed[c]);
         if freed.len() > most {
             self.counts.puts += freed.len().to_u64();
@@ -268,7 +270,7 @@ impl Side {
     }
 
     /// Moves the coldest `n` buffers of a stack to the pool.
-    fn spill(&mut self, pools: &mut Pools, c: usize, n: usize, touch: &mut impl FnMut(Touch)) {
+    fn spill(&mut self, pools: &mut Pools, c: usize, n: usize, touch: &mut impl FnMut(PoolAccess)) {
         if n > 0 {
             self.counts.puts += n.to_u64();
             pools.rings[c].put(self.stacks[c].drain(..n), touch);

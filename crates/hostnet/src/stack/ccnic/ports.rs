@@ -1,23 +1,23 @@
 //! Queue pairs of an overlay as another stack uses them: the stack takes packets, and sends in their buffers or in new
 //! ones.
 
-use super::server::Port;
-use super::{Effect, Interface};
+use super::server::ServerPort;
+use super::{CcnicEffect, CcnicInterface};
 use crate::kernel::{Int, LineAddr, PacketId, QueueId};
-use crate::stack::tas::io::Received;
+use crate::stack::tas::io::ReceivedPacket;
 use crate::stack::Ctx;
 
 /// Queue pairs of one thread. A poll looks at all of them, one after the other.
 #[derive(Clone)]
 pub struct Ports {
-    ports: Vec<Port>,
+    ports: Vec<ServerPort>,
     /// Index of the queue pair that is polled; `first` is the one that packets are taken from first.
     at: usize,
     first: usize,
 }
 
 impl Ports {
-    pub(super) fn new(ports: Vec<Port>) -> Ports {
+    pub(super) fn new(ports: Vec<ServerPort>) -> Ports {
         Ports { ports, at: 0, first: 0 }
     }
 
@@ -43,7 +43,7 @@ impl Ports {
     }
 
     /// Returns up to `most` of the packets that were taken.
-    pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<Received> {
+    pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<ReceivedPacket> {
         let Ctx { ccnic: Some(i), program: p, .. } = c else { return Vec::new() };
         let (mut got, all) = (Vec::new(), self.ports.len());
         for port in (0..all).map(|k| (self.first + k) % all) {
@@ -51,7 +51,7 @@ impl Ports {
             let n = host.taken.len().min(most - got.len());
             host.await_descriptors(p);
             p.compute(host.common.spec.costs.host_rx * n.to_u32());
-            let of = |buffer: u32| Received { id: i.packet_in(buffer), line: i.line(buffer), buffer, port };
+            let of = |buffer: u32| ReceivedPacket { id: i.packet_in(buffer), line: i.line(buffer), buffer, port };
             got.extend(host.taken.drain(..n).map(|d| of(d.buffer - 1)));
         }
         self.first = (self.first + 1) % all;
@@ -59,7 +59,7 @@ impl Ports {
     }
 
     /// Frees the buffer of a received packet with the next flush.
-    pub fn release(&mut self, r: Received) {
+    pub fn release(&mut self, r: ReceivedPacket) {
         self.ports[r.port].host.received.push(r.buffer);
     }
 
@@ -77,12 +77,12 @@ impl Ports {
     }
 
     /// Queues an answer of `bytes` bytes, in the buffer of a received packet, for the next flush.
-    pub fn answer(&mut self, r: Received, bytes: u64) {
+    pub fn answer(&mut self, r: ReceivedPacket, bytes: u64) {
         self.ports[r.port].queue_up(r.buffer, bytes.to_u16());
     }
 
     /// Queues packet `id` in `buffer` for the next flush, through the queue pair of `queue`.
-    pub fn send(&mut self, queue: QueueId, id: PacketId, buffer: u32, bytes: u64, i: &mut Interface) {
+    pub fn send(&mut self, queue: QueueId, id: PacketId, buffer: u32, bytes: u64, i: &mut CcnicInterface) {
         i.packets[buffer.to_usize()] = Some(id);
         let port = self.of(queue);
         self.ports[port].queue_up(buffer, bytes.to_u16());
@@ -99,7 +99,7 @@ impl Ports {
     }
 
     pub fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        let (_, port) = Effect::of(tag);
+        let (_, port) = CcnicEffect::of(tag);
         self.ports[port.to_usize()].host.common.visible(c);
     }
 

@@ -1,7 +1,7 @@
 //! Descriptor rings of CC-NIC as words and rules, without timing: docs/ccnic/protocol.md, "Rings".
 //!
-//! `Words` is the content of shared memory, which everybody can see. Producers and consumers keep their own indices.
-//! Their stores are values of `Change`, which take effect when the store becomes visible. Each side reports the lines
+//! `RingWords` is the content of shared memory, which everybody can see. Producers and consumers keep their own indices.
+//! Their stores are values of `RingChange`, which take effect when the store becomes visible. Each side reports the lines
 //! that it reads and writes.
 //!
 //! ```text
@@ -34,7 +34,7 @@ pub struct Desc {
 
 /// Signal of a unit, which tells the other side the unit's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Signal {
+pub enum UnitSignal {
     #[default]
     Clear,
     /// The unit holds a blank buffer that the host has posted.
@@ -44,14 +44,14 @@ pub enum Signal {
 
 /// Unit of descriptors covered by one signal: a line of up to four descriptors, or one descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Unit {
+pub struct DescriptorUnit {
     pub slots: [Desc; GROUP],
-    pub signal: Signal,
+    pub signal: UnitSignal,
 }
 
 /// Location and format of a ring. Lines are 64-byte line numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shape {
+pub struct RingShape {
     /// First line of the ring.
     pub base: LineAddr,
     /// Number of units, a power of two.
@@ -77,7 +77,7 @@ pub struct Shape {
     pub speculates: bool,
 }
 
-impl Shape {
+impl RingShape {
     /// The line whose value shows whether unit `next` is ready; None when that is known, because all units below
     /// `ready_to` are ready.
     fn asked(&self, next: u64, ready_to: u64) -> Option<LineAddr> {
@@ -95,19 +95,19 @@ impl Shape {
 
 /// Content of shared memory for one ring.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Words {
-    pub units: Vec<Unit>,
+pub struct RingWords {
+    pub units: Vec<DescriptorUnit>,
     pub tail: u64,
     pub head: u64,
 }
 
 /// Change of shared memory by a store in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum RingChange {
     /// Unit `index` gets these descriptors and this signal.
     Unit {
         index: u64,
-        unit: Unit,
+        unit: DescriptorUnit,
     },
     /// The signals of the units from `from` to below `to` are cleared.
     Clear {
@@ -118,27 +118,27 @@ pub enum Change {
     Head(u64),
 }
 
-impl Words {
-    pub fn new(shape: &Shape) -> Words {
-        Words { units: vec![Unit::default(); shape.units.to_usize()], tail: 0, head: 0 }
+impl RingWords {
+    pub fn new(shape: &RingShape) -> RingWords {
+        RingWords { units: vec![DescriptorUnit::default(); shape.units.to_usize()], tail: 0, head: 0 }
     }
 
-    fn at(&self, index: u64) -> &Unit {
+    fn at(&self, index: u64) -> &DescriptorUnit {
         &self.units[(index % self.units.len().to_u64()).to_usize()]
     }
 
     /// Applies a store that has become visible.
-    pub fn apply(&mut self, c: Change) {
+    pub fn apply(&mut self, c: RingChange) {
         let n = self.units.len().to_u64();
         match c {
-            Change::Unit { index, unit } => self.units[(index % n).to_usize()] = unit,
-            Change::Clear { from, to } => {
+            RingChange::Unit { index, unit } => self.units[(index % n).to_usize()] = unit,
+            RingChange::Clear { from, to } => {
                 for index in from..to {
-                    self.units[(index % n).to_usize()].signal = Signal::Clear;
+                    self.units[(index % n).to_usize()].signal = UnitSignal::Clear;
                 }
             }
-            Change::Tail(t) => self.tail = t,
-            Change::Head(h) => self.head = h,
+            RingChange::Tail(t) => self.tail = t,
+            RingChange::Head(h) => self.head = h,
         }
     }
 }
@@ -147,7 +147,7 @@ impl Words {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Publication {
     pub line: LineAddr,
-    pub change: Change,
+    pub change: RingChange,
     /// Line for which the producer requests ownership ahead of use.
     pub own_ahead: Option<LineAddr>,
 }
@@ -155,7 +155,7 @@ pub struct Publication {
 /// Writing side of a ring.
 #[derive(Clone, Debug)]
 pub struct Producer {
-    pub shape: Shape,
+    pub shape: RingShape,
     next: u64,
     /// Units below this index may be written without looking.
     free_to: u64,
@@ -165,7 +165,7 @@ pub struct Producer {
 
 impl Producer {
     /// The producer of a ring whose words are all clear.
-    pub fn new(shape: Shape) -> Producer {
+    pub fn new(shape: RingShape) -> Producer {
         Producer { shape, next: 0, free_to: if shape.register { shape.units } else { 0 }, told: 0 }
     }
 
@@ -175,7 +175,7 @@ impl Producer {
     }
 
     /// Whether `units` more units can be written; `read` is called with the lines that are looked at to find out.
-    pub fn ensure(&mut self, words: &Words, units: u64, read: &mut impl FnMut(LineAddr)) -> bool {
+    pub fn ensure(&mut self, words: &RingWords, units: u64, read: &mut impl FnMut(LineAddr)) -> bool {
         let want = self.next + units;
         if want <= self.free_to {
             return true;
@@ -189,7 +189,7 @@ impl Producer {
         let far = (self.next + s.probe.min(s.units / 4)).max(want);
         for to in [far, want] {
             read(s.line(to - 1));
-            if words.at(to - 1).signal == Signal::Clear {
+            if words.at(to - 1).signal == UnitSignal::Clear {
                 self.free_to = to;
                 return true;
             }
@@ -204,26 +204,29 @@ impl Producer {
     pub fn publish(&mut self, descs: &[Desc]) -> Publication {
         let s = &self.shape;
         debug_assert!(!descs.is_empty() && descs.len() <= s.group);
-        let mut unit = Unit { signal: if s.register { Signal::Clear } else { Signal::Ready }, ..Unit::default() };
+        let mut unit = DescriptorUnit {
+            signal: if s.register { UnitSignal::Clear } else { UnitSignal::Ready },
+            ..DescriptorUnit::default()
+        };
         unit.slots[..descs.len()].copy_from_slice(descs);
         let index = self.next;
         self.next += 1;
         let ahead = !s.register && s.own_ahead > 0 && self.next + s.own_ahead < self.free_to;
         let line = s.line(index);
         let own_ahead = ahead.then(|| s.line(self.next + s.own_ahead));
-        Publication { line, change: Change::Unit { index, unit }, own_ahead }
+        Publication { line, change: RingChange::Unit { index, unit }, own_ahead }
     }
 
     /// Ends a burst: returns the store to the tail register, if there is one and it moved.
     pub fn commit(&mut self) -> Option<Publication> {
         (self.shape.register && self.told != self.next).then(|| {
             self.told = self.next;
-            Publication { line: self.shape.tail, change: Change::Tail(self.next), own_ahead: None }
+            Publication { line: self.shape.tail, change: RingChange::Tail(self.next), own_ahead: None }
         })
     }
 
     /// Index up to which units have been consumed, given that the units below `from` have been.
-    pub fn consumed(&self, words: &Words, mut from: u64, read: &mut impl FnMut(LineAddr)) -> u64 {
+    pub fn consumed(&self, words: &RingWords, mut from: u64, read: &mut impl FnMut(LineAddr)) -> u64 {
         let s = &self.shape;
         if s.register {
             read(s.head);
@@ -235,7 +238,7 @@ impl Producer {
                 line = Some(s.line(from));
                 read(s.line(from));
             }
-            if words.at(from).signal != Signal::Clear {
+            if words.at(from).signal != UnitSignal::Clear {
                 break;
             }
             from += 1;
@@ -247,7 +250,7 @@ impl Producer {
 /// Reading side of a ring.
 #[derive(Clone, Debug)]
 pub struct Consumer {
-    pub shape: Shape,
+    pub shape: RingShape,
     next: u64,
     /// Units below this index have been released to the producer.
     released: u64,
@@ -263,7 +266,7 @@ pub struct Consumer {
 impl Consumer {
     /// The consumer of a ring whose words are all clear. It releases units when `lazy` of them are pending or the ring
     /// is three quarters consumed.
-    pub fn new(shape: Shape, lazy: u64) -> Consumer {
+    pub fn new(shape: RingShape, lazy: u64) -> Consumer {
         let lazy = lazy.min(shape.units * 3 / 4).max(1);
         Consumer { shape, next: 0, released: 0, ready_to: 0, lazy, fetched: 0, streak: 0 }
     }
@@ -279,18 +282,18 @@ impl Consumer {
     }
 
     /// Whether a poll of the line would find a unit ready, as memory is now.
-    pub fn finds(&self, words: &Words) -> bool {
+    pub fn finds(&self, words: &RingWords) -> bool {
         if self.shape.register {
             return words.tail > self.next;
         }
-        words.at(self.next).signal == Signal::Ready && self.next - self.released < self.shape.units
+        words.at(self.next).signal == UnitSignal::Ready && self.next - self.released < self.shape.units
     }
 
     /// Takes the next unit, after which the burst has room for `more` units; returns its number of descriptors, 0 when
     /// no unit is ready. `fetch` is called with the lines to fetch ahead.
     pub fn poll(
         &mut self,
-        words: &Words,
+        words: &RingWords,
         more: u64,
         out: &mut [Desc; GROUP],
         fetch: &mut impl FnMut(LineAddr),
@@ -304,7 +307,7 @@ impl Consumer {
                     return 0;
                 }
             }
-        } else if unit.signal != Signal::Ready || self.next - self.released >= s.units {
+        } else if unit.signal != UnitSignal::Ready || self.next - self.released >= s.units {
             self.streak = 0;
             return 0;
         }
@@ -338,12 +341,12 @@ impl Consumer {
             return;
         }
         if s.register {
-            store(Publication { line: s.head, change: Change::Head(self.next), own_ahead: None });
+            store(Publication { line: s.head, change: RingChange::Head(self.next), own_ahead: None });
         } else {
             let mut from = self.released;
             while from < self.next {
                 let to = ((from / s.per_line + 1) * s.per_line).min(self.next);
-                store(Publication { line: s.line(from), change: Change::Clear { from, to }, own_ahead: None });
+                store(Publication { line: s.line(from), change: RingChange::Clear { from, to }, own_ahead: None });
                 from = to;
             }
         }
@@ -354,7 +357,7 @@ impl Consumer {
 /// The host's side of a receive ring into which the host posts blank buffers, slot by slot.
 #[derive(Clone, Debug)]
 pub struct PostHost {
-    pub shape: Shape,
+    pub shape: RingShape,
     posted: u64,
     next: u64,
     told: u64,
@@ -362,7 +365,7 @@ pub struct PostHost {
 }
 
 impl PostHost {
-    pub fn new(shape: Shape) -> PostHost {
+    pub fn new(shape: RingShape) -> PostHost {
         PostHost { shape, posted: 0, next: 0, told: 0, ready_to: 0 }
     }
 
@@ -374,19 +377,19 @@ impl PostHost {
 
     /// Posts a blank buffer, for which there is a vacant slot.
     pub fn post(&mut self, buffer: u32) -> Publication {
-        let signal = if self.shape.register { Signal::Clear } else { Signal::Posted };
-        let mut unit = Unit { signal, ..Unit::default() };
+        let signal = if self.shape.register { UnitSignal::Clear } else { UnitSignal::Posted };
+        let mut unit = DescriptorUnit { signal, ..DescriptorUnit::default() };
         unit.slots[0].buffer = buffer;
         let index = self.posted;
         self.posted += 1;
-        Publication { line: self.shape.line(index), change: Change::Unit { index, unit }, own_ahead: None }
+        Publication { line: self.shape.line(index), change: RingChange::Unit { index, unit }, own_ahead: None }
     }
 
     /// Ends a run of posts: returns the store to the head register, if there is one and it moved.
     pub fn commit(&mut self) -> Option<Publication> {
         (self.shape.register && self.told != self.posted).then(|| {
             self.told = self.posted;
-            Publication { line: self.shape.head, change: Change::Head(self.posted), own_ahead: None }
+            Publication { line: self.shape.head, change: RingChange::Head(self.posted), own_ahead: None }
         })
     }
 
@@ -400,13 +403,17 @@ impl PostHost {
     }
 
     /// Whether a poll of the line would find a packet ready, as memory is now.
-    pub fn finds(&self, words: &Words) -> bool {
+    pub fn finds(&self, words: &RingWords) -> bool {
         self.next < self.posted
-            && if self.shape.register { words.tail > self.next } else { words.at(self.next).signal == Signal::Ready }
+            && if self.shape.register {
+                words.tail > self.next
+            } else {
+                words.at(self.next).signal == UnitSignal::Ready
+            }
     }
 
     /// Takes the next packet, if one is ready.
-    pub fn poll(&mut self, words: &Words) -> Option<Desc> {
+    pub fn poll(&mut self, words: &RingWords) -> Option<Desc> {
         if self.next == self.posted {
             return None;
         }
@@ -418,7 +425,7 @@ impl PostHost {
                     return None;
                 }
             }
-        } else if unit.signal != Signal::Ready {
+        } else if unit.signal != UnitSignal::Ready {
             return None;
         }
         self.next += 1;
@@ -429,7 +436,7 @@ impl PostHost {
 /// The NIC's side of a receive ring into which the host posts blank buffers.
 #[derive(Clone, Debug)]
 pub struct PostNic {
-    pub shape: Shape,
+    pub shape: RingShape,
     taken: u64,
     next: u64,
     told: u64,
@@ -437,12 +444,12 @@ pub struct PostNic {
 }
 
 impl PostNic {
-    pub fn new(shape: Shape) -> PostNic {
+    pub fn new(shape: RingShape) -> PostNic {
         PostNic { shape, taken: 0, next: 0, told: 0, posted_to: 0 }
     }
 
     /// Takes the next blank buffer, if the host has posted one; `read` is called with the lines that are looked at.
-    pub fn take(&mut self, words: &Words, read: &mut impl FnMut(LineAddr)) -> Option<u32> {
+    pub fn take(&mut self, words: &RingWords, read: &mut impl FnMut(LineAddr)) -> Option<u32> {
         let s = &self.shape;
         if self.taken - self.next >= s.units {
             return None;
@@ -459,7 +466,7 @@ impl PostNic {
             read(s.line(self.taken));
         } else {
             read(s.line(self.taken));
-            if unit.signal != Signal::Posted {
+            if unit.signal != UnitSignal::Posted {
                 return None;
             }
         }
@@ -470,19 +477,19 @@ impl PostNic {
     /// Returns a packet in a blank buffer that was taken.
     pub fn fill(&mut self, desc: Desc) -> Publication {
         debug_assert!(self.next < self.taken);
-        let signal = if self.shape.register { Signal::Clear } else { Signal::Ready };
-        let mut unit = Unit { signal, ..Unit::default() };
+        let signal = if self.shape.register { UnitSignal::Clear } else { UnitSignal::Ready };
+        let mut unit = DescriptorUnit { signal, ..DescriptorUnit::default() };
         unit.slots[0] = desc;
         let index = self.next;
         self.next += 1;
-        Publication { line: self.shape.line(index), change: Change::Unit { index, unit }, own_ahead: None }
+        Publication { line: self.shape.line(index), change: RingChange::Unit { index, unit }, own_ahead: None }
     }
 
     /// Ends a burst: returns the store to the tail register, if there is one and it moved.
     pub fn commit(&mut self) -> Option<Publication> {
         (self.shape.register && self.told != self.next).then(|| {
             self.told = self.next;
-            Publication { line: self.shape.tail, change: Change::Tail(self.next), own_ahead: None }
+            Publication { line: self.shape.tail, change: RingChange::Tail(self.next), own_ahead: None }
         })
     }
 }

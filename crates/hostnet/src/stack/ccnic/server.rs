@@ -1,12 +1,12 @@
 //! The host's thread in overlay mode: it serves packets of its queue pairs in turn, and answers through the same queue
 //! pairs. In forward mode it returns packets in their own buffers.
 
-use super::host::Host;
+use super::host::CcnicHost;
 use super::rings::{Desc, EXTERNAL, MORE, NO_RECYCLE};
-use super::spec::{Mode, PoolKind};
-use super::{Common, Demand, Effect, Ports, Ring, Setup};
+use super::spec::{CcnicMode, PoolKind};
+use super::{CcnicEffect, CcnicThreadState, Demand, Ports, RingKind, Setup};
 use crate::app::loopback::{LoopbackSpec, Touched};
-use crate::app::{Answer, Content};
+use crate::app::{Content, ServeOutcome};
 use crate::core::Op;
 use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::{LINE, LINE_U32};
@@ -16,29 +16,29 @@ use std::collections::VecDeque;
 
 /// Answer that has no descriptor yet: its buffer, its bytes, and an object that follows it.
 #[derive(Clone, Copy)]
-struct Reply {
+struct PendingReply {
     buffer: u32,
     bytes: u16,
-    object: Option<Object>,
+    object: Option<SharedObject>,
 }
 
 /// Object that is sent from where it lies: its bytes, and the line that counts its users.
 #[derive(Clone, Copy)]
-struct Object {
+struct SharedObject {
     bytes: u16,
     users: Option<LineAddr>,
 }
 
 /// One queue pair of a server thread.
 #[derive(Clone)]
-pub(super) struct Port {
-    pub(super) host: Host,
-    replies: VecDeque<Reply>,
+pub(super) struct ServerPort {
+    pub(super) host: CcnicHost,
+    replies: VecDeque<PendingReply>,
 }
 
 #[derive(Clone)]
-pub struct Server {
-    ports: Vec<Port>,
+pub struct CcnicServer {
+    ports: Vec<ServerPort>,
     at: usize,
     /// Number of queue pairs in a row that had nothing to do.
     idle: usize,
@@ -46,10 +46,15 @@ pub struct Server {
     since: Option<(Time, u32)>,
 }
 
-impl Server {
+impl CcnicServer {
     /// The thread with number `local` of `of`, each of which has every `of`-th queue pair. A forwarder touches what `app` says;
     /// other servers have none. With `foresees`, an out-of-order core goes on behind its polls.
-    pub(super) fn new(s: Setup, app: Option<&LoopbackSpec>, (local, of): (usize, usize), foresees: bool) -> Server {
+    pub(super) fn new(
+        s: Setup,
+        app: Option<&LoopbackSpec>,
+        (local, of): (usize, usize),
+        foresees: bool,
+    ) -> CcnicServer {
         let i = s.interface;
         let queues = (local..i.pairs.len()).step_by(of);
         let (header_only, bytes) = match app {
@@ -57,11 +62,11 @@ impl Server {
             None => (false, LINE_U32),
         };
         let port = |(tag, queue): (usize, usize)| {
-            let common = Common { tag: tag.to_u32(), ..Common::new(s, queue, bytes) };
+            let common = CcnicThreadState { tag: tag.to_u32(), ..CcnicThreadState::new(s, queue, bytes) };
             let common = if foresees { common.foreseeing() } else { common };
-            Port { host: Host::new(common, i, header_only, Demand::none()), replies: VecDeque::new() }
+            ServerPort { host: CcnicHost::new(common, i, header_only, Demand::none()), replies: VecDeque::new() }
         };
-        Server { ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, since: None }
+        CcnicServer { ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, since: None }
     }
 
     /// The thread's queue pairs, for use by another stack.
@@ -70,18 +75,18 @@ impl Server {
     }
 
     /// State of each of the thread's queue pairs.
-    pub(super) fn commons(&self) -> impl Iterator<Item = &Common> {
+    pub(super) fn commons(&self) -> impl Iterator<Item = &CcnicThreadState> {
         self.ports.iter().map(|p| &p.host.common)
     }
 
-    pub(super) fn commons_mut(&mut self) -> impl Iterator<Item = &mut Common> {
+    pub(super) fn commons_mut(&mut self) -> impl Iterator<Item = &mut CcnicThreadState> {
         self.ports.iter_mut().map(|p| &mut p.host.common)
     }
 
     /// Number of buffers that the thread holds outside its stacks. Where only the host manages buffers, answers that
     /// were sent are among them.
     pub(super) fn held(&self) -> usize {
-        self.ports.iter().map(Port::held).sum()
+        self.ports.iter().map(ServerPort::held).sum()
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
@@ -95,7 +100,7 @@ impl Server {
                 c.tally.served(c.now - since);
                 (1..n).for_each(|_| c.tally.served(Time::ZERO));
             }
-            let n = if port.host.common.spec.mode == Mode::Forward { port.forward(c) } else { port.serve(c) };
+            let n = if port.host.common.spec.mode == CcnicMode::Forward { port.forward(c) } else { port.serve(c) };
             self.since = (n > 0).then_some((c.now, n));
             let busy = port.host.end_receive(c) | port.reply(c) | (n > 0);
             let busy = busy || !port.replies.is_empty() || !port.host.taken.is_empty();
@@ -111,7 +116,7 @@ impl Server {
     }
 
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        let (_, port) = Effect::of(tag);
+        let (_, port) = CcnicEffect::of(tag);
         self.ports[port.to_usize()].host.common.visible(c);
     }
 }
@@ -133,7 +138,7 @@ fn follow(ops: &mut Vec<Op>, begin: usize, line: LineAddr, received: &[LineAddr]
     }
 }
 
-impl Port {
+impl ServerPort {
     /// Number of buffers that the queue pair holds outside its stacks.
     pub(super) fn held(&self) -> usize {
         self.host.held() + self.replies.len()
@@ -141,7 +146,7 @@ impl Port {
 
     /// Queues a packet of `bytes` bytes in `buffer` to be sent.
     pub(super) fn queue_up(&mut self, buffer: u32, bytes: u16) {
-        self.replies.push_back(Reply { buffer, bytes, object: None });
+        self.replies.push_back(PendingReply { buffer, bytes, object: None });
     }
 
     /// Lets the application serve the packets that were taken, as far as there are buffers for answers; returns the
@@ -181,15 +186,15 @@ impl Port {
                 follow(&mut p.ops, begin, line, &[i.line(from)]);
             }
             let object = match answer {
-                Answer::Gather { object, bytes, users } => {
+                ServeOutcome::Gather { object, bytes, users } => {
                     i.objects[to.to_usize()] = object;
-                    Some(Object { bytes: bytes.to_u16(), users })
+                    Some(SharedObject { bytes: bytes.to_u16(), users })
                 }
                 _ => None,
             };
             i.packets[to.to_usize()] = Some(id);
             host.received.push(from);
-            self.replies.push_back(Reply { buffer: to, bytes: lines * LINE as u16, object });
+            self.replies.push_back(PendingReply { buffer: to, bytes: lines * LINE as u16, object });
         }
         served.to_u32()
     }
@@ -207,7 +212,7 @@ impl Port {
             p.push(Op::DependentLoad { line, lines });
             p.compute(host.common.spec.costs.host_rx);
             p.push(Op::DependentStore { line, lines: 1 });
-            self.replies.push_back(Reply { buffer: d.buffer - 1, bytes: d.bytes, object: None });
+            self.replies.push_back(PendingReply { buffer: d.buffer - 1, bytes: d.bytes, object: None });
         }
         n
     }
@@ -221,7 +226,7 @@ impl Port {
         let group = host.tx.shape.group;
         let recycle = if shared { 0 } else { NO_RECYCLE };
         let (mut unit, mut any): (Vec<Desc>, bool) = (Vec::new(), false);
-        while let Some(&Reply { buffer, bytes, object }) = self.replies.front() {
+        while let Some(&PendingReply { buffer, bytes, object }) = self.replies.front() {
             let more = if object.is_some() { MORE } else { 0 };
             let first = Desc { buffer: buffer + 1, bytes, flags: recycle | more };
             let second = object.map(|o| Desc { buffer: buffer + 1, bytes: o.bytes, flags: recycle | EXTERNAL });
@@ -254,7 +259,7 @@ impl Port {
         }
         host.publish(&mut unit, p);
         if let Some(s) = host.tx.commit() {
-            host.common.store(Ring::Tx, s, p);
+            host.common.store(RingKind::Tx, s, p);
         }
         any
     }

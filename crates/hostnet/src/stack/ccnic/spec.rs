@@ -1,7 +1,7 @@
 //! Parameters of CC-NIC, as a scenario states them.
 
 use super::pool::FreeRing;
-use super::rings::{Shape, GROUP};
+use super::rings::{RingShape, GROUP};
 use crate::kernel::units::Size;
 use crate::kernel::{Int, LineAddr, Real};
 use crate::memory::LINE;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Use that the NIC makes of a packet that it takes from the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum CcnicMode {
     /// The NIC copies each packet to a fresh receive buffer and sends it back on the same queue pair.
     #[default]
     Loopback,
@@ -73,7 +73,7 @@ pub enum Signalling {
 /// Layout of 16-byte descriptors in cache lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Layout {
+pub enum DescriptorLayout {
     /// Up to four descriptors per line, with one signal for the line.
     #[default]
     Grouped,
@@ -86,7 +86,7 @@ pub enum Layout {
 /// Side of the interface: host or NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum CcnicSide {
     Host,
     Nic,
 }
@@ -160,7 +160,7 @@ pub enum Preset {
 /// Instructions of the interface's operations, in addition to the simulated accesses to lines that the two sides share.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Costs {
+pub struct CcnicCosts {
     /// Instructions to allocate a buffer. The default is 70.
     pub alloc: u32,
     /// Instructions to free a buffer. The default is 70.
@@ -181,9 +181,9 @@ pub struct Costs {
     pub pool: u32,
 }
 
-impl Default for Costs {
-    fn default() -> Costs {
-        Costs {
+impl Default for CcnicCosts {
+    fn default() -> CcnicCosts {
+        CcnicCosts {
             alloc: 70,
             free: 70,
             host_tx: 150,
@@ -208,7 +208,7 @@ const TESTPMD_CACHE: u32 = 250;
 #[serde(deny_unknown_fields, default)]
 pub struct CcnicSpec {
     /// Use that the NIC makes of packets. The default is "loopback".
-    pub mode: Mode,
+    pub mode: CcnicMode,
     /// Node of the NIC's cores; with the tenant's own node, host and NIC share a socket. The default is 0.
     pub nic_node: u32,
     /// Implementation of the NIC: threads on cores ("software", the default) or device agents ("agent").
@@ -231,13 +231,13 @@ pub struct CcnicSpec {
     /// Mechanism by which a consumer learns of new descriptors: "inline" (the default) or "register".
     pub signal: Signalling,
     /// Layout of 16-byte descriptors in cache lines. The default is "grouped".
-    pub layout: Layout,
+    pub layout: DescriptorLayout,
     /// Side whose memory is home of the transmit rings. The default is "host".
-    pub tx_home: End,
+    pub tx_home: CcnicSide,
     /// Side whose memory is home of the receive rings. The default is "nic".
-    pub rx_home: End,
+    pub rx_home: CcnicSide,
     /// Side whose memory is home of the buffers. The default is "host".
-    pub buffer_home: End,
+    pub buffer_home: CcnicSide,
     /// Whether each thread on both sides keeps freed buffers on a stack and reuses the most recently freed one first.
     /// The default is true.
     pub recycle: bool,
@@ -303,14 +303,14 @@ pub struct CcnicSpec {
     /// as many large buffers as two rings, a batch and a cache for each queue pair.
     pub cache: Option<u32>,
     /// Instructions of the interface's operations.
-    pub costs: Costs,
+    pub costs: CcnicCosts,
 }
 
 impl Default for CcnicSpec {
     /// The optimised interface of CC-NIC, with every feature on.
     fn default() -> CcnicSpec {
         CcnicSpec {
-            mode: Mode::Loopback,
+            mode: CcnicMode::Loopback,
             nic_node: 0,
             nic: NicKind::Software,
             nic_requests: None,
@@ -319,10 +319,10 @@ impl Default for CcnicSpec {
             idle_queues: 0,
             nic_reads: NicReads::Payload,
             signal: Signalling::Inline,
-            layout: Layout::Grouped,
-            tx_home: End::Host,
-            rx_home: End::Nic,
-            buffer_home: End::Host,
+            layout: DescriptorLayout::Grouped,
+            tx_home: CcnicSide::Host,
+            rx_home: CcnicSide::Nic,
+            buffer_home: CcnicSide::Host,
             recycle: true,
             small_buffers: true,
             nonsequential: true,
@@ -348,7 +348,7 @@ impl Default for CcnicSpec {
             stack: 512,
             bulk: 32,
             cache: None,
-            costs: Costs::default(),
+            costs: CcnicCosts::default(),
         }
     }
 }
@@ -412,7 +412,7 @@ impl CcnicSpec {
     }
 
     fn group(&self, may: bool) -> usize {
-        if self.layout == Layout::Grouped && may {
+        if self.layout == DescriptorLayout::Grouped && may {
             GROUP
         } else {
             1
@@ -424,7 +424,7 @@ impl CcnicSpec {
     }
 
     fn per_line(&self, may: bool) -> u64 {
-        if self.layout == Layout::Padded || self.group(may) == GROUP {
+        if self.layout == DescriptorLayout::Padded || self.group(may) == GROUP {
             1
         } else {
             GROUP as u64
@@ -433,9 +433,9 @@ impl CcnicSpec {
 
     /// Shape of ring `queue` in a region that begins at line `base` and whose registers begin at line `registers`;
     /// `groups` says whether descriptors may be grouped.
-    pub fn shape(&self, base: LineAddr, registers: LineAddr, queue: u64, groups: bool) -> Shape {
+    pub fn shape(&self, base: LineAddr, registers: LineAddr, queue: u64, groups: bool) -> RingShape {
         let (units, per_line) = (self.units(groups), self.per_line(groups));
-        Shape {
+        RingShape {
             base: base + queue * (units / per_line),
             units,
             per_line,
@@ -489,16 +489,16 @@ impl CcnicSpec {
             return Err("nic_requests is for nic = \"agent\": threads have the line fill buffers of their cores".into());
         }
         within("nic_requests", self.nic_requests.unwrap_or(1), 1, 64)?;
-        let loopback = self.mode == Mode::Loopback;
+        let loopback = self.mode == CcnicMode::Loopback;
         if !loopback && (self.wake == Wake::Event || self.idle_queues > 0) {
             return Err("wake = \"event\" and idle_queues are not built yet for other modes than \"loopback\"".into());
         }
-        if self.mode == Mode::Forward && (self.pool == PoolKind::Host || self.release != ReleaseKind::None) {
+        if self.mode == CcnicMode::Forward && (self.pool == PoolKind::Host || self.release != ReleaseKind::None) {
             return Err(
                 "mode = \"forward\" needs pool = \"shared\" and no release: the NIC gives buffers to the host".into()
             );
         }
-        if self.mode != Mode::Forward && self.nic_reads == NicReads::Header {
+        if self.mode != CcnicMode::Forward && self.nic_reads == NicReads::Header {
             return Err(
                 "nic_reads = \"header\" is for mode = \"forward\": in other modes the NIC copies packets".into()
             );

@@ -1,25 +1,25 @@
 //! The NIC's thread in forward mode: packets come off a wire into receive buffers, and go onto the wire when the host
 //! returns them.
 
-use super::nic::Nic;
+use super::nic::CcnicNic;
 use super::rings::GROUP;
 use super::spec::NicReads;
-use super::{Demand, Effect};
+use super::{CcnicEffect, Demand};
 use crate::core::Op;
 use crate::kernel::Int;
 use crate::stack::{Ctx, Step};
 
 #[derive(Clone)]
-pub struct Wire {
-    pub(super) nic: Nic,
+pub struct ForwardNic {
+    pub(super) nic: CcnicNic,
     demand: Demand,
     /// Number of packets that are with the host.
     under_way: u32,
 }
 
-impl Wire {
-    pub(super) fn new(nic: Nic, demand: Demand) -> Wire {
-        Wire { nic, demand, under_way: 0 }
+impl ForwardNic {
+    pub(super) fn new(nic: CcnicNic, demand: Demand) -> ForwardNic {
+        ForwardNic { nic, demand, under_way: 0 }
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
@@ -44,7 +44,7 @@ impl Wire {
         self.under_way -= self.nic.pending.len().to_u32();
         for d in self.nic.pending.drain(..) {
             p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
-            p.push(Op::Retire { tag: Effect::Seen.tag(d.buffer - 1), stores: false });
+            p.push(Op::Retire { tag: CcnicEffect::Seen.tag(d.buffer - 1), stores: false });
             common.free_one(i, d.buffer - 1, p);
         }
         common.free_done(i, p);
@@ -63,7 +63,7 @@ impl Wire {
         let mut came = 0;
         while came < due && self.nic.filled.len() < batch.to_usize() {
             let Some(to) = self.nic.blank(i, bytes, p) else { break };
-            p.push(Op::Retire { tag: Effect::Stamp.tag(to), stores: false });
+            p.push(Op::Retire { tag: CcnicEffect::Stamp.tag(to), stores: false });
             self.nic.common.write(i.line(to), lines, p);
             p.compute(self.nic.common.spec.costs.nic_rx);
             self.nic.deliver_later(to, bytes.to_u16());
@@ -75,11 +75,11 @@ impl Wire {
     }
 
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        let (effect, buffer) = Effect::of(tag);
+        let (effect, buffer) = CcnicEffect::of(tag);
         match effect {
-            Effect::Visible => self.nic.common.visible(c),
-            Effect::Stamp => self.nic.common.stamp(buffer, c),
-            Effect::Seen => self.nic.common.seen(buffer, c),
+            CcnicEffect::Visible => self.nic.common.visible(c),
+            CcnicEffect::Stamp => self.nic.common.stamp(buffer, c),
+            CcnicEffect::Seen => self.nic.common.seen(buffer, c),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::looped;
 use crate::device::nic::{Nic, Packet};
-use crate::device::{NicAt, Side};
+use crate::device::{NicAt, RingSide};
 use crate::kernel::{Int, PacketId, QueueId};
 use crate::machine::Machine;
 use crate::memory::LINE_U32;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with a number of descriptors or packets, or a
 /// packet's record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::stack) enum Effect {
+pub(in crate::stack) enum DriverEffect {
     /// A doorbell moves the receive ring's tail.
     Armed(u32),
     /// A doorbell moves the transmit ring's tail.
@@ -27,29 +27,29 @@ pub(in crate::stack) enum Effect {
     Seen(PacketId),
 }
 
-impl Effect {
+impl DriverEffect {
     /// The number that stands for the side effect in an op.
     pub fn tag(self) -> u32 {
         let (kind, n) = match self {
-            Effect::Armed(n) => (0, n),
-            Effect::Put(n) => (1, n),
-            Effect::Done(n) => (2, n),
-            Effect::Passed(n) => (3, n),
-            Effect::Stamp(id) => (4, id.index().to_u32()),
-            Effect::Seen(id) => (5, id.index().to_u32()),
+            DriverEffect::Armed(n) => (0, n),
+            DriverEffect::Put(n) => (1, n),
+            DriverEffect::Done(n) => (2, n),
+            DriverEffect::Passed(n) => (3, n),
+            DriverEffect::Stamp(id) => (4, id.index().to_u32()),
+            DriverEffect::Seen(id) => (5, id.index().to_u32()),
         };
         n << 3 | kind
     }
     /// The side effect that `tag` stands for.
-    pub fn of(tag: u32) -> Effect {
+    pub fn of(tag: u32) -> DriverEffect {
         let n = tag >> 3;
         match tag & 7 {
-            0 => Effect::Armed(n),
-            1 => Effect::Put(n),
-            2 => Effect::Done(n),
-            3 => Effect::Passed(n),
-            4 => Effect::Stamp(PacketId::new(n.to_usize())),
-            _ => Effect::Seen(PacketId::new(n.to_usize())),
+            0 => DriverEffect::Armed(n),
+            1 => DriverEffect::Put(n),
+            2 => DriverEffect::Done(n),
+            3 => DriverEffect::Passed(n),
+            4 => DriverEffect::Stamp(PacketId::new(n.to_usize())),
+            _ => DriverEffect::Seen(PacketId::new(n.to_usize())),
         }
     }
 }
@@ -61,10 +61,10 @@ pub(in crate::stack) fn answered(packet: &mut Packet, lines: u16) {
     packet.tx_bytes = if lines == packet.lines { whole.min(packet.rx_bytes) } else { whole };
 }
 
-/// Performs a program's side effect at `queue`; `consumed` are the packets that are completed by `Effect::Done`.
+/// Performs a program's side effect at `queue`; `consumed` are the packets that are completed by `DriverEffect::Done`.
 pub(in crate::stack) fn retire(tag: u32, queue: QueueId, consumed: &mut VecDeque<PacketId>, c: &mut Ctx) {
-    match Effect::of(tag) {
-        Effect::Done(n) => {
+    match DriverEffect::of(tag) {
+        DriverEffect::Done(n) => {
             for _ in 0..n {
                 let id = consumed.pop_front().expect("a burst's packets");
                 let nic = port(c.iio.as_deref_mut());
@@ -75,16 +75,16 @@ pub(in crate::stack) fn retire(tag: u32, queue: QueueId, consumed: &mut VecDeque
                 nic.end_use(id);
             }
         }
-        Effect::Stamp(id) => port(c.iio.as_deref_mut()).packet(id).key = c.now.0,
-        Effect::Seen(id) => looped::seen(id, c),
-        Effect::Armed(n) => ring(queue, Side::Receive, n, c),
-        Effect::Put(n) => ring(queue, Side::Transmit, n, c),
-        Effect::Passed(_) => unreachable!("a pair's first core tells the second"),
+        DriverEffect::Stamp(id) => port(c.iio.as_deref_mut()).packet(id).key = c.now.0,
+        DriverEffect::Seen(id) => looped::seen(id, c),
+        DriverEffect::Armed(n) => ring(queue, RingSide::Receive, n, c),
+        DriverEffect::Put(n) => ring(queue, RingSide::Transmit, n, c),
+        DriverEffect::Passed(_) => unreachable!("a pair's first core tells the second"),
     }
 }
 
 /// A doorbell: the tail of a ring of `queue` moves by `n` descriptors.
-fn ring(queue: QueueId, side: Side, n: u32, c: &mut Ctx) {
+fn ring(queue: QueueId, side: RingSide, n: u32, c: &mut Ctx) {
     if let Some(iio) = c.iio.as_deref_mut() {
         iio.ring(c.cal, queue, side, n, c.now);
     }
@@ -93,10 +93,10 @@ fn ring(queue: QueueId, side: Side, n: u32, c: &mut Ctx) {
 /// Performs a program's side effect in functional mode, without timing. Receive descriptors return to the NIC as
 /// packets arrive.
 pub(in crate::stack) fn retire_at_once(tag: u32, queue: QueueId, consumed: &mut VecDeque<PacketId>, m: &mut Machine) {
-    match Effect::of(tag) {
-        Effect::Armed(_) | Effect::Passed(_) | Effect::Stamp(_) | Effect::Seen(_) => {}
-        Effect::Put(_) => m.ring_transmit_at_once(queue),
-        Effect::Done(n) => {
+    match DriverEffect::of(tag) {
+        DriverEffect::Armed(_) | DriverEffect::Passed(_) | DriverEffect::Stamp(_) | DriverEffect::Seen(_) => {}
+        DriverEffect::Put(_) => m.ring_transmit_at_once(queue),
+        DriverEffect::Done(n) => {
             for id in consumed.drain(..n.to_usize()) {
                 if let Some(nic) = m.nic_at(NicAt::Port) {
                     nic.end_use(id);

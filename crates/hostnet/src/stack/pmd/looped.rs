@@ -8,7 +8,7 @@
 //! The demand is that of CC-NIC's host (`stack/demand.rs`). A round trip lasts from the time stamp, which is the
 //! payload's first word, until the payload has been read.
 
-use super::{port, Effect, PollMode};
+use super::{port, DriverEffect, PollMode};
 use crate::app::Content;
 use crate::core::Op;
 use crate::device::nic::Packet;
@@ -18,13 +18,13 @@ use crate::stack::{qp, Ctx};
 
 /// Demand of a generating core, and the number of its packets that are outstanding.
 #[derive(Clone)]
-pub(super) struct Looped {
+pub(super) struct LoopbackState {
     demand: Demand,
     /// Packets sent that have not come back.
     under_way: u32,
 }
 
-impl Looped {
+impl LoopbackState {
     /// Number of packets that may be sent now.
     pub fn due(&mut self, now: Time) -> u32 {
         self.demand.due(now, self.under_way)
@@ -44,7 +44,7 @@ impl Looped {
 impl PollMode {
     /// Makes the driver a generator of the packets of `demand`, which come back.
     pub fn generating(mut self, demand: Demand) -> PollMode {
-        self.looped = Some(Box::new(Looped { demand, under_way: 0 }));
+        self.looped = Some(Box::new(LoopbackState { demand, under_way: 0 }));
         self
     }
 
@@ -62,7 +62,7 @@ impl PollMode {
                     c.program.push(Op::Stall(stall.0));
                 }
             }
-            c.program.push(Op::Retire { tag: Effect::Seen(id).tag(), stores: false });
+            c.program.push(Op::Retire { tag: DriverEffect::Seen(id).tag(), stores: false });
         }
         for i in 0..n {
             let p = *port(c.iio.as_deref_mut()).packet(self.burst[i]);
@@ -96,7 +96,7 @@ impl PollMode {
                 uses: 1,
                 ..Packet::default()
             });
-            c.program.push(Op::Retire { tag: Effect::Stamp(id).tag(), stores: false });
+            c.program.push(Op::Retire { tag: DriverEffect::Stamp(id).tag(), stores: false });
             app.make(c.local, &content, tx, c.program);
             self.backlog.push_back((id, buffer));
             n += 1;

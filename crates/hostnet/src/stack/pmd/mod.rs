@@ -13,13 +13,13 @@
 //! Packets can also originate here: as many as possible (testpmd's txonly, which never receives), those that a load
 //! generator is to send, or those of a generator whose wire loops back (`looped`).
 
-use super::foresight::{self, Foresight};
+use super::foresight::{self, BranchPredictor};
 use super::mempool::{Mempool, PoolMemory};
 use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
-use crate::app::{Answer, Content, Origin};
+use crate::app::{Content, Origin, ServeOutcome};
 use crate::core::{CoreSpec, Op, Program};
-use crate::device::nic::{Layout, Nic, RingsSpec, DATA_ROOM};
-use crate::device::Side;
+use crate::device::nic::{Nic, RingLayout, RingsSpec, DATA_ROOM};
+use crate::device::RingSide;
 use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
@@ -34,8 +34,8 @@ pub mod pipe;
 mod spec;
 mod transmit;
 
-pub(super) use effect::{answered, port, retire, retire_at_once, Effect};
-pub use pipe::{Pipe, PipelineSpec};
+pub(super) use effect::{answered, port, retire, retire_at_once, DriverEffect};
+pub use pipe::{PipelineSpec, SoftwareRing};
 pub use spec::{FreeSent, PollModeSpec, Recycling};
 
 /// Bytes of the driver's own record of a descriptor: the buffer in it.
@@ -84,7 +84,7 @@ struct External {
 /// Content of a transmit descriptor: a buffer of which `lines` lines are sent, or a buffer whose metadata stands for a
 /// segment elsewhere.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct SentBuffer {
     buffer: u32,
     lines: u32,
     external: Option<External>,
@@ -102,7 +102,7 @@ pub enum Stage {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum DriverState {
     /// The next receive descriptor is to be read.
     Poll,
     /// The next receive descriptor has been read.
@@ -122,20 +122,20 @@ enum State {
 pub struct PollMode {
     costs: PollModeSpec,
     queue: QueueId,
-    receive: Layout,
-    transmit: Layout,
+    receive: RingLayout,
+    transmit: RingLayout,
     memory: DriverMemory,
     pool: Mempool,
-    state: State,
+    state: DriverState,
     /// Branch predictor for the outcome of polls for packets; None where the core stops at each poll.
-    foresees: Option<Foresight>,
+    foresees: Option<BranchPredictor>,
     /// Receive descriptors taken; `held` of them have a fresh buffer that the NIC does not know yet.
     taken: u64,
     held: u32,
     buffers: Buffers,
     origin: Origin,
     /// Demand of a generator whose packets come back, if the driver is one.
-    looped: Option<Box<looped::Looped>>,
+    looped: Option<Box<looped::LoopbackState>>,
     stage: Stage,
     /// Packets that have been received and are kept for later.
     stash: VecDeque<PacketId>,
@@ -143,7 +143,7 @@ pub struct PollMode {
     copied: u64,
     /// Transmit descriptors written; `in_ring` holds the contents of those that have not been freed.
     put: u64,
-    in_ring: VecDeque<Sent>,
+    in_ring: VecDeque<SentBuffer>,
     /// Packets, with their buffers, that wait for a transmit descriptor.
     backlog: VecDeque<(PacketId, u32)>,
     /// Buffers whose metadata stands for second segments of packets in `backlog`, in the same order, with those
@@ -195,8 +195,8 @@ impl PollMode {
             transmit,
             memory,
             pool,
-            state: State::Poll,
-            foresees: Foresight::of(core),
+            state: DriverState::Poll,
+            foresees: BranchPredictor::of(core),
             taken: 0,
             held: 0,
             buffers: duties.buffers,
@@ -230,16 +230,16 @@ impl PollMode {
         self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s))
     }
 
-    fn note(&self, side: Side, i: u64) -> Option<LineAddr> {
+    fn note(&self, side: RingSide, i: u64) -> Option<LineAddr> {
         let (base, of) = match side {
-            Side::Receive => (self.memory.receive_notes, self.receive.usable() + 1),
-            Side::Transmit => (self.memory.transmit_notes, self.transmit.usable() + 1),
+            RingSide::Receive => (self.memory.receive_notes, self.receive.usable() + 1),
+            RingSide::Transmit => (self.memory.transmit_notes, self.transmit.usable() + 1),
         };
         (i % (LINE / NOTE) == 0).then_some(base + i % of / (LINE / NOTE))
     }
 
     /// Reads `line`, on whose content it depends whether a waiting core goes on.
-    fn read(&mut self, line: LineAddr, state: State, p: &mut Program) -> Step {
+    fn read(&mut self, line: LineAddr, state: DriverState, p: &mut Program) -> Step {
         foresight::poll(line, false, None, p);
         self.state = state;
         Step::Run
@@ -249,7 +249,7 @@ impl PollMode {
     fn poll(&mut self, c: &mut Ctx) -> Step {
         let (line, there) = (self.awaited(c), self.waiting(c) > 0);
         foresight::poll(line, there, self.foresees, c.program);
-        self.state = State::Look;
+        self.state = DriverState::Look;
         Step::Run
     }
 
@@ -298,7 +298,7 @@ impl PollMode {
         if self.at_once {
             pipe.show(n);
         } else {
-            c.program.push(Op::Retire { tag: Effect::Passed(n).tag(), stores: true });
+            c.program.push(Op::Retire { tag: DriverEffect::Passed(n).tag(), stores: true });
         }
     }
 
@@ -318,7 +318,7 @@ impl PollMode {
             if self.burst.is_empty() || self.receive.begins_line(self.taken) {
                 p.push(Op::Load { line, lines: 1 });
             }
-            if let Some(note) = self.note(Side::Receive, self.taken) {
+            if let Some(note) = self.note(RingSide::Receive, self.taken) {
                 p.push(Op::Load { line: note, lines: 1 });
                 p.push(Op::Store { line: note, lines: 1 });
             }
@@ -342,7 +342,7 @@ impl PollMode {
         }
         self.held += self.burst.len().to_u32();
         if self.held >= self.costs.rearm || self.at_once {
-            p.push(Op::Mmio { tag: Effect::Armed(self.held).tag() });
+            p.push(Op::Mmio { tag: DriverEffect::Armed(self.held).tag() });
             self.held = 0;
         }
     }
@@ -399,10 +399,10 @@ impl PollMode {
             }
             answered(packet, lines);
             match (answer, spare) {
-                (Answer::Reply | Answer::Gather { .. }, Some(fresh)) => {
+                (ServeOutcome::Reply | ServeOutcome::Gather { .. }, Some(fresh)) => {
                     packet.tx_line = tx;
                     c.program.compute(self.costs.allocate_instructions);
-                    if let Answer::Gather { object, bytes, users } = answer {
+                    if let ServeOutcome::Gather { object, bytes, users } = answer {
                         (packet.object, packet.object_bytes) = (object, bytes);
                         c.program.compute(self.costs.allocate_instructions);
                         let second = self.pool.get(c.program).expect("a pool holds more than rings and bursts");
@@ -413,12 +413,12 @@ impl PollMode {
                     spent.relinquish(c.program, p.line, p.lines.into());
                     self.free(p.buffer, c.program);
                 }
-                (Answer::Forward | Answer::Reply | Answer::Gather { .. }, _) => {
+                (ServeOutcome::Forward | ServeOutcome::Reply | ServeOutcome::Gather { .. }, _) => {
                     packet.tx_line = at;
                     self.backlog.push_back((id, p.buffer));
                     self.back(spare, c.program);
                 }
-                (Answer::Consumed, _) => {
+                (ServeOutcome::Consumed, _) => {
                     self.back(spare, c.program);
                     self.consumed.push_back(id);
                     spent.relinquish(c.program, p.line, p.lines.into());
@@ -429,7 +429,7 @@ impl PollMode {
         app.end_burst(c.local, n.to_u32(), c.program);
         let consumed = (self.consumed.len() - before).to_u32();
         if consumed > 0 {
-            c.program.push(Op::Retire { tag: Effect::Done(consumed).tag(), stores: true });
+            c.program.push(Op::Retire { tag: DriverEffect::Done(consumed).tag(), stores: true });
         }
     }
 
@@ -456,24 +456,24 @@ impl Software for PollMode {
             c.tally.served(c.now - since);
             (1..n).for_each(|_| c.tally.served(Time::ZERO));
         }
-        if self.state == State::Look {
+        if self.state == DriverState::Look {
             self.learn(c);
         }
-        let due = self.state == State::Look && self.is_due(c);
+        let due = self.state == DriverState::Look && self.is_due(c);
         match self.state {
-            State::Poll if c.stopped => Step::Idle,
-            State::Poll if self.origin == Origin::Always => {
+            DriverState::Poll if c.stopped => Step::Idle,
+            DriverState::Poll if self.origin == Origin::Always => {
                 let n = self.originate(c);
                 self.transmit(c);
                 self.since = Some((c.now, n.max(1)));
                 Step::Run
             }
-            State::Poll => {
+            DriverState::Poll => {
                 self.polled = c.now;
                 self.poll(c)
             }
-            State::Look if self.has_nothing(c) && !due && self.backlog.is_empty() => {
-                self.state = State::Poll;
+            DriverState::Look if self.has_nothing(c) && !due && self.backlog.is_empty() => {
+                self.state = DriverState::Poll;
                 self.idle_since = Some(self.polled);
                 let (on, instructions) = (Awaited::Line(self.awaited(c)), self.costs.poll_instructions);
                 match self.looped.as_ref().and_then(|l| l.next()) {
@@ -481,24 +481,26 @@ impl Software for PollMode {
                     None => Step::Wait { on, instructions },
                 }
             }
-            State::Look if self.stage == Stage::Receive => {
+            DriverState::Look if self.stage == Stage::Receive => {
                 let pipe = c.pipe.as_ref().expect("a pipeline has a ring");
                 if pipe.room() == 0 {
-                    return self.read(pipe.consumer(), State::Room, c.program);
+                    return self.read(pipe.consumer(), DriverState::Room, c.program);
                 }
                 self.take(c);
                 if !self.burst.is_empty() {
                     self.pass(c);
                 }
                 c.tally.taken += self.burst.len().to_u64();
-                self.state = State::Poll;
+                self.state = DriverState::Poll;
                 Step::Run
             }
-            State::Blocked => self.read(c.pipe.as_ref().map_or(LineAddr(0), |p| p.consumer()), State::Room, c.program),
-            State::Room => {
+            DriverState::Blocked => {
+                self.read(c.pipe.as_ref().map_or(LineAddr(0), |p| p.consumer()), DriverState::Room, c.program)
+            }
+            DriverState::Room => {
                 let pipe = c.pipe.as_ref().expect("a pipeline has a ring");
                 if pipe.room() == 0 {
-                    self.state = State::Blocked;
+                    self.state = DriverState::Blocked;
                     return Step::Wait {
                         on: Awaited::Line(pipe.consumer()),
                         instructions: self.costs.poll_instructions,
@@ -506,7 +508,7 @@ impl Software for PollMode {
                 }
                 self.poll(c)
             }
-            State::Look => {
+            DriverState::Look => {
                 let came = !self.has_nothing(c);
                 self.burst.clear();
                 if came {
@@ -520,7 +522,7 @@ impl Software for PollMode {
                 } else if came {
                     self.serve(c);
                 }
-                self.state = State::Poll;
+                self.state = DriverState::Poll;
                 let begun = if self.is_due(c) { self.originate(c) } else { 0 };
                 let fills = |n: u32| self.looped.is_some() || self.backlog.len() >= n.to_usize();
                 let gathered = self.costs.transmit_burst.is_none_or(fills);
@@ -537,15 +539,15 @@ impl Software for PollMode {
                 self.since = (n > 0).then_some((self.polled, n));
                 Step::Run
             }
-            State::Full => {
+            DriverState::Full => {
                 let clean = self.put - self.in_ring.len().to_u64();
-                self.read(self.transmit.line(clean), State::Retry, c.program)
+                self.read(self.transmit.line(clean), DriverState::Retry, c.program)
             }
-            State::Retry => {
+            DriverState::Retry => {
                 let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue);
                 let clean = self.put - self.in_ring.len().to_u64();
                 if sent == clean {
-                    self.state = State::Full;
+                    self.state = DriverState::Full;
                     let line = self.transmit.line(clean);
                     return Step::Wait { on: Awaited::Line(line), instructions: self.costs.burst_instructions };
                 }
@@ -559,28 +561,28 @@ impl Software for PollMode {
     }
 
     fn notify(&mut self, what: Notice, _: Time) -> Wakes {
-        let stalled = matches!(self.state, State::Full | State::Blocked);
+        let stalled = matches!(self.state, DriverState::Full | DriverState::Blocked);
         if let (Notice::Lost, Some(l)) = (what, &mut self.looped) {
             l.lost();
         }
         match what {
             Notice::AtOnce { .. } => self.at_once = true,
             Notice::Queue | Notice::Begin | Notice::Lost if stalled => return Wakes::Not,
-            Notice::Transmitted if self.state != State::Full => return Wakes::Not,
+            Notice::Transmitted if self.state != DriverState::Full => return Wakes::Not,
             _ => {}
         }
         Wakes::Now
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        if let (Effect::Passed(n), Some(pipe)) = (Effect::of(tag), &mut c.pipe) {
+        if let (DriverEffect::Passed(n), Some(pipe)) = (DriverEffect::of(tag), &mut c.pipe) {
             return pipe.show(n);
         }
         retire(tag, self.queue, &mut self.consumed, c);
     }
 
     fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
-        self.at_once &= !matches!(Effect::of(tag), Effect::Armed(_));
+        self.at_once &= !matches!(DriverEffect::of(tag), DriverEffect::Armed(_));
         retire_at_once(tag, self.queue, &mut self.consumed, m);
     }
 

@@ -58,7 +58,7 @@ const POINTERS: u64 = LINE / 8;
 
 /// The software ring of a pair of cores, and the freed buffers that pass between them.
 #[derive(Clone)]
-pub struct Pipe {
+pub struct SoftwareRing {
     spec: PipelineSpec,
     base: LineAddr,
     /// Packets whose stores have not retired; `seen` are the packets that the other core can see.
@@ -73,11 +73,11 @@ pub struct Pipe {
     wakes: bool,
 }
 
-impl Pipe {
+impl SoftwareRing {
     /// A ring that lies at line `base`.
-    pub fn new(spec: PipelineSpec, base: LineAddr) -> Pipe {
+    pub fn new(spec: PipelineSpec, base: LineAddr) -> SoftwareRing {
         let (put, seen, freed) = Default::default();
-        Pipe { spec, base, put, seen, tail: 0, head: 0, freed, wakes: false }
+        SoftwareRing { spec, base, put, seen, tail: 0, head: 0, freed, wakes: false }
     }
 
     /// Lines of the ring in memory.
@@ -108,7 +108,7 @@ impl Pipe {
         (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % of)
     }
 
-    /// Puts packets in, for which there must be room; [`Pipe::show`] makes them visible.
+    /// Puts packets in, for which there must be room; [`SoftwareRing::show`] makes them visible.
     pub fn enqueue(&mut self, packets: &[PacketId], p: &mut Program) {
         debug_assert!(packets.len() <= self.room());
         p.compute(self.spec.burst_instructions);
@@ -147,9 +147,9 @@ mod tests {
 
     #[test]
     fn packets_come_out_as_they_went_in_once_their_stores_have_retired() {
-        let mut pipe = Pipe::new(PipelineSpec { ring: 64, burst_instructions: 40 }, LineAddr(1000));
+        let mut pipe = SoftwareRing::new(PipelineSpec { ring: 64, burst_instructions: 40 }, LineAddr(1000));
         let (mut p, mut out) = (Program::default(), Vec::new());
-        assert_eq!((Pipe::lines(&pipe.spec), pipe.room()), (10, 64));
+        assert_eq!((SoftwareRing::lines(&pipe.spec), pipe.room()), (10, 64));
         pipe.enqueue(&[7, 8, 9].map(PacketId::new), &mut p);
         pipe.enqueue(&[PacketId::new(10); 6], &mut p);
         assert_eq!((pipe.waiting(), pipe.room(), pipe.wakes()), (0, 55, false));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_ring_begins_again_at_its_end() {
-        let mut pipe = Pipe::new(PipelineSpec { ring: 64, burst_instructions: 1 }, LineAddr(0));
+        let mut pipe = SoftwareRing::new(PipelineSpec { ring: 64, burst_instructions: 1 }, LineAddr(0));
         let (mut p, mut out) = (Program::default(), Vec::new());
         for n in [40, 40] {
             pipe.enqueue(&vec![PacketId::new(1); n], &mut p);

@@ -1,8 +1,8 @@
 //! Transmission by a poll-mode driver: descriptors of replies, the tail, and buffers that come back.
 
-use super::{port, Effect, FreeSent, PollMode, Sent, State};
+use super::{port, DriverEffect, DriverState, FreeSent, PollMode, SentBuffer};
 use crate::core::{Op, Program};
-use crate::device::Side;
+use crate::device::RingSide;
 use crate::kernel::Int;
 use crate::placement::{sweeper, SweepTx};
 use crate::stack::Ctx;
@@ -16,7 +16,7 @@ impl PollMode {
             if i == clean || self.transmit.begins_line(i) {
                 c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
             }
-            let Sent { buffer, lines, external } = self.in_ring.pop_front().expect("it was written");
+            let SentBuffer { buffer, lines, external } = self.in_ring.pop_front().expect("it was written");
             if self.buffers.sweep_tx == SweepTx::Cpu {
                 sweeper::relinquish(c.program, self.pool.data(buffer), lines);
             } else if self.buffers.spent.follows_transmission() {
@@ -36,10 +36,10 @@ impl PollMode {
     }
 
     /// Writes the next transmit descriptor.
-    fn describe(&mut self, segment: Sent, p: &mut Program) {
+    fn describe(&mut self, segment: SentBuffer, p: &mut Program) {
         p.push(Op::Load { line: self.pool.metadata(segment.buffer), lines: self.costs.mbuf_lines });
         p.compute(self.costs.transmit_instructions);
-        if let Some(note) = self.note(Side::Transmit, self.put) {
+        if let Some(note) = self.note(RingSide::Transmit, self.put) {
             p.push(Op::Store { line: note, lines: 1 });
         }
         self.in_ring.push_back(segment);
@@ -66,7 +66,7 @@ impl PollMode {
             }
             self.put_burst(self.costs.transmit_burst.unwrap_or(u32::MAX), c);
         }
-        self.state = if self.backlog.is_empty() { State::Poll } else { State::Full };
+        self.state = if self.backlog.is_empty() { DriverState::Poll } else { DriverState::Full };
     }
 
     /// Whether the ring has room for the segments of the oldest packet of the backlog.
@@ -88,16 +88,16 @@ impl PollMode {
             let packet = nic.packet(id);
             let (lines, gathers) = (packet.tx_lines.into(), packet.object_bytes > 0);
             nic.put(self.queue, id);
-            self.describe(Sent { buffer, lines, external: None }, c.program);
+            self.describe(SentBuffer { buffer, lines, external: None }, c.program);
             if gathers {
                 let (second, of) = self.attached.pop_front().expect("a second segment has metadata");
-                self.describe(Sent { buffer: second, lines: 0, external: Some(of) }, c.program);
+                self.describe(SentBuffer { buffer: second, lines: 0, external: Some(of) }, c.program);
             }
         }
         let p = &mut *c.program;
         if !self.transmit.begins_line(self.put) {
             p.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         }
-        p.push(Op::Mmio { tag: Effect::Put((self.put - before).to_u32()).tag() });
+        p.push(Op::Mmio { tag: DriverEffect::Put((self.put - before).to_u32()).tag() });
     }
 }

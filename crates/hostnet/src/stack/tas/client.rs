@@ -8,19 +8,19 @@ use std::collections::VecDeque;
 
 /// A segment: bytes from number `at` of its direction on. A segment without bytes is an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Segment {
+pub struct TasSegment {
     pub flow: u32,
     pub at: u64,
     pub bytes: u64,
 }
 
-impl Segment {
+impl TasSegment {
     /// Packet key that encodes the segment: 12 bits hold the bytes of any segment.
     pub fn key(self) -> u64 {
         self.at << 12 | self.bytes
     }
-    pub fn of(flow: u32, key: u64) -> Segment {
-        Segment { flow, at: key >> 12, bytes: key & 0xfff }
+    pub fn of(flow: u32, key: u64) -> TasSegment {
+        TasSegment { flow, at: key >> 12, bytes: key & 0xfff }
     }
 }
 
@@ -36,21 +36,21 @@ struct Connection {
 }
 
 #[derive(Clone)]
-pub struct Client {
+pub struct TasClient {
     rpc: u64,
     pipelined: u32,
     connections: Vec<Connection>,
     /// Segments that are to be sent; `coming` are the server's segments that are on their way.
-    ready: VecDeque<Segment>,
-    coming: VecDeque<Segment>,
+    ready: VecDeque<TasSegment>,
+    coming: VecDeque<TasSegment>,
     /// Requests made since the beginning; `replies` counts those answered.
     pub requests: u64,
     pub replies: u64,
 }
 
-impl Client {
-    pub fn new(s: &TcpEchoSpec) -> Client {
-        Client {
+impl TasClient {
+    pub fn new(s: &TcpEchoSpec) -> TasClient {
+        TasClient {
             rpc: s.rpc.0,
             pipelined: s.pipelined,
             connections: vec![Connection::default(); s.flows.to_usize()],
@@ -68,7 +68,7 @@ impl Client {
     }
 
     /// Takes the next segment to be sent.
-    pub fn take(&mut self) -> Option<Segment> {
+    pub fn take(&mut self) -> Option<TasSegment> {
         self.ready.pop_front()
     }
 
@@ -80,14 +80,14 @@ impl Client {
         self.requests += n;
         while c.sent < c.asked {
             let bytes = (c.asked - c.sent).min(MSS);
-            self.ready.push_back(Segment { flow, at: c.sent, bytes });
+            self.ready.push_back(TasSegment { flow, at: c.sent, bytes });
             c.sent += bytes;
         }
     }
 
     /// Records a data segment that the server has sent; returns the times of the requests whose replies the segment
     /// completes.
-    pub fn leaves(&mut self, s: Segment) -> Vec<Time> {
+    pub fn leaves(&mut self, s: TasSegment) -> Vec<Time> {
         let c = &mut self.connections[s.flow.to_usize()];
         let before = c.replied / self.rpc;
         c.replied += s.bytes;
@@ -112,7 +112,7 @@ impl Client {
         c.back += s.bytes;
         let n = c.back / self.rpc - before;
         let waiting = self.ready.len();
-        self.ready.push_back(Segment { bytes: 0, ..s });
+        self.ready.push_back(TasSegment { bytes: 0, ..s });
         self.ask(s.flow, n, now);
         Ok(self.ready.len() - waiting)
     }

@@ -1,7 +1,7 @@
 //! The application's thread of TAS: it reads requests from flows' receive buffers and writes replies to their transmit
 //! buffers.
 
-use super::{Entry, Service, EVENTS, FROM_APP, POSTED, QUEUE, TO_APP};
+use super::{ContextEntry, Service, EVENTS, FROM_APP, POSTED, QUEUE, TO_APP};
 use crate::app::tcp_echo::Calls;
 use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr};
@@ -25,7 +25,7 @@ pub struct Echo {
     unsaid: VecDeque<u32>,
     said: Vec<u64>,
     next: usize,
-    leaving: VecDeque<(usize, Entry)>,
+    leaving: VecDeque<(usize, ContextEntry)>,
 }
 
 impl Echo {
@@ -110,7 +110,7 @@ impl Echo {
             p.push(Op::Load { line: t.socket(flow), lines: 1 });
             p.push(Op::Release { line, tag: POSTED });
             let (written, said) = (t.flows[flow.to_usize()].written, &mut self.said[flow.to_usize()]);
-            self.leaving.push_back((q, Entry { flow, bytes: (written - *said).to_u32() }));
+            self.leaving.push_back((q, ContextEntry { flow, bytes: (written - *said).to_u32() }));
             *said = written;
             self.unsaid.pop_front();
         }

@@ -1,9 +1,10 @@
 //! A thread of TAS's fast path. In each turn it takes packets, sends the segments that flows have to send, and takes
 //! the application's entries.
 
-use super::io::{Io, Received};
+use super::io::{Io, ReceivedPacket};
 use super::{
-    lines, Context, Entry, Flow, Segment, Service, BATCH, FROM_APP, HEADERS, MANAGED, MSS, POSTED, QUEUE, STATE, TO_APP,
+    lines, Context, ContextEntry, Service, TasFlow, TasSegment, BATCH, FROM_APP, HEADERS, MANAGED, MSS, POSTED, QUEUE,
+    STATE, TO_APP,
 };
 use crate::core::{Op, Program};
 use crate::device::nic::Packet;
@@ -33,7 +34,7 @@ pub struct FastPath {
     polled: bool,
     /// Flows in the queue manager; `leaving` holds entries on their way to the application.
     managed: VecDeque<u32>,
-    leaving: VecDeque<Entry>,
+    leaving: VecDeque<ContextEntry>,
 }
 
 /// Takes the spin lock of a flow's state, which is then read and written.
@@ -80,11 +81,11 @@ impl FastPath {
     }
 
     /// Performs TCP's receive processing for packets that have come.
-    fn receive(&mut self, got: &[Received], c: &mut Ctx) {
+    fn receive(&mut self, got: &[ReceivedPacket], c: &mut Ctx) {
         let Some(t) = c.tas.take() else { return };
-        let segment = |c: &mut Ctx, r: &Received| {
+        let segment = |c: &mut Ctx, r: &ReceivedPacket| {
             let packet = port(c.iio.as_deref_mut()).packet(r.id);
-            Segment::of(packet.flow, packet.key)
+            TasSegment::of(packet.flow, packet.key)
         };
         c.program.compute(t.spec.costs.burst);
         for r in got {
@@ -100,7 +101,7 @@ impl FastPath {
             p.push(Op::Load { line: t.bucket(s.flow), lines: 1 });
             p.push(Op::Load { line: r.line, lines: lines(HEADERS + s.bytes) });
             update(t.state(s.flow), p);
-            self.leaving.push_back(Entry { flow: s.flow, bytes: s.bytes.to_u32() });
+            self.leaving.push_back(ContextEntry { flow: s.flow, bytes: s.bytes.to_u32() });
             if s.bytes == 0 {
                 p.compute(t.spec.costs.acknowledgement);
                 self.io.release(*r, c);
@@ -145,7 +146,7 @@ impl FastPath {
         let mut short = false;
         for _ in 0..n {
             let Some(flow) = self.managed.pop_front() else { break };
-            let Flow { queue, available, sent, .. } = t.flows[flow.to_usize()];
+            let TasFlow { queue, available, sent, .. } = t.flows[flow.to_usize()];
             let bytes = (available - sent).min(MSS);
             let Some((buffer, line)) = self.io.buffer(queue, HEADERS + bytes, c) else {
                 self.managed.push_front(flow);
@@ -164,7 +165,7 @@ impl FastPath {
                 queue,
                 flow,
                 kind: REPLIES,
-                key: Segment { flow, at: sent, bytes }.key(),
+                key: TasSegment { flow, at: sent, bytes }.key(),
                 wire_bytes: frame(bytes),
                 arrived: c.now,
                 tx_line: line,
@@ -199,7 +200,7 @@ impl FastPath {
         let n = context.from_app.len().min(BATCH);
         let from = context.from_app_ends.1;
         context.from_app_ends.1 += n.to_u64();
-        let entries: Vec<Entry> = context.from_app.drain(..n).collect();
+        let entries: Vec<ContextEntry> = context.from_app.drain(..n).collect();
         let line = |i: u64, t: &Service| t.memory.threads[self.local][1] + i / FROM_APP % QUEUE;
         for (i, e) in (from..).zip(&entries) {
             p.push(Op::Load { line: line(i, t), lines: 1 });

@@ -8,7 +8,7 @@ use crate::stack::{Ctx, Software};
 /// A received packet: its record, the first line of its data, its buffer, and the index of the queue pair that it came
 /// through.
 #[derive(Clone, Copy, Debug)]
-pub struct Received {
+pub struct ReceivedPacket {
     pub id: PacketId,
     pub line: LineAddr,
     pub buffer: u32,
@@ -39,20 +39,20 @@ impl Io {
     }
 
     /// Takes up to `most` packets that have come.
-    pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<Received> {
+    pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<ReceivedPacket> {
         match self {
             Io::Driver(d) => {
                 let ids = if most == 0 { Vec::new() } else { d.take_received(most, c) };
                 let nic = port(c.iio.as_deref_mut());
                 let of = |id| (id, nic.packet(id).line, nic.packet(id).buffer);
-                ids.into_iter().map(of).map(|(id, line, buffer)| Received { id, line, buffer, port: 0 }).collect()
+                ids.into_iter().map(of).map(|(id, line, buffer)| ReceivedPacket { id, line, buffer, port: 0 }).collect()
             }
             Io::Ports(p) => p.receive(most, c),
         }
     }
 
     /// Queues an answer of `bytes` bytes in the buffer of packet `r`.
-    pub fn answer(&mut self, r: Received, bytes: u64, c: &mut Ctx) {
+    pub fn answer(&mut self, r: ReceivedPacket, bytes: u64, c: &mut Ctx) {
         match self {
             Io::Driver(d) => {
                 let packet = port(c.iio.as_deref_mut()).packet(r.id);
@@ -65,7 +65,7 @@ impl Io {
     }
 
     /// Returns the buffer of a packet.
-    pub fn release(&mut self, r: Received, c: &mut Ctx) {
+    pub fn release(&mut self, r: ReceivedPacket, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.copied_from(r.buffer, c.program),
             Io::Ports(p) => p.release(r),

@@ -16,7 +16,7 @@ mod echo;
 mod fast;
 pub(super) mod io;
 
-pub use client::{Client, Segment};
+pub use client::{TasClient, TasSegment};
 pub use fast::{frame, ACKNOWLEDGES, ASKS, REPLIES};
 pub use io::Io;
 
@@ -49,7 +49,7 @@ const POSTED: u32 = 3;
 
 /// First lines of the memory regions of TAS.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct TasMemory {
     pub buckets: LineAddr,
     pub states: LineAddr,
     pub receive: LineAddr,
@@ -69,7 +69,7 @@ pub fn sizes(flows: u32) -> ([u64; 4], [u64; 3], u64) {
 
 /// State of one connection at the server. Bytes count from the first one of either direction.
 #[derive(Clone, Debug, Default)]
-pub struct Flow {
+pub struct TasFlow {
     /// Queue of the NIC that the flow's segments come through; `hash` is the flow's RSS hash.
     pub queue: QueueId,
     pub hash: u32,
@@ -88,7 +88,7 @@ pub struct Flow {
 
 /// An entry of a context queue: a flow, and the bytes that were received or are to be sent.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct ContextEntry {
     flow: u32,
     bytes: u32,
 }
@@ -97,9 +97,9 @@ struct Entry {
 #[derive(Clone, Debug, Default)]
 struct Context {
     /// Entries that the other side can see; `to_app_ends` counts the entries ever put in and taken out.
-    to_app: VecDeque<Entry>,
+    to_app: VecDeque<ContextEntry>,
     to_app_ends: (u64, u64),
-    from_app: VecDeque<Entry>,
+    from_app: VecDeque<ContextEntry>,
     from_app_ends: (u64, u64),
 }
 
@@ -107,10 +107,10 @@ struct Context {
 #[derive(Clone)]
 pub struct Service {
     pub spec: TcpEchoSpec,
-    memory: Memory,
-    pub flows: Vec<Flow>,
+    memory: TasMemory,
+    pub flows: Vec<TasFlow>,
     contexts: Vec<Context>,
-    pub client: Client,
+    pub client: TasClient,
     /// Packets that have ended since the beginning.
     pub ended: u64,
     /// Data segments sent in the measurement window.
@@ -121,10 +121,10 @@ pub struct Service {
 
 impl Service {
     /// A service with `threads` threads of the fast path.
-    pub fn new(spec: TcpEchoSpec, memory: Memory, threads: usize) -> Service {
+    pub fn new(spec: TcpEchoSpec, memory: TasMemory, threads: usize) -> Service {
         Service {
-            flows: vec![Flow::default(); spec.flows.to_usize()],
-            client: Client::new(&spec),
+            flows: vec![TasFlow::default(); spec.flows.to_usize()],
+            client: TasClient::new(&spec),
             spec,
             memory,
             contexts: vec![Context::default(); threads],

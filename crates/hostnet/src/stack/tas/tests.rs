@@ -28,8 +28,8 @@ fn frames_are_headers_and_data_with_a_check_sequence_on_the_wire() {
 #[test]
 fn segments_go_through_keys_unchanged() {
     for (at, bytes) in [(0, 0), (64, 64), (1 << 40, 1448)] {
-        let s = Segment { flow: 7, at, bytes };
-        assert_eq!(Segment::of(7, s.key()), s);
+        let s = TasSegment { flow: 7, at, bytes };
+        assert_eq!(TasSegment::of(7, s.key()), s);
     }
 }
 
@@ -37,18 +37,18 @@ fn segments_go_through_keys_unchanged() {
 #[test]
 fn a_client_acknowledges_each_segment_and_asks_again_for_each_whole_reply() {
     let text = "rpc = \"64 B\"\nflows = 2\npipelined = 30";
-    let mut c = Client::new(&toml::from_str(text).expect("a spec"));
+    let mut c = TasClient::new(&toml::from_str(text).expect("a spec"));
     assert_eq!(c.begin(Time::ZERO), 4);
     let sent: Vec<_> = std::iter::from_fn(|| c.take()).map(|s| (s.flow, s.at, s.bytes)).collect();
     assert_eq!(sent, [(0, 0, 1448), (0, 1448, 472), (1, 0, 1448), (1, 1448, 472)]);
     // 100 bytes of replies are one complete reply; the next 28 complete the second.
-    assert_eq!(c.leaves(Segment { flow: 1, at: 0, bytes: 100 }).len(), 1);
-    assert_eq!(c.leaves(Segment { flow: 1, at: 100, bytes: 28 }).len(), 1);
+    assert_eq!(c.leaves(TasSegment { flow: 1, at: 0, bytes: 100 }).len(), 1);
+    assert_eq!(c.leaves(TasSegment { flow: 1, at: 100, bytes: 28 }).len(), 1);
     assert_eq!(c.back(Time::ns(1)), Ok(2));
     let next: Vec<_> = std::iter::from_fn(|| c.take()).map(|s| s.bytes).collect();
     assert_eq!(next, [0, 64], "an acknowledgement, and one request");
     assert_eq!((c.check(), c.requests, c.replies), (Ok(()), 61, 2));
-    c.leaves(Segment { flow: 1, at: 200, bytes: 64 });
+    c.leaves(TasSegment { flow: 1, at: 200, bytes: 64 });
     c.back(Time::ns(2)).expect("the second one");
     assert!(c.back(Time::ns(3)).is_err_and(|e| e.contains("byte 200 came where byte 128 was next")));
 }

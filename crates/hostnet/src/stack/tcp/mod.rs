@@ -2,7 +2,7 @@
 
 mod receiver;
 
-pub use receiver::{Layout, Places, Received, Receiver};
+pub use receiver::{FrameLayout, FramePlaces, ReceivedFrame, Receiver};
 
 use super::napi::{true_size, Frame, Napi, ROOM};
 use super::pmd::{port, retire};
@@ -13,7 +13,7 @@ use crate::kernel::units::Size;
 use crate::kernel::{Int, LineAddr, QueueId, Time};
 use crate::memory::LINE;
 use crate::traffic::dctcp::Ack;
-use receiver::{Choice, Phase, Reader};
+use receiver::{Reader, ReceiverAction, ReceiverPhase};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -81,12 +81,12 @@ impl TcpSpec {
 }
 
 /// Frames of a queue in memory, for a NIC that completes each frame with a line of its own.
-struct Frames<'a> {
+struct QueueFrames<'a> {
     nic: &'a mut Nic,
     queue: QueueId,
 }
 
-impl Places for Frames<'_> {
+impl FramePlaces for QueueFrames<'_> {
     fn line(&mut self, at: u64) -> LineAddr {
         self.nic.line(self.queue, at)
     }
@@ -96,7 +96,7 @@ impl Places for Frames<'_> {
 }
 
 /// Frames behind descriptor rings, where each frame has the room of its socket buffer.
-impl Places for Napi {
+impl FramePlaces for Napi {
     fn line(&mut self, at: u64) -> LineAddr {
         self.frame(0) + at
     }
@@ -130,7 +130,7 @@ impl TcpReceiver {
             // A segment is charged with its payload, and with a small socket buffer at least.
             (nic.page.0 / LINE, payload.max(costs.small_buffer()))
         };
-        let receiver = Receiver::new(costs, Layout { frame, page }, payload, size);
+        let receiver = Receiver::new(costs, FrameLayout { frame, page }, payload, size);
         let header = (nic.frame_bytes() - payload).to_u32();
         TcpReceiver { costs: costs.clone(), receiver, napi: None, header, unsent: VecDeque::new() }
     }
@@ -162,9 +162,9 @@ impl TcpReceiver {
         let (ended, spent) = (self.receiver.phase, c.now - self.receiver.since);
         let (opened, _) = self.receiver.end(c.now);
         match ended {
-            Phase::Idle => {}
-            Phase::Poll => napi.end_poll(spent, c),
-            Phase::Copy | Phase::Release => napi.end_rest(spent),
+            ReceiverPhase::Idle => {}
+            ReceiverPhase::Poll => napi.end_poll(spent, c),
+            ReceiverPhase::Copy | ReceiverPhase::Release => napi.end_rest(spent),
         }
         let mut unsent = std::mem::take(&mut self.unsent);
         self.told(opened, c.local.to_u8(), |a| unsent.push_back(a));
@@ -183,7 +183,7 @@ impl TcpReceiver {
         let (due, rest) = (napi.is_due(c), self.receiver.rest());
         let r = &mut self.receiver;
         match rest {
-            _ if due && !(rest != Choice::Nothing && napi.yields()) => {
+            _ if due && !(rest != ReceiverAction::Nothing && napi.yields()) => {
                 r.begin_poll();
                 napi.poll(c, |_, Frame { id, skb, .. }, c| {
                     let nic = port(c.iio.as_deref_mut());
@@ -191,16 +191,18 @@ impl TcpReceiver {
                     let (seq, marked, at) = (p.key.to_u32(), p.marked, u64::from(skb) * ROOM);
                     p.done = true;
                     nic.end_use(id);
-                    r.merge(Received { seq, marked, completion: LineAddr(0), at, last: false });
+                    r.merge(ReceivedFrame { seq, marked, completion: LineAddr(0), at, last: false });
                 });
                 r.end_poll(&self.costs, c.program, napi);
             }
-            Choice::Copy => match Self::reader(c) {
+            ReceiverAction::Copy => match Self::reader(c) {
                 Some(reader) => r.copy(&self.costs, c.program, reader, napi),
                 None => return Step::Idle,
             },
             // There may be nothing to free, but an acknowledgement to send.
-            _ if rest == Choice::Release || !c.program.ops.is_empty() => r.release(&self.costs, c.program, napi),
+            _ if rest == ReceiverAction::Release || !c.program.ops.is_empty() => {
+                r.release(&self.costs, c.program, napi)
+            }
             _ => return napi.interrupt_due(c).map_or(Step::Idle, Step::Until),
         }
         r.since = c.now;
@@ -230,22 +232,22 @@ impl TcpReceiver {
         }
         let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
         let (r, costs) = (&mut self.receiver, &self.costs);
-        let choice = if c.stopped { Choice::Nothing } else { r.choose(c.now, nic.interrupt_due(queue)) };
+        let choice = if c.stopped { ReceiverAction::Nothing } else { r.choose(c.now, nic.interrupt_due(queue)) };
         c.program.ops.clear();
-        if choice == Choice::Poll {
+        if choice == ReceiverAction::Poll {
             nic.mask_interrupt(queue);
         }
-        let mut frames = Frames { nic, queue };
+        let mut frames = QueueFrames { nic, queue };
         match choice {
-            Choice::Poll => r.poll(costs, c.program, &mut frames),
-            Choice::Copy => {
+            ReceiverAction::Poll => r.poll(costs, c.program, &mut frames),
+            ReceiverAction::Copy => {
                 let Some(App::TcpReceive(app)) = &c.app else { return Step::Idle };
                 let (buffer, lines) = app.buffer(c.local);
                 r.copy(costs, c.program, Reader { buffer, lines, between: app.gap_instructions }, &mut frames);
             }
-            Choice::Release => r.release(costs, c.program, &mut frames),
-            Choice::Until(at) => return Step::Until(at),
-            Choice::Nothing => return Step::Idle,
+            ReceiverAction::Release => r.release(costs, c.program, &mut frames),
+            ReceiverAction::Until(at) => return Step::Until(at),
+            ReceiverAction::Nothing => return Step::Idle,
         }
         r.since = c.now;
         Step::Run

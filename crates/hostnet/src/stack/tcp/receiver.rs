@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 /// A frame in the core's memory: the lines to touch, and the segment that it carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Received {
+pub struct ReceivedFrame {
     pub seq: u32,
     pub marked: bool,
     pub completion: LineAddr,
@@ -25,12 +25,12 @@ pub struct Received {
 
 /// Layout of frames in memory, in lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Layout {
+pub struct FrameLayout {
     pub frame: u64,
     pub page: u64,
 }
 
-impl Layout {
+impl FrameLayout {
     /// First offset, on each of its pages, of the frame at `at`.
     fn pages(self, at: u64) -> impl Iterator<Item = u64> {
         let first = at / self.page;
@@ -40,7 +40,7 @@ impl Layout {
 }
 
 /// Physical locations of the parts of frames, by their offset in the pool.
-pub trait Places {
+pub trait FramePlaces {
     fn line(&mut self, at: u64) -> LineAddr;
     /// Line of the kernel's structure for the page at offset `at`.
     fn structure(&mut self, at: u64) -> LineAddr;
@@ -70,7 +70,7 @@ pub struct Merged {
 
 /// Present activity of the core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Phase {
+pub enum ReceiverPhase {
     #[default]
     Idle,
     Poll,
@@ -80,7 +80,7 @@ pub enum Phase {
 
 /// Next activity of the core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Choice {
+pub enum ReceiverAction {
     Poll,
     Copy,
     /// Free the memory of segments that have been copied, or release the socket.
@@ -109,22 +109,22 @@ impl Busy {
 /// One core's receive path, with one connection.
 #[derive(Clone)]
 pub struct Receiver {
-    layout: Layout,
+    layout: FrameLayout,
     budget: usize,
     merge: u32,
     /// Number of segments that the socket may hold.
     buffer: u32,
     /// Frames whose completions are in memory.
-    completed: VecDeque<Received>,
+    completed: VecDeque<ReceivedFrame>,
     /// Whether polling goes on without an interrupt.
     polling: bool,
     /// Next segment in order; `early` holds the segments beyond it that have arrived.
     next: u32,
-    early: VecDeque<Option<Received>>,
-    queue: VecDeque<Received>,
+    early: VecDeque<Option<ReceivedFrame>>,
+    queue: VecDeque<ReceivedFrame>,
     /// Frames that the driver has taken and the connection has not seen; `runs` are the segments that they were merged
     /// to. While `recv` holds the socket's lock, they wait (the socket's backlog).
-    backlog: VecDeque<Received>,
+    backlog: VecDeque<ReceivedFrame>,
     runs: Vec<Merged>,
     locked: bool,
     /// Whether `recv` ends or has emptied the queue, and releases the socket.
@@ -136,7 +136,7 @@ pub struct Receiver {
     /// Number of segments that the application has; `edge` is the window's edge that the sender knows.
     pub copied: u32,
     edge: u32,
-    pub phase: Phase,
+    pub phase: ReceiverPhase,
     pub since: Time,
     merged: Vec<Merged>,
     polled: u32,
@@ -153,7 +153,7 @@ pub struct Receiver {
 impl Receiver {
     /// A receive path for full segments of `payload` bytes, each of which is charged with `size` bytes of the socket's
     /// buffer.
-    pub fn new(s: &TcpSpec, layout: Layout, payload: u64, size: u64) -> Receiver {
+    pub fn new(s: &TcpSpec, layout: FrameLayout, payload: u64, size: u64) -> Receiver {
         let buffer = (s.receive_buffer.0 / size).to_u32();
         Receiver {
             layout,
@@ -173,7 +173,7 @@ impl Receiver {
             free: false,
             copied: 0,
             edge: buffer / 2,
-            phase: Phase::Idle,
+            phase: ReceiverPhase::Idle,
             since: Time::ZERO,
             merged: Vec::with_capacity(64),
             polled: 0,
@@ -191,7 +191,7 @@ impl Receiver {
     }
 
     /// Records that a frame's completion is in memory.
-    pub fn landed(&mut self, r: Received) {
+    pub fn landed(&mut self, r: ReceivedFrame) {
         self.completed.push_back(r);
     }
 
@@ -201,29 +201,29 @@ impl Receiver {
     }
 
     /// Decides what the core does next; `interrupt` is the time at which the NIC's requested interrupt is due.
-    pub fn choose(&self, now: Time, interrupt: Option<Time>) -> Choice {
+    pub fn choose(&self, now: Time, interrupt: Option<Time>) -> ReceiverAction {
         if !self.completed.is_empty() && (self.polling || interrupt.is_some_and(|t| t <= now)) {
-            return Choice::Poll;
+            return ReceiverAction::Poll;
         }
         match (self.rest(), interrupt) {
-            (Choice::Nothing, Some(t)) if !self.completed.is_empty() => Choice::Until(t),
+            (ReceiverAction::Nothing, Some(t)) if !self.completed.is_empty() => ReceiverAction::Until(t),
             (rest, _) => rest,
         }
     }
 
     /// Decides what there is to do other than polling.
-    pub fn rest(&self) -> Choice {
+    pub fn rest(&self) -> ReceiverAction {
         if self.unlock || self.free {
-            Choice::Release
+            ReceiverAction::Release
         } else if !self.queue.is_empty() {
-            Choice::Copy
+            ReceiverAction::Copy
         } else {
-            Choice::Nothing
+            ReceiverAction::Nothing
         }
     }
 
     /// Appends the operations of a poll.
-    pub fn poll(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
+    pub fn poll(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl FramePlaces) {
         self.begin_poll();
         if !self.polling {
             self.polling = true;
@@ -249,20 +249,20 @@ impl Receiver {
 
     /// Begins a poll.
     pub fn begin_poll(&mut self) {
-        self.phase = Phase::Poll;
+        self.phase = ReceiverPhase::Poll;
         self.merged.clear();
     }
 
     /// Ends a poll, all of whose frames have been taken: the connection sees them, unless the application holds the
     /// socket.
-    pub fn end_poll(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
+    pub fn end_poll(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl FramePlaces) {
         if !self.locked {
             self.deliver(s, p, at);
         }
     }
 
     /// Merges a frame as GRO does: a frame that follows the last one lengthens its segment.
-    pub fn merge(&mut self, r: Received) {
+    pub fn merge(&mut self, r: ReceivedFrame) {
         self.backlog.push_back(r);
         let mark = u32::from(r.marked);
         match self.runs.last_mut() {
@@ -275,7 +275,7 @@ impl Receiver {
     }
 
     /// Delivers the segments that wait to the connection.
-    fn deliver(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
+    fn deliver(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl FramePlaces) {
         for i in 0..self.runs.len() {
             p.compute(s.segment);
             let mut run = self.runs[i];
@@ -295,7 +295,7 @@ impl Receiver {
 
     /// Counts the frame at `at` as a user of its pages, or no longer as one. A locked instruction waits for every
     /// access before it, and later accesses wait for it.
-    fn count_users(&self, at: u64, p: &mut Program, places: &mut impl Places) {
+    fn count_users(&self, at: u64, p: &mut Program, places: &mut impl FramePlaces) {
         for page in self.layout.pages(at) {
             p.push(Op::Fence);
             p.push(Op::Store { line: places.structure(page), lines: 1 });
@@ -304,7 +304,7 @@ impl Receiver {
     }
 
     /// Adds a frame's segment to the connection; returns false when the segment had arrived before.
-    fn take(&mut self, r: Received) -> bool {
+    fn take(&mut self, r: ReceivedFrame) -> bool {
         let ahead = r.seq.wrapping_sub(self.next).to_usize();
         if r.seq < self.next || self.early.get(ahead).is_some_and(Option::is_some) {
             self.duplicates += 1;
@@ -323,8 +323,8 @@ impl Receiver {
     }
 
     /// Appends the operations that copy the oldest segment to the application's buffer.
-    pub fn copy(&mut self, s: &TcpSpec, p: &mut Program, reader: Reader, at: &mut impl Places) {
-        self.phase = Phase::Copy;
+    pub fn copy(&mut self, s: &TcpSpec, p: &mut Program, reader: Reader, at: &mut impl FramePlaces) {
+        self.phase = ReceiverPhase::Copy;
         self.merged.clear();
         self.locked = true;
         if self.asleep {
@@ -361,8 +361,8 @@ impl Receiver {
 
     /// Appends the operations that free the segments that have been copied and, when `recv` releases the socket, that
     /// deliver what has arrived meanwhile.
-    pub fn release(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
-        self.phase = Phase::Release;
+    pub fn release(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl FramePlaces) {
+        self.phase = ReceiverPhase::Release;
         self.merged.clear();
         if std::mem::take(&mut self.free) {
             for i in 0..self.copies.len() {
@@ -390,21 +390,21 @@ impl Receiver {
         let mut descriptors = 0;
         let mut opened = false;
         match std::mem::take(&mut self.phase) {
-            Phase::Idle => self.merged.clear(),
-            Phase::Poll => {
+            ReceiverPhase::Idle => self.merged.clear(),
+            ReceiverPhase::Poll => {
                 self.busy.poll += spent;
                 descriptors = std::mem::take(&mut self.polled);
                 if self.completed.is_empty() {
                     self.polling = false;
                 }
             }
-            Phase::Copy => {
+            ReceiverPhase::Copy => {
                 self.busy.copy += spent;
                 self.queue.pop_front();
                 self.copied += 1;
                 self.unlock |= self.queue.is_empty();
             }
-            Phase::Release => {
+            ReceiverPhase::Release => {
                 self.busy.release += spent;
                 if std::mem::take(&mut self.unlock) {
                     self.asleep = self.queue.is_empty();

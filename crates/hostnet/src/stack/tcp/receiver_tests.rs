@@ -6,11 +6,11 @@ use crate::kernel::LineAddr;
 
 /// Frames of 141 lines in pages of 64; a line stands for its offset, and a page's structure for 10^6 plus the page's
 /// number.
-const LAYOUT: Layout = Layout { frame: 141, page: 64 };
+const LAYOUT: FrameLayout = FrameLayout { frame: 141, page: 64 };
 const PAYLOAD: u64 = 8948;
 
 struct Plain;
-impl Places for Plain {
+impl FramePlaces for Plain {
     fn line(&mut self, at: u64) -> LineAddr {
         LineAddr(at)
     }
@@ -41,16 +41,18 @@ fn receiver(s: &TcpSpec) -> Receiver {
 
 fn land(r: &mut Receiver, seq: u32) {
     let at = u64::from(seq) * LAYOUT.frame;
-    r.landed(Received { seq, marked: false, completion: LineAddr(9_000_000), at, last: false });
+    r.landed(ReceivedFrame { seq, marked: false, completion: LineAddr(9_000_000), at, last: false });
 }
 
 /// Performs one step that the core chooses, and returns its operations.
-fn step(r: &mut Receiver, s: &TcpSpec) -> (Choice, Vec<Op>) {
+fn step(r: &mut Receiver, s: &TcpSpec) -> (ReceiverAction, Vec<Op>) {
     let (choice, mut p) = (r.choose(Time::ZERO, Some(Time::ZERO)), Program::default());
     match choice {
-        Choice::Poll => r.poll(s, &mut p, &mut Plain),
-        Choice::Copy => r.copy(s, &mut p, Reader { buffer: LineAddr(5_000_000), lines: 2048, between: 0 }, &mut Plain),
-        Choice::Release => r.release(s, &mut p, &mut Plain),
+        ReceiverAction::Poll => r.poll(s, &mut p, &mut Plain),
+        ReceiverAction::Copy => {
+            r.copy(s, &mut p, Reader { buffer: LineAddr(5_000_000), lines: 2048, between: 0 }, &mut Plain)
+        }
+        ReceiverAction::Release => r.release(s, &mut p, &mut Plain),
         _ => {}
     }
     r.end(Time::ZERO);
@@ -70,16 +72,16 @@ fn acknowledgements_wait_while_recv_holds_the_socket() {
     let s = costs(100);
     let mut r = receiver(&s);
     (0..2).for_each(|n| land(&mut r, n));
-    assert_eq!(step(&mut r, &s).0, Choice::Poll);
+    assert_eq!(step(&mut r, &s).0, ReceiverAction::Poll);
     assert_eq!(r.merged(), [Merged { from: 0, to: 2, next: 2, marked: 0 }], "at once, while nobody reads");
-    assert_eq!(step(&mut r, &s).0, Choice::Copy);
+    assert_eq!(step(&mut r, &s).0, ReceiverAction::Copy);
     (2..5).for_each(|n| land(&mut r, n));
     let (choice, ops) = step(&mut r, &s);
-    assert_eq!((choice, r.merged()), (Choice::Poll, &[][..]));
+    assert_eq!((choice, r.merged()), (ReceiverAction::Poll, &[][..]));
     assert!(!ops.contains(&Op::Compute(s.segment)), "the protocol waits as well");
-    assert_eq!(step(&mut r, &s).0, Choice::Copy);
+    assert_eq!(step(&mut r, &s).0, ReceiverAction::Copy);
     let (choice, ops) = step(&mut r, &s);
-    assert_eq!(choice, Choice::Release, "the queue has run dry");
+    assert_eq!(choice, ReceiverAction::Release, "the queue has run dry");
     assert!(ops.contains(&Op::Compute(s.segment)));
     assert_eq!(r.merged(), [Merged { from: 2, to: 5, next: 5, marked: 0 }]);
     r.check().expect("balanced");
@@ -99,10 +101,10 @@ fn users_of_pages_are_counted_when_a_frame_comes_and_when_its_segment_has_been_c
     }
     for _ in 0..2 {
         let (choice, ops) = step(&mut r, &s);
-        assert_eq!((choice, structures(&ops).len()), (Choice::Copy, 0));
+        assert_eq!((choice, structures(&ops).len()), (ReceiverAction::Copy, 0));
     }
     let (choice, ops) = step(&mut r, &s);
-    assert_eq!((choice, structures(&ops)), (Choice::Release, pages.to_vec()));
+    assert_eq!((choice, structures(&ops)), (ReceiverAction::Release, pages.to_vec()));
 }
 
 /// Frame 0 lies on three pages and its head is a piece of its own; each line but the first, which holds headers, is

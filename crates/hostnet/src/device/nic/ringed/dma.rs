@@ -1,18 +1,18 @@
 //! DMA of a NIC with descriptor rings in memory: packets and descriptors go up to memory, frames and descriptors come
 //! down.
 
-use super::{Attachment, Completion, Extent, Moving, Nic, Work, GAP};
+use super::{Attachment, Completion, Extent, MovingWork, Nic, RingWork, GAP};
 use crate::device::endpoint::{Offer, Piece};
-use crate::device::{Event, NicAt, Posts, RingTask, Side};
+use crate::device::{DeviceEvent, DevicePosts, NicAt, RingSide, RingTask};
 use crate::kernel::{Int, PacketId, QueueId, Time};
 use crate::memory::Sweep;
 use crate::placement::SweepTx;
 
 impl Nic {
-    /// Handles `Event::Ring`: task `task` is due at `queue`.
+    /// Handles `DeviceEvent::Ring`: task `task` is due at `queue`.
     pub(in crate::device) fn on_ring(
         &mut self,
-        cal: &mut impl Posts,
+        cal: &mut impl DevicePosts,
         queue: QueueId,
         task: RingTask,
         n: u32,
@@ -21,7 +21,7 @@ impl Nic {
         let r = self.ringed_mut();
         match task {
             RingTask::Tail(side) => {
-                r.meter.transmit_doorbells += u64::from(side == Side::Transmit);
+                r.meter.transmit_doorbells += u64::from(side == RingSide::Transmit);
                 r.pairs[queue].ring(side).posted += u64::from(n);
                 r.look(cal, queue, now);
             }
@@ -42,13 +42,13 @@ impl Nic {
             return Offer::Nothing;
         }
         if !r.write_back(now) {
-            if let Some(at) = r.not_before(Side::Receive, !r.fifo.is_empty(), now) {
+            if let Some(at) = r.not_before(RingSide::Receive, !r.fifo.is_empty(), now) {
                 return Offer::At(at);
             }
             self.begin_packet(now);
         }
         self.mark_write();
-        self.ringed_ref().write.map_or(Offer::Nothing, Moving::offer)
+        self.ringed_ref().write.map_or(Offer::Nothing, MovingWork::offer)
     }
 
     /// Puts the classifier's steering tags on the lines of the write that begins, where the classifier derives any.
@@ -56,9 +56,9 @@ impl Nic {
         let (Attachment::Ringed(r), Some(marker)) = (&mut self.attachment, &self.marker) else { return };
         let Some(m) = &mut r.write else { return };
         match m.what {
-            Work::Packet(id) => (m.tags, m.split) = (self.packets.get(id).tags, true),
-            Work::Object(_) => {}
-            Work::Descriptors { queue, .. } => m.tags = [marker.tag(queue); 2],
+            RingWork::Packet(id) => (m.tags, m.split) = (self.packets.get(id).tags, true),
+            RingWork::Object(_) => {}
+            RingWork::Descriptors { queue, .. } => m.tags = [marker.tag(queue); 2],
         }
     }
 
@@ -80,7 +80,7 @@ impl Nic {
         r.receiving += 1;
         r.meter.frame_bytes += u64::from(p.rx_bytes);
         let lines = u32::from(p.lines);
-        let frame = Extent { what: Work::Packet(id), line: p.line, lines, bytes: p.rx_bytes };
+        let frame = Extent { what: RingWork::Packet(id), line: p.line, lines, bytes: p.rx_bytes };
         r.open_write(frame, p.wire_bytes, now);
         p.began = now;
         *self.packets.get_mut(id) = p;
@@ -98,14 +98,15 @@ impl Nic {
                 return Offer::Nothing;
             }
             if r.reads.has_room() && !r.fetch() {
-                let waits = r.ready[Side::Transmit.index()] > now && r.pairs.iter().any(|p| p.transmit.cached() > 0);
-                if let Some(at) = r.not_before(Side::Transmit, waits, now) {
+                let waits =
+                    r.ready[RingSide::Transmit.index()] > now && r.pairs.iter().any(|p| p.transmit.cached() > 0);
+                if let Some(at) = r.not_before(RingSide::Transmit, waits, now) {
                     return Offer::At(at);
                 }
                 self.begin_frame(now);
             }
         }
-        self.ringed_ref().read.map_or(Offer::Nothing, Moving::offer)
+        self.ringed_ref().read.map_or(Offer::Nothing, MovingWork::offer)
     }
 
     /// Begins to read the payload of the next frame to be sent, taking queues in turn, if the transmit buffer has room.
@@ -125,11 +126,11 @@ impl Nic {
             let p = packets.get(id);
             let work = match second {
                 false => {
-                    Extent { what: Work::Packet(id), line: p.tx_line, lines: p.tx_lines.into(), bytes: p.tx_bytes }
+                    Extent { what: RingWork::Packet(id), line: p.tx_line, lines: p.tx_lines.into(), bytes: p.tx_bytes }
                 }
                 true => {
                     let lines = p.object_lines();
-                    Extent { what: Work::Object(id), line: p.object, lines, bytes: p.object_bytes }
+                    Extent { what: RingWork::Object(id), line: p.object, lines, bytes: p.object_bytes }
                 }
             };
             if r.room.take(work.bytes, now).is_err() {
@@ -178,18 +179,24 @@ impl Nic {
     }
 
     /// Counts `n` lines of `slot` as written; returns true when they completed a piece of work.
-    pub(in crate::device::nic) fn ring_written(&mut self, cal: &mut impl Posts, slot: u16, n: u32, now: Time) -> bool {
+    pub(in crate::device::nic) fn ring_written(
+        &mut self,
+        cal: &mut impl DevicePosts,
+        slot: u16,
+        n: u32,
+        now: Time,
+    ) -> bool {
         let (Attachment::Ringed(r), queues) = (&mut self.attachment, &mut self.queues) else { return false };
         let Some(work) = r.writes.done(slot, n) else { return false };
         let busy = !r.writes.is_empty();
         r.meter.set_busy(busy, now);
         let queue = match work {
-            Work::Packet(id) => {
+            RingWork::Packet(id) => {
                 let p = self.packets.get_mut(id);
                 p.in_memory = true;
                 let queue = p.queue;
                 let (delay, at_once) = (r.spec.receive_turnaround, r.spec.receive_packets == 1 && r.fifo.is_empty());
-                r.ends(cal, queue, Side::Receive, delay, at_once, now);
+                r.ends(cal, queue, RingSide::Receive, delay, at_once, now);
                 let arriving = &queues[queue].arriving;
                 let pair = &mut r.pairs[queue];
                 let done = arriving.iter().skip(pair.filled.len());
@@ -198,13 +205,13 @@ impl Nic {
                 pair.filled.extend(arriving.iter().skip(pair.filled.len()).take(done).copied());
                 queue
             }
-            Work::Object(_) => unreachable!("a segment to be sent is read"),
-            Work::Descriptors { queue, side, n } => {
+            RingWork::Object(_) => unreachable!("a segment to be sent is read"),
+            RingWork::Descriptors { queue, side, n } => {
                 r.landed.push_back((queue, side));
                 r.after(cal, queue, RingTask::Recycled(side), n, r.spec.write_back_completion, now);
                 let pair = &mut r.pairs[queue];
                 pair.ring(side).seen += u64::from(n);
-                if side == Side::Receive {
+                if side == RingSide::Receive {
                     let q = &mut queues[queue];
                     q.waiting.extend(pair.filled.drain(..n.to_usize()).map(Completion::Received));
                     q.arriving.drain(..n.to_usize());
@@ -214,40 +221,46 @@ impl Nic {
             }
         };
         r.look(cal, queue, now);
-        if r.fifo.is_empty() && matches!(work, Work::Packet(_)) {
+        if r.fifo.is_empty() && matches!(work, RingWork::Packet(_)) {
             // An empty receive buffer is a reason to write descriptors back at every queue.
             r.pairs.ids().filter(|q| *q != queue).for_each(|q| r.look(cal, q, now));
         }
-        if let Work::Descriptors { n, .. } = work {
+        if let RingWork::Descriptors { n, .. } = work {
             (0..n).for_each(|_| self.completion(queue, now));
         }
         true
     }
 
     /// Counts `n` lines of `slot` as read from memory; returns true when they completed a piece of work.
-    pub(in crate::device::nic) fn ring_read(&mut self, cal: &mut impl Posts, slot: u16, n: u32, now: Time) -> bool {
+    pub(in crate::device::nic) fn ring_read(
+        &mut self,
+        cal: &mut impl DevicePosts,
+        slot: u16,
+        n: u32,
+        now: Time,
+    ) -> bool {
         let r = self.ringed_mut();
         let Some(work) = r.reads.done(slot, n) else { return false };
         let queue = match work {
-            Work::Packet(id) | Work::Object(id) => {
+            RingWork::Packet(id) | RingWork::Object(id) => {
                 let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return false };
                 let p = packets.get_mut(id);
                 p.left -= 1;
                 p.data_at = now;
-                if self.sweep_tx == SweepTx::Nic && work == Work::Packet(id) {
+                if self.sweep_tx == SweepTx::Nic && work == RingWork::Packet(id) {
                     // The whole buffer has been read, but it returns to software only with its descriptor's write-back.
-                    cal.post(now, crate::memory::Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep));
+                    cal.post(now, crate::memory::MemoryEvent::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep));
                 }
                 if p.left == 0 {
                     let end = r.wire.send((p.tx_bytes + p.object_bytes + r.stripped() + GAP).into(), now);
-                    cal.post(end, Event::NicTx(NicAt::Port, id));
+                    cal.post(end, DeviceEvent::NicTx(NicAt::Port, id));
                 }
                 let queue = p.queue;
                 let idle = r.pairs.iter().all(|p| p.transmit.cached() == 0);
                 let (delay, at_once) = (r.spec.transmit_turnaround, r.spec.transmit_packets == 1 && idle);
-                r.ends(cal, queue, Side::Transmit, delay, at_once, now);
+                r.ends(cal, queue, RingSide::Transmit, delay, at_once, now);
                 let requests = r.requests(match work {
-                    Work::Object(_) => p.object_lines(),
+                    RingWork::Object(_) => p.object_lines(),
                     _ => p.tx_lines.into(),
                 });
                 r.after(cal, queue, RingTask::Requests, requests, r.spec.queue_turnaround, now);
@@ -261,7 +274,7 @@ impl Nic {
                 }
                 queue
             }
-            Work::Descriptors { queue, side, n } => {
+            RingWork::Descriptors { queue, side, n } => {
                 let ring = r.pairs[queue].ring(side);
                 ring.fetched += u64::from(n);
                 ring.fetching = false;
@@ -278,7 +291,7 @@ impl Nic {
         !self.ringed_mut().reads.part(slot, n)
     }
 
-    /// Handles `Event::NicTx`: the frame of packet `id` is on the wire.
+    /// Handles `DeviceEvent::NicTx`: the frame of packet `id` is on the wire.
     pub(in crate::device::nic) fn ring_sent(&mut self, id: PacketId, now: Time) -> bool {
         let p = self.packets.get(id);
         let bytes = p.tx_bytes + p.object_bytes;
@@ -290,14 +303,14 @@ impl Nic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::endpoint::{Device, Direction};
+    use crate::device::endpoint::{Device, DmaDirection};
     use crate::device::nic::{Packet, RingMemory};
     use crate::device::testing::{Either, Events};
     use crate::kernel::units::Size;
     use crate::kernel::LineAddr;
-    use crate::kernel::{PortId, Post, Stream};
+    use crate::kernel::{PortId, Post, RandomStream};
 
-    const WAYS: [Direction; 2] = [Direction::P2mRead, Direction::P2mWrite];
+    const WAYS: [DmaDirection; 2] = [DmaDirection::P2mRead, DmaDirection::P2mWrite];
 
     /// Random frames arrive and are sent, and lines are done out of order: `next` offers something only where
     /// `may_move` allows it.
@@ -311,7 +324,7 @@ mod tests {
                 Nic::ringed(&spec, &[RingMemory { receive: LineAddr(0), transmit: LineAddr(256) }], Size(512));
             (0..1023).for_each(|i| nic.arm(QueueId(0), i, LineAddr(1024 + u64::from(i) * 16)));
             nic.start_armed(QueueId(0));
-            let (mut cal, mut now, mut dice) = (Events::default(), Time::ZERO, Stream::new(1, "frames", most));
+            let (mut cal, mut now, mut dice) = (Events::default(), Time::ZERO, RandomStream::new(1, "frames", most));
             let (mut out, mut denied) = (Vec::new(), 0);
             for _ in 0..40_000 {
                 match dice.below(4) {
@@ -323,11 +336,11 @@ mod tests {
                         nic.done(&mut cal, way, slot, n, now);
                     }
                     2 => match cal.pop() {
-                        Some((at, Either::Device(Event::Ring { queue, task, n }))) => {
+                        Some((at, Either::Device(DeviceEvent::Ring { queue, task, n }))) => {
                             now = at;
                             nic.on_ring(&mut cal, queue, task, n.into(), now);
                         }
-                        Some((at, Either::Device(Event::NicTx(_, id)))) => {
+                        Some((at, Either::Device(DeviceEvent::NicTx(_, id)))) => {
                             now = at;
                             nic.on_tx_port(id, now);
                             nic.end_use(id);
@@ -341,7 +354,7 @@ mod tests {
                             let (buffer, line) = (p.buffer, p.line);
                             nic.put(QueueId(0), id);
                             nic.arm(QueueId(0), buffer, line);
-                            for side in [Side::Receive, Side::Transmit] {
+                            for side in [RingSide::Receive, RingSide::Transmit] {
                                 nic.on_ring(&mut cal, QueueId(0), RingTask::Tail(side), 1, now);
                             }
                         }
@@ -352,7 +365,7 @@ mod tests {
                     denied += u64::from(!may);
                     match nic.next(way, now) {
                         Offer::Lines(n) if may => out.push((way, Device::take(&mut nic, way, n, now).slot, n)),
-                        Offer::At(at) if may => cal.post(at, Event::Turn { port: PortId(0), way }),
+                        Offer::At(at) if may => cal.post(at, DeviceEvent::Turn { port: PortId(0), way }),
                         Offer::Nothing => {}
                         denied => panic!("{way:?}: {denied:?} was denied"),
                     }

@@ -15,11 +15,11 @@
 mod dma;
 
 use super::contexts::Contexts;
-use super::drops::{Full, State};
-use super::rings::{Layout, Ring, RingMemory, RingsSpec, WriteBack};
+use super::drops::{DropState, FullFlags};
+use super::rings::{DescriptorRing, RingLayout, RingMemory, RingsSpec, WriteBack};
 use super::{Attachment, Completion, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
-use crate::device::{Event, Posts, RingTask, Side};
+use crate::device::{DeviceEvent, DevicePosts, RingSide, RingTask};
 use crate::flow::{Credits, Link};
 use crate::kernel::units::{Size, Span};
 use crate::kernel::{IdVec, Int, LineAddr, PacketId, QueueId, Time};
@@ -36,19 +36,19 @@ const WINDOW: Time = Time(100_000);
 
 /// Piece of work that moving lines belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Work {
+enum RingWork {
     /// A packet; for a packet to be sent, its first segment.
     Packet(PacketId),
     /// The second segment of a packet to be sent.
     Object(PacketId),
     /// Descriptors of a ring: written back on their way up, fetched on their way down.
-    Descriptors { queue: QueueId, side: Side, n: u32 },
+    Descriptors { queue: QueueId, side: RingSide, n: u32 },
 }
 
 /// A piece of work, and the memory that it moves.
 #[derive(Clone, Copy)]
 struct Extent {
-    what: Work,
+    what: RingWork,
     line: LineAddr,
     lines: u32,
     bytes: u32,
@@ -56,8 +56,8 @@ struct Extent {
 
 /// Piece of work whose lines are being moved.
 #[derive(Clone, Copy)]
-struct Moving {
-    what: Work,
+struct MovingWork {
+    what: RingWork,
     slot: u16,
     line: LineAddr,
     /// Lines that have been sent, out of `lines`; `bytes` are the bytes that have not been sent.
@@ -72,7 +72,7 @@ struct Moving {
     split: bool,
 }
 
-impl Moving {
+impl MovingWork {
     fn offer(self) -> Offer {
         Offer::Lines(if self.split && self.at == 0 { 1 } else { self.lines - self.at })
     }
@@ -91,9 +91,9 @@ impl Moving {
 
 /// Receive and transmit ring of a queue, and what their descriptors name.
 #[derive(Clone)]
-struct Pair {
-    receive: Ring,
-    transmit: Ring,
+struct RingPair {
+    receive: DescriptorRing,
+    transmit: DescriptorRing,
     /// Buffers that software has put into receive descriptors: number, and first line of data.
     armed: VecDeque<(u32, LineAddr)>,
     /// Packets that are wholly in memory and whose descriptors have not been written back.
@@ -103,16 +103,16 @@ struct Pair {
     put: VecDeque<(PacketId, bool)>,
     puts: u64,
     /// Segments that are being read, in descriptor order, each with whether it has been read completely.
-    leaving: VecDeque<(Work, bool)>,
+    leaving: VecDeque<(RingWork, bool)>,
     /// Read requests of the segments in `leaving`, each with one request for its descriptor.
     requests: u32,
 }
 
-impl Pair {
-    fn ring(&mut self, side: Side) -> &mut Ring {
+impl RingPair {
+    fn ring(&mut self, side: RingSide) -> &mut DescriptorRing {
         match side {
-            Side::Receive => &mut self.receive,
-            Side::Transmit => &mut self.transmit,
+            RingSide::Receive => &mut self.receive,
+            RingSide::Transmit => &mut self.transmit,
         }
     }
 }
@@ -184,7 +184,7 @@ pub(super) struct Ringed {
     spec: RingsSpec,
     /// Lines of the largest read request.
     request_lines: u32,
-    pairs: IdVec<QueueId, Pair>,
+    pairs: IdVec<QueueId, RingPair>,
     /// Packets in the receive buffer that have no descriptor yet.
     fifo: VecDeque<PacketId>,
     /// Packets whose receive DMA is in flight; `reading` counts the frames whose payload is being read.
@@ -192,20 +192,20 @@ pub(super) struct Ringed {
     reading: u32,
     /// With one packet at a time: time at which the next DMA may begin, by side, where no packet was waiting for it.
     ready: [Time; 2],
-    write: Option<Moving>,
-    writes: Contexts<Work>,
-    write_backs: VecDeque<(QueueId, Side)>,
-    read: Option<Moving>,
-    reads: Contexts<Work>,
-    fetches: VecDeque<(QueueId, Side)>,
+    write: Option<MovingWork>,
+    writes: Contexts<RingWork>,
+    write_backs: VecDeque<(QueueId, RingSide)>,
+    read: Option<MovingWork>,
+    reads: Contexts<RingWork>,
+    fetches: VecDeque<(QueueId, RingSide)>,
     /// Queue that transmits next.
     turn: usize,
     /// Free bytes of the transmit buffer.
     room: Credits,
     wire: Link,
     /// Rings of which software can see more descriptors since the last `landed_ring`.
-    landed: VecDeque<(QueueId, Side)>,
-    drops: State,
+    landed: VecDeque<(QueueId, RingSide)>,
+    drops: DropState,
     meter: RingMeter,
 }
 
@@ -233,7 +233,7 @@ impl Ringed {
                 return Err(format!("{} receive descriptors name {} buffers", r.posted - r.used, pair.armed.len()));
             }
         }
-        let moving = matches!(self.write, Some(Moving { what: Work::Packet(_), .. }));
+        let moving = matches!(self.write, Some(MovingWork { what: RingWork::Packet(_), .. }));
         let held = buffer.map_or(0, Credits::held);
         if self.fifo.is_empty() && !moving && held > 0 {
             return Err(format!("the NIC's receive buffer keeps {held} bytes of no packet"));
@@ -245,7 +245,7 @@ impl Ringed {
     /// (`refused`).
     pub fn sample(&mut self, queue: QueueId, refused: bool) -> Option<DropCause> {
         let p = &self.pairs[queue];
-        let found = Full {
+        let found = FullFlags {
             buffer: refused,
             receive_ring: p.receive.posted == p.receive.used,
             transmit_ring: p.puts - p.transmit.seen >= p.transmit.layout.usable(),
@@ -274,7 +274,7 @@ impl Ringed {
     }
 
     /// Time at which the next DMA of a packet may begin, if a packet `waits` and that time is later than `now`.
-    fn not_before(&self, side: Side, waits: bool, now: Time) -> Option<Time> {
+    fn not_before(&self, side: RingSide, waits: bool, now: Time) -> Option<Time> {
         Some(self.ready[side.index()]).filter(|at| waits && *at > now)
     }
 
@@ -293,7 +293,7 @@ impl Ringed {
     }
 
     /// Decides on a fetch or a write-back, which then begins after its delay.
-    fn decide(&mut self, cal: &mut impl Posts, queue: QueueId, task: RingTask, now: Time) {
+    fn decide(&mut self, cal: &mut impl DevicePosts, queue: QueueId, task: RingTask, now: Time) {
         let delay: Time = match task {
             RingTask::Fetch(side) => {
                 self.pairs[queue].ring(side).fetching = true;
@@ -306,7 +306,7 @@ impl Ringed {
             _ => unreachable!("no decision of the NIC"),
         };
         if delay > Time::ZERO {
-            cal.post(now + delay, Event::Ring { queue, task, n: 0 });
+            cal.post(now + delay, DeviceEvent::Ring { queue, task, n: 0 });
         } else {
             self.begin(queue, task);
         }
@@ -327,9 +327,9 @@ impl Ringed {
     }
 
     /// Ends `task` at `queue`, which takes effect after `delay`.
-    fn after(&mut self, cal: &mut impl Posts, queue: QueueId, task: RingTask, n: u32, delay: Span, now: Time) {
+    fn after(&mut self, cal: &mut impl DevicePosts, queue: QueueId, task: RingTask, n: u32, delay: Span, now: Time) {
         if delay.0 > 0 {
-            cal.post(now + delay.into(), Event::Ring { queue, task, n: n.to_u16() });
+            cal.post(now + delay.into(), DeviceEvent::Ring { queue, task, n: n.to_u16() });
         } else {
             self.end(queue, task, n);
         }
@@ -337,7 +337,15 @@ impl Ringed {
 
     /// Ends the DMA of one packet, whose place is free after `delay`. With `at_once`, when no packet waits for the
     /// place, the time is only recorded for the next packet; otherwise an event is scheduled.
-    fn ends(&mut self, cal: &mut impl Posts, queue: QueueId, side: Side, delay: Span, at_once: bool, now: Time) {
+    fn ends(
+        &mut self,
+        cal: &mut impl DevicePosts,
+        queue: QueueId,
+        side: RingSide,
+        delay: Span,
+        at_once: bool,
+        now: Time,
+    ) {
         let after = if at_once {
             self.ready[side.index()] = now + delay.into();
             Span(0)
@@ -354,23 +362,23 @@ impl Ringed {
                 ring.recycled += u64::from(n);
                 ring.writing = false;
             }
-            RingTask::Next(Side::Receive) => self.receiving -= 1,
-            RingTask::Next(Side::Transmit) => self.reading -= 1,
+            RingTask::Next(RingSide::Receive) => self.receiving -= 1,
+            RingTask::Next(RingSide::Transmit) => self.reading -= 1,
             RingTask::Requests => self.pairs[queue].requests -= n,
             _ => unreachable!("nothing that ends"),
         }
     }
 
     /// Decides what is due at `queue` after a change there: fetches and write-backs of its rings.
-    fn look(&mut self, cal: &mut impl Posts, queue: QueueId, now: Time) {
-        let Pair { receive: r, transmit: t, .. } = &self.pairs[queue];
+    fn look(&mut self, cal: &mut impl DevicePosts, queue: QueueId, now: Time) {
+        let RingPair { receive: r, transmit: t, .. } = &self.pairs[queue];
         let few = r.asked - r.used < u64::from(self.spec.replenish);
         let fetch = [!r.fetching && few && r.can_fetch(), {
             let few = t.asked - t.used < (t.cache / 2).max(1);
             !t.fetching && few && t.can_fetch()
         }];
         // Whether all cached descriptors have been used, and the data of all used ones has been moved.
-        let spent = |r: &Ring| !r.fetching && r.asked == r.used && r.used == r.filled;
+        let spent = |r: &DescriptorRing| !r.fetching && r.asked == r.used && r.used == r.filled;
         let write_back = [
             !r.writing && r.filled > r.written && {
                 let n = r.filled - r.written;
@@ -383,7 +391,7 @@ impl Ringed {
                 !t.writing && n > 0 && (n >= self.spec.transmit_write_back.into() || spent(t))
             },
         ];
-        for side in [Side::Receive, Side::Transmit] {
+        for side in [RingSide::Receive, RingSide::Transmit] {
             if fetch[side.index()] {
                 self.decide(cal, queue, RingTask::Fetch(side), now);
             }
@@ -393,22 +401,22 @@ impl Ringed {
         }
     }
 
-    fn descriptors(&mut self, queue: QueueId, side: Side, from: u64, n: u64) -> Extent {
+    fn descriptors(&mut self, queue: QueueId, side: RingSide, from: u64, n: u64) -> Extent {
         let (line, lines, bytes) = self.pairs[queue].ring(side).layout.span(from, n);
-        Extent { what: Work::Descriptors { queue, side, n: n.to_u32() }, line, lines, bytes }
+        Extent { what: RingWork::Descriptors { queue, side, n: n.to_u32() }, line, lines, bytes }
     }
 
     fn open_write(&mut self, Extent { what, line, lines, bytes }: Extent, held: u32, now: Time) {
         self.meter.set_busy(true, now);
         let slot = self.writes.open(what, lines);
         self.write =
-            Some(Moving { what, slot, line, at: 0, lines, bytes, held, tags: Default::default(), split: false });
+            Some(MovingWork { what, slot, line, at: 0, lines, bytes, held, tags: Default::default(), split: false });
     }
 
     fn open_read(&mut self, Extent { what, line, lines, bytes }: Extent) {
         let slot = self.reads.open(what, lines);
         self.read =
-            Some(Moving { what, slot, line, at: 0, lines, bytes, held: 0, tags: Default::default(), split: false });
+            Some(MovingWork { what, slot, line, at: 0, lines, bytes, held: 0, tags: Default::default(), split: false });
     }
 
     /// Begins the next descriptor fetch. Fetches go before payload, because they are few and much depends on them.
@@ -417,7 +425,7 @@ impl Ringed {
         let ring = self.pairs[queue].ring(side);
         let (from, n) = (ring.asked, ring.fetchable());
         ring.asked += n;
-        self.meter.transmit_fetches += u64::from(side == Side::Transmit);
+        self.meter.transmit_fetches += u64::from(side == RingSide::Transmit);
         let work = self.descriptors(queue, side, from, n);
         self.open_read(work);
         true
@@ -428,7 +436,7 @@ impl Ringed {
         let ring = self.pairs[queue].ring(side);
         let (from, n) = (ring.written, ring.writable());
         ring.written += n;
-        if side == Side::Receive {
+        if side == RingSide::Receive {
             self.meter.descriptors += n;
             self.meter.write_backs += 1;
         }
@@ -443,9 +451,12 @@ impl Nic {
     /// for at most `request` bytes.
     pub fn ringed(s: &EthernetSpec, memory: &[RingMemory], request: Size) -> Nic {
         let spec = s.rings.clone().unwrap_or_default();
-        let pair = |m: &RingMemory| Pair {
-            receive: Ring::new(Layout::new(m.receive, spec.receive, spec.descriptor), spec.receive_cache),
-            transmit: Ring::new(Layout::new(m.transmit, spec.transmit, spec.descriptor), spec.transmit_cache),
+        let pair = |m: &RingMemory| RingPair {
+            receive: DescriptorRing::new(RingLayout::new(m.receive, spec.receive, spec.descriptor), spec.receive_cache),
+            transmit: DescriptorRing::new(
+                RingLayout::new(m.transmit, spec.transmit, spec.descriptor),
+                spec.transmit_cache,
+            ),
             armed: VecDeque::with_capacity(spec.receive.to_usize()),
             filled: VecDeque::with_capacity(64),
             put: VecDeque::with_capacity(spec.transmit.to_usize()),
@@ -470,7 +481,7 @@ impl Nic {
             room: Credits::new(spec.transmit_buffer.0.to_u32()),
             wire: s.wire(),
             landed: VecDeque::with_capacity(64),
-            drops: State::default(),
+            drops: DropState::default(),
             meter: RingMeter::default(),
             spec,
         };
@@ -504,7 +515,7 @@ impl Nic {
     // Software's side of the rings.
 
     /// Memory layouts of the receive ring and the transmit ring of `queue`.
-    pub fn layouts(&self, queue: QueueId) -> (Layout, Layout) {
+    pub fn layouts(&self, queue: QueueId) -> (RingLayout, RingLayout) {
         let p = &self.ringed_ref().pairs[queue];
         (p.receive.layout, p.transmit.layout)
     }
@@ -517,7 +528,7 @@ impl Nic {
     /// Gives the NIC all buffers that software has put into receive descriptors, as a long uptime would leave it,
     /// without a doorbell.
     pub fn start_armed(&mut self, queue: QueueId) {
-        let Pair { receive: r, armed, .. } = &mut self.ringed_mut().pairs[queue];
+        let RingPair { receive: r, armed, .. } = &mut self.ringed_mut().pairs[queue];
         r.posted = armed.len().to_u64();
         r.asked = r.posted.min(r.cache);
         r.fetched = r.asked;
@@ -554,7 +565,7 @@ impl Nic {
     }
 
     /// The next ring of which software can see more descriptors since the last call.
-    pub fn landed_ring(&mut self) -> Option<(QueueId, Side)> {
+    pub fn landed_ring(&mut self) -> Option<(QueueId, RingSide)> {
         let (queue, side) = self.ringed_mut().landed.pop_front()?;
         Some((queue, side))
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Column commands issued, with their clocks.
-fn columns(b: &mut Bench) -> Vec<(u64, Command, usize)> {
+fn columns(b: &mut Bench) -> Vec<(u64, DramCommand, usize)> {
     let mut all: Vec<_> = b.issued().into_iter().filter(|c| matches!(c.1, Rd | Wr)).collect();
     all.sort_by_key(|c| c.0);
     all
@@ -62,7 +62,7 @@ fn z04_a_request_for_a_busy_bank_lets_younger_ones_of_other_banks_go_first() {
 fn z05_a_long_random_run_serves_each_request_once_its_activate_allows_it() {
     let spec = DramSpec { refresh: true, page_idle_ns: 30.0, ..on_arrival() };
     let mut b = Bench::new(&spec);
-    let mut rng = Stream::new(2, "dram test", 0);
+    let mut rng = RandomStream::new(2, "dram test", 0);
     let (mut clock, mut came) = (0, [0, 0]);
     for _ in 0..20_000 {
         let write = rng.below(3) == 0;
