@@ -1,6 +1,6 @@
 //! L3 forwarder: parse, route look-up, send (DPDK's l3fwd on queue pairs; Sweeper, sections III, IV-B).
 
-use super::exact::ExactMatch;
+use super::exact_match::ExactMatch;
 use super::lpm::Lpm;
 use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};

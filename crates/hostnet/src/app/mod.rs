@@ -2,7 +2,7 @@
 //! their own data as simulated addresses, never caches.
 
 mod content;
-pub mod exact;
+pub mod exact_match;
 pub mod lpm;
 mod mmu;
 
@@ -547,7 +547,7 @@ apps! {
     /// Counter that two threads exchange through two registers in coherent memory.
     mod pingpong => Pingpong(pingpong::PingPong),
     /// Streams from writers to readers, in pairs.
-    mod transfer => StreamTransfer(transfer::StreamTransfer),
+    mod stream_transfer => StreamTransfer(stream_transfer::StreamTransfer),
     /// Sender of packets through CC-NIC, or through a PCIe NIC whose wire loops back, which reads the packets that come
     /// back.
     mod loopback => Loopback(loopback::Loopback),

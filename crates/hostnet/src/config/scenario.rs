@@ -5,7 +5,7 @@ pub use super::traffic::{
     ArrivalsSpec, Mix, PcapSpec, Protocol, ReplayTiming, SizeWeight, SizesSpec, SpikeSpec, SpreadSpec, TrafficSpec,
     WireSpec,
 };
-use crate::app::transfer::Written;
+use crate::app::stream_transfer::Written;
 use crate::app::{AppSpec, Origin, WorkSource};
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;

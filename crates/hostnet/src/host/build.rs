@@ -3,12 +3,12 @@
 use super::background::Background;
 use super::ccnic;
 use super::client;
-use super::logical;
 use super::measure::Window;
 use super::network::{self, Network};
-use super::pairs;
 use super::storage::block_layer;
 use super::tas;
+use super::thread_numbering;
+use super::thread_pairs;
 use super::threads;
 use super::{CoreSlot, Host, IdleState, TrafficSource};
 use crate::app::{App, AppBuildContext, AppSpec, Origin};
@@ -174,7 +174,7 @@ impl Host {
             i.nic_cores.clone_from(&peers);
         }
         let mut service = tas::build(s, &mut map, &groups);
-        let paired = s.paired_tenant().and_then(|t| pairs::build(s, &mut map, &groups[t], &peers));
+        let paired = s.paired_tenant().and_then(|t| thread_pairs::build(s, &mut map, &groups[t], &peers));
         let (pairs, registers) = paired.unwrap_or_default();
         let driving = driving_cores(s, &groups, &peers);
         let driven = driver_memory(s, driving, &mut map);
@@ -219,7 +219,7 @@ impl Host {
             peers.iter().for_each(|c| thread_nodes[c.index()] = NodeId(p.node.to_u8()));
         }
         let nodes = s.nodes();
-        let core_of = logical::cores_of(&thread_nodes, nodes.cores.unwrap_or(s.platform.core.count));
+        let core_of = thread_numbering::cores_of(&thread_nodes, nodes.cores.unwrap_or(s.platform.core.count));
         let siblings = Siblings::of(&core_of);
         map.settle_on_cores(&core_of);
         let mut core_nodes = vec![NodeId(0); core_of.iter().max().map_or(0, |c| c.index() + 1)];

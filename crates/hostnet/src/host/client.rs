@@ -1,7 +1,7 @@
 //! The load generator of a host: its construction, its wire, its closed loop, and its metrics of a measurement window.
 
 use super::measure::table;
-use super::offer::PacketOwner;
+use super::traffic_source::PacketOwner;
 use super::Host;
 use crate::app::AppSpec;
 use crate::config::scenario::{ArrivalsSpec as Spec, Protocol};

@@ -9,23 +9,23 @@ mod directed;
 mod directed_device;
 mod directed_place;
 mod load;
-mod logical;
-mod looped;
+mod loopback;
 mod measure;
 mod network;
-mod offer;
-mod pairs;
-mod placed;
+mod placement_metrics;
 mod predict;
 mod storage;
 mod tas;
+mod thread_numbering;
+mod thread_pairs;
 mod threads;
 mod timeline;
 mod timer;
 mod trace;
+mod traffic_source;
 mod two_hosts;
 mod uncore;
-mod warm;
+mod warm_up;
 
 pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
@@ -49,9 +49,9 @@ use crate::traffic::spikes::Spikes;
 use crate::{core, device, traffic};
 use hdrhistogram::Histogram;
 use measure::Window;
-use offer::{PacketOwner, TrafficSource};
 use std::sync::Arc;
 use timer::Timer;
+use traffic_source::{PacketOwner, TrafficSource};
 
 /// Idle state of a core whose thread runs no program.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! TAS on a host: its memory, its threads, and clients at the other end of the wire.
 
-use super::offer::DrawnPacket;
+use super::traffic_source::DrawnPacket;
 use super::Host;
 use crate::app::tcp_echo::HEADERS;
 use crate::app::{lines, AppSpec, Content};

@@ -5,7 +5,7 @@ use crate::config::scenario::{ArrivalsSpec as Kind, PeripheralSpec};
 use crate::config::Scenario;
 use crate::kernel::{Int, RandomStream};
 use crate::stack::demand::Demand;
-use crate::stack::free::FreeRunning;
+use crate::stack::free_running::FreeRunning;
 use crate::stack::qp::QueuePair;
 use crate::stack::tcp::TcpReceiver;
 use crate::stack::Thread;

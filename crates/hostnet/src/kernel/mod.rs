@@ -1,6 +1,6 @@
 //! Foundations of the simulator: simulated time, quantities with units, random streams and the event calendar.
 
-pub mod apart;
+pub mod cache_aligned;
 pub mod calendar;
 pub mod hint;
 pub mod ids;

@@ -11,9 +11,9 @@
 //!
 //! Several machines can share a calendar; see [`World`].
 
-mod at_once;
 mod device_access;
 mod event;
+mod functional;
 mod world;
 
 pub use device_access::DeviceAccess;

@@ -1,10 +1,10 @@
 //! A set-associative tag array of one cache, with way masks and a choice of replacement policies.
 
-mod held;
-mod moves;
+mod contents;
+mod move_log;
 
 pub use super::indexing::{shape, Indexing};
-use super::received::{ChangeLog, LineMove};
+use super::received_lines::{ChangeLog, LineMove};
 pub use super::replacement::Replacement;
 use super::ways::{least, nth_bit, spread, Block};
 use crate::kernel::{hint::prefetch, rng::mix};

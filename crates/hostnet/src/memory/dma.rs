@@ -10,7 +10,7 @@ use super::request::{Agent, Inbound, Outbound, TxnOp};
 use super::shadow::CopyPlace;
 use super::spec::DeviceRead;
 use super::stats::LineLocation;
-use super::{rx, Memory, MemoryEvent, MemoryPosts, Txn};
+use super::{rx_line_states, Memory, MemoryEvent, MemoryPosts, Txn};
 use crate::kernel::{CoreId, LineAddr, Time, TxnId};
 
 /// Source of the data for a device's read, and its cost beyond the look-up.
@@ -95,7 +95,7 @@ impl Memory {
         let Txn { line, to, agent, class, .. } = *t;
         let kind = self.map.of(line).kind;
         if kind == RegionKind::Rx {
-            self.lives.set(line, rx::UNCONSUMED);
+            self.lives.set(line, rx_line_states::UNCONSUMED);
         }
         if let Some(s) = &mut self.shadow {
             s.store(line, if to == Inbound::Dram { CopyPlace::Dram } else { CopyPlace::Llc(DEVICES_AT) });
@@ -212,8 +212,8 @@ impl Memory {
     pub(super) fn source(&mut self, cal: &mut impl MemoryPosts, t: &Txn, line: LineAddr, now: Time) -> ReadSource {
         let kind = self.map.of(line).kind;
         if kind == RegionKind::Rx {
-            let stale = self.lives.of(line) == rx::SWEPT;
-            self.lives.set(line, if stale { rx::SWEPT } else { rx::CONSUMED });
+            let stale = self.lives.of(line) == rx_line_states::SWEPT;
+            self.lives.set(line, if stale { rx_line_states::SWEPT } else { rx_line_states::CONSUMED });
             self.stats.stale_reads += u64::from(stale && !t.ahead);
         }
         self.stats.dma[t.agent.index()].reads += 1;

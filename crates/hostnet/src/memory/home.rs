@@ -2,7 +2,7 @@
 
 use super::array::{LineHome, Victim};
 use super::filter::cores_of;
-use super::lines::{LineRelease, LineTurn};
+use super::line_table::{LineRelease, LineTurn};
 use super::node::DEVICES_AT;
 use super::paths::{Milestones, Path};
 use super::private::InvalidatedCopies;
@@ -12,7 +12,7 @@ use super::request::Agent;
 use super::shadow::CopyPlace;
 use super::spec::UpgradeMiss;
 use super::stats::AccessClass;
-use super::{rx, Memory, MemoryEvent, MemoryPosts, Txn, TxnOp};
+use super::{rx_line_states, Memory, MemoryEvent, MemoryPosts, Txn, TxnOp};
 use crate::kernel::{CoreId, LineAddr, NodeId, ThreadId, Time, TxnId};
 
 /// Queues of requests that wait for admission: `CORES` for all requests, `DEVICES` for those of devices where the two
@@ -436,9 +436,9 @@ impl Memory {
         if kind == RegionKind::Rx && ahead {
             self.holds_unread = true;
         } else if kind == RegionKind::Rx {
-            let used = |life| life == rx::UNCONSUMED || (life == rx::SWEPT && op == TxnOp::Own);
-            let life = self.lives.change(line, |life| if used(life) { rx::CONSUMED } else { life });
-            let stale = life == rx::SWEPT && op == TxnOp::Read;
+            let used = |life| life == rx_line_states::UNCONSUMED || (life == rx_line_states::SWEPT && op == TxnOp::Own);
+            let life = self.lives.change(line, |life| if used(life) { rx_line_states::CONSUMED } else { life });
+            let stale = life == rx_line_states::SWEPT && op == TxnOp::Read;
             self.stats.stale_reads += u64::from(stale);
         }
     }
@@ -573,7 +573,7 @@ impl Memory {
         let kind = self.map.of(line).kind;
         self.stats.llc_wb += 1;
         if kind == RegionKind::Rx {
-            if self.lives.of(line) == rx::UNCONSUMED {
+            if self.lives.of(line) == rx_line_states::UNCONSUMED {
                 self.stats.rx_evct_premature += 1;
             } else {
                 self.stats.rx_evct_consumed += 1;

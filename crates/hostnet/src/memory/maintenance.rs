@@ -5,7 +5,7 @@ use super::node::Node;
 use super::region::{RegionKind, Sharing};
 use super::shadow::CopyPlace;
 use super::stats::AccessClass;
-use super::{rx, Memory, MemoryPosts};
+use super::{rx_line_states, Memory, MemoryPosts};
 use crate::kernel::{CoreId, LineAddr, Time};
 
 /// Effect of a cache-maintenance message on a line.
@@ -114,8 +114,8 @@ impl Memory {
                 let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
                 self.stats.ledger.swept += dropped;
                 if self.map.of(line).kind == RegionKind::Rx {
-                    let race = self.lives.of(line) == rx::UNCONSUMED;
-                    self.lives.set(line, rx::SWEPT);
+                    let race = self.lives.of(line) == rx_line_states::UNCONSUMED;
+                    self.lives.set(line, rx_line_states::SWEPT);
                     self.stats.sweep_races += u64::from(race);
                 }
                 if let Some(s) = &mut self.shadow {

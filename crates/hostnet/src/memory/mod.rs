@@ -4,19 +4,19 @@
 //! the memory controllers.
 
 pub mod array;
-mod at_once;
-mod between;
-mod books;
+mod audit;
 mod dma;
-mod door;
 pub mod dram;
 mod event;
 mod filter;
+mod functional;
 pub mod home;
 mod indexing;
-mod lines;
+mod inter_socket;
+mod line_table;
 mod links;
 mod maintenance;
+mod mc_queue;
 mod mshr;
 mod node;
 pub mod nodes;
@@ -24,11 +24,11 @@ pub mod paths;
 mod private;
 pub mod protocol;
 pub mod protocol_nodes;
-mod received;
+mod received_lines;
 pub mod region;
 mod replacement;
 pub mod request;
-mod rx;
+mod rx_line_states;
 pub mod shadow;
 pub mod siblings;
 pub mod spec;
@@ -50,11 +50,12 @@ pub use tag::Tag;
 
 use crate::flow::domain::{Domain, DomainReading};
 use crate::kernel::{
-    apart::CacheAligned, hint::prefetch, Clock, CoreId, IdVec, Int, LineAddr, NodeId, TenantId, ThreadId, Time, TxnId,
+    cache_aligned::CacheAligned, hint::prefetch, Clock, CoreId, IdVec, Int, LineAddr, NodeId, TenantId, ThreadId, Time,
+    TxnId,
 };
 use array::{CacheArray, Indexing};
-use door::McQueue;
 use dram::{DramController, DramSpec};
+use mc_queue::McQueue;
 use node::DEVICES_AT;
 use nodes::NodesSpec;
 use paths::{Milestones, Path, Paths};
@@ -157,9 +158,9 @@ pub struct Memory {
     pub written_back: u64,
     /// Transaction of a device that the next eviction makes room for.
     evicts_for: Option<TxnId>,
-    lives: rx::RxLineStates,
+    lives: rx_line_states::RxLineStates,
     /// Places of received lines, which are counted from the first request for them on.
-    received: Option<Box<received::ReceivedLines>>,
+    received: Option<Box<received_lines::ReceivedLines>>,
     /// Whether L2s may hold received lines that no core has read, because hints or prefetches have fetched them.
     holds_unread: bool,
     /// Mask of the LLC ways that the last write of a device could allocate into.
@@ -170,7 +171,7 @@ pub struct Memory {
     /// (`device_read = "install"`).
     read_by_devices: filter::LineSet,
     /// Outstanding requests of cores for lines that other agents use too.
-    lines: lines::LineTable,
+    lines: line_table::LineTable,
     /// Lines that threads watch: line, thread, and the node of the thread's core.
     watched: Vec<(LineAddr, ThreadId, NodeId)>,
     pub shadow: Option<Box<shadow::Shadow>>,
@@ -305,12 +306,12 @@ impl Memory {
             live_txns: 0,
             sides: h.llc.write_order == spec::WriteOrder::Turns,
             nic_credits: h.llc.nic_credits,
-            lives: rx::RxLineStates::new(rx_base, rx_end),
+            lives: rx_line_states::RxLineStates::new(rx_base, rx_end),
             received: None,
             holds_unread: false,
             device_ways: 0,
             map,
-            lines: lines::LineTable::default(),
+            lines: line_table::LineTable::default(),
             watched: Vec::new(),
             shadow: None,
             off_core: None,
@@ -494,7 +495,7 @@ impl Memory {
         }
     }
 
-    /// Prefetches the sets of `lines` lines from `line` on, all of one region, in the LLC and in the L2 of their owner,
+    /// Prefetches the sets of `line_table` lines from `line` on, all of one region, in the LLC and in the L2 of their owner,
     /// on the computer that runs the simulation.
     #[inline]
     pub fn announce(&self, line: LineAddr, lines: u64) {
@@ -513,8 +514,8 @@ impl Memory {
             return;
         }
         for l in line.span(lines) {
-            if self.lives.of(l) == rx::UNCONSUMED {
-                self.lives.set(l, rx::CONSUMED);
+            if self.lives.of(l) == rx_line_states::UNCONSUMED {
+                self.lives.set(l, rx_line_states::CONSUMED);
             }
         }
     }

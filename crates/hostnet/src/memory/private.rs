@@ -8,7 +8,7 @@ use super::paths::{Milestones, Path};
 use super::protocol::CopyState;
 use super::region::{RegionKind, Sharing};
 use super::shadow::CopyPlace;
-use super::{rx, CleanVictim, Memory, MemoryPosts, PendingVictim, Txn, TxnOp};
+use super::{rx_line_states, CleanVictim, Memory, MemoryPosts, PendingVictim, Txn, TxnOp};
 use crate::kernel::{CoreId, Int, LineAddr, NodeId, Time};
 
 /// Private cache in which a core found a line.
@@ -51,8 +51,11 @@ impl Memory {
     /// Notes that a core uses a line that its L2 has, or receives for a prefetch.
     #[inline]
     fn note_hit(&mut self, line: LineAddr) {
-        if self.holds_unread && self.map.of(line).kind == RegionKind::Rx && self.lives.of(line) == rx::UNCONSUMED {
-            self.lives.set(line, rx::CONSUMED);
+        if self.holds_unread
+            && self.map.of(line).kind == RegionKind::Rx
+            && self.lives.of(line) == rx_line_states::UNCONSUMED
+        {
+            self.lives.set(line, rx_line_states::CONSUMED);
         }
     }
 
@@ -93,8 +96,11 @@ impl Memory {
             self.stats.ledger.created += 1;
             self.note_write(line);
             // A prefetched line is written without a request to the home agent.
-            if self.holds_unread && self.map.of(line).kind == RegionKind::Rx && self.lives.of(line) == rx::SWEPT {
-                self.lives.set(line, rx::CONSUMED);
+            if self.holds_unread
+                && self.map.of(line).kind == RegionKind::Rx
+                && self.lives.of(line) == rx_line_states::SWEPT
+            {
+                self.lives.set(line, rx_line_states::CONSUMED);
             }
         }
         if let Some(s) = &mut self.shadow {
@@ -220,7 +226,7 @@ impl Memory {
     #[inline]
     pub(super) fn count_write_back(&mut self, core: CoreId, line: LineAddr) {
         // Without hints and prefetches, only a read fetches a received line into an L2.
-        let was_read = |life| matches!(life, rx::CONSUMED | rx::SWEPT);
+        let was_read = |life| matches!(life, rx_line_states::CONSUMED | rx_line_states::SWEPT);
         let read = self.map.of(line).kind == RegionKind::Rx && (!self.holds_unread || was_read(self.lives.of(line)));
         let counts = &mut self.stats.cores[core];
         counts.mlc_wb += 1;
@@ -436,7 +442,7 @@ impl Memory {
             }
             self.stats.ledger.swept += taken.dirty;
             if self.map.of(l).kind == RegionKind::Rx {
-                self.lives.set(l, rx::SWEPT);
+                self.lives.set(l, rx_line_states::SWEPT);
             }
             let node = self.node_of_core(core);
             let llc = self.nodes[node].llc.find(l).is_some();

@@ -14,8 +14,8 @@
 //! Hardware notifies threads of packets, frames and lines that devices have moved. Warm-up steps the same threads in
 //! functional mode, without timing. A thread is one file here and one line of the list below.
 
+mod branch_predictor;
 pub mod demand;
-mod foresight;
 mod itr;
 pub mod mempool;
 pub mod napi;
@@ -193,7 +193,7 @@ threads! {
     /// A UDP socket of the kernel and its application.
     mod udp => Udp(Box<udp::UdpSocket>),
     /// An application that needs nothing but its core.
-    mod free => FreeRunning(free::FreeRunning),
+    mod free_running => FreeRunning(free_running::FreeRunning),
     /// The kernel's TCP receive path.
     mod tcp => Tcp(Box<tcp::TcpReceiver>),
     /// One of two threads that exchange a counter.

@@ -4,16 +4,16 @@
 //! becomes a transaction at its time of issue. A record (`AccessRecord`) stands for each memory access that is not done: it
 //! waits for its address, for a line fill buffer, or for data.
 
-mod ahead;
-mod books;
+mod access_records;
+mod audit;
 pub mod combining;
-mod due;
+mod deferred_hits;
 mod execute;
-mod records;
+mod pending_sweeps;
+mod prefetching;
 mod retire;
 mod sibling;
-mod slots;
-mod swept;
+mod smt_slots;
 
 pub use retire::Retired;
 
@@ -27,12 +27,12 @@ use crate::flow::Domain;
 use crate::kernel::{Clock, CoreId, Int, LineAddr, ThreadId, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 use combining::DeviceAccesses;
-use due::DeferredHits;
+use deferred_hits::DeferredHits;
+use pending_sweeps::PendingSweeps;
 use retire::PendingEffect;
-use slots::SmtSlots;
+use smt_slots::SmtSlots;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
-use swept::PendingSweeps;
 
 const RECS: usize = 64;
 /// Dispatch advances in units of 1/16 ps, since an instruction takes 62.5 ps at 3.2 GHz and a width of 5.
@@ -455,7 +455,7 @@ impl Cpu {
         }
     }
 
-    /// Stores among `records`. A load of the same line must be looked up before them.
+    /// Stores among `access_records`. A load of the same line must be looked up before them.
     #[cold]
     fn stores_of(&self, mut records: u64) -> u64 {
         let mut stores = 0;

@@ -14,7 +14,7 @@
 
 mod meters;
 mod parts;
-mod shared;
+mod shared_path;
 mod spec;
 
 pub use spec::IioSpec;
@@ -31,7 +31,7 @@ use crate::memory::{Agent, Inbound, Memory, Tag, Txn, TxnOp, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use crate::placement::{DeviceTransfer, Placement};
 use parts::{HomeAgentPath, IioController, IioPort, IioRequest, PortHold, ReadJob, Tlp};
-use shared::SharedPath;
+use shared_path::SharedPath;
 use std::collections::VecDeque;
 
 /// Bytes of a doorbell's register write.

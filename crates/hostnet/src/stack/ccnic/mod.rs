@@ -17,8 +17,9 @@
 //! and sees every store that had taken effect by then. A thread with branch prediction goes on immediately, and its
 //! uses of the line wait for the data.
 
-mod bank;
+mod forward;
 mod host;
+mod multi_queue;
 mod nic;
 mod overlay;
 pub mod pool;
@@ -26,10 +27,9 @@ mod ports;
 pub mod rings;
 mod server;
 pub mod spec;
-mod wire;
 
+use super::branch_predictor::{self, BranchPredictor};
 use super::demand::Demand;
-use super::foresight::{self, BranchPredictor};
 use super::pmd::PollMode;
 use super::{Ctx, Software, Step};
 use crate::app::loopback::{LoopbackSpec, Touched};
@@ -337,7 +337,7 @@ impl CcnicThreadState {
             p.compute(self.spec.costs.poll);
         }
         if let Some(line) = line {
-            foresight::poll(line, there, self.foresees, p);
+            branch_predictor::poll(line, there, self.foresees, p);
         }
         self.polled = true;
     }
@@ -478,8 +478,8 @@ pub enum CcnicThread {
     Nic(nic::CcnicNic),
     Server(server::CcnicServer),
     Overlay(Box<overlay::Overlay>),
-    Wire(wire::ForwardNic),
-    Bank(bank::MultiQueueNic),
+    Wire(forward::ForwardNic),
+    Bank(multi_queue::MultiQueueNic),
 }
 
 impl CcnicThread {
@@ -517,13 +517,13 @@ impl CcnicThread {
     /// The NIC's thread of several queue pairs, in loopback mode.
     pub fn bank(s: Setup, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> CcnicThread {
         let of = |q| nic::CcnicNic::new(CcnicThreadState::of_nic(s, q, app.bytes.0.to_u32()).foreseeing(), s.interface);
-        CcnicThread::Bank(bank::MultiQueueNic::new(queues.map(of).collect()))
+        CcnicThread::Bank(multi_queue::MultiQueueNic::new(queues.map(of).collect()))
     }
 
     /// The NIC's thread of queue pair `queue` in forward mode: packets of `app` come from the wire as `demand` says.
     pub fn wire(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> CcnicThread {
         let nic = nic::CcnicNic::new(CcnicThreadState::new(s, queue, app.bytes.0.to_u32()).foreseeing(), s.interface);
-        CcnicThread::Wire(wire::ForwardNic::new(nic, demand))
+        CcnicThread::Wire(forward::ForwardNic::new(nic, demand))
     }
 
     /// State of each of the thread's queue pairs.

@@ -1,6 +1,6 @@
 //! Side effects of drivers' programs in addition to their accesses: descriptors handed over, packets completed.
 
-use super::looped;
+use super::loopback;
 use crate::device::nic::{Nic, Packet};
 use crate::device::{NicAt, RingSide};
 use crate::kernel::{Int, PacketId, QueueId};
@@ -76,7 +76,7 @@ pub(in crate::stack) fn retire(tag: u32, queue: QueueId, consumed: &mut VecDeque
             }
         }
         DriverEffect::Stamp(id) => port(c.iio.as_deref_mut()).packet(id).key = c.now.0,
-        DriverEffect::Seen(id) => looped::seen(id, c),
+        DriverEffect::Seen(id) => loopback::seen(id, c),
         DriverEffect::Armed(n) => ring(queue, RingSide::Receive, n, c),
         DriverEffect::Put(n) => ring(queue, RingSide::Transmit, n, c),
         DriverEffect::Passed(_) => unreachable!("a pair's first core tells the second"),

@@ -8,12 +8,12 @@
 //!     +--------------------------------------------- ring full: try again, which costs a burst's fixed part ---+
 //! ```
 //!
-//! In a pipeline of two cores ([`pipe`]), the first core performs rx_burst and the second one the remaining work.
+//! In a pipeline of two cores ([`software_ring`]), the first core performs rx_burst and the second one the remaining work.
 //!
 //! Packets can also originate here: as many as possible (testpmd's txonly, which never receives), those that a load
-//! generator is to send, or those of a generator whose wire loops back (`looped`).
+//! generator is to send, or those of a generator whose wire loops back (`loopback`).
 
-use super::foresight::{self, BranchPredictor};
+use super::branch_predictor::{self, BranchPredictor};
 use super::mempool::{Mempool, PoolMemory};
 use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Content, Origin, ServeOutcome};
@@ -28,14 +28,14 @@ use std::collections::VecDeque;
 
 mod effect;
 mod forward;
-mod looped;
+mod loopback;
 mod originate;
-pub mod pipe;
+pub mod software_ring;
 mod spec;
 mod transmit;
 
 pub(super) use effect::{answered, port, retire, retire_at_once, DriverEffect};
-pub use pipe::{PipelineSpec, SoftwareRing};
+pub use software_ring::{PipelineSpec, SoftwareRing};
 pub use spec::{FreeSent, PollModeSpec, Recycling};
 
 /// Bytes of the driver's own record of a descriptor: the buffer in it.
@@ -135,7 +135,7 @@ pub struct PollMode {
     buffers: Buffers,
     origin: Origin,
     /// Demand of a generator whose packets come back, if the driver is one.
-    looped: Option<Box<looped::LoopbackState>>,
+    looped: Option<Box<loopback::LoopbackState>>,
     stage: Stage,
     /// Packets that have been received and are kept for later.
     stash: VecDeque<PacketId>,
@@ -240,7 +240,7 @@ impl PollMode {
 
     /// Reads `line`, on whose content it depends whether a waiting core goes on.
     fn read(&mut self, line: LineAddr, state: DriverState, p: &mut Program) -> Step {
-        foresight::poll(line, false, None, p);
+        branch_predictor::poll(line, false, None, p);
         self.state = state;
         Step::Run
     }
@@ -248,7 +248,7 @@ impl PollMode {
     /// Reads the line that shows whether packets have come.
     fn poll(&mut self, c: &mut Ctx) -> Step {
         let (line, there) = (self.awaited(c), self.waiting(c) > 0);
-        foresight::poll(line, there, self.foresees, c.program);
+        branch_predictor::poll(line, there, self.foresees, c.program);
         self.state = DriverState::Look;
         Step::Run
     }

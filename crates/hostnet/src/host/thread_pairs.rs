@@ -2,7 +2,7 @@
 //! tenant's node.
 
 use super::Host;
-use crate::app::transfer::Written;
+use crate::app::stream_transfer::Written;
 use crate::app::AppSpec;
 use crate::config::Scenario;
 use crate::kernel::{Int, NodeId, ThreadId};

@@ -1,6 +1,6 @@
 //! States of the lines of receive buffers: free, unconsumed, consumed or swept.
 
-use super::received::ChangeLog;
+use super::received_lines::ChangeLog;
 use crate::kernel::{Int, LineAddr};
 use std::ops::Range;
 

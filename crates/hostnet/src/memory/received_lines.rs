@@ -2,7 +2,7 @@
 
 use super::array::CacheArray;
 use super::region::RegionKind;
-use super::{rx, Memory};
+use super::{rx_line_states, Memory};
 use crate::kernel::{Int, LineAddr};
 
 /// Number of lines in a page of `ReceivedLines`, as a power of two.
@@ -69,7 +69,7 @@ struct ReceivedCounts {
 impl ReceivedCounts {
     /// Adds a line to the counts, or subtracts it, with `by`.
     fn count(&mut self, s: LineRecord, by: fn(u64, u64) -> u64) {
-        if s.life == rx::FREE {
+        if s.life == rx_line_states::FREE {
             return;
         }
         let in_l2 = u64::from(s.in_l2);
@@ -81,8 +81,8 @@ impl ReceivedCounts {
             all += 1;
         }
         match s.life {
-            rx::UNCONSUMED => self.unread = by(self.unread, all),
-            rx::CONSUMED => {
+            rx_line_states::UNCONSUMED => self.unread = by(self.unread, all),
+            rx_line_states::CONSUMED => {
                 self.spent = by(self.spent, all);
                 self.spent_in_l2 = by(self.spent_in_l2, in_l2);
             }
@@ -163,7 +163,9 @@ impl Memory {
         let Memory { l2, nodes, lives, map, .. } = self;
         let counted = |line: LineAddr| map.of(line).kind == RegionKind::Rx;
         let first = lives.range().start;
-        let begins = |lives: &rx::RxLineStates, line: LineAddr| line == first || lives.of(line - 1) == rx::FREE;
+        let begins = |lives: &rx_line_states::RxLineStates, line: LineAddr| {
+            line == first || lives.of(line - 1) == rx_line_states::FREE
+        };
         let mut follow = |place: Option<usize>, m: LineMove| {
             if counted(m.line) {
                 received.change(m.line, |s| {

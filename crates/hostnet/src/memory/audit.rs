@@ -1,6 +1,6 @@
 //! Audit of the memory system: the contents of the caches, and the conservation of requests and dirty lines.
 
-use super::door::McQueue;
+use super::mc_queue::McQueue;
 use super::node::DEVICES_AT;
 use super::region::RegionKind;
 use super::{Agent, Memory, Txn};

@@ -1,6 +1,6 @@
 //! Record of the lines of a range that enter and leave a tag array.
 
-use super::super::received::LineMove;
+use super::super::received_lines::LineMove;
 use super::{CacheArray, EMPTY};
 
 impl CacheArray {

@@ -12,7 +12,7 @@
 
 use super::filter::cores_of;
 use super::home::{DataGrant, LookupResult, CORES};
-use super::lines::LineTurn;
+use super::line_table::LineTurn;
 use super::links::{InterSocket, LinkLeg, Trip};
 use super::paths::Milestones;
 use super::protocol::{CopyState, PrivateAction};

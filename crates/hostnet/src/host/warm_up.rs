@@ -4,7 +4,7 @@
 //! Caches need hundreds of thousands of requests to fill; timing does not influence their content then, except for
 //! standing queues, which the timed warm-up that follows brings about.
 
-use super::offer::{packet, DrawnPacket, PacketOwner};
+use super::traffic_source::{packet, DrawnPacket, PacketOwner};
 use super::Host;
 use crate::app::{App, Content};
 use crate::config::check;
