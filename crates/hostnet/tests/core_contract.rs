@@ -362,7 +362,7 @@ fn requests(m: &Machine) -> u64 {
 #[test]
 fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
     let (mut m, line) = pair();
-    m.mem.access_at_once(&mut m.cal, CoreId(1), line, true);
+    m.mem.access_functional(&mut m.cal, CoreId(1), line, true);
     let ahead = [Op::PrefetchOwn { line, lines: 1 }, Op::Fence];
     let (_, over, _) = execute(&mut m, &ahead, Time::us(1));
     assert_eq!((m.mem.private_copy(CoreId(1), line), requests(&m)), (CopyState::Nowhere, 1));
@@ -382,7 +382,7 @@ fn a_pair_behind_a_request_for_ownership_is_owned_where_the_prefetcher_asks_so()
             core.prefetch =
                 Some(PrefetchSpec { into: Default::default(), adjacent: true, ownership, ..l2_prefetcher() });
         });
-        m.mem.access_at_once(&mut m.cal, CoreId(1), line + 1, false);
+        m.mem.access_functional(&mut m.cal, CoreId(1), line + 1, false);
         let (_, over, _) = execute(&mut m, &[first(line), Op::Fence], Time::us(1));
         let (_, over, _) = execute(&mut m, &[Op::Compute(4000)], over + Time::us(1));
         assert_eq!(requests(&m), 2, "the line and its pair");
@@ -410,7 +410,7 @@ fn a_store_that_meets_its_prefetch_to_own_waits_for_it_alone() {
 #[test]
 fn a_load_of_a_line_that_is_about_to_be_written_brings_ownership_and_the_store_needs_no_more() {
     let (mut m, line) = pair();
-    m.mem.access_at_once(&mut m.cal, CoreId(1), line, true);
+    m.mem.access_functional(&mut m.cal, CoreId(1), line, true);
     let ops = [Op::LoadOwn { line }, Op::Release { line, tag: 7 }, Op::Fence];
     let (_, over, told) = execute(&mut m, &ops, Time::us(1));
     assert_eq!(
@@ -421,8 +421,8 @@ fn a_load_of_a_line_that_is_about_to_be_written_brings_ownership_and_the_store_n
     // One that owns its line is a hit, and others still have to ask for a line that they share.
     execute(&mut m, &[Op::LoadOwn { line }, Op::Fence], over + Time::us(1));
     assert_eq!(requests(&m), 1);
-    m.mem.access_at_once(&mut m.cal, CoreId(0), line + 64, false);
-    m.mem.access_at_once(&mut m.cal, CoreId(1), line + 64, false);
+    m.mem.access_functional(&mut m.cal, CoreId(0), line + 64, false);
+    m.mem.access_functional(&mut m.cal, CoreId(1), line + 64, false);
     assert!(!m.mem.owns(CoreId(0), line + 64));
     execute(&mut m, &[Op::LoadOwn { line: line + 64 }, Op::Fence], over + Time::us(2));
     assert!(m.mem.owns(CoreId(0), line + 64) && requests(&m) == 2);
@@ -448,7 +448,7 @@ fn a_store_whose_turn_it_is_is_done_before_its_line_goes_to_who_polls_it() {
                     r.m.cpus.push(Cpu::new(ThreadId(0), &spec));
                     let line = if far { r.far } else { r.shared } + 5;
                     if modified {
-                        r.m.mem.access_at_once(&mut r.m.cal, CoreId(2), line, true);
+                        r.m.mem.access_functional(&mut r.m.cal, CoreId(2), line, true);
                     }
                     let start = Time::us(1);
                     let poll = Txn::new(op, line, CoreId(1), start + off);
@@ -496,7 +496,7 @@ fn an_atomic_waits_for_what_is_before_it_and_holds_up_what_follows() {
 #[test]
 fn a_non_temporal_store_writes_memory_and_reads_nothing() {
     let (mut m, line) = pair();
-    m.mem.access_at_once(&mut m.cal, CoreId(1), line, true);
+    m.mem.access_functional(&mut m.cal, CoreId(1), line, true);
     m.mem.restart_meters(Time::ZERO);
     execute(&mut m, &[Op::StoreStream { line, lines: 20 }, Op::Fence], Time::us(1));
     assert_eq!((requests(&m), m.mem.stats.ledger.bypassed, m.mem.copies(line).0), (20, 20, 0));

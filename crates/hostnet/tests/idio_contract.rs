@@ -396,7 +396,8 @@ fn a_load_joins_the_prefetch_of_its_line() {
     let line = r.rx + 3;
     r.m.now += Time::us(1);
     let at = r.m.now + r.m.mem.lat.noc;
-    r.m.mem.dma_at_once(&mut r.m.cal, &Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, INTO_LLC, line, 1, 0, r.m.now));
+    r.m.mem
+        .dma_functional(&mut r.m.cal, &Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, INTO_LLC, line, 1, 0, r.m.now));
     r.m.cal.post(at, hostnet::memory::MemoryEvent::hint(CoreId(0), line));
     r.m.cpus[ThreadId(0)].program.ops =
         vec![Op::Stall(at.0 - r.m.now.0 + 1_000), Op::Load { line, lines: 1 }, Op::Fence];

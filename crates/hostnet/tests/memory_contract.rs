@@ -491,7 +491,7 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
         let mut i = 0;
         while r.m.mem.nodes[NodeId(0)].cha_writes.used() < waiting {
             let t = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.m.now);
-            r.m.mem.dma_at_once(&mut r.m.cal, &t);
+            r.m.mem.dma_functional(&mut r.m.cal, &t);
             i += 1;
         }
         let writes = r.m.mem.stats.dma(Agent::Nic).writes;

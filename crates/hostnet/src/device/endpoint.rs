@@ -212,7 +212,7 @@ pub trait Device: Sized {
 
     /// Lines that the device writes in functional mode, which warms caches without timing: first line and number of
     /// lines.
-    fn write_at_once(&mut self) -> Option<(LineAddr, u32)> {
+    fn write_functional(&mut self) -> Option<(LineAddr, u32)> {
         None
     }
 

@@ -103,11 +103,11 @@ macro_rules! devices {
             pub fn makes_work(&self) -> bool {
                 match self { $(Endpoint::$name(d) => d.makes_work(),)* }
             }
-            pub fn write_at_once(&mut self) -> Option<(LineAddr, u32)> {
+            pub fn write_functional(&mut self) -> Option<(LineAddr, u32)> {
                 if !self.moves(DmaDirection::P2mWrite) {
                     return None;
                 }
-                match self { $(Endpoint::$name(d) => d.write_at_once(),)* }
+                match self { $(Endpoint::$name(d) => d.write_functional(),)* }
             }
             pub fn completed(&self) -> u64 {
                 match self { $(Endpoint::$name(d) => Device::completed(&**d),)* }

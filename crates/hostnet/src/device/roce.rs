@@ -376,7 +376,7 @@ impl Device for Roce {
         true
     }
 
-    fn write_at_once(&mut self) -> Option<(LineAddr, u32)> {
+    fn write_functional(&mut self) -> Option<(LineAddr, u32)> {
         let at = self.at;
         self.at = (self.at + u64::from(self.packet)) % self.lines;
         Some((self.pages.line(at), self.packet))

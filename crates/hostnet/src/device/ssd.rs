@@ -264,7 +264,7 @@ impl Device for Ssd {
         self.hand_over(n)
     }
 
-    fn write_at_once(&mut self) -> Option<(LineAddr, u32)> {
+    fn write_functional(&mut self) -> Option<(LineAddr, u32)> {
         let Offer::Lines(n) = self.next(self.op, Time::ZERO) else { return None };
         let piece = self.hand_over(n);
         self.end(piece.slot, n, Time::ZERO);

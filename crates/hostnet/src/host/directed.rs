@@ -303,7 +303,7 @@ impl Host {
                 let now = self.machine.now;
                 let zero =
                     Txn::dma_write(Agent::Background, AccessClass::NicRxWr, Inbound::Dram, line, n.to_u16(), 0, now);
-                self.machine.mem.dma_at_once(&mut self.machine.cal, &zero);
+                self.machine.mem.dma_functional(&mut self.machine.cal, &zero);
                 self.dry();
             }
         }

@@ -56,7 +56,7 @@ impl Host {
             ProbeRequest::Read => {
                 let now = self.machine.now;
                 let t = Txn::dma_read(Agent::Nic, AccessClass::NicTxRd, line, 1, 0, now);
-                self.machine.mem.dma_at_once(&mut self.machine.cal, &t);
+                self.machine.mem.dma_functional(&mut self.machine.cal, &t);
                 self.dry();
             }
         }
@@ -87,7 +87,7 @@ impl Host {
         for l in line.span(n) {
             let to: Inbound = self.machine.placement.write(&DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, l));
             let t = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, to, l, 1, 0, self.machine.now);
-            self.machine.mem.dma_at_once(&mut self.machine.cal, &t);
+            self.machine.mem.dma_functional(&mut self.machine.cal, &t);
         }
         self.dry();
     }

@@ -122,7 +122,7 @@ impl Host {
             let p = &mut self.machine.cpus[core].program;
             p.ops.clear();
             p.push(Op::Store { line: lines.start, lines: (lines.end - lines.start).to_u32() });
-            self.execute_at_once(core);
+            self.execute_functional(core);
         }
     }
 

@@ -89,7 +89,7 @@ impl Host {
             for d in 0..devices {
                 let AccountedDevice { core, port, page_lines } = self.storage[d];
                 if i < lines / page_lines {
-                    self.notify_at_once(core, Notice::Lines { port, lines: page_lines });
+                    self.notify_functional(core, Notice::Lines { port, lines: page_lines });
                 }
             }
         }

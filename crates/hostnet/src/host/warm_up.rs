@@ -51,9 +51,9 @@ impl Host {
             self.machine.mem.restart_meters(self.machine.now);
             let mut n = 0;
             while n < chunk {
-                n += self.serve_at_once();
+                n += self.serve_functional();
                 if n % self.cores.len().to_u64() == 0 {
-                    self.free_run_at_once(false);
+                    self.free_run_functional(false);
                 }
             }
             served += chunk;
@@ -97,9 +97,9 @@ impl Host {
         for _ in 0..64 {
             let mut moved = 0;
             while moved < round && self.apps.iter().any(App::is_free_running) {
-                moved += self.free_run_at_once(stores_only).max(1);
+                moved += self.free_run_functional(stores_only).max(1);
             }
-            self.machine.devices_write_at_once(round / 4);
+            self.machine.devices_write_functional(round / 4);
             self.warm_storage(round / 4);
             let now = self.machine.mem.lines_held();
             steady = if held.abs_diff(now) <= now / 500 { steady + 1 } else { 0 };
@@ -111,7 +111,7 @@ impl Host {
         if stores_only && self.apps.iter().any(App::warms_by_stores) {
             let mut moved = 0;
             while moved < 2 * private * self.cores.len().to_u64() {
-                moved += self.free_run_at_once(false).max(1);
+                moved += self.free_run_functional(false).max(1);
             }
         }
         self.machine.mem.functional = false;
@@ -126,7 +126,7 @@ impl Host {
         let cores = self.cores.len().to_u64();
         let mut moved = 0;
         while moved < 2 * private * cores {
-            moved += self.free_run_at_once(false).max(1);
+            moved += self.free_run_functional(false).max(1);
         }
         self.fill_kernel(private);
         // Rates depend somewhat on the content of the LLC, so they are measured once more when it has nearly settled.
@@ -159,7 +159,7 @@ impl Host {
         while fills < 2 * llc && without < PATIENCE {
             let devices = self.warm_storage(ROUND);
             if into_llc {
-                self.machine.devices_write_at_once(ROUND);
+                self.machine.devices_write_functional(ROUND);
             }
             for c in self.cores.ids() {
                 let t = self.cores[c].tenant;
@@ -167,9 +167,9 @@ impl Host {
                 let share = f64::from(self.spec.tenant(t).cores);
                 owed[t.index()] += rate * (devices * ROUND).to_f64() / share;
                 if stores_only {
-                    self.spill_at_once(c, &mut owed[t.index()]);
+                    self.spill_functional(c, &mut owed[t.index()]);
                 } else {
-                    self.turn_at_once(c, &mut owed[t.index()]);
+                    self.turn_functional(c, &mut owed[t.index()]);
                 }
             }
             let now = self.fills(stores_only) - before;
@@ -199,11 +199,11 @@ impl Host {
     }
 
     /// Runs the application of core `c` in functional mode until it has accessed the LLC `owed` times.
-    fn turn_at_once(&mut self, c: ThreadId, owed: &mut f64) {
+    fn turn_functional(&mut self, c: ThreadId, owed: &mut f64) {
         let tenant = self.cores[c].tenant;
         while *owed >= 1.0 {
             let before = self.machine.mem.stats.tenants[tenant].llc_look_ups();
-            self.step_at_once(c);
+            self.step_functional(c);
             let turns = self.machine.mem.stats.tenants[tenant].llc_look_ups() - before;
             if turns == 0 {
                 *owed = 0.0; // all that it needs is with the cores
@@ -223,7 +223,7 @@ impl Host {
     }
 
     /// Lets the application of core `c` store, in functional mode, until `owed` lines have gone to the LLC.
-    fn spill_at_once(&mut self, c: ThreadId, owed: &mut f64) {
+    fn spill_functional(&mut self, c: ThreadId, owed: &mut f64) {
         while *owed >= 1.0 {
             self.stores_of(c);
             let before = *owed;
@@ -232,7 +232,7 @@ impl Host {
             for op in &m.cpus[c].program.ops {
                 let (Op::Store { line, lines } | Op::DependentStore { line, lines }) = *op else { continue };
                 for l in line.span(lines) {
-                    *owed -= f64::from(u8::from(m.mem.spill_at_once(&mut m.cal, core, l)));
+                    *owed -= f64::from(u8::from(m.mem.spill_functional(&mut m.cal, core, l)));
                 }
             }
             if *owed == before {
@@ -243,79 +243,79 @@ impl Host {
 
     /// Serves the next packet, or the next burst where packets come in bursts, in functional mode; returns the number
     /// of packets.
-    fn serve_at_once(&mut self) -> u64 {
+    fn serve_functional(&mut self) -> u64 {
         let Some(DrawnPacket { core, content, .. }) = self.draw(PacketOwner::Any) else { return 1 };
         if let Some(burst) = self.spec.ringed().map(|site| site.driver.burst()) {
-            return self.serve_burst_at_once(core, content, burst);
+            return self.serve_burst_functional(core, content, burst);
         }
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let nic = &mut self.machine.nic;
         let Some((rx, tx)) = nic.cycle(QueueId(core.0)) else { return 1 };
         let packet = packet(QueueId(core.0), NicAt::Chip, &content);
         let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, dscp, ..packet });
-        self.machine.receive_at_once(packet);
+        self.machine.receive_functional(packet);
         let spikes = self.spikes.take(); // they take nothing but time
-        self.cores[core].thread.notify(Notice::AtOnce { packet, tx }, Time::ZERO);
-        self.step_at_once(core);
+        self.cores[core].thread.notify(Notice::Functional { packet, tx }, Time::ZERO);
+        self.step_functional(core);
         self.spikes = spikes;
         self.machine.nic.end_use(packet);
         1
     }
 
     /// Serves a burst of packets that comes to a core through descriptor rings in memory, in functional mode.
-    fn serve_burst_at_once(&mut self, core: ThreadId, first: Content, burst: u32) -> u64 {
+    fn serve_burst_functional(&mut self, core: ThreadId, first: Content, burst: u32) -> u64 {
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let (spikes, queue) = (self.spikes.take(), self.queue(core));
         let mut content = Some(first);
         for _ in 0..burst {
             let Some(c) = content.take() else { break };
             let packet = Packet { dscp, ..packet(queue, NicAt::Port, &c) };
-            let Some(packet) = self.machine.ring_receive_at_once(queue, packet) else { break };
-            self.cores[core].thread.notify(Notice::AtOnce { packet, tx: LineAddr(0) }, Time::ZERO);
+            let Some(packet) = self.machine.ring_receive_functional(queue, packet) else { break };
+            self.cores[core].thread.notify(Notice::Functional { packet, tx: LineAddr(0) }, Time::ZERO);
             content = self.draw(PacketOwner::Core(core)).map(|d| d.content);
         }
-        while self.step_at_once(core) {}
+        while self.step_functional(core) {}
         if !self.pipes.is_empty() {
             let second = self.second_core(queue.index());
-            while self.step_at_once(second) {}
+            while self.step_functional(second) {}
         }
         self.spikes = spikes;
         burst.into()
     }
 
     /// Notifies a core's thread in functional mode and runs it until it has no more to do.
-    pub(super) fn notify_at_once(&mut self, core: ThreadId, what: Notice) {
+    pub(super) fn notify_functional(&mut self, core: ThreadId, what: Notice) {
         self.cores[core].thread.notify(what, self.machine.now);
-        while self.step_at_once(core) {}
+        while self.step_functional(core) {}
     }
 
     /// Steps a core's thread in functional mode: its program takes effect without timing. Returns false when it runs
     /// none.
-    fn step_at_once(&mut self, core: ThreadId) -> bool {
+    fn step_functional(&mut self, core: ThreadId) -> bool {
         let runs = self.with(core, |thread, c| thread.step(c)) == Step::Run;
         if runs {
-            self.execute_at_once(core);
+            self.execute_functional(core);
         }
         runs
     }
 
-    pub(super) fn execute_at_once(&mut self, core: ThreadId) {
+    pub(super) fn execute_functional(&mut self, core: ThreadId) {
         let thread = &mut self.cores[core].thread;
-        self.machine.execute_at_once(core, |m, tag| thread.retired_at_once(tag, m));
+        self.machine.execute_functional(core, |m, tag| thread.retired_functional(tag, m));
     }
 
     /// Lets every free-running core execute one program, or only its stores, in functional mode; returns the number of
     /// operations.
-    fn free_run_at_once(&mut self, stores_only: bool) -> u64 {
+    fn free_run_functional(&mut self, stores_only: bool) -> u64 {
         let mut ops = 0;
         for c in self.cores.ids().take(self.tenant_cores) {
             if !matches!(self.cores[c].thread, Thread::FreeRunning(_)) {
                 continue;
             }
             if stores_only && self.stores_of(c) {
-                self.execute_at_once(c);
+                self.execute_functional(c);
             } else {
-                self.step_at_once(c);
+                self.step_functional(c);
             }
             ops += self.machine.cpus[c].program.ops.len().to_u64();
         }

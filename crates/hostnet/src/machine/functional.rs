@@ -11,13 +11,13 @@ use crate::placement::{DeviceKind, DeviceTransfer, SweepTx};
 
 impl Machine {
     /// Executes the program in `thread`'s buffer in functional mode; calls `retired` for each tag in program order.
-    pub fn execute_at_once(&mut self, thread: ThreadId, mut retired: impl FnMut(&mut Machine, u32)) {
+    pub fn execute_functional(&mut self, thread: ThreadId, mut retired: impl FnMut(&mut Machine, u32)) {
         let program = std::mem::take(&mut self.cpus[thread].program);
-        self.each_at_once(self.cpus[thread].core(), &program, &mut retired);
+        self.each_functional(self.cpus[thread].core(), &program, &mut retired);
         self.cpus[thread].program = program;
     }
 
-    fn each_at_once(&mut self, core: CoreId, program: &Program, retired: &mut impl FnMut(&mut Machine, u32)) {
+    fn each_functional(&mut self, core: CoreId, program: &Program, retired: &mut impl FnMut(&mut Machine, u32)) {
         for op in &program.ops {
             let (line, lines, write) = match *op {
                 Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {
@@ -27,47 +27,47 @@ impl Machine {
                 Op::Store { line, lines } | Op::DependentStore { line, lines } => (line, lines, true),
                 Op::Copy { from, to, lines, .. } => {
                     for i in 0..u64::from(lines) {
-                        self.mem.access_at_once(&mut self.cal, core, from + i, false);
-                        self.mem.access_at_once(&mut self.cal, core, to + i, true);
+                        self.mem.access_functional(&mut self.cal, core, from + i, false);
+                        self.mem.access_functional(&mut self.cal, core, to + i, true);
                     }
                     continue;
                 }
                 Op::CopyStream { from, to, lines, .. } => {
                     for i in 0..u64::from(lines) {
-                        self.mem.access_at_once(&mut self.cal, core, from + i, false);
-                        self.mem.stream_at_once(&mut self.cal, core, to + i);
+                        self.mem.access_functional(&mut self.cal, core, from + i, false);
+                        self.mem.stream_functional(&mut self.cal, core, to + i);
                     }
                     continue;
                 }
                 Op::Release { line, tag } => {
-                    self.mem.access_at_once(&mut self.cal, core, line, true);
+                    self.mem.access_functional(&mut self.cal, core, line, true);
                     retired(self, tag);
                     continue;
                 }
                 Op::Ahead { line } | Op::DependentPrefetch { line } => (line, 1, false),
                 Op::PrefetchOwn { line, lines } => {
-                    line.span(lines).for_each(|l| self.mem.own_at_once(&mut self.cal, core, l));
+                    line.span(lines).for_each(|l| self.mem.own_functional(&mut self.cal, core, l));
                     continue;
                 }
                 Op::LoadOwn { line } => {
-                    self.mem.own_at_once(&mut self.cal, core, line);
+                    self.mem.own_functional(&mut self.cal, core, line);
                     continue;
                 }
                 Op::StoreStream { line, lines } => {
-                    line.span(lines).for_each(|l| self.mem.stream_at_once(&mut self.cal, core, l));
+                    line.span(lines).for_each(|l| self.mem.stream_functional(&mut self.cal, core, l));
                     continue;
                 }
                 Op::Atomic { line } => (line, 1, true),
                 Op::Maintain { line, lines, op } => {
-                    self.maintain_at_once(core, line, lines, op);
+                    self.maintain_functional(core, line, lines, op);
                     continue;
                 }
                 Op::Invalidate { line, lines, op, .. } => {
-                    self.maintain_at_once(core, line, lines, op);
+                    self.maintain_functional(core, line, lines, op);
                     continue;
                 }
                 Op::Combine { line, to: Mapped::Memory, .. } => {
-                    self.mem.stream_at_once(&mut self.cal, core, line);
+                    self.mem.stream_functional(&mut self.cal, core, line);
                     continue;
                 }
                 Op::Combine { .. } | Op::LoadDevice { .. } => continue,
@@ -78,13 +78,13 @@ impl Machine {
                 Op::Compute(_) | Op::Fence | Op::Await | Op::Stall(_) => continue,
             };
             for l in line.span(lines) {
-                self.mem.access_at_once(&mut self.cal, core, l, write);
+                self.mem.access_functional(&mut self.cal, core, l, write);
             }
         }
     }
 
     /// Performs cache maintenance of `core` on `lines` lines from `line` on in functional mode.
-    pub fn maintain_at_once(&mut self, core: CoreId, line: LineAddr, lines: u32, op: Sweep) {
+    pub fn maintain_functional(&mut self, core: CoreId, line: LineAddr, lines: u32, op: Sweep) {
         if op.drops_data() {
             self.mem.consumed(line, lines.into());
         }
@@ -97,23 +97,23 @@ impl Machine {
     }
 
     /// Writes the lines of packet `id` from the NIC on the chip in functional mode.
-    pub fn receive_at_once(&mut self, id: PacketId) {
+    pub fn receive_functional(&mut self, id: PacketId) {
         let p = *self.nic.packet(id);
         for (tag, first, lines) in self.nic.parts(&p) {
             let line = p.line + u64::from(first);
             let transfer = DeviceTransfer { tag, ..DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, line) };
             let to = self.placement.write(&transfer);
             let write = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, to, line, lines, 0, Time::ZERO);
-            self.mem.dma_at_once(&mut self.cal, &write);
+            self.mem.dma_functional(&mut self.cal, &write);
         }
     }
 
     /// Reads the reply of packet `id` for the NIC on the chip in functional mode, and sweeps the reply if configured.
-    pub fn transmit_at_once(&mut self, id: PacketId) {
+    pub fn transmit_functional(&mut self, id: PacketId) {
         let p = *self.nic.packet(id);
         let from = self.placement.read(&DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, p.tx_line));
         let read = Txn::dma_read(Agent::Nic, AccessClass::NicTxRd, p.tx_line, p.tx_lines, 0, Time::ZERO);
-        self.mem.dma_at_once(&mut self.cal, &Txn { from, ..read });
+        self.mem.dma_functional(&mut self.cal, &Txn { from, ..read });
         if self.nic.sweep_tx != SweepTx::None {
             for l in p.tx_line.span(p.tx_lines) {
                 self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
@@ -123,23 +123,24 @@ impl Machine {
 
     /// Receives a packet on `queue` of the NIC on a port, whose descriptors lie in memory, in functional mode; returns
     /// the number of the packet's record, or None without such a NIC.
-    pub fn ring_receive_at_once(&mut self, queue: QueueId, packet: Packet) -> Option<PacketId> {
+    pub fn ring_receive_functional(&mut self, queue: QueueId, packet: Packet) -> Option<PacketId> {
         let nic = self.nic_at(NicAt::Port)?;
-        let (id, descriptor) = nic.receive_at_once(queue, packet);
+        let (id, descriptor) = nic.receive_functional(queue, packet);
         let p = *nic.packet(id);
         let parts = nic.parts(&p);
         let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue));
         for (tag, first, lines) in parts {
-            self.io_at_once(true, p.line + u64::from(first), lines, tag);
+            self.io_functional(true, p.line + u64::from(first), lines, tag);
         }
-        self.io_at_once(false, descriptor, 1, own);
-        self.io_at_once(true, descriptor, 1, own);
+        self.io_functional(false, descriptor, 1, own);
+        self.io_functional(true, descriptor, 1, own);
         Some(id)
     }
 
     /// Sends all packets in transmit descriptors of `queue` of the NIC on a port in functional mode.
-    pub fn ring_transmit_at_once(&mut self, queue: QueueId) {
-        while let Some((id, second, descriptor)) = self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_at_once(queue))
+    pub fn ring_transmit_functional(&mut self, queue: QueueId) {
+        while let Some((id, second, descriptor)) =
+            self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_functional(queue))
         {
             let Some(nic) = self.nic_at(NicAt::Port) else { return };
             let p = *nic.packet(id);
@@ -147,22 +148,22 @@ impl Machine {
                 nic.end_use(id);
             }
             let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue));
-            self.io_at_once(false, descriptor, 1, own);
+            self.io_functional(false, descriptor, 1, own);
             if second {
-                self.io_at_once(false, p.object, p.object_lines().to_u16(), own);
-                self.io_at_once(true, descriptor, 1, own);
+                self.io_functional(false, p.object, p.object_lines().to_u16(), own);
+                self.io_functional(true, descriptor, 1, own);
                 continue;
             }
-            self.io_at_once(false, p.tx_line, p.tx_lines, own);
+            self.io_functional(false, p.tx_line, p.tx_lines, own);
             if self.nic_at(NicAt::Port).is_some_and(|nic| nic.sweep_tx == SweepTx::Nic) {
-                self.maintain_at_once(CoreId(0), p.tx_line, p.tx_lines.into(), Sweep::Sweep);
+                self.maintain_functional(CoreId(0), p.tx_line, p.tx_lines.into(), Sweep::Sweep);
             }
-            self.io_at_once(true, descriptor, 1, own);
+            self.io_functional(true, descriptor, 1, own);
         }
     }
 
     /// Writes or reads `lines` lines from `line` on for the NIC on a port in functional mode.
-    fn io_at_once(&mut self, write: bool, line: LineAddr, lines: u16, tag: Tag) {
+    fn io_functional(&mut self, write: bool, line: LineAddr, lines: u16, tag: Tag) {
         let transfer = DeviceTransfer { tag, ..DeviceTransfer::of(Agent::Io, DeviceKind::Nic, line) };
         let t = if write {
             let to = self.placement.write(&transfer);
@@ -171,13 +172,13 @@ impl Machine {
             let from = self.placement.read(&transfer);
             Txn { from, ..Txn::dma_read(Agent::Io, AccessClass::NicTxRd, line, lines, 0, Time::ZERO) }
         };
-        self.mem.dma_at_once(&mut self.cal, &t);
+        self.mem.dma_functional(&mut self.cal, &t);
     }
 
     /// Lets each writing device behind the IIO write `lines` lines in functional mode.
-    pub fn devices_write_at_once(&mut self, lines: u64) {
+    pub fn devices_write_functional(&mut self, lines: u64) {
         if let Some(iio) = &mut self.iio {
-            iio.write_at_once(&mut self.mem, &mut self.cal, &mut self.placement, lines);
+            iio.write_functional(&mut self.mem, &mut self.cal, &mut self.placement, lines);
         }
     }
 }

@@ -150,7 +150,7 @@ impl Memory {
     fn tell_core(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, now: Time) {
         self.holds_unread = true;
         if self.functional {
-            return self.fetch_at_once(cal, core, line);
+            return self.fetch_functional(cal, core, line);
         }
         cal.post(now + self.nodes[DEVICES_AT].noc, MemoryEvent::hint(core, line));
     }
@@ -331,7 +331,7 @@ impl Memory {
 
     /// Performs a device's request with all its consequences at `t.issued` in functional mode, without queues and
     /// without an answer; see [`Memory::functional`].
-    pub fn dma_at_once(&mut self, cal: &mut impl MemoryPosts, t: &Txn) {
+    pub fn dma_functional(&mut self, cal: &mut impl MemoryPosts, t: &Txn) {
         for line in t.line.span(t.lines) {
             if t.op == TxnOp::DmaWrite {
                 self.place(cal, &Txn { line, ..*t }, None, t.issued);

@@ -7,38 +7,38 @@ use crate::kernel::{CoreId, LineAddr, Time};
 
 impl Memory {
     /// Performs a non-temporal store of a line by `core` in functional mode.
-    pub fn stream_at_once(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr) {
+    pub fn stream_functional(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr) {
         self.stream(cal, self.node_of_core(core), line, Time::ZERO);
     }
 
     /// Performs an access of a core with all its consequences in functional mode; see [`Memory::functional`].
-    pub fn access_at_once(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, write: bool) {
+    pub fn access_functional(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, write: bool) {
         let now = Time::ZERO;
         if self.probe(cal, core, line, write, now) != Probe::Miss {
             return;
         }
         let t = Txn::new(if write { TxnOp::Own } else { TxnOp::Read }, line, core, now);
-        let t = self.look_up_at_once(cal, t);
+        let t = self.look_up_functional(cal, t);
         if !t.transient {
             self.fill(cal, core, &t, write, now);
         }
     }
 
     /// Obtains ownership of `line` for `core`, which does not write it yet, in functional mode.
-    pub fn own_at_once(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr) {
+    pub fn own_functional(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr) {
         if self.owns(core, line) {
             return;
         }
-        let t = self.look_up_at_once(cal, Txn::new(TxnOp::Own, line, core, Time::ZERO));
+        let t = self.look_up_functional(cal, Txn::new(TxnOp::Own, line, core, Time::ZERO));
         if !t.transient {
             self.fill(cal, core, &t, false, Time::ZERO);
         }
     }
 
     /// Answers a core's request in functional mode.
-    pub(super) fn look_up_at_once(&mut self, cal: &mut impl MemoryPosts, mut t: Txn) -> Txn {
+    pub(super) fn look_up_functional(&mut self, cal: &mut impl MemoryPosts, mut t: Txn) -> Txn {
         if self.between.is_some() {
-            return self.consult_at_once(cal, t);
+            return self.consult_functional(cal, t);
         }
         match self.look_up(cal, &t, t.issued) {
             LookupResult::Here { with, .. } => with.note(&mut t),
@@ -50,7 +50,7 @@ impl Memory {
 
     /// Lets `core` store to `line` and evict it to the LLC in functional mode. Returns false when a core has the line
     /// already.
-    pub fn spill_at_once(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr) -> bool {
+    pub fn spill_functional(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr) -> bool {
         if self.l1.iter().chain(&self.l2).any(|c| c.find(line).is_some()) {
             return false;
         }

@@ -401,7 +401,7 @@ impl Memory {
 
     /// Answers a core's request on several nodes in functional mode.
     #[cold]
-    pub(super) fn consult_at_once(&mut self, cal: &mut impl MemoryPosts, mut t: Txn) -> Txn {
+    pub(super) fn consult_functional(&mut self, cal: &mut impl MemoryPosts, mut t: Txn) -> Txn {
         match self.consult(cal, &t, t.issued) {
             NodeLookup::Here(LookupResult::Here { with, .. }) | NodeLookup::Across { with, .. } => with.note(&mut t),
             NodeLookup::Here(LookupResult::InDram(class)) => self.stats.count(class),

@@ -473,12 +473,12 @@ impl Memory {
     }
 
     /// Fetches `line`, which no instruction has asked for yet, into the L2 of `core` in functional mode.
-    pub(super) fn fetch_at_once(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr) {
+    pub(super) fn fetch_functional(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr) {
         if !self.worth_fetching(core, line) {
             return;
         }
         let t = Txn { ahead: true, ..Txn::new(TxnOp::Read, line, core, Time::ZERO) };
-        let t = self.look_up_at_once(cal, t);
+        let t = self.look_up_functional(cal, t);
         if !t.transient {
             self.fill_l2_once(cal, core, &t, Time::ZERO);
         }

@@ -76,7 +76,7 @@ pub enum Notice {
     /// The time until which the thread waits has come.
     Due,
     /// In functional mode: the packet with this record is in the thread's buffers, and its reply is to go to line `tx`.
-    AtOnce { packet: PacketId, tx: LineAddr },
+    Functional { packet: PacketId, tx: LineAddr },
     /// The device on `port` has moved `lines` lines.
     Lines { port: PortId, lines: u64 },
     /// A frame is wholly in memory.
@@ -143,7 +143,7 @@ pub trait Software {
         let _ = (tag, c);
     }
     /// Performs the side effect `tag` in functional mode, without timing.
-    fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
+    fn retired_functional(&mut self, tag: u32, m: &mut Machine) {
         let _ = (tag, m);
     }
     /// Restarts the thread's meters, because a new measurement window begins.
@@ -175,8 +175,8 @@ macro_rules! threads {
             fn retired(&mut self, tag: u32, c: &mut Ctx) {
                 match self { $(Thread::$name(t) => t.retired(tag, c),)* }
             }
-            fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
-                match self { $(Thread::$name(t) => t.retired_at_once(tag, m),)* }
+            fn retired_functional(&mut self, tag: u32, m: &mut Machine) {
+                match self { $(Thread::$name(t) => t.retired_functional(tag, m),)* }
             }
             fn restart_meters(&mut self, now: Time) {
                 match self { $(Thread::$name(t) => t.restart_meters(now),)* }
@@ -218,8 +218,8 @@ impl<T: Software> Software for Box<T> {
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         (**self).retired(tag, c);
     }
-    fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
-        (**self).retired_at_once(tag, m);
+    fn retired_functional(&mut self, tag: u32, m: &mut Machine) {
+        (**self).retired_functional(tag, m);
     }
     fn restart_meters(&mut self, now: Time) {
         (**self).restart_meters(now);

@@ -102,7 +102,7 @@ pub struct QueuePair {
     /// Start of the service of the present packet.
     since: Option<Time>,
     /// Packet that arrived in functional mode, and the line that its reply goes to.
-    at_once: Option<(PacketId, LineAddr)>,
+    functional: Option<(PacketId, LineAddr)>,
 }
 
 impl QueuePair {
@@ -120,7 +120,7 @@ impl QueuePair {
             patience: Time::from_ns_f64(polls / per_ns),
             costs,
             since: None,
-            at_once: None,
+            functional: None,
         }
     }
 
@@ -242,7 +242,7 @@ impl Software for QueuePair {
             c.tally.served(c.now - since);
         }
         c.program.ops.clear();
-        if let Some((id, tx)) = self.at_once.take() {
+        if let Some((id, tx)) = self.functional.take() {
             self.serve(id, tx, c);
             return Step::Run;
         }
@@ -269,8 +269,8 @@ impl Software for QueuePair {
     }
 
     fn notify(&mut self, what: Notice, _: Time) -> Wakes {
-        if let Notice::AtOnce { packet, tx } = what {
-            self.at_once = Some((packet, tx));
+        if let Notice::Functional { packet, tx } = what {
+            self.functional = Some((packet, tx));
         }
         Wakes::Now
     }
@@ -287,13 +287,13 @@ impl Software for QueuePair {
         }
     }
 
-    fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
+    fn retired_functional(&mut self, tag: u32, m: &mut Machine) {
         match QpEffect::of(tag) {
             (QpEffect::Post, id) => {
-                m.transmit_at_once(id);
+                m.transmit_functional(id);
                 let p = *m.nic.packet(id);
                 if let (true, Spent::Invalidate { op, .. }) = (p.zero_copy, self.spent) {
-                    m.maintain_at_once(m.core_of(ThreadId(p.queue.0)), p.line, p.lines.into(), op);
+                    m.maintain_functional(m.core_of(ThreadId(p.queue.0)), p.line, p.lines.into(), op);
                 }
             }
             (QpEffect::FreeRx, id) => {

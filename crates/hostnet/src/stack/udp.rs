@@ -8,7 +8,7 @@
 //! ```
 
 use super::napi::{BufferMemory, Frame, KernelCosts, Napi, ROOM, SKB};
-use super::pmd::{answered, port, retire, retire_at_once, DriverEffect};
+use super::pmd::{answered, port, retire, retire_functional, DriverEffect};
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Content, ServeOutcome};
 use crate::core::{Op, Program};
@@ -243,7 +243,7 @@ impl Software for UdpSocket {
     }
 
     fn notify(&mut self, what: Notice, _: Time) -> Wakes {
-        self.at_once |= matches!(what, Notice::AtOnce { .. });
+        self.at_once |= matches!(what, Notice::Functional { .. });
         Wakes::Not // an interrupt does
     }
 
@@ -251,9 +251,9 @@ impl Software for UdpSocket {
         retire(tag, self.napi.queue, &mut self.consumed, c);
     }
 
-    fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
+    fn retired_functional(&mut self, tag: u32, m: &mut Machine) {
         self.at_once &= !matches!(DriverEffect::of(tag), DriverEffect::Armed(_));
-        retire_at_once(tag, self.napi.queue, &mut self.consumed, m);
+        retire_functional(tag, self.napi.queue, &mut self.consumed, m);
     }
 
     fn restart_meters(&mut self, now: Time) {

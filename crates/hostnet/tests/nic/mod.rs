@@ -190,7 +190,7 @@ fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
         // The reply lies in the LLC, as after a packet that came in there.
         let line = b.nic().next_tx(QueueId(0));
         for l in line.span(LINES) {
-            b.m.mem.spill_at_once(&mut b.m.cal, CoreId(0), l);
+            b.m.mem.spill_functional(&mut b.m.cal, CoreId(0), l);
         }
         let posted = b.m.now;
         b.reply(id, LINES as u16);

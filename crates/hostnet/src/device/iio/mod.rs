@@ -429,7 +429,7 @@ impl Iio {
                 slot = w.who.low_u16();
                 let to = placement.write(&w.transfer());
                 let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, 1, w.who, now);
-                mem.dma_at_once(cal, &Txn { tag: w.tag, ..t });
+                mem.dma_functional(cal, &Txn { tag: w.tag, ..t });
             }
             self.controllers[c].write.give_many(n, now, t.issued);
             let port = &mut self.ports[p];
@@ -514,7 +514,7 @@ impl Iio {
     }
 
     /// Moves `lines` lines of each writing device in functional mode, without timing.
-    pub fn write_at_once(
+    pub fn write_functional(
         &mut self,
         mem: &mut Memory,
         cal: &mut impl DevicePosts,
@@ -524,10 +524,10 @@ impl Iio {
         for port in &mut self.ports {
             let mut moved = 0;
             while moved < lines {
-                let Some((line, n)) = port.device.write_at_once() else { break };
+                let Some((line, n)) = port.device.write_functional() else { break };
                 let to = placement.write(&DeviceTransfer::of(Agent::Io, port.device.kind(), line));
                 let t = Txn::dma_write(Agent::Io, AccessClass::IoWr, to, line, n.to_u16(), 0, Time::ZERO);
-                mem.dma_at_once(cal, &t);
+                mem.dma_functional(cal, &t);
                 moved += u64::from(n);
             }
         }

@@ -351,7 +351,7 @@ impl DescriptorRing {
     }
 
     /// Takes one descriptor all the way round the ring in functional mode, and moves work in flight on with it.
-    pub fn step_at_once(&mut self) {
+    pub fn step_functional(&mut self) {
         for n in [
             &mut self.posted,
             &mut self.asked,

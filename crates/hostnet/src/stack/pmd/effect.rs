@@ -92,10 +92,15 @@ fn ring(queue: QueueId, side: RingSide, n: u32, c: &mut Ctx) {
 
 /// Performs a program's side effect in functional mode, without timing. Receive descriptors return to the NIC as
 /// packets arrive.
-pub(in crate::stack) fn retire_at_once(tag: u32, queue: QueueId, consumed: &mut VecDeque<PacketId>, m: &mut Machine) {
+pub(in crate::stack) fn retire_functional(
+    tag: u32,
+    queue: QueueId,
+    consumed: &mut VecDeque<PacketId>,
+    m: &mut Machine,
+) {
     match DriverEffect::of(tag) {
         DriverEffect::Armed(_) | DriverEffect::Passed(_) | DriverEffect::Stamp(_) | DriverEffect::Seen(_) => {}
-        DriverEffect::Put(_) => m.ring_transmit_at_once(queue),
+        DriverEffect::Put(_) => m.ring_transmit_functional(queue),
         DriverEffect::Done(n) => {
             for id in consumed.drain(..n.to_usize()) {
                 if let Some(nic) = m.nic_at(NicAt::Port) {

@@ -34,7 +34,7 @@ pub mod software_ring;
 mod spec;
 mod transmit;
 
-pub(super) use effect::{answered, port, retire, retire_at_once, DriverEffect};
+pub(super) use effect::{answered, port, retire, retire_functional, DriverEffect};
 pub use software_ring::{PipelineSpec, SoftwareRing};
 pub use spec::{FreeSent, PollModeSpec, Recycling};
 
@@ -566,7 +566,7 @@ impl Software for PollMode {
             l.lost();
         }
         match what {
-            Notice::AtOnce { .. } => self.at_once = true,
+            Notice::Functional { .. } => self.at_once = true,
             Notice::Queue | Notice::Begin | Notice::Lost if stalled => return Wakes::Not,
             Notice::Transmitted if self.state != DriverState::Full => return Wakes::Not,
             _ => {}
@@ -581,9 +581,9 @@ impl Software for PollMode {
         retire(tag, self.queue, &mut self.consumed, c);
     }
 
-    fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
+    fn retired_functional(&mut self, tag: u32, m: &mut Machine) {
         self.at_once &= !matches!(DriverEffect::of(tag), DriverEffect::Armed(_));
-        retire_at_once(tag, self.queue, &mut self.consumed, m);
+        retire_functional(tag, self.queue, &mut self.consumed, m);
     }
 
     fn restart_meters(&mut self, now: Time) {

@@ -213,7 +213,7 @@ impl Software for Tas {
         }
     }
 
-    fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
+    fn retired_functional(&mut self, tag: u32, m: &mut Machine) {
         unreachable!("tag {tag} without time, at {}: TAS warms up in time", m.now.0)
     }
 

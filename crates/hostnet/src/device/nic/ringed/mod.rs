@@ -574,13 +574,13 @@ impl Nic {
 
     /// Receives a packet in `queue` in functional mode, visible without delay; returns its record and the line of its
     /// descriptor. All counts of the ring advance together, so that work in flight is unaffected.
-    pub fn receive_at_once(&mut self, queue: QueueId, mut p: Packet) -> (PacketId, LineAddr) {
+    pub fn receive_functional(&mut self, queue: QueueId, mut p: Packet) -> (PacketId, LineAddr) {
         let r = self.ringed_mut();
         r.strip(&mut p);
         let pair = &mut r.pairs[queue];
         (p.buffer, p.line) = pair.armed.pop_front().expect("software keeps the ring armed");
         let line = pair.receive.layout.line(pair.receive.seen);
-        pair.receive.step_at_once();
+        pair.receive.step_functional();
         let id = self.adopt(Packet { queue, done: true, in_memory: true, ..p });
         self.queues[queue].waiting.push_back(Completion::Received(id));
         (id, line)
@@ -588,11 +588,11 @@ impl Nic {
 
     /// Sends the segment that the next transmit descriptor of `queue` names, in functional mode; returns the packet's
     /// record, whether it is the packet's second segment, and the descriptor's line.
-    pub fn transmit_at_once(&mut self, queue: QueueId) -> Option<(PacketId, bool, LineAddr)> {
+    pub fn transmit_functional(&mut self, queue: QueueId) -> Option<(PacketId, bool, LineAddr)> {
         let pair = &mut self.ringed_mut().pairs[queue];
         let (id, second) = pair.put.pop_front()?;
         let line = pair.transmit.layout.line(pair.transmit.seen);
-        pair.transmit.step_at_once();
+        pair.transmit.step_functional();
         Some((id, second, line))
     }
 }
