@@ -51,7 +51,7 @@ impl Bench {
         core.pipeline = pipeline;
         let clock = Clock::from_hz(core.clock.0);
         let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 2, vec![(1 << 12) - 1], map);
-        let mut m = Machine::bare(
+        let mut m = Machine::without_devices(
             mem.expect("a valid memory"),
             vec![Cpu::new(ThreadId(0), &core), Cpu::new(ThreadId(1), &core)],
         );
@@ -185,7 +185,7 @@ fn a_core_sees_a_descriptor_of_a_hosts_rings_only_after_its_write() {
              \"ethernet\"\n[traffic]\narrivals = \"none\"\npacket = \"64 B\"\n[run]\nload = \"none\"\n"
         );
         let host = Host::new(Arc::new(scenario(&text))).expect("a host");
-        let nic = host.machine.iio.as_ref().and_then(|i| i.look_at_nic()).expect("its NIC");
+        let nic = host.machine.iio.as_ref().and_then(|i| i.nic_ref()).expect("its NIC");
         let mut map = host.machine.mem.map.clone();
         let own = map.add(1 << 10, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let own = map.get(own).base;
@@ -226,7 +226,7 @@ fn many_hits_ahead_of_the_calendar_are_hits() {
         b.go(&[(0, &ops)]);
         let a = b.m.cpus[ThreadId(0)].amat;
         assert_eq!((a.accesses, a.ps), (600, u128::from(600 * L1)));
-        assert!(b.m.cpus[ThreadId(0)].quiet());
+        assert!(b.m.cpus[ThreadId(0)].is_idle());
     }
 }
 

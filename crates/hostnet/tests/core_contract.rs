@@ -352,7 +352,7 @@ fn pair_with(change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr) {
     let clock = Clock::from_hz(core.clock.0);
     let (h, d) = (&s.platform.caches, &s.platform.memory);
     let mem = Memory::new(h, d, clock, 2, vec![(1 << 12) - 1], map).unwrap();
-    (Machine::bare(mem, vec![Cpu::new(ThreadId(0), &core), Cpu::new(ThreadId(1), &core)]), base)
+    (Machine::without_devices(mem, vec![Cpu::new(ThreadId(0), &core), Cpu::new(ThreadId(1), &core)]), base)
 }
 
 fn requests(m: &Machine) -> u64 {

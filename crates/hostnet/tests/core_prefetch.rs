@@ -33,7 +33,7 @@ fn machine(kind: RegionKind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, Li
     let base = map.get(r).base;
     let clock = Clock::from_hz(core.clock.0);
     let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 1, vec![(1 << 12) - 1], map).unwrap();
-    (Machine::bare(mem, vec![Cpu::new(ThreadId(0), &core)]), base)
+    (Machine::without_devices(mem, vec![Cpu::new(ThreadId(0), &core)]), base)
 }
 
 /// Lines of the first 24 that the core's caches have after `ops`, but for those that `ops` name.

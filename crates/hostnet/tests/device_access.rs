@@ -25,7 +25,7 @@ fn run(buffers: u32, ops: impl FnOnce(LineAddr) -> Vec<Op>) -> (f64, Vec<(f64, R
     let base = map.get(r).base;
     let clock = Clock::from_hz(core.clock.0);
     let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 1, vec![(1 << 12) - 1], map).unwrap();
-    let mut m = Machine::bare(mem, vec![Cpu::new(ThreadId(0), &core)]);
+    let mut m = Machine::without_devices(mem, vec![Cpu::new(ThreadId(0), &core)]);
     m.nic.notify = Time::ns(WAY as u64);
     let start = Time::ns(1);
     let (end, _, retired) = execute(&mut m, &ops(base), start);

@@ -64,7 +64,7 @@ fn device(kind: &str, base: LineAddr) -> Endpoint {
 /// Gives a NIC something to do: a packet off the wire, and a doorbell. The others find work by themselves.
 fn work(d: &mut Endpoint, cal: &mut Events, now: Time) {
     let Endpoint::Ethernet(nic) = d else { return };
-    while nic.inside() < 8 && nic.buffers(QueueId(0)) > 8 {
+    while nic.packets_inside() < 8 && nic.buffers(QueueId(0)) > 8 {
         nic.arrive(cal, Packet { lines: 10, wire_bytes: 600, uses: 1, ..Packet::default() }, now).expect("room");
     }
     while nic.landed().is_some() {
@@ -226,11 +226,11 @@ fn every_entry_and_credit_comes_back_when_a_device_rests() {
         }
         let (lines, _) = port(&mut m).moved();
         assert!(lines > 3000, "{kind}: {lines} lines in 40 us");
-        assert!(!port(&mut m).at_rest(), "{kind}: it is at work");
+        assert!(!port(&mut m).is_idle(), "{kind}: it is at work");
         port(&mut m).stopped = true;
         m.settle();
         port(&mut m).check().unwrap_or_else(|e| panic!("{kind}: {e}"));
-        assert!(port(&mut m).at_rest(), "{kind}: a credit or an entry has not come back");
+        assert!(port(&mut m).is_idle(), "{kind}: a credit or an entry has not come back");
         assert_eq!(m.mem.in_flight(), 0, "{kind}: a request is lost");
         m.mem.check().unwrap_or_else(|e| panic!("{kind}: {e}"));
     }

@@ -109,7 +109,7 @@ fn d04_an_unloaded_device_read_takes_the_sum_of_its_hops() {
     let mut host = Host::new(Arc::new(spec(&probe("p2m_read")))).expect("a host");
     host.run_for(Time::us(2000));
     let all: Vec<Sample> = host.machine.mem.paths.samples.clone();
-    let fastest = all.iter().map(|s| s.end - s.marks.start).min().expect("reads");
+    let fastest = all.iter().map(|s| s.end - s.milestones.start).min().expect("reads");
     let hops = 150.0 + 55.0 + 20.0 / 3.3 + 31.8 + 14.322 + 2.728;
     // The controller starts at its next clock edge.
     assert!((0.0..0.683).contains(&(fastest.as_ns() - hops + 0.001)), "{fastest} against {hops} ns");
@@ -138,7 +138,7 @@ fn books_balance(text: &str) {
     assert!(p.under_way.iter().all(|d| d.used() == 0), "a path's request never ended");
     assert!(p.samples.len() > 50, "{} samples", p.samples.len());
     for s in &p.samples {
-        let m = &s.marks;
+        let m = &s.milestones;
         assert!(m.start <= m.cha && m.cha <= m.admitted && m.admitted <= m.queued && m.queued <= m.data, "{s:?}");
         assert_eq!(s.segments().iter().sum::<u64>(), (s.end - m.start).0, "{s:?}");
         let path = PATHS[s.path as usize].1;

@@ -39,7 +39,7 @@ impl Bench {
             Cpu::new(t, of).on_core(*c)
         };
         let cpus: IdVec<ThreadId, Cpu> = cores.enumerate().map(cpu).collect();
-        let mut m = Machine::bare(mem, cpus);
+        let mut m = Machine::without_devices(mem, cpus);
         m.now = Time::ns(1);
         Bench { m, line, core, ends: vec![Vec::new(); cores.len()] }
     }

@@ -57,7 +57,7 @@ impl Rig {
         let mem = Memory::new(&h, &DramSpec::default(), clock, 1, vec![victims], map).expect("a memory system");
         let mut cpu = Cpu::new(ThreadId(0), &core);
         cpu.follow(Hints::new(hints, HintOverflow::Drop), reserve);
-        let mut m = Machine::bare(mem, vec![cpu]);
+        let mut m = Machine::without_devices(mem, vec![cpu]);
         m.now = Time::us(1);
         Rig { m, rx }
     }

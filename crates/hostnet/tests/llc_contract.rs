@@ -259,7 +259,7 @@ fn ways_of_devices_count_from_the_end_that_is_chosen() {
         let mut h = small();
         h.llc.device_ways = ways;
         let mut r = Rig::new(&h, ALL);
-        assert_eq!(r.m.mem.ways_of_devices(first), inside);
+        assert_eq!(r.m.mem.device_way_mask(first), inside);
         for i in 0..200 {
             r.device_writes(Agent::Nic, r.rx + i, 1, Inbound::Llc { ways: first });
         }

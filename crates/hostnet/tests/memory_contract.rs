@@ -168,7 +168,7 @@ fn ideal_network_data_never_touches_dram_and_costs_an_llc_hit() {
     r.m.mem.ideal_network = true;
     for i in 0..1000 {
         let line = r.rx + i;
-        r.nic(line, Inbound::Apart);
+        r.nic(line, Inbound::OutsideCaches);
     }
     for i in 0..1000 {
         let seen = r.read(r.rx + i);

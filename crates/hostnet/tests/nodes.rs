@@ -149,11 +149,11 @@ fn a_useless_read_of_the_own_memory_holds_the_answer_back_and_costs_bandwidth() 
     n.protocol = NodesProtocolSpec { migratory: true, speculative: true, speculative_penalty: Span(7_000) };
     let (r, with) = latency(&n, 0, Some(2), From::L2);
     assert_eq!(with, without + Time::ns(7));
-    assert_eq!(r.m.mem.between().unwrap().speculative_reads, 1);
+    assert_eq!(r.m.mem.inter_socket().unwrap().speculative_reads, 1);
     assert_eq!(r.m.mem.stats.of(AccessClass::CpuOtherRd), 1);
     // Homed where it was written, nothing is read.
     let (r, took) = latency(&n, 1, Some(2), From::L2);
-    assert_eq!((took, r.m.mem.between().unwrap().speculative_reads), (without, 0));
+    assert_eq!((took, r.m.mem.inter_socket().unwrap().speculative_reads), (without, 0));
     // Memory that is slower than the other node is waited for.
     let mut near = two_nodes();
     near.protocol.speculative = true;
@@ -231,7 +231,7 @@ fn a_line_of_the_other_node_is_kept_in_the_own_llc_and_goes_home_when_it_must() 
     let now = r.m.now;
     r.m.mem.force_out(&mut r.m.cal, line, now);
     r.settle();
-    let b = r.m.mem.between().unwrap();
+    let b = r.m.mem.inter_socket().unwrap();
     assert_eq!(
         (b.read(NodeId(0), r.m.now).bytes, b.read(NodeId(1), r.m.now).bytes),
         (80, 0),
@@ -255,7 +255,7 @@ fn a_non_temporal_store_crosses_the_link_and_ends_when_the_home_has_it() {
     let took = r.answers.last().unwrap().0 - start;
     assert_eq!(took, h.out() + h.llc + h.data + h.link + h.llc + h.message + h.link + h.noc);
     assert_eq!(r.m.mem.copies(line).0, 0);
-    let b = r.m.mem.between().unwrap();
+    let b = r.m.mem.inter_socket().unwrap();
     assert_eq!((b.read(NodeId(0), r.m.now).bytes, b.read(NodeId(1), r.m.now).bytes), (80, 16));
     r.m.mem.check().unwrap();
     r.m.mem.coherent(line).unwrap();
@@ -282,7 +282,7 @@ fn maintenance_of_a_line_that_the_other_node_has_written_writes_it_home() {
         r.m.mem.on_sweep(&mut r.m.cal, line, op, now);
         r.settle();
         assert_eq!(r.m.mem.private_copy(CoreId(2), line), left);
-        assert_eq!(r.m.mem.between().unwrap().read(NodeId(1), r.m.now).payload, 64, "{op:?}");
+        assert_eq!(r.m.mem.inter_socket().unwrap().read(NodeId(1), r.m.now).payload, 64, "{op:?}");
         assert_eq!(r.m.mem.stats.ledger.written, 1);
         r.m.mem.check().unwrap();
         r.m.mem.coherent(line).unwrap();
@@ -416,7 +416,7 @@ fn the_memory_system_does_what_every_row_between_nodes_says() {
         assert_eq!(m.stats.ledger.written > ledger.written, row.written, "written by {at}");
         let reads = u64::from(row.source == NodeDataSource::Memory) + u64::from(row.speculates);
         assert_eq!(m.stats.of(AccessClass::CpuOtherRd), reads, "reads of memory for {at}");
-        let crosses = row.asks_far() || row.source == NodeDataSource::Memory && home == NodeSide::Far;
+        let crosses = row.snoops_far() || row.source == NodeDataSource::Memory && home == NodeSide::Far;
         let remote = m.stats.remote[CoreId(0)];
         assert_eq!(
             (remote.reads, remote.rfos),
@@ -456,13 +456,13 @@ fn reads_of_the_other_node_s_memory_reach_the_link_s_data_maximum() {
         let span = (r.m.now - start).as_ns();
         let got = total as f64 * 64.0 / span;
         let link = 20.0 * 64.0 / 80.0;
-        let back = r.m.mem.between().unwrap().read(NodeId(1), r.m.now);
+        let back = r.m.mem.inter_socket().unwrap().read(NodeId(1), r.m.now);
         if credits == 64 {
             assert!(close(got, link, 0.02), "{got} GB/s of {link}");
             assert!(back.utilisation > 0.98, "{back:?}");
         } else {
             // What the credits allow: so many lines in the time that each is under way.
-            let there = r.m.mem.between().unwrap().read(NodeId(0), r.m.now).requests;
+            let there = r.m.mem.inter_socket().unwrap().read(NodeId(0), r.m.now).requests;
             assert!(close(got, 4.0 * 64.0 / there.latency_ns, 0.02), "{got} GB/s, {there:?}");
             assert_eq!(there.peak, 4);
         }

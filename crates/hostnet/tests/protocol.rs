@@ -92,7 +92,7 @@ fn dirty_data_is_kept_given_on_overwritten_swept_or_written() {
         }
         if p == CopyState::Dirty {
             assert!(
-                t.private == PrivateAction::Stay || matches!(t.llc, LlcAction::FillDirty | LlcAction::Give),
+                t.private == PrivateAction::Stay || matches!(t.llc, LlcAction::FillDirty | LlcAction::HandOver),
                 "{at}"
             );
         }
@@ -207,12 +207,12 @@ fn the_memory_system_does_what_every_row_says() {
             LlcAction::Stay => llc,
             LlcAction::FillClean => CopyState::Clean,
             LlcAction::FillDirty => CopyState::Dirty,
-            LlcAction::Give | LlcAction::Drop => CopyState::Nowhere,
+            LlcAction::HandOver | LlcAction::Drop => CopyState::Nowhere,
             LlcAction::Clean if llc == CopyState::Nowhere => CopyState::Nowhere,
             LlcAction::Clean => CopyState::Clean,
         };
         assert_eq!(left, llc_after, "the LLC after {at}");
-        let given = matches!(t.llc, LlcAction::Give) && (llc == CopyState::Dirty || private == CopyState::Dirty);
+        let given = matches!(t.llc, LlcAction::HandOver) && (llc == CopyState::Dirty || private == CopyState::Dirty);
         let wants = match ask {
             LineRequest::Own | LineRequest::Upgrade => CopyState::Dirty,
             LineRequest::Read if given => CopyState::Dirty,

@@ -25,7 +25,7 @@ impl Bench {
         let (core, p) = (&s.platform.core, &s.platform);
         let clock = Clock::from_hz(core.clock.0);
         let mem = Memory::new(&p.caches, &p.memory, clock, 2, vec![(1 << 12) - 1], map).expect("a valid memory");
-        let mut m = Machine::bare(mem, vec![Cpu::new(ThreadId(0), core), Cpu::new(ThreadId(1), core)]);
+        let mut m = Machine::without_devices(mem, vec![Cpu::new(ThreadId(0), core), Cpu::new(ThreadId(1), core)]);
         m.now = Time::ns(1);
         Bench { m, line, free: [Time::ZERO; 2], told: Vec::new() }
     }

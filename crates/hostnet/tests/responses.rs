@@ -24,7 +24,7 @@ fn load_and_one_from_dram(responses: [u32; 3], cold: bool, others: u32) -> Time 
     let base = map.get(r).base;
     let clock = Clock::from_hz(s.platform.core.clock.0);
     let mem = Memory::new(&caches, &s.platform.memory, clock, 1, vec![(1 << 12) - 1], map).unwrap();
-    let mut m = Machine::bare(mem, vec![Cpu::new(ThreadId(0), &s.platform.core)]);
+    let mut m = Machine::without_devices(mem, vec![Cpu::new(ThreadId(0), &s.platform.core)]);
     let mut now = Time::us(1);
     if !cold {
         for op in [Op::Load { line: base, lines: 1 }, Op::Load { line: base + 1, lines: others }] {

@@ -242,7 +242,7 @@ impl Generator {
         let mem = Memory::new(&hierarchy(), &dram(row.channels), clock, 1, ways, map)?;
         Ok(Generator {
             stimulus: Stimulus::new(row),
-            m: Machine::bare(mem, Vec::new()),
+            m: Machine::without_devices(mem, Vec::new()),
             mshrs: vec![Mshr::default(); row.mshrs],
             free: (0..row.mshrs).map(|i| i as u8).collect(),
             filter: vec![0; 4096],

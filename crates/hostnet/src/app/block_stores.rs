@@ -65,8 +65,8 @@ impl Application for BlockStores {
         Ok(())
     }
 
-    fn build(s: &BlockStoresSpec, _packet: u32, mut site: AppBuildContext) -> Result<BlockStores, String> {
-        let cores = site.per_core(s.buffer.0 / LINE).into_iter().map(|base| (base, 0)).collect();
+    fn build(s: &BlockStoresSpec, _packet: u32, mut context: AppBuildContext) -> Result<BlockStores, String> {
+        let cores = context.per_core(s.buffer.0 / LINE).into_iter().map(|base| (base, 0)).collect();
         Ok(BlockStores { spec: s.clone(), cores })
     }
 

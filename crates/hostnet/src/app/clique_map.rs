@@ -210,9 +210,9 @@ impl Application for CliqueMap {
         Some(Size((s.largest.0 + u64::from(s.headers)).min(DATA_ROOM)))
     }
 
-    fn build(s: &CliqueMapSpec, _packet: u32, site: AppBuildContext) -> Result<CliqueMap, String> {
+    fn build(s: &CliqueMapSpec, _packet: u32, context: AppBuildContext) -> Result<CliqueMap, String> {
         let (mean, sigma) = s.log_normal();
-        let mut rng = RandomStream::new(site.seed, "object sizes", 0);
+        let mut rng = RandomStream::new(context.seed, "object sizes", 0);
         let mut at = 0u64;
         let mut size = || {
             // Box-Muller.
@@ -226,8 +226,8 @@ impl Application for CliqueMap {
         let objects: Vec<_> = (0..s.objects).map(|_| size()).collect();
         let index = CuckooIndex::of(s.objects);
         let mut region = |lines: u64| {
-            let r = site.map.add(lines, RegionKind::App, Sharing::Shared, site.tenant);
-            site.map.get(r).base
+            let r = context.map.add(lines, RegionKind::App, Sharing::Shared, context.tenant);
+            context.map.get(r).base
         };
         let entries = ((1 + s.objects) * ENTRY).div_ceil(LINE);
         let (buckets, entries, base, locks) = (region(index.buckets()), region(entries), region(at), region(LOCKS + 1));
@@ -343,7 +343,7 @@ mod tests {
         let text = format!("objects = 200000\nget_fraction = 0.95\nzipf = 0.75\nbelow_100 = {below_100}");
         let spec: CliqueMapSpec = toml::from_str(&text).unwrap();
         let mut map = AddressMap::default();
-        let site = AppBuildContext {
+        let context = AppBuildContext {
             map: &mut map,
             tenant: TenantId(0),
             cores: &[ThreadId(0), ThreadId(1)],
@@ -351,7 +351,7 @@ mod tests {
             capture: None,
             stlb: None,
         };
-        CliqueMap::build(&spec, 0, site).unwrap()
+        CliqueMap::build(&spec, 0, context).unwrap()
     }
 
     /// The two quantiles that the paper gives: 61 % of Ads' objects and 13 % of Geo's are below 100 B, and 0.01 % are

@@ -33,9 +33,9 @@ impl ExactMatch {
     ///
     /// # Errors
     /// Returns one sentence when the keys do not fit their buckets.
-    pub fn new(keys: u32, entries: u32, site: &mut AppBuildContext) -> Result<ExactMatch, String> {
+    pub fn new(keys: u32, entries: u32, context: &mut AppBuildContext) -> Result<ExactMatch, String> {
         let buckets = (entries / WAYS as u32).max(1).next_power_of_two();
-        let stream = mix(site.seed ^ 0xe4ac);
+        let stream = mix(context.seed ^ 0xe4ac);
         let homes = |key: u32| {
             let hash = mix(stream ^ u64::from(key));
             [hash.low_u32() % buckets, (hash >> 32).to_u32() % buckets]
@@ -48,7 +48,7 @@ impl ExactMatch {
         };
         let keys = (0..keys).zip(places).map(found).collect();
         let lines = u64::from(buckets) + u64::from(entries);
-        Ok(ExactMatch { keys, buckets, bases: site.per_core(lines) })
+        Ok(ExactMatch { keys, buckets, bases: context.per_core(lines) })
     }
 
     /// Lines that a look-up of `key` reads, one after the other: one or two buckets, and the key.
@@ -97,7 +97,7 @@ mod tests {
 
     fn table(keys: u32, entries: u32) -> Result<ExactMatch, String> {
         let mut map = AddressMap::default();
-        let mut site = AppBuildContext {
+        let mut context = AppBuildContext {
             map: &mut map,
             tenant: TenantId(0),
             cores: &[ThreadId(0), ThreadId(1)],
@@ -105,7 +105,7 @@ mod tests {
             capture: None,
             stlb: None,
         };
-        ExactMatch::new(keys, entries, &mut site)
+        ExactMatch::new(keys, entries, &mut context)
     }
 
     #[test]

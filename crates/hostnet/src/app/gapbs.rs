@@ -156,17 +156,17 @@ impl Application for Gapbs {
         s.check()
     }
 
-    fn build(s: &GapbsSpec, _packet: u32, site: AppBuildContext) -> Result<Gapbs, String> {
+    fn build(s: &GapbsSpec, _packet: u32, context: AppBuildContext) -> Result<Gapbs, String> {
         s.check()?;
         let (nodes, edges) = (1u64 << s.scale, u64::from(2 * s.degree));
-        let mut rng = Rng::new(site.seed, "gapbs", 0);
+        let mut rng = Rng::new(context.seed, "gapbs", 0);
         let page = PAGE.0 / LINE;
         let search = s.kernel == Kernel::Betweenness;
         // Elements have `bits` bits; arrays that a kernel does not use take one page.
         let mut array = |used: bool, elements: u64, bits: u64| {
             let lines = s.contiguous.whole(if used { (elements * bits).div_ceil(8 * LINE) } else { 1 }, page);
-            let r = site.map.add(lines, RegionKind::App, Sharing::Shared, site.tenant);
-            let pages = Pages::new(site.map.get(r).base, lines, s.contiguous, page, rng.below(u64::MAX));
+            let r = context.map.add(lines, RegionKind::App, Sharing::Shared, context.tenant);
+            let pages = Pages::new(context.map.get(r).base, lines, s.contiguous, page, rng.below(u64::MAX));
             GraphArray { pages, per_line: (8 * LINE / bits).trailing_zeros() }
         };
         let index = array(true, nodes, 64);
@@ -184,7 +184,7 @@ impl Application for Gapbs {
             *found = seen;
         }
         let seed = rng.below(u64::MAX);
-        let n = site.cores.len().to_u64();
+        let n = context.cores.len().to_u64();
         let cores =
             (0..n).map(|c| GraphCursor { at: nodes / n * c + rng.below(nodes / n), found: rng.unit(), back: true });
         Ok(Gapbs {

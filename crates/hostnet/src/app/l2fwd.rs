@@ -41,7 +41,7 @@ pub struct L2fwd {
 impl Application for L2fwd {
     type Spec = L2fwdSpec;
 
-    fn build(s: &L2fwdSpec, packet: u32, _site: AppBuildContext) -> Result<L2fwd, String> {
+    fn build(s: &L2fwdSpec, packet: u32, _context: AppBuildContext) -> Result<L2fwd, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(L2fwd { payload: s.payload, instructions: s.instructions, content })
     }

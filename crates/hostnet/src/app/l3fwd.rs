@@ -98,12 +98,12 @@ impl Application for L3fwd {
         s.check()
     }
 
-    fn build(s: &L3fwdSpec, packet: u32, mut site: AppBuildContext) -> Result<L3fwd, String> {
+    fn build(s: &L3fwdSpec, packet: u32, mut context: AppBuildContext) -> Result<L3fwd, String> {
         s.check()?;
         let routes = match s.table {
-            RouteTable::Lpm => Routes::lpm(s, site),
+            RouteTable::Lpm => Routes::lpm(s, context),
             RouteTable::ExactMatch => Routes::ExactMatch {
-                table: ExactMatch::new(s.rules, s.table_entries.unwrap_or(2 * s.rules), &mut site)?,
+                table: ExactMatch::new(s.rules, s.table_entries.unwrap_or(2 * s.rules), &mut context)?,
                 rules: s.rules,
             },
         };
@@ -175,9 +175,9 @@ impl Routes {
         }
     }
 
-    fn lpm(s: &L3fwdSpec, site: AppBuildContext) -> Routes {
+    fn lpm(s: &L3fwdSpec, context: AppBuildContext) -> Routes {
         let mut lpm = Lpm::default();
-        let mut rng = RandomStream::new(site.seed, "l3fwd routes", site.tenant.0.into());
+        let mut rng = RandomStream::new(context.seed, "l3fwd routes", context.tenant.0.into());
         // Routes lie at least one line of the table apart, so that n routes touch n lines.
         let stride = (1u32 << 24) / ENTRIES_PER_LINE / s.rules.next_power_of_two();
         let routes: Vec<u32> = (0..s.rules)
@@ -190,8 +190,8 @@ impl Routes {
             .collect();
         let mut region = |entries: u64| {
             let n = entries.div_ceil(ENTRIES_PER_LINE.into()).max(1);
-            let r = site.map.add(n, RegionKind::App, Sharing::Shared, site.tenant);
-            site.map.get(r).base
+            let r = context.map.add(n, RegionKind::App, Sharing::Shared, context.tenant);
+            context.map.get(r).base
         };
         let tbl24 = region(1 << 24);
         let tbl8 = region(lpm.tbl8_entries().to_u64());

@@ -53,9 +53,9 @@ impl Application for LlcAntagonist {
         Ok(())
     }
 
-    fn build(s: &LlcAntagonistSpec, _packet: u32, mut site: AppBuildContext) -> Result<LlcAntagonist, String> {
+    fn build(s: &LlcAntagonistSpec, _packet: u32, mut context: AppBuildContext) -> Result<LlcAntagonist, String> {
         let lines = s.buffer.0 / LINE;
-        Ok(LlcAntagonist { bases: site.per_core(lines), lines, writes: s.writes, gap: s.gap_instructions })
+        Ok(LlcAntagonist { bases: context.per_core(lines), lines, writes: s.writes, gap: s.gap_instructions })
     }
 
     fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {

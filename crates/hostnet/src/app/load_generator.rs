@@ -36,7 +36,7 @@ impl Application for LoadGenerator {
     fn origin(_: &LoadGeneratorSpec) -> Origin {
         Origin::Due
     }
-    fn build(s: &LoadGeneratorSpec, _packet: u32, _site: AppBuildContext) -> Result<LoadGenerator, String> {
+    fn build(s: &LoadGeneratorSpec, _packet: u32, _context: AppBuildContext) -> Result<LoadGenerator, String> {
         Ok(LoadGenerator { spec: s.clone() })
     }
     #[inline]

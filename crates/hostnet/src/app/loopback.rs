@@ -54,7 +54,7 @@ impl Application for Loopback {
         Origin::Loop
     }
 
-    fn build(s: &LoopbackSpec, _packet: u32, _site: AppBuildContext) -> Result<Loopback, String> {
+    fn build(s: &LoopbackSpec, _packet: u32, _context: AppBuildContext) -> Result<Loopback, String> {
         let content = Content { lines: lines(s.bytes.0), wire_bytes: s.bytes.0.to_u32(), ..Content::default() };
         Ok(Loopback { content, touched: if s.touch == Touched::Header { 1 } else { content.lines.into() } })
     }

@@ -107,8 +107,8 @@ impl Application for Memcached {
         }
     }
 
-    fn build(s: &MemcachedSpec, _packet: u32, site: AppBuildContext) -> Result<Memcached, String> {
-        let capture: &Arc<Capture> = site.capture.ok_or("memcached: traffic.arrivals must be \"pcap\"")?;
+    fn build(s: &MemcachedSpec, _packet: u32, context: AppBuildContext) -> Result<Memcached, String> {
+        let capture: &Arc<Capture> = context.capture.ok_or("memcached: traffic.arrivals must be \"pcap\"")?;
         let mut ids: HashMap<u64, u32> = HashMap::new();
         let (mut requests, mut keys) = (Vec::new(), Vec::<ItemAccess>::new());
         let mut largest = 1u16;
@@ -155,16 +155,16 @@ impl Application for Memcached {
         let table = buckets.div_ceil(8); // 8-byte chain heads
         let slots = item_count * populations * u64::from(largest);
         let mut mmus = Vec::new();
-        if let Some(tlb) = site.stlb {
+        if let Some(tlb) = context.stlb {
             let pages = (table + slots + LOCKS + 1).div_ceil(PAGE_LINES) + 3;
-            for (i, core) in site.cores.iter().enumerate() {
-                let mut rng = RandomStream::new(site.seed, "memcached", i.to_u64());
-                mmus.push(Mmu::new(tlb, pages, *core, site.tenant, site.map, &mut rng)?);
+            for (i, core) in context.cores.iter().enumerate() {
+                let mut rng = RandomStream::new(context.seed, "memcached", i.to_u64());
+                mmus.push(Mmu::new(tlb, pages, *core, context.tenant, context.map, &mut rng)?);
             }
         }
         let mut region = |n: u64| {
-            let r = site.map.add(n, RegionKind::App, Sharing::Shared, site.tenant);
-            site.map.get(r).base
+            let r = context.map.add(n, RegionKind::App, Sharing::Shared, context.tenant);
+            context.map.get(r).base
         };
         Ok(Memcached {
             instructions: [s.instructions, s.set_instructions.unwrap_or(s.instructions)],
@@ -182,7 +182,7 @@ impl Application for Memcached {
         })
     }
 
-    /// Content of captured packet number `i` on repetition `pass`.
+    /// Content of captured packet number `i` on repetition `pass_burst`.
     #[inline]
     fn replay(&mut self, _core: usize, _packet: &Captured, i: usize, pass: u64, _rng: &mut RandomStream) -> Content {
         let r = &self.requests[i];

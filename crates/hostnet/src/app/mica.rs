@@ -195,22 +195,22 @@ impl Application for Mica {
         Some(s.item_size)
     }
 
-    fn build(s: &MicaSpec, _packet: u32, site: AppBuildContext) -> Result<Mica, String> {
-        s.check(site.cores.len().to_u32())?;
-        let cores = site.cores.len().to_u64();
+    fn build(s: &MicaSpec, _packet: u32, context: AppBuildContext) -> Result<Mica, String> {
+        s.check(context.cores.len().to_u32())?;
+        let cores = context.cores.len().to_u64();
         let item = lines(s.item_size.0);
         let log_lines = s.log_size.0 / LINE;
         let keys = s.pairs / cores;
         let buckets = s.buckets / cores;
         // Popularity must not follow the order of insertion: ranks are spread by a step coprime to the number of keys.
         let stride = step(keys);
-        let parts = site
+        let parts = context
             .cores
             .iter()
             .map(|c| {
                 let mut region = |n: u64| {
-                    let r = site.map.add(n, RegionKind::App, Sharing::of_thread(*c), site.tenant);
-                    site.map.get(r).base
+                    let r = context.map.add(n, RegionKind::App, Sharing::of_thread(*c), context.tenant);
+                    context.map.get(r).base
                 };
                 let mut p = Partition {
                     buckets: Arc::new(vec![[EMPTY; SLOTS]; buckets.to_usize()]),
@@ -236,7 +236,7 @@ impl Application for Mica {
         let rank = self.zipf.draw(rng).min(self.keys - 1);
         let key = rank * self.stride % self.keys; // both factors are below 2^28
                                                   // The host fetches the bucket while the packet travels.
-        self.announce(core, key);
+        self.prefetch_on_host(core, key);
         let get = rng.unit() < self.spec.get_fraction;
         Content {
             kind: if get { GET } else { SET },
@@ -248,7 +248,7 @@ impl Application for Mica {
     }
 
     #[inline]
-    fn announce(&self, core: usize, key: u64) {
+    fn prefetch_on_host(&self, core: usize, key: u64) {
         if let Some(p) = self.parts.get(core) {
             prefetch(&p.buckets[p.bucket(key).0]);
         }
@@ -322,7 +322,7 @@ mod tests {
             instructions: 250,
         };
         let mut map = AddressMap::default();
-        let site = AppBuildContext {
+        let context = AppBuildContext {
             map: &mut map,
             tenant: TenantId(0),
             cores: &[ThreadId(0)],
@@ -330,7 +330,7 @@ mod tests {
             capture: None,
             stlb: None,
         };
-        Mica::build(&spec, 0, site).unwrap()
+        Mica::build(&spec, 0, context).unwrap()
     }
 
     #[test]

@@ -261,7 +261,7 @@ pub trait Application: Sized {
     ///
     /// # Errors
     /// Returns one clause that names key and value when the parameters do not fit together.
-    fn build(s: &Self::Spec, packet: u32, site: AppBuildContext) -> Result<Self, String>;
+    fn build(s: &Self::Spec, packet: u32, context: AppBuildContext) -> Result<Self, String>;
 
     /// Draws the content of the next packet for core number `core` of the tenant.
     #[inline]
@@ -270,7 +270,7 @@ pub trait Application: Sized {
         Content::default()
     }
 
-    /// Content of captured packet number `i` on repetition `pass`, for core number `core` of the tenant. Size and flow
+    /// Content of captured packet number `i` on repetition `pass_burst`, for core number `core` of the tenant. Size and flow
     /// are those of the packet; the request is drawn when the capture does not contain it.
     #[inline]
     fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut RandomStream) -> Content {
@@ -281,7 +281,7 @@ pub trait Application: Sized {
     /// Announces that core number `core` of the tenant will soon be asked for `key`, so that the simulator's host may
     /// prefetch the data of the look-up.
     #[inline]
-    fn announce(&self, core: usize, key: u64) {
+    fn prefetch_on_host(&self, core: usize, key: u64) {
         let _ = (core, key);
     }
 
@@ -342,8 +342,8 @@ impl<T: Application> Application for Box<T> {
     fn origin(s: &T::Spec) -> Origin {
         T::origin(s)
     }
-    fn build(s: &T::Spec, packet: u32, site: AppBuildContext) -> Result<Self, String> {
-        T::build(s, packet, site).map(Box::new)
+    fn build(s: &T::Spec, packet: u32, context: AppBuildContext) -> Result<Self, String> {
+        T::build(s, packet, context).map(Box::new)
     }
     #[inline]
     fn content(&mut self, core: usize, rng: &mut RandomStream) -> Content {
@@ -354,8 +354,8 @@ impl<T: Application> Application for Box<T> {
         (**self).replay(core, packet, i, pass, rng)
     }
     #[inline]
-    fn announce(&self, core: usize, key: u64) {
-        (**self).announce(core, key);
+    fn prefetch_on_host(&self, core: usize, key: u64) {
+        (**self).prefetch_on_host(core, key);
     }
     #[inline]
     fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
@@ -457,9 +457,9 @@ macro_rules! apps {
             ///
             /// # Errors
             /// Returns one clause that names key and value when the parameters do not fit together.
-            pub fn build(spec: &AppSpec, packet: u32, site: AppBuildContext) -> Result<App, String> {
+            pub fn build(spec: &AppSpec, packet: u32, context: AppBuildContext) -> Result<App, String> {
                 match spec {
-                    $(AppSpec::$name(s) => <$app>::build(s, packet, site).map(App::$name),)*
+                    $(AppSpec::$name(s) => <$app>::build(s, packet, context).map(App::$name),)*
                     $(AppSpec::$test(_) => Err("a directed test takes no traffic".into()),)*
                 }
             }
@@ -472,8 +472,8 @@ macro_rules! apps {
                 match self { $(App::$name(a) => a.replay(core, packet, i, pass, rng),)* }
             }
             #[inline]
-            pub fn announce(&self, core: usize, key: u64) {
-                match self { $(App::$name(a) => a.announce(core, key),)* }
+            pub fn prefetch_on_host(&self, core: usize, key: u64) {
+                match self { $(App::$name(a) => a.prefetch_on_host(core, key),)* }
             }
             #[inline]
             pub fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {

@@ -56,7 +56,7 @@ impl Application for PingPong {
     type Spec = PingPongSpec;
     const WORK: WorkSource = WorkSource::Own;
 
-    fn build(_: &PingPongSpec, _packet: u32, _site: AppBuildContext) -> Result<PingPong, String> {
+    fn build(_: &PingPongSpec, _packet: u32, _context: AppBuildContext) -> Result<PingPong, String> {
         Ok(PingPong)
     }
 }

@@ -235,16 +235,16 @@ impl Application for Redis {
         s.check()
     }
 
-    fn build(s: &RedisSpec, _packet: u32, site: AppBuildContext) -> Result<Redis, String> {
+    fn build(s: &RedisSpec, _packet: u32, context: AppBuildContext) -> Result<Redis, String> {
         s.check()?;
-        let map = site.map;
+        let map = context.map;
         let value_lines = (s.value.0 + STRING).div_ceil(LINE);
         let batch = u64::from(s.pipeline) * value_lines;
         let mut servers = Vec::new();
-        for &core in site.cores {
-            let mut rng = Rng::new(site.seed, "redis", core.0.into());
+        for &core in context.cores {
+            let mut rng = Rng::new(context.seed, "redis", core.0.into());
             let mut region = |lines: u64| {
-                let r = map.add(lines, RegionKind::App, Sharing::of_thread(core), site.tenant);
+                let r = map.add(lines, RegionKind::App, Sharing::of_thread(core), context.tenant);
                 map.get(r).base
             };
             let mut pages = 0;
@@ -263,7 +263,7 @@ impl Application for Redis {
             let buffers = (0..s.connections).map(|_| BufferRing { base: region(batch), lines: batch, at: 0 }).collect();
             let lines = s.socket.0 / LINE;
             let socket = BufferRing { base: region(lines), lines, at: 0 };
-            let mmu = site.stlb.map(|t| Mmu::new(t, pages, core, site.tenant, map, &mut rng)).transpose()?;
+            let mmu = context.stlb.map(|t| Mmu::new(t, pages, core, context.tenant, map, &mut rng)).transpose()?;
             servers.push(RedisServer {
                 mmu,
                 buckets,
@@ -491,7 +491,7 @@ mod tests {
         let spec: RedisSpec = toml::from_str(text).unwrap();
         let stlb = crate::core::spec::TlbSpec { entries: 1, ways: 1, walk_cycles: 20 };
         let mut map = AddressMap::default();
-        let site = AppBuildContext {
+        let context = AppBuildContext {
             map: &mut map,
             tenant: TenantId(0),
             cores: &[ThreadId(0)],
@@ -499,7 +499,7 @@ mod tests {
             capture: None,
             stlb: Some(&stlb),
         };
-        let mut r = Redis::build(&spec, 0, site).unwrap();
+        let mut r = Redis::build(&spec, 0, context).unwrap();
         let mut ops = |key| {
             let mut p = Program::default();
             r.servers[0].get(key, 1024, 17, &mut p);

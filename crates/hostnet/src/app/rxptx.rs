@@ -30,7 +30,7 @@ pub struct Rxptx {
 impl Application for Rxptx {
     type Spec = RxptxSpec;
 
-    fn build(s: &RxptxSpec, packet: u32, _site: AppBuildContext) -> Result<Rxptx, String> {
+    fn build(s: &RxptxSpec, packet: u32, _context: AppBuildContext) -> Result<Rxptx, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(Rxptx { interval: s.interval.into(), instructions: s.instructions, content })
     }

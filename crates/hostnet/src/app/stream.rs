@@ -107,19 +107,19 @@ impl Application for StreamApp {
         s.check()
     }
 
-    fn build(s: &StreamSpec, _packet: u32, site: AppBuildContext) -> Result<StreamApp, String> {
+    fn build(s: &StreamSpec, _packet: u32, context: AppBuildContext) -> Result<StreamApp, String> {
         s.check()?;
         let lines = s.buffer.0 / LINE;
-        let cores = site
+        let cores = context
             .cores
             .iter()
             .map(|c| {
                 let page = PAGE.0 / LINE;
                 let whole = s.contiguous.whole(lines, page);
-                let r = site.map.add(whole, RegionKind::App, Sharing::of_thread(*c), site.tenant);
-                let mut rng = RandomStream::new(site.seed, "stream", c.0.into());
+                let r = context.map.add(whole, RegionKind::App, Sharing::of_thread(*c), context.tenant);
+                let mut rng = RandomStream::new(context.seed, "stream", c.0.into());
                 let key = rng.below(u64::MAX);
-                let pages = Pages::new(site.map.get(r).base, whole, s.contiguous, page, key);
+                let pages = Pages::new(context.map.get(r).base, whole, s.contiguous, page, key);
                 StreamCursor { pages, at: rng.below(lines), run_left: 0, owed: 0.0 }
             })
             .collect();

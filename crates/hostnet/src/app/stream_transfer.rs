@@ -64,7 +64,7 @@ impl Application for StreamTransfer {
         Ok(())
     }
 
-    fn build(_: &StreamTransferSpec, _packet: u32, _site: AppBuildContext) -> Result<StreamTransfer, String> {
+    fn build(_: &StreamTransferSpec, _packet: u32, _context: AppBuildContext) -> Result<StreamTransfer, String> {
         Ok(StreamTransfer)
     }
 }

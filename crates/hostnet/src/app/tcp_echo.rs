@@ -133,7 +133,7 @@ impl Application for TcpEcho {
         Some(Size(HEADERS + MSS))
     }
 
-    fn build(_: &TcpEchoSpec, _packet: u32, _site: AppBuildContext) -> Result<TcpEcho, String> {
+    fn build(_: &TcpEchoSpec, _packet: u32, _context: AppBuildContext) -> Result<TcpEcho, String> {
         Ok(TcpEcho)
     }
 

@@ -57,9 +57,9 @@ impl Application for TcpReceive {
         s.check(cores)
     }
 
-    fn build(s: &TcpReceiveSpec, _packet: u32, mut site: AppBuildContext) -> Result<TcpReceive, String> {
+    fn build(s: &TcpReceiveSpec, _packet: u32, mut context: AppBuildContext) -> Result<TcpReceive, String> {
         let lines = s.read.0 / LINE;
-        Ok(TcpReceive { buffers: site.per_core(lines), lines, gap_instructions: s.gap_instructions })
+        Ok(TcpReceive { buffers: context.per_core(lines), lines, gap_instructions: s.gap_instructions })
     }
 }
 

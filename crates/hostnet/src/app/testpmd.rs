@@ -54,7 +54,7 @@ impl Application for Testpmd {
             Origin::Network
         }
     }
-    fn build(s: &TestpmdSpec, packet: u32, _site: AppBuildContext) -> Result<Testpmd, String> {
+    fn build(s: &TestpmdSpec, packet: u32, _context: AppBuildContext) -> Result<Testpmd, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(Testpmd { mode: s.mode, instructions: s.instructions, content })
     }

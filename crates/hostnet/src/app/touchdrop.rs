@@ -35,7 +35,7 @@ impl Application for Touchdrop {
     fn check(s: &TouchdropSpec, _cores: u32) -> Result<(), String> {
         check_per_byte(s.instructions_per_byte)
     }
-    fn build(s: &TouchdropSpec, packet: u32, _site: AppBuildContext) -> Result<Touchdrop, String> {
+    fn build(s: &TouchdropSpec, packet: u32, _context: AppBuildContext) -> Result<Touchdrop, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(Touchdrop { instructions: s.instructions, per_byte: s.instructions_per_byte, content })
     }

@@ -36,7 +36,7 @@ impl Application for Touchfwd {
     fn check(s: &TouchfwdSpec, _cores: u32) -> Result<(), String> {
         check_per_byte(s.instructions_per_byte)
     }
-    fn build(s: &TouchfwdSpec, packet: u32, _site: AppBuildContext) -> Result<Touchfwd, String> {
+    fn build(s: &TouchfwdSpec, packet: u32, _context: AppBuildContext) -> Result<Touchfwd, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(Touchfwd { per_byte: s.instructions_per_byte, instructions: s.instructions, content })
     }

@@ -113,11 +113,11 @@ impl Application for Xmem {
         s.check()
     }
 
-    fn build(s: &XmemSpec, _packet: u32, mut site: AppBuildContext) -> Result<Xmem, String> {
+    fn build(s: &XmemSpec, _packet: u32, mut context: AppBuildContext) -> Result<Xmem, String> {
         s.check()?;
         let lines = s.array.0 / LINE;
-        let walk = (s.order == ReadOrder::Cycle).then(|| CyclicOrder::new(lines, site.cores.len(), site.seed));
-        Ok(Xmem { bases: site.per_core(lines), lines, gap: s.gap_instructions, parallelism: s.parallelism, walk })
+        let walk = (s.order == ReadOrder::Cycle).then(|| CyclicOrder::new(lines, context.cores.len(), context.seed));
+        Ok(Xmem { bases: context.per_core(lines), lines, gap: s.gap_instructions, parallelism: s.parallelism, walk })
     }
 
     fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {
@@ -153,7 +153,7 @@ mod tests {
     fn xmem(text: &str) -> Result<Xmem, String> {
         let spec: XmemSpec = toml::from_str(text).unwrap();
         let mut map = AddressMap::default();
-        let site = AppBuildContext {
+        let context = AppBuildContext {
             map: &mut map,
             tenant: TenantId(0),
             cores: &[ThreadId(0), ThreadId(1)],
@@ -161,7 +161,7 @@ mod tests {
             capture: None,
             stlb: None,
         };
-        Xmem::build(&spec, 0, site)
+        Xmem::build(&spec, 0, context)
     }
 
     #[test]

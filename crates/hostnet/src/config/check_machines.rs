@@ -20,13 +20,13 @@ pub(super) fn client(s: &Scenario) -> Check {
     need(c.stack == StackSpec::PollMode, || {
         "client.stack: a load generator on other stacks than \"poll_mode\" is not built yet".into()
     })?;
-    let Some(site) = s.ringed() else {
+    let Some(ringed) = s.ringed() else {
         return Err(
             "client needs a tenant with stack = \"poll_mode\" or \"kernel\" and a [[peripheral]] of kind \"ethernet\""
                 .into(),
         );
     };
-    need(s.tenant(site.tenant).origin() == Origin::Network, || {
+    need(s.tenant(ringed.tenant).origin() == Origin::Network, || {
         "client: the application of the scenario sends packets of its own, and answers none".into()
     })?;
     need(s.run.load == Load::Fixed, || {

@@ -277,7 +277,7 @@ fn driver(s: &Scenario, tenant: TenantId) -> Check {
     if let Some((table, _)) = tables.iter().find(|t| !t.1) {
         return Err(format!("{} needs platform.{table}, which platform \"{}\" lacks", key(), s.platform.name));
     }
-    match s.ringed().map(|site| (site.driver, site.rings)) {
+    match s.ringed().map(|ringed| (ringed.driver, ringed.rings)) {
         Some((RingDriver::PollMode(costs), rings)) => {
             costs.check().and_then(|()| costs.check_with(&rings)).map_err(|e| format!("platform.poll_mode.{e}"))?;
         }

@@ -145,7 +145,7 @@ fn streams(s: &Scenario) -> Check {
 
 /// Checks that an Ethernet NIC under a poll-mode driver has no keys that only the kernel uses.
 fn interrupts(s: &Scenario) -> Check {
-    let Some(RingDriver::PollMode(_)) = s.ringed().map(|site| site.driver) else { return Ok(()) };
+    let Some(RingDriver::PollMode(_)) = s.ringed().map(|ringed| ringed.driver) else { return Ok(()) };
     let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");
     let known = [s.platform.ethernet.as_ref().unwrap_or(&default), &default];
     let throttle = |e: &EthernetSpec| e.rings.as_ref().map(|r| r.throttle).unwrap_or_default();

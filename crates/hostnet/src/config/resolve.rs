@@ -75,7 +75,7 @@ pub fn resolve_noting(text: &str, file: &str, search: &[PathBuf]) -> Result<(Sce
     ccnic_of_platform(&mut root);
     client(&mut root, file, search, &mut notes)?;
     all_ways(&mut root);
-    let mut s: Scenario = typed(root, file).map_err(|e| of_nothing(e, file, &lacked))?;
+    let mut s: Scenario = typed(root, file).map_err(|e| explain_missing_table(e, file, &lacked))?;
     for own in changes.iter().flatten() {
         sources::check(own, &s.platform).or_else(|why| err(file, why))?;
     }
@@ -90,12 +90,12 @@ pub fn resolve_noting(text: &str, file: &str, search: &[PathBuf]) -> Result<(Sce
             return err(file, format!("traffic.pcap.file = \"{}\" is not a file", p.file));
         }
     }
-    check::check(&s).or_else(|why| err(file, and_who_has_it(why, file, search)))?;
+    check::check(&s).or_else(|why| err(file, with_platforms_that_have_it(why, file, search)))?;
     Ok((s, notes))
 }
 
 /// Appends, to a clause that ends in what a platform lacks, the platforms that have it.
-fn and_who_has_it(why: String, file: &str, search: &[PathBuf]) -> String {
+fn with_platforms_that_have_it(why: String, file: &str, search: &[PathBuf]) -> String {
     let Some((needs, _)) = why.split_once(", which platform ").filter(|_| why.ends_with(" lacks")) else { return why };
     let tables: Vec<&str> = needs.split("platform.").skip(1).filter_map(|t| t.split(' ').next()).collect();
     let has = |p: Value| tables.iter().all(|t| p.get(*t).is_some_and(Value::is_object));
@@ -209,7 +209,7 @@ fn tables_without(platform: &Value, over: &Value) -> Vec<(String, String)> {
 }
 
 /// Extends the message about a missing key where `override` changes part of a table that the platform lacks.
-fn of_nothing(e: SpecError, file: &str, lacked: &[(String, String)]) -> SpecError {
+fn explain_missing_table(e: SpecError, file: &str, lacked: &[(String, String)]) -> SpecError {
     let missing = |key: &String| e.0.starts_with(&format!("{file}: platform.{key}: missing"));
     match lacked.iter().find(|(key, _)| missing(key)) {
         Some((key, name)) => {
@@ -275,37 +275,37 @@ fn platform(name: &str, file: &str, search: &[PathBuf], notes: &mut Vec<String>)
     let (path, text) = find_platform("platform", name, file, search)?;
     let mut own = parse(&text, &path, "platform", notes)?;
     let mut all = match own.as_object_mut().and_then(|t| t.remove("base")) {
-        None => return whole(&own, &own, &path).map(|()| own),
+        None => return check_platform(&own, &own, &path).map(|()| own),
         Some(Value::String(base)) => {
             let (path_of_base, text) = find_platform("base", &base, &path, search)?;
             let all = parse(&text, &path_of_base, "platform", notes)?;
             if all.get("base").is_some() {
                 return err(&path, format!("base = \"{base}\" has a base itself; name one that has none"));
             }
-            whole(&all, &all, &path_of_base)?;
-            say_whose(&mut own, &base, &path);
+            check_platform(&all, &all, &path_of_base)?;
+            add_default_sources(&mut own, &base, &path);
             all
         }
         Some(other) => return err(&path, format!("base = {other} is not the name of a platform")),
     };
     merge(&mut all, own.clone());
-    whole(&all, &own, &path)?;
+    check_platform(&all, &own, &path)?;
     Ok(all)
 }
 
 /// Checks a platform, and the sources of values that its file, `own`, gives.
-fn whole(all: &Value, own: &Value, file: &str) -> Result<(), SpecError> {
+fn check_platform(all: &Value, own: &Value, file: &str) -> Result<(), SpecError> {
     sources::are_quoted(own).or_else(|why| err(file, why))?;
     let platform: Platform = typed(all.clone(), file)?;
     sources::check(own, &platform).or_else(|why| err(file, why))
 }
 
 /// Marks the values that `own` changes and gives no source for, because the sources of its base do not describe them.
-fn say_whose(own: &mut Value, base: &str, file: &str) {
+fn add_default_sources(own: &mut Value, base: &str, file: &str) {
     let Some(table) = own.as_object_mut() else { return };
     let words = |key: &str| matches!(key, "name" | "description" | "provenance");
     let values = table.iter().filter(|(key, _)| !words(key));
-    let changed: Vec<String> = values.flat_map(|(key, value)| leaves(key.clone(), value)).collect();
+    let changed: Vec<String> = values.flat_map(|(key, value)| leaf_paths(key.clone(), value)).collect();
     table.entry("description").or_insert_with(|| format!("{base}, with other values").into());
     let sources = table.entry("provenance").or_insert_with(|| Value::Object(Map::new()));
     if let Some(sources) = sources.as_object_mut() {
@@ -316,9 +316,9 @@ fn say_whose(own: &mut Value, base: &str, file: &str) {
 }
 
 /// Dotted paths of the values below `path`.
-fn leaves(path: String, value: &Value) -> Vec<String> {
+fn leaf_paths(path: String, value: &Value) -> Vec<String> {
     match value {
-        Value::Object(t) => t.iter().flat_map(|(key, v)| leaves(format!("{path}.{key}"), v)).collect(),
+        Value::Object(t) => t.iter().flat_map(|(key, v)| leaf_paths(format!("{path}.{key}"), v)).collect(),
         _ => vec![path],
     }
 }
@@ -389,7 +389,7 @@ fn merge(into: &mut Value, from: Value) {
 fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
     serde_path_to_error::deserialize(&v).map_err(|e| {
         let why = e.inner().to_string();
-        let path = at_fault(e.path().to_string(), &v, &why);
+        let path = key_at_fault(e.path().to_string(), &v, &why);
         let at = if path == "." { String::new() } else { format!("{path}: ") };
         let choices = choices::<T>(&v, &path, &why).unwrap_or_default();
         sentence(format!("{file}: {at}{}{choices}.", explain(&path, &v, &why)))
@@ -398,7 +398,7 @@ fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
 
 /// Path of the value that `why` quotes, where `path` ends at the value's table because tables of several kinds are read
 /// as a whole.
-fn at_fault(path: String, root: &Value, why: &str) -> String {
+fn key_at_fault(path: String, root: &Value, why: &str) -> String {
     let Some(Value::Object(table)) = lookup(root, &path) else { return path };
     let quoted = |v: &Value| match v {
         Value::String(s) => why.contains(&format!("\"{s}\"")) || why.starts_with(&format!("unknown variant `{s}`")),

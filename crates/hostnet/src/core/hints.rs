@@ -36,7 +36,7 @@ pub struct Hints {
     /// Lines of the queued hints, each with its time of arrival.
     queue: VecDeque<(LineAddr, Time)>,
     /// Lines that the device's controller keeps until the queue has room.
-    kept: VecDeque<LineAddr>,
+    stalled: VecDeque<LineAddr>,
     overflow: HintOverflow,
     /// Entries of the queue, as credits.
     pub places: Domain,
@@ -47,7 +47,7 @@ impl Hints {
     pub fn new(places: u32, overflow: HintOverflow) -> Hints {
         Hints {
             queue: VecDeque::with_capacity(places.to_usize()),
-            kept: VecDeque::new(),
+            stalled: VecDeque::new(),
             overflow,
             places: Domain::new(places),
             counts: HintCounts::default(),
@@ -60,7 +60,7 @@ impl Hints {
         if self.places.take(now) {
             self.queue.push_back((line, now));
         } else if self.overflow == HintOverflow::Stall {
-            self.kept.push_back(line);
+            self.stalled.push_back(line);
         } else {
             self.counts.dropped += 1;
         }
@@ -77,7 +77,7 @@ impl Hints {
         self.places.give(now.max(since), since);
         self.counts.fetched += u64::from(fetched);
         self.counts.late += u64::from(!fetched);
-        if let Some(line) = self.kept.pop_front() {
+        if let Some(line) = self.stalled.pop_front() {
             self.places.take(now);
             self.queue.push_back((line, now));
         }

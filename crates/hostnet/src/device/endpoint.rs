@@ -173,7 +173,7 @@ pub trait Device: Sized {
         1
     }
 
-    fn build(s: &Self::Spec, bay: &mut DeviceBuildContext) -> Self;
+    fn build(s: &Self::Spec, context: &mut DeviceBuildContext) -> Self;
 
     /// Whether the device ever moves lines in direction `way`; the port never calls `next` for the other direction.
     fn moves(&self, way: DmaDirection) -> bool;

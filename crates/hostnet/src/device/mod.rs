@@ -49,14 +49,14 @@ macro_rules! devices {
             }
 
             /// Builds the devices of this entry; returns each with its lanes and tags.
-            pub fn build(&self, bay: &mut DeviceBuildContext) -> Vec<(Endpoint, u32, u32)> {
+            pub fn build(&self, context: &mut DeviceBuildContext) -> Vec<(Endpoint, u32, u32)> {
                 match self {
                     $(PeripheralSpec::$name(s) => {
                         let (lanes, tags) = <$device as Device>::link(s);
                         let mut built = Vec::new();
                         for _ in 0..<$device as Device>::count(s) {
-                            built.push((Endpoint::$name(Box::new(<$device as Device>::build(s, bay))), lanes, tags));
-                            bay.port += 1;
+                            built.push((Endpoint::$name(Box::new(<$device as Device>::build(s, context))), lanes, tags));
+                            context.port += 1;
                         }
                         built
                     })*

@@ -327,8 +327,8 @@ impl Device for Roce {
     fn link(s: &RoceSpec) -> (u32, u32) {
         (s.lanes, s.tags)
     }
-    fn build(s: &RoceSpec, bay: &mut DeviceBuildContext) -> Roce {
-        Roce::new(s, bay.buffer("roce", s.lines(), s.contiguous).0)
+    fn build(s: &RoceSpec, context: &mut DeviceBuildContext) -> Roce {
+        Roce::new(s, context.buffer("roce", s.lines(), s.contiguous).0)
     }
     #[inline]
     fn moves(&self, way: DmaDirection) -> bool {
@@ -406,7 +406,7 @@ impl Device for Roce {
     /// # Errors
     /// Returns one sentence when a packet was lost.
     fn audit(&self) -> Result<(), String> {
-        let lost = self.receive.drops.ever();
+        let lost = self.receive.drops.total();
         if lost > 0 {
             return Err(format!("{lost} packets of a lossless link were lost"));
         }
@@ -433,7 +433,7 @@ impl RoceReceive {
 
     fn arrive(&mut self, bytes: u32, at: Time, reaction: Time) {
         if self.buffer.take(bytes, at).is_err() {
-            self.drops.lose(DropPlace::ReceiveBuffer, DropCause::BufferFull, at);
+            self.drops.record(DropPlace::ReceiveBuffer, DropCause::BufferFull, at);
             return;
         }
         if self.buffer.held() >= self.xoff && !self.stopped {

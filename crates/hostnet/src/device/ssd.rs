@@ -218,8 +218,8 @@ impl Device for Ssd {
     fn count(s: &SsdSpec) -> u32 {
         s.count
     }
-    fn build(s: &SsdSpec, bay: &mut DeviceBuildContext) -> Ssd {
-        let (pages, rng) = bay.buffer("ssd", s.lines(), s.contiguous);
+    fn build(s: &SsdSpec, context: &mut DeviceBuildContext) -> Ssd {
+        let (pages, rng) = context.buffer("ssd", s.lines(), s.contiguous);
         Ssd::new(s, pages, rng)
     }
     #[inline]

@@ -148,8 +148,8 @@ impl Host {
         } else {
             for (t, tenant) in groups.ids().zip(&s.tenants) {
                 let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
-                let site = AppBuildContext { map: &mut map, tenant: t, cores, seed, capture, stlb };
-                let app = App::build(&tenant.app, s.traffic.frame_sizes().0.to_u32(), site)?;
+                let context = AppBuildContext { map: &mut map, tenant: t, cores, seed, capture, stlb };
+                let app = App::build(&tenant.app, s.traffic.frame_sizes().0.to_u32(), context)?;
                 let largest = match (&app, capture) {
                     (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
                     (_, Some(c)) if check::serves(tenant) => c.longest().into(),
@@ -181,8 +181,8 @@ impl Host {
         let pipes = pipes(s, driven.len(), &mut map);
         let rings = driven.iter().map(|d| d.ring).collect();
         let read_request = s.platform.pcie.as_ref().map_or(crate::kernel::units::Size(512), |p| p.max_read_request);
-        let mut bay = DeviceBuildContext { map: &mut map, seed, port: 0, queues, rings, read_request };
-        let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut bay)).collect();
+        let mut context = DeviceBuildContext { map: &mut map, seed, port: 0, queues, rings, read_request };
+        let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut context)).collect();
         if let (Some(i), Some(t)) = (&hints, s.ringed().map(|p| p.tenant).or(network::parts(s).map(|p| p.0))) {
             let nics = devices.iter_mut().filter_map(|d| match &mut d.0 {
                 Endpoint::Ethernet(nic) => Some(nic),
@@ -279,7 +279,7 @@ impl Host {
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
             };
             let rng = RandomStream::new(seed, "core", c.to_u64());
-            CoreSlot { tenant: *tenant, local: *local, rest: IdleState::Asleep, rng, thread }
+            CoreSlot { tenant: *tenant, local: *local, idle: IdleState::Asleep, rng, thread }
         });
         let seats = seats.collect();
         let (whole, half) = (&s.platform.core, s.platform.core.of_one_thread());
@@ -309,7 +309,7 @@ impl Host {
         }
         let mut host = Host {
             machine: Machine::new(mem, cpus, nic, iio, Placement::new(&s.placement)),
-            book_keepers: Host::book_keepers(&storage, ports),
+            accounting_cores: Host::accounting_cores(&storage, ports),
             network: network::parts(s).and_then(|(t, _)| Network::new(s, &groups[t])),
             storage,
             // A directed test runs until no event is left.
@@ -324,7 +324,7 @@ impl Host {
             tally: Tally::new(tenants),
             source,
             end: None,
-            pipes,
+            software_rings: pipes,
             spikes,
             stopped: false,
             window: Window::new(),
@@ -333,7 +333,7 @@ impl Host {
             control: None,
             spec: spec.clone(),
         };
-        host.ignite();
+        host.start();
         Ok(host)
     }
 
@@ -370,7 +370,7 @@ fn driving_cores<'a>(
     match s.ringed() {
         None => &[],
         Some(_) if s.overlay() => peers,
-        Some(site) => &groups[site.tenant][..s.tenant(site.tenant).receivers().to_usize()],
+        Some(ringed) => &groups[ringed.tenant][..s.tenant(ringed.tenant).receivers().to_usize()],
     }
 }
 
@@ -463,7 +463,7 @@ fn sized(s: &Scenario, tenant: TenantId, costs: &PollModeSpec, rings: &RingsSpec
 
 /// Software rings of the tenant with descriptor rings, if its cores work in pairs; `pairs` is the number of rings.
 fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<SoftwareRing> {
-    let pipeline = s.ringed().and_then(|site| Some((site.tenant, s.tenant(site.tenant).pipeline.clone()?)));
+    let pipeline = s.ringed().and_then(|ringed| Some((ringed.tenant, s.tenant(ringed.tenant).pipeline.clone()?)));
     let Some((tenant, spec)) = pipeline else { return Vec::new() };
     let mut pipe = |_| {
         let r = map.add(SoftwareRing::lines(&spec), RegionKind::App, Sharing::Shared, tenant);
@@ -474,26 +474,26 @@ fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<SoftwareRing> 
 
 /// Threads of the cores that drive descriptor rings; their receive buffers are given to the NIC.
 fn drivers(s: &Scenario, memory: &[RingCoreMemory], devices: &mut [(Endpoint, u32, u32)]) -> Vec<Thread> {
-    let Some(site) = s.ringed() else { return Vec::new() };
+    let Some(ringed) = s.ringed() else { return Vec::new() };
     let nic = devices.iter_mut().find_map(|d| match &mut d.0 {
         Endpoint::Ethernet(nic) => Some(&mut **nic),
         _ => None,
     });
     let nic = nic.expect("a driver has a NIC");
-    let (recycling, origin) = (s.tenant(site.tenant).recycling, s.tenant(site.tenant).origin());
+    let (recycling, origin) = (s.tenant(ringed.tenant).recycling, s.tenant(ringed.tenant).origin());
     let buffers = Buffers { recycling, spent: s.placement.spent(), sweep_tx: s.placement.sweep_tx };
     nic.sweep_tx = s.placement.sweep_tx;
     let queues = memory.len();
-    let bytes = match &s.tenant(site.tenant).app {
+    let bytes = match &s.tenant(ringed.tenant).app {
         AppSpec::Loopback(app) if origin == Origin::Loop => Some(app.bytes.0),
         _ => None,
     };
-    let thread = |(queue, driven): (usize, &RingCoreMemory)| match (&driven.thread, &site.driver) {
+    let thread = |(queue, driven): (usize, &RingCoreMemory)| match (&driven.thread, &ringed.driver) {
         (ThreadMemory::PollMode(memory), RingDriver::PollMode(costs)) => {
-            let costs = sized(s, site.tenant, costs, &site.rings);
+            let costs = sized(s, ringed.tenant, costs, &ringed.rings);
             let driver = PollMode::new(
                 costs,
-                &site.rings,
+                &ringed.rings,
                 QueueId::new(queue),
                 *memory,
                 nic,
@@ -507,13 +507,13 @@ fn drivers(s: &Scenario, memory: &[RingCoreMemory], devices: &mut [(Endpoint, u3
         }
         (ThreadMemory::Socket(memory, user), RingDriver::Kernel(costs)) => {
             let costs = costs.clone();
-            match threads::tcp_receiver(s).filter(|_| !check::serves(s.tenant(site.tenant))) {
+            match threads::tcp_receiver(s).filter(|_| !check::serves(s.tenant(ringed.tenant))) {
                 Some(t) => {
-                    Thread::Tcp(Box::new(t.behind(Napi::new(costs, &site.rings, QueueId::new(queue), *memory, nic))))
+                    Thread::Tcp(Box::new(t.behind(Napi::new(costs, &ringed.rings, QueueId::new(queue), *memory, nic))))
                 }
                 None => Thread::Udp(Box::new(UdpSocket::new(
                     costs,
-                    &site.rings,
+                    &ringed.rings,
                     QueueId::new(queue),
                     (*memory, *user),
                     nic,
@@ -523,9 +523,9 @@ fn drivers(s: &Scenario, memory: &[RingCoreMemory], devices: &mut [(Endpoint, u3
         _ => unreachable!("memory is that of the driver"),
     };
     let mut threads: Vec<Thread> = memory.iter().enumerate().map(thread).collect();
-    if s.tenant(site.tenant).pipeline.is_some() {
+    if s.tenant(ringed.tenant).pipeline.is_some() {
         let second = |t: &mut Thread| match t {
-            Thread::PollMode(first) => Some(Thread::PollMode(Box::new(first.hand_on()))),
+            Thread::PollMode(first) => Some(Thread::PollMode(Box::new(first.split_pipeline()))),
             _ => None,
         };
         let others: Vec<Thread> = threads.iter_mut().filter_map(second).collect();

@@ -105,38 +105,38 @@ impl Host {
         let Some(s) = &mut self.source else { return };
         let (wire, open) = (s.generator.has_wire(), s.arrivals.is_some());
         let closed = s.generator.is_closed() || self.tas.is_some();
-        let whose = s.generator.due().map_or(PacketOwner::Any, PacketOwner::Client);
+        let owner = s.generator.due().map_or(PacketOwner::Any, PacketOwner::Client);
         // A source that has changed to another process leaves its last event behind.
         if !(closed || open) || self.stopped {
             return;
         }
         if self.end.is_some() {
-            if let Some(p) = self.draw_packet(whose) {
+            if let Some(p) = self.draw_packet(owner) {
                 if let Some(s) = &mut self.source {
                     s.generator.sent += 1;
                 }
                 if let Some(e) = &mut self.end {
-                    e.plan(p);
+                    e.plan_request(p);
                 }
             }
         } else if wire {
-            if let Some(p) = self.draw_packet(whose) {
+            if let Some(p) = self.draw_packet(owner) {
                 let now = self.machine.now;
                 let Some(s) = &mut self.source else { return };
                 let arrives = s.generator.send(p, &mut self.machine.cal, now);
                 self.machine.cal.post(arrives, traffic::TrafficEvent::Arrival);
             }
         } else {
-            self.inject(whose);
+            self.inject(owner);
         }
         self.next_arrival();
     }
 
     /// Handles `traffic::TrafficEvent::Arrival` at the end of a wire. Returns false when there is no wire.
-    pub(super) fn came_off_wire(&mut self) -> bool {
+    pub(super) fn on_wire_arrival(&mut self) -> bool {
         let Some(s) = self.source.as_mut().filter(|s| s.generator.has_wire()) else { return false };
         if let Some(p) = s.generator.take_off() {
-            if !self.reach(p) {
+            if !self.deliver_to_nic(p) {
                 self.lost_in_loop(p.queue);
             }
         }
@@ -144,7 +144,7 @@ impl Host {
     }
 
     pub(super) fn on_client(&mut self, e: traffic::TrafficEvent) {
-        if self.segment_back() || self.gives_up() {
+        if self.on_segment_arrival() || self.give_up_lost_frame() {
             return;
         }
         let (cal, now) = (&mut self.machine.cal, self.machine.now);
@@ -245,7 +245,7 @@ impl Host {
             ("offered", self.packets_offered() - before.0),
             ("served", self.tally.completed),
             ("lost", self.lost()),
-            ("in the host at the end", self.inside()),
+            ("in the host at the end", self.packets_inside()),
         ];
         let rows = rows.map(|(what, n)| vec![json!(what), json!(n)]).to_vec();
         Some(table(&[("what", ""), ("packets", "packets")], rows))

@@ -76,7 +76,7 @@ impl Host {
             }
             AppSpec::ProbeLatency(s) => self.probe(s.place, &mut v),
             AppSpec::ProbeDevice(s) => self.probe_device(&s, &mut v)?,
-            AppSpec::ProbePlace(s) => self.ask(&s, &mut v)?,
+            AppSpec::ProbePlace(s) => self.probe_placement(&s, &mut v)?,
             _ => unreachable!("only directed tests come here"),
         }
         self.machine.mem.check()?;
@@ -90,12 +90,12 @@ impl Host {
 
     /// Runs until idle: handles events until only refreshes are left, which never end while a channel keeps writes in
     /// its queue.
-    pub(super) fn dry(&mut self) -> DirectedLog {
+    pub(super) fn run_until_idle(&mut self) -> DirectedLog {
         let (mut log, mut of_dram) = (DirectedLog::default(), 0u32);
         while let Some(e) = self.machine.pop() {
             let now = self.machine.now;
             of_dram = if matches!(e, Event::Memory(memory::MemoryEvent::Dram(_))) { of_dram + 1 } else { 0 };
-            if of_dram > REFRESHES && self.machine.mem.is_at_rest() {
+            if of_dram > REFRESHES && self.machine.mem.is_idle() {
                 self.machine.handle(e);
                 break;
             }
@@ -133,7 +133,7 @@ impl Host {
         self.machine.cpus[core].program.ops.clear();
         self.machine.cpus[core].program.ops.extend_from_slice(ops);
         self.machine.start(core);
-        let log = self.dry();
+        let log = self.run_until_idle();
         (log.core_end.saturating_sub(start), log)
     }
 
@@ -166,7 +166,7 @@ impl Host {
         let packet = Packet { lines: blocks.to_u16(), wire_bytes: blocks * 64, uses: 2, ..Packet::default() };
         let accepted = self.machine.nic.arrive(&mut self.machine.cal, packet, self.machine.now);
         assert!(accepted.is_ok(), "an empty ring takes a packet");
-        let id = self.dry().delivered.expect("nothing stops a lone packet");
+        let id = self.run_until_idle().delivered.expect("nothing stops a lone packet");
         let line = self.machine.nic.packet(id).line;
         self.settle();
         let mut evicted = (0, 0);
@@ -209,8 +209,12 @@ impl Host {
         self.machine.nic.reserve_tx(QueueId(0), self.machine.now);
         self.execute(&[Op::Store { line, lines: blocks }, Op::Fence]);
         self.execute(&[Op::Compute(1000)]);
-        let id =
-            self.machine.nic.adopt(Packet { tx_line: line, tx_lines: blocks.to_u16(), uses: 2, ..Packet::default() });
+        let id = self.machine.nic.register_packet(Packet {
+            tx_line: line,
+            tx_lines: blocks.to_u16(),
+            uses: 2,
+            ..Packet::default()
+        });
         let written = self.machine.now;
         let (_, log) = self.execute(&[Op::Mmio { tag: QpEffect::Post.tag(id) }, Op::Stall(busy.0)]);
         let sent = log.sent.unwrap_or(written);
@@ -281,7 +285,7 @@ impl Host {
         self.execute(&[Op::Anchor { line }, Op::Fence]);
         let seen = self.machine.cpus[ThreadId(0)].amat;
         v.set("access_ns", seen.ps.to_f64() / seen.accesses.to_f64() / 1e3);
-        let vain = self.machine.mem.between().map_or(0, |b| b.speculative_reads);
+        let vain = self.machine.mem.inter_socket().map_or(0, |b| b.speculative_reads);
         v.set("speculative_reads", vain.to_f64());
     }
 
@@ -304,7 +308,7 @@ impl Host {
                 let zero =
                     Txn::dma_write(Agent::Background, AccessClass::NicRxWr, Inbound::Dram, line, n.to_u16(), 0, now);
                 self.machine.mem.dma_functional(&mut self.machine.cal, &zero);
-                self.dry();
+                self.run_until_idle();
             }
         }
         // The next owner sweeps its new page and reads it.

@@ -17,7 +17,7 @@ impl Host {
     ///
     /// # Errors
     /// Returns one sentence when this host's caches do not hold a line in the given place.
-    pub(super) fn ask(&mut self, s: &ProbePlaceSpec, v: &mut Values) -> Result<(), String> {
+    pub(super) fn probe_placement(&mut self, s: &ProbePlaceSpec, v: &mut Values) -> Result<(), String> {
         let buffers = self.machine.mem.map.iter().find(|r| r.kind == RegionKind::Rx);
         let (line, lines) = buffers.map(|r| (r.base, r.lines)).expect("a core has receive buffers");
         let load = [Op::Load { line, lines: 1 }, Op::Fence];
@@ -57,7 +57,7 @@ impl Host {
                 let now = self.machine.now;
                 let t = Txn::dma_read(Agent::Nic, AccessClass::NicTxRd, line, 1, 0, now);
                 self.machine.mem.dma_functional(&mut self.machine.cal, &t);
-                self.dry();
+                self.run_until_idle();
             }
         }
         self.settle();
@@ -89,6 +89,6 @@ impl Host {
             let t = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, to, l, 1, 0, self.machine.now);
             self.machine.mem.dma_functional(&mut self.machine.cal, &t);
         }
-        self.dry();
+        self.run_until_idle();
     }
 }

@@ -17,7 +17,7 @@ use crate::traffic;
 
 impl Host {
     /// Sends packet `id`'s frame, which is on the wire, back to its queue.
-    pub(super) fn turn_round(&mut self, id: PacketId) {
+    pub(super) fn loop_back(&mut self, id: PacketId) {
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);
         nic.packet(id).done = true;
@@ -41,7 +41,7 @@ impl Host {
 
     /// Handles `traffic::TrafficEvent::Overdue`: the sender of the frame that was lost first gives it up. Returns false when no frame
     /// was lost.
-    pub(super) fn gives_up(&mut self) -> bool {
+    pub(super) fn give_up_lost_frame(&mut self) -> bool {
         let Some(s) = &mut self.source else { return false };
         let Some(queue) = s.lost.pop_front() else { return false };
         let core = s.cores[queue.index()];
@@ -59,7 +59,7 @@ impl Host {
     }
 
     /// Number of packets that originated here or at the other end of the wire. A looping packet counts once.
-    pub(super) fn begun(&self) -> u64 {
+    pub(super) fn packets_begun(&self) -> u64 {
         let counts = &self.serving_nic().counts;
         counts.originated + if self.loops() { 0 } else { counts.offered }
     }
@@ -76,7 +76,7 @@ impl Host {
     }
 
     /// Number of packets in the host, or on a wire that loops.
-    pub(super) fn inside(&self) -> u64 {
+    pub(super) fn packets_inside(&self) -> u64 {
         self.serving_nic().unfinished() + self.in_loop()
     }
 }

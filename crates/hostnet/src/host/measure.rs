@@ -76,11 +76,11 @@ impl Host {
 
     /// Starts a new window now.
     pub(super) fn restart_window(&mut self) {
-        self.tally = self.tally.restarted();
+        self.tally = self.tally.for_new_window();
         self.window = Window::new();
         self.window.start = self.machine.now;
         self.window.nic = self.serving_nic().counts.clone();
-        self.window.packets = (self.packets_offered(), self.inside());
+        self.window.packets = (self.packets_offered(), self.packets_inside());
         self.machine.nic.restart_meters(self.machine.now);
         if let Some(s) = &mut self.source {
             s.generator.restart();
@@ -235,7 +235,7 @@ impl Host {
             |f: fn(&(u64, u64)) -> u64| w.rx_lines.iter().map(f).sum::<u64>().to_f64() / w.rx_lines.len().to_f64();
         v.set("llc_rx_lines", mean(|x| x.0));
         v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
-        self.placed(&mut v, us);
+        self.placement_metrics(&mut v, us);
         self.client_metrics(&mut v, us);
         self.uncore(&mut v);
         self.network_metrics(&mut v);
@@ -359,7 +359,7 @@ impl Host {
             Thread::Tcp(t) => Some((now - self.window.start).saturating_sub(t.receiver.busy.total()).0),
             _ => None,
         });
-        let cores = self.spec.ringed().map_or(1, |site| self.spec.tenant(site.tenant).cores);
+        let cores = self.spec.ringed().map_or(1, |ringed| self.spec.tenant(ringed.tenant).cores);
         1.0 - idle.sum::<u64>().to_f64() / span / f64::from(cores)
     }
 
@@ -368,7 +368,7 @@ impl Host {
         if self.spec.ringed().is_none() {
             return;
         }
-        let Some(nic) = self.machine.iio.as_ref().and_then(Iio::look_at_nic) else { return };
+        let Some(nic) = self.machine.iio.as_ref().and_then(Iio::nic_ref) else { return };
         let now = self.machine.now;
         let span = (now - self.window.start).0.max(1).to_f64();
         v.set("cpu_utilisation", self.polling_share());

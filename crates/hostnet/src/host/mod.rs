@@ -72,7 +72,7 @@ struct CoreSlot {
     tenant: TenantId,
     /// Number of the core within its tenant.
     local: u16,
-    rest: IdleState,
+    idle: IdleState,
     rng: RandomStream,
     thread: Thread,
 }
@@ -84,7 +84,7 @@ pub struct Host {
     /// The hardware: memory, cores and devices on one calendar.
     pub machine: Machine,
     /// Core that does the kernel's page accounting for the device on each port, if the kernel does any.
-    book_keepers: IdVec<PortId, Option<ThreadId>>,
+    accounting_cores: IdVec<PortId, Option<ThreadId>>,
     network: Option<network::Network>,
     storage: Vec<storage::AccountedDevice>,
     background: Option<background::Background>,
@@ -102,7 +102,7 @@ pub struct Host {
     /// End of the link to a second host, if there is one.
     end: Option<Box<two_hosts::LinkEnd>>,
     /// Software rings of cores that work in pairs, by the queue of the pair's first core.
-    pipes: Vec<SoftwareRing>,
+    software_rings: Vec<SoftwareRing>,
     spikes: Option<Spikes>,
     /// Whether nothing new begins, so that work in flight drains.
     stopped: bool,
@@ -114,13 +114,13 @@ pub struct Host {
 
 impl Host {
     /// Posts the first events: free-running cores start, and traffic begins.
-    fn ignite(&mut self) {
+    fn start(&mut self) {
         for c in self.cores.ids() {
             let tenant = self.spec.tenants.get(self.cores[c].tenant.index());
             let starts = |t: &TenantSpec| t.app.work() == WorkSource::Own || t.app.origin() == Origin::Always;
             let polls = |t: &TenantSpec| t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_));
             if tenant.is_some_and(|t| starts(t) || polls(t)) {
-                self.cores[c].rest = IdleState::Not;
+                self.cores[c].idle = IdleState::Not;
                 self.machine.cal.post(self.machine.now, core::CoreEvent::Free(c));
             }
         }
@@ -155,15 +155,15 @@ impl Host {
     fn on(&mut self, s: MachineSignal) {
         match s {
             MachineSignal::CoreFree(c) => self.step(c),
-            MachineSignal::Retired(c) => self.retire(c),
-            MachineSignal::Doorbell(c, tag) => self.with(c, |thread, c| thread.retired(tag, c)),
+            MachineSignal::Retired(c) => self.deliver_side_effects(c),
+            MachineSignal::Doorbell(c, tag) => self.with_thread(c, |thread, c| thread.retired(tag, c)),
             MachineSignal::Delivered(c) => self.notify(c, Notice::Queue),
             MachineSignal::Interrupt(c) => self.interrupt(c),
             MachineSignal::Line(c) => self.notify(c, Notice::Line),
             MachineSignal::Sent(NicAt::Chip, id) => self.sent(id),
             MachineSignal::Sent(NicAt::Port, id) => self.sent_from_port(id),
             MachineSignal::Moved { port, lines } => {
-                if let Some(c) = self.book_keepers[port] {
+                if let Some(c) = self.accounting_cores[port] {
                     self.notify(c, Notice::Lines { port, lines: lines.into() });
                 }
             }
@@ -180,8 +180,8 @@ impl Host {
         match e {
             traffic::TrafficEvent::Arrival => {
                 // A source that has changed to another process leaves its last event behind.
-                if !self.came_off_link()
-                    && !self.came_off_wire()
+                if !self.on_link_arrival()
+                    && !self.on_wire_arrival()
                     && self.source.as_ref().is_some_and(|s| s.arrivals.is_some())
                 {
                     self.inject(PacketOwner::Any);
@@ -206,15 +206,15 @@ impl Host {
 
     /// Calls `f` with a core's thread and the resources that the thread may use.
     #[inline]
-    fn with<R>(&mut self, core: ThreadId, f: impl FnOnce(&mut Thread, &mut Ctx) -> R) -> R {
-        let at_home = self.machine.at_home(core);
-        let (m, seat) = (&mut self.machine, &mut self.cores[core]);
+    fn with_thread<R>(&mut self, core: ThreadId, f: impl FnOnce(&mut Thread, &mut Ctx) -> R) -> R {
+        let at_home = self.machine.arrival_at_home(core);
+        let (m, slot) = (&mut self.machine, &mut self.cores[core]);
         let mut c = Ctx {
             core,
-            local: seat.local.into(),
-            tenant: seat.tenant,
+            local: slot.local.into(),
+            tenant: slot.tenant,
             now: m.now,
-            at_home,
+            arrival_at_home: at_home,
             stopped: self.stopped,
             program: &mut m.cpus[core].program,
             cal: &mut m.cal,
@@ -225,12 +225,12 @@ impl Host {
             tas: self.tas.as_deref_mut(),
             registers: &mut self.registers,
             trips: &mut self.trips,
-            app: self.apps.get_mut(seat.tenant),
-            rng: &mut seat.rng,
+            app: self.apps.get_mut(slot.tenant),
+            rng: &mut slot.rng,
             spikes: self.spikes.as_mut(),
-            pipe: match (self.pipes.len(), &self.source) {
-                (pairs, Some(s)) if pairs > 0 && s.tenant == seat.tenant => {
-                    self.pipes.get_mut(usize::from(seat.local) % pairs)
+            pipe: match (self.software_rings.len(), &self.source) {
+                (pairs, Some(s)) if pairs > 0 && s.tenant == slot.tenant => {
+                    self.software_rings.get_mut(usize::from(slot.local) % pairs)
                 }
                 _ => None,
             },
@@ -239,13 +239,13 @@ impl Host {
             senders: self.network.as_mut().map(|n| &mut n.senders),
             tally: &mut self.tally,
         };
-        f(&mut seat.thread, &mut c)
+        f(&mut slot.thread, &mut c)
     }
 
     /// Steps the thread of a core, which is free, and starts the core's next activity.
     fn step(&mut self, core: ThreadId) {
         let taken = self.tally.taken;
-        let next = self.with(core, |thread, c| thread.step(c));
+        let next = self.with_thread(core, |thread, c| thread.step(c));
         if let Some(b) = self.tally.bursts.as_mut().filter(|_| self.tally.taken > taken) {
             b.taken(self.machine.now);
         }
@@ -257,13 +257,13 @@ impl Host {
                 self.wait(core, on, instructions, until);
             }
             Step::Until(at) => {
-                self.cores[core].rest = IdleState::Asleep;
+                self.cores[core].idle = IdleState::Asleep;
                 self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core));
             }
-            Step::Idle => self.cores[core].rest = IdleState::Asleep,
+            Step::Idle => self.cores[core].idle = IdleState::Asleep,
         }
         if self.tally.taken != taken {
-            self.top_up(core);
+            self.refill_queue(core);
         }
     }
 
@@ -278,21 +278,21 @@ impl Host {
             }
             self.machine.mem.watch(core, of, line);
         }
-        self.cores[core].rest = IdleState::Polling { on, since: now, instructions, counted: 0, until };
+        self.cores[core].idle = IdleState::Polling { on, since: now, instructions, counted: 0, until };
     }
 
     /// Notifies a core's thread of an event.
     #[inline]
     fn notify(&mut self, core: ThreadId, what: Notice) {
         let now = self.machine.now;
-        let seat = &mut self.cores[core];
-        match (seat.thread.notify(what, now), seat.rest) {
+        let slot = &mut self.cores[core];
+        match (slot.thread.notify(what, now), slot.idle) {
             (Wakes::Now, IdleState::Asleep) => {
-                seat.rest = IdleState::Not;
+                slot.idle = IdleState::Not;
                 self.machine.cal.post(now, core::CoreEvent::Free(core));
             }
             (Wakes::Now, IdleState::Polling { on, since, instructions, counted, .. }) => {
-                seat.rest = IdleState::Not;
+                slot.idle = IdleState::Not;
                 if on != Awaited::Queue && what != Notice::Line {
                     self.machine.mem.unwatch(core);
                 }
@@ -308,27 +308,27 @@ impl Host {
     /// Excludes empty polls up to now from the window that begins.
     fn restart_polls(&mut self) {
         let now = self.machine.now;
-        for (seat, cpu) in self.cores.iter_mut().zip(&self.machine.cpus) {
-            if let IdleState::Polling { since, instructions, counted, .. } = &mut seat.rest {
+        for (slot, cpu) in self.cores.iter_mut().zip(&self.machine.cpus) {
+            if let IdleState::Polling { since, instructions, counted, .. } = &mut slot.idle {
                 *counted = cpu.next_poll(*since, now, *instructions).1;
             }
         }
     }
 
     /// Posts the interrupts that queues of the NIC on a port have requested; only sleeping cores take them.
-    fn interrupts_asked(&mut self, core_of: impl Fn(&Host, QueueId) -> Option<ThreadId>) {
+    fn deliver_interrupts(&mut self, core_of: impl Fn(&Host, QueueId) -> Option<ThreadId>) {
         while let Some((queue, at)) = self.machine.nic_at(NicAt::Port).and_then(Nic::interrupt) {
             let Some(core) = core_of(self, queue) else { continue };
-            if let IdleState::Asleep = self.cores[core].rest {
+            if let IdleState::Asleep = self.cores[core].idle {
                 self.machine.cal.push(at, Event::Interrupt(core));
             }
         }
     }
 
     fn interrupt(&mut self, core: ThreadId) {
-        match self.cores[core].rest {
+        match self.cores[core].idle {
             IdleState::Asleep => {
-                self.cores[core].rest = IdleState::Not;
+                self.cores[core].idle = IdleState::Not;
                 self.step(core);
             }
             IdleState::Polling { until, .. } if until <= self.machine.now => self.notify(core, Notice::Due),
@@ -336,17 +336,17 @@ impl Host {
         }
     }
 
-    fn retire(&mut self, core: ThreadId) {
+    fn deliver_side_effects(&mut self, core: ThreadId) {
         while let Some(r) = self.machine.retired(core) {
             match r {
-                Retired::Tag(tag) => self.with(core, |thread, c| thread.retired(tag, c)),
+                Retired::Tag(tag) => self.with_thread(core, |thread, c| thread.retired(tag, c)),
                 Retired::Mmio(_) => {} // on its way
                 _ => continue,
             }
             self.end_batch(core);
         }
-        for pair in 0..self.pipes.len() {
-            if self.pipes[pair].wakes() {
+        for pair in 0..self.software_rings.len() {
+            if self.software_rings[pair].take_wake_up() {
                 let core = self.second_core(pair);
                 self.notify(core, Notice::Queue);
             }
@@ -384,11 +384,11 @@ impl Host {
     fn sent_from_port(&mut self, id: PacketId) {
         let now = self.machine.now;
         if self.tas.is_some() {
-            return self.segment_left(id);
+            return self.on_segment_sent(id);
         }
-        let Some(source) = &self.source else { return self.acknowledgement_left(id) };
+        let Some(source) = &self.source else { return self.on_acknowledgement_sent(id) };
         if source.loops {
-            return self.turn_round(id);
+            return self.loop_back(id);
         }
         let tenant = source.tenant;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
@@ -408,11 +408,11 @@ impl Host {
             let Some(core) = self.driver_of(queue) else { continue };
             match side {
                 RingSide::Receive => self.notify(core, Notice::Queue),
-                RingSide::Transmit if self.pipes.is_empty() => self.notify(core, Notice::Transmitted),
+                RingSide::Transmit if self.software_rings.is_empty() => self.notify(core, Notice::Transmitted),
                 RingSide::Transmit => self.notify(self.second_core(queue.index()), Notice::Transmitted),
             }
         }
-        self.interrupts_asked(Host::driver_of);
+        self.deliver_interrupts(Host::driver_of);
     }
 
     /// Core whose driver has the rings of `queue`.
@@ -425,7 +425,7 @@ impl Host {
 
     /// Whether TCP receivers have descriptor rings in memory.
     fn network_has_rings(&self) -> bool {
-        self.machine.iio.as_ref().and_then(Iio::look_at_nic).is_some_and(Nic::has_rings)
+        self.machine.iio.as_ref().and_then(Iio::nic_ref).is_some_and(Nic::has_rings)
     }
 
     fn epoch(&mut self) {
@@ -487,8 +487,8 @@ impl Host {
         self.check_tas()?;
         self.machine.nic.check()?;
         let nic = self.serving_nic();
-        let in_sockets: u64 = self.socket_drops().map(DropLedger::ever).sum();
-        let accepted = self.begun() - nic.drops.ever() - in_sockets - self.in_loop();
+        let in_sockets: u64 = self.socket_drops().map(DropLedger::total).sum();
+        let accepted = self.packets_begun() - nic.drops.total() - in_sockets - self.in_loop();
         if !self.counts_own_requests() && accepted != self.tally.completed_ever + nic.unfinished() {
             return Err(format!(
                 "packets are not conserved: {accepted} accepted, {} completed, {} in flight",

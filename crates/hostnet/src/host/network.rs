@@ -86,7 +86,7 @@ impl Network {
         self.host_mark.is_some_and(|mark| self.held >= f64::from(mark))
     }
 
-    fn again(&self) -> u64 {
+    fn retransmitted(&self) -> u64 {
         self.senders.flows.iter().map(|f| f.retransmitted).sum()
     }
 }
@@ -116,7 +116,7 @@ impl Host {
     /// NIC.
     pub(super) fn warm_network(&mut self) {
         let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
-        let Some(nic) = iio.look_at_nic() else { return };
+        let Some(nic) = iio.nic_ref() else { return };
         let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(QueueId::new(i)))).collect();
         for (core, lines) in cores {
             let p = &mut self.machine.cpus[core].program;
@@ -165,7 +165,7 @@ impl Host {
                 let _ = self.machine.arrive(NicAt::Port, frame);
                 let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
                 if let Some(delay) = delay {
-                    self.hold_back(delay);
+                    self.throttle_misses(delay);
                 }
             }
             _ => {}
@@ -173,11 +173,11 @@ impl Host {
     }
 
     /// Delays misses of applications that do not receive by `delay` before they get a line fill buffer, from now on.
-    fn hold_back(&mut self, delay: Time) {
+    fn throttle_misses(&mut self, delay: Time) {
         let receivers = self.network.as_ref().map(|t| t.tenant);
         for (c, cpu) in self.cores.iter().zip(&mut self.machine.cpus) {
             if c.tenant.index() < self.apps.len() && Some(c.tenant) != receivers {
-                cpu.hold_back(delay);
+                cpu.throttle_misses(delay);
             }
         }
     }
@@ -194,18 +194,18 @@ impl Host {
             let core = network.cores[queue.index()];
             self.notify(core, Notice::Frame(received));
         }
-        self.interrupts_asked(Host::receiver_of);
+        self.deliver_interrupts(Host::receiver_of);
     }
 
     /// Returns packet `id`, an acknowledgement that is on the wire, to its sender.
-    pub(super) fn acknowledgement_left(&mut self, id: PacketId) {
+    pub(super) fn on_acknowledgement_sent(&mut self, id: PacketId) {
         let now = self.machine.now;
         if let Some(nic) = self.machine.nic_at(NicAt::Port) {
             nic.packet(id).done = true;
             nic.end_use(id);
         }
         if let Some(tcp) = &mut self.network {
-            tcp.senders.left(&mut self.machine.cal, id, now);
+            tcp.senders.on_acknowledgement_sent(&mut self.machine.cal, id, now);
         }
     }
 
@@ -213,7 +213,7 @@ impl Host {
         let (copied, now) = (self.copied(), self.machine.now);
         let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
         let counts = iio.nic().map(|(_, n)| n.counts.clone()).unwrap_or_default();
-        tcp.before = (counts, copied, tcp.again(), tcp.senders.sent);
+        tcp.before = (counts, copied, tcp.retransmitted(), tcp.senders.sent);
         tcp.senders.restart_meters(now);
         if let Some(r) = &mut tcp.responder {
             r.restart_meters(self.machine.now);
@@ -223,7 +223,7 @@ impl Host {
     /// Sets the metrics of TCP receivers.
     pub(super) fn network_metrics(&self, v: &mut Values) {
         let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
-        let Some(nic) = iio.look_at_nic() else { return };
+        let Some(nic) = iio.nic_ref() else { return };
         let span = (self.machine.now - self.window.start).0.max(1).to_f64();
         let (counts, copied, again, sent) = tcp.before.clone();
         v.set("net_gbs", (self.copied() - copied).to_f64() * tcp.payload.to_f64() / span * 1e3);
@@ -231,7 +231,7 @@ impl Host {
         v.set("drops", lost);
         v.set("packet_loss", lost / (nic.counts.offered - counts.offered).to_f64());
         v.set("nic_buffer_peak_kib", nic.peak().to_f64() / 1024.0);
-        v.set("tcp_retransmits", (tcp.again() - again).to_f64() / (tcp.senders.sent - sent).to_f64());
+        v.set("tcp_retransmits", (tcp.retransmitted() - again).to_f64() / (tcp.senders.sent - sent).to_f64());
         let (rtt, window, alpha) = tcp.senders.state();
         v.set("tcp_rtt_us", rtt / 1e3);
         v.set("tcp_cwnd", window);
@@ -269,13 +269,13 @@ impl Host {
             let (in_order, waiting) = r.holds();
             kept += u64::from(in_order) + waiting + r.duplicates;
         }
-        let nic = self.machine.iio.as_ref().and_then(|i| i.look_at_nic());
+        let nic = self.machine.iio.as_ref().and_then(|i| i.nic_ref());
         kept += nic.map_or(0, |n| (0..tcp.cores.len()).map(|q| n.waiting(QueueId::new(q)).to_u64()).sum());
         let counts = nic.map(|n| n.counts.clone()).unwrap_or_default();
         if counts.delivered != kept {
             return Err(format!("{} frames were delivered, the kernel knows of {kept}", counts.delivered));
         }
-        let out = counts.offered + tcp.senders.on_wire() + tcp.senders.drops.ever();
+        let out = counts.offered + tcp.senders.on_wire() + tcp.senders.drops.total();
         if tcp.senders.sent != out {
             return Err(format!("{} segments were sent, {out} are accounted for", tcp.senders.sent));
         }

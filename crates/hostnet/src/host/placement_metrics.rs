@@ -32,7 +32,7 @@ impl Host {
         }
     }
 
-    pub(super) fn placed(&self, v: &mut Values, us: f64) {
+    pub(super) fn placement_metrics(&self, v: &mut Values, us: f64) {
         let m = &self.machine.mem.stats;
         let sum = |f: fn(&CoreCounts) -> u64| m.cores.iter().map(f).sum::<u64>().to_f64();
         v.set("mlc_wb", sum(|c| c.mlc_wb));

@@ -40,7 +40,7 @@ fn turning(t: &DramTiming, ranks: u32) -> (f64, f64) {
 impl Host {
     /// Sets the predictions of the closed form, for runs of sequential streams beside SSDs.
     pub(super) fn predict(&self, v: &mut Values) {
-        if let Some(p) = self.offered().zip(self.described(v)).map(|(o, h)| h.predict(&o)) {
+        if let Some(p) = self.offered().zip(self.predict_input(v)).map(|(o, h)| h.predict(&o)) {
             v.set("predicted_c2m_gbs", p.c2m_gbs);
             v.set("predicted_p2m_gbs", p.p2m_gbs);
         }
@@ -116,7 +116,7 @@ impl Host {
         seen.len().to_f64() / channels.len().max(1).to_f64()
     }
 
-    fn described(&self, v: &Values) -> Option<model::PredictHost> {
+    fn predict_input(&self, v: &Values) -> Option<model::PredictHost> {
         let (p, t) = (&self.spec.platform, self.machine.mem.dram.timing());
         let d: &DramSpec = &p.memory;
         let device = d.standard.device(d.device_width);

@@ -98,7 +98,7 @@ impl Host {
 
     /// Fills the LLC with lines of the page accounting, in functional mode, where nothing else may fill it: sets do not
     /// fill evenly.
-    pub(super) fn fill_with_books(&mut self) {
+    pub(super) fn fill_llc_with_accounting(&mut self) {
         let caches = &self.spec.platform.caches;
         if self.storage.is_empty() {
             return;
@@ -122,21 +122,21 @@ impl Host {
     /// # Errors
     /// Returns one sentence when the kernel has fallen behind by more than the devices can have requested.
     pub(super) fn check_storage(&self) -> Result<(), String> {
-        let late = |d: &&ServedDevice| d.due() > d.books.pages;
+        let late = |d: &&ServedDevice| d.due() > d.accounting.pages;
         match self.block_layers().flat_map(|b| &b.devices).find(late) {
             Some(d) => Err(format!(
                 "the kernel's cores cannot keep up with SSD {}: {} pages wait for them, its queue has {}; give the \
                  peripheral more cores",
                 d.port,
                 d.due(),
-                d.books.pages
+                d.accounting.pages
             )),
             None => Ok(()),
         }
     }
 
     /// Core that accounts for the pages of the device on each of the IIO's `ports` ports, if any.
-    pub(super) fn book_keepers(kept: &[AccountedDevice], ports: usize) -> IdVec<PortId, Option<ThreadId>> {
+    pub(super) fn accounting_cores(kept: &[AccountedDevice], ports: usize) -> IdVec<PortId, Option<ThreadId>> {
         let mut all = IdVec::filled(None, ports);
         for k in kept {
             all[k.port] = Some(k.core);

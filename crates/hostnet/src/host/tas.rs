@@ -102,7 +102,7 @@ impl Host {
     }
 
     /// Ends the transmission of packet `id`: the server's data go to the client.
-    pub(super) fn segment_left(&mut self, id: PacketId) {
+    pub(super) fn on_segment_sent(&mut self, id: PacketId) {
         let now = self.machine.now;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);
@@ -116,7 +116,7 @@ impl Host {
         t.segments += 1;
         let back = s.generator.back_at(p.wire_bytes, now);
         let rpc = t.spec.rpc.0.to_u32();
-        for made in t.client.leaves(TasSegment::of(p.flow, p.key)) {
+        for made in t.client.on_segment_sent(TasSegment::of(p.flow, p.key)) {
             self.tally.completed(s.tenant, now - made, rpc);
             s.generator.came_back(back - made, rpc);
         }
@@ -124,13 +124,13 @@ impl Host {
     }
 
     /// Delivers the server's oldest segment on its way to its client.
-    pub(super) fn segment_back(&mut self) -> bool {
+    pub(super) fn on_segment_arrival(&mut self) -> bool {
         let Some(t) = self.tas.as_mut() else { return false };
         let now = self.machine.now;
         if self.stopped {
             return true;
         }
-        match t.client.back(now) {
+        match t.client.on_segment_arrival(now) {
             Ok(n) => (0..n).for_each(|_| self.machine.cal.post(now, traffic::TrafficEvent::Offer)),
             Err(why) => t.broken = Some(why),
         }
@@ -143,10 +143,10 @@ impl Host {
     /// Returns one sentence about packets or requests that are not conserved, or that come out of order.
     pub(super) fn check_tas(&self) -> Result<(), String> {
         let Some(t) = &self.tas else { return Ok(()) };
-        let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
+        let nic = self.machine.iio.as_ref().and_then(Iio::nic_ref);
         // Bytes out of order follow from a loss, which is the better message.
         if let Some((drops, first)) = nic.and_then(|nic| Some((&nic.drops, nic.drops.first_ever()?))) {
-            return Err(self.lost_of_tcp(first, drops.ever()));
+            return Err(self.lost_of_tcp(first, drops.total()));
         }
         if let Some(why) = &t.broken {
             return Err(why.clone());

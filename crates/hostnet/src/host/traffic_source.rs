@@ -84,7 +84,7 @@ impl Host {
         if depth > 0 {
             for i in 0..s.cores.len() {
                 let core = self.source.as_ref().map_or(ThreadId(0), |s| s.cores[i]);
-                self.top_up(core);
+                self.refill_queue(core);
             }
         } else if !was_open {
             self.next_arrival();
@@ -107,7 +107,7 @@ impl Host {
         self.machine.cal.post(s.base + due, e);
     }
 
-    pub(super) fn top_up(&mut self, core: ThreadId) {
+    pub(super) fn refill_queue(&mut self, core: ThreadId) {
         let Some(TrafficSource { at, depth, .. }) = self.source.as_ref().filter(|s| s.depth > 0) else { return };
         let (at, depth, queue) = (*at, *depth, self.queue(core));
         while self.machine.nic_at(at).is_some_and(|n| n.unconsumed(queue) < depth) {
@@ -118,7 +118,7 @@ impl Host {
     }
 
     /// Draws the next packet. The source chooses a core for a packet without one.
-    pub(super) fn draw(&mut self, whose: PacketOwner) -> Option<DrawnPacket> {
+    pub(super) fn draw(&mut self, owner: PacketOwner) -> Option<DrawnPacket> {
         if self.tas.is_some() {
             return self.draw_segment();
         }
@@ -127,7 +127,7 @@ impl Host {
         let n = s.next;
         s.next += 1;
         s.generator.drawn.number = n;
-        let (core, client) = match whose {
+        let (core, client) = match owner {
             PacketOwner::Any => (None, n.to_u32()),
             PacketOwner::Core(core) => (Some(core), 0),
             PacketOwner::Client(client) => (None, client),
@@ -153,7 +153,7 @@ impl Host {
                         SpreadSpec::Random | SpreadSpec::Flow => {
                             let own = (s.spread == SpreadSpec::Flow).then_some(client);
                             flow = s.generator.flow(own, &mut s.rng);
-                            let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
+                            let nic = self.machine.iio.as_ref().and_then(Iio::nic_ref);
                             match (flow, nic.filter(|_| s.at == NicAt::Port)) {
                                 (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).index(),
                                 (Some((_, hash)), None) => hash.to_usize() % s.cores.len(),
@@ -179,13 +179,13 @@ impl Host {
 
     /// Number of packets that the NICs have accepted and whose service has not ended.
     pub(super) fn unfinished(&self) -> u64 {
-        let on_port = self.machine.iio.as_ref().and_then(Iio::look_at_nic).map_or(0, Nic::unfinished);
+        let on_port = self.machine.iio.as_ref().and_then(Iio::nic_ref).map_or(0, Nic::unfinished);
         self.machine.nic.unfinished() + on_port
     }
 
     /// Draws the next packet in the form in which it goes to the NIC.
-    pub(super) fn draw_packet(&mut self, whose: PacketOwner) -> Option<Packet> {
-        let DrawnPacket { core, flow, client, content } = self.draw(whose)?;
+    pub(super) fn draw_packet(&mut self, owner: PacketOwner) -> Option<Packet> {
+        let DrawnPacket { core, flow, client, content } = self.draw(owner)?;
         let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let mut p = Packet { dscp, client, ..packet(self.queue(core), at, &content) };
@@ -196,16 +196,16 @@ impl Host {
     }
 
     /// Lets a packet arrive now, without a wire. Returns false when it is dropped.
-    pub(super) fn inject(&mut self, whose: PacketOwner) -> bool {
-        let Some(p) = self.draw_packet(whose) else { return false };
+    pub(super) fn inject(&mut self, owner: PacketOwner) -> bool {
+        let Some(p) = self.draw_packet(owner) else { return false };
         if let Some(s) = &mut self.source {
             s.generator.ask(&Packet { arrived: self.machine.now, ..p }, &mut self.machine.cal);
         }
-        self.reach(p)
+        self.deliver_to_nic(p)
     }
 
     /// Lets packet `p` arrive from the wire. Returns false when it is dropped on arrival.
-    pub(super) fn reach(&mut self, p: Packet) -> bool {
+    pub(super) fn deliver_to_nic(&mut self, p: Packet) -> bool {
         let mut at = NicAt::Chip;
         if let Some(s) = &mut self.source {
             s.generator.offered_bytes += u64::from(p.wire_bytes);
@@ -229,7 +229,7 @@ impl Host {
     /// NIC that receives the generator's packets.
     pub(super) fn serving_nic(&self) -> &Nic {
         let at_port = self.source.as_ref().is_some_and(|s| s.at == NicAt::Port);
-        let port = self.machine.iio.as_ref().filter(|_| at_port).and_then(Iio::look_at_nic);
+        let port = self.machine.iio.as_ref().filter(|_| at_port).and_then(Iio::nic_ref);
         port.unwrap_or(&self.machine.nic)
     }
 }

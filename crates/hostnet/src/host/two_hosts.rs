@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 enum LinkMessage {
     /// A request of the traffic is due.
-    Due(Packet),
+    Planned(Packet),
     /// A frame with the time at which its last bit arrives; the number and the core of the request that it is or
     /// answers.
     Frame(Time, Packet, (u64, u16)),
@@ -53,8 +53,8 @@ impl LinkEnd {
     }
 
     /// Transfers a request of the traffic that is due to the client.
-    pub fn plan(&mut self, p: Packet) {
-        self.out.push_back(LinkMessage::Due(p));
+    pub fn plan_request(&mut self, p: Packet) {
+        self.out.push_back(LinkMessage::Planned(p));
     }
 
     fn send(&mut self, p: Packet, request: (u64, u16), now: Time) {
@@ -85,10 +85,10 @@ impl LinkEnd {
 
 impl Host {
     /// Lets a frame of the other host arrive from the link. Returns false when there is no other host.
-    pub(super) fn came_off_link(&mut self) -> bool {
+    pub(super) fn on_link_arrival(&mut self) -> bool {
         let Some((p, request)) = self.end.as_mut().and_then(|e| e.coming.pop_front()) else { return false };
         let now = self.machine.now;
-        if self.reach(p) {
+        if self.deliver_to_nic(p) {
             if let Some(e) = self.end.as_mut().filter(|e| e.client.is_none()) {
                 e.asked.entry((now, p.flow)).or_default().push_back(request);
             }
@@ -156,7 +156,7 @@ impl World<Host> {
                         e.coming.push_back((p, request));
                     }
                 }
-                LinkMessage::Due(p) => {
+                LinkMessage::Planned(p) => {
                     self.lend(to);
                     let other = &mut self.members[to];
                     other.machine.now = now;

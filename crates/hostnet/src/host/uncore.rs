@@ -54,7 +54,7 @@ impl Host {
     /// Sets the metrics of the links between nodes, and of the requests that crossed them.
     fn between_nodes(&self, v: &mut Values, span: f64) {
         let mem = &self.machine.mem;
-        let Some(b) = mem.between() else { return };
+        let Some(b) = mem.inter_socket() else { return };
         let [out, back] = [0, 1].map(|node| b.read(NodeId(node), self.machine.now));
         let most = |f: fn(&LinkReading) -> f64| f(&out).max(f(&back));
         v.set("link_utilisation", most(|r| r.utilisation));
@@ -100,7 +100,7 @@ impl Host {
         };
         set("c2m_read_lat_ns", mean(Path::C2mRead));
         set("c2m_write_lat_ns", mean(Path::C2mWrite));
-        let held = |path: Path| p.held[path.index()].read(self.machine.now);
+        let held = |path: Path| p.at_home_agent[path.index()].read(self.machine.now);
         for (path, occupancy, latency) in [
             (Path::C2mRead, "cha_c2m_read_occ", "cha_dram_read_c2m_ns"),
             (Path::C2mWrite, "cha_c2m_write_occ", "cha_mc_write_c2m_ns"),
@@ -273,7 +273,7 @@ impl Host {
     pub(super) fn shared_domains(&self) -> Vec<(String, DomainReading)> {
         let p = &self.machine.mem.paths;
         let mut rows = vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes(self.machine.now))];
-        if let Some(b) = self.machine.mem.between() {
+        if let Some(b) = self.machine.mem.inter_socket() {
             let credits = |node| (format!("link credits of node {node}"), b.read(node, self.machine.now).requests);
             rows.extend((0..2).map(NodeId).map(credits));
         }
@@ -298,7 +298,7 @@ impl Host {
         for (path, name) in PATHS {
             if p.count[path.index()] > 0 {
                 rows.push((format!("path {name}"), p.under_way[path.index()].read(self.machine.now)));
-                rows.push((format!("CHA {name}"), p.held[path.index()].read(self.machine.now)));
+                rows.push((format!("CHA {name}"), p.at_home_agent[path.index()].read(self.machine.now)));
             }
         }
         rows

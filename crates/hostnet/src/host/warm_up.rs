@@ -89,7 +89,7 @@ impl Host {
             self.machine.mem.restart_meters(self.machine.now);
             return;
         }
-        self.fill_with_books();
+        self.fill_llc_with_accounting();
         // An LLC full of the kernel's lines looks steady from the start; applications take their share in some more
         // rounds.
         let rounds = if !self.storage.is_empty() { 20 } else { 4 };
@@ -215,11 +215,11 @@ impl Host {
     /// Puts the stores of a stretch of core `c`'s application into its program. Returns false when only steps can tell
     /// them.
     fn stores_of(&mut self, c: ThreadId) -> bool {
-        let seat = &mut self.cores[c];
-        let Some(app) = self.apps.get_mut(seat.tenant) else { return false };
+        let slot = &mut self.cores[c];
+        let Some(app) = self.apps.get_mut(slot.tenant) else { return false };
         let program = &mut self.machine.cpus[c].program;
         program.ops.clear();
-        app.stores(seat.local.into(), &mut seat.rng, program)
+        app.stores(slot.local.into(), &mut slot.rng, program)
     }
 
     /// Lets the application of core `c` store, in functional mode, until `owed` lines have gone to the LLC.
@@ -245,14 +245,14 @@ impl Host {
     /// of packets.
     fn serve_functional(&mut self) -> u64 {
         let Some(DrawnPacket { core, content, .. }) = self.draw(PacketOwner::Any) else { return 1 };
-        if let Some(burst) = self.spec.ringed().map(|site| site.driver.burst()) {
+        if let Some(burst) = self.spec.ringed().map(|ringed| ringed.driver.burst()) {
             return self.serve_burst_functional(core, content, burst);
         }
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let nic = &mut self.machine.nic;
         let Some((rx, tx)) = nic.cycle(QueueId(core.0)) else { return 1 };
         let packet = packet(QueueId(core.0), NicAt::Chip, &content);
-        let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, dscp, ..packet });
+        let packet = nic.register_packet(Packet { line: rx, uses: 1, done: true, dscp, ..packet });
         self.machine.receive_functional(packet);
         let spikes = self.spikes.take(); // they take nothing but time
         self.cores[core].thread.notify(Notice::Functional { packet, tx }, Time::ZERO);
@@ -275,7 +275,7 @@ impl Host {
             content = self.draw(PacketOwner::Core(core)).map(|d| d.content);
         }
         while self.step_functional(core) {}
-        if !self.pipes.is_empty() {
+        if !self.software_rings.is_empty() {
             let second = self.second_core(queue.index());
             while self.step_functional(second) {}
         }
@@ -292,7 +292,7 @@ impl Host {
     /// Steps a core's thread in functional mode: its program takes effect without timing. Returns false when it runs
     /// none.
     fn step_functional(&mut self, core: ThreadId) -> bool {
-        let runs = self.with(core, |thread, c| thread.step(c)) == Step::Run;
+        let runs = self.with_thread(core, |thread, c| thread.step(c)) == Step::Run;
         if runs {
             self.execute_functional(core);
         }

@@ -35,7 +35,7 @@ impl Machine {
     /// Sends a retired access on its way to a device, if `r` is one. Returns the effect that is left for the machine's
     /// caller: a doorbell of the NIC on the chip becomes a tag.
     #[inline]
-    pub(super) fn leaves_for_device(&mut self, thread: ThreadId, r: Retired) -> Retired {
+    pub(super) fn send_to_device(&mut self, thread: ThreadId, r: Retired) -> Retired {
         let access = match r {
             Retired::Mmio(tag) if self.has_nic_on_port() => DeviceAccess::Doorbell { thread, tag },
             Retired::Mmio(tag) => return Retired::Tag(tag),
@@ -44,7 +44,7 @@ impl Machine {
             _ => return r,
         };
         if self.iio.is_some() {
-            self.cal.post(self.at_home(thread) + self.mem.lat.to_iio, access);
+            self.cal.post(self.arrival_at_home(thread) + self.mem.lat.to_iio, access);
             return r;
         }
         let end = match access {
@@ -60,8 +60,8 @@ impl Machine {
     }
 
     /// Time of the way from the IIO back to `core`.
-    fn way_back(&self, thread: ThreadId) -> Time {
-        self.mem.way_out(self.core_of(thread)) - self.mem.lat.l1 - self.mem.lat.l2
+    fn latency_from_iio(&self, thread: ThreadId) -> Time {
+        self.mem.latency_to_agent(self.core_of(thread)) - self.mem.lat.l1 - self.mem.lat.l2
     }
 
     /// Shortest time between two doorbells of `core`. With a NIC on a port this is a round trip to the IIO, because
@@ -69,7 +69,7 @@ impl Machine {
     /// the chip takes messages without acknowledgement.
     pub(super) fn doorbell_gap(&mut self, thread: ThreadId) -> Time {
         if self.has_nic_on_port() {
-            self.mem.way_out(self.core_of(thread)) + self.mem.lat.to_iio + self.way_back(thread)
+            self.mem.latency_to_agent(self.core_of(thread)) + self.mem.lat.to_iio + self.latency_from_iio(thread)
         } else {
             self.nic.notify
         }
@@ -82,24 +82,24 @@ impl Machine {
         let next = match (access, &mut self.iio) {
             (DeviceAccess::Store { thread, buffer, bytes }, Some(iio)) => {
                 let taken = iio.store(bytes.into(), now);
-                (taken + self.way_back(thread), DeviceAccess::Taken { thread, buffer })
+                (taken + self.latency_from_iio(thread), DeviceAccess::Taken { thread, buffer })
             }
             (DeviceAccess::Load { thread, bytes }, Some(iio)) => {
                 (iio.load(now), DeviceAccess::Answer { thread, bytes })
             }
             (DeviceAccess::Answer { thread, bytes }, Some(iio)) => {
                 let answered = iio.answer(bytes.into(), now);
-                (answered + self.way_back(thread), DeviceAccess::Loaded { thread })
+                (answered + self.latency_from_iio(thread), DeviceAccess::Loaded { thread })
             }
             (DeviceAccess::Taken { thread, buffer }, _) => {
                 let c = thread;
-                let end = self.cpus[c].on_taken(&mut self.mem, &mut self.cal, buffer, now);
-                return self.ends(c, end);
+                let end = self.cpus[c].on_buffer_taken(&mut self.mem, &mut self.cal, buffer, now);
+                return self.end_program(c, end);
             }
             (DeviceAccess::Loaded { thread }, _) => {
                 let c = thread;
                 let end = self.cpus[c].on_loaded(&mut self.mem, &mut self.cal, now);
-                return self.ends(c, end);
+                return self.end_program(c, end);
             }
             (DeviceAccess::Doorbell { .. }, _) => unreachable!("a doorbell is a signal"),
             (_, None) => unreachable!("nothing reaches an IIO that is not there"),

@@ -75,7 +75,7 @@ pub struct Machine {
     /// Placement policy, which all devices ask for the destination of their lines.
     pub placement: Placement,
     /// Whether the machine has no devices; its caller then takes the answers to transactions of devices.
-    bare: bool,
+    without_devices: bool,
     /// Whether requests of cores share the path of the IIO to the home agent.
     shares_way: bool,
 }
@@ -90,7 +90,8 @@ impl Machine {
     ) -> Machine {
         let (cal, now) = (Events::default(), Time::ZERO);
         let shares_way = iio.as_ref().is_some_and(Iio::is_shared_with_cores);
-        let mut m = Machine { cal, now, mem, cpus: cpus.into(), nic, iio, placement, bare: false, shares_way };
+        let mut m =
+            Machine { cal, now, mem, cpus: cpus.into(), nic, iio, placement, without_devices: false, shares_way };
         for thread in m.cpus.ids() {
             let gap = m.doorbell_gap(thread);
             m.cpus[thread].space_doorbells(gap);
@@ -99,7 +100,7 @@ impl Machine {
     }
 
     /// Makes a machine without devices.
-    pub fn bare(mem: Memory, cpus: impl Into<IdVec<ThreadId, Cpu>>) -> Machine {
+    pub fn without_devices(mem: Memory, cpus: impl Into<IdVec<ThreadId, Cpu>>) -> Machine {
         let none = NicSpec { pipeline: Span(0), line_interval: Span(0), notify: Span(0), ring_start: RingStart::First };
         let placement = PlacementSpec {
             policy: PlacementPolicy::Dma,
@@ -112,7 +113,7 @@ impl Machine {
             idio: None,
         };
         let placement = Placement::new(&placement);
-        Machine { bare: true, ..Machine::new(mem, cpus, Nic::integrated(&none, 0), None, placement) }
+        Machine { without_devices: true, ..Machine::new(mem, cpus, Nic::integrated(&none, 0), None, placement) }
     }
 
     /// Takes the next event and advances the time to the event's.
@@ -149,7 +150,7 @@ impl Machine {
         let now = self.now;
         match e {
             Event::Memory(memory::MemoryEvent::Cha(id)) => {
-                if !self.shares_way || !self.waits_for_way(id) {
+                if !self.shares_way || !self.waits_for_iio_path(id) {
                     self.mem.on_cha(&mut self.cal, id, now);
                 }
             }
@@ -177,7 +178,7 @@ impl Machine {
             }
             Event::Core(core::CoreEvent::Due(c)) => {
                 let end = self.cpus[c].on_due(&mut self.mem, &mut self.cal, now);
-                self.ends(c, end);
+                self.end_program(c, end);
             }
             Event::Access(DeviceAccess::Doorbell { thread, tag }) => return Some(MachineSignal::Doorbell(thread, tag)),
             Event::Access(access) => self.on_device_access(access),
@@ -223,8 +224,8 @@ impl Machine {
 
     /// Whether transaction `id`, which arrives at the home agent, waits for the path that cores share with devices.
     #[inline(never)]
-    fn waits_for_way(&mut self, id: TxnId) -> bool {
-        self.iio.as_mut().is_some_and(|iio| iio.holds_up(&mut self.mem, &mut self.cal, id, self.now))
+    fn waits_for_iio_path(&mut self, id: TxnId) -> bool {
+        self.iio.as_mut().is_some_and(|iio| iio.delay_core_request(&mut self.mem, &mut self.cal, id, self.now))
     }
 
     /// Passes the answer of transaction `id` to its agent.
@@ -232,7 +233,7 @@ impl Machine {
     fn on_fill(&mut self, id: TxnId) -> Option<MachineSignal> {
         let now = self.now;
         let t = self.mem.request(id);
-        if self.bare && (t.agent != Agent::Core || t.who.to_usize() >= self.cpus.len()) {
+        if self.without_devices && (t.agent != Agent::Core || t.who.to_usize() >= self.cpus.len()) {
             return Some(MachineSignal::Answer(id));
         }
         let t = self.mem.answered(&mut self.cal, id, now);
@@ -253,9 +254,9 @@ impl Machine {
             Agent::Core => {
                 let c = t.thread;
                 let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
-                self.ends(c, end);
+                self.end_program(c, end);
                 if self.mem.siblings.is_some() {
-                    self.tell_sibling(&t);
+                    self.notify_sibling(&t);
                 }
             }
         }
@@ -264,7 +265,7 @@ impl Machine {
 
     /// Posts the end of a core's program, if it is known.
     #[inline]
-    fn ends(&mut self, thread: ThreadId, end: Option<Time>) {
+    fn end_program(&mut self, thread: ThreadId, end: Option<Time>) {
         if let Some(t) = end {
             self.cal.post(t.max(self.now), core::CoreEvent::Free(thread));
         }
@@ -313,7 +314,7 @@ impl Machine {
             self.share_slots(thread);
         }
         let end = self.cpus[thread].start(&mut self.mem, &mut self.cal, self.now);
-        self.ends(thread, end);
+        self.end_program(thread, end);
     }
 
     /// Core that a hardware thread runs on.
@@ -324,13 +325,13 @@ impl Machine {
 
     /// Time at which a request that leaves `core` now reaches the home agent of the core's node.
     #[inline]
-    pub fn at_home(&self, thread: ThreadId) -> Time {
-        self.now + self.mem.way_out(self.core_of(thread))
+    pub fn arrival_at_home(&self, thread: ThreadId) -> Time {
+        self.now + self.mem.latency_to_agent(self.core_of(thread))
     }
 
     /// Resumes the accesses of the sibling thread that waited for the line of `t`.
     #[cold]
-    fn tell_sibling(&mut self, t: &Txn) {
+    fn notify_sibling(&mut self, t: &Txn) {
         while let Some((thread, record)) = self.mem.waits_for(t.thread, t.line) {
             self.cpus[thread].sibling_has_it(&mut self.cal, record, self.now);
         }
@@ -351,11 +352,11 @@ impl Machine {
         let Some(r) = self.cpus[thread].retired(&mut self.mem, &mut self.cal, self.now) else {
             if self.cpus[thread].sweeps_wait() {
                 let end = self.cpus[thread].on_swept(&mut self.mem, &mut self.cal, self.now);
-                self.ends(thread, end);
+                self.end_program(thread, end);
             }
             return None;
         };
-        let r = self.leaves_for_device(thread, r);
+        let r = self.send_to_device(thread, r);
         if let Retired::Maintain { line, lines, op } = r {
             self.mem.stats.clsweeps += if op == Sweep::Sweep { lines.into() } else { 0 };
             if op.drops_data() {
@@ -370,7 +371,7 @@ impl Machine {
                 self.mem.maintain(&mut self.cal, core, line, lines, op, self.now)
             };
             if op.drops_data() {
-                self.cpus[thread].sweep_left(&mut self.cal, arrives);
+                self.cpus[thread].on_sweep_sent(&mut self.cal, arrives);
             }
         }
         Some(r)

@@ -85,7 +85,7 @@ mod tests {
 
     fn machine() -> Machine {
         let platform = include_str!("../../../../platforms/sim24.toml");
-        Machine::bare(memory_of(platform, 0, AddressMap::default()), Vec::new())
+        Machine::without_devices(memory_of(platform, 0, AddressMap::default()), Vec::new())
     }
 
     /// Timers at random times, some of them equal, on each of two machines.

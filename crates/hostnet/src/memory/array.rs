@@ -174,11 +174,11 @@ impl CacheArray {
     }
     /// Last block of the set at `base`.
     #[inline]
-    fn rest(&self, base: u32) -> &Block {
+    fn last_block(&self, base: u32) -> &Block {
         &self.blocks[base.to_usize() + usize::from(self.wide)]
     }
     #[inline]
-    fn rest_mut(&mut self, base: u32) -> &mut Block {
+    fn last_block_mut(&mut self, base: u32) -> &mut Block {
         &mut self.blocks[base.to_usize() + usize::from(self.wide)]
     }
     #[inline]
@@ -188,21 +188,21 @@ impl CacheArray {
     }
     #[inline]
     fn last(&self, base: u32) -> u32 {
-        self.rest(base).0[self.last_at()]
+        self.last_block(base).0[self.last_at()]
     }
     #[inline]
     fn last_mut(&mut self, base: u32) -> &mut u32 {
         let at = self.last_at();
-        &mut self.rest_mut(base).0[at]
+        &mut self.last_block_mut(base).0[at]
     }
     #[inline]
     pub(super) fn age_mut(&mut self, base: u32, way: u32) -> &mut u8 {
         let first = self.first_age();
-        self.rest_mut(base).age_mut(first + way)
+        self.last_block_mut(base).age_mut(first + way)
     }
     pub(super) fn ages_mut(&mut self, base: u32) -> &mut [u8] {
         let (first, ways) = (self.first_age().to_usize(), self.ways.to_usize());
-        &mut self.rest_mut(base).upper_mut()[first..first + ways]
+        &mut self.last_block_mut(base).upper_mut()[first..first + ways]
     }
 
     /// Number of lines that the array holds now.
@@ -265,27 +265,27 @@ impl CacheArray {
     /// Prefetches the set of `line` on the computer that runs the simulation: the sets of a large cache exceed that
     /// computer's caches, and an early fetch overlaps with other work.
     #[inline(always)]
-    pub fn announce(&self, line: LineAddr) {
-        self.announce_at(self.home(line));
+    pub fn prefetch_on_host(&self, line: LineAddr) {
+        self.prefetch_home_on_host(self.home(line));
     }
 
     /// Prefetches the set of `home` on the computer that runs the simulation.
     #[inline]
-    pub fn announce_at(&self, home: LineHome) {
-        self.announce_set(home.base);
+    pub fn prefetch_home_on_host(&self, home: LineHome) {
+        self.prefetch_set_on_host(home.base);
     }
 
     /// Prefetches the set of `line`, in an array of one slice, on the computer that runs the simulation.
     #[inline(always)]
-    pub fn announce_in_slice(&self, line: LineAddr) {
-        self.announce_set(self.home_in_slice(line).base);
+    pub fn prefetch_in_slice_on_host(&self, line: LineAddr) {
+        self.prefetch_set_on_host(self.home_in_slice(line).base);
     }
 
     #[inline(always)]
-    fn announce_set(&self, base: u32) {
+    fn prefetch_set_on_host(&self, base: u32) {
         prefetch(&self.blocks[base.to_usize()]);
         if self.wide {
-            prefetch(self.rest(base));
+            prefetch(self.last_block(base));
         }
     }
 
@@ -328,7 +328,7 @@ impl CacheArray {
     pub(super) fn ways_with(&self, base: u32, tag: u32) -> u32 {
         let mut found = self.blocks[base.to_usize()].equal(tag);
         if self.wide {
-            found |= self.rest(base).equal(tag) << 16;
+            found |= self.last_block(base).equal(tag) << 16;
         }
         found & self.all
     }
@@ -344,12 +344,12 @@ impl CacheArray {
         if mask == self.all {
             return self.least_used_of(base, &self.closed);
         }
-        self.note_some(mask);
+        self.cache_mask(mask);
         self.least_used_of(base, &self.some.1)
     }
 
     #[inline]
-    fn note_some(&mut self, mask: u32) {
+    fn cache_mask(&mut self, mask: u32) {
         if mask != self.some.0 {
             self.some = (mask, self.closed_but(mask));
         }
@@ -361,19 +361,19 @@ impl CacheArray {
         if mask == self.all {
             return &self.closed;
         }
-        self.note_some(mask);
+        self.cache_mask(mask);
         &self.some.1
     }
 
     #[inline]
     fn least_used_of(&self, base: u32, closed: &[u8; 32]) -> u32 {
-        least(self.rest(base).upper(), closed) - self.first_age()
+        least(self.last_block(base).upper(), closed) - self.first_age()
     }
 
     /// First of the ways of `mask` with the highest age.
     #[inline]
     pub(super) fn highest(&mut self, base: u32, mask: u32) -> u32 {
-        let mut below = *self.rest(base).upper();
+        let mut below = *self.last_block(base).upper();
         below.iter_mut().for_each(|age| *age = !*age);
         least(&below, self.closed_ways(mask)) - self.first_age()
     }
@@ -388,7 +388,7 @@ impl CacheArray {
                     self.renumber(base);
                 }
                 let (at, first) = (self.last_at(), self.first_age());
-                tick(self.rest_mut(base), at, first + way);
+                tick(self.last_block_mut(base), at, first + way);
             }
             Replacement::Nmru => {
                 let last = self.last_mut(base);
@@ -436,7 +436,7 @@ impl CacheArray {
         let way = self.least_used_of(base, &self.closed);
         let old = self.tag(base, way);
         let dirty = self.last(base) >> way & 1 == 1;
-        let marked = self.rest(base).0[15] >> (self.first_mark() + way) & 1 == 1;
+        let marked = self.last_block(base).0[15] >> (self.first_mark() + way) & 1 == 1;
         (old != EMPTY).then(|| Victim { line: self.line(old, base), dirty, marked })
     }
 
@@ -456,12 +456,12 @@ impl CacheArray {
     #[inline]
     pub fn insert_at(&mut self, home: LineHome, dirty: bool, mask: u32) -> (CacheSlot, Option<Victim>) {
         let place = self.choose_at(home, mask);
-        (place.slot(), self.enter(place, dirty))
+        (place.slot(), self.fill(place, dirty))
     }
 
     /// Inserts the line for which `place` was chosen, whose set must not have changed since; returns the victim.
     #[inline]
-    pub fn enter(&mut self, place: InsertPlace, dirty: bool) -> Option<Victim> {
+    pub fn fill(&mut self, place: InsertPlace, dirty: bool) -> Option<Victim> {
         let InsertPlace { base, way, tag, mask } = place;
         if self.policy.is_lru() && self.last(base) >> 24 == u32::from(OLD) {
             self.renumber(base);
@@ -476,8 +476,8 @@ impl CacheArray {
             self.enter_rarer(base, way, mask);
         }
         if self.moves.is_some() {
-            self.note_move(base, way, old, false);
-            self.note_move(base, way, tag, true);
+            self.log_move(base, way, old, false);
+            self.log_move(base, way, tag, true);
         }
         if old == EMPTY {
             self.held += 1;
@@ -516,7 +516,7 @@ impl CacheArray {
     pub fn remove(&mut self, slot: CacheSlot) -> bool {
         let CacheSlot { base, way } = slot;
         if self.moves.is_some() {
-            self.note_move(base, way, self.tag(base, way), false);
+            self.log_move(base, way, self.tag(base, way), false);
         }
         *self.tag_mut(base, way) = EMPTY;
         if self.policy != Replacement::LruScan {
@@ -533,7 +533,7 @@ impl CacheArray {
     #[inline]
     pub fn mark(&mut self, slot: CacheSlot) {
         let first = self.first_mark();
-        self.rest_mut(slot.base).0[15] |= 1 << (first + slot.way);
+        self.last_block_mut(slot.base).0[15] |= 1 << (first + slot.way);
     }
 
     #[inline]

@@ -16,7 +16,7 @@ impl Memory {
     /// `ways`.
     pub fn llc_rx_lines(&self, ways: u32) -> (u64, u64) {
         let mut n = (0, 0);
-        let (lines, ways) = (self.lives.range(), self.ways_of_devices(ways));
+        let (lines, ways) = (self.rx_line_states.range(), self.device_way_mask(ways));
         if lines.is_empty() {
             return n;
         }
@@ -65,7 +65,7 @@ impl Memory {
 
     /// Whether no request is outstanding and no write waits for a memory-controller queue. The queues may still hold
     /// writes.
-    pub fn is_at_rest(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.live_txns == 0 && self.channels.iter().all(|c| c.writes_waiting() == 0)
     }
 

@@ -26,7 +26,7 @@ pub(super) enum ReadSource {
 impl Memory {
     /// Time of the way from the home agent back to the requester.
     #[inline]
-    pub(super) fn way_back(&self, t: &Txn) -> Time {
+    pub(super) fn latency_from_agent(&self, t: &Txn) -> Time {
         if t.agent == Agent::Io {
             self.lat.to_iio
         } else {
@@ -39,18 +39,18 @@ impl Memory {
         debug_assert_eq!(lane, FIRST);
         let mut t = self.txns[id];
         loop {
-            self.place(cal, &t, None, now);
+            self.place_first_line(cal, &t, None, now);
             t.line += 1;
             t.lines -= 1;
             if t.lines == 0 {
                 break;
             }
-            if !self.admits(DEVICES_AT, lane) {
+            if !self.can_admit_lane(DEVICES_AT, lane) {
                 self.txns[id] = t;
                 return false;
             }
         }
-        self.paths.admit(Path::P2mWrite, now - self.marks[id].cha);
+        self.paths.record_admission(Path::P2mWrite, now - self.milestones[id].cha);
         cal.post(now, MemoryEvent::Fill(id));
         true
     }
@@ -61,16 +61,16 @@ impl Memory {
         let t = self.txns[id];
         let mut here = t.lines;
         if t.lines == 1 {
-            if !self.place(cal, &t, Some(id), now) {
+            if !self.place_first_line(cal, &t, Some(id), now) {
                 return; // a write queue will answer
             }
         } else {
             for line in t.line.span(t.lines) {
                 let one = Txn { line, lines: 1, ..t };
                 let part = self.txn(one);
-                self.marks[part] = self.marks[id];
-                if self.place(cal, &one, Some(part), now) {
-                    self.finish(part);
+                self.milestones[part] = self.milestones[id];
+                if self.place_first_line(cal, &one, Some(part), now) {
+                    self.free_txn(part);
                 } else {
                     here -= 1;
                     self.paths.under_way[Path::P2mWrite.index()].force(t.issued);
@@ -78,12 +78,12 @@ impl Memory {
             }
             if here == 0 {
                 self.paths.under_way[Path::P2mWrite.index()].give(now, t.issued);
-                return self.finish(id);
+                return self.free_txn(id);
             }
             self.txns[id].lines = here;
         }
         let freed = now + self.lat.ownership + self.nodes[DEVICES_AT].look_up;
-        let held = &mut self.paths.held[Path::P2mWrite.index()];
+        let held = &mut self.paths.at_home_agent[Path::P2mWrite.index()];
         held.force(now);
         held.give_at(freed, now);
         cal.post(freed + self.lat.to_iio, MemoryEvent::Fill(id));
@@ -91,16 +91,22 @@ impl Memory {
 
     /// Puts the first line of a device's write where the policy sends it. Returns false when `waiter` has to wait for a
     /// write queue: for the line itself, or for the line that it displaced.
-    pub(super) fn place(&mut self, cal: &mut impl MemoryPosts, t: &Txn, waiter: Option<TxnId>, now: Time) -> bool {
+    pub(super) fn place_first_line(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        t: &Txn,
+        waiter: Option<TxnId>,
+        now: Time,
+    ) -> bool {
         let Txn { line, to, agent, class, .. } = *t;
         let kind = self.map.of(line).kind;
         if kind == RegionKind::Rx {
-            self.lives.set(line, rx_line_states::UNCONSUMED);
+            self.rx_line_states.set(line, rx_line_states::UNCONSUMED);
         }
         if let Some(s) = &mut self.shadow {
             s.store(line, if to == Inbound::Dram { CopyPlace::Dram } else { CopyPlace::Llc(DEVICES_AT) });
         }
-        let taken = self.take_away(cal, line, now);
+        let taken = self.invalidate_all_copies(cal, line, now);
         self.stats.ledger.overwritten += taken.dirty;
         if taken.held {
             if let Sharing::Core(c) = self.sharing(line) {
@@ -109,7 +115,7 @@ impl Memory {
         }
         self.stats.dma[agent.index()].writes += 1;
         let (way, placed) = match to {
-            Inbound::Apart => return true,
+            Inbound::OutsideCaches => return true,
             Inbound::Dram => {
                 let slot = self.nodes[DEVICES_AT].llc.find(line);
                 let dropped = slot.map_or(0, |s| u64::from(self.nodes[DEVICES_AT].llc.remove(s)));
@@ -124,19 +130,19 @@ impl Memory {
                 let way = self.ddio_write(cal, line, ways, now);
                 self.stats.dma[agent.index()].write_misses += u64::from(way.is_none());
                 if let Inbound::Hint { core, .. } = to {
-                    self.tell_core(cal, core, line, now);
+                    self.send_hint(cal, core, line, now);
                 }
                 (way, waiter.is_none() || self.evicts_for.take().is_some())
             }
         };
-        let was = self.located(taken.held, way);
+        let was = self.location_of(taken.held, way);
         self.stats.dma[agent.index()].wrote_at[was.index()] += 1;
         placed
     }
 
     /// Place of a line, given whether private caches held it and in which way the LLC holds it.
     #[inline]
-    pub(super) fn located(&self, private: bool, way: Option<u32>) -> LineLocation {
+    pub(super) fn location_of(&self, private: bool, way: Option<u32>) -> LineLocation {
         match way {
             None if private => LineLocation::Mlc,
             None => LineLocation::Dram,
@@ -147,7 +153,7 @@ impl Memory {
     }
 
     /// Sends a prefetch hint for `line` to the L2 of `core`.
-    fn tell_core(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, now: Time) {
+    fn send_hint(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, now: Time) {
         self.holds_unread = true;
         if self.functional {
             return self.fetch_functional(cal, core, line);
@@ -160,12 +166,12 @@ impl Memory {
     fn ddio_write(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, ways: u32, now: Time) -> Option<u32> {
         self.stats.ledger.created += 1;
         let home = self.nodes[DEVICES_AT].llc.home(line);
-        let ways = self.ways_of_devices(ways);
+        let ways = self.device_way_mask(ways);
         self.device_ways = ways;
         let Some(s) = self.nodes[DEVICES_AT].llc.find_at(home) else {
-            self.begin_miss(home, now);
+            self.allocate_mshr(home, now);
             self.llc_insert(cal, DEVICES_AT, home, true, ways, now);
-            self.end_look_up(cal, now);
+            self.end_lookup(cal, now);
             return None;
         };
         self.stats.ledger.overwritten += u64::from(self.nodes[DEVICES_AT].llc.is_dirty(s));
@@ -179,45 +185,51 @@ impl Memory {
         let t = self.txns[id];
         let (mut here, mut snoop, mut modified) = (0, Time::ZERO, 0);
         for line in t.line.span(t.lines) {
-            match self.source(cal, &t, line, now) {
+            match self.find_read_source(cal, &t, line, now) {
                 ReadSource::Chip { snoop: s, modified: m } => {
                     here += 1;
                     modified += u8::from(m);
                     snoop = snoop.max(s);
                 }
                 ReadSource::Dram if t.lines == 1 => {
-                    self.tie_miss(id);
+                    self.bind_mshr(id);
                     return self.read_dram(cal, id, t.class, now);
                 }
                 ReadSource::Dram => {
                     let part = self.txn(Txn { line, lines: 1, ..t });
-                    self.marks[part] = Milestones { admitted: now, ..self.marks[id] };
+                    self.milestones[part] = Milestones { admitted: now, ..self.milestones[id] };
                     self.paths.under_way[Path::P2mRead.index()].force(t.issued);
-                    self.tie_miss(part);
+                    self.bind_mshr(part);
                     self.read_dram(cal, part, t.class, now);
                 }
             }
         }
         if here == 0 {
             self.paths.under_way[Path::P2mRead.index()].give(now, t.issued);
-            self.finish(id);
+            self.free_txn(id);
             return;
         }
         let answer = &mut self.txns[id];
         (answer.lines, answer.record) = (here, modified);
-        cal.post(now + self.nodes[DEVICES_AT].look_up + snoop + self.way_back(&t), MemoryEvent::Fill(id));
+        cal.post(now + self.nodes[DEVICES_AT].look_up + snoop + self.latency_from_agent(&t), MemoryEvent::Fill(id));
     }
 
     /// Looks up a line that a device reads. A private copy answers in place of the LLC, which may take it over.
-    pub(super) fn source(&mut self, cal: &mut impl MemoryPosts, t: &Txn, line: LineAddr, now: Time) -> ReadSource {
+    pub(super) fn find_read_source(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        t: &Txn,
+        line: LineAddr,
+        now: Time,
+    ) -> ReadSource {
         let kind = self.map.of(line).kind;
         if kind == RegionKind::Rx {
-            let stale = self.lives.of(line) == rx_line_states::SWEPT;
-            self.lives.set(line, if stale { rx_line_states::SWEPT } else { rx_line_states::CONSUMED });
+            let stale = self.rx_line_states.of(line) == rx_line_states::SWEPT;
+            self.rx_line_states.set(line, if stale { rx_line_states::SWEPT } else { rx_line_states::CONSUMED });
             self.stats.stale_reads += u64::from(stale && !t.ahead);
         }
         self.stats.dma[t.agent.index()].reads += 1;
-        if self.apart(kind) {
+        if self.is_outside_caches(kind) {
             return ReadSource::Chip { snoop: Time::ZERO, modified: false };
         }
         if t.from == Outbound::Dram {
@@ -229,24 +241,24 @@ impl Memory {
         let slot = self.nodes[DEVICES_AT].llc.find_at(home);
         if let Some(s) = slot {
             let llc = &mut self.nodes[DEVICES_AT].llc;
-            if self.habits.device_read_ages {
+            if self.llc_protocol.device_read_ages {
                 llc.expire(s);
             } else {
                 llc.touch(s);
             }
         }
-        let was = self.located(near, slot.map(|s| s.way()));
+        let was = self.location_of(near, slot.map(|s| s.way()));
         self.stats.dma[t.agent.index()].read_at[was.index()] += 1;
-        if near && self.habits.device_read == DeviceRead::Demote {
+        if near && self.llc_protocol.device_read == DeviceRead::Demote {
             self.demote_for_device(cal, line, slot.is_some(), now);
         }
         let missed = !near && slot.is_none();
         if missed {
-            self.begin_miss(home, now);
+            self.allocate_mshr(home, now);
             self.stats.dma[t.agent.index()].read_misses += 1;
         }
-        if self.habits.device_read == DeviceRead::Install {
-            self.install(cal, home, line, near, now);
+        if self.llc_protocol.device_read == DeviceRead::Install {
+            self.allocate_for_device_read(cal, home, line, near, now);
         }
         if missed {
             return ReadSource::Dram;
@@ -260,7 +272,14 @@ impl Memory {
 
     /// Installs a line that a device reads in the LLC: from a core, which keeps a clean copy if `near`, or with the
     /// data from DRAM.
-    fn install(&mut self, cal: &mut impl MemoryPosts, home: LineHome, line: LineAddr, near: bool, now: Time) {
+    fn allocate_for_device_read(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        home: LineHome,
+        line: LineAddr,
+        near: bool,
+        now: Time,
+    ) {
         let dirty = near && self.clean_above(line).is_some();
         if near {
             self.read_by_devices.add(&self.map, line);
@@ -277,17 +296,17 @@ impl Memory {
             return;
         }
         if !dirty {
-            self.note_copy(line, CopyPlace::Dram, CopyPlace::Llc(DEVICES_AT));
+            self.record_copy(line, CopyPlace::Dram, CopyPlace::Llc(DEVICES_AT));
         }
         let ways =
             if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[DEVICES_AT].llc.ways()) } else { self.device_ways };
         let looks_up = near && self.miss.is_none(); // what comes from a core misses the LLC as well
         if looks_up {
-            self.begin_miss(home, now);
+            self.allocate_mshr(home, now);
         }
         self.llc_insert(cal, DEVICES_AT, home, dirty, ways, now);
         if looks_up {
-            self.end_look_up(cal, now);
+            self.end_lookup(cal, now);
         }
     }
 
@@ -334,9 +353,9 @@ impl Memory {
     pub fn dma_functional(&mut self, cal: &mut impl MemoryPosts, t: &Txn) {
         for line in t.line.span(t.lines) {
             if t.op == TxnOp::DmaWrite {
-                self.place(cal, &Txn { line, ..*t }, None, t.issued);
-            } else if let ReadSource::Dram = self.source(cal, t, line, t.issued) {
-                self.end_look_up(cal, t.issued);
+                self.place_first_line(cal, &Txn { line, ..*t }, None, t.issued);
+            } else if let ReadSource::Dram = self.find_read_source(cal, t, line, t.issued) {
+                self.end_lookup(cal, t.issued);
                 self.stats.count(t.class);
             }
         }

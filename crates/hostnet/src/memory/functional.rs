@@ -37,14 +37,14 @@ impl Memory {
 
     /// Answers a core's request in functional mode.
     pub(super) fn look_up_functional(&mut self, cal: &mut impl MemoryPosts, mut t: Txn) -> Txn {
-        if self.between.is_some() {
-            return self.consult_functional(cal, t);
+        if self.inter_socket.is_some() {
+            return self.look_up_both_nodes_functional(cal, t);
         }
         match self.look_up(cal, &t, t.issued) {
-            LookupResult::Here { with, .. } => with.note(&mut t),
+            LookupResult::Here { with, .. } => with.record(&mut t),
             LookupResult::InDram(class) => self.stats.count(class),
         }
-        self.end_look_up(cal, t.issued);
+        self.end_lookup(cal, t.issued);
         t
     }
 

@@ -45,7 +45,7 @@ pub(super) enum DataGrant {
 
 impl DataGrant {
     #[inline]
-    pub(super) fn note(self, t: &mut Txn) {
+    pub(super) fn record(self, t: &mut Txn) {
         match self {
             DataGrant::Data => {}
             DataGrant::Nothing => t.transient = true,
@@ -59,14 +59,14 @@ impl Memory {
     /// Handles `MemoryEvent::Cha`: a request arrives, and waits while the home agent admits none of its kind.
     pub fn on_cha(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         if self.txns[id].entry.is_some() {
-            return self.turn_comes(cal, id, now);
+            return self.resume_core_read(cal, id, now);
         }
         if self.mshrs.is_some() {
             return self.on_slice(cal, id, now);
         }
         let t = &self.txns[id];
         let (node, lane) = (self.agent_of(t), self.lane(t));
-        if !self.nodes[node].admission[lane].is_empty() || !self.admits(node, lane) {
+        if !self.nodes[node].admission[lane].is_empty() || !self.can_admit_lane(node, lane) {
             return self.nodes[node].admission[lane].push_back(id);
         }
         if !self.begin(cal, id, lane, now) {
@@ -78,24 +78,24 @@ impl Memory {
     #[inline]
     pub(super) fn admits_write_back(&self, node: NodeId) -> bool {
         let lane = CORES;
-        self.nodes[node].admission[lane].is_empty() && self.admits(node, lane)
+        self.nodes[node].admission[lane].is_empty() && self.can_admit_lane(node, lane)
     }
 
     /// Queues a write-back, which arrived at `marks.cha`, for admission.
-    pub(super) fn wait_for_admission(&mut self, t: Txn, marks: Milestones) {
+    pub(super) fn wait_for_admission(&mut self, t: Txn, milestones: Milestones) {
         if t.holds_credit() {
-            self.paths.under_way[Path::C2mWrite.index()].force(marks.start);
+            self.paths.under_way[Path::C2mWrite.index()].force(milestones.start);
         }
         let node = self.node_of_core(t.core());
         let id = self.txn(t);
-        self.marks[id] = marks;
+        self.milestones[id] = milestones;
         self.nodes[node].admission[CORES].push_back(id);
     }
 
     /// Admits a write-back, and writes the line that it displaced from the LLC to memory.
     #[inline]
     pub(super) fn admit_write_back(&mut self, cal: &mut impl MemoryPosts, t: &Txn, waited: Time, now: Time) {
-        self.paths.admit(Path::C2mWrite, waited);
+        self.paths.record_admission(Path::C2mWrite, waited);
         if t.dirty {
             let class = AccessClass::of_eviction(self.map.of(t.line).kind);
             self.write_dram(cal, self.node_of_core(t.core()), t.line, class, now);
@@ -121,7 +121,7 @@ impl Memory {
     /// Whether there is room for the write that a request of `lane` may cause. The last credits are reserved for the
     /// integrated NIC.
     #[inline]
-    pub(super) fn admits(&self, node: NodeId, lane: usize) -> bool {
+    pub(super) fn can_admit_lane(&self, node: NodeId, lane: usize) -> bool {
         let kept = if lane == FIRST { 0 } else { self.nic_credits };
         let node = &self.nodes[node];
         let within_share = !self.sides || node.waiting[usize::from(lane != CORES)] < node.cha_writes.credits() / 2;
@@ -130,7 +130,7 @@ impl Memory {
 
     /// Admits the requests that wait at `node`, as long as there is room.
     #[inline]
-    pub(super) fn resume(&mut self, cal: &mut impl MemoryPosts, node: NodeId, now: Time) {
+    pub(super) fn admit_waiting_requests(&mut self, cal: &mut impl MemoryPosts, node: NodeId, now: Time) {
         if self.nodes[node].admission.iter().any(|lane| !lane.is_empty()) {
             self.admit_waiting(cal, node, now);
         }
@@ -140,8 +140,8 @@ impl Memory {
     fn admit_waiting(&mut self, cal: &mut impl MemoryPosts, node: NodeId, now: Time) {
         for lane in [FIRST, CORES, DEVICES] {
             while let Some(id) = self.nodes[node].admission[lane].front().copied() {
-                if !self.admits(node, lane) {
-                    self.expect(id); // it comes next
+                if !self.can_admit_lane(node, lane) {
+                    self.prefetch_txn(id); // it comes next
                     break;
                 }
                 if !self.begin(cal, id, lane, now) {
@@ -155,26 +155,26 @@ impl Memory {
     /// Starts an admitted request; returns false while there is no room for the rest of it.
     #[inline(never)]
     pub(super) fn begin(&mut self, cal: &mut impl MemoryPosts, id: TxnId, lane: usize, now: Time) -> bool {
-        if self.begins_at_home(cal, id, now) {
+        if self.begin_at_home(cal, id, now) {
             return true;
         }
         let op = self.txns[id].op;
-        let m = &mut self.marks[id];
+        let m = &mut self.milestones[id];
         (m.admitted, m.queued, m.data) = (now, now, now);
         let waited = now - m.cha;
         match op {
             TxnOp::Read | TxnOp::Own => {
-                self.paths.admit(Path::C2mRead, waited);
+                self.paths.record_admission(Path::C2mRead, waited);
                 self.core_read(cal, id, now);
             }
             TxnOp::WriteBack => {
                 let t = self.txns[id];
                 self.txns[id].dirty = false;
                 self.admit_write_back(cal, &t, waited, now);
-                cal.post(now + self.way_back(&t), MemoryEvent::Fill(id));
+                cal.post(now + self.latency_from_agent(&t), MemoryEvent::Fill(id));
             }
-            TxnOp::DmaRead | TxnOp::DmaWrite => return self.device_begins(cal, id, lane, waited, now),
-            TxnOp::Stream => self.stream_begins(cal, id, waited, now),
+            TxnOp::DmaRead | TxnOp::DmaWrite => return self.begin_device_request(cal, id, lane, waited, now),
+            TxnOp::Stream => self.begin_stream(cal, id, waited, now),
             TxnOp::Uncached => self.read_dram(cal, id, AccessClass::BackgroundRd, now),
         }
         true
@@ -182,12 +182,19 @@ impl Memory {
 
     /// Starts an admitted request of a device; returns false while there is no room for the rest of it.
     #[inline(never)]
-    fn device_begins(&mut self, cal: &mut impl MemoryPosts, id: TxnId, lane: usize, waited: Time, now: Time) -> bool {
+    fn begin_device_request(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        id: TxnId,
+        lane: usize,
+        waited: Time,
+        now: Time,
+    ) -> bool {
         let Txn { op, agent, .. } = self.txns[id];
         if op == TxnOp::DmaWrite && agent == Agent::Nic {
             return self.write_burst(cal, id, lane, now);
         }
-        self.paths.admit(Path::of(op), waited);
+        self.paths.record_admission(Path::of(op), waited);
         if op == TxnOp::DmaWrite {
             self.io_write(cal, id, now);
         } else {
@@ -198,33 +205,33 @@ impl Memory {
 
     /// Starts an admitted store of a core past the caches.
     #[inline(never)]
-    fn stream_begins(&mut self, cal: &mut impl MemoryPosts, id: TxnId, waited: Time, now: Time) {
-        self.paths.admit(Path::of(TxnOp::Stream), waited);
-        if self.between.is_some() {
-            return self.stream_of_nodes(cal, id, now);
+    fn begin_stream(&mut self, cal: &mut impl MemoryPosts, id: TxnId, waited: Time, now: Time) {
+        self.paths.record_admission(Path::of(TxnOp::Stream), waited);
+        if self.inter_socket.is_some() {
+            return self.stream_between_nodes(cal, id, now);
         }
         let t = self.txns[id];
         self.stream(cal, self.agent_of(&t), t.line, now);
-        cal.post(now + self.way_back(&t), MemoryEvent::Fill(id));
+        cal.post(now + self.latency_from_agent(&t), MemoryEvent::Fill(id));
     }
 
     /// Starts a core's read, or lets it wait for its turn where several agents use the line.
     #[inline(always)]
     fn core_read(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
-        if self.between.is_some() {
-            return self.core_read_of_nodes(cal, id, now);
+        if self.inter_socket.is_some() {
+            return self.core_read_between_nodes(cal, id, now);
         }
-        if self.takes_turn(id) {
+        if self.enqueue_core_read(id) {
             self.core_read_in_turn(cal, id, now);
         }
     }
 
     /// Orders a core's read among the requests for its line; returns false when the read has to wait.
     #[inline(always)]
-    fn takes_turn(&mut self, id: TxnId) -> bool {
+    fn enqueue_core_read(&mut self, id: TxnId) -> bool {
         let t = &mut self.txns[id];
         if self.map.of(t.line).is_ordered() {
-            match self.lines.enter(t.line, id, t.op == TxnOp::Own) {
+            match self.lines.enqueue(t.line, id, t.op == TxnOp::Own) {
                 LineTurn::Now { epoch } => t.entry = Some(epoch),
                 LineTurn::Later => return false,
             }
@@ -234,22 +241,22 @@ impl Memory {
 
     /// Continues a core's read whose turn has come.
     #[cold]
-    fn turn_comes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
-        if self.between.is_some() {
-            self.in_turn_of_nodes(cal, id, now);
-        } else if !self.overtaken(id) || self.takes_turn(id) {
+    fn resume_core_read(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
+        if self.inter_socket.is_some() {
+            self.serve_between_nodes(cal, id, now);
+        } else if !self.is_superseded(id) || self.enqueue_core_read(id) {
             self.core_read_in_turn(cal, id, now);
         }
     }
 
     /// Whether another reader, whose turn came together with that of `id`, has taken the line; `id` has then lost its
     /// turn.
-    pub(super) fn overtaken(&mut self, id: TxnId) -> bool {
+    pub(super) fn is_superseded(&mut self, id: TxnId) -> bool {
         let Txn { line, entry, .. } = self.txns[id];
         let Some(epoch) = entry else { return false };
         let lost = self.lines.owner(line).is_some_and(|owner| owner != id);
         if lost {
-            self.lines.leave(line, id, epoch);
+            self.lines.release(line, id, epoch);
             self.txns[id].entry = None;
         }
         lost
@@ -263,15 +270,15 @@ impl Memory {
         match self.look_up_here(cal, &t, t.home, DEVICES_AT, now) {
             LookupResult::Here { snoop, with } => {
                 if entry.is_some() && matches!(with, DataGrant::Line { .. }) {
-                    self.lines.take_over(line, id);
+                    self.lines.take_ownership(line, id);
                 }
-                with.note(&mut self.txns[id]);
+                with.record(&mut self.txns[id]);
                 let node = &self.nodes[DEVICES_AT];
                 cal.post(now + node.look_up + snoop + node.noc + self.lat.from_llc, MemoryEvent::Fill(id));
             }
             LookupResult::InDram(class) => {
-                self.note_copy(line, CopyPlace::Dram, CopyPlace::ToCore(who));
-                self.tie_miss(id);
+                self.record_copy(line, CopyPlace::Dram, CopyPlace::ToCore(who));
+                self.bind_mshr(id);
                 self.read_dram(cal, id, class, now);
             }
         }
@@ -280,27 +287,27 @@ impl Memory {
     /// Ends a core's request for a line of several agents, and starts the next request for the line. Returns whether
     /// the data may only be used once and not be kept, because the line was invalidated on its way.
     #[inline(never)]
-    pub(super) fn leave_line(&mut self, cal: &mut impl MemoryPosts, id: TxnId, epoch: u16, now: Time) -> bool {
+    pub(super) fn release_line(&mut self, cal: &mut impl MemoryPosts, id: TxnId, epoch: u16, now: Time) -> bool {
         let t = self.txns[id];
         let line = t.line;
-        let LineRelease { stale, others_wait } = self.lines.leave(line, id, epoch);
+        let LineRelease { stale, others_wait } = self.lines.release(line, id, epoch);
         if stale && self.sharing(line) == Sharing::Shared && !self.holds(t.core(), line) {
             self.shared.drop_holder(line, t.core());
         }
         if others_wait {
-            self.next_turns(cal, line, now);
+            self.resume_waiting_requests(cal, line, now);
         }
         stale
     }
 
     /// Starts the next requests for `line` whose turn has come.
     #[cold]
-    fn next_turns(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
+    fn resume_waiting_requests(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
         // On several nodes, a line reaches its core before the snoop of another core arrives from the home agent, so
         // that a waiting store of the first core succeeds.
-        let at = if self.between.is_some() { now + self.lat.noc } else { now };
+        let at = if self.inter_socket.is_some() { now + self.lat.noc } else { now };
         let Memory { lines, txns, .. } = self;
-        while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id].op == TxnOp::Own) {
+        while let Some((next, epoch)) = lines.dequeue(line, |id| txns[id].op == TxnOp::Own) {
             txns[next].entry = Some(epoch);
             cal.post(at, MemoryEvent::Cha(next)); // behind the end of the request before it
         }
@@ -309,9 +316,14 @@ impl Memory {
     /// Invalidates every copy of `line`, including those on their way; returns what private caches had, and the number
     /// of dirty copies.
     #[inline(always)]
-    pub(super) fn take_away(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) -> InvalidatedCopies {
-        self.tell_watchers(cal, line, now);
-        self.note_write(line);
+    pub(super) fn invalidate_all_copies(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        line: LineAddr,
+        now: Time,
+    ) -> InvalidatedCopies {
+        self.notify_watchers(cal, line, now);
+        self.record_write(line);
         let mut taken = self.invalidate_private(line);
         if let Some(owner) = self.lines.invalidate(line) {
             taken.dirty += u64::from(std::mem::take(&mut self.txns[owner].dirty));
@@ -331,7 +343,7 @@ impl Memory {
 
     /// Wakes the threads that wait for `line` when the invalidation has reached their caches.
     #[inline]
-    pub(super) fn tell_watchers(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
+    pub(super) fn notify_watchers(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
         if !self.watched.is_empty() {
             let Memory { watched, nodes, lat, .. } = self;
             watched.retain(|&(l, thread, node)| {
@@ -381,25 +393,25 @@ impl Memory {
                 alone = self.shared.add(line, who);
             }
         }
-        self.note_use(t, kind);
-        let apart = self.apart(kind);
+        self.record_use(t, kind);
+        let outside_caches = self.is_outside_caches(kind);
         let llc = &self.nodes[node].llc;
         debug_assert_eq!(home, llc.home(line));
-        let slot = if apart { None } else { llc.find_at(home) };
+        let slot = if outside_caches { None } else { llc.find_at(home) };
         let mut upgrades = false;
-        if self.installs() {
+        if self.device_reads_allocate() {
             upgrades = op == TxnOp::Own && self.holds(who, line);
             self.read_by_devices.remove(&self.map, line);
-            if upgrades && !apart && slot.is_none() && self.habits.upgrade_miss == UpgradeMiss::Grant {
-                self.note_copy(line, CopyPlace::Core(who), CopyPlace::ToCore(who));
+            if upgrades && !outside_caches && slot.is_none() && self.llc_protocol.upgrade_miss == UpgradeMiss::Grant {
+                self.record_copy(line, CopyPlace::Core(who), CopyPlace::ToCore(who));
                 return LookupResult::Here { snoop, with: DataGrant::Copy };
             }
         }
         let counts = &mut self.stats.tenants[tenant];
         counts.app += u64::from(kind == RegionKind::App);
-        counts.llc_hits += u64::from(apart || slot.is_some());
-        counts.llc_misses += u64::from(!apart && slot.is_none());
-        if apart {
+        counts.llc_hits += u64::from(outside_caches || slot.is_some());
+        counts.llc_misses += u64::from(!outside_caches && slot.is_none());
+        if outside_caches {
             return LookupResult::Here { snoop, with: DataGrant::Nothing };
         }
         let llc =
@@ -407,37 +419,38 @@ impl Memory {
         // Dirty copies of other cores have gone to the LLC by now.
         let becomes = self.core_rows.llc(op == TxnOp::Own, upgrades, !alone, llc);
         let Some(slot) = slot else {
-            self.begin_miss(home, now);
+            self.allocate_mshr(home, now);
             if becomes == LlcAction::FillClean {
                 let mask = self.tenant_ways[tenant];
-                self.note_copy(line, CopyPlace::Dram, CopyPlace::Llc(node));
+                self.record_copy(line, CopyPlace::Dram, CopyPlace::Llc(node));
                 self.llc_insert(cal, node, home, false, mask, now);
             }
             return LookupResult::InDram(AccessClass::of_read(kind));
         };
         self.nodes[node].llc.touch(slot);
-        self.note_copy(line, CopyPlace::Llc(node), CopyPlace::ToCore(who));
-        if becomes == LlcAction::Give {
+        self.record_copy(line, CopyPlace::Llc(node), CopyPlace::ToCore(who));
+        if becomes == LlcAction::HandOver {
             return LookupResult::Here { snoop, with: DataGrant::Line { dirty: self.nodes[node].llc.remove(slot) } };
         }
         if self.inclusive_ways != 0 && self.inclusive_ways >> slot.way() & 1 == 0 {
-            self.begin_miss(home, now);
+            self.allocate_mshr(home, now);
             let dirty = self.nodes[node].llc.remove(slot);
             self.llc_insert(cal, node, home, dirty, self.inclusive_ways, now);
-            self.end_look_up(cal, now);
+            self.end_lookup(cal, now);
         }
         LookupResult::Here { snoop, with: DataGrant::Copy }
     }
 
     /// Notes a core's use of a line, which may consume a line of a receive buffer.
     #[inline(always)]
-    pub(super) fn note_use(&mut self, t: &Txn, kind: RegionKind) {
+    pub(super) fn record_use(&mut self, t: &Txn, kind: RegionKind) {
         let Txn { line, op, ahead, .. } = *t;
         if kind == RegionKind::Rx && ahead {
             self.holds_unread = true;
         } else if kind == RegionKind::Rx {
             let used = |life| life == rx_line_states::UNCONSUMED || (life == rx_line_states::SWEPT && op == TxnOp::Own);
-            let life = self.lives.change(line, |life| if used(life) { rx_line_states::CONSUMED } else { life });
+            let life =
+                self.rx_line_states.change(line, |life| if used(life) { rx_line_states::CONSUMED } else { life });
             let stale = life == rx_line_states::SWEPT && op == TxnOp::Read;
             self.stats.stale_reads += u64::from(stale);
         }
@@ -446,9 +459,9 @@ impl Memory {
     /// Snoops the other cores that may have copies of a shared line; returns the time of the snoop.
     #[inline(never)]
     fn snoop_others(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, op: TxnOp, who: CoreId, now: Time) -> Time {
-        let own = op == TxnOp::Own || self.habits.takes_modified() && self.another_has_modified(line, who);
+        let own = op == TxnOp::Own || self.llc_protocol.takes_modified() && self.another_has_modified(line, who);
         if own {
-            self.tell_watchers(cal, line, now);
+            self.notify_watchers(cal, line, now);
         }
         let (asked, giver) = self.snoop(who, line, own);
         if let Some(giver) = giver {
@@ -456,7 +469,7 @@ impl Memory {
             self.fill_llc(cal, giver, line, true, now);
         }
         if asked && (own || giver.is_some()) {
-            self.ask_core(self.node_of_core(who))
+            self.snoop_latency(self.node_of_core(who))
         } else {
             Time::ZERO
         }
@@ -469,14 +482,14 @@ impl Memory {
 
     /// Time from a home agent to a core of `node` and back, with the look-up in the core's L2.
     #[inline]
-    pub(super) fn ask_core(&self, node: NodeId) -> Time {
+    pub(super) fn snoop_latency(&self, node: NodeId) -> Time {
         let noc = self.nodes[node].noc;
         noc + self.lat.l2 + noc
     }
 
     /// Stores a whole line of a core of node `from` past the caches.
     pub(super) fn stream(&mut self, cal: &mut impl MemoryPosts, from: NodeId, line: LineAddr, now: Time) {
-        let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
+        let dropped = self.invalidate_all_copies(cal, line, now).dirty + self.drop_llc(line);
         self.stats.ledger.overwritten += dropped;
         self.stats.ledger.bypassed += 1;
         let class = AccessClass::of_eviction(self.map.of(line).kind);
@@ -505,7 +518,7 @@ impl Memory {
                 }
                 self.stats.ledger.merged += u64::from(llc.is_dirty(s));
                 llc.set_dirty(s, true);
-                self.note_from_core(core, line);
+                self.record_copy_from_core(core, line);
             } else if self.clean_victim_cleans && llc.is_dirty(s) {
                 llc.set_dirty(s, false);
                 self.stats.ledger.lost += 1;
@@ -513,15 +526,15 @@ impl Memory {
             return;
         }
         debug_assert!(core.index() < self.l2.len());
-        self.note_from_core(core, line);
+        self.record_copy_from_core(core, line);
         let tenant = self.map.of(line).tenant;
         self.stats.tenants[tenant].dirty_fills += u64::from(dirty);
         let mask = self.tenant_ways[tenant];
-        self.begin_miss(home, now);
+        self.allocate_mshr(home, now);
         let before = self.stats.llc_wb;
         self.llc_insert(cal, node, home, dirty, mask, now);
         self.stats.llc_wb_pushed += self.stats.llc_wb - before;
-        self.end_look_up(cal, now);
+        self.end_lookup(cal, now);
     }
 
     pub(super) fn llc_insert(
@@ -536,7 +549,7 @@ impl Memory {
         let (_, victim) = self.nodes[node].llc.insert_at(home, dirty, mask);
         let Some(Victim { line, mut dirty, .. }) = victim else { return };
         if self.strict {
-            dirty = self.pull(cal, line, dirty, now);
+            dirty = self.back_invalidate(cal, line, dirty, now);
         }
         if dirty {
             self.evict(cal, node, line, now);
@@ -545,8 +558,14 @@ impl Memory {
 
     /// Invalidates the private copies of a line that an inclusive LLC evicts (`dirty` if it had it so); returns whether
     /// any copy was dirty. Data on its way to a core enters the LLC again.
-    pub(super) fn pull(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, dirty: bool, now: Time) -> bool {
-        self.tell_watchers(cal, line, now);
+    pub(super) fn back_invalidate(
+        &mut self,
+        cal: &mut impl MemoryPosts,
+        line: LineAddr,
+        dirty: bool,
+        now: Time,
+    ) -> bool {
+        self.notify_watchers(cal, line, now);
         let above = self.invalidate_private(line).dirty;
         if above > 0 {
             self.stats.ledger.merged += above - u64::from(!dirty);
@@ -558,28 +577,28 @@ impl Memory {
     }
 
     /// Inserts a line that a core receives into the LLC as well.
-    pub(super) fn include(&mut self, cal: &mut impl MemoryPosts, node: NodeId, line: LineAddr, now: Time) {
+    pub(super) fn fill_inclusive_llc(&mut self, cal: &mut impl MemoryPosts, node: NodeId, line: LineAddr, now: Time) {
         let llc = &self.nodes[node].llc;
         let home = llc.home(line);
         if llc.find_at(home).is_none() {
             let mask = self.tenant_ways[self.map.of(line).tenant];
-            self.note_copy(line, CopyPlace::Dram, CopyPlace::Llc(node));
+            self.record_copy(line, CopyPlace::Dram, CopyPlace::Llc(node));
             self.llc_insert(cal, node, home, false, mask, now);
         }
     }
 
     pub(super) fn evict(&mut self, cal: &mut impl MemoryPosts, node: NodeId, line: LineAddr, now: Time) {
-        self.note_copy(line, CopyPlace::Llc(node), CopyPlace::Dram);
+        self.record_copy(line, CopyPlace::Llc(node), CopyPlace::Dram);
         let kind = self.map.of(line).kind;
         self.stats.llc_wb += 1;
         if kind == RegionKind::Rx {
-            if self.lives.of(line) == rx_line_states::UNCONSUMED {
+            if self.rx_line_states.of(line) == rx_line_states::UNCONSUMED {
                 self.stats.rx_evct_premature += 1;
             } else {
                 self.stats.rx_evct_consumed += 1;
             }
         }
-        match &mut self.leaving {
+        match &mut self.pending_victim {
             Some(l) if l.victim.is_none() => l.victim = Some(line),
             _ => self.write_victim(cal, node, line, now),
         }

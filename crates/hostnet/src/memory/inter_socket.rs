@@ -35,17 +35,17 @@ enum NodeLookup {
 
 impl Memory {
     /// Inter-socket links, where the machine has several nodes.
-    pub fn between(&self) -> Option<&InterSocket> {
-        self.between.as_deref()
+    pub fn inter_socket(&self) -> Option<&InterSocket> {
+        self.inter_socket.as_deref()
     }
 
-    fn links(&mut self) -> &mut InterSocket {
-        self.between.as_deref_mut().expect("several nodes")
+    fn inter_socket_mut(&mut self) -> &mut InterSocket {
+        self.inter_socket.as_deref_mut().expect("several nodes")
     }
 
     /// Whether the LLC of a node other than `core`'s holds `line`.
     #[inline]
-    pub(super) fn another_llc_has(&self, core: CoreId, line: LineAddr) -> bool {
+    pub(super) fn other_llc_holds(&self, core: CoreId, line: LineAddr) -> bool {
         self.nodes.several() && {
             let own = self.node_of_core(core);
             self.nodes.enumerate().any(|(n, node)| n != own && node.llc.find(line).is_some())
@@ -80,68 +80,68 @@ impl Memory {
         };
         let side = if self.home_of(t.line) == near { NodeSide::Near } else { NodeSide::Far };
         let of = |node| self.copies_in(node, t);
-        let p = &self.between.as_ref().expect("several nodes").protocol;
+        let p = &self.inter_socket.as_ref().expect("several nodes").protocol;
         crossing(want, of(near), of(self.nodes.other_than(near)), side, p)
     }
 
     /// Whether the requester's own node can answer a request without the other node and without memory.
-    fn answers_near(&self, t: &Txn) -> bool {
+    fn is_answered_locally(&self, t: &Txn) -> bool {
         let row = self.row(t);
-        !row.asks_far() && row.source != NodeDataSource::Memory
+        !row.snoops_far() && row.source != NodeDataSource::Memory
     }
 
     /// Continues a request that has arrived at its home node; returns false for a request that did not travel.
     #[inline]
-    pub(super) fn begins_at_home(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> bool {
-        self.between.is_some() && self.begins_after_a_trip(cal, id, now)
+    pub(super) fn begin_at_home(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> bool {
+        self.inter_socket.is_some() && self.begin_after_crossing(cal, id, now)
     }
 
     #[cold]
-    fn begins_after_a_trip(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> bool {
-        if !self.links().trip(id).travelled {
+    fn begin_after_crossing(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> bool {
+        if !self.inter_socket_mut().trip(id).travelled {
             return false;
         }
-        let m = &mut self.marks[id];
+        let m = &mut self.milestones[id];
         (m.home, m.queued, m.data) = (now, now, now);
         if self.txns[id].op == TxnOp::Stream {
             self.stream_at_home(cal, id, now);
         } else {
-            self.order(cal, id, now);
+            self.enqueue_for_line(cal, id, now);
         }
         true
     }
 
     /// Starts a core's read at the agent of its own node.
     #[cold]
-    pub(super) fn core_read_of_nodes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
+    pub(super) fn core_read_between_nodes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let near = self.node_of_core(t.core());
-        if self.home_of(t.line) != near && !self.answers_near(&t) {
-            return self.depart(cal, id, now);
+        if self.home_of(t.line) != near && !self.is_answered_locally(&t) {
+            return self.send_to_other_node(cal, id, now);
         }
-        self.order(cal, id, now);
+        self.enqueue_for_line(cal, id, now);
     }
 
     /// Orders a request among the requests for its line, and starts it when its turn has come.
-    fn order(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
+    fn enqueue_for_line(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let Txn { line, op, entry, .. } = self.txns[id];
         if entry.is_none() && self.map.of(line).is_ordered() {
-            match self.lines.enter(line, id, op == TxnOp::Own) {
+            match self.lines.enqueue(line, id, op == TxnOp::Own) {
                 LineTurn::Now { epoch } => self.txns[id].entry = Some(epoch),
                 LineTurn::Later => return,
             }
         }
-        self.in_turn_of_nodes(cal, id, now);
+        self.serve_between_nodes(cal, id, now);
     }
 
     /// Sends a core's read to the other node when a credit is free. A read with an entry, which others wait for, has a
     /// credit already.
-    fn depart(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
+    fn send_to_other_node(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let Txn { line, entry, op, .. } = self.txns[id];
         let who = self.txns[id].core();
         let near = self.node_of_core(who);
         let look_up = self.nodes[near].look_up;
-        let b = self.links();
+        let b = self.inter_socket_mut();
         let credits = &mut b.directions[near].credits;
         if credits.free() == 0 && entry.is_none() {
             credits.refuse();
@@ -155,81 +155,81 @@ impl Memory {
 
     /// Performs a request whose turn has come.
     #[cold]
-    pub(super) fn in_turn_of_nodes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
-        if self.overtaken(id) {
-            return self.order(cal, id, now);
+    pub(super) fn serve_between_nodes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
+        if self.is_superseded(id) {
+            return self.enqueue_for_line(cal, id, now);
         }
         let t = self.txns[id];
         let (near, home) = (self.node_of_core(t.core()), self.home_of(t.line));
-        let travelled = self.links().trip(id).travelled;
-        if near != home && !travelled && !self.answers_near(&t) {
-            return self.depart(cal, id, now);
+        let travelled = self.inter_socket_mut().trip(id).travelled;
+        if near != home && !travelled && !self.is_answered_locally(&t) {
+            return self.send_to_other_node(cal, id, now);
         }
         let back = LinkLeg::Back { from: home };
-        match self.consult(cal, &t, now) {
+        match self.look_up_both_nodes(cal, &t, now) {
             NodeLookup::Here(LookupResult::Here { snoop, with }) => {
-                self.grant(id, with);
+                self.record_grant(id, with);
                 let Node { noc, look_up, .. } = self.nodes[near];
                 if !travelled {
                     return cal.post(now + look_up + snoop + noc, MemoryEvent::Fill(id));
                 }
                 // The line has come to the requester's node in the meantime, so the home agent sends the request back.
                 let leaves = now + self.nodes[home].look_up;
-                let trip = self.links().trip(id);
+                let trip = self.inter_socket_mut().trip(id);
                 (trip.leg, trip.data, trip.awaits, trip.more) = (back, false, 1, look_up + snoop);
-                self.answer_leaves(cal, id, leaves);
+                self.send_answer(cal, id, leaves);
             }
             NodeLookup::Here(LookupResult::InDram(class)) => {
-                self.note_copy(t.line, CopyPlace::Dram, CopyPlace::ToCore(t.core()));
+                self.record_copy(t.line, CopyPlace::Dram, CopyPlace::ToCore(t.core()));
                 if travelled {
-                    let trip = self.links().trip(id);
+                    let trip = self.inter_socket_mut().trip(id);
                     (trip.leg, trip.data, trip.awaits) = (back, true, 1);
                 }
                 self.read_dram(cal, id, class, now);
             }
             NodeLookup::Across { row, asks, with } => {
-                self.grant(id, with);
+                self.record_grant(id, with);
                 let far = self.nodes.other_than(near);
-                let asked = if asks { self.ask_core(far) } else { Time::ZERO };
+                let asked = if asks { self.snoop_latency(far) } else { Time::ZERO };
                 let mut leaves = now + self.nodes[far].look_up + asked;
                 if home == near {
                     let own = self.nodes[near].look_up;
-                    leaves = leaves + own + (self.links().send(near, t.line, false, now) - now);
+                    leaves = leaves + own + (self.inter_socket_mut().send(near, t.line, false, now) - now);
                 }
-                let trip = self.links().trip(id);
+                let trip = self.inter_socket_mut().trip(id);
                 (trip.leg, trip.awaits) = (LinkLeg::Back { from: far }, 1);
                 trip.data = row.source == NodeDataSource::Far;
-                self.answer_leaves(cal, id, leaves);
+                self.send_answer(cal, id, leaves);
                 if row.speculates {
-                    self.speculate(cal, id, now);
+                    self.issue_speculative_read(cal, id, now);
                 }
             }
         }
     }
 
     /// Notes the rights and duties that come with a request's answer.
-    fn grant(&mut self, id: TxnId, with: DataGrant) {
+    fn record_grant(&mut self, id: TxnId, with: DataGrant) {
         let t = &mut self.txns[id];
         if t.entry.is_some() && matches!(with, DataGrant::Line { .. }) {
-            self.lines.take_over(t.line, id);
+            self.lines.take_ownership(t.line, id);
         }
-        with.note(t);
+        with.record(t);
     }
 
     /// Sends an answer at `at` that needs no read of memory.
-    fn answer_leaves(&mut self, cal: &mut impl MemoryPosts, id: TxnId, at: Time) {
-        let m = &mut self.marks[id];
+    fn send_answer(&mut self, cal: &mut impl MemoryPosts, id: TxnId, at: Time) {
+        let m = &mut self.milestones[id];
         (m.owner, m.queued, m.data) = (at, at, at);
         cal.post(at, MemoryEvent::Link(id));
     }
 
     /// Reads memory in parallel with the snoop of `parent`, whose answer waits for the read.
-    fn speculate(&mut self, cal: &mut impl MemoryPosts, parent: TxnId, now: Time) {
+    fn issue_speculative_read(&mut self, cal: &mut impl MemoryPosts, parent: TxnId, now: Time) {
         let t = self.txns[parent];
         let class = AccessClass::of_read(self.map.of(t.line).kind);
         let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(TxnOp::Read, t.line, t.core(), now) });
-        self.marks[id] = Milestones::at(now, now);
-        let b = self.links();
+        self.milestones[id] = Milestones::at(now, now);
+        let b = self.inter_socket_mut();
         b.speculative_reads += 1;
         *b.trip(id) = Trip { leg: LinkLeg::Useless { parent }, ..Trip::default() };
         let more = b.protocol.speculative_penalty.into();
@@ -241,8 +241,8 @@ impl Memory {
     /// Sends memory's data for transaction `id`, which the home agent has at `known`, on over the link; returns false
     /// when the data stays in the node.
     #[cold]
-    pub(super) fn data_travels(&mut self, cal: &mut impl MemoryPosts, id: TxnId, known: Time) -> bool {
-        let leg = self.links().trip(id).leg;
+    pub(super) fn forward_data(&mut self, cal: &mut impl MemoryPosts, id: TxnId, known: Time) -> bool {
+        let leg = self.inter_socket_mut().trip(id).leg;
         let travels = matches!(leg, LinkLeg::Back { .. } | LinkLeg::Useless { .. });
         if travels {
             cal.post(known, MemoryEvent::Link(id));
@@ -254,46 +254,46 @@ impl Memory {
     pub fn on_link(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let Txn { line, class, .. } = self.txns[id];
         let home = self.home_of(line);
-        let b = self.links();
+        let b = self.inter_socket_mut();
         let trip = b.trip(id);
         match trip.leg {
             LinkLeg::None => unreachable!("no leg"),
             LinkLeg::ToHome => {
                 (trip.leg, trip.travelled) = (LinkLeg::None, true);
-                let waits = !self.nodes[home].admission[CORES].is_empty() || !self.admits(home, CORES);
+                let waits = !self.nodes[home].admission[CORES].is_empty() || !self.can_admit_lane(home, CORES);
                 if waits {
                     self.nodes[home].admission[CORES].push_back(id);
                 } else {
-                    self.begins_at_home(cal, id, now);
+                    self.begin_at_home(cal, id, now);
                 }
             }
             LinkLeg::Back { from } => {
                 let data = trip.data;
                 trip.crossed = true;
                 let at = b.send(from, line, data, now);
-                self.arrives(cal, id, at);
+                self.on_partial_answer(cal, id, at);
             }
             LinkLeg::Useless { parent } => {
-                self.finish(id);
-                self.arrives(cal, parent, now);
+                self.free_txn(id);
+                self.on_partial_answer(cal, parent, now);
             }
             LinkLeg::Write => {
-                self.finish(id);
-                self.write_here(cal, line, class, None, now);
+                self.free_txn(id);
+                self.write_at_home(cal, line, class, None, now);
             }
         }
     }
 
     /// Notes the arrival at `at` of one of the parts that an answer waits for.
-    fn arrives(&mut self, cal: &mut impl MemoryPosts, id: TxnId, at: Time) {
+    fn on_partial_answer(&mut self, cal: &mut impl MemoryPosts, id: TxnId, at: Time) {
         let near = self.node_of_core(self.txns[id].core());
         let noc = self.nodes[near].noc;
-        let trip = self.links().trip(id);
+        let trip = self.inter_socket_mut().trip(id);
         trip.ready = trip.ready.max(at);
         trip.awaits -= 1;
         if trip.awaits == 0 {
             let (ready, more) = (trip.ready, trip.more);
-            self.marks[id].back = ready;
+            self.milestones[id].back = ready;
             cal.post(ready + more + noc, MemoryEvent::Fill(id));
         }
     }
@@ -301,9 +301,9 @@ impl Memory {
     /// Returns the link credit of an answered transaction that may have crossed, and sends the next request that waits
     /// for a credit.
     #[cold]
-    pub(super) fn trip_ends(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
+    pub(super) fn end_crossing(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let t = self.txns[id];
-        let trip = *self.links().trip(id);
+        let trip = *self.inter_socket_mut().trip(id);
         if trip.crossed && t.agent == Agent::Core {
             let remote = &mut self.stats.remote[t.core()];
             match t.op {
@@ -317,10 +317,10 @@ impl Memory {
         }
         let Some(since) = trip.credit else { return };
         let near = self.node_of_core(t.core());
-        let d = &mut self.links().directions[near];
+        let d = &mut self.inter_socket_mut().directions[near];
         d.credits.give(now, since);
         if let Some(next) = d.waiting.pop_front() {
-            self.depart(cal, next, now);
+            self.send_to_other_node(cal, next, now);
         }
     }
 
@@ -335,13 +335,13 @@ impl Memory {
         op: Sweep,
         now: Time,
     ) -> Time {
-        let out = self.way_out(core);
+        let out = self.latency_to_agent(core);
         let mut at = now + out;
         if self.nodes.several() && self.home_of(line) != self.node_of_core(core) {
             let near = self.node_of_core(core);
             let look_up = self.nodes[near].look_up;
             for l in line.span(lines) {
-                at = at.max(self.links().send(near, l, false, now) + out + look_up);
+                at = at.max(self.inter_socket_mut().send(near, l, false, now) + out + look_up);
             }
         }
         cal.post(at, MemoryEvent::sweep(line, lines, op));
@@ -350,7 +350,7 @@ impl Memory {
 
     /// Writes a line back from node `from` to the other node.
     #[cold]
-    pub(super) fn write_across(
+    pub(super) fn write_back_to_other_node(
         &mut self,
         cal: &mut impl MemoryPosts,
         from: NodeId,
@@ -359,7 +359,7 @@ impl Memory {
         now: Time,
     ) {
         let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(TxnOp::WriteBack, line, CoreId(0), now) });
-        let b = self.links();
+        let b = self.inter_socket_mut();
         *b.trip(id) = Trip { leg: LinkLeg::Write, ..Trip::default() };
         let at = b.send(from, line, true, now);
         cal.post(at, MemoryEvent::Link(id));
@@ -368,12 +368,12 @@ impl Memory {
     /// Performs a core's store of a whole line past the caches at the agent of its own node. The store is done when the
     /// home node has the line and no cache has a copy.
     #[cold]
-    pub(super) fn stream_of_nodes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
+    pub(super) fn stream_between_nodes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let Txn { line, .. } = self.txns[id];
         let who = self.txns[id].core();
         let near = self.node_of_core(who);
         if self.home_of(line) != near {
-            return self.depart(cal, id, now);
+            return self.send_to_other_node(cal, id, now);
         }
         let far = self.nodes.other_than(near);
         let there = self.copies_in(far, &self.txns[id]);
@@ -382,37 +382,37 @@ impl Memory {
             return cal.post(now + self.nodes[near].noc, MemoryEvent::Fill(id));
         }
         let own = self.nodes[near].look_up;
-        let asked = if there.private == CopyState::Nowhere { Time::ZERO } else { self.ask_core(far) };
-        let at = self.links().send(near, line, false, now) + own + self.nodes[far].look_up + asked;
-        let trip = self.links().trip(id);
+        let asked = if there.private == CopyState::Nowhere { Time::ZERO } else { self.snoop_latency(far) };
+        let at = self.inter_socket_mut().send(near, line, false, now) + own + self.nodes[far].look_up + asked;
+        let trip = self.inter_socket_mut().trip(id);
         (trip.leg, trip.awaits) = (LinkLeg::Back { from: far }, 1);
-        self.answer_leaves(cal, id, at);
+        self.send_answer(cal, id, at);
     }
 
     fn stream_at_home(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let line = self.txns[id].line;
         let home = self.home_of(line);
         self.stream(cal, home, line, now);
-        let trip = self.links().trip(id);
+        let trip = self.inter_socket_mut().trip(id);
         (trip.leg, trip.awaits) = (LinkLeg::Back { from: home }, 1);
         let at = now + self.nodes[home].look_up;
-        self.answer_leaves(cal, id, at);
+        self.send_answer(cal, id, at);
     }
 
     /// Answers a core's request on several nodes in functional mode.
     #[cold]
-    pub(super) fn consult_functional(&mut self, cal: &mut impl MemoryPosts, mut t: Txn) -> Txn {
-        match self.consult(cal, &t, t.issued) {
-            NodeLookup::Here(LookupResult::Here { with, .. }) | NodeLookup::Across { with, .. } => with.note(&mut t),
+    pub(super) fn look_up_both_nodes_functional(&mut self, cal: &mut impl MemoryPosts, mut t: Txn) -> Txn {
+        match self.look_up_both_nodes(cal, &t, t.issued) {
+            NodeLookup::Here(LookupResult::Here { with, .. }) | NodeLookup::Across { with, .. } => with.record(&mut t),
             NodeLookup::Here(LookupResult::InDram(class)) => self.stats.count(class),
         }
         t
     }
 
     /// Performs the effects of a core's request on the caches of both nodes.
-    fn consult(&mut self, cal: &mut impl MemoryPosts, t: &Txn, now: Time) -> NodeLookup {
+    fn look_up_both_nodes(&mut self, cal: &mut impl MemoryPosts, t: &Txn, now: Time) -> NodeLookup {
         let row = self.row(t);
-        let local = !row.asks_far() && row.source != NodeDataSource::Nobody || row.source == NodeDataSource::Memory;
+        let local = !row.snoops_far() && row.source != NodeDataSource::Nobody || row.source == NodeDataSource::Memory;
         if local {
             return NodeLookup::Here(self.look_up(cal, t, now));
         }
@@ -420,13 +420,13 @@ impl Memory {
         let near = self.node_of_core(who);
         let far = self.nodes.other_than(near);
         let (tenant, kind) = (self.map.of(line).tenant, self.map.of(line).kind);
-        self.note_use(t, kind);
+        self.record_use(t, kind);
         let counts = &mut self.stats.tenants[tenant];
         counts.app += u64::from(kind == RegionKind::App);
         counts.llc_misses += 1;
         let own = t.op == TxnOp::Own;
         if own || row.far == PrivateAction::Drop {
-            self.tell_watchers(cal, line, now);
+            self.notify_watchers(cal, line, now);
         }
         let there = self.copies_in(far, t);
         let asks = there.private != CopyState::Nowhere
@@ -434,7 +434,7 @@ impl Memory {
                 || there.private == CopyState::Dirty
                 || there.llc == CopyState::Nowhere
                 || row.far == PrivateAction::Drop);
-        self.note_source(&row, line, who, far);
+        self.record_source(&row, line, who, far);
         let holders = self.shared.holders(line);
         let (mut dirty, mut peers) = (0, false);
         for c in cores_of(holders).filter(|c| *c != who) {
@@ -464,7 +464,7 @@ impl Memory {
             }
         }
         // The LLC of the requester's node gives up a line that is to be written.
-        let gives = self.habits.role == LlcRole::Victim && self.habits.store_hit == StoreHit::Move;
+        let gives = self.llc_protocol.role == LlcRole::Victim && self.llc_protocol.store_hit == StoreHit::Move;
         let slot = self.nodes[near].llc.find(line).filter(|_| own);
         let kept = slot.is_some() && !gives;
         if let Some(s) = slot.filter(|_| gives) {
@@ -485,14 +485,14 @@ impl Memory {
             _ => DataGrant::Data,
         };
         if row.source == NodeDataSource::Nobody && row.far == PrivateAction::Stay {
-            let snoop = if peers { self.ask_core(near) } else { Time::ZERO };
+            let snoop = if peers { self.snoop_latency(near) } else { Time::ZERO };
             return NodeLookup::Here(LookupResult::Here { snoop, with });
         }
         NodeLookup::Across { row, asks, with }
     }
 
     /// Notes, if there is a shadow, which copy supplies the answer and memory.
-    fn note_source(&mut self, row: &NodeTransition, line: LineAddr, who: CoreId, far: NodeId) {
+    fn record_source(&mut self, row: &NodeTransition, line: LineAddr, who: CoreId, far: NodeId) {
         if self.shadow.is_none() {
             return;
         }
@@ -510,10 +510,10 @@ impl Memory {
                 None => CopyPlace::ToCore(far_cores().next().expect("a copy")),
             },
         };
-        self.note_copy(line, from, CopyPlace::ToCore(who));
+        self.record_copy(line, from, CopyPlace::ToCore(who));
         if row.written {
-            self.note_copy(line, from, CopyPlace::Dram);
-            self.note_copy(line, from, CopyPlace::Llc(far));
+            self.record_copy(line, from, CopyPlace::Dram);
+            self.record_copy(line, from, CopyPlace::Llc(far));
         }
     }
 }

@@ -26,7 +26,7 @@ const FREE: LineEntry = LineEntry { line: NO_LINE, readers: 0, epoch: 0, owner: 
 /// Decision on whether a request may proceed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LineTurn {
-    /// The request may proceed now; `epoch` has to be passed to [`LineTable::leave`].
+    /// The request may proceed now; `epoch` has to be passed to [`LineTable::release`].
     Now { epoch: u16 },
     /// The request may proceed when earlier ones have ended.
     Later,
@@ -84,7 +84,7 @@ impl LineTable {
 
     /// Enters request `id` for `line`; `takes` says that the request ends with the line in exactly one core.
     #[inline(always)]
-    pub fn enter(&mut self, line: LineAddr, id: TxnId, takes: bool) -> LineTurn {
+    pub fn enqueue(&mut self, line: LineAddr, id: TxnId, takes: bool) -> LineTurn {
         if self.used.to_usize() * 2 >= self.entries.len() {
             self.grow();
         }
@@ -118,7 +118,7 @@ impl LineTable {
 
     /// Makes a read that entered beside others the owner of the line, because no other cache had the line.
     #[inline]
-    pub fn take_over(&mut self, line: LineAddr, id: TxnId) {
+    pub fn take_ownership(&mut self, line: LineAddr, id: TxnId) {
         if let Some(i) = self.find(line) {
             let e = &mut self.entries[i];
             if e.owner.is_none() {
@@ -130,7 +130,7 @@ impl LineTable {
 
     /// Ends request `id`, which entered at `epoch`.
     #[inline(always)]
-    pub fn leave(&mut self, line: LineAddr, id: TxnId, epoch: u16) -> LineRelease {
+    pub fn release(&mut self, line: LineAddr, id: TxnId, epoch: u16) -> LineRelease {
         let i = self.find(line).expect("a request in flight has an entry");
         let e = &mut self.entries[i];
         if e.owner == Some(id) {
@@ -147,7 +147,7 @@ impl LineTable {
 
     /// Next request for `line` that may proceed, with its epoch, if one waits; `takes` tells whether a request takes
     /// the line.
-    pub fn next_turn(&mut self, line: LineAddr, takes: impl Fn(TxnId) -> bool) -> Option<(TxnId, u16)> {
+    pub fn dequeue(&mut self, line: LineAddr, takes: impl Fn(TxnId) -> bool) -> Option<(TxnId, u16)> {
         let i = self.find(line)?;
         let e = &mut self.entries[i];
         let id = e.first.filter(|_| e.owner.is_none())?;
@@ -248,35 +248,35 @@ mod tests {
     #[test]
     fn readers_go_together_and_an_owner_waits_for_them_and_they_for_it() {
         let mut l = LineTable::default();
-        assert_eq!((l.enter(LineAddr(5), id(1), false), l.enter(LineAddr(5), id(2), false)), (NOW, NOW));
-        assert_eq!(l.enter(LineAddr(5), id(3), true), LineTurn::Later);
+        assert_eq!((l.enqueue(LineAddr(5), id(1), false), l.enqueue(LineAddr(5), id(2), false)), (NOW, NOW));
+        assert_eq!(l.enqueue(LineAddr(5), id(3), true), LineTurn::Later);
         assert_eq!(
-            l.enter(LineAddr(5), id(4), false),
+            l.enqueue(LineAddr(5), id(4), false),
             LineTurn::Later,
             "behind the owner, for else it would wait for ever"
         );
         let takes = |other| other == id(3);
-        assert!(!l.leave(LineAddr(5), id(1), 0).stale);
-        assert_eq!(l.next_turn(LineAddr(5), takes), None);
-        assert_eq!(l.leave(LineAddr(5), id(2), 0), LineRelease { stale: false, others_wait: true });
-        assert_eq!(l.next_turn(LineAddr(5), takes), Some((id(3), 0)));
-        assert_eq!(l.next_turn(LineAddr(5), takes), None);
-        assert!(l.leave(LineAddr(5), id(3), 0).others_wait);
-        assert_eq!(l.next_turn(LineAddr(5), takes), Some((id(4), 0)));
-        assert!(!l.leave(LineAddr(5), id(4), 0).others_wait);
+        assert!(!l.release(LineAddr(5), id(1), 0).stale);
+        assert_eq!(l.dequeue(LineAddr(5), takes), None);
+        assert_eq!(l.release(LineAddr(5), id(2), 0), LineRelease { stale: false, others_wait: true });
+        assert_eq!(l.dequeue(LineAddr(5), takes), Some((id(3), 0)));
+        assert_eq!(l.dequeue(LineAddr(5), takes), None);
+        assert!(l.release(LineAddr(5), id(3), 0).others_wait);
+        assert_eq!(l.dequeue(LineAddr(5), takes), Some((id(4), 0)));
+        assert!(!l.release(LineAddr(5), id(4), 0).others_wait);
         assert_eq!(l.used(), 0);
     }
 
     #[test]
     fn an_invalidation_reaches_what_is_under_way_and_nothing_that_comes_later() {
         let mut l = LineTable::default();
-        l.enter(LineAddr(5), id(1), false);
+        l.enqueue(LineAddr(5), id(1), false);
         assert_eq!(l.invalidate(LineAddr(5)), None);
-        assert_eq!(l.enter(LineAddr(5), id(2), false), LineTurn::Now { epoch: 1 });
-        assert!(l.leave(LineAddr(5), id(1), 0).stale && !l.leave(LineAddr(5), id(2), 1).stale);
-        l.enter(LineAddr(6), id(3), true);
+        assert_eq!(l.enqueue(LineAddr(5), id(2), false), LineTurn::Now { epoch: 1 });
+        assert!(l.release(LineAddr(5), id(1), 0).stale && !l.release(LineAddr(5), id(2), 1).stale);
+        l.enqueue(LineAddr(6), id(3), true);
         assert_eq!((l.invalidate(LineAddr(6)), l.invalidate(LineAddr(7))), (Some(id(3)), None));
-        assert!(l.leave(LineAddr(6), id(3), 0).stale);
+        assert!(l.release(LineAddr(6), id(3), 0).stale);
     }
 
     /// Compares the table with one that cannot lose an entry.
@@ -288,9 +288,9 @@ mod tests {
             let line = rng.below(600);
             if let Some(id) = all.remove(&line) {
                 assert_eq!(l.owner(LineAddr(line)), Some(id));
-                l.leave(LineAddr(line), id, 0);
+                l.release(LineAddr(line), id, 0);
             } else {
-                assert_eq!(l.enter(LineAddr(line), id, true), NOW);
+                assert_eq!(l.enqueue(LineAddr(line), id, true), NOW);
                 all.insert(line, id);
             }
             assert_eq!(l.used() as usize, all.len());

@@ -39,7 +39,7 @@ impl Memory {
         let (node, slot) = self.nodes.enumerate().find_map(|(i, n)| Some((i, held(n)?)))?;
         let mut dirty = self.nodes[node].llc.remove(slot);
         if self.strict {
-            dirty = self.pull(cal, line, dirty, now);
+            dirty = self.back_invalidate(cal, line, dirty, now);
         }
         if dirty {
             self.evict(cal, node, line, now);
@@ -111,11 +111,11 @@ impl Memory {
         match op {
             Sweep::Invalidate if !self.allows_invalidation(line) => {}
             Sweep::Sweep | Sweep::Invalidate => {
-                let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
+                let dropped = self.invalidate_all_copies(cal, line, now).dirty + self.drop_llc(line);
                 self.stats.ledger.swept += dropped;
                 if self.map.of(line).kind == RegionKind::Rx {
-                    let race = self.lives.of(line) == rx_line_states::UNCONSUMED;
-                    self.lives.set(line, rx_line_states::SWEPT);
+                    let race = self.rx_line_states.of(line) == rx_line_states::UNCONSUMED;
+                    self.rx_line_states.set(line, rx_line_states::SWEPT);
                     self.stats.sweep_races += u64::from(race);
                 }
                 if let Some(s) = &mut self.shadow {
@@ -124,7 +124,7 @@ impl Memory {
             }
             Sweep::Flush => {
                 self.clean(cal, line, now);
-                let left = self.take_away(cal, line, now).dirty + self.drop_llc(line);
+                let left = self.invalidate_all_copies(cal, line, now).dirty + self.drop_llc(line);
                 debug_assert_eq!(left, 0, "cleaned just now");
             }
             Sweep::WriteBack => self.clean(cal, line, now),

@@ -52,35 +52,35 @@ impl McQueue {
         self.writes.iter().flatten().chain(behind).filter(|w| w.miss.is_some()).count()
     }
 
-    fn waits(&self) -> bool {
+    fn has_waiting(&self) -> bool {
         self.all > 0
     }
 
-    fn waits_to_write(&self) -> bool {
+    fn has_waiting_writes(&self) -> bool {
         self.own_writes > 0
     }
 
     /// Queues a write behind the waiting writes of its side.
-    fn hold_write(&mut self, w: Write, side: usize) {
+    fn enqueue_write(&mut self, w: Write, side: usize) {
         self.writes[side].push_back(w);
         self.own_writes += 1;
         self.all += 1;
     }
 
     /// Queues a read behind the waiting reads.
-    fn hold_read(&mut self, id: TxnId, at: Decoded) {
+    fn enqueue_read(&mut self, id: TxnId, at: Decoded) {
         self.reads.push_back((id, at));
         self.all += 1;
     }
 
-    fn next_read(&mut self) -> Option<(TxnId, Decoded)> {
+    fn dequeue_read(&mut self) -> Option<(TxnId, Decoded)> {
         let r = self.reads.pop_front()?;
         self.all -= 1;
         Some(r)
     }
 
     /// Takes the write whose turn it is, with its side; the sides alternate.
-    fn next_write(&mut self) -> Option<(Write, usize)> {
+    fn dequeue_write(&mut self) -> Option<(Write, usize)> {
         let turn = 1 - self.last;
         let side = if self.writes[turn].is_empty() { self.last } else { turn };
         let w = self.writes[side].pop_front()?;
@@ -117,20 +117,20 @@ impl Memory {
         let line = self.txns[id].line;
         let t = &mut self.txns[id];
         t.at_mc = now;
-        self.paths.held[Path::of(t.op).index()].force(now);
+        self.paths.at_home_agent[Path::of(t.op).index()].force(now);
         self.stats.count(class);
         let (ch, at) = self.route(line);
         let c = &self.channels[ch];
         if c.shared.is_some() {
-            self.join(cal, ch, McRequest::Read(id, at), now);
+            self.enqueue_shared(cal, ch, McRequest::Read(id, at), now);
         } else if !c.reads.is_empty() {
-            return self.channels[ch].hold_read(id, at); // nothing changes for the channel
-        } else if self.accepts(ch, false, now) {
+            return self.channels[ch].enqueue_read(id, at); // nothing changes for the channel
+        } else if self.has_room(ch, false, now) {
             self.enqueue(ch, line, Some(id), at, now);
         } else {
-            self.channels[ch].hold_read(id, at);
+            self.channels[ch].enqueue_read(id, at);
         }
-        self.arm(cal, ch, now);
+        self.schedule_channel(cal, ch, now);
     }
 
     /// Sends a write of node `from` to the memory controller of its line; no transaction waits for the write.
@@ -163,16 +163,16 @@ impl Memory {
             return false;
         }
         if self.nodes.several() && self.home_of(line) != from {
-            self.write_across(cal, from, line, class, now);
+            self.write_back_to_other_node(cal, from, line, class, now);
             return false;
         }
-        self.write_here(cal, line, class, id, now);
+        self.write_at_home(cal, line, class, id, now);
         id.is_some()
     }
 
     /// Sends a write that has arrived at its home node to the memory controller.
     #[inline(always)]
-    pub(super) fn write_here(
+    pub(super) fn write_at_home(
         &mut self,
         cal: &mut impl MemoryPosts,
         line: LineAddr,
@@ -185,34 +185,34 @@ impl Memory {
         let miss = self.miss;
         // Constructed in its final place; see `Memory::txn`.
         let w = || Write { line, at, since: now, path, id, miss };
-        self.paths.held[path.index()].force(now);
+        self.paths.at_home_agent[path.index()].force(now);
         if let Some((m, miss)) = self.mshrs.as_mut().zip(miss) {
-            m.extend(miss);
+            m.add_dependency(miss);
         }
         if self.channels[ch].shared.is_some() {
             let home = &mut self.nodes[self.channels[ch].node];
             home.waiting[0] += 1;
             home.cha_writes.force(now);
-            self.join(cal, ch, McRequest::Write(w()), now);
-        } else if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
+            self.enqueue_shared(cal, ch, McRequest::Write(w()), now);
+        } else if !self.channels[ch].has_waiting_writes() && self.has_room(ch, true, now) {
             self.enqueue(ch, line, None, at, now);
-            self.accepted(cal, &w(), now);
+            self.on_write_accepted(cal, &w(), now);
         } else {
-            let first = !self.channels[ch].waits_to_write();
-            self.hold_write(ch, w(), now);
+            let first = !self.channels[ch].has_waiting_writes();
+            self.enqueue_write(ch, w(), now);
             if !first {
                 return; // nothing changes for the channel
             }
         }
-        self.arm(cal, ch, now);
+        self.schedule_channel(cal, ch, now);
     }
 
     /// Lets a write wait for room in the channel's queue; the write keeps its credit of the home agent.
     #[inline(always)]
-    fn hold_write(&mut self, ch: usize, w: Write, now: Time) {
+    fn enqueue_write(&mut self, ch: usize, w: Write, now: Time) {
         let side = self.side(w.path);
         let c = &mut self.channels[ch];
-        c.hold_write(w, side);
+        c.enqueue_write(w, side);
         let home = &mut self.nodes[c.node];
         home.waiting[side] += 1;
         home.cha_writes.force(now);
@@ -220,16 +220,16 @@ impl Memory {
 
     /// Notes that a channel's queue has accepted a write, and informs the home agent and the device.
     #[inline]
-    fn accepted(&mut self, cal: &mut impl MemoryPosts, w: &Write, now: Time) {
+    fn on_write_accepted(&mut self, cal: &mut impl MemoryPosts, w: &Write, now: Time) {
         let Write { path, since, id, miss, .. } = *w;
         if let Some((m, miss)) = self.mshrs.as_mut().zip(miss) {
-            m.end(cal, miss, now);
+            m.complete_dependency(cal, miss, now);
         }
         let device = if id.is_none() { Time::ZERO } else { self.lat.ownership };
         let freed = now + device + self.lat.write_ack;
-        self.paths.held[path.index()].give_at(freed, since);
+        self.paths.at_home_agent[path.index()].give_at(freed, since);
         if let Some(id) = id {
-            let m = &mut self.marks[id];
+            let m = &mut self.milestones[id];
             (m.queued, m.data) = (now, now);
             cal.post(freed + self.lat.to_iio, MemoryEvent::Fill(id));
         }
@@ -249,14 +249,14 @@ impl Memory {
     fn enqueue(&mut self, ch: usize, line: LineAddr, reader: Option<TxnId>, at: Decoded, now: Time) {
         let req = dram::DramRequest { token: reader, line, write: reader.is_none(), class: 0 };
         if let Some(id) = reader {
-            self.marks[id].queued = now;
+            self.milestones[id].queued = now;
         }
         self.dram.push(now, ch, req, at, &mut self.done);
     }
 
     /// Whether channel `ch` has room at `now`.
     #[inline]
-    fn accepts(&mut self, ch: usize, write: bool, now: Time) -> bool {
+    fn has_room(&mut self, ch: usize, write: bool, now: Time) -> bool {
         self.dram.can_accept(ch, write) || {
             self.dram.advance(now, ch, &mut self.done);
             self.dram.can_accept(ch, write)
@@ -265,9 +265,9 @@ impl Memory {
 
     /// Posts an event for the time at which channel `ch` next has work, and delivers completed reads.
     #[inline]
-    fn arm(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
+    fn schedule_channel(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
         let c = &mut self.channels[ch];
-        if let Some(next) = self.dram.wake(ch, c.waits()) {
+        if let Some(next) = self.dram.wake(ch, c.has_waiting()) {
             let next = next.max(now);
             if next < c.next {
                 c.next = next;
@@ -292,16 +292,16 @@ impl Memory {
             let node = &self.nodes[self.channels[ch].node];
             let known = at + node.look_up + node.from_dram;
             let private = if t.agent == Agent::Core { self.lat.from_llc } else { Time::ZERO };
-            let (back, at_mc) = (self.way_back(t) + private, t.at_mc);
-            if self.between.is_some() && self.data_travels(cal, id, known) {
-                self.paths.held[path.index()].give_at(known, at_mc);
-                self.marks[id].data = at;
+            let (back, at_mc) = (self.latency_from_agent(t) + private, t.at_mc);
+            if self.inter_socket.is_some() && self.forward_data(cal, id, known) {
+                self.paths.at_home_agent[path.index()].give_at(known, at_mc);
+                self.milestones[id].data = at;
                 continue;
             }
             // Data goes straight to a core, but the home agent's entry remains until the core has it.
             let freed = if path == Path::C2mRead { known + back } else { known };
-            self.paths.held[path.index()].give_at(freed, at_mc);
-            self.marks[id].data = at;
+            self.paths.at_home_agent[path.index()].give_at(freed, at_mc);
+            self.milestones[id].data = at;
             cal.post(known + back, MemoryEvent::Fill(id));
         }
         self.done.clear();
@@ -313,40 +313,40 @@ impl Memory {
             return; // an earlier event took this one's place
         }
         self.channels[ch].next = Time::MAX;
-        let goes_in = self.dram.advance(now, ch, &mut self.done) && self.lets_in(ch);
+        let goes_in = self.dram.advance(now, ch, &mut self.done) && self.can_admit(ch);
         if goes_in {
-            self.let_in(cal, ch, now);
+            self.admit_from_queue(cal, ch, now);
         }
-        self.arm(cal, ch, now);
+        self.schedule_channel(cal, ch, now);
         if goes_in {
             // Credits of the home agent return only when waiting writes enter a queue.
-            self.resume(cal, self.channels[ch].node, now);
+            self.admit_waiting_requests(cal, self.channels[ch].node, now);
         }
     }
 
     /// Whether a waiting request can enter a queue. Most entries that become free are those of reads, which no request
     /// waits for while writes do.
     #[inline]
-    fn lets_in(&self, ch: usize) -> bool {
+    fn can_admit(&self, ch: usize) -> bool {
         let c = &self.channels[ch];
-        c.waits_to_write() && self.dram.can_accept(ch, true)
+        c.has_waiting_writes() && self.dram.can_accept(ch, true)
             || !c.reads.is_empty() && self.dram.can_accept(ch, false)
             || c.shared.is_some()
     }
 
     /// Moves waiting requests into the channel's queues as long as there is room.
     #[inline(never)]
-    fn let_in(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
+    fn admit_from_queue(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
         while self.dram.can_accept(ch, true) {
-            let Some((w, side)) = self.channels[ch].next_write() else { break };
+            let Some((w, side)) = self.channels[ch].dequeue_write() else { break };
             let home = &mut self.nodes[self.channels[ch].node];
             home.waiting[side] -= 1;
             home.cha_writes.give(now, w.since);
             self.enqueue(ch, w.line, None, w.at, now);
-            self.accepted(cal, &w, now);
+            self.on_write_accepted(cal, &w, now);
         }
         while self.dram.can_accept(ch, false) {
-            let Some((id, at)) = self.channels[ch].next_read() else { break };
+            let Some((id, at)) = self.channels[ch].dequeue_read() else { break };
             self.enqueue(ch, self.txns[id].line, Some(id), at, now);
         }
         self.serve_shared(cal, ch, now);
@@ -354,9 +354,9 @@ impl Memory {
 
     /// Adds a request to a channel with a shared ingress queue: it enters while both queues have room, and waits
     /// otherwise.
-    fn join(&mut self, cal: &mut impl MemoryPosts, ch: usize, r: McRequest, now: Time) {
+    fn enqueue_shared(&mut self, cal: &mut impl MemoryPosts, ch: usize, r: McRequest, now: Time) {
         if self.both_have_room(ch) || self.dram.advance(now, ch, &mut self.done) && self.both_have_room(ch) {
-            self.enter(cal, ch, r, now);
+            self.admit_to_channel(cal, ch, r, now);
         } else {
             let c = &mut self.channels[ch];
             c.shared.as_mut().expect("a shared door").push_back(r);
@@ -373,12 +373,12 @@ impl Memory {
         if self.both_have_room(ch) {
             if let Some(r) = self.channels[ch].shared.as_mut().and_then(VecDeque::pop_front) {
                 self.channels[ch].all -= 1;
-                self.enter(cal, ch, r, now);
+                self.admit_to_channel(cal, ch, r, now);
             }
         }
     }
 
-    fn enter(&mut self, cal: &mut impl MemoryPosts, ch: usize, r: McRequest, now: Time) {
+    fn admit_to_channel(&mut self, cal: &mut impl MemoryPosts, ch: usize, r: McRequest, now: Time) {
         let (line, reader, at) = match r {
             McRequest::Read(id, at) => (self.txns[id].line, Some(id), at),
             McRequest::Write(w) => (w.line, None, w.at),
@@ -388,7 +388,7 @@ impl Memory {
             let home = &mut self.nodes[self.channels[ch].node];
             home.waiting[0] -= 1;
             home.cha_writes.give(now, w.since);
-            self.accepted(cal, &w, now);
+            self.on_write_accepted(cal, &w, now);
         }
     }
 }

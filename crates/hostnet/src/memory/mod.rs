@@ -112,9 +112,9 @@ pub struct Memory {
     core_nodes: IdVec<CoreId, NodeId>,
     pub nodes: Nodes,
     /// Inter-socket links, where the machine has several nodes.
-    between: Option<Box<InterSocket>>,
+    inter_socket: Option<Box<InterSocket>>,
     l2_inclusive: bool,
-    habits: LlcProtocol,
+    llc_protocol: LlcProtocol,
     core_rows: CoreRows,
     /// Whether the LLC is strictly inclusive: lines that it evicts are invalidated in private caches.
     strict: bool,
@@ -138,7 +138,7 @@ pub struct Memory {
     channels: Vec<McQueue>,
     done: Vec<dram::DramCompletion>,
     txns: CacheAligned<TxnId, Txn>,
-    marks: CacheAligned<TxnId, Milestones>,
+    milestones: CacheAligned<TxnId, Milestones>,
     free_txns: Vec<TxnId>,
     live_txns: u32,
     /// Whether writes of cores (0) and devices (1) wait in separate queues; otherwise all wait in the first of two.
@@ -153,12 +153,12 @@ pub struct Memory {
     races: bool,
     /// Whether the tags exceed the cache of a core of the computer that runs the simulation.
     spread: bool,
-    leaving: Option<PendingVictim>,
+    pending_victim: Option<PendingVictim>,
     /// Number of modified lines that L2s have evicted to the LLC, without those of functional mode.
     pub written_back: u64,
     /// Transaction of a device that the next eviction makes room for.
     evicts_for: Option<TxnId>,
-    lives: rx_line_states::RxLineStates,
+    rx_line_states: rx_line_states::RxLineStates,
     /// Places of received lines, which are counted from the first request for them on.
     received: Option<Box<received_lines::ReceivedLines>>,
     /// Whether L2s may hold received lines that no core has read, because hints or prefetches have fetched them.
@@ -230,7 +230,7 @@ impl Memory {
         let each = dram.channels_of_node();
         let channels = (0..dram.channels()).map(|ch| McQueue::new(d.overflow, NodeId::new(ch / each))).collect();
         let spread = cores * l2.bytes() + nodes.count.to_usize() * llc.bytes() > HOST_CACHE;
-        let between = InterSocket::new(nodes);
+        let inter_socket = InterSocket::new(nodes);
         let nodes = Nodes::new(nodes.count.to_usize(), |n| {
             let uncore = Clock::from_hz(nodes.uncore_clock.get(n).unwrap_or(&h.uncore_clock).0);
             Node {
@@ -246,7 +246,7 @@ impl Memory {
         let rx: Vec<_> = map.iter().filter(|r| r.kind == RegionKind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or_default();
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or_default();
-        let habits = LlcProtocol {
+        let llc_protocol = LlcProtocol {
             role: h.llc.role,
             read_hit: h.llc.read_hit,
             store_hit: h.llc.store_hit,
@@ -273,7 +273,7 @@ impl Memory {
             races,
             writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
             spread,
-            leaving: None,
+            pending_victim: None,
             written_back: 0,
             evicts_for: None,
             shared: filter::SharedFilter::default(),
@@ -282,10 +282,10 @@ impl Memory {
             l2: IdVec::filled(l2, cores),
             core_nodes,
             nodes,
-            between,
+            inter_socket,
             l2_inclusive: h.l2_inclusive,
-            core_rows: CoreRows::new(habits),
-            habits,
+            core_rows: CoreRows::new(llc_protocol),
+            llc_protocol,
             strict: h.llc.role == spec::LlcRole::StrictlyInclusive,
             write_back_uses: h.llc.write_back_uses,
             from_last: h.llc.device_ways == spec::DeviceWays::Highest,
@@ -301,12 +301,12 @@ impl Memory {
             dram,
             done: Vec::with_capacity(64),
             txns: CacheAligned::with_capacity(1024),
-            marks: CacheAligned::with_capacity(1024),
+            milestones: CacheAligned::with_capacity(1024),
             free_txns: Vec::with_capacity(1024),
             live_txns: 0,
             sides: h.llc.write_order == spec::WriteOrder::Turns,
             nic_credits: h.llc.nic_credits,
-            lives: rx_line_states::RxLineStates::new(rx_base, rx_end),
+            rx_line_states: rx_line_states::RxLineStates::new(rx_base, rx_end),
             received: None,
             holds_unread: false,
             device_ways: 0,
@@ -347,7 +347,7 @@ impl Memory {
 
     /// Time from a core to the agent of its node, which a miss takes after the look-ups in L1 and L2.
     #[inline]
-    pub fn way_out(&self, core: CoreId) -> Time {
+    pub fn latency_to_agent(&self, core: CoreId) -> Time {
         let noc = if self.nodes.several() { self.nodes[self.node_of_core(core)].noc } else { self.lat.noc };
         self.lat.l1 + self.lat.l2 + noc
     }
@@ -377,7 +377,7 @@ impl Memory {
             self.txns[id] = t;
             return id;
         }
-        self.marks.push(Milestones::default());
+        self.milestones.push(Milestones::default());
         self.txns.push(t)
     }
 
@@ -385,7 +385,7 @@ impl Memory {
     #[inline(always)]
     pub fn send(&mut self, cal: &mut impl MemoryPosts, at: Time, t: Txn) {
         let id = self.txn(t);
-        self.leaves(cal, at, id);
+        self.send_to_home(cal, at, id);
     }
 
     /// Sends a core's request to the home agent, where it arrives at `at`, and counts it for its thread.
@@ -395,56 +395,56 @@ impl Memory {
             n.note(t.thread, self.map.id(t.line), t.op);
         }
         if let Some(s) = &mut self.siblings {
-            s.leaves(&t);
+            s.request_sent(&t);
         }
         self.send(cal, at, t);
     }
 
     /// Starts transaction `id`, which arrives at the home agent at `at`.
     #[inline(never)]
-    fn leaves(&mut self, cal: &mut impl MemoryPosts, at: Time, id: TxnId) {
+    fn send_to_home(&mut self, cal: &mut impl MemoryPosts, at: Time, id: TxnId) {
         let t = &self.txns[id];
         let Txn { line, lines, op, agent, issued, .. } = *t;
-        let (node, n) = (self.agent_of(t), self.requests_in(t));
+        let (node, n) = (self.agent_of(t), self.request_count(t));
         if lines == 1 {
             let llc = &self.nodes[node].llc;
             let home = llc.home(line);
-            llc.announce_at(home);
+            llc.prefetch_home_on_host(home);
             self.txns[id].home = home;
         } else {
-            self.announce(line, lines.into());
+            self.prefetch_on_host(line, lines.into());
         }
         if self.spread && matches!(op, TxnOp::Read | TxnOp::Own) {
             // The victim that the fill will evict from the L2, whose set the core has just looked up.
             let victim = self.l2[self.txns[id].core()].oldest_in_slice(line);
-            if let Some(v) = victim.filter(|v| v.dirty || self.llc_takes(v)) {
-                self.nodes[node].llc.announce(v.line);
+            if let Some(v) = victim.filter(|v| v.dirty || self.llc_accepts(v)) {
+                self.nodes[node].llc.prefetch_on_host(v.line);
             }
         }
         if agent != Agent::Background {
             self.paths.under_way[Path::of(op).index()].force_many(n, issued);
         }
-        self.marks[id] = Milestones::at(issued, at);
+        self.milestones[id] = Milestones::at(issued, at);
         cal.post(at, MemoryEvent::Cha(id));
     }
 
     /// Whether `MemoryEvent::Cha` of `id` is the arrival of a core's request, and not its turn at a line.
     #[inline]
-    pub fn comes_from_core(&self, id: TxnId) -> bool {
+    pub fn is_arrival_from_core(&self, id: TxnId) -> bool {
         self.txns[id].agent == Agent::Core && self.txns[id].entry.is_none()
     }
 
     /// Delays request `id`, which has just arrived, until `at`.
-    pub fn arrives_at(&mut self, cal: &mut impl MemoryPosts, at: Time, id: TxnId) {
-        self.marks[id] = Milestones::at(self.marks[id].start, at);
+    pub fn post_arrival(&mut self, cal: &mut impl MemoryPosts, at: Time, id: TxnId) {
+        self.milestones[id] = Milestones::at(self.milestones[id].start, at);
         cal.post(at, MemoryEvent::Cha(id));
     }
 
     /// Prefetches the records of request `id`, which will soon be needed, on the computer that runs the simulation.
     #[inline]
-    fn expect(&self, id: TxnId) {
+    fn prefetch_txn(&self, id: TxnId) {
         prefetch(&self.txns[id]);
-        prefetch(&self.marks[id]);
+        prefetch(&self.milestones[id]);
     }
 
     /// Request that has been answered, in the form in which `answered` will return it.
@@ -458,39 +458,39 @@ impl Memory {
     pub fn answered(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> Txn {
         // Copied before it is written, because the copy would otherwise stall; see `txn`.
         let mut answer = self.txns[id];
-        answer.transient |= self.ends(cal, id, now);
+        answer.transient |= self.end_request(cal, id, now);
         if let Some(s) = self.siblings.as_mut().filter(|_| answer.agent == Agent::Core) {
-            s.ends(&answer);
+            s.request_ended(&answer);
         }
         answer
     }
 
     /// Ends a request; returns whether its data may only be used once and not be kept.
     #[inline(never)]
-    fn ends(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> bool {
+    fn end_request(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> bool {
         self.txns[id].dirty = false;
         let t = &self.txns[id];
         let (entry, path) = (t.entry, Path::of(t.op));
-        let counted = if t.agent != Agent::Background && t.holds_credit() { self.requests_in(t) } else { 0 };
-        let stale = entry.is_some_and(|epoch| self.leave_line(cal, id, epoch, now));
+        let counted = if t.agent != Agent::Background && t.holds_credit() { self.request_count(t) } else { 0 };
+        let stale = entry.is_some_and(|epoch| self.release_line(cal, id, epoch, now));
         if counted > 0 {
-            self.paths.end(path, counted, &self.marks[id], now);
+            self.paths.record(path, counted, &self.milestones[id], now);
         }
-        if self.between.is_some() {
-            self.trip_ends(cal, id, now);
+        if self.inter_socket.is_some() {
+            self.end_crossing(cal, id, now);
         }
-        self.finish(id);
+        self.free_txn(id);
         if let Some(m) = &mut self.mshrs {
-            m.answered(cal, id, now);
+            m.on_answer(cal, id, now);
         }
         stale
     }
 
     #[inline]
-    fn finish(&mut self, id: TxnId) {
+    fn free_txn(&mut self, id: TxnId) {
         self.live_txns -= 1;
         self.free_txns.push(id);
-        if let Some(b) = &mut self.between {
+        if let Some(b) = &mut self.inter_socket {
             b.clear(id);
         }
     }
@@ -498,12 +498,12 @@ impl Memory {
     /// Prefetches the sets of `line_table` lines from `line` on, all of one region, in the LLC and in the L2 of their owner,
     /// on the computer that runs the simulation.
     #[inline]
-    pub fn announce(&self, line: LineAddr, lines: u64) {
+    pub fn prefetch_on_host(&self, line: LineAddr, lines: u64) {
         let llc = &self.nodes[DEVICES_AT].llc;
-        line.span(lines).for_each(|l| llc.announce(l));
+        line.span(lines).for_each(|l| llc.prefetch_on_host(l));
         if let Sharing::Core(c) = self.sharing(line) {
             let l2 = &self.l2[c];
-            line.span(lines).for_each(|l| l2.announce_in_slice(l));
+            line.span(lines).for_each(|l| l2.prefetch_in_slice_on_host(l));
         }
     }
 
@@ -514,15 +514,15 @@ impl Memory {
             return;
         }
         for l in line.span(lines) {
-            if self.lives.of(l) == rx_line_states::UNCONSUMED {
-                self.lives.set(l, rx_line_states::CONSUMED);
+            if self.rx_line_states.of(l) == rx_line_states::UNCONSUMED {
+                self.rx_line_states.set(l, rx_line_states::CONSUMED);
             }
         }
     }
 
     /// Whether a line of this kind is network data outside the modelled caches (ideal DDIO).
     #[inline]
-    fn apart(&self, kind: RegionKind) -> bool {
+    fn is_outside_caches(&self, kind: RegionKind) -> bool {
         self.ideal_network && kind == RegionKind::Rx
     }
 
@@ -532,13 +532,13 @@ impl Memory {
         self.off_core.iter_mut().for_each(OffCores::restart);
         self.nodes.iter_mut().for_each(|n| n.cha_writes.restart(now));
         self.paths.restart(now);
-        self.between.iter_mut().for_each(|b| b.restart(now));
+        self.inter_socket.iter_mut().for_each(|b| b.restart(now));
         self.mshrs.iter_mut().for_each(|m| m.restart(now));
     }
 
     /// Mask of the LLC ways that the ways of a placement policy stand for.
     #[inline]
-    pub fn ways_of_devices(&self, ways: u32) -> u32 {
+    pub fn device_way_mask(&self, ways: u32) -> u32 {
         if self.from_last {
             ways.reverse_bits() >> (32 - self.llc_ways())
         } else {
@@ -554,7 +554,7 @@ impl Memory {
     /// Number of requests that a transaction stands for: each line of an integrated NIC's burst where lines proceed one
     /// by one.
     #[inline]
-    fn requests_in(&self, t: &Txn) -> u32 {
+    fn request_count(&self, t: &Txn) -> u32 {
         if t.agent == Agent::Nic && self.has_mshrs() {
             t.lines.into()
         } else {
@@ -569,8 +569,8 @@ impl Memory {
 
     /// Whether lines that devices read are installed in the LLC.
     #[inline]
-    fn installs(&self) -> bool {
-        self.habits.device_read == spec::DeviceRead::Install
+    fn device_reads_allocate(&self) -> bool {
+        self.llc_protocol.device_read == spec::DeviceRead::Install
     }
 
     /// Number of outstanding requests of cores and devices.

@@ -51,10 +51,10 @@ impl Mshrs {
     }
 
     /// Whether a request for `slice` may proceed now; otherwise the request is queued.
-    pub(super) fn enter(&mut self, slice: usize, id: TxnId) -> bool {
+    pub(super) fn try_admit(&mut self, slice: usize, id: TxnId) -> bool {
         let free = self.is_free(slice);
         if !free {
-            self.wait(slice, id);
+            self.enqueue(slice, id);
         }
         free
     }
@@ -67,12 +67,12 @@ impl Mshrs {
     }
 
     /// Queues request `id` at `slice`.
-    fn wait(&mut self, slice: usize, id: TxnId) {
+    fn enqueue(&mut self, slice: usize, id: TxnId) {
         self.slices[slice].waiting.push_back(id);
     }
 
     /// Takes an MSHR for a miss at `slice`; the victim of an L2 takes one even when none is free.
-    pub(super) fn begin(&mut self, slice: usize, now: Time) -> MissId {
+    pub(super) fn allocate(&mut self, slice: usize, now: Time) -> MissId {
         self.slices[slice].registers.force(now);
         let miss = Miss { slice: slice.to_u16(), awaits: 1, since: now };
         if let Some(i) = self.spare.pop() {
@@ -83,13 +83,13 @@ impl Mshrs {
     }
 
     /// Adds one event that the miss has to wait for.
-    pub(super) fn extend(&mut self, miss: MissId) {
+    pub(super) fn add_dependency(&mut self, miss: MissId) {
         self.misses[miss].awaits += 1;
     }
 
     /// One thing that the miss waited for has happened; with the last its register is free, and if somebody waits for
     /// that, `MemoryEvent::Slices` makes them go on.
-    pub(super) fn end(&mut self, cal: &mut impl MemoryPosts, miss: MissId, now: Time) {
+    pub(super) fn complete_dependency(&mut self, cal: &mut impl MemoryPosts, miss: MissId, now: Time) {
         let m = &mut self.misses[miss];
         m.awaits -= 1;
         if m.awaits == 0 {
@@ -104,7 +104,7 @@ impl Mshrs {
     }
 
     /// Lets the miss end when transaction `id` is answered.
-    pub(super) fn tie(&mut self, id: TxnId, miss: MissId) {
+    pub(super) fn bind_txn(&mut self, id: TxnId, miss: MissId) {
         if self.of.len() <= id.index() {
             self.of.resize(id.index() + 1, None);
         }
@@ -112,14 +112,14 @@ impl Mshrs {
     }
 
     /// Ends the miss of transaction `id`, which has been answered.
-    pub(super) fn answered(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
+    pub(super) fn on_answer(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         if let Some(miss) = self.of.get_mut(id.index()).and_then(Option::take) {
-            self.end(cal, miss, now);
+            self.complete_dependency(cal, miss, now);
         }
     }
 
     /// Next request that may proceed.
-    pub(super) fn next(&mut self) -> Option<TxnId> {
+    pub(super) fn dequeue(&mut self) -> Option<TxnId> {
         while let Some(&slice) = self.due.last() {
             let s = &mut self.slices[usize::from(slice)];
             if s.registers.free() > 0 {
@@ -170,32 +170,32 @@ impl Mshrs {
 }
 
 impl Memory {
-    /// Takes an MSHR for a miss at the LLC, where MSHRs are limited. The miss holds it until `end_look_up` or its
+    /// Takes an MSHR for a miss at the LLC, where MSHRs are limited. The miss holds it until `end_lookup` or its
     /// answer, and until the memory controller has accepted the line that it displaced.
     #[inline(always)]
-    pub(super) fn begin_miss(&mut self, home: LineHome, now: Time) {
+    pub(super) fn allocate_mshr(&mut self, home: LineHome, now: Time) {
         if self.functional {
             return;
         }
         if let Some(m) = &mut self.mshrs {
             debug_assert!(self.miss.is_none(), "a miss within a miss");
-            self.miss = Some(m.begin(self.nodes[DEVICES_AT].llc.slice(home), now));
+            self.miss = Some(m.allocate(self.nodes[DEVICES_AT].llc.slice(home), now));
         }
     }
 
     /// Ends the look-up of a miss that needs no data.
     #[inline]
-    pub(super) fn end_look_up(&mut self, cal: &mut impl MemoryPosts, now: Time) {
+    pub(super) fn end_lookup(&mut self, cal: &mut impl MemoryPosts, now: Time) {
         if let Some(miss) = self.miss.take() {
-            self.mshrs.as_mut().expect("a miss holds a register").end(cal, miss, now);
+            self.mshrs.as_mut().expect("a miss holds a register").complete_dependency(cal, miss, now);
         }
     }
 
     /// Lets the present miss end when transaction `id` is answered.
     #[inline]
-    pub(super) fn tie_miss(&mut self, id: TxnId) {
+    pub(super) fn bind_mshr(&mut self, id: TxnId) {
         if let Some(miss) = self.miss.take() {
-            self.mshrs.as_mut().expect("a miss holds a register").tie(id, miss);
+            self.mshrs.as_mut().expect("a miss holds a register").bind_txn(id, miss);
         }
     }
 
@@ -208,7 +208,7 @@ impl Memory {
         }
         let past = matches!(op, TxnOp::Stream | TxnOp::Uncached);
         let (slices, slice) = self.slice_of(line);
-        if past || slices.enter(slice, id) {
+        if past || slices.try_admit(slice, id) {
             self.begin_whole(cal, id, now);
         }
     }
@@ -225,7 +225,7 @@ impl Memory {
     /// same time are answered together; a line that waits for its slice or for DRAM becomes a transaction of its own.
     fn on_slices(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let t = self.txns[id];
-        let m = &mut self.marks[id];
+        let m = &mut self.milestones[id];
         let waited = now - m.cha;
         (m.admitted, m.queued, m.data) = (now, now, now);
         // Number of lines that the LLC accepts or supplies (`here`), and of lines that a core supplies (`near`).
@@ -234,41 +234,45 @@ impl Memory {
             let one = Txn { line, lines: 1, ..t };
             let (slices, slice) = self.slice_of(line);
             if !slices.is_free(slice) {
-                let part = self.part(id, one);
+                let part = self.split_request(id, one);
                 let (slices, slice) = self.slice_of(line);
-                slices.wait(slice, part);
+                slices.enqueue(slice, part);
                 continue;
             }
-            self.paths.admit(Path::of(t.op), waited);
+            self.paths.record_admission(Path::of(t.op), waited);
             if t.op == TxnOp::DmaWrite {
-                self.place(cal, &one, None, now);
+                self.place_first_line(cal, &one, None, now);
                 here += 1;
                 continue;
             }
-            match self.source(cal, &one, line, now) {
+            match self.find_read_source(cal, &one, line, now) {
                 ReadSource::Chip { snoop: Time::ZERO, .. } => here += 1,
                 ReadSource::Chip { snoop, .. } => (near, snooped) = (near + 1, snoop),
                 ReadSource::Dram => {
-                    let part = self.part(id, one);
-                    self.tie_miss(part);
+                    let part = self.split_request(id, one);
+                    self.bind_mshr(part);
                     self.read_dram(cal, part, t.class, now);
                 }
             }
         }
-        let back = if t.op == TxnOp::DmaWrite { now } else { now + self.nodes[DEVICES_AT].look_up + self.way_back(&t) };
+        let back = if t.op == TxnOp::DmaWrite {
+            now
+        } else {
+            now + self.nodes[DEVICES_AT].look_up + self.latency_from_agent(&t)
+        };
         for (lines, at) in [(here, back), (near, back + snooped)] {
             if lines > 0 {
-                let part = self.part(id, Txn { lines, ..t });
+                let part = self.split_request(id, Txn { lines, ..t });
                 cal.post(at, MemoryEvent::Fill(part));
             }
         }
-        self.finish(id);
+        self.free_txn(id);
     }
 
     /// Splits a part off transaction `id` that proceeds by itself.
-    fn part(&mut self, id: TxnId, t: Txn) -> TxnId {
+    fn split_request(&mut self, id: TxnId, t: Txn) -> TxnId {
         let part = self.txn(t);
-        self.marks[part] = self.marks[id];
+        self.milestones[part] = self.milestones[id];
         part
     }
 
@@ -280,7 +284,7 @@ impl Memory {
     /// Lets requests that waited for an MSHR proceed.
     #[inline(never)]
     pub fn resume_slices(&mut self, cal: &mut impl MemoryPosts, now: Time) {
-        while let Some(id) = self.mshrs.as_mut().and_then(|m| m.next()) {
+        while let Some(id) = self.mshrs.as_mut().and_then(|m| m.dequeue()) {
             self.begin_whole(cal, id, now);
         }
     }

@@ -103,14 +103,14 @@ impl Milestones {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     pub path: Path,
-    pub marks: Milestones,
+    pub milestones: Milestones,
     pub end: Time,
 }
 
 impl Sample {
     #[inline]
     pub fn segments(&self) -> [u64; PARTS] {
-        let m = &self.marks;
+        let m = &self.milestones;
         let took = |from: Time, to: Time| (to - from).0;
         let home = m.home.max(m.admitted);
         let (owner, back) = (m.owner.max(home), m.back.max(m.data));
@@ -144,7 +144,7 @@ pub struct Paths {
     /// Requests in flight by datapath, from the taking to the return of the source's credit.
     pub under_way: [Domain; 4],
     /// Requests that the home agent holds, by datapath: occupancy, inserts and residence.
-    pub held: [Booked; 4],
+    pub at_home_agent: [Booked; 4],
     /// Number of requests that the home agent admitted and the time that they had waited, for cores and for devices.
     pub admitted: [(u64, u64); 2],
     pub samples: Vec<Sample>,
@@ -161,7 +161,7 @@ impl Default for Paths {
             ends: [0; 4],
             others: [[0; PARTS]; 4],
             under_way: open(),
-            held: std::array::from_fn(|_| Booked::unbounded()),
+            at_home_agent: std::array::from_fn(|_| Booked::unbounded()),
             admitted: [(0, 0); 2],
             samples: Vec::with_capacity(SAMPLES),
             until_sample: EVERY,
@@ -172,41 +172,41 @@ impl Default for Paths {
 impl Paths {
     /// Accounts for `n` requests with the same milestones that end at `end`.
     #[inline(always)]
-    pub fn end(&mut self, path: Path, n: u32, marks: &Milestones, end: Time) {
-        if n != 1 || !marks.within_node() {
-            return self.many_end(path, n, marks, end);
+    pub fn record(&mut self, path: Path, n: u32, milestones: &Milestones, end: Time) {
+        if n != 1 || !milestones.within_node() {
+            return self.record_many(path, n, milestones, end);
         }
         let p = path.index();
         self.count[p] += 1;
         // Milestones are summed rather than the differences between them, because these additions vectorise.
-        self.within[p].iter_mut().zip(marks.times()).for_each(|(sum, at)| *sum = sum.wrapping_add(at));
+        self.within[p].iter_mut().zip(milestones.times()).for_each(|(sum, at)| *sum = sum.wrapping_add(at));
         self.ends[p] = self.ends[p].wrapping_add(end.0);
-        self.under_way[p].give(end, marks.start);
+        self.under_way[p].give(end, milestones.start);
         if self.until_sample > 1 {
             self.until_sample -= 1;
         } else {
-            self.keep(1, Sample { path, marks: *marks, end });
+            self.keep_sample(1, Sample { path, milestones: *milestones, end });
         }
     }
 
     /// Accounts for any number of requests, and for requests that have left their node.
     #[inline(never)]
-    fn many_end(&mut self, path: Path, n: u32, marks: &Milestones, end: Time) {
+    fn record_many(&mut self, path: Path, n: u32, milestones: &Milestones, end: Time) {
         let (p, times) = (path.index(), u64::from(n));
         self.count[p] += times;
-        let took = Sample { path, marks: *marks, end }.segments();
+        let took = Sample { path, milestones: *milestones, end }.segments();
         self.others[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * times);
-        self.under_way[p].give_many(n, end, marks.start);
+        self.under_way[p].give_many(n, end, milestones.start);
         if times < self.until_sample {
             self.until_sample -= times;
         } else {
-            self.keep(times, Sample { path, marks: *marks, end });
+            self.keep_sample(times, Sample { path, milestones: *milestones, end });
         }
     }
 
     /// Keeps the samples that fall on `times` equal requests.
     #[cold]
-    fn keep(&mut self, mut times: u64, sample: Sample) {
+    fn keep_sample(&mut self, mut times: u64, sample: Sample) {
         while times >= self.until_sample {
             times -= self.until_sample;
             self.until_sample = EVERY;
@@ -231,7 +231,7 @@ impl Paths {
     }
 
     #[inline]
-    pub fn admit(&mut self, path: Path, waited: Time) {
+    pub fn record_admission(&mut self, path: Path, waited: Time) {
         let a = &mut self.admitted[usize::from(path.is_peripheral())];
         a.0 += 1;
         a.1 += waited.0;
@@ -251,7 +251,7 @@ impl Paths {
         self.admitted = [(0, 0); 2];
         self.samples.clear();
         self.under_way.iter_mut().for_each(|d| d.restart(now));
-        self.held.iter_mut().for_each(|d| d.restart(now));
+        self.at_home_agent.iter_mut().for_each(|d| d.restart(now));
     }
 }
 
@@ -275,11 +275,11 @@ mod tests {
             let [home, owner] = if i % 5 == 0 { [later(), later()] } else { [Time::ZERO; 2] };
             let (queued, data) = (later(), later());
             let back = if i % 5 == 0 { later() } else { Time::ZERO };
-            let marks = Milestones { start, cha, admitted, home, owner, queued, data, back };
+            let milestones = Milestones { start, cha, admitted, home, owner, queued, data, back };
             let (n, end) = (if i % 7 == 0 { 3 } else { 1 }, later());
             paths.under_way[Path::P2mRead.index()].force_many(n, start);
-            paths.end(Path::P2mRead, n, &marks, end);
-            let took = Sample { path: Path::P2mRead, marks, end }.segments();
+            paths.record(Path::P2mRead, n, &milestones, end);
+            let took = Sample { path: Path::P2mRead, milestones, end }.segments();
             expected.iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * u64::from(n));
         }
         assert_eq!(paths.sums()[Path::P2mRead.index()], expected);

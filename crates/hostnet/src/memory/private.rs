@@ -38,7 +38,7 @@ impl Memory {
                 return Probe::Miss;
             }
             self.l2[core].touch(s);
-            self.note_hit(line);
+            self.record_hit(line);
             let s = self.fill_l1(cal, core, line, now);
             if write {
                 self.mark_dirty_l1(core, s, line);
@@ -50,12 +50,12 @@ impl Memory {
 
     /// Notes that a core uses a line that its L2 has, or receives for a prefetch.
     #[inline]
-    fn note_hit(&mut self, line: LineAddr) {
+    fn record_hit(&mut self, line: LineAddr) {
         if self.holds_unread
             && self.map.of(line).kind == RegionKind::Rx
-            && self.lives.of(line) == rx_line_states::UNCONSUMED
+            && self.rx_line_states.of(line) == rx_line_states::UNCONSUMED
         {
-            self.lives.set(line, rx_line_states::CONSUMED);
+            self.rx_line_states.set(line, rx_line_states::CONSUMED);
         }
     }
 
@@ -65,8 +65,8 @@ impl Memory {
     fn others_hold(&self, core: CoreId, line: LineAddr, dirty: bool) -> bool {
         !dirty
             && (self.sharing(line) == Sharing::Shared
-                && (self.shared.holders(line) & !(1 << core.index()) != 0 || self.another_llc_has(core, line))
-                || self.installs() && self.read_by_devices.has(&self.map, line))
+                && (self.shared.holders(line) & !(1 << core.index()) != 0 || self.other_llc_holds(core, line))
+                || self.device_reads_allocate() && self.read_by_devices.has(&self.map, line))
     }
 
     /// Invalidates the copies of `line` in the other cores if `own`, or cleans them otherwise. Returns whether any core
@@ -94,13 +94,13 @@ impl Memory {
         if !self.l1[core].is_dirty(slot) {
             self.l1[core].set_dirty(slot, true);
             self.stats.ledger.created += 1;
-            self.note_write(line);
+            self.record_write(line);
             // A prefetched line is written without a request to the home agent.
             if self.holds_unread
                 && self.map.of(line).kind == RegionKind::Rx
-                && self.lives.of(line) == rx_line_states::SWEPT
+                && self.rx_line_states.of(line) == rx_line_states::SWEPT
             {
-                self.lives.set(line, rx_line_states::CONSUMED);
+                self.rx_line_states.set(line, rx_line_states::CONSUMED);
             }
         }
         if let Some(s) = &mut self.shadow {
@@ -110,7 +110,7 @@ impl Memory {
 
     /// Notes that the region of `line` is no longer read-only.
     #[inline]
-    pub(super) fn note_write(&mut self, line: LineAddr) {
+    pub(super) fn record_write(&mut self, line: LineAddr) {
         if self.races && self.sharing(line) == Sharing::Shared {
             self.map.note_write(line);
         }
@@ -164,16 +164,16 @@ impl Memory {
 
     #[inline]
     fn enter_l1(&mut self, cal: &mut impl MemoryPosts, core: CoreId, place: InsertPlace, now: Time) -> CacheSlot {
-        let victim = self.l1[core].enter(place, false);
+        let victim = self.l1[core].fill(place, false);
         if let Some(Victim { line, dirty: true, .. }) = victim {
-            self.take_from_l1(cal, core, line, now);
+            self.write_back_from_l1(cal, core, line, now);
         }
         place.slot()
     }
 
     /// Takes a dirty line that the L1 evicts into the L2.
     #[inline(never)]
-    fn take_from_l1(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, now: Time) {
+    fn write_back_from_l1(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, now: Time) {
         match self.l2[core].find_in_slice(line) {
             Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) => self.l2[core].set_dirty(s, true),
@@ -213,11 +213,11 @@ impl Memory {
                     v.dirty |= above;
                 }
             }
-            if v.dirty || self.llc_takes(&v) {
+            if v.dirty || self.llc_accepts(&v) {
                 self.count_write_back(core, v.line);
                 self.written_back += u64::from(v.dirty && !self.functional);
                 self.fill_llc(cal, core, v.line, v.dirty, now);
-                self.leave(cal, core, &v, now);
+                self.evict_from_l2(cal, core, &v, now);
             }
         }
     }
@@ -227,7 +227,8 @@ impl Memory {
     pub(super) fn count_write_back(&mut self, core: CoreId, line: LineAddr) {
         // Without hints and prefetches, only a read fetches a received line into an L2.
         let was_read = |life| matches!(life, rx_line_states::CONSUMED | rx_line_states::SWEPT);
-        let read = self.map.of(line).kind == RegionKind::Rx && (!self.holds_unread || was_read(self.lives.of(line)));
+        let read =
+            self.map.of(line).kind == RegionKind::Rx && (!self.holds_unread || was_read(self.rx_line_states.of(line)));
         let counts = &mut self.stats.cores[core];
         counts.mlc_wb += 1;
         counts.mlc_wb_consumed += u64::from(read);
@@ -235,7 +236,7 @@ impl Memory {
 
     /// Whether a clean victim of an L2 goes to the LLC.
     #[inline]
-    pub(super) fn llc_takes(&self, v: &Victim) -> bool {
+    pub(super) fn llc_accepts(&self, v: &Victim) -> bool {
         match self.clean_victim {
             CleanVictim::Allocate => true,
             CleanVictim::AllocateFetched => !v.marked,
@@ -248,7 +249,7 @@ impl Memory {
     /// home agent has admitted it.
     pub fn fill(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, write: bool, now: Time) -> bool {
         if self.writebacks && !self.functional {
-            self.leaving = Some(PendingVictim {
+            self.pending_victim = Some(PendingVictim {
                 core,
                 thread: t.thread,
                 issued: t.issued,
@@ -258,25 +259,25 @@ impl Memory {
             });
         }
         self.fill_private(cal, core, t, write, now);
-        self.has_left(cal, now)
+        self.send_pending_victim(cal, now)
     }
 
     /// Fills the L2 with the data of a prefetch; a write-back that this causes carries `record`. Returns true when the
     /// write-back keeps the prefetch's credit.
-    pub fn fill_ahead(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, record: u8, now: Time) -> bool {
+    pub fn fill_prefetch(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, record: u8, now: Time) -> bool {
         if self.writebacks && !self.functional {
-            self.leaving =
+            self.pending_victim =
                 Some(PendingVictim { core, thread: t.thread, issued: t.issued, record, victim: None, carried: false });
         }
         self.fill_l2_once(cal, core, t, now);
-        self.has_left(cal, now)
+        self.send_pending_victim(cal, now)
     }
 
     /// Ends a fill; returns whether a write-back keeps its line fill buffer. An inclusive LLC may have evicted a line
     /// where the L2 evicted none.
     #[inline]
-    fn has_left(&mut self, cal: &mut impl MemoryPosts, now: Time) -> bool {
-        let Some(l) = self.leaving.take() else { return false };
+    fn send_pending_victim(&mut self, cal: &mut impl MemoryPosts, now: Time) -> bool {
+        let Some(l) = self.pending_victim.take() else { return false };
         if let Some(line) = l.victim {
             self.write_victim(cal, self.node_of_core(l.core), line, now);
         }
@@ -298,11 +299,11 @@ impl Memory {
     }
 
     /// Inserts a line that was prefetched into the core's LLC.
-    pub fn fill_llc_ahead(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, now: Time) {
+    pub fn fill_llc_prefetch(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, now: Time) {
         if t.transient || t.copied {
             return;
         }
-        self.note_copy(t.line, CopyPlace::ToCore(core), CopyPlace::Core(core));
+        self.record_copy(t.line, CopyPlace::ToCore(core), CopyPlace::Core(core));
         self.fill_llc(cal, core, t.line, t.dirty, now);
     }
 
@@ -326,8 +327,8 @@ impl Memory {
     /// Sends an L2 victim to the home agent as a request, together with the line that it displaced from the LLC. The
     /// victim leaves early enough to be acknowledged when the fill is complete, so that only a home agent that admits
     /// nothing delays the line fill buffer. Tags are updated immediately, so that no look-up misses a line in flight.
-    fn leave(&mut self, cal: &mut impl MemoryPosts, core: CoreId, v: &Victim, now: Time) {
-        let Some(l) = &mut self.leaving else { return };
+    fn evict_from_l2(&mut self, cal: &mut impl MemoryPosts, core: CoreId, v: &Victim, now: Time) {
+        let Some(l) = &mut self.pending_victim else { return };
         let out = l.victim.take();
         if !v.dirty && out.is_none() {
             return;
@@ -344,27 +345,27 @@ impl Memory {
         let noc = self.nodes[node].noc;
         let at = Time(now.0.saturating_sub(noc.0));
         let way = self.lat.l1 + self.lat.l2 + noc;
-        let marks = Milestones::at(Time(at.0.saturating_sub(way.0)), at);
+        let milestones = Milestones::at(Time(at.0.saturating_sub(way.0)), at);
         if self.admits_write_back(node) {
             self.admit_write_back(cal, &t, Time::ZERO, now);
             if t.holds_credit() {
-                self.paths.under_way[Path::C2mWrite.index()].force(marks.start);
-                self.paths.end(Path::C2mWrite, 1, &marks, now);
+                self.paths.under_way[Path::C2mWrite.index()].force(milestones.start);
+                self.paths.record(Path::C2mWrite, 1, &milestones, now);
             }
             return;
         }
         if !t.transient {
             t.record = record;
-            self.leaving.as_mut().expect("taken from above").carried = true;
+            self.pending_victim.as_mut().expect("taken from above").carried = true;
         }
-        self.wait_for_admission(t, marks);
+        self.wait_for_admission(t, milestones);
     }
 
     #[inline(always)]
     fn fill_l2_once(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, now: Time) {
         let (line, dirty) = (t.line, t.dirty);
         if self.shadow.is_some() && !self.holds(core, line) {
-            self.note_copy(line, CopyPlace::ToCore(core), CopyPlace::Core(core));
+            self.record_copy(line, CopyPlace::ToCore(core), CopyPlace::Core(core));
         }
         // The line may have come by an eviction while this request was in flight.
         match self.l2[core].find_in_slice(line) {
@@ -373,7 +374,7 @@ impl Memory {
             Some(_) => {}
             None => {
                 if self.strict {
-                    self.include(cal, self.node_of_core(core), line, now);
+                    self.fill_inclusive_llc(cal, self.node_of_core(core), line, now);
                 }
                 self.fill_l2(cal, core, line, dirty, t.copied, now);
             }
@@ -383,14 +384,14 @@ impl Memory {
     #[inline(always)]
     fn fill_private(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, write: bool, now: Time) {
         let line = t.line;
-        self.note_hit(line);
+        self.record_hit(line);
         // The L1's victim goes to the L2: the computer that runs the simulation prefetches its set while the L2 is
         // filled. The fill of the L2 leaves the L1 unchanged unless the L2 is inclusive.
         let mut place = None;
         if !self.l2_inclusive && self.l1[core].find_in_slice(line).is_none() {
             let p = self.l1_place(core, line);
             if let Some(v) = self.l1[core].displaces(&p) {
-                self.l2[core].announce_in_slice(v);
+                self.l2[core].prefetch_in_slice_on_host(v);
             }
             place = Some(p);
         }
@@ -442,7 +443,7 @@ impl Memory {
             }
             self.stats.ledger.swept += taken.dirty;
             if self.map.of(l).kind == RegionKind::Rx {
-                self.lives.set(l, rx_line_states::SWEPT);
+                self.rx_line_states.set(l, rx_line_states::SWEPT);
             }
             let node = self.node_of_core(core);
             let llc = self.nodes[node].llc.find(l).is_some();
@@ -538,7 +539,7 @@ impl Memory {
     /// Place at which a device's request would find `line`.
     pub fn place_of(&self, line: LineAddr) -> super::stats::LineLocation {
         let private = self.l2.ids().any(|c| self.private_copy(c, line) != CopyState::Nowhere);
-        self.located(private, self.llc_way(line))
+        self.location_of(private, self.llc_way(line))
     }
 
     /// Number of valid copies of `line` in all caches, and number of dirty ones in LLCs.

@@ -81,7 +81,7 @@ pub enum LlcAction {
     /// The LLC receives a copy with the duty to write it back.
     FillDirty,
     /// The LLC's copy moves to the core, with the duty to write it back if it was dirty.
-    Give,
+    HandOver,
     Clean,
     Drop,
 }
@@ -153,13 +153,13 @@ pub fn transition(r: LineRequest, private: CopyState, llc: CopyState, h: LlcProt
     let calm = DramAction::Untouched;
     match (r, private, llc) {
         (LineRequest::Read, Dirty, _) if h.takes_modified() => {
-            row(PrivateAction::Drop, DataHolder::Private, LlcAction::Give, calm)
+            row(PrivateAction::Drop, DataHolder::Private, LlcAction::HandOver, calm)
         }
         (LineRequest::Read, Dirty, _) => row(PrivateAction::Share, DataHolder::Private, LlcAction::FillDirty, calm),
         (LineRequest::Read, _, Nowhere) if victim => row(PrivateAction::Stay, DataHolder::Dram, LlcAction::Stay, calm),
         (LineRequest::Read, _, Nowhere) => row(PrivateAction::Stay, DataHolder::Dram, LlcAction::FillClean, calm),
         (LineRequest::Read, Nowhere, _) if victim && h.read_hit == ReadHit::Migrate => {
-            row(PrivateAction::Stay, DataHolder::Llc, LlcAction::Give, calm)
+            row(PrivateAction::Stay, DataHolder::Llc, LlcAction::HandOver, calm)
         }
         (LineRequest::Read, _, _) => row(PrivateAction::Stay, DataHolder::Llc, LlcAction::Stay, calm),
 
@@ -173,12 +173,14 @@ pub fn transition(r: LineRequest, private: CopyState, llc: CopyState, h: LlcProt
         (LineRequest::Upgrade, _, _) => transition(LineRequest::Own, private, llc, h),
 
         // A dirty copy passes through the LLC, which gives it on.
-        (LineRequest::Own, Dirty, _) if gives => row(PrivateAction::Drop, DataHolder::Private, LlcAction::Give, calm),
+        (LineRequest::Own, Dirty, _) if gives => {
+            row(PrivateAction::Drop, DataHolder::Private, LlcAction::HandOver, calm)
+        }
         (LineRequest::Own, Dirty, _) => row(PrivateAction::Drop, DataHolder::Private, LlcAction::FillDirty, calm),
         (LineRequest::Own, _, Nowhere) if victim => row(PrivateAction::Drop, DataHolder::Dram, LlcAction::Stay, calm),
         (LineRequest::Own, _, Nowhere) => row(PrivateAction::Drop, DataHolder::Dram, LlcAction::FillClean, calm),
         (LineRequest::Own, _, Clean | Dirty) if gives => {
-            row(PrivateAction::Drop, DataHolder::Llc, LlcAction::Give, calm)
+            row(PrivateAction::Drop, DataHolder::Llc, LlcAction::HandOver, calm)
         }
         (LineRequest::Own, _, Clean | Dirty) => row(PrivateAction::Drop, DataHolder::Llc, LlcAction::Stay, calm),
 

@@ -70,7 +70,7 @@ pub struct NodeTransition {
 
 impl NodeTransition {
     /// Whether the agent of the other node takes part for a reason other than being the home agent.
-    pub fn asks_far(self) -> bool {
+    pub fn snoops_far(self) -> bool {
         self.source == NodeDataSource::Far || self.far != PrivateAction::Stay
     }
 }

@@ -122,7 +122,7 @@ impl Memory {
     /// of packets that no core has read, and those of packets that were read; and in L2s, those that begin a packet,
     /// and those of packets that were read.
     pub fn received_lines(&mut self) -> [u64; 7] {
-        if self.lives.range().is_empty() {
+        if self.rx_line_states.range().is_empty() {
             return [0; 7];
         }
         let mut received = match self.received.take() {
@@ -142,14 +142,14 @@ impl Memory {
     fn notes_are_all(&self) -> bool {
         let arrays = self.l2.iter().chain(self.nodes.iter().map(|n| &n.llc));
         let moves = arrays.map(|a| a.moves.as_ref());
-        self.lives.changed.as_ref().is_some_and(|n| n.are_all()) && moves.flatten().all(|m| m.1.are_all())
+        self.rx_line_states.changed.as_ref().is_some_and(|n| n.are_all()) && moves.flatten().all(|m| m.1.are_all())
     }
 
     /// Starts a new count: the present contents of the caches take the place of the recorded changes.
     #[cold]
     fn received_anew(&mut self) -> Box<ReceivedLines> {
-        let lines = self.lives.range();
-        self.lives.changed = Some(ChangeLog::new());
+        let lines = self.rx_line_states.range();
+        self.rx_line_states.changed = Some(ChangeLog::new());
         let arrays = self.l2.iter_mut().chain(self.nodes.iter_mut().map(|n| &mut n.llc));
         for array in arrays {
             let held = array.iter_within(lines.clone());
@@ -160,16 +160,16 @@ impl Memory {
     }
 
     fn follow_notes(&mut self, received: &mut ReceivedLines) {
-        let Memory { l2, nodes, lives, map, .. } = self;
+        let Memory { l2, nodes, rx_line_states, map, .. } = self;
         let counted = |line: LineAddr| map.of(line).kind == RegionKind::Rx;
-        let first = lives.range().start;
-        let begins = |lives: &rx_line_states::RxLineStates, line: LineAddr| {
-            line == first || lives.of(line - 1) == rx_line_states::FREE
+        let first = rx_line_states.range().start;
+        let begins = |rx_line_states: &rx_line_states::RxLineStates, line: LineAddr| {
+            line == first || rx_line_states.of(line - 1) == rx_line_states::FREE
         };
         let mut follow = |place: Option<usize>, m: LineMove| {
             if counted(m.line) {
                 received.change(m.line, |s| {
-                    (s.life, s.begins) = (lives.of(m.line), begins(lives, m.line));
+                    (s.life, s.begins) = (rx_line_states.of(m.line), begins(rx_line_states, m.line));
                     match place {
                         None => s.in_l2 = if m.comes { s.in_l2 + 1 } else { s.in_l2 - 1 },
                         Some(node) => s.ways[node] = if m.comes { m.way.to_u8() + 1 } else { 0 },
@@ -183,10 +183,10 @@ impl Memory {
         for (node, n) in nodes.iter_mut().enumerate() {
             n.llc.moved().into_iter().for_each(|m| follow(Some(node), m));
         }
-        let end = lives.range().end;
-        let changed = lives.changed.as_mut().map(|n| n.take()).unwrap_or_default();
+        let end = rx_line_states.range().end;
+        let changed = rx_line_states.changed.as_mut().map(|n| n.take()).unwrap_or_default();
         for line in changed.into_iter().flat_map(|l| [l, l + 1]).filter(|l| *l < end && counted(*l)) {
-            received.change(line, |s| (s.life, s.begins) = (lives.of(line), begins(lives, line)));
+            received.change(line, |s| (s.life, s.begins) = (rx_line_states.of(line), begins(rx_line_states, line)));
         }
     }
 }

@@ -59,7 +59,7 @@ pub enum Inbound {
     /// The LLC, as with `LlcAction`, and the L2 of `core` receives a prefetch hint by `Event::Hint` (IDIO).
     Hint { ways: u32, core: CoreId },
     /// A cache of its own without a limit (ideal DDIO).
-    Apart,
+    OutsideCaches,
 }
 
 /// Source of the data for a device's read.

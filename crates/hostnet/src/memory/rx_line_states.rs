@@ -46,7 +46,7 @@ impl RxLineStates {
         let life = *byte >> shift & 3;
         let change = life ^ next(life);
         *byte ^= change << shift;
-        self.note(line, change);
+        self.log_change(line, change);
         life
     }
 
@@ -56,7 +56,7 @@ impl RxLineStates {
     }
 
     #[inline(always)]
-    fn note(&mut self, line: LineAddr, change: u8) {
+    fn log_change(&mut self, line: LineAddr, change: u8) {
         if let Some(changed) = self.changed.as_mut().filter(|_| change != 0) {
             changed.add(line);
         }
@@ -69,20 +69,20 @@ mod tests {
 
     #[test]
     fn each_line_has_a_life_of_its_own() {
-        let mut lives = RxLineStates::new(LineAddr(10), LineAddr(29));
+        let mut rx_line_states = RxLineStates::new(LineAddr(10), LineAddr(29));
         for line in 10..29u64 {
-            assert_eq!(lives.of(LineAddr(line)), FREE);
-            lives.set(LineAddr(line), (line % 4) as u8);
+            assert_eq!(rx_line_states.of(LineAddr(line)), FREE);
+            rx_line_states.set(LineAddr(line), (line % 4) as u8);
         }
         for line in 10..29u64 {
-            assert_eq!(lives.of(LineAddr(line)), (line % 4) as u8);
-            lives.set(LineAddr(line), (line % 3) as u8);
+            assert_eq!(rx_line_states.of(LineAddr(line)), (line % 4) as u8);
+            rx_line_states.set(LineAddr(line), (line % 3) as u8);
         }
-        assert!((10..29).all(|line| lives.of(LineAddr(line)) == (line % 3) as u8));
+        assert!((10..29).all(|line| rx_line_states.of(LineAddr(line)) == (line % 3) as u8));
         for line in 10..29u64 {
-            assert_eq!(lives.change(LineAddr(line), |life| 3 - life), (line % 3) as u8);
+            assert_eq!(rx_line_states.change(LineAddr(line), |life| 3 - life), (line % 3) as u8);
         }
-        assert!((10..29).all(|line| lives.of(LineAddr(line)) == 3 - (line % 3) as u8));
-        assert_eq!(lives.range(), LineAddr(10)..LineAddr(29));
+        assert!((10..29).all(|line| rx_line_states.of(LineAddr(line)) == 3 - (line % 3) as u8));
+        assert_eq!(rx_line_states.range(), LineAddr(10)..LineAddr(29));
     }
 }

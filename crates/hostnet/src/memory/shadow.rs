@@ -73,7 +73,7 @@ impl Shadow {
 
 impl Memory {
     #[inline]
-    pub(super) fn note_copy(&mut self, line: LineAddr, from: CopyPlace, to: CopyPlace) {
+    pub(super) fn record_copy(&mut self, line: LineAddr, from: CopyPlace, to: CopyPlace) {
         if let Some(s) = &mut self.shadow {
             s.copy(line, from, to);
         }
@@ -81,8 +81,8 @@ impl Memory {
 
     /// Copies the version of `core` to its node's LLC, for a line that the core evicts or shares.
     #[inline]
-    pub(super) fn note_from_core(&mut self, core: CoreId, line: LineAddr) {
-        self.note_copy(line, CopyPlace::Core(core), CopyPlace::Llc(self.node_of_core(core)));
+    pub(super) fn record_copy_from_core(&mut self, core: CoreId, line: LineAddr) {
+        self.record_copy(line, CopyPlace::Core(core), CopyPlace::Llc(self.node_of_core(core)));
     }
 
     /// Version of `line` that a reader obtains now (0 without a shadow).

@@ -44,19 +44,19 @@ impl Siblings {
         })
     }
 
-    fn asks(t: &Txn) -> bool {
+    fn is_tracked(t: &Txn) -> bool {
         matches!(t.op, TxnOp::Read | TxnOp::Own)
     }
 
-    pub(super) fn leaves(&mut self, t: &Txn) {
-        if Siblings::asks(t) {
+    pub(super) fn request_sent(&mut self, t: &Txn) {
+        if Siblings::is_tracked(t) {
             self.under_way[t.thread].push(t.line);
         }
     }
 
-    pub(super) fn ends(&mut self, t: &Txn) {
+    pub(super) fn request_ended(&mut self, t: &Txn) {
         let lines = &mut self.under_way[t.thread];
-        if let Some(i) = lines.iter().position(|l| Siblings::asks(t) && *l == t.line) {
+        if let Some(i) = lines.iter().position(|l| Siblings::is_tracked(t) && *l == t.line) {
             lines.swap_remove(i);
         }
     }

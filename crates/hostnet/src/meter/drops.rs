@@ -93,7 +93,7 @@ pub struct DropLedger {
 impl DropLedger {
     /// Counts a packet that is lost at `place` because of `cause` at `now`.
     #[cold]
-    pub fn lose(&mut self, place: DropPlace, cause: DropCause, now: Time) {
+    pub fn record(&mut self, place: DropPlace, cause: DropCause, now: Time) {
         let known = self.losses.iter().position(|l| l.place == place && l.cause == cause);
         let i = known.unwrap_or_else(|| {
             self.losses.push(Loss { place, cause, ever: 0, count: 0, first: now, last: now });
@@ -114,7 +114,7 @@ impl DropLedger {
     }
 
     /// Packets lost since the beginning of the run.
-    pub fn ever(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.losses.iter().map(|l| l.ever).sum()
     }
     /// Packets lost in the window.
@@ -145,9 +145,9 @@ mod tests {
     fn losses_are_kept_by_place_and_cause_with_their_times() {
         let mut l = DropLedger::default();
         for ns in [5, 9, 12] {
-            l.lose(ReceiveBuffer, BufferFull, Time::ns(ns));
+            l.record(ReceiveBuffer, BufferFull, Time::ns(ns));
         }
-        l.lose(DescriptorRing, NoDescriptor, Time::ns(7));
+        l.record(DescriptorRing, NoDescriptor, Time::ns(7));
         assert_eq!((l.count(), l.of(BufferFull), l.of(NoDescriptor)), (4, 3, 1));
         let seen: Vec<_> = l.losses().map(|x| (x.place, x.count, x.first, x.last)).collect();
         let first = (ReceiveBuffer, 3, Time::ns(5), Time::ns(12));
@@ -157,11 +157,11 @@ mod tests {
     #[test]
     fn a_window_forgets_times_and_counts_but_not_the_total() {
         let mut l = DropLedger::default();
-        l.lose(ReceiveBuffer, BufferFull, Time::ns(5));
+        l.record(ReceiveBuffer, BufferFull, Time::ns(5));
         l.restart();
-        assert_eq!((l.count(), l.ever(), l.losses().count()), (0, 1, 0));
+        assert_eq!((l.count(), l.total(), l.losses().count()), (0, 1, 0));
         assert_eq!(l.first_ever().map(|x| (x.place, x.cause, x.ever)), Some((ReceiveBuffer, BufferFull, 1)));
-        l.lose(ReceiveBuffer, BufferFull, Time::ns(20));
+        l.record(ReceiveBuffer, BufferFull, Time::ns(20));
         let x = l.losses().next().expect("a loss");
         assert_eq!((x.count, x.first, x.ever), (1, Time::ns(20), 2));
     }

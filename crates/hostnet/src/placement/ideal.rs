@@ -12,7 +12,7 @@ impl DataPlane for Ideal {
         Ideal
     }
     fn write(&mut self, _: &DeviceTransfer) -> Inbound {
-        Inbound::Apart
+        Inbound::OutsideCaches
     }
     fn keeps_buffers_apart(&self) -> bool {
         true

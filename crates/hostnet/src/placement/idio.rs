@@ -180,12 +180,12 @@ pub struct Steering {
     /// Write-backs counted up to the last interval.
     seen: u64,
     /// Decision of the user's control plane, which overrides the mode.
-    told: Option<bool>,
+    prefetch_override: Option<bool>,
 }
 
 impl Default for Steering {
     fn default() -> Steering {
-        Steering { fsm: OFF, sum: 0, average: 0, seen: 0, told: None }
+        Steering { fsm: OFF, sum: 0, average: 0, seen: 0, prefetch_override: None }
     }
 }
 
@@ -268,7 +268,7 @@ impl DataPlane for Idio {
             self.core(core).fsm = 0;
         }
         let steering = *self.core(core);
-        let prefetched = steering.told.unwrap_or(!dynamic || steering.prefetches(&self.spec));
+        let prefetched = steering.prefetch_override.unwrap_or(!dynamic || steering.prefetches(&self.spec));
         if t.tag.is_header() || prefetched {
             Inbound::Hint { ways, core }
         } else {
@@ -308,7 +308,7 @@ impl DataPlane for Idio {
         }
         self.ways = s.ways.unwrap_or(self.ways);
         for (core, told) in &s.prefetch {
-            self.core(CoreId(*core)).told = *told;
+            self.core(CoreId(*core)).prefetch_override = *told;
         }
         Ok(())
     }

@@ -103,7 +103,7 @@ const BATCH: u64 = 16;
 #[derive(Clone)]
 pub struct ServedDevice {
     pub port: PortId,
-    pub books: PageAccounting,
+    pub accounting: PageAccounting,
     pub page_lines: u64,
     /// Lines moved towards the next page; `due` counts the pages that wait for the core.
     lines: u64,
@@ -112,7 +112,7 @@ pub struct ServedDevice {
 
 impl ServedDevice {
     pub fn new(port: PortId, books: PageAccounting, page_lines: u64) -> ServedDevice {
-        ServedDevice { port, books, page_lines, lines: 0, due: 0 }
+        ServedDevice { port, accounting: books, page_lines, lines: 0, due: 0 }
     }
     /// Number of pages that wait for the core.
     pub fn due(&self) -> u64 {
@@ -146,7 +146,7 @@ impl Software for BlockLayer {
         let mut left = BATCH;
         for d in &mut self.devices {
             let n = d.due.min(left);
-            (0..n).for_each(|_| d.books.turn(&self.costs, c.program));
+            (0..n).for_each(|_| d.accounting.turn(&self.costs, c.program));
             d.due -= n;
             left -= n;
         }

@@ -15,7 +15,7 @@ impl BranchPredictor {
     }
 
     /// Trains the predictor with the outcome of a poll.
-    pub fn learn(&mut self, found: bool) {
+    pub fn train(&mut self, found: bool) {
         self.0 = if found { (self.0 + 1).min(3) } else { self.0.saturating_sub(1) };
     }
 

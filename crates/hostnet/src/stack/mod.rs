@@ -98,7 +98,7 @@ pub struct Ctx<'a> {
     pub tenant: TenantId,
     pub now: Time,
     /// Time at which a request that leaves the core now reaches the home agent.
-    pub at_home: Time,
+    pub arrival_at_home: Time,
     /// Whether nothing new is to begin, because the run ends.
     pub stopped: bool,
     pub program: &'a mut Program,
@@ -368,7 +368,7 @@ impl Tally {
     }
 
     /// A tally for a new measurement window.
-    pub fn restarted(&self) -> Tally {
+    pub fn for_new_window(&self) -> Tally {
         let bursts = self.bursts.as_ref().map(|b| BurstTimes::new(b.base, b.period));
         Tally {
             completed_ever: self.completed_ever,

@@ -189,7 +189,7 @@ impl QueuePair {
         let app = c.app.as_mut().expect("packets come for applications");
         let (answer, tx_lines) = app.serve(c.local, &content, p.line, tx, c.program);
         if let Some(key) = c.nic.next_key(queue) {
-            app.announce(c.local, key);
+            app.prefetch_on_host(c.local, key);
         }
         if let Some(s) = &mut c.spikes {
             let stall = s.draw();
@@ -279,7 +279,7 @@ impl Software for QueuePair {
         match QpEffect::of(tag) {
             (QpEffect::Post, id) => c.nic.post(c.cal, id, c.now),
             // The buffer is freed behind the sweeps, which travel as far.
-            (QpEffect::FreeRx, id) => c.cal.post(c.at_home, device::DeviceEvent::Freed(NicAt::Chip, id)),
+            (QpEffect::FreeRx, id) => c.cal.post(c.arrival_at_home, device::DeviceEvent::Freed(NicAt::Chip, id)),
             (QpEffect::Done, id) => {
                 ended(c.nic, id, c.tenant, c.tally, c.now);
                 c.nic.end_use(id);

@@ -41,13 +41,13 @@ pub struct TransferThread {
     /// can see.
     done: u64,
     at: u64,
-    told: u64,
+    known_done: u64,
     polled: bool,
 }
 
 impl TransferThread {
     pub fn new(role: Role, memory: PairMemory) -> TransferThread {
-        TransferThread { role, memory, done: 0, at: 0, told: 0, polled: false }
+        TransferThread { role, memory, done: 0, at: 0, known_done: 0, polled: false }
     }
 
     /// The thread's own register, and the other thread's register with the value that lets this thread go on.
@@ -109,9 +109,9 @@ impl Software for TransferThread {
     }
 
     fn retired(&mut self, _: u32, c: &mut Ctx) {
-        self.told += 1;
+        self.known_done += 1;
         if let Some((own, _, _)) = self.registers() {
-            c.registers[own.1] = self.told;
+            c.registers[own.1] = self.known_done;
         }
     }
 }

@@ -135,7 +135,7 @@ impl UdpSocket {
                 let nic = port(c.iio.as_deref_mut());
                 nic.packet(id).done = true;
                 nic.end_use(id);
-                drops.lose(DropPlace::Socket, DropCause::SocketFull, c.now);
+                drops.record(DropPlace::Socket, DropCause::SocketFull, c.now);
                 free(napi, skb, c.program);
             } else {
                 *held += napi.costs.true_size(lines);

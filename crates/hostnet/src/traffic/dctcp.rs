@@ -349,7 +349,7 @@ pub struct Senders {
     wire: VecDeque<WireSegment>,
     acks: VecDeque<Ack>,
     /// Acknowledgements that the receiver's NIC is to send, with their packets.
-    leaving: Vec<(PacketId, Ack)>,
+    acks_in_nic: Vec<(PacketId, Ack)>,
     pub stopped: bool,
     pub sent: u64,
     /// Ledger of the segments that the switch's queue had no room for.
@@ -381,7 +381,7 @@ impl Senders {
             limit: s.queue.0,
             wire: VecDeque::with_capacity(1024),
             acks: VecDeque::with_capacity(256),
-            leaving: Vec::with_capacity(64),
+            acks_in_nic: Vec::with_capacity(64),
             stopped: false,
             sent: 0,
             drops: DropLedger::default(),
@@ -390,14 +390,14 @@ impl Senders {
 
     pub fn start(&mut self, cal: &mut impl TrafficPosts, now: Time) {
         for p in 0..self.ports.len() {
-            self.kick(cal, p, now);
+            self.start_port(cal, p, now);
         }
         for f in 0..self.flows.len() {
             cal.post(now + self.probe, TrafficEvent::Probe(f.to_u8()));
         }
     }
 
-    fn kick(&mut self, cal: &mut impl TrafficPosts, p: usize, now: Time) {
+    fn start_port(&mut self, cal: &mut impl TrafficPosts, p: usize, now: Time) {
         if !self.ports[p].pending {
             self.ports[p].pending = true;
             cal.post(now, TrafficEvent::Emit(p.to_u8()));
@@ -438,7 +438,7 @@ impl Senders {
             let waiting = u128::from(self.link.backlog(end).0) * u128::from(self.segment_bytes);
             let waiting = (waiting / u128::from(span.0)).to_u64();
             if waiting + self.segment_bytes > self.limit {
-                self.drops.lose(DropPlace::SwitchQueue, DropCause::QueueFull, end);
+                self.drops.record(DropPlace::SwitchQueue, DropCause::QueueFull, end);
                 return;
             }
             segment.marked = waiting > self.mark;
@@ -461,14 +461,14 @@ impl Senders {
     }
 
     /// Records that packet `id` in the receiver's transmit ring carries acknowledgement `a`.
-    pub fn leaves_as(&mut self, id: PacketId, a: Ack) {
-        self.leaving.push((id, a));
+    pub fn bind_acknowledgement(&mut self, id: PacketId, a: Ack) {
+        self.acks_in_nic.push((id, a));
     }
 
     /// Returns the acknowledgement in packet `id`, which has left the receiver's NIC at `at`, to its sender.
-    pub fn left(&mut self, cal: &mut impl TrafficPosts, id: PacketId, at: Time) {
-        if let Some(i) = self.leaving.iter().position(|l| l.0 == id) {
-            let (_, a) = self.leaving.remove(i);
+    pub fn on_acknowledgement_sent(&mut self, cal: &mut impl TrafficPosts, id: PacketId, at: Time) {
+        if let Some(i) = self.acks_in_nic.iter().position(|l| l.0 == id) {
+            let (_, a) = self.acks_in_nic.remove(i);
             self.acknowledge(cal, a, at);
         }
     }
@@ -478,7 +478,7 @@ impl Senders {
         let a = self.acks.pop_front().expect("an acknowledgement on its way");
         let f = a.flow.to_usize();
         self.flows[f].acknowledge(&a, self.gain, self.burst, now);
-        self.kick(cal, f % self.ports.len(), now);
+        self.start_port(cal, f % self.ports.len(), now);
     }
 
     /// Handles `TrafficEvent::Probe`: checks whether flow `f` has fallen silent.
@@ -491,7 +491,7 @@ impl Senders {
             return cal.post(due, TrafficEvent::Probe(f.to_u8()));
         }
         if self.flows[f].probe() {
-            self.kick(cal, f % self.ports.len(), now);
+            self.start_port(cal, f % self.ports.len(), now);
         }
         cal.post(now + self.probe, TrafficEvent::Probe(f.to_u8()));
     }

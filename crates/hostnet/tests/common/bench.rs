@@ -28,7 +28,7 @@ impl Bench {
         let clock = Clock::from_hz(core.clock.0);
         let (h, d) = (&s.platform.caches, &s.platform.memory);
         let mem = Memory::new(h, d, clock, 1, vec![(1 << 12) - 1], map).unwrap();
-        Bench { m: Machine::bare(mem, vec![Cpu::new(ThreadId(0), &core)]), now: Time::ns(1), base }
+        Bench { m: Machine::without_devices(mem, vec![Cpu::new(ThreadId(0), &core)]), now: Time::ns(1), base }
     }
 
     /// Time from the start of `ops` to the dispatch of the last, in ns, and what retired when.

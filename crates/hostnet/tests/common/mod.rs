@@ -131,7 +131,7 @@ impl Rig {
         let mem =
             Memory::with_nodes(h, d, nodes, clock, cores.into_iter().map(NodeId).collect(), vec![tenant_ways], map);
         let mem = mem.expect("a valid memory system");
-        let mut m = Machine::bare(mem, Vec::new());
+        let mut m = Machine::without_devices(mem, Vec::new());
         m.now = Time::ns(1);
         Rig { m, answers: Vec::new(), rx, tx, app, shared, far }
     }

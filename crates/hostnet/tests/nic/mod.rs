@@ -71,11 +71,11 @@ fn at_any_time_what_came_was_seen_or_lost_or_is_inside() {
                     }
                 }
                 let nic = b.nic();
-                assert_eq!(offered, seen + nic.drops.ever() + nic.inside(), "{a:?}");
+                assert_eq!(offered, seen + nic.drops.total() + nic.packets_inside(), "{a:?}");
                 nic.check().expect("balanced books");
             }
         }
-        assert!(refused <= b.nic().drops.ever() && b.nic().drops.ever() > 100, "{a:?}: the test loses packets");
+        assert!(refused <= b.nic().drops.total() && b.nic().drops.total() > 100, "{a:?}: the test loses packets");
     }
 }
 
@@ -263,7 +263,7 @@ fn an_echo_runs_on_every_attachment() {
         b.m.mem.check().expect("no dirty line is lost");
         if let Some(iio) = &b.m.iio {
             iio.check().expect("every credit is accounted for");
-            assert!(iio.at_rest(), "a credit has not come back");
+            assert!(iio.is_idle(), "a credit has not come back");
         }
     }
 }
@@ -342,11 +342,11 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
         see_all(&mut b);
         let c = b.nic().counts.clone();
         let replies = PACKETS * u64::from(answers);
-        assert_eq!((c.offered, c.delivered, c.sent, b.nic().inside()), (PACKETS, PACKETS, replies, 0), "{a:?}");
+        assert_eq!((c.offered, c.delivered, c.sent, b.nic().packets_inside()), (PACKETS, PACKETS, replies, 0), "{a:?}");
         assert_eq!((b.nic().buffers(QueueId(0)), b.nic().waiting(QueueId(0))), (SLOTS, 0), "{a:?}");
         assert_eq!(b.m.mem.in_flight(), 0, "{a:?}: a request is lost");
         b.m.mem.check().expect("no dirty line is lost");
-        assert!(b.m.iio.as_ref().is_none_or(|i| i.at_rest()), "a credit has not come back");
+        assert!(b.m.iio.as_ref().is_none_or(|i| i.is_idle()), "a credit has not come back");
     }
 }
 
@@ -375,7 +375,7 @@ fn both_ways_share_a_link_as_their_packets_take_it() {
     let mut window = None;
     let mut posted = 0;
     loop {
-        while b.nic().unconsumed(QueueId(0)) < 8 && b.nic().inside() < 12 {
+        while b.nic().unconsumed(QueueId(0)) < 8 && b.nic().packets_inside() < 12 {
             b.arrive(Bench::packet(0, 0)).expect("room");
         }
         while posted < 60 {
@@ -389,7 +389,7 @@ fn both_ways_share_a_link_as_their_packets_take_it() {
                 uses: 1,
                 ..Default::default()
             };
-            let id = b.nic().adopt(p);
+            let id = b.nic().register_packet(p);
             b.post(id);
             posted += 1;
         }

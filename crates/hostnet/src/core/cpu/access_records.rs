@@ -21,7 +21,7 @@ impl Cpu {
         let mut open = self.live & !self.finished;
         while open != 0 {
             let r = open.trailing_zeros().to_u8();
-            if f(&self.recs[r]) {
+            if f(&self.records[r]) {
                 return Some(r);
             }
             open &= open - 1;
@@ -34,7 +34,7 @@ impl Cpu {
         let mut done = self.finished;
         let mut at = Time::ZERO;
         while done != 0 {
-            let r = &self.recs[done.trailing_zeros().to_u8()];
+            let r = &self.records[done.trailing_zeros().to_u8()];
             if f(r) {
                 at = at.max(r.done);
             }
@@ -48,7 +48,7 @@ impl Cpu {
         while done != 0 {
             let r = done.trailing_zeros().to_u8();
             done &= done - 1;
-            let rec = &mut self.recs[r];
+            let rec = &mut self.records[r];
             if rec.done <= now {
                 rec.state = AccessState::Free;
                 rec.generation += 1;
@@ -64,8 +64,8 @@ impl Cpu {
     #[cold]
     pub(super) fn wait_for_record(&mut self) -> Option<()> {
         let known = (0..RECS.to_u8()).filter(|r| self.finished >> r & 1 == 1);
-        let at = known.map(|r| self.recs[r].done).min()?;
-        self.not_before(at);
+        let at = known.map(|r| self.records[r].done).min()?;
+        self.advance_to(at);
         self.release_finished(at);
         Some(())
     }
@@ -78,7 +78,7 @@ impl Cpu {
         let site = self.site();
         self.live |= 1 << r;
         self.by_line[bucket(line)] |= 1 << r;
-        let rec = &mut self.recs[r];
+        let rec = &mut self.records[r];
         rec.line = line;
         rec.seq = self.seq;
         rec.write = write;
@@ -96,7 +96,7 @@ impl Cpu {
         while open != 0 {
             let r = open.trailing_zeros().to_u8();
             open &= open - 1;
-            let rec = &self.recs[r];
+            let rec = &self.records[r];
             if rec.line == line && matches!(rec.state, AccessState::Issued | AccessState::Credit) {
                 return Some(r);
             }
@@ -114,7 +114,7 @@ impl Cpu {
     #[inline(never)]
     fn retires_from_rob(&mut self) -> bool {
         while let Some(e) = self.rob.front() {
-            let rec = &self.recs[e.rec];
+            let rec = &self.records[e.rec];
             if rec.generation != e.generation {
                 self.rob.pop_front();
             } else if self.seq < e.seq + self.rob_size {
@@ -122,7 +122,7 @@ impl Cpu {
                 return true;
             } else if rec.state == AccessState::Done {
                 let done = rec.done;
-                self.not_before(done);
+                self.advance_to(done);
                 self.rob.pop_front();
             } else {
                 self.wait = DispatchWait::Record(e.rec);
@@ -138,7 +138,7 @@ impl Cpu {
     pub(super) fn sq_room(&mut self) -> bool {
         loop {
             let Some(e) = self.sq.front().copied() else { return true };
-            let rec = &self.recs[e.rec];
+            let rec = &self.records[e.rec];
             let gone = rec.generation != e.generation;
             if !gone && self.sq_used + self.per_line <= self.sq_size && rec.state != AccessState::Done {
                 return true;
@@ -149,7 +149,7 @@ impl Cpu {
             }
             if !gone && self.sq_used + self.per_line > self.sq_size {
                 let done = rec.done;
-                self.not_before(done);
+                self.advance_to(done);
             }
             self.sq_used -= u32::from(e.slots);
             self.sq.pop_front();

@@ -6,7 +6,7 @@ use crate::memory::{self, Memory, Txn};
 
 impl Cpu {
     /// Whether the core is idle: it runs no program and has no access and no side effect outstanding.
-    pub fn quiet(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.live & !self.finished == 0 && !self.effects_wait() && !self.running
     }
 
@@ -16,7 +16,7 @@ impl Cpu {
     /// # Errors
     /// Fails with one sentence about the line fill buffers or MSHRs that are not conserved.
     pub fn check(&self, mem: &Memory) -> Result<(), String> {
-        let misses = self.recs.0.iter().filter(|r| r.state == AccessState::Issued).count();
+        let misses = self.records.0.iter().filter(|r| r.state == AccessState::Issued).count();
         let going = |t: &&Txn| t.op == memory::TxnOp::WriteBack && t.record != prefetch::WRITE_BACK && !t.transient;
         let victims = mem.requests_of(self.id).filter(going).count();
         let (id, used) = (self.id, self.lfb.used());
@@ -50,6 +50,6 @@ impl Cpu {
         }
         self.amat = AccessTime::default();
         self.instructions = 0;
-        self.slots.restart(now);
+        self.smt_slots.restart(now);
     }
 }

@@ -34,7 +34,7 @@ struct CombiningBuffer {
 enum BufferState {
     Free,
     Open,
-    Leaves,
+    Flushing,
 }
 
 /// An access to a device that leaves the core; accesses leave in order.
@@ -62,7 +62,7 @@ pub(super) struct DeviceAccesses {
     pub blocked: bool,
     /// Whether an uncached load is outstanding.
     pub loading: bool,
-    pub leaving: VecDeque<DeviceOp>,
+    pub outgoing: VecDeque<DeviceOp>,
 }
 
 impl DeviceAccesses {
@@ -84,7 +84,7 @@ impl DeviceAccesses {
             owed: 0,
             blocked: false,
             loading: false,
-            leaving: VecDeque::new(),
+            outgoing: VecDeque::new(),
         }
     }
 
@@ -121,9 +121,9 @@ impl Cpu {
         now: Time,
     ) -> bool {
         let Some(i) = self.devices.place(line, to) else {
-            let leaves = self.devices.buffers.iter().any(|b| b.state == BufferState::Leaves);
+            let leaves = self.devices.buffers.iter().any(|b| b.state == BufferState::Flushing);
             if let Some(oldest) = self.devices.oldest_open().filter(|_| !leaves) {
-                self.empty(mem, cal, oldest, now);
+                self.flush_buffer(mem, cal, oldest, now);
             }
             self.devices.blocked = true;
             return false;
@@ -137,18 +137,18 @@ impl Cpu {
         let b = &mut d.buffers[i];
         b.bytes = (b.bytes + bytes).min(LINE.to_u8());
         if u64::from(b.bytes) == LINE {
-            self.empty(mem, cal, i, now);
+            self.flush_buffer(mem, cal, i, now);
         }
         true
     }
 
     /// Sends the contents of buffer `i` to the device or to memory.
-    fn empty(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, i: usize, now: Time) {
+    fn flush_buffer(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, i: usize, now: Time) {
         let b = &mut self.devices.buffers[i];
-        b.state = BufferState::Leaves;
+        b.state = BufferState::Flushing;
         let (buffer, CombiningBuffer { line, bytes, to, .. }) = (i.to_u8(), *b);
         match to {
-            Mapped::Device => self.devices.leaving.push_back(DeviceOp::Buffer { buffer, bytes }),
+            Mapped::Device => self.devices.outgoing.push_back(DeviceOp::Buffer { buffer, bytes }),
             Mapped::Memory => {
                 let t = self.request(memory::TxnOp::Stream, line, now);
                 send(mem, cal, now, Txn { record: RECORDS + buffer, ..t });
@@ -157,32 +157,38 @@ impl Cpu {
     }
 
     /// Sends the contents of all open buffers, in the order in which they were opened.
-    pub(super) fn empty_all(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
+    pub(super) fn flush_buffers(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         while let Some(i) = self.devices.oldest_open() {
-            self.empty(mem, cal, i, now);
+            self.flush_buffer(mem, cal, i, now);
         }
     }
 
     /// Frees buffer `buffer`, whose contents its destination has accepted. Returns the program's end as `start` does.
-    pub fn on_taken(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, buffer: u8, now: Time) -> Option<Time> {
+    pub fn on_buffer_taken(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl CorePosts,
+        buffer: u8,
+        now: Time,
+    ) -> Option<Time> {
         self.devices.buffers[usize::from(buffer)].state = BufferState::Free;
-        self.past_caches(mem, cal, now)
+        self.drain_device_ops(mem, cal, now)
     }
 
     /// Ends an uncached load, whose data has arrived. Returns the program's end as `start` does.
     pub fn on_loaded(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
         self.devices.loading = false;
-        self.past_caches(mem, cal, now)
+        self.drain_device_ops(mem, cal, now)
     }
 
-    fn past_caches(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
-        self.due.at(mem, now);
+    fn drain_device_ops(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
+        self.deferred.at(mem, now);
         self.devices.blocked = false;
         if self.effects_wait() {
             self.schedule_retirement(cal, now);
         }
-        if self.running && self.may_go_on() {
-            return self.go_on(mem, cal, now);
+        if self.running && self.can_resume() {
+            return self.resume(mem, cal, now);
         }
         None
     }

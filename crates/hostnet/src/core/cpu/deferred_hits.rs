@@ -49,29 +49,29 @@ impl Cpu {
     /// Whether an access at `ready` would hit a line that another agent may still change before then, so that it must
     /// be deferred.
     #[inline]
-    pub(super) fn is_ahead(&self, mem: &Memory, line: LineAddr, write: bool, ready: Time) -> bool {
-        ready > self.due.horizon && mem.hit_may_change(self.core, line, write)
+    pub(super) fn must_defer(&self, mem: &Memory, line: LineAddr, write: bool, ready: Time) -> bool {
+        ready > self.deferred.horizon && mem.hit_may_change(self.core, line, write)
     }
 
     /// Defers the look-up of record `r`, whose address is known at `ready`, until the calendar reaches `ready`.
     #[inline(never)]
-    pub(super) fn look_up_later(&mut self, cal: &mut impl CorePosts, r: u8, ready: Time) {
-        self.recs[r].state = AccessState::Address;
-        self.recs[r].delay = 0;
-        self.due.records.push((ready, r));
-        self.due.post(cal, self.id, ready);
+    pub(super) fn defer_lookup(&mut self, cal: &mut impl CorePosts, r: u8, ready: Time) {
+        self.records[r].state = AccessState::Address;
+        self.records[r].delay = 0;
+        self.deferred.records.push((ready, r));
+        self.deferred.post(cal, self.id, ready);
     }
 
     /// Queues prefetches of `lines`, made at `at`, for a free MSHR of the L2; defers them first when `at` lies ahead of
     /// the calendar.
-    pub(super) fn wait_ahead(
+    pub(super) fn defer_prefetches(
         &mut self,
         mem: &mut Memory,
         cal: &mut impl CorePosts,
         lines: impl Iterator<Item = LineAddr>,
         at: Time,
     ) {
-        let (core, late) = (self.core, at > self.due.horizon);
+        let (core, late) = (self.core, at > self.deferred.horizon);
         let Some(p) = &mut self.prefetcher else { return };
         for l in lines {
             if !late {
@@ -89,41 +89,41 @@ impl Cpu {
 
     fn post_prefetches(&mut self, cal: &mut impl CorePosts) {
         if let Some(at) = self.prefetcher.as_ref().and_then(|p| p.waiting.next()) {
-            self.due.post(cal, self.id, at);
+            self.deferred.post(cal, self.id, at);
         }
     }
 
     /// Handles `CoreEvent::Due`: looks up the accesses that are due at `now`. Returns the program's end as `start` does.
     pub fn on_due(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
-        self.due.at(mem, now);
-        if self.due.event <= now {
-            self.due.event = Time::MAX;
+        self.deferred.at(mem, now);
+        if self.deferred.event <= now {
+            self.deferred.event = Time::MAX;
         }
         if let Some(p) = &mut self.prefetcher {
-            p.waiting.ripen(self.due.horizon);
+            p.waiting.ripen(self.deferred.horizon);
             self.send_waiting(mem, cal, now);
             self.post_prefetches(cal);
         }
-        while let Some((ready, r)) = self.due.next() {
-            match self.same_line(self.recs[r].line) {
+        while let Some((ready, r)) = self.deferred.next() {
+            match self.same_line(self.records[r].line) {
                 // The line was invalidated in the meantime and has been requested again.
-                Some(first) => self.recs[first].children |= 1 << r,
-                None => self.reach(mem, cal, r, ready),
+                Some(first) => self.records[first].children |= 1 << r,
+                None => self.look_up_access(mem, cal, r, ready),
             }
         }
-        if let Some(at) = self.due.records.iter().map(|d| d.0).min() {
-            self.due.post(cal, self.id, at);
+        if let Some(at) = self.deferred.records.iter().map(|d| d.0).min() {
+            self.deferred.post(cal, self.id, at);
         }
         if self.in_order {
             let at = self.latest(|r| r.load);
-            self.not_before(at);
+            self.advance_to(at);
         }
         if self.effects_wait() {
             self.schedule_retirement(cal, now);
         }
         let known = self.wait == DispatchWait::AnyRecord && self.finished != 0;
-        if self.running && (known || self.may_go_on()) {
-            return self.go_on(mem, cal, now);
+        if self.running && (known || self.can_resume()) {
+            return self.resume(mem, cal, now);
         }
         None
     }

@@ -44,7 +44,7 @@ impl Cpu {
                 }
                 self.seq += u64::from(n);
                 self.instructions += u64::from(n);
-                self.t += u64::from(n) * self.slots.compute;
+                self.t += u64::from(n) * self.smt_slots.compute;
                 (LineAddr(0), 0, LOAD)
             }
             Op::Load { line, lines } => (line, lines, LOAD),
@@ -124,7 +124,7 @@ impl Cpu {
                     return false;
                 }
                 let at = self.anchor_ready;
-                self.not_before(at);
+                self.advance_to(at);
                 (LineAddr(0), 0, LOAD)
             }
             Op::Release { line, tag } => {
@@ -152,23 +152,23 @@ impl Cpu {
                 }
                 self.half = false;
                 let done = self.anchor_ready;
-                self.not_before(done);
+                self.advance_to(done);
                 (LineAddr(0), 0, LOAD)
             }
             Op::Maintain { line, lines, op } => {
                 if op.drops_data() {
-                    self.swept.push(line, lines);
+                    self.pending_sweeps.push(line, lines);
                 }
-                self.defer(cal, lines, false, RetireEffect::Tell(Retired::Maintain { line, lines, op }));
+                self.defer(cal, lines, false, RetireEffect::Notify(Retired::Maintain { line, lines, op }));
                 (LineAddr(0), 0, LOAD)
             }
             Op::Invalidate { line, lines, op, instructions } => {
-                self.swept.push(line, lines);
-                self.defer(cal, instructions, false, RetireEffect::Tell(Retired::Maintain { line, lines, op }));
+                self.pending_sweeps.push(line, lines);
+                self.defer(cal, instructions, false, RetireEffect::Notify(Retired::Maintain { line, lines, op }));
                 (LineAddr(0), 0, LOAD)
             }
             Op::Retire { tag, stores } => {
-                self.defer(cal, 1, stores, RetireEffect::Tell(Retired::Tag(tag)));
+                self.defer(cal, 1, stores, RetireEffect::Notify(Retired::Tag(tag)));
                 (LineAddr(0), 0, LOAD)
             }
             Op::Mmio { tag } => {
@@ -233,7 +233,7 @@ impl Cpu {
             return false;
         }
         let at = self.latest(|_| true);
-        self.not_before(at);
+        self.advance_to(at);
         true
     }
 
@@ -242,7 +242,7 @@ impl Cpu {
         if !self.rob_room() || (a.write && !self.sq_room()) {
             return false;
         }
-        if a.write && !self.swept.is_empty() && !self.is_behind_sweeps(cal, line) {
+        if a.write && !self.pending_sweeps.is_empty() && !self.is_behind_sweeps(cal, line) {
             return false;
         }
         if self.in_order && (a.write || a.from_anchor) && self.any_open(|r| r.load) {
@@ -256,20 +256,20 @@ impl Cpu {
                     self.wait = DispatchWait::AnyRecord;
                     return false;
                 };
-                self.recs[r].state = AccessState::Address;
-                self.recs[parent].children |= 1 << r;
-                self.recs[r].delay = a.delay;
+                self.records[r].state = AccessState::Address;
+                self.records[parent].children |= 1 << r;
+                self.records[r].delay = a.delay;
                 self.enter(r, a);
                 return true;
             }
             ready = ready.max(self.anchor_ready + self.clock.span(a.delay.into()));
         }
-        if self.is_ahead(mem, line, a.write, ready) {
+        if self.must_defer(mem, line, a.write, ready) {
             let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
                 self.wait = DispatchWait::AnyRecord;
                 return false;
             };
-            self.look_up_later(cal, r, ready);
+            self.defer_lookup(cal, r, ready);
             self.enter(r, a);
             return true;
         }
@@ -277,15 +277,15 @@ impl Cpu {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
                 let reaches = self.prefetcher.as_ref().is_some_and(|p| p.into == CacheLevel::L2);
-                self.look_ahead(mem, cal, (line, self.site()), (reaches, a.write), ready);
+                self.train_prefetcher(mem, cal, (line, self.site()), (reaches, a.write), ready);
                 mem.lat.l1 + mem.lat.l2 + mem.lat.from_l2
             }
             Probe::Miss => {
                 let (r, goes) = match self.same_line(line) {
                     Some(r) => {
-                        self.recs[r].write |= a.write;
-                        self.recs[r].load |= !a.write;
-                        self.recs[r].seq = self.recs[r].seq.min(self.seq); // a hint may have asked first
+                        self.records[r].write |= a.write;
+                        self.records[r].load |= !a.write;
+                        self.records[r].seq = self.records[r].seq.min(self.seq); // a hint may have asked first
                         (r, false)
                     }
                     None => {
@@ -293,26 +293,26 @@ impl Cpu {
                             self.wait = DispatchWait::AnyRecord;
                             return false;
                         };
-                        let goes = !self.leaves_to_sibling(mem, r, line) && self.want_credit(mem, cal, r, ready);
+                        let goes = !self.defer_to_sibling(mem, r, line) && self.request_lfb(mem, cal, r, ready);
                         (r, goes)
                     }
                 };
                 let site = self.site();
-                self.look_ahead(mem, cal, (line, site), (goes, a.write), ready);
+                self.train_prefetcher(mem, cal, (line, site), (goes, a.write), ready);
                 self.enter(r, a);
-                self.teach(mem, cal, (line, site), a.write, ready);
+                self.train_l1_prefetcher(mem, cal, (line, site), a.write, ready);
                 return true;
             }
         };
-        self.note(lat);
-        self.teach(mem, cal, (line, self.site()), a.write, ready);
+        self.record_latency(lat);
+        self.train_l1_prefetcher(mem, cal, (line, self.site()), a.write, ready);
         self.dispatch(self.per_line);
         if a.anchors {
             self.anchor = None;
             self.anchor_ready = ready + lat;
         }
         if self.in_order && !a.write {
-            self.not_before(ready + lat);
+            self.advance_to(ready + lat);
         }
         true
     }
@@ -325,12 +325,12 @@ impl Cpu {
         let ready = self.now();
         let r = match self.same_line(line) {
             Some(r) => {
-                self.recs[r].load = true;
-                self.recs[r].seq = self.recs[r].seq.min(self.seq);
+                self.records[r].load = true;
+                self.records[r].seq = self.records[r].seq.min(self.seq);
                 r
             }
-            None if mem.owns(self.core, line) && !self.is_ahead(mem, line, true, ready) => {
-                self.note(mem.lat.l1);
+            None if mem.owns(self.core, line) && !self.must_defer(mem, line, true, ready) => {
+                self.record_latency(mem.lat.l1);
                 self.dispatch(self.per_line);
                 return true;
             }
@@ -339,11 +339,11 @@ impl Cpu {
                     self.wait = DispatchWait::AnyRecord;
                     return false;
                 };
-                self.recs[r].owns = true;
-                if self.is_ahead(mem, line, true, ready) {
-                    self.look_up_later(cal, r, ready);
-                } else if !self.leaves_to_sibling(mem, r, line) {
-                    self.want_credit(mem, cal, r, ready);
+                self.records[r].owns = true;
+                if self.must_defer(mem, line, true, ready) {
+                    self.defer_lookup(cal, r, ready);
+                } else if !self.defer_to_sibling(mem, r, line) {
+                    self.request_lfb(mem, cal, r, ready);
                 }
                 r
             }
@@ -354,7 +354,7 @@ impl Cpu {
 
     #[inline(always)]
     fn enter(&mut self, r: u8, a: LineAccess) {
-        let generation = self.recs[r].generation;
+        let generation = self.records[r].generation;
         let e = WindowEntry { seq: self.seq, rec: r, generation, slots: self.per_line.to_u8() };
         if a.write {
             self.sq_used += self.per_line;
@@ -382,7 +382,7 @@ impl Cpu {
             return false;
         };
         self.lfb.take(at);
-        self.recs[r].state = AccessState::Issued;
+        self.records[r].state = AccessState::Issued;
         let t = self.txn(r, memory::TxnOp::Stream, at);
         send(mem, cal, at, t);
         self.dispatch(self.per_line);
@@ -406,17 +406,17 @@ impl Cpu {
     fn prefetch_own(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
-        self.own_ahead(mem, cal, line, at);
+        self.prefetch_ownership(mem, cal, line, at);
     }
 
     /// Requests ownership of `line`, unless the core has the ownership or has requested it.
-    pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr, at: Time) {
+    pub(super) fn prefetch_ownership(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr, at: Time) {
         if !self.may_miss() || self.is_asked_for(mem, line) || mem.owns(self.core, line) {
             return;
         }
         if let Some(r) = self.new_rec(line, false, false, at) {
-            self.recs[r].owns = true;
-            self.recs[r].seq = u64::MAX; // no later store waits for it
+            self.records[r].owns = true;
+            self.records[r].seq = u64::MAX; // no later store waits for it
             self.issue(mem, cal, r, at);
         }
     }
@@ -428,12 +428,12 @@ impl Cpu {
         self.dispatch(1);
         let at = self.now();
         let Some(r) = self.new_rec(line, false, false, at) else { return };
-        self.recs[r].seq = u64::MAX;
+        self.records[r].seq = u64::MAX;
         if let Some((parent, _)) = self.anchor {
-            self.recs[r].state = AccessState::Address;
-            self.recs[parent].children |= 1 << r;
+            self.records[r].state = AccessState::Address;
+            self.records[parent].children |= 1 << r;
         } else {
-            self.reach(mem, cal, r, at.max(self.anchor_ready));
+            self.look_up_access(mem, cal, r, at.max(self.anchor_ready));
         }
     }
 
@@ -458,12 +458,12 @@ impl Cpu {
     fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();
-        if !self.may_miss() || self.is_asked_for(mem, line) || self.is_ahead(mem, line, false, at) {
+        if !self.may_miss() || self.is_asked_for(mem, line) || self.must_defer(mem, line, false, at) {
             return;
         }
         if mem.probe(cal, self.core, line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
-                self.recs[r].seq = u64::MAX;
+                self.records[r].seq = u64::MAX;
                 self.issue(mem, cal, r, at);
             }
         }

@@ -103,7 +103,7 @@ enum DispatchWait {
     /// The data of an uncached load has to arrive.
     Device,
     /// Sweeps of the line have to arrive at the home agent.
-    Swept,
+    Sweeps,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,15 +135,15 @@ pub struct Cpu {
     /// Largest number of accesses that one line fill buffer takes.
     targets: u32,
     /// Delay that memory bandwidth allocation adds to `retry` for misses that waited for a line fill buffer.
-    held_back: Time,
-    slots: SmtSlots,
+    miss_throttle: Time,
+    smt_slots: SmtSlots,
     t: u64,
     seq: u64,
     pub program: Program,
     pc: usize,
     sub: u32,
     half: bool,
-    recs: AccessRecords,
+    records: AccessRecords,
     live: u64,
     finished: u64,
     /// Live records by the low bits of their line numbers.
@@ -165,8 +165,8 @@ pub struct Cpu {
     /// Stores that become visible only after all earlier ones (`Op::Release`).
     releases: VecDeque<retire::PendingRelease>,
     devices: DeviceAccesses,
-    swept: PendingSweeps,
-    due: DeferredHits,
+    pending_sweeps: PendingSweeps,
+    deferred: DeferredHits,
     pub lfb: Domain,
     /// MSHRs of the L2; absent when only the line fill buffers and the prefetcher's credits bound its misses.
     pub mshrs: Option<Box<Domain>>,
@@ -208,15 +208,15 @@ impl Cpu {
             per_line: s.stores_per_line,
             retry: s.lfb_retry.into(),
             targets: s.lfb_targets.unwrap_or(u32::MAX),
-            held_back: Time::ZERO,
-            slots: SmtSlots::new(clock, s),
+            miss_throttle: Time::ZERO,
+            smt_slots: SmtSlots::new(clock, s),
             t: 0,
             seq: 0,
             program: Program::default(),
             pc: 0,
             sub: 0,
             half: false,
-            recs: AccessRecords([rec; RECS]),
+            records: AccessRecords([rec; RECS]),
             live: 0,
             finished: 0,
             by_line: [0; RECS],
@@ -234,8 +234,8 @@ impl Cpu {
             retire_after: None,
             releases: VecDeque::new(),
             devices: DeviceAccesses::new(s.combining_buffers.unwrap_or(1)),
-            swept: PendingSweeps::default(),
-            due: DeferredHits::default(),
+            pending_sweeps: PendingSweeps::default(),
+            deferred: DeferredHits::default(),
             lfb: Domain::new(s.lfb),
             mshrs: s.l2_mshrs.map(|n| Box::new(Domain::new(n))),
             prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
@@ -262,22 +262,22 @@ impl Cpu {
         Time(self.t / FRAC)
     }
     #[inline]
-    fn not_before(&mut self, at: Time) {
+    fn advance_to(&mut self, at: Time) {
         self.t = self.t.max(at.0 * FRAC);
     }
     #[inline]
     fn dispatch(&mut self, n: u32) {
         self.seq += u64::from(n);
         self.instructions += u64::from(n);
-        self.t += u64::from(n) * self.slots.access;
+        self.t += u64::from(n) * self.smt_slots.access;
     }
 
     /// Starts the ops in `program` at `now`. Returns the time at which the last op dispatched, or None when the core
     /// has to wait; a later call such as `on_fill` then returns the end.
     pub fn start(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
         debug_assert!(!self.running);
-        self.due.at(mem, now);
-        self.not_before(now);
+        self.deferred.at(mem, now);
+        self.advance_to(now);
         self.pc = 0;
         self.sub = 0;
         self.half = false;
@@ -288,7 +288,7 @@ impl Cpu {
 
     /// Handles `memory::MemoryEvent::Fill` of one of this core's transactions. Returns the program's end as `start` does.
     pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, t: &Txn, now: Time) -> Option<Time> {
-        self.due.at(mem, now);
+        self.deferred.at(mem, now);
         if t.op == memory::TxnOp::WriteBack {
             if t.record == prefetch::WRITE_BACK {
                 self.prefetch_ended(now, t.issued);
@@ -296,12 +296,12 @@ impl Cpu {
                 self.follow_hints(mem, cal, now);
             } else if !t.transient {
                 self.lfb.give(now, t.issued);
-                self.hand_out(mem, cal, now);
+                self.grant_lfbs(mem, cal, now);
             }
-            return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
+            return if self.running && self.can_resume() { self.resume(mem, cal, now) } else { None };
         }
         if t.op == memory::TxnOp::Stream && t.record >= combining::RECORDS {
-            return self.on_taken(mem, cal, t.record - combining::RECORDS, now);
+            return self.on_buffer_taken(mem, cal, t.record - combining::RECORDS, now);
         }
         let (mut t, mut record) = (t, t.record);
         let joined;
@@ -319,9 +319,9 @@ impl Cpu {
         if ahead {
             let Some((r, since)) = waiter else {
                 let held = match into {
-                    CacheLevel::L2 => !t.transient && mem.fill_ahead(cal, self.core, t, prefetch::WRITE_BACK, now),
+                    CacheLevel::L2 => !t.transient && mem.fill_prefetch(cal, self.core, t, prefetch::WRITE_BACK, now),
                     CacheLevel::Llc => {
-                        mem.fill_llc_ahead(cal, self.core, t, now);
+                        mem.fill_llc_prefetch(cal, self.core, t, now);
                         false
                     }
                 };
@@ -330,14 +330,14 @@ impl Cpu {
                 }
                 self.mshrs.as_ref()?;
                 // A miss may have waited for the MSHR that has become free.
-                self.hand_out(mem, cal, now);
-                return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
+                self.grant_lfbs(mem, cal, now);
+                return if self.running && self.can_resume() { self.resume(mem, cal, now) } else { None };
             };
             self.prefetch_ended(now, t.issued);
             joined = Txn { issued: since, ..*t };
             (record, t) = (r, &joined);
         }
-        let rec = self.recs[record];
+        let rec = self.records[record];
         let fills = t.op != memory::TxnOp::Stream && !t.transient;
         // A store that joined a read of a line shared with other cores must still request ownership.
         let owns = t.op != memory::TxnOp::Read || !rec.write || !mem.is_shared(rec.line);
@@ -346,18 +346,18 @@ impl Cpu {
             self.lfb.give(now, t.issued);
         }
         if !owns {
-            self.hand_out(mem, cal, now);
-            self.reach(mem, cal, record, now);
+            self.grant_lfbs(mem, cal, now);
+            self.look_up_access(mem, cal, record, now);
             if self.releases_wait() {
                 self.schedule_retirement(cal, now); // the line may have come with the permission to write
             }
-            return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
+            return if self.running && self.can_resume() { self.resume(mem, cal, now) } else { None };
         }
         if t.op != memory::TxnOp::Stream {
             self.amat.accesses += 1;
             self.amat.ps += u128::from((now - rec.ready.min(now)).0);
         }
-        self.hand_out(mem, cal, now);
+        self.grant_lfbs(mem, cal, now);
         self.complete(mem, cal, record, now);
         if self.releases_wait() {
             self.release(mem, cal, now);
@@ -366,27 +366,27 @@ impl Cpu {
         if self.effects_wait() {
             self.schedule_retirement(cal, now);
         }
-        if self.running && self.may_go_on() {
-            return self.go_on(mem, cal, now);
+        if self.running && self.can_resume() {
+            return self.resume(mem, cal, now);
         }
         None
     }
 
-    fn go_on(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
-        self.not_before(now);
+    fn resume(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
+        self.advance_to(now);
         self.run(mem, cal)
     }
 
     /// Delays misses that wait for a line fill buffer by `by` (memory bandwidth allocation).
-    pub fn hold_back(&mut self, by: Time) {
-        self.held_back = by;
+    pub fn throttle_misses(&mut self, by: Time) {
+        self.miss_throttle = by;
     }
 
     /// Gives free line fill buffers to waiting misses, and then free MSHRs to waiting prefetches.
     #[inline]
-    fn hand_out(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
+    fn grant_lfbs(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         if !self.no_credit.is_empty() {
-            self.hand_out_buffers(mem, cal, now);
+            self.grant_waiting_lfbs(mem, cal, now);
         }
         self.send_waiting(mem, cal, now);
         if self.hints.is_some() {
@@ -395,13 +395,13 @@ impl Cpu {
     }
 
     #[inline(never)]
-    fn hand_out_buffers(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
+    fn grant_waiting_lfbs(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         let finished = self.finished;
         while self.may_miss() {
             let Some(next) = self.no_credit.pop_front() else { break };
-            let ready = self.recs[next].ready.max(now + self.retry + self.held_back);
+            let ready = self.records[next].ready.max(now + self.retry + self.miss_throttle);
             if self.prefetcher.is_some() || mem.siblings.is_some() {
-                self.reach(mem, cal, next, ready); // its line may have come meanwhile
+                self.look_up_access(mem, cal, next, ready); // its line may have come meanwhile
             } else {
                 self.issue(mem, cal, next, ready);
             }
@@ -418,39 +418,39 @@ impl Cpu {
         self.lfb.free() > 0 && self.mshrs.as_ref().is_none_or(|m| m.free() > 0)
     }
 
-    fn may_go_on(&mut self) -> bool {
+    fn can_resume(&mut self) -> bool {
         let open = self.live & !self.finished;
         match self.wait {
             DispatchWait::Nothing => true,
-            DispatchWait::Record(r) => self.recs[r].state == AccessState::Done || open >> r & 1 == 0,
+            DispatchWait::Record(r) => self.records[r].state == AccessState::Done || open >> r & 1 == 0,
             DispatchWait::AnyRecord => self.live != u64::MAX,
             DispatchWait::Loads => !self.any_open(|r| r.load),
             DispatchWait::All => open == 0,
             DispatchWait::Combined => self.devices.combined(),
             DispatchWait::Device => !self.devices.loading,
-            DispatchWait::Swept => false,
+            DispatchWait::Sweeps => false,
         }
     }
 
     /// Completes record `r`, whose data arrives at `at`, and starts the accesses that waited for it as their address.
     fn complete(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, at: Time) {
-        self.recs[r].state = AccessState::Done;
-        self.recs[r].done = at;
+        self.records[r].state = AccessState::Done;
+        self.records[r].done = at;
         self.finished |= 1 << r;
-        if self.anchor == Some((r, self.recs[r].generation)) {
+        if self.anchor == Some((r, self.records[r].generation)) {
             self.anchor = None;
             self.anchor_ready = at;
         }
-        let children = std::mem::take(&mut self.recs[r].children);
+        let children = std::mem::take(&mut self.records[r].children);
         let stores = if children & children.wrapping_sub(1) == 0 { 0 } else { self.stores_of(children) };
         for mut waiting in [children & !stores, stores] {
             while waiting != 0 {
                 let c = waiting.trailing_zeros().to_u8();
                 waiting &= waiting - 1;
-                let rec = &self.recs[c];
+                let rec = &self.records[c];
                 debug_assert!(rec.state == AccessState::Address);
                 let ready = rec.ready.max(at) + self.clock.span(rec.delay.into());
-                self.reach(mem, cal, c, ready);
+                self.look_up_access(mem, cal, c, ready);
             }
         }
     }
@@ -462,20 +462,20 @@ impl Cpu {
         while records != 0 {
             let r = records.trailing_zeros().to_u8();
             records &= records - 1;
-            stores |= u64::from(self.recs[r].write) << r;
+            stores |= u64::from(self.records[r].write) << r;
         }
         stores
     }
 
     /// Looks up record `r`, whose address is known at `ready`, and sends it to the home agent on a miss.
-    fn reach(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, ready: Time) {
-        let AccessRecord { line, write, load, owns, site, .. } = self.recs[r];
-        self.recs[r].ready = ready;
+    fn look_up_access(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, ready: Time) {
+        let AccessRecord { line, write, load, owns, site, .. } = self.records[r];
+        self.records[r].ready = ready;
         if !(write || load) {
-            return self.reach_hint(mem, cal, r, ready);
+            return self.look_up_prefetch(mem, cal, r, ready);
         }
-        if self.is_ahead(mem, line, write, ready) {
-            return self.look_up_later(cal, r, ready);
+        if self.must_defer(mem, line, write, ready) {
+            return self.defer_lookup(cal, r, ready);
         }
         let found = match owns && !mem.owns(self.core, line) {
             true => Probe::Miss,
@@ -484,52 +484,52 @@ impl Cpu {
         let lat = match found {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.look_ahead(mem, cal, (line, site), (true, write || owns), ready);
+                self.train_prefetcher(mem, cal, (line, site), (true, write || owns), ready);
                 mem.lat.l1 + mem.lat.l2 + mem.lat.from_l2
             }
             Probe::Miss => {
                 if let Some(first) = self.same_line(line).filter(|o| *o != r) {
                     // The line has been requested already, and the access's own delay is over.
-                    (self.recs[r].state, self.recs[r].delay) = (AccessState::Address, 0);
-                    self.recs[first].children |= 1 << r;
+                    (self.records[r].state, self.records[r].delay) = (AccessState::Address, 0);
+                    self.records[first].children |= 1 << r;
                     return;
                 }
-                if self.leaves_to_sibling(mem, r, line) {
+                if self.defer_to_sibling(mem, r, line) {
                     return;
                 }
-                let goes = self.want_credit(mem, cal, r, ready);
-                self.look_ahead(mem, cal, (line, site), (goes, write || owns), ready);
-                return self.teach(mem, cal, (line, site), !load, ready);
+                let goes = self.request_lfb(mem, cal, r, ready);
+                self.train_prefetcher(mem, cal, (line, site), (goes, write || owns), ready);
+                return self.train_l1_prefetcher(mem, cal, (line, site), !load, ready);
             }
         };
-        self.note(lat);
+        self.record_latency(lat);
         self.complete(mem, cal, r, ready + lat);
-        self.teach(mem, cal, (line, site), !load, ready);
+        self.train_l1_prefetcher(mem, cal, (line, site), !load, ready);
     }
 
     /// Looks up a software prefetch, record `r`, whose address is known at `ready`; a prefetch that finds nothing to
     /// fetch is done.
-    fn reach_hint(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, ready: Time) {
-        let line = self.recs[r].line;
-        let asks = self.same_line(line).is_none_or(|o| o == r) && !self.is_ahead(mem, line, false, ready);
+    fn look_up_prefetch(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, ready: Time) {
+        let line = self.records[r].line;
+        let asks = self.same_line(line).is_none_or(|o| o == r) && !self.must_defer(mem, line, false, ready);
         let asks = asks && !mem.sibling_fetches(self.id, line);
         if asks && mem.probe(cal, self.core, line, false, ready) == Probe::Miss {
-            self.want_credit(mem, cal, r, ready);
+            self.request_lfb(mem, cal, r, ready);
         } else {
             self.complete(mem, cal, r, ready);
         }
     }
 
     #[inline]
-    fn note(&mut self, lat: Time) {
+    fn record_latency(&mut self, lat: Time) {
         self.amat.accesses += 1;
         self.amat.ps += u128::from(lat.0);
     }
 
     /// Sends record `r` to the L2 or lets it wait for a line fill buffer; returns whether it was sent.
     #[inline(never)]
-    fn want_credit(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, ready: Time) -> bool {
-        let line = self.recs[r].line;
+    fn request_lfb(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, ready: Time) -> bool {
+        let line = self.records[r].line;
         if let Some(at) = self.prefetcher.as_mut().and_then(|p| p.waiting.overtaken(line, ready)) {
             if self.may_prefetch() {
                 self.fetch(mem, cal, line, false, at);
@@ -539,7 +539,7 @@ impl Cpu {
         if goes {
             self.issue_here(mem, cal, r, ready);
         } else {
-            self.recs[r].state = AccessState::Credit;
+            self.records[r].state = AccessState::Credit;
             self.no_credit.push_back(r);
         }
         goes
@@ -554,7 +554,7 @@ impl Cpu {
     #[inline(always)]
     fn issue_here(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, at: Time) {
         self.lfb.take(at);
-        let rec = &mut self.recs[r];
+        let rec = &mut self.records[r];
         rec.state = AccessState::Issued;
         if let Some(p) = &mut self.prefetcher {
             // A prefetch for reading does not bring the ownership that a store to shared memory needs.
@@ -574,20 +574,20 @@ impl Cpu {
             m.take(at);
         }
         let op = if rec.write || rec.owns { memory::TxnOp::Own } else { memory::TxnOp::Read };
-        let line = self.recs[r].line;
+        let line = self.records[r].line;
         send(mem, cal, at, self.txn(r, op, at));
         self.complete_pair(mem, cal, line, op == memory::TxnOp::Own, at);
     }
 
     #[inline(always)]
     fn txn(&self, r: u8, op: memory::TxnOp, at: Time) -> Txn {
-        Txn { record: r, ..self.request(op, self.recs[r].line, at) }
+        Txn { record: r, ..self.request(op, self.records[r].line, at) }
     }
 }
 
 /// Sends a transaction to the home agent, which it reaches after the look-ups in L1 and L2 and the crossbar.
 #[inline(always)]
 fn send(mem: &mut Memory, cal: &mut impl CorePosts, at: Time, t: Txn) {
-    let arrive = at + mem.way_out(t.core());
+    let arrive = at + mem.latency_to_agent(t.core());
     mem.send_from_core(cal, arrive, t);
 }

@@ -50,38 +50,38 @@ impl Cpu {
     /// Whether a store to `line` may proceed because no sweep of the line is outstanding; otherwise sets `wait`.
     #[inline(never)]
     pub(super) fn is_behind_sweeps(&mut self, cal: &mut impl CorePosts, line: LineAddr) -> bool {
-        let Some(&SweepMessage { arrives, .. }) = self.swept.of(line) else { return true };
-        self.wait = DispatchWait::Swept;
+        let Some(&SweepMessage { arrives, .. }) = self.pending_sweeps.of(line) else { return true };
+        self.wait = DispatchWait::Sweeps;
         if let Some(at) = arrives {
-            self.look_after(cal, at.max(self.now()));
+            self.schedule_sweep_check(cal, at.max(self.now()));
         }
         false
     }
 
     #[inline]
     pub fn sweeps_wait(&self) -> bool {
-        !self.swept.is_empty()
+        !self.pending_sweeps.is_empty()
     }
 
     /// Notes that the oldest message still in the core leaves and arrives at `at`.
-    pub fn sweep_left(&mut self, cal: &mut impl CorePosts, at: Time) {
-        if let Some(m) = self.swept.0.iter_mut().find(|m| m.arrives.is_none()) {
+    pub fn on_sweep_sent(&mut self, cal: &mut impl CorePosts, at: Time) {
+        if let Some(m) = self.pending_sweeps.0.iter_mut().find(|m| m.arrives.is_none()) {
             m.arrives = Some(at);
         }
-        if self.wait == DispatchWait::Swept {
-            self.look_after(cal, at);
+        if self.wait == DispatchWait::Sweeps {
+            self.schedule_sweep_check(cal, at);
         }
     }
 
-    fn look_after(&self, cal: &mut impl CorePosts, at: Time) {
+    fn schedule_sweep_check(&self, cal: &mut impl CorePosts, at: Time) {
         cal.post(at + Time(1), CoreEvent::Retire(self.id));
     }
 
     /// Resumes a program after messages have arrived before `now`. Returns the program's end as `start` does.
     pub fn on_swept(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
-        self.swept.forget(now);
-        if self.running && self.wait == DispatchWait::Swept {
-            return self.go_on(mem, cal, now);
+        self.pending_sweeps.forget(now);
+        if self.running && self.wait == DispatchWait::Sweeps {
+            return self.resume(mem, cal, now);
         }
         None
     }

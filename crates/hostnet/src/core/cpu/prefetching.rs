@@ -50,7 +50,7 @@ impl Cpu {
     /// Shows the L2's prefetcher an access to `of`, a line and the kind of the instruction, that missed the L1. `goes`
     /// says that the access is a request that goes to the L2 now, `own` that it asks for ownership.
     #[inline]
-    pub(super) fn look_ahead(
+    pub(super) fn train_prefetcher(
         &mut self,
         mem: &mut Memory,
         cal: &mut impl CorePosts,
@@ -59,12 +59,12 @@ impl Cpu {
         at: Time,
     ) {
         if self.prefetcher.as_ref().is_some_and(|p| p.watches() && (goes || !p.by_requests())) {
-            self.fetch_ahead(mem, cal, of, own, at);
+            self.issue_prefetches(mem, cal, of, own, at);
         }
     }
 
     #[inline(never)]
-    fn fetch_ahead(
+    fn issue_prefetches(
         &mut self,
         mem: &mut Memory,
         cal: &mut impl CorePosts,
@@ -76,7 +76,7 @@ impl Cpu {
         let lines = p.observe(u32::from(mem.map.id(line).0) << 8 | u32::from(site), line);
         if p.waiting.is_used() {
             p.waiting.drop_line(line);
-            return self.wait_ahead(mem, cal, lines, at);
+            return self.defer_prefetches(mem, cal, lines, at);
         }
         for l in lines {
             if self.may_prefetch() {
@@ -148,7 +148,7 @@ impl Cpu {
 
     /// Shows the L1's prefetchers a load or store at `at` of the line and the kind of instruction in `of`.
     #[inline]
-    pub(super) fn teach(
+    pub(super) fn train_l1_prefetcher(
         &mut self,
         mem: &mut Memory,
         cal: &mut impl CorePosts,
@@ -181,16 +181,16 @@ impl Cpu {
     /// Loads a line into the L1 that the L1 lacks and no request brings; no instruction waits for it.
     fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, (line, site): (LineAddr, u8), at: Time) {
         let asks = self.live != u64::MAX && self.may_miss() && !self.is_asked_for(mem, line);
-        if !asks || !mem.worth_loading(self.core, line) || self.is_ahead(mem, line, false, at) {
+        if !asks || !mem.worth_loading(self.core, line) || self.must_defer(mem, line, false, at) {
             return;
         }
         if mem.probe(cal, self.core, line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
-                self.recs[r].seq = u64::MAX;
+                self.records[r].seq = u64::MAX;
                 self.issue(mem, cal, r, at);
             }
         }
-        self.look_ahead(mem, cal, (line, site), (true, false), at);
+        self.train_prefetcher(mem, cal, (line, site), (true, false), at);
     }
 
     pub(super) fn prefetch_ended(&mut self, now: Time, taken: Time) {

@@ -32,7 +32,7 @@ pub enum Retired {
 /// A side effect that waits for earlier instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RetireEffect {
-    Tell(Retired),
+    Notify(Retired),
     Mmio(u32),
     /// A store goes into a write-combining buffer: line, bytes and destination.
     Combine(LineAddr, u8, Mapped),
@@ -57,7 +57,7 @@ pub(super) struct PendingEffect {
 enum ReleaseState {
     Waits,
     /// The store has requested ownership of its line.
-    Asked,
+    Requested,
     /// The store is done, and its tag is to be reported.
     Done,
 }
@@ -92,7 +92,7 @@ impl Cpu {
     fn still_waits(&self) -> bool {
         self.retire_after.is_some_and(|(r, generation)| {
             let open = (self.live & !self.finished) >> r & 1 == 1;
-            open && self.recs[r].generation == generation
+            open && self.records[r].generation == generation
         })
     }
 
@@ -104,7 +104,7 @@ impl Cpu {
         }
         let before = |r: &AccessRecord| r.seq < p.seq && (r.load || p.stores);
         let first = self.first_open(before);
-        self.retire_after = first.map(|r| (r, self.recs[r].generation));
+        self.retire_after = first.map(|r| (r, self.records[r].generation));
         if first.is_some() {
             return None;
         }
@@ -159,9 +159,9 @@ impl Cpu {
                 continue;
             }
             if self.may_release(i).is_none_or(|at| at > now) {
-                return self.ask_ahead(mem, cal, i, now);
+                return self.request_ownership_early(mem, cal, i, now);
             }
-            if turn == ReleaseState::Asked || mem.probe(cal, self.core, line, true, now) != Probe::Miss {
+            if turn == ReleaseState::Requested || mem.probe(cal, self.core, line, true, now) != Probe::Miss {
                 self.releases[i].turn = ReleaseState::Done;
                 continue;
             }
@@ -169,22 +169,22 @@ impl Cpu {
                 Some(r) => r,
                 None => {
                     let Some(r) = self.new_rec(line, true, false, now) else { return };
-                    if !self.leaves_to_sibling(mem, r, line) {
-                        self.want_credit(mem, cal, r, now);
+                    if !self.defer_to_sibling(mem, r, line) {
+                        self.request_lfb(mem, cal, r, now);
                     }
                     r
                 }
             };
-            self.recs[r].write = true;
-            self.recs[r].seq = self.recs[r].seq.min(seq - 1);
-            self.releases[i].turn = ReleaseState::Asked;
-            return self.ask_ahead(mem, cal, i + 1, now);
+            self.records[r].write = true;
+            self.records[r].seq = self.records[r].seq.min(seq - 1);
+            self.releases[i].turn = ReleaseState::Requested;
+            return self.request_ownership_early(mem, cal, i + 1, now);
         }
     }
 
     /// Requests the lines of the stores from release `i` on that can no longer be squashed, since all loads before them
     /// are done.
-    fn ask_ahead(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, i: usize, now: Time) {
+    fn request_ownership_early(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, i: usize, now: Time) {
         for i in i..self.releases.len().min(i + SENIOR) {
             let PendingRelease { seq, at, line, turn, ahead, .. } = self.releases[i];
             if ahead || turn != ReleaseState::Waits {
@@ -194,7 +194,7 @@ impl Cpu {
                 return;
             }
             self.releases[i].ahead = true;
-            self.own_ahead(mem, cal, line, now);
+            self.prefetch_ownership(mem, cal, line, now);
         }
     }
 
@@ -237,7 +237,7 @@ impl Cpu {
             self.retire_event = None;
         }
         loop {
-            match self.devices.leaving.pop_front() {
+            match self.devices.outgoing.pop_front() {
                 Some(DeviceOp::Doorbell(tag)) => return Some(Retired::Mmio(tag)),
                 Some(DeviceOp::Buffer { buffer, bytes }) => return Some(Retired::Combined { buffer, bytes }),
                 Some(DeviceOp::Load { bytes }) => return Some(Retired::Load { bytes }),
@@ -258,18 +258,18 @@ impl Cpu {
             }
             self.retire_after = None;
             match self.retire.pop_front()?.what {
-                RetireEffect::Tell(r) => return Some(r),
+                RetireEffect::Notify(r) => return Some(r),
                 RetireEffect::Mmio(tag) => {
-                    self.empty_all(mem, cal, now);
-                    self.devices.leaving.push_back(DeviceOp::Doorbell(tag));
+                    self.flush_buffers(mem, cal, now);
+                    self.devices.outgoing.push_back(DeviceOp::Doorbell(tag));
                     self.devices.free = now + self.devices.doorbell_gap;
                 }
                 RetireEffect::Load { bytes } => {
-                    self.empty_all(mem, cal, now);
-                    self.devices.leaving.push_back(DeviceOp::Load { bytes });
+                    self.flush_buffers(mem, cal, now);
+                    self.devices.outgoing.push_back(DeviceOp::Load { bytes });
                 }
                 RetireEffect::Combine(..) => {}
-                RetireEffect::Flush => self.empty_all(mem, cal, now),
+                RetireEffect::Flush => self.flush_buffers(mem, cal, now),
             }
         }
     }

@@ -31,10 +31,10 @@ impl Cpu {
 
     /// Lets record `r`, whose address is known, wait for a request of the sibling thread if that has requested `line`.
     #[inline]
-    pub(super) fn leaves_to_sibling(&mut self, mem: &mut Memory, r: u8, line: LineAddr) -> bool {
+    pub(super) fn defer_to_sibling(&mut self, mem: &mut Memory, r: u8, line: LineAddr) -> bool {
         let leaves = mem.sibling_fetches(self.id, line);
         if leaves {
-            (self.recs[r].state, self.recs[r].delay) = (AccessState::Address, 0);
+            (self.records[r].state, self.records[r].delay) = (AccessState::Address, 0);
             mem.wait_for_sibling(self.id, line, r);
         }
         leaves
@@ -42,6 +42,6 @@ impl Cpu {
 
     /// Looks up record `r` again after the sibling thread has received its line.
     pub fn sibling_has_it(&mut self, cal: &mut impl CorePosts, r: u8, now: Time) {
-        self.look_up_later(cal, r, now);
+        self.defer_lookup(cal, r, now);
     }
 }

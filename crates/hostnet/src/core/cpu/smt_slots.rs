@@ -52,7 +52,7 @@ impl SmtSlots {
     }
 
     /// Sets the durations for a sibling thread that takes `share` of the slots.
-    fn leave(&mut self, share: f64) {
+    fn set_sibling_share(&mut self, share: f64) {
         let left = (1.0 - share).max(0.5);
         self.access = (self.alone.0.to_f64() / left).whole();
         self.compute = self.alone.1.max(self.access);
@@ -62,24 +62,24 @@ impl SmtSlots {
 impl Cpu {
     /// Share of its core's slots that this thread took in the last averaging window.
     pub fn slots_taken(&self) -> f64 {
-        self.slots.share
+        self.smt_slots.share
     }
 
     /// Sets the durations for a program that begins at `now` beside a thread that takes `share` of the slots.
     pub fn share_slots(&mut self, share: f64, now: Time) {
-        self.slots.average(self.instructions, now);
-        self.slots.leave(share);
+        self.smt_slots.average(self.instructions, now);
+        self.smt_slots.set_sibling_share(share);
     }
 
     /// Duration of `n` instructions that touch no memory beyond the L1.
     pub fn compute_time(&self, n: u64) -> Time {
-        Time(n * self.slots.compute / FRAC)
+        Time(n * self.smt_slots.compute / FRAC)
     }
 
     /// Time of the first poll at `now` or later, and the number of earlier polls, for a thread that has polled in vain
     /// since `since` with `n` instructions for each poll.
     pub fn next_poll(&self, since: Time, now: Time, n: u32) -> (Time, u64) {
-        let period = u64::from(n) * self.slots.compute;
+        let period = u64::from(n) * self.smt_slots.compute;
         if period == 0 {
             return (now, 0);
         }
@@ -107,7 +107,7 @@ mod tests {
     fn a_thread_gets_the_slots_that_the_other_one_leaves_and_half_at_least() {
         let mut s = SmtSlots::new(Clock::from_hz(Freq(2_000_000_000).0), &spec());
         let mut of = |share| {
-            s.leave(share);
+            s.set_sibling_share(share);
             (s.access / FRAC, s.compute / FRAC)
         };
         assert_eq!(of(0.0), (125, 200));

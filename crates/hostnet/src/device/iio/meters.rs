@@ -73,7 +73,7 @@ impl Iio {
     }
 
     /// Whether nothing is in flight: every credit is returned and every buffer entry is free.
-    pub fn at_rest(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         let port = |p: &IioPort| {
             let credits = [p.up.credits(POSTED), p.up.credits(NON_POSTED), &p.tags];
             p.on_wire.is_none() && credits.iter().all(|c| c.held() == 0)

@@ -88,7 +88,7 @@ impl Iio {
             read: Domain::new(s.read_buffer),
             writes: VecDeque::with_capacity(1024),
             reads: VecDeque::with_capacity(4096),
-            door: HomeAgentPath::new(s.write_back_interval.into(), s.write_back_buffer),
+            to_home_agent: HomeAgentPath::new(s.write_back_interval.into(), s.write_back_buffer),
         };
         Iio {
             controllers: (0..s.count).map(controller).collect(),
@@ -332,10 +332,11 @@ impl Iio {
         let ctl = &mut self.controllers[c];
         ctl.write.force_many(w.lines.into(), now);
         let data = Time((self.line_interval - self.line_header).0 * u64::from(w.bytes) / LINE);
-        let at = ctl.door.leave_last(now, self.line_interval, self.line_header + data, w.lines) + self.to_cha;
+        let at =
+            ctl.to_home_agent.admit_last_line(now, self.line_interval, self.line_header + data, w.lines) + self.to_cha;
         let to = rule.write(&w.transfer());
         if to != Inbound::Dram {
-            ctl.door.owe(w.lines.into());
+            ctl.to_home_agent.owe_write_backs(w.lines.into());
         }
         if w.partial {
             let from = rule.read(&w.transfer());
@@ -391,7 +392,7 @@ impl Iio {
     ) -> bool {
         let ctl = &mut self.controllers[c];
         ctl.read.force_many(w.lines.into(), now);
-        let at = ctl.door.leave_first(now, self.line_interval, w.lines) + self.to_cha;
+        let at = ctl.to_home_agent.admit_first_line(now, self.line_interval, w.lines) + self.to_cha;
         let from = rule.read(&w.transfer());
         let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, w.lines, w.who, now);
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
@@ -449,7 +450,7 @@ impl Iio {
         }
         let ctl = &mut self.controllers[c];
         ctl.read.give_many(n, now, t.issued);
-        ctl.door.owe(t.record.into());
+        ctl.to_home_agent.owe_write_backs(t.record.into());
         let j = &mut self.jobs[t.who.to_usize()];
         if self.ports[p].framing.train > 1 {
             // The lines of a train need not be told apart: the device is only told of the last one.
@@ -635,7 +636,7 @@ impl Iio {
     }
 
     /// The NIC that is attached to a port, by shared reference, if there is one.
-    pub fn look_at_nic(&self) -> Option<&Nic> {
+    pub fn nic_ref(&self) -> Option<&Nic> {
         match &self.ports[self.nic?].device {
             Endpoint::Ethernet(d) => Some(d),
             _ => None,

@@ -136,7 +136,7 @@ pub(super) struct IioController {
     pub(super) read: Domain,
     pub(super) writes: VecDeque<IioRequest>,
     pub(super) reads: VecDeque<IioRequest>,
-    pub(super) door: HomeAgentPath,
+    pub(super) to_home_agent: HomeAgentPath,
 }
 
 /// Serialising path from a controller to the home agent.
@@ -164,7 +164,7 @@ impl HomeAgentPath {
 
     /// Adds `lines` modified lines to those that wait to be written back.
     #[inline]
-    pub(super) fn owe(&mut self, lines: u32) {
+    pub(super) fn owe_write_backs(&mut self, lines: u32) {
         self.owed += self.write_back * u64::from(lines);
     }
 
@@ -190,7 +190,7 @@ impl HomeAgentPath {
     /// train have arrived and left before it. The last line occupies the path for `last`, each of the others for
     /// `interval`.
     #[inline]
-    pub(super) fn leave_last(&mut self, now: Time, interval: Time, last: Time, lines: u16) -> Time {
+    pub(super) fn admit_last_line(&mut self, now: Time, interval: Time, last: Time, lines: u16) -> Time {
         self.write_back(now);
         let at = now.max(self.free + interval * u64::from(lines - 1));
         self.free = at + last;
@@ -200,7 +200,7 @@ impl HomeAgentPath {
     /// Time at which a core's request that arrives now leaves, where earlier cores' requests hold the path until
     /// `cores`. The request waits for those and for one packet of a device, which takes at most `packet`.
     #[inline]
-    pub(super) fn let_in(&mut self, now: Time, cores: Time, interval: Time, packet: Time) -> Time {
+    pub(super) fn admit_core_request(&mut self, now: Time, cores: Time, interval: Time, packet: Time) -> Time {
         self.write_back(now);
         let at = now.max(cores);
         let at = at.max(self.free.min(at + packet));
@@ -211,7 +211,7 @@ impl HomeAgentPath {
     /// Time at which the first line of a train leaves for a read request that gets its entries now; the other lines
     /// follow, one per `interval`.
     #[inline]
-    pub(super) fn leave_first(&mut self, now: Time, interval: Time, lines: u16) -> Time {
+    pub(super) fn admit_first_line(&mut self, now: Time, interval: Time, lines: u16) -> Time {
         self.write_back(now);
         let at = now.max(self.free);
         self.free = at + interval * u64::from(lines);
@@ -226,43 +226,43 @@ mod tests {
     const EACH: Time = Time::ns(1);
 
     /// A path whose write-backs take 3 ns each, of which four may wait.
-    fn door() -> HomeAgentPath {
+    fn to_home_agent() -> HomeAgentPath {
         HomeAgentPath::new(Time::ns(3), 4)
     }
 
     #[test]
     fn what_is_written_back_lets_requests_go_first_while_there_is_room() {
-        let mut d = door();
-        d.owe(4);
-        assert_eq!(d.leave_first(Time::ZERO, EACH, 1), Time::ZERO);
-        assert_eq!(d.leave_first(Time::ZERO, EACH, 1), Time::ns(1));
+        let mut d = to_home_agent();
+        d.owe_write_backs(4);
+        assert_eq!(d.admit_first_line(Time::ZERO, EACH, 1), Time::ZERO);
+        assert_eq!(d.admit_first_line(Time::ZERO, EACH, 1), Time::ns(1));
     }
 
     #[test]
     fn a_request_waits_for_the_lines_that_have_no_room() {
-        let mut d = door();
-        d.owe(6);
-        assert_eq!(d.leave_first(Time::ZERO, EACH, 1), Time::ns(6)); // two lines of 3 ns go before it
-        assert_eq!(d.leave_first(Time::ZERO, EACH, 1), Time::ns(7)); // and four may wait
+        let mut d = to_home_agent();
+        d.owe_write_backs(6);
+        assert_eq!(d.admit_first_line(Time::ZERO, EACH, 1), Time::ns(6)); // two lines of 3 ns go before it
+        assert_eq!(d.admit_first_line(Time::ZERO, EACH, 1), Time::ns(7)); // and four may wait
     }
 
     #[test]
     fn lines_are_written_back_where_no_request_goes() {
-        let mut d = door();
-        d.owe(4);
-        assert_eq!(d.leave_first(Time::ns(9), EACH, 1), Time::ns(9)); // three are gone
-        d.owe(4); // five wait
-        assert_eq!(d.leave_first(Time::ns(10), EACH, 1), Time::ns(13));
+        let mut d = to_home_agent();
+        d.owe_write_backs(4);
+        assert_eq!(d.admit_first_line(Time::ns(9), EACH, 1), Time::ns(9)); // three are gone
+        d.owe_write_backs(4); // five wait
+        assert_eq!(d.admit_first_line(Time::ns(10), EACH, 1), Time::ns(13));
     }
 
     /// In the long run each line takes the time of its request and of its write-back.
     #[test]
     fn lines_take_both_their_ways_when_they_never_end() {
-        let mut d = door();
+        let mut d = to_home_agent();
         let mut at = Time::ZERO;
         for _ in 0..1000 {
-            at = d.leave_last(at, EACH, EACH, 1);
-            d.owe(1);
+            at = d.admit_last_line(at, EACH, EACH, 1);
+            d.owe_write_backs(1);
         }
         let least = Time::ns(999 + 3 * (999 - 4));
         assert!(at >= least && at <= least + Time::ns(4), "{at:?}");

@@ -44,23 +44,28 @@ impl Iio {
     ///
     /// Lines that L2s have written back since the last request go behind this request, as far as the write-back buffer
     /// has room.
-    pub fn holds_up(&mut self, mem: &mut Memory, cal: &mut impl DevicePosts, id: TxnId, now: Time) -> bool {
+    pub fn delay_core_request(&mut self, mem: &mut Memory, cal: &mut impl DevicePosts, id: TxnId, now: Time) -> bool {
         let Some(shared) = &mut self.shared else { return false };
         if shared.waiting.front() == Some(&id) {
             shared.waiting.pop_front();
             return false;
         }
-        if !mem.comes_from_core(id) {
+        if !mem.is_arrival_from_core(id) {
             return false;
         }
-        let door = &mut self.controllers[shared.controller].door;
-        door.owe((mem.written_back - shared.seen).to_u32());
+        let to_home_agent = &mut self.controllers[shared.controller].to_home_agent;
+        to_home_agent.owe_write_backs((mem.written_back - shared.seen).to_u32());
         shared.seen = mem.written_back;
-        let at = door.let_in(now, shared.free, self.line_interval, door.packet(self.line_interval));
+        let at = to_home_agent.admit_core_request(
+            now,
+            shared.free,
+            self.line_interval,
+            to_home_agent.packet(self.line_interval),
+        );
         shared.free = at + self.line_interval;
         if at > now {
             shared.waiting.push_back(id);
-            mem.arrives_at(cal, at, id);
+            mem.post_arrival(cal, at, id);
         }
         at > now
     }
@@ -107,7 +112,7 @@ mod tests {
         let mut gone = Vec::new();
         while let Some((at, e)) = cal.pop() {
             let Either::Memory(memory::MemoryEvent::Cha(id)) = e else { panic!("{e:?}") };
-            if !iio.holds_up(&mut mem, &mut cal, id, at) {
+            if !iio.delay_core_request(&mut mem, &mut cal, id, at) {
                 gone.push((at.0 / 1000, id.index()));
             }
         }
@@ -121,17 +126,18 @@ mod tests {
 
     #[test]
     fn requests_of_cores_wait_for_lines_of_devices_and_these_for_them() {
-        let device = |iio: &mut Iio, at| iio.controllers[0].door.leave_first(at, Time::ns(1), 5);
+        let device = |iio: &mut Iio, at| iio.controllers[0].to_home_agent.admit_first_line(at, Time::ns(1), 5);
         let after = passed(2, |iio, _| assert_eq!(device(iio, Time::ZERO), Time::ZERO));
         // One packet of 3 ns goes before each request: the first request has the path from 3 to 4 ns.
         assert_eq!(after, [(3, 0), (6, 1)]);
-        let short =
-            passed(2, |iio, _| assert_eq!(iio.controllers[0].door.leave_first(Time::ZERO, Time::ns(1), 2), Time::ZERO));
+        let short = passed(2, |iio, _| {
+            assert_eq!(iio.controllers[0].to_home_agent.admit_first_line(Time::ZERO, Time::ns(1), 2), Time::ZERO)
+        });
         assert_eq!(short, [(2, 0), (3, 1)]);
         let (mut iio, mut mem, mut cal) = parts();
         for n in 0..2 {
             mem.send(&mut cal, Time::ZERO, Txn::new(TxnOp::Own, LineAddr(n.to_u64()), CoreId(0), Time::ZERO));
-            iio.holds_up(&mut mem, &mut cal, TxnId::new(n), Time::ZERO);
+            iio.delay_core_request(&mut mem, &mut cal, TxnId::new(n), Time::ZERO);
         }
         assert_eq!(device(&mut iio, Time::ZERO), Time::ns(2));
     }
@@ -152,6 +158,6 @@ mod tests {
                 Txn::dma_read(Agent::Io, AccessClass::NicTxRd, LineAddr(0), 1, 0, Time::ZERO),
             );
         }
-        assert!((0..2).map(TxnId::new).all(|id| !iio.holds_up(&mut mem, &mut cal, id, Time::ZERO)));
+        assert!((0..2).map(TxnId::new).all(|id| !iio.delay_core_request(&mut mem, &mut cal, id, Time::ZERO)));
     }
 }

@@ -57,8 +57,8 @@ impl Nic {
         };
         let p = self.packets.get_mut(id);
         p.began = now;
-        let apart = mem.has_mshrs();
-        if apart {
+        let line_by_line = mem.has_mshrs();
+        if line_by_line {
             p.left = p.lines;
         }
         let p = *p;
@@ -71,7 +71,7 @@ impl Nic {
             let t = Txn { tag, record, ..t };
             mem.send(cal, now, t);
         }
-        if apart {
+        if line_by_line {
             // Lines that wait for an MSHR hold up neither other lines nor the packets behind them.
             self.engine().writing.push_back(id);
             self.follow(cal, now + self.interval * u64::from(p.lines));
@@ -150,7 +150,7 @@ impl Nic {
 
     /// Accepts the work queue entry that a core has written for packet `id`'s reply.
     pub fn post(&mut self, cal: &mut impl DevicePosts, id: PacketId, now: Time) {
-        self.ready(id);
+        self.queue_reply(id);
         cal.post(now + self.notify, DeviceEvent::NicTx(NicAt::Chip, id));
     }
 

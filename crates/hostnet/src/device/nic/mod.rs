@@ -217,7 +217,7 @@ impl Nic {
         }
         let waiting = self.unconsumed(p.queue);
         if self.drop_depth.is_some_and(|depth| waiting >= depth) {
-            return Err(self.lose(DropPlace::Admission, DropCause::TooLate, now));
+            return Err(self.drop_packet(DropPlace::Admission, DropCause::TooLate, now));
         }
         let refused = self.buffer.as_mut().is_some_and(|b| b.take(p.wire_bytes, now).is_err());
         let why = match &mut self.attachment {
@@ -225,7 +225,7 @@ impl Nic {
             _ => refused.then_some(DropCause::BufferFull),
         };
         if let Some(cause) = why {
-            return Err(self.lose(DropPlace::ReceiveBuffer, cause, now));
+            return Err(self.drop_packet(DropPlace::ReceiveBuffer, cause, now));
         }
         match &mut self.attachment {
             Attachment::Integrated(_) => self.receive(cal, p, now),
@@ -244,8 +244,8 @@ impl Nic {
     }
 
     #[cold]
-    fn lose(&mut self, place: DropPlace, cause: DropCause, now: Time) -> DropCause {
-        self.drops.lose(place, cause, now);
+    fn drop_packet(&mut self, place: DropPlace, cause: DropCause, now: Time) -> DropCause {
+        self.drops.record(place, cause, now);
         cause
     }
 
@@ -254,7 +254,7 @@ impl Nic {
         let q = &mut self.queues[p.queue];
         let Some(buffer) = q.receive().take(now) else {
             self.counts.pauses += u64::from(!std::mem::replace(&mut q.full, true));
-            return Err(self.lose(DropPlace::DescriptorRing, DropCause::NoDescriptor, now));
+            return Err(self.drop_packet(DropPlace::DescriptorRing, DropCause::NoDescriptor, now));
         };
         self.counts.accepted += 1;
         p.buffer = buffer;
@@ -267,7 +267,7 @@ impl Nic {
     }
 
     /// Gives packet `p`, which did not come off the wire, a record.
-    pub fn adopt(&mut self, mut p: Packet) -> PacketId {
+    pub fn register_packet(&mut self, mut p: Packet) -> PacketId {
         if let Some(m) = &mut self.marker {
             p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, None);
         }
@@ -441,7 +441,7 @@ impl Nic {
     }
 
     /// Marks all lines of the reply to packet `id` as still to be read.
-    fn ready(&mut self, id: PacketId) {
+    fn queue_reply(&mut self, id: PacketId) {
         let p = self.packets.get_mut(id);
         p.left = p.tx_lines;
     }
@@ -526,7 +526,7 @@ impl Nic {
     }
 
     /// Number of packets that have arrived and that software cannot see yet.
-    pub fn inside(&self) -> u64 {
+    pub fn packets_inside(&self) -> u64 {
         self.queues.iter().map(|q| q.arriving.len().to_u64() + u64::from(q.buffered)).sum()
     }
 
@@ -535,7 +535,7 @@ impl Nic {
     /// # Errors
     /// Returns one sentence with the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
-        let (c, lost, inside) = (&self.counts, self.drops.ever(), self.inside());
+        let (c, lost, inside) = (&self.counts, self.drops.total(), self.packets_inside());
         if c.offered != lost + c.delivered + inside {
             return Err(format!(
                 "packets are not conserved at the NIC: {} came, {} were delivered, {lost} lost, {inside} are inside",

@@ -206,7 +206,7 @@ impl Nic {
 
     /// Prepares the reply to packet `id`, whose doorbell is on its way.
     pub(in crate::device) fn ring(&mut self, id: PacketId) {
-        self.ready(id);
+        self.queue_reply(id);
     }
 
     /// Handles `DeviceEvent::NicTx`: the doorbell of packet `id`'s reply has arrived, or the reply has left. Returns true
@@ -235,11 +235,11 @@ impl Device for Nic {
     }
     /// Builds a NIC for the tenant whose descriptors are in the bay's rings, if there are any; otherwise one for the
     /// kernel's TCP, whose frames go through the bay's pages.
-    fn build(s: &EthernetSpec, bay: &mut DeviceBuildContext) -> Nic {
-        if !bay.rings.is_empty() {
-            return Nic::ringed(s, &std::mem::take(&mut bay.rings), bay.read_request);
+    fn build(s: &EthernetSpec, context: &mut DeviceBuildContext) -> Nic {
+        if !context.rings.is_empty() {
+            return Nic::ringed(s, &std::mem::take(&mut context.rings), context.read_request);
         }
-        let queues = std::mem::take(&mut bay.queues);
+        let queues = std::mem::take(&mut context.queues);
         let mut nic = Nic::pcie(s, queues.len().to_u32());
         for (q, memory) in nic.queues.iter_mut().zip(queues) {
             let (pool, page) = (s.pool.0 / LINE, s.page.0 / LINE);

@@ -40,7 +40,7 @@ impl CacheArray {
             let within = |block: &Block| block.within(among.start, among.end - among.start);
             let mut found = within(&self.blocks[base.to_usize()]);
             if self.wide {
-                found |= within(self.rest(base)) << 16;
+                found |= within(self.last_block(base)) << 16;
             }
             bits(found & self.all).map(move |w| (self.line(self.tag(base, w), base), w, last >> w & 1 == 1))
         })

@@ -7,7 +7,7 @@ impl CacheArray {
     /// Records that the line with `tag` enters a way, or leaves it.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_move(&mut self, base: u32, way: u32, tag: u32, comes: bool) {
+    pub(super) fn log_move(&mut self, base: u32, way: u32, tag: u32, comes: bool) {
         let line = self.line(tag, base);
         if let Some((_, notes)) = self.moves.as_mut().filter(|m| tag != EMPTY && m.0.contains(&line)) {
             notes.add(LineMove { line, way, comes });

@@ -228,7 +228,7 @@ impl Channel {
 
     /// Precharges bank `b` at `at`.
     pub(super) fn close(&mut self, b: usize, at: u64) {
-        self.note(at, DramCommand::Pre, b);
+        self.log_command(at, DramCommand::Pre, b);
         self.banks[b].row = NO_ROW;
         self.scan.lanes[b].act_at = self.scan.lanes[b].act_at.max(at + self.t.rp);
         self.open &= !(1 << b);

@@ -279,14 +279,14 @@ impl Channel {
         };
         channel.refresh_due = channel.next_refresh();
         for b in 0..nbanks {
-            channel.aim(b, [READ, WRITE]);
+            channel.set_column_direction(b, [READ, WRITE]);
         }
         channel
     }
 
     /// Records a command for tests.
     #[inline]
-    pub(super) fn note(&mut self, _at: u64, _command: DramCommand, _place: usize) {
+    pub(super) fn log_command(&mut self, _at: u64, _command: DramCommand, _place: usize) {
         #[cfg(test)]
         self.log.push((_at, _command, _place));
     }
@@ -361,7 +361,7 @@ impl Channel {
         self.next_age += 1;
         self.none_overdue_until = self.none_overdue_until.min(now.saturating_add(self.p.age_cap));
         self.used[dir] += 1;
-        self.levels[dir].note(self.used[dir], now);
+        self.levels[dir].set_occupancy(self.used[dir], now);
         // The occupancy integral is the sum of the times at which entries left, minus the times at which they came.
         self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_sub(now);
         if self.p.bank_queue > 0 {
@@ -427,7 +427,7 @@ impl Channel {
         self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_add(at);
         if at <= now {
             self.used[dir] -= 1;
-            self.levels[dir].note(self.used[dir], at);
+            self.levels[dir].set_occupancy(self.used[dir], at);
         } else {
             self.releases.push_back(at);
         }
@@ -438,7 +438,7 @@ impl Channel {
         while let Some(&at) = self.releases.front().filter(|t| **t <= now) {
             self.releases.pop_front();
             self.used[READ] -= 1;
-            self.levels[READ].note(self.used[READ], at);
+            self.levels[READ].set_occupancy(self.used[READ], at);
         }
     }
 

@@ -25,7 +25,7 @@ impl TimeAboveLevel {
     }
     /// Notes that the queue holds `used` entries from `at` on.
     #[inline]
-    pub fn note(&mut self, used: usize, at: u64) {
+    pub fn set_occupancy(&mut self, used: usize, at: u64) {
         match self.since {
             None if used >= self.level => self.since = Some(at),
             Some(since) if used < self.level => {
@@ -57,12 +57,12 @@ impl QueueLevels {
     }
     /// Notes that the queue holds `used` entries from `at` on, one more or one fewer than before.
     #[inline]
-    pub fn note(&mut self, used: usize, at: u64) {
+    pub fn set_occupancy(&mut self, used: usize, at: u64) {
         if used + 1 < self.low {
             return;
         }
-        self.mark.note(used, at);
-        self.full.note(used, at);
+        self.mark.set_occupancy(used, at);
+        self.full.set_occupancy(used, at);
     }
 }
 
@@ -106,10 +106,10 @@ mod tests {
     #[test]
     fn time_above_a_level_counts_from_crossing_to_crossing() {
         let mut a = TimeAboveLevel::new(3);
-        a.note(3, 100);
-        a.note(4, 150);
-        a.note(2, 180);
-        a.note(3, 200);
+        a.set_occupancy(3, 100);
+        a.set_occupancy(4, 150);
+        a.set_occupancy(2, 180);
+        a.set_occupancy(3, 200);
         assert_eq!(a.read(250), 80 + 50);
     }
 
@@ -117,7 +117,7 @@ mod tests {
     fn both_levels_of_a_queue_are_metered_from_one_step_to_another() {
         let mut l = QueueLevels::new(2, 3);
         for (at, used) in [1, 2, 3, 2, 1, 0, 1, 2].into_iter().enumerate() {
-            l.note(used, at as u64 * 10);
+            l.set_occupancy(used, at as u64 * 10);
         }
         // Two or more entries from 10 to 40 and from 70 on, three from 20 to 30.
         assert_eq!((l.mark.read(75), l.full.read(75)), (30 + 5, 10));

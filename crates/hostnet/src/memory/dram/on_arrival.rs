@@ -62,9 +62,9 @@ impl Channel {
             let best = self.choose_column();
             let at = self.time_of(best);
             match self.turn(at, now) {
-                ChannelStep::Rest => return,
+                ChannelStep::Wait => return,
                 ChannelStep::Refresh(due) => self.refresh_due_ranks(due),
-                ChannelStep::Go => {
+                ChannelStep::Choose => {
                     self.clock = self.clock.max(at);
                     self.open_and_serve(bank_of(best), at, done);
                 }
@@ -105,7 +105,7 @@ impl Channel {
     }
 
     /// Prepares the first requests of bank `b` anew.
-    fn look(&mut self, b: usize) {
+    fn refresh_first(&mut self, b: usize) {
         for dir in [READ, WRITE] {
             if let Some(i) = self.first_of(b, dir) {
                 self.columns.firsts[dir][b % BANKS] = self.prepared(b, i);
@@ -123,7 +123,7 @@ impl Channel {
         let floor = self.columns.free_at.max(self.clock);
         let changed = std::mem::take(&mut self.columns.changed);
         for b in bits(changed) {
-            self.look(b);
+            self.refresh_first(b);
         }
         let again = self.begin_epoch(floor);
         let Columns { best: last, dir: before, .. } = *self.columns;

@@ -247,7 +247,7 @@ impl Channel {
 
     /// Sets the directions of bank `b`'s candidates for a column command, in read mode and in write mode.
     #[inline]
-    pub(super) fn aim(&mut self, b: usize, dirs: [usize; 2]) {
+    pub(super) fn set_column_direction(&mut self, b: usize, dirs: [usize; 2]) {
         let (g, r) = (b >> self.group_shift, b >> self.rank_shift);
         let place = 2 * (g | r << PLACE_BITS);
         self.scan.lanes[b % BANKS].places = dirs.map(|dir| (place + dir * (1 + (1 << PLACE_BITS))).to_u16());
@@ -368,7 +368,7 @@ impl Channel {
             self.active &= !(1 << b);
             self.active_writes &= !(1 << b);
             // The hits of the bank are candidates again.
-            self.aim(b, [READ, WRITE]);
+            self.set_column_direction(b, [READ, WRITE]);
             for dir in [READ, WRITE] {
                 if let Some(hit) = self.banks[b].q[dir].hit {
                     self.scan.lanes[b].col_key[dir] = self::key(QUEUE, self.slots[hit].age, b);
@@ -417,7 +417,7 @@ impl Channel {
             }
             return;
         }
-        self.note(at, DramCommand::Ref, r);
+        self.log_command(at, DramCommand::Ref, r);
         let rank = &mut self.ranks[r];
         rank.refreshing = false;
         rank.refresh_due += self.t.refi;
@@ -444,7 +444,7 @@ impl Channel {
         self.banks[b].active = Some(i);
         let key = key(ACTIVE, self.slots[i].age, b);
         self.scan.lanes[b].col_key = [key; 2];
-        self.aim(b, [dir; 2]);
+        self.set_column_direction(b, [dir; 2]);
         self.slots[i].outcome.get_or_insert(RowOutcome::Miss);
         self.open_row(b, self.slots[i].row, at);
         self.unlink(b, i);
@@ -460,7 +460,7 @@ impl Channel {
 
     /// Opens a row and notes the constraints that its activate imposes.
     pub(super) fn open_row(&mut self, b: usize, row: u32, at: u64) {
-        self.note(at, DramCommand::Act, b);
+        self.log_command(at, DramCommand::Act, b);
         let t = &self.t;
         self.cmd_free = at + t.act_bus;
         self.stats.activates += 1;
@@ -484,7 +484,7 @@ impl Channel {
     pub(super) fn column(&mut self, b: usize, i: SlotId, at: u64, done: &mut Vec<DramCompletion>) {
         let s = self.slots[i];
         let dir = usize::from(s.dir);
-        self.note(at, if dir == READ { DramCommand::Rd } else { DramCommand::Wr }, b);
+        self.log_command(at, if dir == READ { DramCommand::Rd } else { DramCommand::Wr }, b);
         let t = &self.t;
         self.cmd_free = at + t.col_bus;
         self.banks[b].accesses += 1;

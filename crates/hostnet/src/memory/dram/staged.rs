@@ -112,14 +112,14 @@ impl Channel {
                 Some(_) => self.staged.free_at.max(self.clock),
             };
             match self.turn(at.min(over), now) {
-                ChannelStep::Rest => return,
+                ChannelStep::Wait => return,
                 ChannelStep::Refresh(due) => self.start_refresh(due),
-                ChannelStep::Go if at <= over => {
+                ChannelStep::Choose if at <= over => {
                     self.clock = self.clock.max(at);
                     self.issue_staged(at, key, done);
                     self.find_movable();
                 }
-                ChannelStep::Go => self.hand_over(over),
+                ChannelStep::Choose => self.hand_over(over),
             }
         }
     }

@@ -19,11 +19,11 @@ pub(super) struct BusPipeline {
 /// Action of a channel before a choice is due.
 pub(super) enum ChannelStep {
     /// The channel has nothing to do until `wake`.
-    Rest,
+    Wait,
     /// Ranks are due for a refresh, since this time, and have to be refreshed first.
     Refresh(u64),
     /// The choice is due.
-    Go,
+    Choose,
 }
 
 impl Channel {
@@ -36,12 +36,12 @@ impl Channel {
                 return ChannelStep::Refresh(due);
             }
             self.wake = due;
-            ChannelStep::Rest
+            ChannelStep::Wait
         } else if next > now {
             self.wake = next;
-            ChannelStep::Rest
+            ChannelStep::Wait
         } else {
-            ChannelStep::Go
+            ChannelStep::Choose
         }
     }
 
@@ -59,9 +59,9 @@ impl Channel {
                 _ => self.pipeline.next_at.max(self.clock),
             };
             match self.turn(at, now) {
-                ChannelStep::Rest => return,
+                ChannelStep::Wait => return,
                 ChannelStep::Refresh(due) => self.refresh_due_ranks(due),
-                ChannelStep::Go => {
+                ChannelStep::Choose => {
                     self.clock = self.clock.max(at);
                     let (b, i) = self.choose_request(dir, at);
                     self.pipeline.turned = false;

@@ -22,10 +22,10 @@ enum HostReceiveRing {
 
 impl HostReceiveRing {
     /// The line to poll, or None while it is known that a unit is ready.
-    fn asks(&self) -> Option<LineAddr> {
+    fn line_to_poll(&self) -> Option<LineAddr> {
         match self {
-            HostReceiveRing::Lines(r) => r.asks(),
-            HostReceiveRing::Slots(r) => r.asks(),
+            HostReceiveRing::Lines(r) => r.line_to_poll(),
+            HostReceiveRing::Slots(r) => r.line_to_poll(),
         }
     }
     fn line(&self) -> LineAddr {
@@ -68,7 +68,7 @@ pub struct CcnicHost {
     /// Buffers of the burst that is being received.
     pub(super) received: Vec<u32>,
     /// Buffers sent whose transmission has not completed, with their unit's index, where only the host manages buffers.
-    pub(super) lent: VecDeque<(u64, u32)>,
+    pub(super) awaiting_completion: VecDeque<(u64, u32)>,
     /// Objects sent from where they lie whose transmission has not completed: their unit's index, and the line that
     /// counts their users.
     pub(super) objects: VecDeque<(u64, LineAddr)>,
@@ -78,7 +78,7 @@ pub struct CcnicHost {
     /// Line of descriptors that was last read.
     read: Option<LineAddr>,
     /// Last line of a burst's descriptors that a register has announced: the line may still be on its way.
-    told: Option<LineAddr>,
+    announced_by_register: Option<LineAddr>,
 }
 
 impl CcnicHost {
@@ -106,18 +106,18 @@ impl CcnicHost {
             owes_poll: false,
             gathers: false,
             received: Vec::new(),
-            lent: VecDeque::new(),
+            awaiting_completion: VecDeque::new(),
             objects: VecDeque::new(),
             posted: 0,
             last: LineAddr(0),
             read: None,
-            told: None,
+            announced_by_register: None,
         }
     }
 
     /// Number of buffers that the thread holds outside its stacks.
     pub(super) fn held(&self) -> usize {
-        self.taken.len() + self.received.len() + self.lent.len() + self.posted.to_usize()
+        self.taken.len() + self.received.len() + self.awaiting_completion.len() + self.posted.to_usize()
     }
 
     pub(super) fn touched(&self) -> u32 {
@@ -168,7 +168,7 @@ impl CcnicHost {
     /// Takes the units that have come and polls again for more of the burst; returns false when the burst is complete.
     pub(super) fn gathers_more(&mut self, c: &mut Ctx) -> bool {
         let before = self.taken.len();
-        if self.tx.shape.register && self.rx.asks().is_some() {
+        if self.tx.shape.register && self.rx.line_to_poll().is_some() {
             self.read = None; // the tail may have moved within the line that was read last
         }
         self.take(c);
@@ -183,12 +183,12 @@ impl CcnicHost {
     /// Polls the receive ring; `first` begins a new burst.
     pub(super) fn poll(&mut self, first: bool, c: &mut Ctx) {
         let there = c.ccnic.as_ref().is_some_and(|i| self.rx.finds(&i.pairs[self.common.queue].rx));
-        self.common.poll(self.rx.asks(), there, first, c.program);
+        self.common.poll(self.rx.line_to_poll(), there, first, c.program);
     }
 
     /// The line that shows whether packets have come.
     pub(super) fn polled_line(&self) -> LineAddr {
-        self.rx.asks().unwrap_or(self.rx.line())
+        self.rx.line_to_poll().unwrap_or(self.rx.line())
     }
 
     /// Waits when nothing has come and nothing can be sent.
@@ -218,7 +218,7 @@ impl CcnicHost {
         let line = self.rx.line();
         let room = (self.common.spec.rx_batch.to_usize()).saturating_sub(self.taken.len());
         let more = (room / self.rx.group()).saturating_sub(1);
-        let asked = self.rx.asks().is_some();
+        let asked = self.rx.line_to_poll().is_some();
         let n = match &mut self.rx {
             HostReceiveRing::Lines(r) => r.poll(words, more.to_u64(), &mut descs, &mut |l| ahead.push(l)),
             HostReceiveRing::Slots(r) => match r.poll(words) {
@@ -230,7 +230,7 @@ impl CcnicHost {
             },
         };
         if asked {
-            self.common.learn(n > 0);
+            self.common.train_predictor(n > 0);
         }
         if n == 0 {
             return;
@@ -241,7 +241,7 @@ impl CcnicHost {
             self.read = Some(line);
         }
         self.last = line;
-        self.told = self.tx.shape.register.then_some(line);
+        self.announced_by_register = self.tx.shape.register.then_some(line);
         ahead.into_iter().for_each(|line| p.push(Op::Ahead { line }));
         p.compute(self.common.spec.costs.unit);
         for d in &descs[..n] {
@@ -271,14 +271,14 @@ impl CcnicHost {
 
     /// Makes the payload wait for the descriptors that name it, where a register has announced them.
     pub(super) fn await_descriptors(&mut self, p: &mut Program) {
-        if let Some(line) = self.told.take() {
+        if let Some(line) = self.announced_by_register.take() {
             self.common.follow(line, p);
         }
     }
 
     /// Line of descriptors that was read last, where the core runs ahead of its arrival.
     pub(super) fn foreseen_line(&self) -> Option<LineAddr> {
-        self.common.foresees.map(|_| self.last)
+        self.common.predictor.map(|_| self.last)
     }
 
     /// Ends a burst: frees buffers, releases ring lines, posts blank buffers. Returns whether there was anything to do.
@@ -316,16 +316,16 @@ impl CcnicHost {
 
     /// Frees what the host has only lent and whose transmission has completed: buffers that the host alone manages, and
     /// objects.
-    fn sweep(&mut self, i: &mut CcnicInterface, c: &mut Program) {
-        let oldest = [self.lent.front().map(|l| l.0), self.objects.front().map(|o| o.0)];
+    fn free_completed(&mut self, i: &mut CcnicInterface, c: &mut Program) {
+        let oldest = [self.awaiting_completion.front().map(|l| l.0), self.objects.front().map(|o| o.0)];
         let Some(oldest) = oldest.into_iter().flatten().min() else { return };
         // Units that have been overwritten were free.
         let from = oldest.max(self.tx.position().saturating_sub(self.tx.shape.units));
         let words = &i.pairs[self.common.queue].tx;
         let to = self.tx.consumed(words, from, &mut |line| c.push(Op::Load { line, lines: 1 }));
         let mut done = Vec::new();
-        while let Some((_, b)) = self.lent.front().copied().filter(|l| l.0 < to) {
-            self.lent.pop_front();
+        while let Some((_, b)) = self.awaiting_completion.front().copied().filter(|l| l.0 < to) {
+            self.awaiting_completion.pop_front();
             done.push(b);
         }
         while let Some((_, users)) = self.objects.front().copied().filter(|o| o.0 < to) {
@@ -342,7 +342,7 @@ impl CcnicHost {
     pub(super) fn buffers(&mut self, i: &mut CcnicInterface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
         let mut buffers = self.common.alloc(i, hint, n, p);
         if buffers.len() < n && self.common.spec.pool == PoolKind::Host {
-            self.sweep(i, p);
+            self.free_completed(i, p);
             let more = n - buffers.len();
             buffers.extend(self.common.alloc(i, hint, more, p));
         }
@@ -350,9 +350,9 @@ impl CcnicHost {
     }
 
     /// Reclaims buffers and objects that have been sent, once there are many of them.
-    pub(super) fn sweep_many(&mut self, i: &mut CcnicInterface, p: &mut Program) {
-        if self.lent.len().max(self.objects.len()) >= BLANKS as usize {
-            self.sweep(i, p);
+    pub(super) fn free_completed_batch(&mut self, i: &mut CcnicInterface, p: &mut Program) {
+        if self.awaiting_completion.len().max(self.objects.len()) >= BLANKS as usize {
+            self.free_completed(i, p);
         }
     }
 
@@ -376,7 +376,7 @@ impl CcnicHost {
         let Some(i) = c.ccnic.as_deref_mut() else { return false };
         let p = &mut *c.program;
         let shared = self.common.spec.pool == PoolKind::Shared;
-        self.sweep_many(i, p);
+        self.free_completed_batch(i, p);
         // Room for whole units is established first, so that no buffer is returned unsent. The thread looks once
         // payload is written.
         let (mut units, words) = (0, &i.pairs[queue].tx);
@@ -395,14 +395,14 @@ impl CcnicHost {
             i.trips.retained += u64::from(lines) * u64::from(std::mem::take(&mut i.sent[b.to_usize()]));
             p.compute(self.common.spec.costs.host_tx);
         }
-        self.common.look(&self.tx.shape, &looked, p);
+        self.common.read_free_lines(&self.tx.shape, &looked, p);
         let flags = if shared { 0 } else { NO_RECYCLE };
         for chunk in buffers.chunks(group) {
             let descs: Vec<Desc> =
                 chunk.iter().map(|b| Desc { buffer: b + 1, bytes: self.common.bytes.to_u16(), flags }).collect();
             if !shared {
                 let at = self.tx.position();
-                self.lent.extend(chunk.iter().map(|b| (at, *b)));
+                self.awaiting_completion.extend(chunk.iter().map(|b| (at, *b)));
             }
             let s = self.tx.publish(&descs);
             p.compute(self.common.spec.costs.unit);

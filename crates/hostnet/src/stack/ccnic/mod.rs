@@ -242,13 +242,13 @@ struct CcnicThreadState {
     side: BufferCache,
     bytes: u32,
     /// Stores in flight, each to one line, oldest first.
-    leaving: VecDeque<(RingKind, LineAddr, RingChange)>,
+    stores_in_flight: VecDeque<(RingKind, LineAddr, RingChange)>,
     /// Whether the last poll has been issued.
     polled: bool,
     /// Reorder-buffer size of the thread's core in instructions; 0 for a core that stalls at each branch.
     window: u32,
     /// Branch predictor for the outcome of polls; None where a poll's thread waits for the data.
-    foresees: Option<BranchPredictor>,
+    predictor: Option<BranchPredictor>,
 }
 
 impl CcnicThreadState {
@@ -269,17 +269,17 @@ impl CcnicThreadState {
             spec,
             side,
             bytes,
-            leaving: VecDeque::new(),
+            stores_in_flight: VecDeque::new(),
             polled: false,
             window,
-            foresees: None,
+            predictor: None,
         }
     }
 
     /// Gives the thread branch prediction for its polls, if its core is out of order; every use of a descriptor must
     /// then wait for its line.
     fn foreseeing(self) -> CcnicThreadState {
-        CcnicThreadState { foresees: (self.window > 0).then(BranchPredictor::default), ..self }
+        CcnicThreadState { predictor: (self.window > 0).then(BranchPredictor::default), ..self }
     }
 
     /// State of a NIC thread of queue pair `queue`. A device's agent executes no instructions, so its costs are zero.
@@ -316,14 +316,14 @@ impl CcnicThreadState {
     /// Issues a store to a line of a ring.
     fn store(&mut self, ring: RingKind, s: Publication, p: &mut Program) {
         p.push(Op::Release { line: s.line, tag: CcnicEffect::Visible.tag(self.tag) });
-        self.leaving.push_back((ring, s.line, s.change));
+        self.stores_in_flight.push_back((ring, s.line, s.change));
         if let Some(line) = s.own_ahead.filter(|l| *l != s.line) {
             p.push(Op::PrefetchOwn { line, lines: 1 });
         }
     }
 
     /// Reads the lines of the ring `shape` that show a producer what is free.
-    fn look(&self, shape: &RingShape, lines: &[LineAddr], p: &mut Program) {
+    fn read_free_lines(&self, shape: &RingShape, lines: &[LineAddr], p: &mut Program) {
         let own = !shape.register && self.spec.free_check == FreeCheck::Written;
         for line in lines.iter().copied() {
             p.push(if own { Op::LoadOwn { line } } else { Op::Load { line, lines: 1 } });
@@ -337,7 +337,7 @@ impl CcnicThreadState {
             p.compute(self.spec.costs.poll);
         }
         if let Some(line) = line {
-            branch_predictor::poll(line, there, self.foresees, p);
+            branch_predictor::poll(line, there, self.predictor, p);
         }
         self.polled = true;
     }
@@ -346,15 +346,15 @@ impl CcnicThreadState {
     /// waits for the line.
     fn follow(&self, line: LineAddr, p: &mut Program) {
         p.push(Op::Anchor { line });
-        if self.foresees.is_none() {
+        if self.predictor.is_none() {
             p.push(Op::Await);
         }
     }
 
     /// Trains the branch predictor with the outcome of a poll.
-    fn learn(&mut self, found: bool) {
-        if let Some(f) = &mut self.foresees {
-            f.learn(found);
+    fn train_predictor(&mut self, found: bool) {
+        if let Some(f) = &mut self.predictor {
+            f.train(found);
         }
     }
 
@@ -385,7 +385,7 @@ impl CcnicThreadState {
     /// when the descriptor has arrived.
     fn write(&self, to: LineAddr, lines: u32, p: &mut Program) {
         p.push(match self.spec.stores {
-            Stores::Cached if self.foresees.is_some() => Op::DependentStore { line: to, lines },
+            Stores::Cached if self.predictor.is_some() => Op::DependentStore { line: to, lines },
             Stores::Cached => Op::Store { line: to, lines },
             Stores::Nontemporal => Op::StoreStream { line: to, lines },
         });
@@ -394,7 +394,7 @@ impl CcnicThreadState {
     /// Copies payload from line `from`, whose address comes from a descriptor if `behind`, to line `to` on. The address
     /// of a blank buffer comes from a descriptor, too.
     fn copy(&self, (from, behind): (LineAddr, bool), to: LineAddr, lines: u32, p: &mut Program) {
-        let dependent = self.spec.pool == PoolKind::Host || self.foresees.is_some();
+        let dependent = self.spec.pool == PoolKind::Host || self.predictor.is_some();
         p.push(match self.spec.stores {
             Stores::Cached => Op::Copy { from, to, lines, dependent, behind },
             Stores::Nontemporal => Op::CopyStream { from, to, lines, behind },
@@ -422,7 +422,7 @@ impl CcnicThreadState {
 
     /// Makes the oldest store in flight visible.
     fn visible(&mut self, c: &mut Ctx) {
-        let Some((ring, line, change)) = self.leaving.pop_front() else { return };
+        let Some((ring, line, change)) = self.stores_in_flight.pop_front() else { return };
         let Some(i) = c.ccnic.as_mut() else { return };
         let pair = &mut i.pairs[self.queue];
         let published = matches!(change, RingChange::Unit { .. } | RingChange::Tail(_));

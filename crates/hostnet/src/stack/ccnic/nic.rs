@@ -29,7 +29,7 @@ pub struct CcnicNic {
     /// Line of descriptors that was last read.
     read: Option<LineAddr>,
     /// Last line of a burst's descriptors that a register has announced: the line may still be on its way.
-    told: Option<LineAddr>,
+    announced_by_register: Option<LineAddr>,
     /// Lines that the thread polls of queue pairs that nobody uses.
     idle: Vec<LineAddr>,
 }
@@ -45,9 +45,21 @@ impl CcnicNic {
         };
         let (queues, idle) = (i.pairs.len().to_u64(), u64::from(spec.idle_queues));
         let ring = |k| Consumer::new(i.memory.tx(spec, queues + q * idle + k), 1);
-        let idle =
-            if spec.wake == Wake::Polling { (0..idle).filter_map(|k| ring(k).asks()).collect() } else { Vec::new() };
-        CcnicNic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: None, told: None, idle }
+        let idle = if spec.wake == Wake::Polling {
+            (0..idle).filter_map(|k| ring(k).line_to_poll()).collect()
+        } else {
+            Vec::new()
+        };
+        CcnicNic {
+            common,
+            tx,
+            rx,
+            pending: Vec::new(),
+            filled: Vec::new(),
+            read: None,
+            announced_by_register: None,
+            idle,
+        }
     }
 
     /// Number of buffers that the thread holds outside its stacks; buffers that only the host manages are counted at
@@ -69,7 +81,7 @@ impl CcnicNic {
                 return Step::Run;
             }
             if !self.has_work() {
-                let line = self.tx.asks().unwrap_or(self.tx.line());
+                let line = self.tx.line_to_poll().unwrap_or(self.tx.line());
                 match self.common.spec.wake {
                     // The agent that the message wakes is not a program, and begins without delay.
                     Wake::Event => return Step::Wait { on: Awaited::Line(line), instructions: 0 },
@@ -105,12 +117,12 @@ impl CcnicNic {
     /// Polls the transmit ring; `first` begins a new burst.
     pub(super) fn poll(&mut self, first: bool, c: &mut Ctx) {
         let there = c.ccnic.as_ref().is_some_and(|i| self.tx.finds(&i.pairs[self.common.queue].tx));
-        self.common.poll(self.tx.asks(), there, first, c.program);
+        self.common.poll(self.tx.line_to_poll(), there, first, c.program);
     }
 
     /// Takes the next unit of the transmit ring. Returns false when there is none.
     pub(super) fn take(&mut self, c: &mut Ctx) -> bool {
-        if self.tx.shape.register && self.tx.asks().is_some() {
+        if self.tx.shape.register && self.tx.line_to_poll().is_some() {
             self.read = None; // the tail may have moved within the line that was read last
         }
         let Some(i) = c.ccnic.as_deref_mut() else { return false };
@@ -120,10 +132,10 @@ impl CcnicNic {
         let mut ahead = Vec::new();
         let room = (self.common.spec.nic_batch.to_usize()).saturating_sub(self.pending.len());
         let more = (room / self.tx.shape.group).saturating_sub(1).to_u64();
-        let asked = self.tx.asks().is_some();
+        let asked = self.tx.line_to_poll().is_some();
         let n = self.tx.poll(&i.pairs[self.common.queue].tx, more, &mut descs, &mut |l| ahead.push(l));
         if asked {
-            self.common.learn(n > 0);
+            self.common.train_predictor(n > 0);
         }
         if n == 0 {
             return false;
@@ -135,7 +147,7 @@ impl CcnicNic {
             p.push(Op::Anchor { line });
             self.read = Some(line);
         }
-        self.told = self.tx.shape.register.then_some(line);
+        self.announced_by_register = self.tx.shape.register.then_some(line);
         p.compute(self.common.spec.costs.unit);
         for d in &descs[..n] {
             p.push(Op::DependentPrefetch { line: i.line(d.buffer - 1) });
@@ -166,7 +178,7 @@ impl CcnicNic {
 
     /// Makes the payload wait for the descriptors that name it, where a register has announced them.
     pub(super) fn await_descriptors(&mut self, p: &mut Program) {
-        if let Some(line) = self.told.take() {
+        if let Some(line) = self.announced_by_register.take() {
             self.common.follow(line, p);
         }
     }
@@ -252,7 +264,7 @@ impl CcnicNic {
             }
         }
         if let NicReceiveRing::Lines(r) = &self.rx {
-            self.common.look(&r.shape, &looked, p);
+            self.common.read_free_lines(&r.shape, &looked, p);
         }
         p.compute(self.common.spec.costs.unit * stores.len().to_u32());
         stores.extend(match &mut self.rx {

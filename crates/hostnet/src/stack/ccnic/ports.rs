@@ -92,7 +92,7 @@ impl Ports {
         for port in &mut self.ports {
             port.host.end_receive(c);
             if let Ctx { ccnic: Some(i), program: p, .. } = c {
-                port.host.sweep_many(i, p);
+                port.host.free_completed_batch(i, p);
             }
             port.reply(c);
         }

@@ -80,7 +80,7 @@ pub struct RingShape {
 impl RingShape {
     /// The line whose value shows whether unit `next` is ready; None when that is known, because all units below
     /// `ready_to` are ready.
-    fn asked(&self, next: u64, ready_to: u64) -> Option<LineAddr> {
+    fn line_to_check(&self, next: u64, ready_to: u64) -> Option<LineAddr> {
         match self.register {
             true => (next == ready_to).then_some(self.tail),
             false => Some(self.line(next)),
@@ -160,13 +160,13 @@ pub struct Producer {
     /// Units below this index may be written without looking.
     free_to: u64,
     /// Tail that was stored last, with register signals.
-    told: u64,
+    stored_tail: u64,
 }
 
 impl Producer {
     /// The producer of a ring whose words are all clear.
     pub fn new(shape: RingShape) -> Producer {
-        Producer { shape, next: 0, free_to: if shape.register { shape.units } else { 0 }, told: 0 }
+        Producer { shape, next: 0, free_to: if shape.register { shape.units } else { 0 }, stored_tail: 0 }
     }
 
     /// Index of the next unit to be written.
@@ -219,8 +219,8 @@ impl Producer {
 
     /// Ends a burst: returns the store to the tail register, if there is one and it moved.
     pub fn commit(&mut self) -> Option<Publication> {
-        (self.shape.register && self.told != self.next).then(|| {
-            self.told = self.next;
+        (self.shape.register && self.stored_tail != self.next).then(|| {
+            self.stored_tail = self.next;
             Publication { line: self.shape.tail, change: RingChange::Tail(self.next), own_ahead: None }
         })
     }
@@ -272,8 +272,8 @@ impl Consumer {
     }
 
     /// The line whose value shows whether a unit is ready; None when a unit is known to be ready.
-    pub fn asks(&self) -> Option<LineAddr> {
-        self.shape.asked(self.next, self.ready_to)
+    pub fn line_to_poll(&self) -> Option<LineAddr> {
+        self.shape.line_to_check(self.next, self.ready_to)
     }
 
     /// Line of the next unit.
@@ -394,8 +394,8 @@ impl PostHost {
     }
 
     /// The line whose value shows whether a packet is ready; None when a packet is known to be ready.
-    pub fn asks(&self) -> Option<LineAddr> {
-        self.shape.asked(self.next, self.ready_to)
+    pub fn line_to_poll(&self) -> Option<LineAddr> {
+        self.shape.line_to_check(self.next, self.ready_to)
     }
 
     pub fn line(&self) -> LineAddr {

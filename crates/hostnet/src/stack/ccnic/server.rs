@@ -48,7 +48,7 @@ pub struct CcnicServer {
 
 impl CcnicServer {
     /// The thread with number `local` of `of`, each of which has every `of`-th queue pair. A forwarder touches what `app` says;
-    /// other servers have none. With `foresees`, an out-of-order core goes on behind its polls.
+    /// other servers have none. With `predictor`, an out-of-order core goes on behind its polls.
     pub(super) fn new(
         s: Setup,
         app: Option<&LoopbackSpec>,
@@ -160,7 +160,7 @@ impl ServerPort {
         }
         let Ctx { ccnic: Some(i), app: Some(app), iio, program: p, local, .. } = c else { return 0 };
         host.await_descriptors(p);
-        host.sweep_many(i, p);
+        host.free_completed_batch(i, p);
         // Answers are one line; a host that posts blank buffers has only large ones.
         let buffers = host.buffers(i, if shared { LINE_U32 } else { 0 }, want, p);
         let nic = port(iio.as_deref_mut());
@@ -249,7 +249,7 @@ impl ServerPort {
                 unit.push(d);
             }
             if !shared {
-                host.lent.push_back((host.tx.position(), buffer));
+                host.awaiting_completion.push_back((host.tx.position(), buffer));
             }
             if let Some(line) = object.and_then(|o| o.users) {
                 host.objects.push_back((host.tx.position(), line));

@@ -15,7 +15,7 @@ impl PollMode {
 
     /// Performs an `rx_burst` of up to `most` packets, if any have come; returns their records.
     pub(in crate::stack) fn take_received(&mut self, most: usize, c: &mut Ctx) -> Vec<PacketId> {
-        self.learn(c);
+        self.train_predictor(c);
         if port(c.iio.as_deref_mut()).waiting(self.queue) == 0 {
             return Vec::new();
         }

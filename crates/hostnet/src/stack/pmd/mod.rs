@@ -106,7 +106,7 @@ enum DriverState {
     /// The next receive descriptor is to be read.
     Poll,
     /// The next receive descriptor has been read.
-    Look,
+    Inspect,
     /// The oldest transmit descriptor is to be read, because its ring is full.
     Full,
     /// The oldest transmit descriptor has been read.
@@ -128,7 +128,7 @@ pub struct PollMode {
     pool: Mempool,
     state: DriverState,
     /// Branch predictor for the outcome of polls for packets; None where the core stops at each poll.
-    foresees: Option<BranchPredictor>,
+    predictor: Option<BranchPredictor>,
     /// Receive descriptors taken; `held` of them have a fresh buffer that the NIC does not know yet.
     taken: u64,
     held: u32,
@@ -196,7 +196,7 @@ impl PollMode {
             memory,
             pool,
             state: DriverState::Poll,
-            foresees: BranchPredictor::of(core),
+            predictor: BranchPredictor::of(core),
             taken: 0,
             held: 0,
             buffers: duties.buffers,
@@ -219,7 +219,7 @@ impl PollMode {
     }
 
     /// Makes this core the first of a pipeline; returns the driver of the second core.
-    pub fn hand_on(&mut self) -> PollMode {
+    pub fn split_pipeline(&mut self) -> PollMode {
         let part = self.pool.part();
         self.stage = Stage::Receive;
         PollMode { stage: Stage::Work, pool: part, ..self.clone() }
@@ -248,16 +248,16 @@ impl PollMode {
     /// Reads the line that shows whether packets have come.
     fn poll(&mut self, c: &mut Ctx) -> Step {
         let (line, there) = (self.awaited(c), self.waiting(c) > 0);
-        branch_predictor::poll(line, there, self.foresees, c.program);
-        self.state = DriverState::Look;
+        branch_predictor::poll(line, there, self.predictor, c.program);
+        self.state = DriverState::Inspect;
         Step::Run
     }
 
     /// Trains the branch predictor with the outcome of a poll.
-    fn learn(&mut self, c: &mut Ctx) {
+    fn train_predictor(&mut self, c: &mut Ctx) {
         let found = self.waiting(c) > 0;
-        if let Some(f) = &mut self.foresees {
-            f.learn(found);
+        if let Some(f) = &mut self.predictor {
+            f.train(found);
         }
     }
 
@@ -291,12 +291,12 @@ impl PollMode {
     }
 
     /// Hands the burst to the second core.
-    fn pass(&mut self, c: &mut Ctx) {
+    fn pass_burst(&mut self, c: &mut Ctx) {
         let pipe = c.pipe.as_mut().expect("a pipeline has a ring");
         let n = self.burst.len().to_u32();
         pipe.enqueue(&self.burst, c.program);
         if self.at_once {
-            pipe.show(n);
+            pipe.publish(n);
         } else {
             c.program.push(Op::Retire { tag: DriverEffect::Passed(n).tag(), stores: true });
         }
@@ -416,10 +416,10 @@ impl PollMode {
                 (ServeOutcome::Forward | ServeOutcome::Reply | ServeOutcome::Gather { .. }, _) => {
                     packet.tx_line = at;
                     self.backlog.push_back((id, p.buffer));
-                    self.back(spare, c.program);
+                    self.return_buffer(spare, c.program);
                 }
                 (ServeOutcome::Consumed, _) => {
-                    self.back(spare, c.program);
+                    self.return_buffer(spare, c.program);
                     self.consumed.push_back(id);
                     spent.relinquish(c.program, p.line, p.lines.into());
                     self.free(p.buffer, c.program);
@@ -434,7 +434,7 @@ impl PollMode {
     }
 
     /// Returns a buffer that was not needed to the pool.
-    fn back(&mut self, spare: Option<u32>, p: &mut Program) {
+    fn return_buffer(&mut self, spare: Option<u32>, p: &mut Program) {
         if let Some(b) = spare {
             self.pool.put(b, p);
         }
@@ -456,10 +456,10 @@ impl Software for PollMode {
             c.tally.served(c.now - since);
             (1..n).for_each(|_| c.tally.served(Time::ZERO));
         }
-        if self.state == DriverState::Look {
-            self.learn(c);
+        if self.state == DriverState::Inspect {
+            self.train_predictor(c);
         }
-        let due = self.state == DriverState::Look && self.is_due(c);
+        let due = self.state == DriverState::Inspect && self.is_due(c);
         match self.state {
             DriverState::Poll if c.stopped => Step::Idle,
             DriverState::Poll if self.origin == Origin::Always => {
@@ -472,7 +472,7 @@ impl Software for PollMode {
                 self.polled = c.now;
                 self.poll(c)
             }
-            DriverState::Look if self.has_nothing(c) && !due && self.backlog.is_empty() => {
+            DriverState::Inspect if self.has_nothing(c) && !due && self.backlog.is_empty() => {
                 self.state = DriverState::Poll;
                 self.idle_since = Some(self.polled);
                 let (on, instructions) = (Awaited::Line(self.awaited(c)), self.costs.poll_instructions);
@@ -481,14 +481,14 @@ impl Software for PollMode {
                     None => Step::Wait { on, instructions },
                 }
             }
-            DriverState::Look if self.stage == Stage::Receive => {
+            DriverState::Inspect if self.stage == Stage::Receive => {
                 let pipe = c.pipe.as_ref().expect("a pipeline has a ring");
                 if pipe.room() == 0 {
                     return self.read(pipe.consumer(), DriverState::Room, c.program);
                 }
                 self.take(c);
                 if !self.burst.is_empty() {
-                    self.pass(c);
+                    self.pass_burst(c);
                 }
                 c.tally.taken += self.burst.len().to_u64();
                 self.state = DriverState::Poll;
@@ -508,7 +508,7 @@ impl Software for PollMode {
                 }
                 self.poll(c)
             }
-            DriverState::Look => {
+            DriverState::Inspect => {
                 let came = !self.has_nothing(c);
                 self.burst.clear();
                 if came {
@@ -576,7 +576,7 @@ impl Software for PollMode {
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         if let (DriverEffect::Passed(n), Some(pipe)) = (DriverEffect::of(tag), &mut c.pipe) {
-            return pipe.show(n);
+            return pipe.publish(n);
         }
         retire(tag, self.queue, &mut self.consumed, c);
     }

@@ -70,14 +70,14 @@ pub struct SoftwareRing {
     /// Buffers in the pool's common ring that the receiving core does not know of.
     pub freed: VecDeque<u32>,
     /// Whether packets have become visible that the other core has not been notified of.
-    wakes: bool,
+    take_wake_up: bool,
 }
 
 impl SoftwareRing {
     /// A ring that lies at line `base`.
     pub fn new(spec: PipelineSpec, base: LineAddr) -> SoftwareRing {
         let (put, seen, freed) = Default::default();
-        SoftwareRing { spec, base, put, seen, tail: 0, head: 0, freed, wakes: false }
+        SoftwareRing { spec, base, put, seen, tail: 0, head: 0, freed, take_wake_up: false }
     }
 
     /// Lines of the ring in memory.
@@ -108,7 +108,7 @@ impl SoftwareRing {
         (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % of)
     }
 
-    /// Puts packets in, for which there must be room; [`SoftwareRing::show`] makes them visible.
+    /// Puts packets in, for which there must be room; [`SoftwareRing::publish`] makes them visible.
     pub fn enqueue(&mut self, packets: &[PacketId], p: &mut Program) {
         debug_assert!(packets.len() <= self.room());
         p.compute(self.spec.burst_instructions);
@@ -120,9 +120,9 @@ impl SoftwareRing {
     }
 
     /// Makes `n` packets visible, whose stores have retired.
-    pub fn show(&mut self, n: u32) {
+    pub fn publish(&mut self, n: u32) {
         self.seen.extend(self.put.drain(..n.to_usize()));
-        self.wakes = true;
+        self.take_wake_up = true;
     }
 
     /// Takes up to `most` packets out. The producer's index has been read.
@@ -136,8 +136,8 @@ impl SoftwareRing {
     }
 
     /// Whether the other core is to be notified; clears the flag.
-    pub fn wakes(&mut self) -> bool {
-        std::mem::take(&mut self.wakes)
+    pub fn take_wake_up(&mut self) -> bool {
+        std::mem::take(&mut self.take_wake_up)
     }
 }
 
@@ -152,13 +152,13 @@ mod tests {
         assert_eq!((SoftwareRing::lines(&pipe.spec), pipe.room()), (10, 64));
         pipe.enqueue(&[7, 8, 9].map(PacketId::new), &mut p);
         pipe.enqueue(&[PacketId::new(10); 6], &mut p);
-        assert_eq!((pipe.waiting(), pipe.room(), pipe.wakes()), (0, 55, false));
+        assert_eq!((pipe.waiting(), pipe.room(), pipe.take_wake_up()), (0, 55, false));
         // The second burst begins in the first line of slots and ends in the next.
         let stores: Vec<u64> =
             p.ops.iter().filter_map(|o| if let Op::Store { line, .. } = o { Some(line.0) } else { None }).collect();
         assert_eq!(stores, [1002, 1000, 1002, 1003, 1000]);
-        pipe.show(3);
-        assert!(pipe.wakes() && !pipe.wakes());
+        pipe.publish(3);
+        assert!(pipe.take_wake_up() && !pipe.take_wake_up());
         p.ops.clear();
         pipe.dequeue(2, &mut out, &mut p);
         assert_eq!((&out[..], pipe.waiting(), pipe.room()), (&[7, 8].map(PacketId::new)[..], 1, 57));
@@ -176,7 +176,7 @@ mod tests {
         let (mut p, mut out) = (Program::default(), Vec::new());
         for n in [40, 40] {
             pipe.enqueue(&vec![PacketId::new(1); n], &mut p);
-            pipe.show(n as u32);
+            pipe.publish(n as u32);
             p.ops.clear();
             pipe.dequeue(64, &mut out, &mut p);
         }

@@ -63,7 +63,7 @@ impl TasClient {
 
     /// Makes the first requests of all connections; returns the number of segments that are ready.
     pub fn begin(&mut self, now: Time) -> usize {
-        (0..self.connections.len().to_u32()).for_each(|flow| self.ask(flow, self.pipelined.into(), now));
+        (0..self.connections.len().to_u32()).for_each(|flow| self.make_requests(flow, self.pipelined.into(), now));
         self.ready.len()
     }
 
@@ -73,7 +73,7 @@ impl TasClient {
     }
 
     /// Makes `n` requests of a connection: unsent bytes go in as few segments as hold them.
-    fn ask(&mut self, flow: u32, n: u64, now: Time) {
+    fn make_requests(&mut self, flow: u32, n: u64, now: Time) {
         let c = &mut self.connections[flow.to_usize()];
         c.made.extend((0..n).map(|_| now));
         c.asked += n * self.rpc;
@@ -87,7 +87,7 @@ impl TasClient {
 
     /// Records a data segment that the server has sent; returns the times of the requests whose replies the segment
     /// completes.
-    pub fn leaves(&mut self, s: TasSegment) -> Vec<Time> {
+    pub fn on_segment_sent(&mut self, s: TasSegment) -> Vec<Time> {
         let c = &mut self.connections[s.flow.to_usize()];
         let before = c.replied / self.rpc;
         c.replied += s.bytes;
@@ -102,7 +102,7 @@ impl TasClient {
     ///
     /// # Errors
     /// Returns one sentence when the segment's bytes are not the next ones.
-    pub fn back(&mut self, now: Time) -> Result<usize, String> {
+    pub fn on_segment_arrival(&mut self, now: Time) -> Result<usize, String> {
         let Some(s) = self.coming.pop_front() else { return Ok(0) };
         let c = &mut self.connections[s.flow.to_usize()];
         if s.at != c.back {
@@ -113,7 +113,7 @@ impl TasClient {
         let n = c.back / self.rpc - before;
         let waiting = self.ready.len();
         self.ready.push_back(TasSegment { bytes: 0, ..s });
-        self.ask(s.flow, n, now);
+        self.make_requests(s.flow, n, now);
         Ok(self.ready.len() - waiting)
     }
 

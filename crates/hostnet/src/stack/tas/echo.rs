@@ -25,7 +25,7 @@ pub struct Echo {
     unsaid: VecDeque<u32>,
     said: Vec<u64>,
     next: usize,
-    leaving: VecDeque<(usize, ContextEntry)>,
+    entries_in_flight: VecDeque<(usize, ContextEntry)>,
 }
 
 impl Echo {
@@ -38,7 +38,7 @@ impl Echo {
         let p = &mut *c.program;
         if std::mem::take(&mut self.polled) {
             self.take_entries(t, p);
-            self.tell(t, p);
+            self.post_entries(t, p);
             self.serve(t, p);
         }
         for (context, lines) in t.contexts.iter().zip(&t.memory.threads) {
@@ -93,7 +93,7 @@ impl Echo {
     }
 
     /// Writes entries that announce to the fast path the bytes written since the last poll.
-    fn tell(&mut self, t: &mut Service, p: &mut Program) {
+    fn post_entries(&mut self, t: &mut Service, p: &mut Program) {
         let owner = |t: &Service, flow: u32| t.flows[flow.to_usize()].queue.index() % t.contexts.len();
         while let Some(&flow) = self.unsaid.front() {
             let q = owner(t, flow);
@@ -110,7 +110,7 @@ impl Echo {
             p.push(Op::Load { line: t.socket(flow), lines: 1 });
             p.push(Op::Release { line, tag: POSTED });
             let (written, said) = (t.flows[flow.to_usize()].written, &mut self.said[flow.to_usize()]);
-            self.leaving.push_back((q, ContextEntry { flow, bytes: (written - *said).to_u32() }));
+            self.entries_in_flight.push_back((q, ContextEntry { flow, bytes: (written - *said).to_u32() }));
             *said = written;
             self.unsaid.pop_front();
         }
@@ -154,7 +154,7 @@ impl Echo {
     }
 
     pub(super) fn posted(&mut self, c: &mut Ctx) {
-        if let (Some((q, e)), Some(t)) = (self.leaving.pop_front(), c.tas.as_deref_mut()) {
+        if let (Some((q, e)), Some(t)) = (self.entries_in_flight.pop_front(), c.tas.as_deref_mut()) {
             t.contexts[q].from_app.push_back(e);
         }
     }

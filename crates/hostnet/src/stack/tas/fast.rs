@@ -34,7 +34,7 @@ pub struct FastPath {
     polled: bool,
     /// Flows in the queue manager; `leaving` holds entries on their way to the application.
     managed: VecDeque<u32>,
-    leaving: VecDeque<ContextEntry>,
+    entries_in_flight: VecDeque<ContextEntry>,
 }
 
 /// Takes the spin lock of a flow's state, which is then read and written.
@@ -46,7 +46,7 @@ fn update(state: LineAddr, p: &mut Program) {
 
 impl FastPath {
     pub(super) fn new(local: usize, io: Io) -> FastPath {
-        FastPath { local, io, polled: false, managed: VecDeque::new(), leaving: VecDeque::new() }
+        FastPath { local, io, polled: false, managed: VecDeque::new(), entries_in_flight: VecDeque::new() }
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
@@ -101,7 +101,7 @@ impl FastPath {
             p.push(Op::Load { line: t.bucket(s.flow), lines: 1 });
             p.push(Op::Load { line: r.line, lines: lines(HEADERS + s.bytes) });
             update(t.state(s.flow), p);
-            self.leaving.push_back(ContextEntry { flow: s.flow, bytes: s.bytes.to_u32() });
+            self.entries_in_flight.push_back(ContextEntry { flow: s.flow, bytes: s.bytes.to_u32() });
             if s.bytes == 0 {
                 p.compute(t.spec.costs.acknowledgement);
                 self.io.release(*r, c);
@@ -225,7 +225,7 @@ impl FastPath {
         if tag != POSTED {
             return self.io.retired(tag, c);
         }
-        if let (Some(e), Some(t)) = (self.leaving.pop_front(), c.tas.as_deref_mut()) {
+        if let (Some(e), Some(t)) = (self.entries_in_flight.pop_front(), c.tas.as_deref_mut()) {
             t.contexts[self.local].to_app.push_back(e);
         }
     }

@@ -42,13 +42,13 @@ fn a_client_acknowledges_each_segment_and_asks_again_for_each_whole_reply() {
     let sent: Vec<_> = std::iter::from_fn(|| c.take()).map(|s| (s.flow, s.at, s.bytes)).collect();
     assert_eq!(sent, [(0, 0, 1448), (0, 1448, 472), (1, 0, 1448), (1, 1448, 472)]);
     // 100 bytes of replies are one complete reply; the next 28 complete the second.
-    assert_eq!(c.leaves(TasSegment { flow: 1, at: 0, bytes: 100 }).len(), 1);
-    assert_eq!(c.leaves(TasSegment { flow: 1, at: 100, bytes: 28 }).len(), 1);
-    assert_eq!(c.back(Time::ns(1)), Ok(2));
+    assert_eq!(c.on_segment_sent(TasSegment { flow: 1, at: 0, bytes: 100 }).len(), 1);
+    assert_eq!(c.on_segment_sent(TasSegment { flow: 1, at: 100, bytes: 28 }).len(), 1);
+    assert_eq!(c.on_segment_arrival(Time::ns(1)), Ok(2));
     let next: Vec<_> = std::iter::from_fn(|| c.take()).map(|s| s.bytes).collect();
     assert_eq!(next, [0, 64], "an acknowledgement, and one request");
     assert_eq!((c.check(), c.requests, c.replies), (Ok(()), 61, 2));
-    c.leaves(TasSegment { flow: 1, at: 200, bytes: 64 });
-    c.back(Time::ns(2)).expect("the second one");
-    assert!(c.back(Time::ns(3)).is_err_and(|e| e.contains("byte 200 came where byte 128 was next")));
+    c.on_segment_sent(TasSegment { flow: 1, at: 200, bytes: 64 });
+    c.on_segment_arrival(Time::ns(2)).expect("the second one");
+    assert!(c.on_segment_arrival(Time::ns(3)).is_err_and(|e| e.contains("byte 200 came where byte 128 was next")));
 }

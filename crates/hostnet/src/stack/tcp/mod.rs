@@ -143,12 +143,12 @@ impl TcpReceiver {
 
     /// Makes the acknowledgements of the step that has ended: one for each merged segment, and one for a window that
     /// has opened.
-    fn told(&mut self, opened: bool, flow: u8, mut say: impl FnMut(Ack)) {
+    fn make_acknowledgements(&mut self, opened: bool, flow: u8, mut say: impl FnMut(Ack)) {
         let r = &mut self.receiver;
         if !opened && r.merged().is_empty() {
             return;
         }
-        let (next, edge) = r.tell();
+        let (next, edge) = r.acknowledge();
         for m in r.merged() {
             say(Ack { flow, next: m.next, from: m.from, to: m.to, edge, marked: m.marked });
         }
@@ -167,7 +167,7 @@ impl TcpReceiver {
             ReceiverPhase::Copy | ReceiverPhase::Release => napi.end_rest(spent),
         }
         let mut unsent = std::mem::take(&mut self.unsent);
-        self.told(opened, c.local.to_u8(), |a| unsent.push_back(a));
+        self.make_acknowledgements(opened, c.local.to_u8(), |a| unsent.push_back(a));
         c.program.ops.clear();
         if c.stopped {
             return Step::Idle;
@@ -176,7 +176,7 @@ impl TcpReceiver {
             let Some(a) = unsent.pop_front() else { break };
             let id = napi.send_header(self.header, c);
             if let Some(senders) = &mut c.senders {
-                senders.leaves_as(id, a);
+                senders.bind_acknowledgement(id, a);
             }
         }
         self.unsent = unsent;
@@ -213,7 +213,7 @@ impl TcpReceiver {
     fn reader(c: &Ctx) -> Option<Reader> {
         let Some(App::TcpReceive(app)) = &c.app else { return None };
         let (buffer, lines) = app.buffer(c.local);
-        Some(Reader { buffer, lines, between: app.gap_instructions })
+        Some(Reader { buffer, lines, gap_instructions: app.gap_instructions })
     }
 
     /// Ends a phase of the core and begins the next one, over a NIC that completes each frame with a line of its own.
@@ -228,7 +228,7 @@ impl TcpReceiver {
         nic.replenish(queue, descriptors, c.now);
         if let Some(senders) = c.senders.as_deref_mut() {
             let (cal, now) = (&mut *c.cal, c.now);
-            self.told(opened, c.local.to_u8(), |a| senders.acknowledge(cal, a, now));
+            self.make_acknowledgements(opened, c.local.to_u8(), |a| senders.acknowledge(cal, a, now));
         }
         let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
         let (r, costs) = (&mut self.receiver, &self.costs);
@@ -243,7 +243,7 @@ impl TcpReceiver {
             ReceiverAction::Copy => {
                 let Some(App::TcpReceive(app)) = &c.app else { return Step::Idle };
                 let (buffer, lines) = app.buffer(c.local);
-                r.copy(costs, c.program, Reader { buffer, lines, between: app.gap_instructions }, &mut frames);
+                r.copy(costs, c.program, Reader { buffer, lines, gap_instructions: app.gap_instructions }, &mut frames);
             }
             ReceiverAction::Release => r.release(costs, c.program, &mut frames),
             ReceiverAction::Until(at) => return Step::Until(at),

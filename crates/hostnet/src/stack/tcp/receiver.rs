@@ -56,7 +56,7 @@ pub trait FramePlaces {
 pub struct Reader {
     pub buffer: LineAddr,
     pub lines: u64,
-    pub between: u32,
+    pub gap_instructions: u32,
 }
 
 /// Consecutive segments that were merged; every segment below `next` had arrived by then.
@@ -343,7 +343,7 @@ impl Receiver {
             if self.filled == reader.lines {
                 self.filled = 0;
                 self.unlock = true;
-                self.calls(reader.between, p);
+                self.calls(reader.gap_instructions, p);
                 self.calls(s.read, p);
             }
             let to = reader.buffer + self.filled;
@@ -428,7 +428,7 @@ impl Receiver {
     }
 
     /// Updates the window; returns the next segment in order and the new edge, both of which the sender is now told.
-    pub fn tell(&mut self) -> (u32, u32) {
+    pub fn acknowledge(&mut self) -> (u32, u32) {
         self.edge = self.edge.max(self.next + self.room());
         (self.next, self.edge)
     }

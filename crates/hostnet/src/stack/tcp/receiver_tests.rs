@@ -50,7 +50,7 @@ fn step(r: &mut Receiver, s: &TcpSpec) -> (ReceiverAction, Vec<Op>) {
     match choice {
         ReceiverAction::Poll => r.poll(s, &mut p, &mut Plain),
         ReceiverAction::Copy => {
-            r.copy(s, &mut p, Reader { buffer: LineAddr(5_000_000), lines: 2048, between: 0 }, &mut Plain)
+            r.copy(s, &mut p, Reader { buffer: LineAddr(5_000_000), lines: 2048, gap_instructions: 0 }, &mut Plain)
         }
         ReceiverAction::Release => r.release(s, &mut p, &mut Plain),
         _ => {}
@@ -136,8 +136,8 @@ fn half_of_what_is_free_is_offered_and_never_taken_back() {
     assert_eq!(r.first_edge(), 10);
     (0..4).for_each(|n| land(&mut r, n));
     step(&mut r, &s);
-    assert_eq!(r.tell(), (4, 4 + (20 - 4) / 2));
+    assert_eq!(r.acknowledge(), (4, 4 + (20 - 4) / 2));
     (4..12).for_each(|n| land(&mut r, n));
     step(&mut r, &s);
-    assert_eq!(r.tell(), (12, 12 + (20 - 12) / 2));
+    assert_eq!(r.acknowledge(), (12, 12 + (20 - 12) / 2));
 }

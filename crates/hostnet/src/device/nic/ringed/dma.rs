@@ -328,7 +328,7 @@ mod tests {
             let (mut out, mut denied) = (Vec::new(), 0);
             for _ in 0..40_000 {
                 match dice.below(4) {
-                    0 if nic.inside() < 8 => {
+                    0 if nic.packets_inside() < 8 => {
                         let _ = nic.arrive(&mut cal, Packet { wire_bytes: 600, uses: 1, ..Packet::default() }, now);
                     }
                     1 if !out.is_empty() => {

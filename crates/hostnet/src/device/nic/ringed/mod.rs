@@ -273,7 +273,7 @@ impl Ringed {
         self.fifo.push_back(id);
     }
 
-    /// Time at which the next DMA of a packet may begin, if a packet `waits` and that time is later than `now`.
+    /// Time at which the next DMA of a packet may begin, if a packet `has_waiting` and that time is later than `now`.
     fn not_before(&self, side: RingSide, waits: bool, now: Time) -> Option<Time> {
         Some(self.ready[side.index()]).filter(|at| waits && *at > now)
     }
@@ -551,7 +551,7 @@ impl Nic {
         p.tx_bytes = p.wire_bytes - self.ringed_ref().stripped();
         p.lines = p.tx_bytes.div_ceil(LINE_U32).to_u16();
         p.tx_lines = p.lines;
-        self.adopt(p)
+        self.register_packet(p)
     }
 
     /// Bytes of a frame's check sequence that are not in memory (0 when the NIC does not strip it).
@@ -581,7 +581,7 @@ impl Nic {
         (p.buffer, p.line) = pair.armed.pop_front().expect("software keeps the ring armed");
         let line = pair.receive.layout.line(pair.receive.seen);
         pair.receive.step_functional();
-        let id = self.adopt(Packet { queue, done: true, in_memory: true, ..p });
+        let id = self.register_packet(Packet { queue, done: true, in_memory: true, ..p });
         self.queues[queue].waiting.push_back(Completion::Received(id));
         (id, line)
     }
