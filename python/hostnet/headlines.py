@@ -120,7 +120,7 @@ _GROUPS = (
     (
         MEMORY,
         r"mem_|acc_|dram_|amat|llc_|t\d_llc|p2m_llc|prefetch|lines_|wr_switches|act_|pre_|row_|bank_|mlc_|hints"
-        r"|remote_|speculative_|access_ns|in_ddio_ways|ways_allocated|batch_held",
+        r"|remote_|speculative_|access_ns|in_ddio_ways|ways_allocated|batch_cached",
     ),
     (
         SPEED,

@@ -18,7 +18,7 @@ from hostnet.studies import idio
 FIGURES = [s.figure for s in studies.all_studies() if s.system == "idio"]
 # What the engine gives for bursts and placement, beside what it gives every run.
 METRICS = (
-    "batch_held",
+    "batch_cached",
     "burst_start_us",
     "mlc_wb",
     "mlc_wb_mtps",
@@ -154,7 +154,7 @@ def steady(row: dict[str, Any]) -> dict[str, float]:
         "lines_read": traffic * share,
         "lines_written": traffic,
         "drops": 1e4 * lost,
-        "batch_held": 1.0,
+        "batch_cached": 1.0,
         "drop_rate": lost,
         "acc_cpu_rx_rd": 0.0,
         "throughput_mrps": 1.5,

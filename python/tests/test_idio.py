@@ -175,7 +175,7 @@ DOCTORED = [
     ("fig2_timeline", "app = 'touchdrop'", "rx_ddio", 0.1, ["fig2.bloating_footprint"]),
     ("fig3", "system = 'ddio'", "lines_written + 500", 1.0, ["fig1.dca_vs_dma"]),
     ("fig3_timeline", "true", "rx_mlc_spent", 0.5, ["fig3.general_in_mlc"]),
-    ("fig3", "true", "batch_held", 0.9, ["fig3.batch_in_mlc"]),
+    ("fig3", "true", "batch_cached", 0.9, ["fig3.batch_in_mlc"]),
     ("fig5_timeline", "true", "llc_wb_pushed", 0.5, ["fig5.exec_llc_cause"]),
     ("fig9", "system = 'ddio'", "burst_start_us", 0.5, ["fig9.exec_start"]),
     (

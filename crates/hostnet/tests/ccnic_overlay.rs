@@ -30,7 +30,7 @@ fn text(overlay: bool, ccnic: &str, traffic: &str) -> String {
         [[peripheral]]
         kind = "ethernet"
         [traffic]
-        spread = "turns"
+        spread = "round_robin"
         {traffic}
         [run]
         load = "fixed"
@@ -254,14 +254,14 @@ fn clients_that_keep_their_queue_have_the_sum_of_all_threads_and_others_wait_for
             .replace("cores = 2", &format!("cores = {cores}"))
             .replace("below_100 = 0.61 }", "below_100 = 0.61, get_instructions = 6000, counted = false }")
             .replace("get_fraction = 0.95", "get_fraction = 1.0")
-            .replace("spread = \"turns\"", how)
+            .replace("spread = \"round_robin\"", how)
             .replace("warmup_requests = 200", "warmup_requests = 4000")
             .replace("requests = 800", "requests = 32000");
         get(&simulate(&text), "throughput_mrps")
     };
-    let one = rate(1, "spread = \"turns\"");
+    let one = rate(1, "spread = \"round_robin\"");
     let at_first = (0..clients).map(addresses).filter(|(from, to)| rss_hash(*from, *to) % 3 != 1).count();
-    let [turns, queues] = ["turns", "flow"].map(|spread| format!("spread = \"{spread}\""));
+    let [turns, queues] = ["round_robin", "flow"].map(|spread| format!("spread = \"{spread}\""));
     let [drawn, flows] = ["random", "flow"].map(|spread| format!("flows = {clients}\nspread = \"{spread}\""));
     let of_flows = f64::from(clients) / at_first as f64;
     for (how, threads) in [(queues, 2.0), (flows, 2.0), (turns, 1.5), (drawn, of_flows)] {

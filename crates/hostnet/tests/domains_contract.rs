@@ -422,7 +422,7 @@ fn d18_writes_in_turns_keep_the_cores_from_crowding_the_device_out() {
                 .replace("60 us", "300 us"),
         )
     };
-    let (arrival, turns) = (by("arrival"), by("turns"));
+    let (arrival, turns) = (by("arrival"), by("round_robin"));
     let writes = |o: &Outcome| (get(o, "mem_c2m_write_gbs"), get(o, "mem_p2m_write_gbs"));
     let (cores, device) = writes(&arrival);
     assert!(cores > 1.5 * device, "{cores} and {device}");

@@ -164,7 +164,7 @@ fn polled(changes: &[(&str, &str)]) -> Outcome {
         placement = { policy = "idio", ways = 2, idio = { sticky = true, burst_threshold = "100 Tbps" } }
         tenant = [{ name = "nf", cores = 2, stack = "poll_mode", app = { kind = "touchdrop" } }]
         peripheral = [{ kind = "ethernet", rings = { receive = 1024, transmit = 1024 } }]
-        traffic = { arrivals = "fixed", rate = "0.66 Mpps", packet = "1514 B", spread = "turns" }
+        traffic = { arrivals = "fixed", rate = "0.66 Mpps", packet = "1514 B", spread = "round_robin" }
         run = { load = "fixed", requests = 4096, warmup_requests = 4096 }
     "#
     .to_string();

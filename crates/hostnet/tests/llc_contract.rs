@@ -292,11 +292,11 @@ fn read_behind(overflow: Overflow, n: u64) -> Time {
 
 #[test]
 fn at_a_shared_door_a_read_waits_behind_the_writes_that_came_before_it() {
-    let (apart, shared) = (read_behind(Overflow::Apart, 24), read_behind(Overflow::Shared, 24));
+    let (apart, shared) = (read_behind(Overflow::Separate, 24), read_behind(Overflow::Shared, 24));
     // All but those that the queue still holds have been sent before it enters: a burst of 2.5 ns each at least.
     assert!(shared.0 > apart.0 + 20 * 2_500, "{apart:?} {shared:?}");
     let empty = |o| read_behind(o, 0);
-    assert_eq!(empty(Overflow::Apart), empty(Overflow::Shared), "with room for all both are the same");
+    assert_eq!(empty(Overflow::Separate), empty(Overflow::Shared), "with room for all both are the same");
 }
 
 proptest! {

@@ -547,7 +547,7 @@ fn lines_that_a_device_has_read_and_that_go_first_leave_room_for_the_others() {
 fn an_inclusive_llc_loses_no_write_back_whether_home_agents_admit_them_or_not() {
     // Eight streams that write all that they read, beside an LLC so small that a line may leave it before it comes to the
     // core. It then enters again and pushes a written one out, also where the L2 has room for it.
-    for (writebacks, victims) in [("admitted", "allocate"), ("admitted", "drop"), ("at_once", "allocate")] {
+    for (writebacks, victims) in [("admitted", "allocate"), ("admitted", "drop"), ("immediate", "allocate")] {
         let o = simulate(&format!(
             "name = \"stream\"
             platform = \"cascadelake\"

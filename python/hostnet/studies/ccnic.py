@@ -419,7 +419,7 @@ def forwards(quick: bool) -> list[Point]:
         "peripheral.0.loopback": False,
         "traffic.packet": f"{LARGE + 4} B",
         "traffic.outstanding": FORWARDERS * FORWARDED,
-        "traffic.spread": "turns",
+        "traffic.spread": "round_robin",
     }
     return [*out, Point(PCIE["e810"], {**named, "platform": "icx", "system": "e810", "nic_reads": "payload"}, pcie)]
 

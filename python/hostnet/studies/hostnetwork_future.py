@@ -15,7 +15,7 @@ MEMORIES = {
     "DDR5-4800, 2 channels": ("sapphirerapids", (1, 2, 4, 6, 10, 12)),
     "HBM2E, 8 channels": ("xeonmax", (1, 2, 4, 6, 10, 12)),
 }
-ORDERS = {"by arrival": "arrival", "in turns": "turns"}
+ORDERS = {"by arrival": "arrival", "in turns": "round_robin"}
 # hostCC (SIGCOMM'23) calls a host congested from 70 of its 93 write entries on; 80 Gb/s is its target for the network.
 MARKS = {"peripheral.0.host_mark": 70}
 RESPONSE = {"peripheral.0.host_response": {"target": "80 Gbps", "occupancy": 70}}

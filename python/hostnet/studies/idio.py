@@ -537,7 +537,7 @@ STUDIES = [
         "fig3",
         "Where ring buffers are",
         fig3,
-        ("mlc_wb", "lines_read", "lines_written", "batch_held"),
+        ("mlc_wb", "lines_read", "lines_written", "batch_cached"),
         side_tables=("timeline",),
     ),
     _study(

@@ -137,7 +137,7 @@ fn hierarchy() -> HierarchySpec {
             write_buffer: 512,
             nic_credits: 0,
             write_order: Default::default(),
-            writebacks: WriteBacks::AtOnce,
+            writebacks: WriteBacks::Immediate,
             write_ack: Span(0),
         },
         // The reference's unloaded latencies with and without caches, 69.2 ns and 51.3 ns, differ by the time of its

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub enum ReadOrder {
     /// A random line for each read.
     #[default]
-    Drawn,
+    Random,
     /// Every 64-bit word once, in a random order that repeats and is the same for all cores. LRU keeps less of such a
     /// cycle than of random lines. X-Mem follows pointers that it has shuffled; this is its walk if the shuffle leaves
     /// one cycle.
@@ -182,7 +182,7 @@ mod tests {
     fn lru_keeps_less_of_a_cycle_than_of_drawn_lines() {
         // A line of eight words is absent from the last t of the cycle's words with (1-t)^8, and a read misses with
         // (1-t)^7: where LRU keeps half of the lines, 2^(-7/8) = 0.545 of reads miss. Of drawn lines it is half.
-        for (order, miss) in [("cycle", 0.545), ("drawn", 0.5)] {
+        for (order, miss) in [("cycle", 0.545), ("random", 0.5)] {
             let mut app = xmem(&format!("array = \"256 KiB\"\norder = \"{order}\"")).unwrap();
             let lines = reads(&mut app, 0, 96 << 10);
             let (mut stack, mut missed) = (Vec::<u64>::new(), 0);

@@ -5,7 +5,14 @@ use serde_json::Value;
 /// Old and new name of each renamed key (`path`, then the key's new name) and of each renamed choice (`path = word`, then the
 /// new word). A path names the tables from the scenario's root, without indices or kinds; a platform's keys begin with
 /// `platform`, wherever they are written.
-pub const RENAMED: &[(&str, &str)] = &[("tenant.app.between", "gap_instructions")];
+pub const RENAMED: &[(&str, &str)] = &[
+    ("tenant.app.between", "gap_instructions"),
+    ("platform.caches.llc.writebacks = at_once", "immediate"),
+    ("platform.caches.llc.write_order = turns", "round_robin"),
+    ("platform.memory.overflow = apart", "separate"),
+    ("traffic.spread = turns", "round_robin"),
+    ("tenant.app.order = drawn", "random"),
+];
 
 /// Replaces the old names in `root` by the new ones, and returns a sentence without its full stop for each. `below` is the path
 /// at which `root` stands: empty for a scenario, `platform` for a platform's file. `table` is [`RENAMED`] or a test's own.

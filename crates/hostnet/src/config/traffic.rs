@@ -56,7 +56,7 @@ pub enum SpreadSpec {
     #[default]
     Random,
     /// Each core in turn.
-    Turns,
+    RoundRobin,
     /// The core with the fewest entries in its completion queue; in turn, among several.
     ShortestQueue,
     /// The core of the packet's client, for `arrivals = "closed"`: each of the `outstanding` requests belongs to a

@@ -63,8 +63,8 @@ impl Host {
         if let Some(us) = self.tally.bursts.as_ref().and_then(|b| b.mean_start_us()) {
             v.set("burst_start_us", us);
         }
-        if let Some(share) = self.batch_held() {
-            v.set("batch_held", share);
+        if let Some(share) = self.batch_cached() {
+            v.set("batch_cached", share);
         }
     }
 

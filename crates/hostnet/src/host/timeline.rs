@@ -113,7 +113,7 @@ impl Host {
 
     /// Share of packets' lines that their core's caches hold when the batch ends, where the scenario asks for a
     /// timeline.
-    pub(super) fn batch_held(&self) -> Option<f64> {
+    pub(super) fn batch_cached(&self) -> Option<f64> {
         let (held, of) = self.timeline.batches;
         (of > 0).then(|| held.to_f64() / of.to_f64())
     }

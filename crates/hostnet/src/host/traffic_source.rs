@@ -163,7 +163,7 @@ impl Host {
                                 },
                             }
                         }
-                        SpreadSpec::Turns => n.to_usize() % s.cores.len(),
+                        SpreadSpec::RoundRobin => n.to_usize() % s.cores.len(),
                         SpreadSpec::ShortestQueue => s.shortest(&self.machine.nic),
                     },
                 };

@@ -304,7 +304,7 @@ impl Memory {
             milestones: CacheAligned::with_capacity(1024),
             free_txns: Vec::with_capacity(1024),
             live_txns: 0,
-            sides: h.llc.write_order == spec::WriteOrder::Turns,
+            sides: h.llc.write_order == spec::WriteOrder::RoundRobin,
             nic_credits: h.llc.nic_credits,
             rx_line_states: rx_line_states::RxLineStates::new(rx_base, rx_end),
             received: None,

@@ -226,7 +226,7 @@ pub enum WriteOrder {
     Arrival,
     /// Cores and devices take turns, and neither uses more than half of `write_buffer`, so that the source that fills
     /// it is the one that waits (isolation in the sense of Understanding the Host Network, section 7).
-    Turns,
+    RoundRobin,
 }
 
 /// Way in which a victim of an L2 reaches the home agent.
@@ -235,7 +235,7 @@ pub enum WriteOrder {
 pub enum WriteBacks {
     /// Immediately and without a request; no line fill buffer waits.
     #[default]
-    AtOnce,
+    Immediate,
     /// The victim travels as a request that must be admitted; the line fill buffer whose fill caused the eviction is
     /// free only then (Understanding the Host Network, section 4.1). The request leaves so early that an immediate
     /// admission does not delay the buffer.

@@ -134,7 +134,7 @@ metrics! {
     hints_dropped ["lines"] "Part of hints that was dropped because the hint queue was full";
     hints_fetched ["lines"] "Part of hints that became a prefetch";
     burst_start_us ["us"] "Mean time from the first line that the NIC writes of a burst to a core taking the burst's first packet";
-    batch_held ["fraction"] "Share of a batch's packet lines that their core's caches hold when the batch ends; needs run.timeline";
+    batch_cached ["fraction"] "Share of a batch's packet lines that their core's caches hold when the batch ends; needs run.timeline";
     burst_us ["us"] "Mean time from the first line that the NIC writes of a burst to the end of the burst's last packet";
     t0_cpi ["cycles"] "Cycles per instruction on the first tenant's cores, including polls";
     t1_cpi ["cycles"] "Cycles per instruction on the second tenant's cores, including polls";
@@ -277,7 +277,8 @@ metrics! {
 }
 
 /// Old and new name of each metric that has a new name; whoever reads results by name accepts the old one in this version.
-pub const RENAMED: &[(&str, &str)] = &[("p2m_write_nowhere_ratio", "p2m_write_uncached_ratio")];
+pub const RENAMED: &[(&str, &str)] =
+    &[("p2m_write_nowhere_ratio", "p2m_write_uncached_ratio"), ("batch_held", "batch_cached")];
 
 /// Index of a metric in [`METRICS`].
 ///

@@ -60,7 +60,7 @@ pub fn small() -> HierarchySpec {
             write_buffer: 256,
             nic_credits: 0,
             write_order: Default::default(),
-            writebacks: WriteBacks::AtOnce,
+            writebacks: WriteBacks::Immediate,
             write_ack: Span(0),
         },
         uncore_clock: Freq(MHZ_3200),
@@ -268,7 +268,7 @@ pub const IDIO_RUN: &str = r#"
     placement = { policy = "idio", ways = 2 }
     rings = { rx_buffers = 1024, buffer_size = "2 KiB" }
     tenant = [{ name = "nf", cores = 2, llc_ways = "2-10", app = { kind = "touchdrop" } }]
-    traffic = { arrivals = "fixed", rate = "0.66 Mpps", packet = "1514 B", spread = "turns" }
+    traffic = { arrivals = "fixed", rate = "0.66 Mpps", packet = "1514 B", spread = "round_robin" }
     run = { load = "fixed", requests = 4096, warmup_requests = 4096 }
     override = { caches = { llc = { size = "2816 KiB", slices = 2, device_read = "demote" } } }
 "#;

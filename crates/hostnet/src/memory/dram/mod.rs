@@ -87,7 +87,7 @@ pub enum EntryRelease {
 pub enum Overflow {
     /// Reads and writes wait separately, each for their own queue.
     #[default]
-    Apart,
+    Separate,
     /// Reads and writes wait in one order. The first proceeds after a command if both queues have room; a request that
     /// arrives while both have room overtakes the waiting ones (zsim).
     Shared,
@@ -204,7 +204,7 @@ impl Default for DramSpec {
             rpq_full_mark: 0,
             wpq_full_mark: 0,
             entry_release: EntryRelease::Column,
-            overflow: Overflow::Apart,
+            overflow: Overflow::Separate,
             write_high: 0.8,
             write_low: 0.2,
             write_idle: 0.0,
