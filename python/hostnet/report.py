@@ -71,10 +71,10 @@ _REPORTED = re.compile(r'<meta name="hostnet-results" content="([0-9a-f ]*)">')
 
 def _lost(out: Path, digests: Sequence[str]) -> str | None:
     """The loss when a report of these results replaces `out`, as the end of a sentence; None when there is none."""
+    if not out.is_file():
+        return None
     try:
         there = _REPORTED.search(out.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
     except UnicodeDecodeError:
         there = None
     except OSError as e:
