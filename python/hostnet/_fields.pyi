@@ -6,27 +6,27 @@ from .specs import Section
 
 
 class BlockSpec(Section):
-    """What the block layer costs beside the memory accesses that are simulated."""
+    """Costs of the kernel's block layer in addition to the memory accesses that are simulated."""
     lists: str
-    """Bytes of lists that describe a page while it is with the device: an entry each of the bio, the scatter-gather
+    """Bytes of the lists that describe a page while the device has it: an entry each in the bio, the scatter-gather
     list and the PRP list."""
     pin: int
-    """Instructions for a page that is handed out."""
+    """Instructions to pin a page that is handed to the device."""
     release: int
-    """Instructions for a page that comes back."""
+    """Instructions to release a page that comes back from the device."""
 
 
 class BlockStoresAppSpec(Section):
-    """Stores of blocks to a device or to memory, a fence after each."""
+    """Stores of blocks to a device or to memory, with a fence after each block."""
     block: str
-    """What is stored between two fences."""
+    """Bytes that are stored between two fences: whole lines of 64 B, up to 64 KiB."""
     buffer: str
-    """What is written again and again: whole blocks."""
+    """Size of the buffer that is written repeatedly: whole blocks, up to 1 GiB. The default is 128 KiB."""
     instructions: int
-    """Instructions beside the store of each line."""
+    """Instructions per line in addition to its store. The default is 4."""
     kind: Literal['block_stores']
     target: Literal['wc_device'] | Literal['wc_memory'] | Literal['wb_memory']
-    """What a block is stored to."""
+    """Memory that a block is stored to."""
 
 
 class CacheSpec(Section):
@@ -34,821 +34,899 @@ class CacheSpec(Section):
     latency_cycles: int
     """Cycles of the core clock that a look-up adds to an access."""
     replacement: Literal['lru'] | Literal['lru_scan'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
-    """Replacement policy."""
+    """Replacement policy of the cache."""
     response_cycles: int
-    """Cycles of the core clock that a line takes through this cache on its way from the next one to who asked."""
+    """Cycles of the core clock that a line takes through this cache on its way from the next level to the
+    requester; 0 when absent."""
     size: str
-    """Capacity."""
+    """Capacity of the cache."""
     ways: int
-    """Associativity."""
+    """Associativity of the cache."""
+
+
+class CcnicCosts(Section):
+    """Instructions of the interface's operations, in addition to the simulated accesses to lines that the two sides
+    share."""
+    alloc: int
+    """Instructions to allocate a buffer. The default is 70."""
+    free: int
+    """Instructions to free a buffer. The default is 70."""
+    host_rx: int
+    """Instructions of the host for a packet that it receives, reading the packet included. The default is 150."""
+    host_tx: int
+    """Instructions of the host for a packet that it sends, writing the packet included. The default is 150."""
+    nic_rx: int
+    """Instructions of the NIC for a packet that it delivers to the host. The default is 138."""
+    nic_tx: int
+    """Instructions of the NIC for a packet that it takes from the host. The default is 138."""
+    poll: int
+    """Instructions of a poll that finds nothing, or of the poll of a burst's first line. The default is 20."""
+    pool: int
+    """Instructions of a bulk operation on the pool. The default is 60."""
+    unit: int
+    """Instructions to write or read a unit: a line of up to four descriptors, or one descriptor. The default is
+    28."""
 
 
 class CcnicSpec(Section):
-    """The interface between host and NIC over coherent memory (CC-NIC)."""
+    """CC-NIC, the interface between host and NIC over coherent memory."""
     buffer_home: Literal['host', 'nic']
-    """Home of the buffers."""
+    """Side whose memory is home of the buffers. The default is 'host'."""
     buffers: int
-    """Large buffers, before some of them are split into small ones."""
+    """Number of large buffers before some of them are split into small ones. The default is 2048."""
     bulk: int
-    """Buffers that come from the pool at once."""
+    """Number of buffers that a thread's stack takes from the pool at a time, with `recycle`. The default is 32."""
     cache: int | None
-    """Size of a thread's cache in front of the pool where nothing is recycled, as `rte_mempool` has it: a call that
-    finds too few buffers there takes this many more than it needs, and one that would fill it beyond one and a half
-    times this empties it first. 0: each burst goes to the pool. Absent: 250 (testpmd's) where the host alone
-    manages buffers, which is what its drivers do, and else 0. Large buffers are then at least a ring each way, a
-    burst and a cache for each queue pair."""
-    costs: Costs
-    """Instructions."""
+    """Size in buffers of a thread's cache in front of the pool when `recycle` is false, after `rte_mempool`: an
+    allocation that finds too few buffers in the cache takes this many more than it needs, and a free that would
+    fill the cache beyond one and a half times this size empties it first. With 0 each burst goes to the pool. When
+    absent, 250 (testpmd's) for `pool = 'host'`, as its drivers do, and 0 otherwise. With a cache there are at least
+    as many large buffers as two rings, a batch and a cache for each queue pair."""
+    costs: CcnicCosts
+    """Instructions of the interface's operations."""
     free_check: Literal['written'] | Literal['ahead']
-    """How a producer learns that a unit is free, with inline signals."""
+    """Mechanism by which a producer learns that a unit is free, with `signal = 'inline'`: 'written' (the default)
+    or 'ahead'."""
     host_prefetch: bool
-    """Whether the hardware prefetchers of the host's cores run, where the platform has any."""
+    """Whether the hardware prefetchers of the host's cores are on, where the platform has any. The default is
+    true."""
     idle_queues: int
-    """Queue pairs of each of the NIC's threads that nobody uses, beside its own."""
+    """Number of unused queue pairs that each of the NIC's threads has in addition to its own, and polls with `wake
+    = 'polling'`. The default is 0."""
     large_buffer: str
-    """Size of a large buffer."""
+    """Size of a large buffer: a power of two. The default is 4096 B."""
     layout: Literal['grouped'] | Literal['packed'] | Literal['padded']
-    """How descriptors share lines."""
+    """Layout of 16-byte descriptors in cache lines. The default is 'grouped'."""
     lazy_release: int
-    """Lines of the receive ring that the host keeps before it clears them."""
+    """Number of receive-ring lines that the host consumes before it clears them. The default is 8."""
     mode: Literal['loopback'] | Literal['overlay'] | Literal['forward']
-    """What the NIC does with packets."""
+    """Use that the NIC makes of packets. The default is 'loopback'."""
     nic: Literal['software'] | Literal['agent']
-    """What the NIC is made of."""
+    """Implementation of the NIC: threads on cores ('software', the default) or device agents ('agent')."""
     nic_batch: int
-    """Most packets that the NIC takes at once."""
+    """Maximum number of packets that the NIC takes in a batch. The default is 32."""
     nic_node: int
-    """Node of the NIC's cores; the tenant's own is same-socket mode."""
+    """Node of the NIC's cores; with the tenant's own node, host and NIC share a socket. The default is 0."""
     nic_prefetch: bool
-    """The same of the NIC's cores."""
+    """Whether the hardware prefetchers of the NIC's cores are on, where the platform has any. The default is
+    false."""
     nic_reads: Literal['payload'] | Literal['header']
-    """What the NIC reads of a packet that it sends, in forward mode."""
+    """Lines of a packet that the NIC reads to send it: 'payload' (all lines, the default), or 'header' for `mode =
+    'forward'`."""
     nic_requests: int | None
-    """Requests that an agent has under way, at most. Absent: 64, which is assumed."""
+    """Maximum number of outstanding requests of each device agent, for `nic = 'agent'`. The default is 64, which is
+    assumed."""
     nic_threads: int | None
-    """Threads of the NIC; as many as the tenant has cores when absent ('1-1'). In overlay mode each has a queue
-    pair, and the tenant's cores take turns at theirs. In loopback each of the tenant's cores has a queue pair, and
-    the NIC's threads poll theirs in turn."""
+    """Number of the NIC's threads. When absent, there are as many as the tenant has cores ('1-1'). In overlay mode
+    each thread has a queue pair, and the tenant's cores divide the queue pairs among themselves. In loopback mode
+    each of the tenant's cores has a queue pair, and the NIC's threads divide the queue pairs among themselves."""
     nonsequential: bool
-    """Successive allocations from the pool are never adjacent in memory."""
+    """Whether successive allocations from the pool are never adjacent in memory. The default is true."""
     own_ahead: int
-    """Units ahead that a producer asks ownership of, with inline signals; 0: none, as the paper has it. The
-    library's is 2."""
+    """Number of units ahead for which a producer requests ownership, with `signal = 'inline'`. The default, 0,
+    requests none, as in the paper; the library uses 2."""
     pool: Literal['shared'] | Literal['host']
-    """Who manages buffers."""
+    """Sides that manage buffers: 'shared' (both, the default) or 'host' (the host alone)."""
     pool_scope: Literal['port'] | Literal['pair']
-    """Which threads have free buffers in common."""
+    """Threads that share free buffers: 'port' (those of all queue pairs, the default) or 'pair' (those of one queue
+    pair)."""
     preset: Literal['unoptimised'] | None
-    """A set of choices with a name."""
+    """Named set of interface choices, such as 'unoptimised'; other keys of this table override them. When absent,
+    the defaults of the keys apply."""
     read_ahead: int | None
-    """Most lines of grouped descriptors that a consumer asks for, the next one counted, while it finds one ready
-    after the other; 0: it waits for each line before it asks for another. The library's is 6. Absent: what a core
-    does that predicts its branches, with descriptors of any layout. It asks for as many polls as fit its reorder
-    buffer beside the instructions of a unit, and for none behind the burst's last."""
+    """Maximum number of lines of grouped descriptors, the next one included, that a consumer requests while it
+    finds one line ready after the other. With 0 the consumer waits for each line before it requests another; the
+    library uses 6. When absent, the read-ahead is that of an out-of-order core with branch prediction, for
+    descriptors of any layout: as many polls as fit its reorder buffer beside the instructions of a unit, and none
+    beyond the end of the burst."""
     recycle: bool
-    """Buffers that came back last are used first, from stacks of each thread on both sides."""
+    """Whether each thread on both sides keeps freed buffers on a stack and reuses the most recently freed one
+    first. The default is true."""
     release: Literal['none'] | Literal['clflushopt'] | Literal['clwb']
-    """What the NIC does with a line of payload that it has read."""
+    """Cache maintenance that the NIC performs on payload lines after reading them. The default is 'none'."""
     ring: int
-    """Lines of a ring of grouped descriptors; rings of other layouts have as many descriptors, four times this."""
+    """Number of lines of a ring of grouped descriptors: a power of two. Rings of other layouts have the same number
+    of descriptors, four times this value. The default is 256."""
     rx_batch: int
-    """Most packets that the host takes at once."""
+    """Maximum number of packets that the host takes in a batch. The default is 32."""
     rx_home: Literal['host', 'nic']
-    """Home of the receive rings."""
+    """Side whose memory is home of the receive rings. The default is 'nic'."""
     signal: Literal['inline'] | Literal['register']
-    """How a consumer learns of descriptors."""
+    """Mechanism by which a consumer learns of new descriptors: 'inline' (the default) or 'register'."""
     small_buffer: str
-    """Size of a small buffer."""
+    """Size of a small buffer: a power of two. The default is 128 B."""
     small_buffers: bool
-    """Packets that fit `small_buffer` use small buffers."""
+    """Whether packets that fit `small_buffer` use small buffers. The default is true."""
     small_share: float
-    """Share of the large buffers that is split."""
+    """Share of the large buffers that is split into small ones, with `small_buffers`. The default is 0.25."""
     stack: int
-    """Most buffers of a thread's stack of either size."""
+    """Maximum number of buffers in a thread's stack of either size, with `recycle`. The default is 512."""
     stores: Literal['cached'] | Literal['nontemporal']
-    """How payload is written, by both sides."""
+    """Kind of stores with which both sides write payload: 'cached' (the default) or 'nontemporal'."""
     tx_batch: int
-    """Most packets that the host sends at once."""
+    """Maximum number of packets that the host sends in a batch. The default is 32."""
     tx_home: Literal['host', 'nic']
-    """Home of the transmit rings."""
+    """Side whose memory is home of the transmit rings. The default is 'host'."""
     wake: Literal['polling'] | Literal['event']
-    """How the NIC learns that a transmit descriptor is there."""
+    """Mechanism by which the NIC learns that a transmit descriptor is ready: 'polling' (the default) or 'event'."""
 
 
 class ClientSpec(Section):
     """A second host, at the other end of the Ethernet NIC's link, whose software sends the traffic and takes the
     replies."""
     app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
-    """What they run: an application of kind 'load_generator'."""
+    """Application of the second host's cores: of kind 'load_generator'."""
     cores: int
-    """Cores that send and receive; requests go to them in turn."""
+    """Number of cores that send and receive; requests go to them in turn."""
     ethernet: EthernetSpec | None
-    """Its NIC: what its platform's does not say. Rate and flight time are those of the link."""
+    """Ethernet NIC of the second host, for the keys that its platform's `ethernet` leaves out or that differ. Rate
+    and flight time are those of the link to the first host."""
     placement: PlacementSpec | None
-    """Where its NIC's lines go; as the scenario's when absent."""
+    """Placement of the lines of the second host's NIC. When absent, as in the scenario."""
     platform: Platform | None
-    """Its hardware: the name or path of a platform file; the scenario's own platform when absent."""
+    """Hardware of the second host: the name or path of a platform file. When absent, the scenario's own
+    platform."""
     stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel']
-    """Who hands packets to them: only 'poll_mode' is built."""
+    """Stack of the second host's cores. The default, 'poll_mode', is the only one that is built."""
 
 
 class CliqueMapAppSpec(Section):
     """Key-value server with objects of many sizes, which are sent from where they lie (CliqueMap)."""
     below_100: float
-    """Fraction of objects below 100 B. Sizes are log-normal."""
+    """Fraction of objects below 100 B (0.001 to 0.999). Sizes are log-normal."""
     counted: bool
-    """Whether an object's users are counted, by an atomic operation when a reply refers to it and by another one
-    when the reply has been sent. Without, an object can be replaced while it is sent."""
+    """Whether an object's users are counted, by an atomic operation when a reply refers to the object and by
+    another one when the reply has been sent. When false, an object may be replaced while it is being sent. The
+    default is true."""
     get_fraction: float
     """Fraction of requests that are GETs."""
     get_instructions: int | None
-    """Instructions of a GET besides those of the driver and for mbufs: the header that comes, the look-up, the
-    reply's header and its second segment. Absent: 309, or 319 of a look-up in bulk. These are measured: of a server
-    over DPDK 22.11, with callgrind."""
+    """Instructions of a GET in addition to those of the driver and for mbufs: the received header, the look-up, the
+    reply's header and its second segment. The default is 309, or 319 with `lookup = 'bulk'`; both are measured with
+    callgrind in a server over DPDK 22.11."""
     headers: int
-    """Bytes of a frame beside the object."""
+    """Bytes of a frame in addition to the object. The default is 64."""
     kind: Literal['clique_map']
     largest: str
-    """The size that 0.01 % of objects would be above: those are cut to it."""
+    """Size that 0.01 % of the objects would exceed: larger objects are cut to it. The default is 9536 B, which is
+    9600 B with headers."""
     lookup: Literal['single'] | Literal['bulk']
-    """How GETs are looked up in the index. The default is assumed: the paper says only that the index is DPDK's."""
+    """Method by which GETs are looked up in the index: 'single' or 'bulk'. The default, 'single', is assumed: the
+    paper says only that the index is DPDK's."""
     objects: int
-    """Objects, each with a key."""
+    """Number of objects, each with a key."""
     set_instructions: int | None
-    """The same of a SET, whose copy comes on top: the object that it makes, two look-ups, locks, the object that it
-    drops. Absent: 582, or 597 beside a look-up in bulk, whose loop passes SETs by."""
+    """Instructions of a SET in addition to those of the driver, for mbufs and for copying the object: the new
+    object, two look-ups, locks, and the replaced object. The default is 582, or 597 with `lookup = 'bulk'`, whose
+    loop passes SETs by; both are measured with callgrind in a server over DPDK 22.11."""
     zipf: float
-    """Skew of the keys' popularity: zipf exponent; 0 is uniform."""
+    """Skew of the keys' popularity: Zipf exponent; 0 is uniform."""
 
 
 class CoreSpec(Section):
-    """One kind of core."""
+    """Specification of the host's cores."""
     clock: str
-    """Clock."""
+    """Clock frequency of the core."""
     combining_buffers: int | None
-    """Write-combining buffers, of a line each. One when absent."""
+    """Number of write-combining buffers, each of one line; 1 when absent."""
     compute_ipc: float
-    """Instructions a cycle that code other than line copies sustains: dependences, branches and instruction fetch
-    keep it below the width."""
+    """Instructions per cycle that code other than line copies sustains. Dependences, branches and instruction fetch
+    keep the value below `width`."""
     count: int
-    """Cores on the host."""
+    """Number of cores on the host."""
     l1_prefetch: L1PrefetchSpec | None
-    """Prefetchers of the L1; none when absent. They follow loads of application memory."""
+    """Hardware prefetchers of the L1, which follow loads of application memory; none when absent."""
     l2_mshrs: int | None
-    """L2 misses under way at once, those of prefetches included. When absent, line fill buffers and the
-    prefetcher's credits are the only bounds; where a NIC's hints are followed, both together are."""
+    """Number of L2 MSHRs: L2 misses, including those of prefetches, that may be outstanding. When absent, only
+    `lfb` and the prefetcher's `credits` bound them; where the core follows a NIC's prefetch hints, the sum of both
+    is the bound."""
     lfb: int
-    """Line fill buffers: L1 misses under way at once, loads and stores together."""
+    """Number of line fill buffers: L1 misses, of loads and stores together, that may be outstanding."""
     lfb_retry: str
-    """How long after a line fill buffer has become free a miss that found none takes it."""
+    """Time after which a miss that found no free line fill buffer takes one that has become free."""
     lfb_targets: int | None
-    """Accesses that one line fill buffer takes. One more blocks the L1 until the line is there, and loads then go
-    on one a cycle. Without a limit when absent."""
+    """Number of accesses that one line fill buffer takes. A further access blocks the L1 until the line has
+    arrived, and loads then proceed at one a cycle. Without a limit when absent."""
     pipeline: Literal['out_of_order'] | Literal['in_order']
-    """Scheduling."""
+    """Execution order of the pipeline."""
     prefetch: PrefetchSpec | None
-    """Prefetcher of the L2; none when absent. It follows application memory, and a NIC's buffers if it is told
-    to."""
+    """Hardware prefetcher of the L2 or the LLC; none when absent. It follows accesses to application memory, and
+    with its key `network` also those to a NIC's buffers."""
     rob: int
-    """Reorder buffer entries."""
+    """Number of reorder buffer entries, in instructions."""
     stlb: TlbSpec | None
-    """Second-level TLB; addresses cost nothing to translate when absent. Redis servers use it."""
+    """Second-level TLB, which Redis servers use; without it address translation takes no time."""
     store_queue: int
-    """Store queue entries; a 64-byte line store takes `stores_per_line`."""
+    """Number of store queue entries; a store of a 64-byte line takes `stores_per_line` entries."""
     stores_per_line: int
-    """Load (or store) instructions that move one 64-byte line."""
+    """Load or store instructions that it takes to move one 64-byte line."""
     threads: int
-    """Hardware threads of each, 1 or 2. With two, a node has twice as many logical cores, numbered as Linux does:
-    those beyond its cores are the second threads of the first ones."""
+    """Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as Linux does:
+    numbers from the number of its cores on are the second threads of the same cores in the same order."""
     width: int
-    """Instructions dispatched (and retired) a cycle."""
-
-
-class Costs(Section):
-    """Instructions of the interface, which touch no lines that the two sides share."""
-    alloc: int
-    """Allocating a buffer."""
-    free: int
-    """Freeing a buffer."""
-    host_rx: int
-    """The host's, for a packet that it receives, reading it included."""
-    host_tx: int
-    """The host's, for a packet that it sends, writing it included."""
-    nic_rx: int
-    """The NIC's, for a packet that it delivers."""
-    nic_tx: int
-    """The NIC's, for a packet that it takes."""
-    poll: int
-    """A poll that finds nothing, or a burst's first line."""
-    pool: int
-    """A bulk operation on the pool."""
-    unit: int
-    """A unit that is written or read: a line of up to four descriptors, or one descriptor."""
+    """Instructions that a core can dispatch, and retire, in one cycle."""
 
 
 class DctcpSpec(Section):
     """Senders of TCP flows, one flow to each receiving core."""
     ack_delay: str
-    """From the receiver's stack to the sender's: flight, interrupt and softirq of the sender."""
+    """Time from the receiver's stack to the sender's for an acknowledgement: flight, interrupt and softirq of the
+    sender. The default is 20 us."""
     burst: int
-    """Segments that a flow sends back to back before another has its turn (TCP segmentation offload)."""
+    """Number of segments that a flow sends back to back before another flow has its turn (TCP segmentation
+    offload). The default is 7."""
     gain: float
-    """Weight of a window's marked share in the estimate alpha."""
+    """Weight of a window's marked share in the estimate alpha (DCTCP's g). The default is 1/16."""
     initial_window: int
-    """Segments that a flow may send at once at its beginning."""
+    """Initial congestion window of a flow, in segments. The default is 10."""
     mark: str
-    """Bytes in the switch's queue above which it marks (ECN)."""
+    """Bytes in the switch's queue above which it marks segments (ECN), with `ports` above 1. The default is 400
+    KiB."""
     ports: int
-    """Ports that the flows are spread over. With more than one, a switch joins them; a single one sends
-    directly."""
+    """Number of ports that the flows are spread over. With more than one, a switch joins them; a single port (the
+    default) sends directly."""
     probe: str
-    """Silence after which the last segment is sent again."""
+    """Time without acknowledgements after which a flow retransmits its last outstanding segment. The default is 2
+    ms."""
     queue: str
-    """Bytes that the switch's queue holds."""
+    """Bytes that the switch's queue holds, with `ports` above 1. The default is 2 MiB."""
     send_buffer: str
-    """What a sender's socket may hold until it is acknowledged (`tcp_wmem`, its tuning off)."""
+    """Bytes that a sender's socket may hold until they are acknowledged (`tcp_wmem`, with auto-tuning off). The
+    default is 1,000,000 B."""
 
 
 class DirectedRxAppSpec(Section):
-    """Directed test of one receive buffer's life."""
+    """Directed test of the life of one receive buffer."""
     blocks: int
-    """Cache blocks of the packet."""
+    """Number of cache blocks of the packet."""
     evict: Literal['none', 'before_use', 'after_use']
-    """When to force an eviction."""
+    """Point at which the packet is evicted from the LLC: 'none' (the default), 'before_use' or 'after_use'."""
     kind: Literal['directed_rx']
 
 
 class DirectedTxAppSpec(Section):
-    """Directed test of one transmit buffer's life."""
+    """Directed test of the life of one transmit buffer."""
     blocks: int
-    """Cache blocks of the packet."""
+    """Number of cache blocks of the packet."""
     busy: str
-    """How long the core is busy with something else after posting."""
+    """Time for which the core is busy with other work after posting the packet."""
     kind: Literal['directed_tx']
 
 
 class DramSpec(Section):
-    """One memory system: standard, organisation, controller policy."""
+    """Memory of a node: standard, organisation, and policy of the memory controllers."""
     age_cap_ns: int
-    """Age in ns at which a request may close a row that still has hits; 0 is no cap."""
+    """Age in ns from which on a request may close a row that still has hits; 0 means never. No effect with
+    `scheduler = 'transaction'` or `'on_arrival'`."""
     alignment: str
-    """Rings, buffers and tables begin at multiples of this, back to back: a power of two from 4 KiB to 4 MiB."""
+    """Alignment of the start of rings, buffers and tables in physical memory, where they lie back to back: a power
+    of two from 4 KiB to 4 MiB."""
     bank_groups: int
-    """Bank groups per rank; 0 takes the standard's."""
+    """Number of bank groups per rank; 0 takes the number of `standard`."""
     bank_hash: bool
-    """Permutation-based interleaving: low row bits are XORed into bank and group."""
+    """Whether low row bits are XORed into bank and bank group (permutation-based interleaving)."""
     bank_queue: int
-    """Entries of a command queue per bank behind these two (DRAMsim3 has 8); 0 is none, and the controller picks
-    from the read or write queue itself. With it, bank queues take turns, write mode is the handover of as many
-    writes as waited when it began, and `scheduler`, `entry_release`, `age_cap_ns`, `page_idle_ns` and the burst
-    lengths have no effect."""
+    """Number of entries of a command queue for each bank behind the read and write queues (DRAMsim3 has 8); 0 means
+    that the controller serves the read and write queues directly. With command queues, the banks take turns, write
+    mode hands over as many writes as waited when it began, and `scheduler`, `entry_release`, `age_cap_ns`,
+    `page_idle_ns` and the burst lengths have no effect."""
     banks_per_group: int
-    """Banks per group; 0 takes the standard's."""
+    """Number of banks per bank group; 0 takes the number of `standard`."""
     channel_hash: bool
-    """Hashes higher address bits into the channel."""
+    """Whether higher address bits are hashed into the channel."""
     channels: int
-    """Channels, 1 to 16; need not be a power of two."""
+    """Number of channels, 1 to 16; need not be a power of two."""
     device_width: Literal['x8', 'x16']
-    """Width of a device; x16 parts have half the bank groups and slower activates."""
+    """Width of a DRAM device; x16 devices have half the bank groups and slower activates."""
     entry_release: Literal['activate'] | Literal['column'] | Literal['data']
-    """When an entry of these queues becomes free."""
+    """Time at which an entry of the read or write queue becomes free."""
     mapping: str
-    """Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), `MOP4CLXOR`, or `skylake`: the hash of
-    that processor with two channels of two ranks; or `zsim`: an XOR of the line number's 16-bit groups picks the
-    channel, its lowest bits the bank."""
+    """Address mapping: the fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), or `MOP4CLXOR`, or
+    the hash of a processor: `skylake` (two channels of two ranks), `skylake_sp` and `skylake_sp_fine` (servers), or
+    `zsim` (an XOR of the line number's 16-bit groups selects the channel, its lowest bits the bank)."""
     max_write_burst: int
-    """Writes after which write mode ends when reads wait; 0 is no limit."""
+    """Number of writes after which write mode ends when reads wait; 0 means no limit."""
     min_read_burst: int
-    """Reads to serve before write mode may begin, unless none is left."""
+    """Number of reads to serve before write mode may begin, unless no read is left."""
     min_write_burst: int
-    """Writes to serve before write mode may end, unless none is left."""
-    overflow: Literal['apart'] | Literal['shared']
-    """Where requests wait that come while a queue is full."""
+    """Number of writes to serve before write mode may end, unless no write is left."""
+    overflow: Literal['separate'] | Literal['shared']
+    """Order of requests that arrive while a queue is full."""
     page_idle_ns: float
-    """Time after which a row that nobody uses or waits for is closed; 0 leaves it open."""
+    """Time in ns after which a row that no request uses or waits for is closed; 0 leaves the row open."""
     page_policy: Literal['open'] | Literal['closed'] | Literal['open_adaptive'] | Literal['closed_adaptive']
-    """What happens to a row after an access."""
+    """Treatment of an open row after an access."""
     ranks: int
-    """Ranks per channel: 1, 2, 4 or 8."""
+    """Number of ranks per channel: 1, 2, 4 or 8."""
     refresh: bool
-    """All-bank refresh, ranks in turn."""
+    """Whether all-bank refreshes take place, rank by rank."""
     refresh_turns: bool
-    """While a rank refreshes, reads or writes that all wait for it give way to the other direction. Without, the
-    channel stays in its mode."""
+    """Whether the channel changes direction while all its reads or all its writes wait for a rank that refreshes;
+    otherwise the channel stays in its mode."""
     row_access_limit: int
-    """Accesses after which a row is closed; 0 is no limit (gem5 uses 16)."""
+    """Number of accesses after which a row is closed; 0 means no limit (gem5 uses 16)."""
     row_hit_limit: int
-    """Row accesses after which the oldest request of a bank queue may close the row although younger hits wait
-    (DRAMsim3 has 4); 0 is no limit. Only with `bank_queue`."""
+    """Number of row accesses after which the oldest request of a bank's command queue may close the row although
+    younger hits wait (DRAMsim3 has 4); 0 means no limit. Only with `bank_queue`."""
     rpq: int
-    """Read queue entries per channel."""
+    """Number of read queue entries per channel."""
     rpq_full_mark: int
-    """Read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes `rpq`."""
+    """Number of read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes
+    `rpq`."""
     scheduler: Literal['hit_first'] | Literal['first_ready'] | Literal['transaction'] | Literal['on_arrival']
-    """Order among possible commands."""
+    """Order among the commands that are possible at the same time."""
     standard: Literal['DDR4-2400'] | Literal['DDR4-2666'] | Literal['DDR4-2933'] | Literal['DDR4-3200'] | Literal['DDR5-4800'] | Literal['DDR5-5600'] | Literal['HBM2E-3200'] | Literal['LPDDR5-6400']
     """Memory type and speed bin."""
     static_latency_ns: float
-    """Front-end and back-end pipeline of the controller, added to each read, in ns."""
+    """Latency in ns of the controller's front-end and back-end pipeline, added to each read."""
     timing: TimingOverride
-    """Timings that differ from the standard's."""
+    """Timing parameters that differ from those of `standard`."""
     wpq: int
-    """Write queue entries per channel."""
+    """Number of write queue entries per channel."""
     wpq_full_mark: int
-    """The same of the write queue."""
+    """Number of write queue entries from which on the write queue counts as full in `wpq_full_frac`; 0 takes
+    `wpq`."""
     write_high: float
-    """Write mode begins when the write queue holds more than this fraction."""
+    """Fraction of `wpq` above which write mode begins."""
     write_idle: float
-    """With no read waiting, write mode begins above this fraction."""
+    """Fraction of `wpq` above which write mode begins when no read waits."""
     write_low: float
-    """Write mode ends when it holds less than this fraction and reads wait."""
+    """Fraction of `wpq` below which write mode ends when reads wait."""
     writes_yield: bool
-    """Writes sent for want of reads make room at once when a read comes, unless the queue holds more than
-    `write_high` by then."""
+    """Whether writes that are sent because no read waits yield immediately to an arriving read, unless the write
+    queue then holds more than `write_high`."""
 
 
 class EthernetPeripheralSpec(Section):
-    """Ethernet NIC behind a PCIe port, for a poll-mode driver or the kernel's TCP and UDP."""
+    """Ethernet NIC for the kernel's TCP and UDP and for poll-mode drivers."""
     descriptors: int
-    """Receive descriptors of each core, one a frame."""
+    """Receive descriptors of each core's queue, one per frame. The default is 1024. Descriptor rings in memory have
+    `rings.receive` instead."""
     flow_director: list[FlowRule]
-    """Flow director: flows of `traffic.flows` that go to a said queue; RSS spreads the others by their Toeplitz
-    hash."""
+    """Flow director rules: flows of `traffic.flows` that go to a given queue; RSS spreads the other flows by their
+    Toeplitz hash."""
     framing: int
-    """Bytes of a frame on the wire beside the IP packet: preamble, header, FCS, gap."""
+    """Bytes of a frame on the wire in addition to the IP packet: preamble, header, FCS, gap. The default is 38."""
     headers: int
-    """Bytes of IP and TCP headers with timestamps."""
+    """Bytes of the IP and TCP headers, including timestamps. The default is 52."""
     host_mark: int | None
-    """Congestion of the host told to the senders (hostCC, SIGCOMM'23): frames that come while the IIO has this many
-    write entries in use, on a moving average, count as marked. Absent: never."""
+    """IIO write-buffer entries in use, as a moving average, from which on arriving frames count as marked, so that
+    senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked."""
     host_response: HostResponse | None
-    """What the host does itself about its congestion. Absent: nothing."""
+    """Response of the host itself to its congestion (hostCC's host-local response). When absent, the host does not
+    respond."""
     kind: Literal['ethernet']
     lanes: int
-    """PCIe lanes."""
+    """PCIe lanes of the NIC's port. The default is 16."""
     link: str
-    """Rate of the link."""
+    """Rate of the Ethernet link. The default is 100 Gbps."""
     loopback: bool
-    """The far end of the wire returns each frame to the queue that it left from: it is back after twice
-    `propagation`. For an `app` of kind 'loopback'."""
+    """Whether the far end of the wire returns each frame to the queue that sent it, after twice `propagation`.
+    Required for an `app` of kind 'loopback'. The default is false."""
     moderation: str
-    """From a frame's completion in memory to an interrupt, unless many come."""
+    """Time from a frame's completion in memory to an interrupt, unless `moderation_frames` completions come first.
+    The default is 16 us."""
     moderation_frames: int
-    """Completions that raise the interrupt at once."""
+    """Number of completions that raise the interrupt without waiting for `moderation`. The default is 32."""
     mtu: str
-    """Largest IP packet."""
+    """Largest IP packet. The default is 9000 B."""
     page: str
-    """Contiguous physical memory of the pool; larger pieces lie anywhere. The kernel counts the users of each."""
+    """Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
+    each page. The default is 4 KiB."""
     pool: str
-    """Memory that each core's frames go through: pages are used again after that much."""
+    """Memory that each core's received frames pass through: its pages are reused after that many bytes. The default
+    is 24 MiB."""
     propagation: str
-    """Flight time of a frame, MAC to MAC."""
+    """Flight time of a frame, MAC to MAC. The default is 100 ns."""
     receive_buffer: str
-    """Receive buffer of the NIC."""
+    """Size of the NIC's receive buffer. The default is 130,944 B."""
     rings: RingsSpec | None
-    """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP; their defaults when absent."""
+    """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP. When absent, their defaults
+    apply."""
     tags: int
-    """Read requests that the NIC has under way at most."""
+    """Maximum number of PCIe read requests that the NIC has outstanding. The default is 64."""
 
 
 class EthernetSpec(Section):
-    """An Ethernet NIC, under the kernel or under a poll-mode driver."""
+    """An Ethernet NIC behind a PCIe port, driven by the kernel (TCP or UDP) or by a poll-mode driver."""
     descriptors: int
-    """Receive descriptors of each core, one a frame."""
+    """Receive descriptors of each core's queue, one per frame. The default is 1024. Descriptor rings in memory have
+    `rings.receive` instead."""
     flow_director: list[FlowRule]
-    """Flow director: flows of `traffic.flows` that go to a said queue; RSS spreads the others by their Toeplitz
-    hash."""
+    """Flow director rules: flows of `traffic.flows` that go to a given queue; RSS spreads the other flows by their
+    Toeplitz hash."""
     framing: int
-    """Bytes of a frame on the wire beside the IP packet: preamble, header, FCS, gap."""
+    """Bytes of a frame on the wire in addition to the IP packet: preamble, header, FCS, gap. The default is 38."""
     headers: int
-    """Bytes of IP and TCP headers with timestamps."""
+    """Bytes of the IP and TCP headers, including timestamps. The default is 52."""
     host_mark: int | None
-    """Congestion of the host told to the senders (hostCC, SIGCOMM'23): frames that come while the IIO has this many
-    write entries in use, on a moving average, count as marked. Absent: never."""
+    """IIO write-buffer entries in use, as a moving average, from which on arriving frames count as marked, so that
+    senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked."""
     host_response: HostResponse | None
-    """What the host does itself about its congestion. Absent: nothing."""
+    """Response of the host itself to its congestion (hostCC's host-local response). When absent, the host does not
+    respond."""
     lanes: int
-    """PCIe lanes."""
+    """PCIe lanes of the NIC's port. The default is 16."""
     link: str
-    """Rate of the link."""
+    """Rate of the Ethernet link. The default is 100 Gbps."""
     loopback: bool
-    """The far end of the wire returns each frame to the queue that it left from: it is back after twice
-    `propagation`. For an `app` of kind 'loopback'."""
+    """Whether the far end of the wire returns each frame to the queue that sent it, after twice `propagation`.
+    Required for an `app` of kind 'loopback'. The default is false."""
     moderation: str
-    """From a frame's completion in memory to an interrupt, unless many come."""
+    """Time from a frame's completion in memory to an interrupt, unless `moderation_frames` completions come first.
+    The default is 16 us."""
     moderation_frames: int
-    """Completions that raise the interrupt at once."""
+    """Number of completions that raise the interrupt without waiting for `moderation`. The default is 32."""
     mtu: str
-    """Largest IP packet."""
+    """Largest IP packet. The default is 9000 B."""
     page: str
-    """Contiguous physical memory of the pool; larger pieces lie anywhere. The kernel counts the users of each."""
+    """Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
+    each page. The default is 4 KiB."""
     pool: str
-    """Memory that each core's frames go through: pages are used again after that much."""
+    """Memory that each core's received frames pass through: its pages are reused after that many bytes. The default
+    is 24 MiB."""
     propagation: str
-    """Flight time of a frame, MAC to MAC."""
+    """Flight time of a frame, MAC to MAC. The default is 100 ns."""
     receive_buffer: str
-    """Receive buffer of the NIC."""
+    """Size of the NIC's receive buffer. The default is 130,944 B."""
     rings: RingsSpec | None
-    """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP; their defaults when absent."""
+    """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP. When absent, their defaults
+    apply."""
     tags: int
-    """Read requests that the NIC has under way at most."""
+    """Maximum number of PCIe read requests that the NIC has outstanding. The default is 64."""
 
 
 class FastPathCosts(Section):
-    """Instructions of TAS's fast path beside the NIC's driver. The defaults were counted in TAS (d3926ba, gcc -O3,
-    x86-64-v3), in a harness that plays NIC and application, as the difference of bursts of one and of sixteen."""
+    """Instructions of TAS's fast path in addition to those of the NIC's driver. The defaults were counted in TAS
+    (d3926ba, gcc -O3, x86-64-v3), in a harness that plays NIC and application, as the difference between bursts of
+    one and of sixteen."""
     acknowledgement: int
-    """A segment that only acknowledges."""
+    """Instructions per segment that only acknowledges. The default is 422."""
     burst: int
-    """The fixed part of a burst that was received."""
+    """Fixed instructions of a burst that was received. The default is 101."""
     data: int
-    """A segment with data: look-up, parsing, flow state, entry for the application, acknowledgement."""
+    """Instructions per segment with data: look-up, parsing, flow state, entry for the application, acknowledgement.
+    The default is 654."""
     entry: int
-    """An entry of the application: flow state, place in the queue manager, whose flows have a rate (TAS's
-    default)."""
+    """Instructions per entry of the application: flow state, and place in the queue manager, whose flows have a
+    rate (TAS's default). The default is 501."""
     segment: int
-    """A segment that is sent."""
+    """Instructions per segment that is sent. The default is 375."""
     turn: int
-    """A turn that finds nothing: NIC, queue manager, sixteen contexts, slow path."""
+    """Instructions of a turn that finds nothing: NIC, queue manager, sixteen contexts, slow path. The default is
+    2004."""
 
 
 class FlowRule(Section):
-    """An exact match of the flow director."""
+    """Exact-match rule of the flow director."""
     flow: int
     """Number of the flow, from 0."""
     queue: int
-    """Queue, and so core of the tenant, from 0."""
+    """Queue of the flow, and so the tenant's core that serves it, from 0."""
 
 
 class GapbsAppSpec(Section):
     """A kernel of the GAP Benchmark Suite on a random graph."""
     contiguous: str
-    """Contiguous physical memory; larger pieces of an array lie anywhere."""
+    """Contiguity of the arrays' physical memory: 'buddy' (the default), which is memory as Linux's buddy allocator
+    hands it out, or the size of contiguous pieces, such as '32 KiB'. Pieces lie anywhere."""
     degree: int
-    """Edges that the generator draws per node; each is stored at both of its ends."""
+    """Edges per node that the generator draws, a multiple of 4; each edge is stored at both of its ends. The
+    default is 16."""
     kernel: Literal['pagerank'] | Literal['betweenness']
-    """What is computed."""
+    """Graph kernel that the cores run: 'pagerank' (the default) or 'betweenness'."""
     kind: Literal['gapbs']
     scale: int
-    """Binary logarithm of the number of nodes."""
+    """Binary logarithm of the number of nodes (10 to 30)."""
 
 
 class HierarchySpec(Section):
-    """Private caches of every core, the shared cache and the crossbar between them."""
+    """Private caches of every core, the shared LLC and the crossbar between them."""
     l1d: CacheSpec
     """Level-one data cache, one per core."""
     l2: CacheSpec
     """Level-two (mid-level) cache, one per core."""
     l2_inclusive: bool
-    """L2 holds every line of its L1."""
+    """Whether the L2 holds every line of its L1. False when absent."""
     llc: LlcSpec
-    """Last-level cache."""
+    """Last-level cache, one per node."""
     noc_cycles: int
-    """Cycles of the uncore clock for one traversal of the crossbar, each way."""
+    """Cycles of the uncore clock for one traversal of the crossbar in one direction."""
     uncore_clock: str
-    """Clock of the LLC, the crossbar and the home agent."""
+    """Clock frequency of the LLC, the crossbar and the home agent."""
 
 
 class HostResponse(Section):
     """hostCC's host-local response: levels by which memory requests of the other tenants' cores are held back.
-    While the IIO is congested and the network has less than its target, the level rises; with room in the IIO and
-    more than the target, it falls."""
+    While the IIO is congested and the network receives less than `target`, the level rises; while the IIO is not
+    congested and the network receives more than `target`, the level falls."""
     interval: str
-    """Time between two looks at the host. The default is assumed, about what a change of throttling takes."""
+    """Time between two evaluations of the host's congestion. The default is assumed: about the time that a change
+    of throttling takes."""
     levels: list[str]
-    """Level by level, how much longer a miss waits for a line fill buffer of those cores; level 0 adds nothing. The
-    defaults are assumed: hostCC throttles the cores of more and more of its nodes, and stops them at last."""
+    """Time for which a miss of the other tenants' cores additionally holds back from a line fill buffer, one entry
+    per level from level 1 on; level 0 adds nothing. The defaults are assumed: hostCC throttles the cores of more
+    and more of its nodes, and stops them at last."""
     occupancy: int
-    """The IIO is congested with this many write entries in use, on a moving average."""
+    """IIO write-buffer entries in use, as a moving average, above which the IIO is congested."""
     patience: str
-    """Least time from one step down to the next; by default that of hostCC's code."""
+    """Minimum time between two decreases of the level. The default is the value in hostCC's code."""
     target: str
-    """What the network is to have, in frames that reach memory."""
+    """Rate that the network is to receive, in bytes of frames that reach memory."""
 
 
 class IatSpec(Section):
-    """The control loop."""
+    """Control loop that adapts the number of DDIO ways at run time."""
     epoch: str
-    """Time between decisions."""
+    """Time between two decisions of the control loop."""
     grow_above: float
-    """Write misses per line written above which it gets one way more."""
+    """Write misses per line written above which the NIC gets one more way, up to `max_ways`."""
     max_ways: int
-    """Most ways the NIC may have."""
+    """Largest number of LLC ways that the NIC may have."""
     min_ways: int
-    """Fewest ways the NIC keeps."""
+    """Smallest number of LLC ways that the NIC keeps."""
     shrink_below: float
-    """Write misses per line written below which it loses one."""
+    """Write misses per line written below which the NIC loses one way, down to `min_ways`."""
 
 
 class IdioSpec(Section):
     """Thresholds, intervals and choices of IDIO."""
     average: int
-    """Intervals in an average of write-backs."""
+    """Number of intervals over which write-backs are averaged; 8192 by default."""
     burst: Literal['edge'] | Literal['level']
-    """When packets are marked as a burst."""
+    """Condition under which packets are marked as a burst; `edge` by default."""
     burst_threshold: str
-    """Rate to a core above which the NIC tells of a burst (rxBurstTHR)."""
+    """Rate of traffic to one core above which the NIC signals a burst (rxBurstTHR); 10 Gbps by default."""
     class1_dscp: list[int]
-    """DSCP values of class 1: payload that is hardly ever read, or late."""
+    """DSCP values, 0 to 63, of packets of class 1, whose payload is read hardly ever or late; none by default."""
     hint_overflow: Literal['drop'] | Literal['stall']
-    """What becomes of a hint that finds the queue full."""
+    """Treatment of a prefetch hint that finds the queue full."""
     hint_queue: int
-    """Hints that an L2's prefetcher holds."""
+    """Number of prefetch hints that the queue of an L2's prefetcher holds; 32 by default."""
     interval: str
-    """Interval of the NIC's byte counters and of the control plane."""
+    """Interval of the NIC's byte counters and of the control plane; 1 us by default, at least 10 ns."""
     invalidate: Literal['mlc'] | Literal['llc']
-    """How far invalidations reach."""
+    """Caches that invalidations of spent buffers reach; `llc` by default."""
     invalidate_form: Literal['line'] | Literal['range']
-    """What one invalidate instruction covers."""
+    """Lines that one invalidate instruction covers: `line` or `range` (all lines of a packet, the default)."""
     mlc_threshold: str
-    """Write-backs of an L2 beyond their average that are high pressure (mlcTHR)."""
+    """Rate of an L2's write-backs beyond their average from which on pressure on the L2 is high (mlcTHR); 50 Mps by
+    default."""
     status: Literal['saturated'] | Literal['upper']
-    """States of the FSM in which payload stays in the LLC."""
+    """States of a core's FSM in which payload stays in the LLC; `saturated` (0b11 only) by default."""
     sticky: bool
-    """State 0b11 is left by a burst alone, not by low pressure."""
+    """Whether only a burst, and not low pressure, ends state 0b11 of the FSM; false by default."""
 
 
 class IioSpec(Section):
-    """Buffers of the IIO and its distance to the home agent."""
+    """Integrated I/O controllers: buffers, distance to the home agent, and the path between."""
     count: int
-    """Controllers, each with buffers of its own; devices are dealt out to them in turn."""
+    """Number of I/O controllers, each with buffers of its own; devices are assigned to the controllers round
+    robin."""
     fetch_partial: bool
-    """A write of a part of a line reads the line first, as a cache in front of the home agent does that writes back
-    whole lines. When false, it goes on as a whole line does."""
+    """Whether a write of a part of a line reads the line first, as a cache in front of the home agent does that
+    writes back whole lines. When false (the default), a partial write proceeds like a write of a whole line."""
     from_cha: str
-    """From the home agent's answer to the entry's release."""
+    """Time from the home agent's answer to the release of the buffer entry."""
     line_header: str | None
-    """The part of `line_interval` that a write takes however few of its line's bytes it has; the rest is in
-    proportion to them. Every line takes all of it when absent."""
+    """Part of `line_interval` that a write takes regardless of how many bytes of its line it carries; the remainder
+    of `line_interval` is in proportion to the bytes. When absent, every line takes all of `line_interval`."""
     line_interval: str
-    """Time between two lines on their way to the home agent: a clock of the IIO's coherent side."""
+    """Time between two lines on their way to the home agent: one clock period of the IIO's coherent side. The
+    default is 0."""
     ownership: str
-    """Time at the home agent that a write takes beside the way to the memory controller: ownership of the line,
-    without which it may not go on."""
+    """Time that a write spends at the home agent, in addition to its way to the memory controller, to obtain
+    ownership of the line; the write cannot proceed without it."""
     read_buffer: int
-    """Read buffer entries of each: credits of the P2M-Read domain."""
+    """Read-buffer entries of each controller, one per cache line: credits of the P2M-Read domain."""
     register_write: str
-    """Way of a register write beside the link: bridges in front of it, and the register."""
+    """Time that a register write takes in addition to the link: the bridges in front of the link, and the register
+    itself. The default is 0."""
     shared_with_cores: bool
-    """Requests of cores pass the way to the home agent too, each `line_interval`. A modified line that their L2s
-    give to the LLC takes `write_back_interval`, as one of the cache in front does. It is the way of the NIC's
-    port."""
+    """Whether requests of cores also use the path to the home agent, for `line_interval` each. A modified line that
+    an L2 writes back to the LLC then takes `write_back_interval` on it. The path is that of the NIC's port. The
+    default is false."""
     to_cha: str
-    """From an entry's allocation to the arrival at the home agent."""
+    """Time from an entry's allocation to the request's arrival at the home agent."""
     write_back_buffer: int
-    """Lines that may wait to be written back; requests wait for the oldest when there are more."""
+    """Lines that may wait to be written back when `write_back_interval` is not 0; with more, requests wait for the
+    oldest. The default is 1."""
     write_back_interval: str
-    """How long a line takes the way to the home agent when a cache in front of it writes the line back. Such a
-    cache keeps what devices write to caches, and what they read while the LLC had it modified; each of these lines
-    goes back once, behind requests. A request then takes `line_interval` without data. Zero: there is no such
-    cache."""
+    """Time on the path to the home agent that each write-back takes of a cache in front of the home agent. Such a
+    cache keeps the lines that devices write to caches, and those that they read while the LLC had them modified;
+    each line is written back once, behind requests, and a request's `line_interval` is then without data. The
+    default, 0, means that there is no such cache."""
     write_buffer: int
-    """Write buffer entries of each: credits of the P2M-Write domain."""
+    """Write-buffer entries of each controller, one per cache line: credits of the P2M-Write domain."""
 
 
 class L1PrefetchSpec(Section):
-    """The L1's prefetchers."""
+    """Prefetchers of the L1: a next-line prefetcher and a stride prefetcher."""
     enabled: bool
-    """Whether they work."""
+    """Whether the L1's prefetchers work."""
     instructions: int
-    """Instructions whose strides are followed; 0: none. Each load at the stride fetches one line more at that
-    distance."""
+    """Number of instructions whose strides the stride prefetcher follows; 0 disables it. Each load at its
+    instruction's stride prefetches the line one stride further on."""
     longest: str
-    """Longest stride."""
+    """Longest stride that the stride prefetcher follows, between 64 B and 4 KiB; longer distances between loads are
+    ignored."""
     misses: int
-    """They fetch while fewer line fill buffers than these are in use."""
+    """Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause."""
     recent: int
-    """Lines loaded last that the next-line prefetcher knows; 0: there is none. A load of the line behind one of
-    them fetches the line behind its own, and so do several loads of one line."""
+    """Number of most recently loaded lines that the next-line prefetcher remembers; 0 disables it. A load of the
+    line after a remembered one prefetches the line after its own, and so do several loads of one line."""
     stores: int
-    """They fetch nothing behind so many stores in a row, counted in lines."""
+    """Number of consecutive stores, counted in lines, after which the next load prefetches nothing."""
     trigger: int
-    """Loads at one distance that make a stride, the first included."""
+    """Number of loads at one distance, including the first load, from which on the stride prefetcher fetches."""
 
 
 class L2FwdAppSpec(Section):
     """Layer-2 forwarder: edits the header and sends the packet in place, or drops it."""
     instructions: int
-    """Instructions per packet besides the header's load and store."""
+    """Instructions per packet in addition to the header's load and store. The default is 100."""
     kind: Literal['l2fwd']
     payload: Literal['forward'] | Literal['drop']
-    """What becomes of a packet."""
+    """Action on a packet after its header has been processed: 'forward' (the default) or 'drop'."""
 
 
 class L3FwdAppSpec(Section):
     """Layer-3 forwarder."""
     instructions: int
-    """Instructions per packet besides loads and stores of lines."""
+    """Instructions per packet in addition to loads and stores of lines. The default is 150."""
     kind: Literal['l3fwd']
     rules: int
-    """Routes, each a /24 or a 5-tuple of its own; packets spread evenly over them."""
+    """Number of routes, each a /24 or a 5-tuple of its own; packets spread evenly over them."""
     table: Literal['lpm'] | Literal['exact_match']
-    """How a route is found."""
+    """Route look-up: 'lpm' (longest-prefix match, the default) or 'exact_match'."""
     table_entries: int | None
-    """Keys that an exact-match table has room for, at least `rules`; twice as many as these when absent."""
+    """Number of keys that an exact-match table has room for, at least `rules`; only for `table = 'exact_match'`.
+    The default is twice `rules`."""
     zero_copy: bool
-    """Edits the packet in its receive buffer and sends it from there; otherwise it is copied to a transmit
-    buffer."""
+    """Whether the packet is edited in its receive buffer and sent from there. When false (the default), it is
+    copied to a transmit buffer."""
 
 
 class LlcAntagonistAppSpec(Section):
-    """Random reads and writes of a private buffer; its measure is the cycles of an instruction."""
+    """Random reads and writes of a private buffer; its metric is cycles per instruction."""
     buffer: str
-    """Each core's buffer."""
+    """Size of each core's buffer."""
     gap_instructions: int
-    """Instructions between two accesses."""
+    """Instructions between two accesses. The default is 4."""
     kind: Literal['llc_antagonist']
     writes: float
-    """Share of the accesses that write."""
+    """Share of the accesses that are writes (0 to 1). The default is 0.5."""
 
 
 class LlcSpec(Section):
-    """The shared last-level cache and its home agent (CHA)."""
+    """Shared last-level cache and its home agent (CHA)."""
     clean_victim: Literal['allocate'] | Literal['allocate_fetched'] | Literal['drop']
-    """Where clean L2 victims go."""
+    """Destination of clean victims of L2s."""
     clean_victim_cleans: bool
-    """A clean L2 victim that finds its line dirty leaves it clean, so that its data is lost. Sweeper's published
-    runs were made so, by a slip; no machine does it."""
+    """Whether a clean victim of an L2 that finds its line dirty in the LLC makes it clean, so that the data is
+    lost. Sweeper's published runs do so by mistake; no processor does. False when absent."""
     device_read: Literal['snapshot'] | Literal['demote'] | Literal['install']
-    """What a device's read does with the line's copies."""
+    """Treatment of a line's copies when a device reads the line."""
     device_read_ages: bool
-    """A line that a device reads in the LLC has the oldest age then, as nobody is expected to use it; else the read
-    counts as a use. Needs replacement = 'srrip'."""
+    """Whether a device's read of a line in the LLC gives the line the oldest age, because no further use is
+    expected; otherwise the read counts as a use. Needs `replacement = 'srrip'`. False when absent."""
     device_ways: Literal['lowest'] | Literal['highest']
-    """Which ways a placement policy's first ways are."""
+    """LLC ways that the first ways of a placement policy (`placement.ways`) are mapped to."""
     inclusive_ways: int
-    """Directory-inclusive ways: those for lines that a core has too, at the other end of a set than the ways of
-    devices. Victims of L2s go elsewhere. None when 0; they need role = 'victim'."""
+    """Number of directory-inclusive ways, which hold lines that a core has too. They lie at the other end of a set
+    than the ways of devices (`device_ways`), and victims of L2s go elsewhere. 0, the default, means none; otherwise
+    needs `role = 'victim'`."""
     indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices'] | Literal['even_slices'] | Literal['folded_slices']
-    """How lines spread over slices."""
+    """Function that spreads lines over slices and sets."""
     latency_cycles: int
     """Cycles of the uncore clock that a look-up adds to an access."""
     modified_read: Literal['share'] | Literal['take']
-    """What a read of a line leaves that another core of the node has modified."""
+    """Treatment of a line that another core of the node has modified when a core reads it; `take` needs `role =
+    'victim'` and `read_hit = 'migrate'`."""
     mshrs: int
-    """Miss status holding registers of each slice; 0 is no limit. A miss holds one until its data has reached who
-    asked and the memory controller has taken in the line that it pushed out. While a slice has none, whatever comes
-    for it waits, hits too, and `write_buffer` and `nic_credits` have no effect."""
+    """Number of miss status holding registers (MSHRs) of each slice; 0, the default, means no limit. A miss holds
+    an MSHR until its data has reached the requester and the memory controller has accepted the line that it
+    displaced. While a slice has no free MSHR, all requests to it wait, hits included. With MSHRs, `write_buffer`
+    and `nic_credits` have no effect."""
     nic_credits: int
-    """Of these, how many only the integrated NIC may use, so that what has come over the wire goes first."""
+    """Number of entries of `write_buffer` that only the integrated NIC may use, so that data from the wire has
+    priority. 0 when absent; no effect if `mshrs` is set."""
     read_hit: Literal['retain'] | Literal['migrate']
-    """What a core's read hit leaves behind."""
+    """Treatment of the LLC's copy when a core's read hits it."""
     replacement: Literal['lru'] | Literal['lru_scan'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
-    """Replacement policy."""
+    """Replacement policy of the LLC."""
     response_cycles: int
-    """Cycles of the uncore clock that a line takes through the LLC on its way from DRAM to who asked."""
+    """Cycles of the uncore clock that a line takes through the LLC on its way from DRAM to the requester; 0 when
+    absent."""
     role: Literal['victim'] | Literal['inclusive'] | Literal['strictly_inclusive']
-    """Role in the hierarchy."""
+    """Inclusion policy of the LLC for fills from DRAM for cores."""
     size: str
-    """Capacity over all slices."""
+    """Capacity of the LLC, all slices together."""
     slices: int
-    """Slices; sets of a slice must come out as a power of two."""
+    """Number of slices; the number of sets of a slice must be a power of two."""
     store_hit: Literal['move'] | Literal['retain']
-    """What a store's hit leaves behind."""
+    """Treatment of the LLC's copy when a store hits it, for `role = 'victim'`."""
     upgrade_miss: Literal['grant'] | Literal['fetch']
-    """What a store asks for whose core has a clean copy of a line that the LLC has lost."""
+    """Request of a store whose core has a clean copy of a line that the LLC has evicted; `fetch` needs `device_read
+    = 'install'`."""
     ways: int
-    """Associativity."""
+    """Associativity of the LLC, 1 to 24."""
     write_ack: str
-    """A write's way from the home agent to the memory controller, and the acknowledgement that its queue has it."""
+    """Time of a write from the home agent to the memory controller, and of the acknowledgement that its queue has
+    accepted the write; 0 when absent."""
     write_back_uses: bool
-    """A dirty L2 victim that finds its line counts as a use of it."""
+    """Whether a dirty victim of an L2 that finds its line in the LLC counts as a use of the line. True when
+    absent."""
     write_buffer: int
-    """Writes that may wait at the home agent for a full write pending queue before it stops admitting requests
-    (second stage of backpressure)."""
-    write_order: Literal['arrival'] | Literal['turns']
-    """Who of those that wait goes first."""
-    writebacks: Literal['at_once'] | Literal['admitted']
-    """How an L2 victim reaches the home agent."""
+    """Number of writes that may wait at the home agent for a full write pending queue (`memory.wpq`) before it
+    stops admitting requests, the second stage of backpressure. No effect if `mshrs` is set."""
+    write_order: Literal['arrival'] | Literal['round_robin']
+    """Order in which writes that wait at the home agent enter a channel's write queue."""
+    writebacks: Literal['immediate'] | Literal['admitted']
+    """Way in which a victim of an L2 reaches the home agent."""
 
 
 class LoadGeneratorAppSpec(Section):
-    """Sends the requests of a scenario's traffic, and takes the replies: software on the host of `[client]`."""
+    """Load generator in software: sends the requests of a scenario's traffic and takes the replies, on the host of
+    `[client]`."""
     kind: Literal['load_generator']
     reply_instructions: int
-    """Instructions of a reply besides the load of its first line: whose it is, how long it took. The default is
-    assumed."""
+    """Instructions of a reply in addition to the load of its first line: matching it to its request, measuring its
+    latency. The default, 50, is assumed."""
     request_instructions: int
-    """Instructions of a request besides the stores of its lines: when it is due, its text, its time stamp. The
-    default is assumed."""
+    """Instructions of a request in addition to the stores of its lines: due time, text, time stamp. The default,
+    100, is assumed."""
 
 
 class LoopbackAppSpec(Section):
-    """Sends packets through CC-NIC, or through a PCIe NIC whose wire loops back, and reads what comes back."""
+    """Sender of packets through CC-NIC, or through a PCIe NIC whose wire loops back, which reads the packets that
+    come back."""
     bytes: str
-    """Size of a packet, all of which lies in memory. Behind a PCIe NIC a frame has its check sequence besides."""
+    """Size of a packet (1 B to 32 KiB), all of which lies in memory. Behind a PCIe NIC a frame has its check
+    sequence in addition."""
     kind: Literal['loopback']
     touch: Literal['payload'] | Literal['header']
-    """What of it the host writes and reads."""
+    """Part of a packet that the host writes and reads: 'payload' (all lines, the default) or 'header' (the first
+    line)."""
 
 
 class MemcachedAppSpec(Section):
     """Key-value server that answers a capture of memcached over UDP."""
     get_atomics: int
-    """Atomic operations for a key that is read: locks that are taken and released, and the item's reference
-    count."""
+    """Atomic operations per key that is read: locks that are taken and released, and the item's reference count.
+    The default is 0."""
     hash_power: int | None
-    """Buckets of the hash table, as a power of two. Absent: at least as many as keys."""
+    """Binary logarithm of the number of buckets in the hash table (1 to 32). When absent, there are at least as
+    many buckets as keys."""
     instructions: int
-    """Instructions per request besides loads and stores of lines (parsing, hashing, formatting)."""
+    """Instructions per request in addition to loads and stores of lines (parsing, hashing, formatting). The default
+    is 1200."""
     item_overhead: int
-    """Bytes of an item before its value: header, key, flags."""
+    """Bytes of an item before its value: header, key, flags. The default is 80."""
     kind: Literal['memcached']
     populations: int
-    """Copies of the captured key population, each with items of its own: the table of a server that keeps more than
-    one short capture touches. Requests of one pass over the capture go to one copy."""
+    """Copies of the captured key population, each with items of its own: the table of a server that keeps more
+    items than one short capture touches. All requests of one pass over the capture go to one copy. The default is
+    1."""
     set_atomics: int
-    """The same for an item that is stored."""
+    """Atomic operations per item that is stored: locks that are taken and released, and the item's reference count.
+    The default is 0."""
     set_instructions: int | None
-    """The same of a request that stores an item. Absent: as `instructions`."""
+    """Instructions per request that stores an item, in addition to loads and stores of lines. When absent, as
+    `instructions`."""
 
 
 class MicaAppSpec(Section):
     """MICA key-value store."""
     buckets: int
-    """Buckets of 8 entries, over all partitions."""
+    """Number of buckets of 8 entries, over all partitions."""
     copy: Literal['cached'] | Literal['streaming']
-    """How a SET writes the log."""
+    """Kind of stores with which a SET writes the log: 'cached' (the default) or 'streaming'."""
     get_fraction: float
     """Fraction of requests that are GETs."""
     instructions: int
-    """Instructions per request besides loads and stores of lines."""
+    """Instructions per request in addition to loads and stores of lines. The default is 250."""
     item_size: str
-    """An item in the log, header and key included; also the size of a SET's packet."""
+    """Size of an item in the log, header and key included; also the size of a SET's packet. At least 64 B."""
     kind: Literal['mica']
     log_size: str
-    """Log of each partition."""
+    """Size of the log of each partition."""
     pairs: int
-    """Pairs loaded before the run, over all partitions."""
+    """Number of key-value pairs loaded before the run, over all partitions."""
     update: Literal['in_place'] | Literal['append']
-    """What a SET of a known key does."""
+    """Effect of a SET of a known key: 'append' (the default) or 'in_place'."""
     zipf: float
-    """Skew of key popularity within a partition: zipf exponent; 0 is uniform."""
+    """Skew of key popularity within a partition: Zipf exponent; 0 is uniform."""
 
 
 class NicSpec(Section):
-    """The NIC's own timing."""
+    """Timing of an integrated NIC, on the chip."""
     line_interval: str
-    """Between two lines that the receive or a transmit engine moves."""
+    """Time between two lines that the receive engine or a transmit engine moves."""
     notify: str
-    """From a message to its effect on the other side: a queue entry (NIC to polling core, core to NIC) or a
+    """Time from a message to its effect on the other side: a queue entry (NIC to polling core, core to NIC), or a
     sweep."""
     pipeline: str
-    """From the wire to the first line's write, and from the last line's read to the wire."""
+    """Time from the wire to the write of a packet's first line, and from the read of a reply's last line to the
+    wire."""
     ring_start: Literal['random'] | Literal['first']
-    """The slot at which each ring begins."""
+    """Slot at which each of the NIC's rings begins."""
 
 
 class NodeLinkSpec(Section):
-    """Links between two nodes (UPI, CXL). A hash of its address gives each line one of them; every value is for one
-    direction."""
+    """Links between two nodes (UPI, CXL). A hash of its address assigns each line to one of them; every value is
+    for one direction."""
     credits: int
-    """Requests of a node that may be under way over the links."""
+    """Number of requests of a node that may be outstanding over the links."""
     data: str
-    """Bytes of a line with its header."""
+    """Size of a message with a line of 64 B, including its header."""
     latency: str
-    """From one agent to the other, without serialisation."""
+    """Latency of a link from one agent to the other, without the time of serialisation."""
     links: int
-    """Links."""
+    """Number of parallel links."""
     message: str
-    """Bytes of a message without data: a request, a snoop, a response."""
+    """Size of a message without data (a request, a snoop or a response), including its header."""
     rate: str
-    """Rate of one link."""
+    """Data rate of one link, in bytes per second."""
     spare: str
-    """Of these, bytes that the line leaves free in its flits: messages without data that find the link busy travel
-    in them."""
+    """Bytes of `data` that a line leaves free in its flits. Messages without data that find the link busy use them.
+    0 when absent."""
 
 
 class NodesProtocolSpec(Section):
-    """What the protocol between nodes does beyond MESIF."""
+    """Choices of the protocol between nodes beyond MESIF."""
     migratory: bool
-    """A read that finds the line modified in the other node takes it, with permission to write. Without, the line
-    is written to its home and both nodes share it."""
+    """Whether a read that finds the line modified in the other node takes the line with the permission to write.
+    Otherwise the line is written to its home and both nodes share it. True when absent."""
     speculative: bool
-    """A miss on a line of the reader's own memory that the other node may have written reads memory beside the
-    snoop."""
+    """Whether a miss on a line of the reader's own memory that the other node may have modified reads memory in
+    parallel with the snoop. True when absent."""
     speculative_penalty: str
-    """Time that the useless read adds to such a miss, beside what it waits for."""
+    """Time that a speculative read whose data is not used adds to its miss, beyond the wait for the read; see
+    `speculative`. 0 when absent."""
 
 
 class NodesSpec(Section):
     """Nodes of a machine: sockets, or a processor and an accelerator with coherent memory."""
     cores: int | None
-    """Cores of a node; `core.count` when absent."""
+    """Number of cores of a node; `core.count` when absent."""
     count: int
-    """Nodes, 1 or 2; each has caches and memory controllers of the platform's."""
+    """Number of nodes, 1 or 2; each has caches and memory controllers as the platform specifies. Two nodes need
+    `link`."""
     link: NodeLinkSpec | None
-    """What joins two nodes."""
+    """Links between two nodes; needed when `count` is 2."""
     protocol: NodesProtocolSpec
-    """How lines move between nodes."""
+    """Choices of the coherence protocol between nodes."""
     uncore_clock: list[str]
-    """Clock of LLC, crossbar and home agent by node; `caches.uncore_clock` for those that are not listed."""
+    """Clock frequencies of LLC, crossbar and home agent, by node; `caches.uncore_clock` for nodes beyond the
+    list."""
 
 
 class PageReuseAppSpec(Section):
     """Directed test of a page that changes its owner."""
     guard: Literal['none'] | Literal['clwb'] | Literal['dma']
-    """What the kernel does."""
+    """Method with which the kernel makes the page safe for its next owner: 'none' (the default), 'clwb' or
+    'dma'."""
     kind: Literal['page_reuse']
     page: str
     """Size of the page."""
@@ -857,428 +935,472 @@ class PageReuseAppSpec(Section):
 class PcapSpec(Section):
     """A capture to replay."""
     file: str
-    """pcap or pcapng, relative to the scenario's file."""
+    """Path of a pcap or pcapng file, relative to the scenario's file."""
     lenient: bool
-    """Replays what comes before the damage of a truncated or corrupt file, which is refused otherwise."""
+    """Whether the packets before the damage of a truncated or corrupt file are replayed. When false (the default),
+    such a file is refused."""
     port: int | None
-    """For memcached, the UDP port of its server; 11211 when absent. For other applications, replays only what goes
-    to this UDP or TCP port; all IP packets when absent."""
+    """UDP port of the memcached server, for an `app` of kind 'memcached' (11211 when absent). For other
+    applications, the UDP or TCP port whose packets are replayed; when absent, all IP packets."""
     timing: Literal['original'] | Literal['poisson'] | Literal['fixed']
-    """Schedule."""
+    """Schedule of the replayed packets: 'original' (the default), 'poisson' or 'fixed'."""
 
 
 class PcieSpec(Section):
-    """The links between devices and the IIO."""
+    """PCIe links between the devices and the IIO."""
     completion_overhead: int
-    """Bytes of a completion besides its payload."""
+    """Bytes of a completion in addition to its payload."""
     cut_through: bool
-    """Who receives a packet acts on its header, while the payload still holds the link. When false, it has to come
-    whole."""
+    """Whether the receiver of a packet acts on its header while the payload still occupies the link. When false
+    (the default), the receiver waits for the whole packet."""
     dllp_share: float
-    """Share of the link that data-link packets and skip sets take."""
+    """Share of the link (0 to 0.5) that data-link-layer packets and skip ordered sets take."""
     generation: Literal['gen3'] | Literal['gen4'] | Literal['gen5']
-    """Signalling rate and line code."""
+    """PCIe generation of the links: signalling rate and line code."""
     lane_rate: str | None
-    """Rate of one lane after the line code, in place of the generation's: for a bus that is no PCIe link."""
+    """Rate of one lane after the line code, instead of that of `generation`: for a bus that is not a PCIe link."""
     max_payload: str
-    """Largest payload of a write or a completion."""
+    """Largest payload of a memory write or a completion."""
     max_read_request: str
-    """Largest read request."""
+    """Largest memory read request."""
     non_posted: int
-    """Non-posted header credits of a port of four lanes: read requests that wait for IIO entries."""
+    """Non-posted header credits of a port of four lanes: read requests that wait for IIO entries. A wider port has
+    this number for each port of four lanes that it could be divided into."""
     posted_lines: int
-    """Posted-data credits of a port of four lanes, in lines: writes sent whose IIO entries are not yet free. A
-    wider port has as many times more as the ports that it could be divided into."""
+    """Posted-data credits of a port of four lanes, in lines: writes that have been sent and whose IIO entries are
+    not yet free. A wider port has this number for each port of four lanes that it could be divided into."""
     propagation: str
-    """Flight time of a packet, transmitter to receiver, controllers included."""
+    """Flight time of a packet from transmitter to receiver, controllers included."""
     read_request: int
     """Bytes of a memory read request."""
     train: int
-    """Packets for consecutive lines that are simulated as one, with all their bytes. They arrive when the last one
-    does, which makes the first ones late by the time that the others hold the link, and a simulation faster."""
+    """Number of packets for consecutive lines that are simulated as one, with all their bytes. All of them arrive
+    when the last one does, which delays the first ones by the time that the others occupy the link, and makes a
+    simulation faster. The default is 1."""
     write_overhead: int
-    """Bytes of a memory write besides its payload: framing, sequence number, header, CRC."""
+    """Bytes of a memory write in addition to its payload: framing, sequence number, header, CRC."""
 
 
 class PingpongAppSpec(Section):
-    """A counter that two threads exchange through two registers in coherent memory."""
+    """Counter that two threads exchange through two registers in coherent memory."""
     kind: Literal['pingpong']
     layout: Literal['S0'] | Literal['S1'] | Literal['Rd'] | Literal['Wr'] | Literal['S0C'] | Literal['S1C']
-    """Where the registers are."""
+    """Location of the two registers."""
     peer_node: int
-    """Node of the other thread of each pair."""
+    """Node of the other thread of each pair. The default is 0."""
 
 
 class PipelineSpec(Section):
-    """Cores of a tenant in pairs: the first half receive, each of the others works on what one of those hands
-    on."""
+    """Pipeline of a tenant's cores in pairs: the first half of the cores receive, and each of the others works on
+    the packets that one of them hands over."""
     burst_instructions: int
-    """Instructions of putting a burst in, and of taking one out, beside the accesses. The default is assumed."""
+    """Instructions to put a burst into the ring, or to take one out, in addition to the accesses. The default, 40,
+    is assumed."""
     ring: int
-    """Packets that a ring holds; a power of two. A core that receives takes no more from the NIC than it has room
-    for."""
+    """Packets that the software ring of a pair holds: a power of two. A receiving core takes no more packets from
+    the NIC than the ring has room for. The default is 1024."""
 
 
 class PlacementSpec(Section):
-    """Everything that a scenario says about placement."""
+    """Placement of inbound lines and treatment of spent buffers."""
     iat: IatSpec | None
-    """Moves ways between the NIC and the cores at run time."""
+    """Control loop that moves LLC ways between the NIC and the cores at run time; needs `policy = 'ddio'`. The
+    number of ways is fixed when absent."""
     idio: IdioSpec | None
-    """Thresholds, intervals and choices of IDIO."""
+    """Thresholds, intervals and choices of IDIO; needs `policy = 'idio'`."""
     mode: Literal['invalidate'] | Literal['prefetch'] | Literal['static'] | Literal['dynamic'] | None
-    """Which of IDIO's mechanisms work; `dynamic` when absent."""
+    """Set of IDIO's mechanisms that work; needs `policy = 'idio'`. `dynamic` when absent."""
     policy: Literal['dma'] | Literal['ddio'] | Literal['ideal'] | Literal['idio']
-    """How inbound packets are injected."""
+    """Policy that chooses the destination of inbound lines."""
     resq: bool
-    """Caps receive rings so that all buffers fit the ways."""
+    """Whether receive rings are shortened so that all receive buffers fit into the LLC ways that `ways` gives the
+    NIC (ResQ)."""
     sweep_rx: bool
-    """Sweeper on receive: software relinquishes a buffer after its last read."""
+    """Whether software relinquishes a receive buffer after its last read (Sweeper)."""
     sweep_tx: Literal['none'] | Literal['nic'] | Literal['cpu']
-    """Sweeper on transmit, and who does it."""
+    """Agent that sweeps transmit buffers after transmission (Sweeper); none by default."""
     ways: int | Literal['all']
-    """LLC ways that NIC writes may allocate into, counted from way 0; 'all' of the platform's."""
+    """Number of LLC ways, counted from way 0, into which writes of devices may allocate; 'all' stands for every way
+    of the platform's LLC. 2 when absent."""
 
 
 class Platform(Section):
     """Hardware, and the software costs that come with it."""
     background_read_gbs: float
-    """Reads of memory by a system that is otherwise idle, GB/s: of lines anywhere, at random times."""
+    """Memory reads by a system that is otherwise idle, in GB/s: reads of lines anywhere, at random times. The
+    default is 0."""
     block: BlockSpec | None
-    """The kernel's block layer."""
+    """Kernel's block layer; required for SSDs with `cores` above 0."""
     caches: HierarchySpec
-    """Caches and crossbar."""
+    """Cache hierarchy and the crossbar to the LLC."""
     ccnic: CcnicSpec | None
-    """CC-NIC: what a scenario's table `ccnic` does not say."""
+    """Defaults of CC-NIC, for the keys that a scenario's table `ccnic` leaves out."""
     core: CoreSpec
-    """Cores."""
+    """Cores, with their clock, pipeline and prefetchers."""
     description: str
-    """What it models."""
+    """Machine that the platform models, in words."""
     ethernet: EthernetSpec | None
-    """The Ethernet NIC behind a PCIe port: what `[[peripheral]]` of that kind does not say."""
+    """Defaults of the Ethernet NIC behind a PCIe port, for the keys that a `[[peripheral]]` of kind 'ethernet'
+    leaves out."""
     iio: IioSpec | None
-    """Integrated I/O controller."""
+    """Integrated I/O controllers (IIO) between PCIe ports and the home agent; required for a `[[peripheral]]`."""
     memory: DramSpec
     """Memory controllers and DRAM."""
     name: str
-    """Name that scenarios refer to."""
+    """Name by which scenarios refer to the platform."""
     nic: NicSpec
-    """Network interface."""
+    """Integrated NIC, on the chip."""
     nodes: NodesSpec | None
-    """Sockets, or a processor and an accelerator with coherent memory; one when absent. Caches, memory and the
-    cores' count of the tables above are each node's, unless `nodes.cores` says how many cores that are."""
+    """Nodes with coherent memory: sockets, or a processor and an accelerator. When absent, there is one node. The
+    tables `caches` and `memory`, and `core.count`, are per node, unless `nodes.cores` gives the number of cores per
+    node."""
     pcie: PcieSpec | None
-    """Links between peripherals and the I/O controller."""
+    """PCIe links between peripherals and the I/O controllers; required for a `[[peripheral]]`."""
     poll_mode: PollModeSpec | None
-    """The poll-mode driver."""
+    """Poll-mode driver of an Ethernet NIC; required for `stack = 'poll_mode'`."""
     provenance: Section
-    """Where each number comes from: key path to 'datasheet: ...', 'paper: ...', 'artifact: ...', 'standard: ...',
-    'measured: ...', 'fitted: ...' or 'assumed: ...'."""
+    """Sources of the platform's numbers: a map from key path to 'datasheet: ...', 'paper: ...', 'artifact: ...',
+    'standard: ...', 'measured: ...', 'fitted: ...' or 'assumed: ...'."""
     queue_pair: QpSpec
-    """Queue-pair library."""
+    """Queue-pair library for the integrated NIC."""
     tcp: TcpSpec | None
-    """The kernel's TCP receive path."""
+    """Kernel's TCP receive path; required for `stack = 'kernel'` and for an `app` of kind 'tcp_receive'."""
     udp: UdpSpec | None
-    """The kernel's sockets over UDP."""
+    """Kernel's UDP sockets; required for `stack = 'kernel'`."""
 
 
 class PollModeSpec(Section):
-    """What a poll-mode driver costs beside the memory accesses that are simulated (descriptors, mbufs, packets), in
-    instructions where nothing else is said."""
+    """Costs of a poll-mode driver in addition to the memory accesses that are simulated (descriptors, mbufs,
+    packets), and its parameters."""
     allocate_instructions: int
-    """A buffer that is taken for a reply. What an application says of its instructions may have it, too: then this
-    is 0."""
+    """Instructions to allocate a buffer for a reply. Use 0, the default, where the application's own instructions
+    include them."""
     burst: int
-    """Packets that `rx_burst` returns at most."""
+    """Maximum number of packets that an `rx_burst` returns. The default is 32."""
     burst_instructions: int
-    """The fixed part of an `rx_burst` that finds packets, and of a `tx_burst`."""
+    """Fixed instructions of an `rx_burst` that finds packets, and of a `tx_burst`."""
     detach_instructions: int
-    """More of a buffer that is freed, when its metadata stands for data elsewhere: that is let go, and the metadata
-    is restored."""
+    """Additional instructions per freed buffer whose metadata stands for data elsewhere: the data is released, and
+    the metadata is restored. The default is 0."""
     free_instructions: int
-    """A buffer that is freed."""
+    """Instructions per freed buffer."""
     free_sent: Literal['threshold'] | Literal['burst']
-    """When sent buffers are freed. Those that the driver keeps enlarge the memory that packets pass through."""
+    """Time at which sent buffers are freed: 'threshold' (the default) or 'burst'. Sent buffers that the driver
+    keeps enlarge the memory that packets pass through."""
     free_threshold: int
-    """When fewer transmit descriptors than this are free (`tx_free_thresh`), as many sent buffers are freed, or as
-    many as the burst needs."""
+    """Number of free transmit descriptors below which sent buffers are freed (DPDK: `tx_free_thresh`): as many as
+    this number, or as the burst needs. Only with `free_sent = 'threshold'`. The default is 32."""
     mbuf_lines: int
-    """Lines of a buffer's metadata that the driver touches: 1 or 2."""
+    """Lines of a buffer's metadata that the driver touches: 1 or 2. The default is 2."""
     mempool: int | None
-    """Buffers of each core's mempool. Absent or 0: as many as both rings, two caches and two bursts can hold."""
+    """Buffers of each core's mempool. When absent or 0, as many as both rings, two caches and two bursts can
+    hold."""
     mempool_cache: int
-    """Buffers of a core's cache of the mempool. 0: none, so that buffers are used in the order in which they came
-    back."""
+    """Buffers in a core's cache of the mempool. The default is 250. With 0 there is no cache, so that buffers are
+    used in the order in which they came back."""
     mempool_shared: bool
-    """The cores' buffers are one pool's: those that rings begin with lie one behind another, queue by queue, as
-    their set-up takes them, and the rest behind them. When false, each core's pool has a place of its own."""
+    """Whether the buffers of all cores belong to one pool: the buffers with which the rings begin then lie one
+    behind another, queue by queue, as the rings' set-up takes them, and the other buffers behind them. When false
+    (the default), each core's pool has memory of its own."""
     poll_instructions: int
-    """An `rx_burst` that finds nothing."""
+    """Instructions of an `rx_burst` that finds nothing."""
     prefetch: bool
-    """Whether each packet's first line and the next buffer's metadata are prefetched."""
+    """Whether the driver prefetches each packet's first line and the next buffer's metadata. The default is
+    true."""
     rearm: int
-    """Receive descriptors that are given fresh buffers before the NIC is told (`rx_free_thresh`)."""
+    """Receive descriptors that are given fresh buffers before the NIC is told (DPDK: `rx_free_thresh`). The default
+    is 32."""
     receive_instructions: int
-    """A received packet."""
+    """Instructions per received packet."""
     transmit_burst: int | None
-    """Packets that are gathered for a `tx_burst`, unless no more come, and most of one. Absent: what an `rx_burst`
-    returned is sent at once."""
+    """Number of packets that are gathered for a `tx_burst`, unless no more come; also the maximum of one
+    `tx_burst`. When absent, the packets of an `rx_burst` are sent as soon as they have been served."""
     transmit_instructions: int
-    """A packet to be sent."""
+    """Instructions per packet to be sent."""
 
 
 class PrefetchSpec(Section):
-    """A prefetcher of the L2 or the LLC."""
+    """Hardware prefetcher of the L2 or the LLC."""
     adjacent: bool
-    """A line that an access fetches into the L2 brings the other one of its 128 bytes ('spatial prefetcher')."""
+    """Whether a line that an access fetches into the L2 also brings the other line of its 128 bytes ('spatial
+    prefetcher')."""
     credits: int
-    """Prefetches under way at most: the L2's request queue without what the line fill buffers may fill."""
+    """Largest number of outstanding prefetches; on hardware, the entries of the L2's request queue that line fill
+    buffers do not claim."""
     degree: int
-    """Lines that one access makes it fetch, at most."""
+    """Largest number of lines that one access prefetches."""
     distance: int
-    """Lines ahead of the newest access that a stream runs, at most; never beyond its page of 4 KiB. Strides run
-    `degree`."""
+    """Largest distance, in lines, between the newest access and a prefetched line of its stream; a stream never
+    leaves its page of 4 KiB. With `pattern = 'stride'` only `degree` limits the distance."""
     enabled: bool
-    """Whether it works."""
+    """Whether the prefetcher works."""
     into: Literal['l2'] | Literal['llc']
-    """The cache that it belongs to."""
+    """Cache that the prefetcher belongs to; `llc` needs `pattern = 'stride'` and `adjacent = false`."""
     network: bool
-    """It follows accesses to a NIC's receive buffers too."""
+    """Whether the prefetcher also follows accesses to a NIC's receive buffers."""
     ownership: bool
-    """What an access that asks for ownership makes it fetch is asked for with ownership, too (Intel's event
-    `PF_L2_RFO`). Without, all prefetches are reads."""
+    """Whether prefetches that a request for ownership causes ask for ownership too (Intel's event `PF_L2_RFO`);
+    otherwise all prefetches are reads. Excludes `waiting`."""
     pattern: Literal['stream'] | Literal['stride']
-    """Which accesses it follows."""
+    """Pattern of accesses that the prefetcher follows."""
     reserve: int
-    """L2 misses that may be under way and that prefetches leave to accesses, of `core.l2_mshrs`. Hints do so too,
-    where the prefetcher does not work."""
+    """Number of the L2's MSHRs (`core.l2_mshrs`) that prefetches leave to accesses. Prefetch hints of a NIC leave
+    them too, even if the prefetcher is not enabled."""
     streams: int
-    """Pages watched at once, one stream in each; or instructions."""
+    """Number of pages watched at a time, each with one stream; with `pattern = 'stride'`, number of
+    instructions."""
     trigger: int
-    """Accesses in one direction, or at one stride, that make a stream, the first included; 6 for a stride at
-    most."""
+    """Number of accesses in one direction (with `pattern = 'stride'`, at one stride), including the first access,
+    from which on the prefetcher fetches: 2 to 16, or 2 to 6 for strides."""
     waiting: int
-    """Prefetches that wait for one of `core.l2_mshrs`, at most; the oldest is lost when one more comes. Without,
-    those that find none free are lost."""
+    """Largest number of prefetches that wait for a free MSHR of the L2 (`core.l2_mshrs`); one more displaces the
+    oldest. With 0, prefetches that find no free MSHR are dropped."""
 
 
 class ProbeDeviceAppSpec(Section):
-    """Directed test of a load from a device, or of a burst of combining stores to it."""
+    """Directed test of a load from a device, or of a burst of write-combining stores to it."""
     access: Literal['load'] | Literal['store']
-    """What it does."""
+    """Access to the device: 'load' or 'store'."""
     bytes: int
-    """Bytes of the load or of each store, 1 to 64."""
+    """Bytes of the load or of each store (1 to 64)."""
     kind: Literal['probe_device']
     stores: int
-    """Stores of the burst."""
+    """Number of stores in the burst. The default is 1."""
 
 
 class ProbeLatencyAppSpec(Section):
-    """Directed test of one load's latency, by where the line is."""
+    """Directed test of one load's latency, by the location of the line."""
     kind: Literal['probe_latency']
     place: Literal['local_l1'] | Literal['local_l2'] | Literal['local_llc'] | Literal['local_dram'] | Literal['other_l2'] | Literal['remote_llc'] | Literal['remote_dram'] | Literal['remote_l2_rh'] | Literal['remote_l2_lh']
-    """Where the line is."""
+    """Location of the line that is loaded."""
 
 
 class ProbePlaceAppSpec(Section):
-    """Directed test of one request of a device, by where the line is."""
+    """Directed test of one request of a device, by the location of the line."""
     dirty: bool
-    """The core has written its copy, where it has one."""
+    """Whether the core has modified its copy of the line, where it has one. The default is false."""
     kind: Literal['probe_place']
     place: Literal['mlc'] | Literal['both'] | Literal['llc'] | Literal['ddio'] | Literal['dram']
-    """Where the line is before."""
+    """Location of the line before the request."""
     request: Literal['write'] | Literal['read']
-    """What the device asks for."""
+    """Request that the device makes: 'write' or 'read'."""
 
 
 class QpSpec(Section):
-    """Instructions of the queue-pair library per packet."""
+    """Costs of the queue-pair library per packet, and its batching."""
     batch: int
-    """Most packets that are taken off the completion queue before the first of them is served."""
+    """Maximum number of entries that are taken off the completion queue before the first packet of the batch is
+    served. The default is 1."""
     batch_of: Literal['entries'] | Literal['packets']
-    """What a batch counts: every entry that is taken, or packets alone."""
+    """Entries that `batch` counts: 'entries' (all entries, the default) or 'packets' (packets alone)."""
     batch_polls: int
-    """Polls without a packet after which a batch that is not whole is served: 0 serves it as soon as the queue is
-    empty."""
+    """Number of polls without a packet after which an incomplete batch is served. With 0, the default, it is served
+    as soon as the queue is empty."""
     empty_poll_instructions: int | None
-    """A poll of a completion queue that is empty; as many as `poll_instructions` when absent."""
+    """Instructions to poll an empty completion queue. When absent, as many as `poll_instructions`."""
     free_instructions: int
-    """Returning a receive buffer."""
+    """Instructions to return a receive buffer."""
     poll_instructions: int
-    """Taking a packet off the completion queue."""
+    """Instructions to take a packet off the completion queue."""
     post_instructions: int
-    """Writing a work queue entry."""
+    """Instructions to write a work queue entry."""
     send_completions: bool
-    """A reply that is on the wire puts an entry into the completion queue, too, behind the packets that wait there.
-    `keep_depth` counts such entries, and taking one costs `poll_instructions`."""
+    """Whether a reply that has been sent also puts an entry into the completion queue, behind the packets that wait
+    there. Such entries count towards `traffic.depth` of 'keep_depth' arrivals, and taking one costs
+    `poll_instructions`. The default is false."""
 
 
 class RedisAppSpec(Section):
-    """Redis servers, each asked by a client that never waits."""
+    """Redis servers, each queried by a client that never waits."""
     command: Literal['get'] | Literal['set']
-    """What every query asks for; keys are uniform random."""
+    """Command of every query: 'get' (the default) or 'set'. Keys are uniformly random."""
     connections: int
-    """Connections of each server."""
+    """Number of connections of each server. The default is 2."""
     contiguous: str
-    """Contiguous physical memory; larger pieces of the heap lie anywhere."""
+    """Contiguity of the heap's physical memory: 'buddy' (the default), which is memory as Linux's buddy allocator
+    hands it out, or the size of contiguous pieces, such as '32 KiB'. Pieces lie anywhere."""
     keys: int
-    """Keys of each server."""
+    """Number of keys of each server."""
     kind: Literal['redis']
     pipeline: int
-    """Queries that a connection has waiting when its turn comes."""
+    """Number of queries that a connection has waiting when its turn comes. The default is 32."""
     query_instructions: int
-    """Instructions of a query besides its copies: parsing, hashing, dispatch, reply header."""
+    """Instructions of a query in addition to its copies: parsing, hashing, dispatch, reply header. The default is
+    2300."""
     socket: str
-    """Memory of the sockets of each server that its copies go through in turn."""
+    """Size of the socket memory of each server, which its copies pass through in turn. The default is 208 KiB."""
     turn_instructions: int
-    """Instructions of a connection's turn besides its queries: poll, receive, send."""
+    """Instructions of a connection's turn in addition to its queries: poll, receive, send. The default is
+    12,300."""
     value: str
-    """Size of a value."""
+    """Size of a value (64 B to 64 KiB)."""
 
 
 class RingSpec(Section):
-    """Buffers between NIC and cores."""
+    """Buffers between the integrated NIC and cores."""
     buffer_size: str
-    """Size of a receive buffer (and of a transmit buffer)."""
+    """Size of a receive buffer and of a transmit buffer."""
     proactive_drop: int
-    """NeBuLa-style proactive drop: packets waiting at a core from which on arrivals are dropped; 0 is off."""
+    """Proactive drop, as in NeBuLa: number of packets waiting at a core from which on arrivals are dropped. 0, the
+    default, turns it off."""
     rx_buffers: int
-    """Receive buffers per core, used cyclically."""
+    """Receive buffers per core, used cyclically: a power of two."""
     tx_buffers: int
-    """Transmit buffers per core, used cyclically."""
+    """Transmit buffers per core, used cyclically. The default is 64."""
 
 
 class RingsSpec(Section):
     """Descriptor rings in memory, and the NIC's caches of their descriptors."""
     descriptor: str
-    """Size of a descriptor; a power of two up to a line."""
+    """Size of a descriptor: a power of two up to a cache line. The default is 16 B."""
     fetch_delay: str
-    """From the decision to fetch descriptors to the request, and what their use takes beyond their arrival."""
+    """Time from the decision to fetch descriptors to the read request, which also accounts for what the use of
+    descriptors takes beyond their arrival. The default is 0."""
     one_engine: bool
-    """One DMA engine for both ways: the lines of a packet, or of descriptors, all set out before those of another.
-    When false, reads and writes take turns on the link."""
+    """Whether one DMA engine serves both directions: all lines of a packet, or of descriptors, are issued before
+    those of another. When false (the default), reads and writes take turns on the link."""
     queue_requests: int | None
-    """Read requests of one transmit queue under way, from which on it begins no frame: one for each frame's
-    descriptor, and its data in pieces of `pcie.max_read_request`. Absent: a queue has no limit of its own."""
+    """Outstanding read requests of one transmit queue from which on the queue begins no further frame: one for each
+    frame's descriptor, and its data in requests of `pcie.max_read_request`. When absent, a queue has no limit of
+    its own."""
     queue_turnaround: str
-    """From a frame's last line in the NIC to the return of its requests to its queue's."""
+    """Time from the arrival of a frame's last line in the NIC until its requests no longer count towards
+    `queue_requests`. The default is 0."""
     receive: int
-    """Receive descriptors of each queue; a multiple of 8. One of them is never used, so that a full ring differs
-    from an empty one."""
+    """Receive descriptors of each queue: a multiple of 8. One of them is never used, so that a full ring differs
+    from an empty one. The default is 1024."""
     receive_cache: int
-    """Receive descriptors that the NIC caches for each queue, free and used ones together."""
+    """Receive descriptors that the NIC caches for each queue, free and used ones together. The default is 64."""
     receive_packets: int
-    """Packets whose receive DMA is in flight at most."""
+    """Maximum number of packets whose receive DMA is in flight. The default is 256."""
     receive_turnaround: str
-    """From a packet's last line in memory to the DMA of the packet that takes its place among them."""
+    """Time from a packet's last line in memory to the start of the DMA of the packet that takes its place among
+    `receive_packets`. The default is 0."""
     replenish: int
-    """It fetches receive descriptors when fewer than this many free ones are cached."""
+    """Number of free cached receive descriptors below which the NIC fetches more. The default is 32."""
     strip_fcs: bool
-    """Frames lie in memory without their check sequence, which the NIC takes off and puts on. When false, a frame
-    is data all through, as in a simulator whose frames have no check sequence."""
+    """Whether frames lie in memory without their check sequence, which the NIC removes and adds. When false, a
+    frame is data throughout, as in a simulator whose frames have no check sequence. The default is true."""
     throttle: Literal['off'] | Literal['dynamic'] | Literal['dynamic_conservative']
-    """How the kernel's driver throttles a queue's interrupts."""
+    """Interrupt throttling of each queue by the kernel's driver."""
     transmit: int
-    """Transmit descriptors of each queue, likewise."""
+    """Transmit descriptors of each queue: a multiple of 8. One of them is never used, so that a full ring differs
+    from an empty one. The default is 1024."""
     transmit_buffer: str
-    """Bytes of frames between the transmit DMA and the wire."""
+    """Size of the buffer for frames between the transmit DMA and the wire. The default is 128 KiB."""
     transmit_cache: int
-    """Transmit descriptors that it caches for each queue."""
+    """Transmit descriptors that the NIC caches for each queue, free and used ones together. The default is 64."""
     transmit_packets: int
-    """Frames whose payload is being read at most."""
+    """Maximum number of frames whose payload is being read from memory. The default is 256."""
     transmit_turnaround: str
-    """From a frame's last line in the NIC to the read of the frame that takes its place among them."""
+    """Time from the arrival of a frame's last line in the NIC to the read of the frame that takes its place among
+    `transmit_packets`. The default is 0."""
     transmit_write_back: int
-    """Sent descriptors from which on they are written back; the last of what was posted always are."""
+    """Number of sent transmit descriptors from which on the NIC writes them back; it always writes back the last of
+    those posted. The default is 32."""
     write_back: str | WriteBackTable
-    """When used receive descriptors are written back."""
+    """Rule by which the NIC writes used receive descriptors back: 'all_used', or a table with `after`."""
     write_back_completion: str
-    """From a write-back's end to the next one of its ring, and to the use of its places in the cache. Software sees
-    the descriptors before that."""
+    """Time from the end of a write-back until the ring's next write-back may begin and the written descriptors'
+    places in the cache are free. Software sees the descriptors before that. The default is 0."""
     write_back_delay: str
-    """From the decision to write descriptors back to the write."""
+    """Time from the decision to write descriptors back to the write. The default is 0."""
     write_back_idle: bool
-    """They are also written back when the receive buffer runs empty."""
+    """Whether the NIC also writes used receive descriptors back when its receive buffer runs empty. The default is
+    true."""
 
 
 class RocePeripheralSpec(Section):
     """RoCE NIC with priority flow control."""
     buffer: str
-    """Memory that messages go to, or come from, one after the other."""
+    """Memory that messages go to, or come from, one after the other: a multiple of `message`. The default is 64
+    KiB."""
     contiguous: str
-    """Contiguous physical memory of the buffer; larger pieces lie anywhere."""
+    """Contiguity of the physical memory of `buffer`: 'buddy' (the default), which is memory as Linux's buddy
+    allocator hands it out, or the size of contiguous pieces, such as '32 KiB'. Pieces lie anywhere."""
     kind: Literal['roce']
     lanes: int
-    """PCIe lanes."""
+    """PCIe lanes of the NIC's port. The default is 16."""
     link: str
-    """Rate of the link."""
+    """Rate of the Ethernet link. The default is 100 Gbps."""
     message: str
-    """Bytes of a message."""
+    """Bytes of a message: a multiple of `mtu`. The default is 64 KiB."""
     message_overhead: int
-    """The same for a message's first packet in addition: RETH."""
+    """Bytes on the wire of a message's first packet in addition to its payload and `overhead`: the RETH. The
+    default is 16."""
     mtu: str
-    """Payload of a packet."""
+    """Payload of a packet. The default is 4096 B."""
     op: Literal['p2m_read'] | Literal['p2m_write']
-    """Direction of the DMA: the peer writes here (p2m_write) or reads from here (p2m_read)."""
+    """Direction of the DMA: the peer writes to this host (p2m_write) or reads from it (p2m_read)."""
     overhead: int
-    """Bytes of a packet on the wire beside its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap."""
+    """Bytes of a packet on the wire in addition to its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap.
+    The default is 82."""
     pause_response: str
-    """From a pause frame's arrival at the peer to its effect there."""
+    """Time from a pause frame's arrival at the peer to its effect there. The default is 2,017.28 ns."""
     propagation: str
-    """Flight time of a packet, MAC to MAC."""
+    """Flight time of a packet, MAC to MAC. The default is 100 ns."""
     receive_buffer: str
-    """Receive buffer of the NIC's lossless class."""
+    """Size of the NIC's receive buffer for the lossless class: at least `xoff` and the headroom for what arrives
+    before a paused peer stops. The default is 130,944 B."""
     tags: int
-    """PCIe read requests that the NIC has under way at most."""
+    """Maximum number of PCIe read requests that the NIC has outstanding. The default is 64."""
     transmit_buffer: str
-    """What the NIC reads ahead of the wire."""
+    """Size of the buffer for data that the NIC reads ahead of the wire: a multiple of `mtu`. The default is 32
+    KiB."""
     xoff: str
-    """Bytes in the receive buffer from which on the peer is paused."""
+    """Bytes in the receive buffer from which on the NIC pauses the peer. The default is 87,920 B."""
     xon: str
-    """Bytes in the receive buffer down to which a paused peer is resumed."""
+    """Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. The default is 83,720
+    B."""
 
 
 class RunSpec(Section):
-    """Length of the run and what to search for."""
+    """Length of the run, and objective of a search."""
     load: Literal['fixed'] | Literal['peak_slo'] | Literal['peak_nodrop'] | Literal['peak_loss'] | Literal['saturate'] | Literal['none']
-    """What to look for."""
+    """Load of the run: a given one ('fixed', 'saturate'), or a search for a rate ('peak_slo', 'peak_nodrop',
+    'peak_loss')."""
     loss: float
-    """Objective of `peak_loss`: share of the offered packets that may be lost. Those by which queues grow count as
-    lost."""
+    """Objective of `load = 'peak_loss'`: maximum share of the offered packets that may be lost. Packets by which
+    queues grow count as lost. The default is 0.01."""
     requests: int
-    """Requests measured (of the tenants that serve packets)."""
+    """Number of requests measured, of the tenants that serve packets. The default is 60,000."""
     search_tolerance: float
-    """Relative width at which a search stops."""
+    """Relative width of the bracket at which a search stops. The default is 0.006."""
     slo_multiple: float
-    """Objective of `peak_slo`: p99 latency over mean service time."""
+    """Objective of `load = 'peak_slo'`: maximum ratio of p99 latency to mean service time. The default is 100."""
     step: str | None
-    """Rates that a search tries are multiples of this; as fine as `search_tolerance` when absent."""
+    """Grid of the rates that a search tries, which are multiples of this. When absent, `search_tolerance` alone
+    determines the resolution."""
     time: str
-    """Time measured when no tenant serves packets."""
+    """Simulated time that is measured when no tenant serves packets. The default is 500 us."""
     timeline: str | None
-    """Bins of the table `timeline`: what moved in each, and where received lines are; a few samples when absent."""
+    """Width of the bins of the table `timeline`: the traffic in each bin, and the locations of received lines. When
+    absent, there are only a few samples."""
     trace: str | None
-    """Interval of a trace over time of the I/O controller's buffers and of pauses; no trace when absent."""
+    """Sampling interval of the trace of the I/O controllers' buffers and of pauses. When absent, there is no
+    trace."""
     warmup_requests: int | None
-    """Requests before measuring; detected when absent."""
+    """Number of requests before the measurement. When absent, the end of the warm-up is detected."""
     warmup_time: str | None
-    """Time before measuring when no tenant serves packets; caches are filled without timing first."""
+    """Simulated time before the measurement when no tenant serves packets; caches are first filled in functional
+    mode, without timing."""
 
 
 class RxptxAppSpec(Section):
-    """Receives a burst, waits, and sends it."""
+    """Receives a burst of packets, waits, and sends the burst."""
     instructions: int
-    """Instructions per packet."""
+    """Instructions per packet. The default is 20."""
     interval: str
-    """What the core waits, in a loop, after each burst that it has received."""
+    """Time that the core waits, in a loop, after each burst that it has received."""
     kind: Literal['rxptx']
 
 
 class SizeWeight(Section):
-    """A size of frames, and how often it comes."""
+    """A size of frames, with its weight."""
     size: str
     """Bytes of the frame, checksum included."""
     weight: int
-    """Packets of this size for those of the others."""
+    """Relative frequency of packets of this size."""
 
 
 class SpikeSpec(Section):
@@ -1288,344 +1410,363 @@ class SpikeSpec(Section):
     min: str
     """Shortest stall."""
     probability: float
-    """Probability per request."""
+    """Probability of a stall per request (0 to 1)."""
 
 
 class SsdPeripheralSpec(Section):
-    """NVMe SSDs."""
+    """NVMe SSDs that move blocks to or from memory."""
     block: str
-    """Bytes of a command; its buffer in memory is as large."""
+    """Bytes of a command; the command's buffer in memory has the same size."""
     command_latency: str
-    """From the end of one command to the first byte of the one that takes its place: medium, firmware and the
-    submitting thread."""
+    """Time from the end of one command to the first byte of the command that takes its place: medium, firmware and
+    the submitting thread. The default is 10 us."""
     contiguous: str
-    """Contiguous physical memory of the buffers; larger pieces lie anywhere."""
+    """Contiguity of the buffers' physical memory: 'buddy' (the default), which is memory as Linux's buddy allocator
+    hands it out, or the size of contiguous pieces, such as '32 KiB'. Pieces lie anywhere."""
     cores: int
-    """Cores of the kernel's block layer, which keeps books about every page that these devices move; they come
-    after all tenants'. With 0 that work is left out."""
+    """Number of cores for the kernel's block layer, which does the accounting of every page that these SSDs move;
+    they are numbered after all tenants' cores. At most `count`. With 0, the default, that work is left out."""
     count: int
-    """Devices."""
+    """Number of SSDs. The default is 1."""
     interleave: str
-    """Bytes that the device moves for one command before it turns to another."""
+    """Bytes that an SSD moves for one command before it turns to another: a power of two that divides `block`. The
+    default is 4 KiB."""
     kind: Literal['ssd']
     lanes: int
-    """PCIe lanes of each."""
+    """PCIe lanes of each SSD's port. The default is 4."""
     media_rate: str | None
-    """Most that each device's medium moves; as much as the link when absent."""
+    """Maximum rate of each SSD's medium. When absent, only the link limits the rate."""
     op: Literal['p2m_read'] | Literal['p2m_write']
-    """Direction of the DMA."""
+    """Direction of the DMA: storage reads write memory (p2m_write), storage writes read memory (p2m_read)."""
     page: str
-    """The kernel's page, which it keeps books about; the authors' scripts ask for no huge ones."""
+    """Size of the page for which the kernel's block layer does its accounting. The default is 4 KiB, because the
+    authors' scripts request no huge pages."""
     queue_depth: int
-    """Commands that each device always has."""
+    """Number of commands that each SSD has outstanding at all times."""
     tags: int
-    """Read requests that a device has under way at most."""
+    """Maximum number of PCIe read requests that each SSD has outstanding. The default is 64."""
 
 
 class StreamAppSpec(Section):
-    """Sequential or random reads or updates of a private buffer, as fast as memory goes."""
+    """Sequential or random reads or updates of a private buffer, as fast as memory allows."""
     access: Literal['sequential'] | Literal['random']
-    """Order of the lines."""
+    """Order in which the lines are accessed: 'sequential' (the default) or 'random'."""
     buffer: str
-    """Each core's buffer."""
+    """Size of each core's buffer."""
     contiguous: str
-    """Contiguous physical memory of the buffer; larger pieces lie anywhere."""
+    """Contiguity of the buffer's physical memory: 'buddy' (the default), which is memory as Linux's buddy allocator
+    hands it out, or the size of contiguous pieces, such as '32 KiB'. Pieces lie anywhere."""
     instructions: int
-    """Instructions per line besides the access: address, arithmetic, loop."""
+    """Instructions per line in addition to the access: address, arithmetic, loop. The default is 3."""
     kind: Literal['stream']
     read_fraction: float
-    """Reads over all memory traffic: 1 only loads, 0.5 stores to every line."""
+    """Share of reads in all memory traffic (0.5 to 1): with 1 (the default) there are only loads, with 0.5 every
+    line is stored to."""
     run_lines: int
-    """Consecutive lines of a random run."""
+    """Number of consecutive lines in a run, with `access = 'random'`. The default is 1."""
 
 
 class StreamTransferAppSpec(Section):
-    """Streams from writers to readers in pairs."""
+    """Streams from writers to readers, in pairs."""
     buffer: str | None
-    """Buffer of a pair, whole chunks: 4 MiB when absent, and 256 MiB, beyond all caches, where it is only read."""
+    """Size of a pair's buffer: whole chunks. The default is 4 MiB, or 256 MiB, beyond all caches, with `stores =
+    'none'`."""
     chunk: str
-    """What a writer writes before it tells the reader."""
+    """Bytes that a writer writes before it notifies the reader: whole lines, at least 4 KiB. The default is 1
+    MiB."""
     kind: Literal['stream_transfer']
     peer_node: int
-    """Node of the other side: of the readers, or of the memory that is read."""
+    """Node of the other side: of the readers, or of the memory that is read. The default is 0."""
     stores: Literal['cached'] | Literal['nontemporal'] | Literal['none']
-    """How the buffer is written."""
+    """Kind of stores that write the buffer: 'cached' (the default), 'nontemporal' or 'none'."""
 
 
 class TcpEchoAppSpec(Section):
-    """Sends requests back over TCP as a service (TAS), whose fast path has cores of its own."""
+    """RPC server that sends requests back over TCP as a service (TAS), whose fast path has cores of its own."""
     calls: Literal['sockets'] | Literal['low_level']
-    """The calls that the application reaches TAS by."""
+    """Interface through which the application uses TAS: 'sockets' (the default) or 'low_level'."""
     costs: FastPathCosts
     """Instructions of the fast path."""
     flows: int
-    """TCP connections. RSS spreads them over the queues of the NIC."""
+    """Number of TCP connections. RSS spreads them over the queues of the NIC."""
     kind: Literal['tcp_echo']
     pipelined: int
-    """Requests of a connection that have no reply yet, at any time. The default is that of TAS's own client."""
+    """Number of requests that a connection has outstanding at any time. The default, 64, is that of TAS's own
+    client."""
     rpc: str
-    """Bytes of a request and of its reply."""
+    """Bytes of a request and of its reply (1 to 1448)."""
 
 
 class TcpReceiveAppSpec(Section):
-    """Receives long TCP flows through the kernel, one a core, and drops what it gets (iperf)."""
+    """Receiver of long TCP flows through the kernel, one per core, which drops the data (iperf)."""
     gap_instructions: int
-    """Instructions between two buffers: iperf3 calls `select` (half a microsecond for a few TCP sockets, as lmbench
-    finds it: that of a core of 3.3 GHz and two instructions a cycle)."""
+    """Instructions between two buffers: iperf3 calls `select`. The default, 3300, is half a microsecond, as lmbench
+    measures for a few TCP sockets, on a core of 3.3 GHz with two instructions per cycle."""
     kind: Literal['tcp_receive']
     read: str
-    """Bytes that a `recv` asks for, and each core's buffer."""
+    """Bytes that a `recv` asks for, and size of each core's buffer. The default is 128 KiB."""
 
 
 class TcpSpec(Section):
-    """What the kernel's receive path costs beside the memory accesses that are simulated (completions, headers,
-    payload), in instructions where nothing else is said."""
+    """Costs of the kernel's receive path in addition to the memory accesses that are simulated (completions,
+    headers, payload), and its parameters."""
     frame: int
-    """A frame in the driver, in the allocator of pages and in GRO."""
+    """Instructions per frame in the driver, in the page allocator and in GRO."""
     head: str
-    """A frame's beginning, which the driver copies to the socket buffer."""
+    """Bytes at the beginning of a frame that the driver copies to the socket buffer: a multiple of 64 B."""
     interrupt: int
-    """An interrupt and the start of polling."""
+    """Instructions per interrupt, including the start of polling."""
     line: int
-    """Instructions that copy a line, beside a load and a store."""
+    """Instructions that copy a line, in addition to a load and a store."""
     merge: str
-    """Payload that GRO merges at most."""
+    """Maximum payload that GRO merges into a segment."""
     piece: int
-    """Instructions before each piece of a copy, the start-up of the string instruction among them. A piece ends
-    with its page; a frame's head is one."""
+    """Instructions before each piece of a copy, including the start-up of the string instruction. A piece ends with
+    its page; a frame's head is a piece."""
     poll_budget: int
-    """Frames that one poll takes at most (NAPI weight)."""
+    """Maximum number of frames that one poll takes (NAPI weight)."""
     read: int
-    """A `recv` call: system call and scheduler."""
+    """Instructions per `recv` call: system call and scheduler."""
     receive_buffer: str
-    """What a socket may hold (`tcp_rmem`, its tuning off). Half of what is free is offered as window
-    (`tcp_adv_win_scale` = 1), the rest is for what the kernel needs beside payload."""
+    """Size of a socket's receive buffer (`tcp_rmem`, with auto-tuning off). Half of the free part is advertised as
+    window (`tcp_adv_win_scale` = 1); the other half is for the kernel's overhead in addition to payload."""
     segment: int
-    """A merged segment: socket buffers, protocol, acknowledgement."""
+    """Instructions per merged segment: socket buffers, protocol, acknowledgement."""
     wake: int
-    """Waking the application that waits in `recv`."""
+    """Instructions to wake the application that waits in `recv`."""
 
 
 class TenantSpec(Section):
     """A group of cores that runs one application."""
     app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
-    """What runs."""
+    """Application that the tenant's cores run."""
     cores: int
-    """Logical cores, taken in order from the platform's. With `platform.core.threads = 2` those beyond a node's
-    cores are second hardware threads."""
+    """Number of logical cores, taken in order from the platform's cores. With `platform.core.threads = 2`, cores
+    beyond a node's number of cores are second hardware threads."""
     dscp: int
-    """Differentiated services code point of its packets, 0 to 63."""
+    """Differentiated services code point of the tenant's packets (0 to 63). The default is 0."""
     l2_size: str | None
-    """Size of each of its cores' L2 instead of the platform's, of as many ways."""
+    """Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways."""
     llc_ways: int | str | None
-    """LLC ways that this tenant's L2 victims may fill (CAT); all when absent."""
+    """LLC ways that this tenant's L2 victims may fill (Intel CAT). When absent, all ways."""
     name: str
-    """For messages and tables."""
+    """Name of the tenant in messages and tables."""
     node: int
-    """The node whose cores these are, and whose memory its data is in."""
+    """Node of the tenant's cores, in whose memory its data lies. The default is 0."""
     pipeline: PipelineSpec | None
-    """Cores under a poll-mode driver in pairs, with a ring in memory between them (DPDK's pipeline model). Absent:
-    each runs to completion."""
+    """Pipeline of the tenant's cores in pairs, with a ring in memory between the two cores of a pair (DPDK's
+    pipeline model), with `stack = 'poll_mode'`. When absent, each core runs to completion."""
     recycling: Literal['run_to_completion'] | Literal['copy'] | Literal['reallocate']
-    """What a poll-mode driver does with the buffer of a packet that the application has yet to process."""
+    """Treatment of a receive buffer whose packet the application has yet to process, with `stack = 'poll_mode'`.
+    The default is 'run_to_completion'."""
     stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | None
-    """Who hands packets to the application; absent, the stack that its kind of application has by default: queue
-    pairs on the NIC on the chip; or, for `tcp_receive`, the kernel over a NIC that completes each frame with a line
-    of its own."""
+    """Stack that hands packets to the application. When absent, queue pairs on the integrated NIC; or, for an `app`
+    of kind 'tcp_receive', the kernel over a NIC that completes each frame with a line of its own."""
 
 
 class TestpmdAppSpec(Section):
-    """Forwards packets unread, drops them, or sends its own (DPDK's testpmd)."""
+    """Forwarder of unread packets, which can also drop packets or send its own (DPDK's testpmd)."""
     instructions: int
-    """Instructions per packet besides the access to its first line, if there is any."""
+    """Instructions per packet in addition to the access to its first line, if there is any. The default is 20."""
     kind: Literal['testpmd']
     mode: Literal['io'] | Literal['macswap'] | Literal['rxonly'] | Literal['txonly']
-    """What becomes of a packet."""
+    """Forwarding mode: 'io' (the default), 'macswap', 'rxonly' or 'txonly'."""
 
 
 class TimingOverride(Section):
-    """Timings that replace the standard's own, in picoseconds; absent ones keep it."""
+    """Timing parameters that replace those of `memory.standard`, in picoseconds; absent ones keep the standard's
+    values."""
     ccd_l_ps: int | None
-    """Column to column, same bank group."""
+    """Column command to column command in the same bank group (tCCD_L) in ps."""
     cl_ps: int | None
-    """Read latency, command to first data."""
+    """Read latency (CL) in ps, from command to first data."""
     cs_ps: int | None
-    """Bubble on the data bus between two ranks."""
+    """Bubble on the data bus between bursts of two ranks, in ps."""
     cwl_ps: int | None
-    """Write latency, command to first data."""
+    """Write latency (CWL) in ps, from command to first data."""
     faw_ps: int | None
-    """Window that holds at most four activates of a rank."""
+    """Window that holds at most four activates of a rank (tFAW), in ps."""
     ras_ps: int | None
-    """Activate to precharge."""
+    """Activate to precharge (tRAS) in ps."""
     rcd_ps: int | None
-    """Activate to column command."""
+    """Activate to column command (tRCD) in ps."""
     refi_ps: int | None
-    """Interval between refreshes of a rank."""
+    """Interval between refreshes of a rank (tREFI) in ps."""
     rfc_ps: int | None
-    """Refresh to activate."""
+    """Refresh to activate (tRFC) in ps."""
     rp_ps: int | None
-    """Precharge to activate."""
+    """Precharge to activate (tRP) in ps."""
     rrd_l_ps: int | None
-    """Activate to activate, same bank group."""
+    """Activate to activate in the same bank group (tRRD_L) in ps."""
     rrd_s_ps: int | None
-    """Activate to activate, other bank group."""
+    """Activate to activate in another bank group (tRRD_S) in ps."""
     rtp_ps: int | None
-    """Read to precharge."""
+    """Read to precharge (tRTP) in ps."""
     rtw_ps: int | None
-    """Bubble on the data bus between a read and a following write."""
+    """Bubble on the data bus between a read and a following write, in ps."""
     tck_ps: int | None
-    """Clock period; applied first, so that timings given in clocks scale with it."""
+    """Clock period (tCK) in ps. The period is applied first, so that timings given in clocks scale with it."""
     wr_ps: int | None
-    """End of write data to precharge."""
+    """End of write data to precharge (tWR) in ps."""
     wtr_l_ps: int | None
-    """End of write data to read, same bank group."""
+    """End of write data to read in the same bank group (tWTR_L) in ps."""
     wtr_s_ps: int | None
-    """End of write data to read, other bank group."""
+    """End of write data to read in another bank group (tWTR_S) in ps."""
 
 
 class TlbSpec(Section):
-    """The TLB that a core asks last, of pages of 4 KiB."""
+    """Last-level TLB of a core, for pages of 4 KiB."""
     entries: int
-    """Pages that it knows."""
+    """Number of pages whose translations the TLB holds; `entries` / `ways` must be a power of two."""
     walk_cycles: int
-    """Cycles of a page walk besides the access to the last level of the page table."""
+    """Core cycles of a page walk, not including the access to the last level of the page table."""
     ways: int
-    """Associativity."""
+    """Associativity of the TLB, 1 to 24."""
 
 
 class TouchdropAppSpec(Section):
-    """Reads every packet and drops it."""
+    """Reader of every line of a packet, which then drops the packet."""
     instructions: int
-    """Instructions per packet besides its loads."""
+    """Instructions per packet in addition to its loads. The default is 100."""
     instructions_per_byte: float
-    """Instructions for each byte, between the loads of its lines; with none, the loads go out together."""
+    """Instructions per byte, between the loads of the packet's lines. With 0, the default, all loads are issued
+    together."""
     kind: Literal['touchdrop']
 
 
 class TouchfwdAppSpec(Section):
-    """Reads every byte of a packet and forwards it."""
+    """Reader of every byte of a packet, which then forwards the packet."""
     instructions: int
-    """Instructions per packet besides."""
+    """Instructions per packet in addition to those per byte. The default is 20."""
     instructions_per_byte: float
-    """Instructions for each byte of the packet: load, compare and branch."""
+    """Instructions per byte of the packet: load, compare and branch. The default is 3."""
     kind: Literal['touchfwd']
 
 
 class TrafficSpec(Section):
-    """What the clients do."""
+    """Traffic that the clients send: arrival process, sizes and flows."""
     arrivals: Literal['poisson'] | Literal['fixed'] | Literal['uniform'] | Literal['log_normal'] | Literal['pareto'] | Literal['burst'] | Literal['closed'] | Literal['keep_depth'] | Literal['pcap'] | Literal['none']
-    """Arrival process."""
+    """Arrival process of the packets."""
     burst: int
-    """Packets per burst of `burst`."""
+    """Number of packets per burst, for `arrivals = 'burst'`."""
     burst_gap: str | None
-    """From the start of a packet to that of the next in a burst of `burst`; back to back when absent."""
+    """Time from the start of a packet to the start of the next one in a burst, for `arrivals = 'burst'`. When
+    absent, packets are back to back."""
     burst_period: str | None
-    """From the start of a burst to that of the next, instead of `rate`."""
+    """Time from the start of a burst to the start of the next one, for `arrivals = 'burst'`, instead of `rate`."""
     cv: float | None
-    """Standard deviation of gaps over their mean (`uniform`: up to 0.577, which is also its default; `log_normal`,
-    `pareto`: 1 when absent)."""
+    """Coefficient of variation of gaps (standard deviation over mean), for `arrivals = 'uniform'` (up to 0.577,
+    which is also its default), 'log_normal' and 'pareto' (1 when absent)."""
     dctcp: DctcpSpec | None
-    """Senders of the TCP flows that `tcp_receive` cores receive."""
+    """Senders of the TCP flows that an `app` of kind 'tcp_receive' receives."""
     depth: int
-    """Waiting packets per core that `keep_depth` maintains; completions of sends count, where the queue pair has
-    such."""
+    """Number of waiting packets per core that `arrivals = 'keep_depth'` maintains; completions of sends count,
+    where `queue_pair.send_completions` is set."""
     destination_mac: str | None
-    """Ethernet address that packets go to, captured ones included; '02:00:00:00:00:01' when absent."""
+    """Ethernet address that packets go to, captured ones included. The default is '02:00:00:00:00:01'."""
     flows: int | None
-    """Flows that packets belong to, at random unless `spread` is 'flow'; a flow goes to one core, by its RSS hash.
-    When absent, each packet goes to any core."""
+    """Number of flows that packets belong to, chosen at random unless `spread = 'flow'`; a flow goes to one core,
+    by its RSS hash. When absent, each packet goes to a core by `spread`."""
     link: WireSpec | None
-    """Wire between the generator and a NIC on the chip, which otherwise has none. That of an Ethernet NIC is its
-    own."""
+    """Wire between the generator and an integrated NIC. When absent, there is none. An Ethernet NIC has its own
+    link."""
     outstanding: int
-    """Requests without a reply at most, of `closed`: of all cores together, but with CC-NIC of each queue pair."""
+    """Maximum number of requests without a reply, for `arrivals = 'closed'`: of all cores together, but with CC-NIC
+    of each queue pair."""
     packet: str | None
-    """Size of frames, checksum included, for applications whose requests do not set it; 1 KiB when absent."""
+    """Size of frames, checksum included, for applications whose requests do not set it. The default is 1 KiB.
+    Excludes `sizes`."""
     pcap: PcapSpec | None
-    """Capture of `pcap`."""
+    """Capture to replay, for `arrivals = 'pcap'`."""
     protocol: Literal['udp'] | Literal['ethernet']
-    """What frames carry."""
+    """Protocol of the frames: 'udp' (the default) or 'ethernet'."""
     rate: str | None
-    """Mean rate over all cores, in packets or in bits of frames. `peak_loss` starts from it when given."""
+    """Mean rate over all cores, in packets or in bits of frames per second. With `run.load = 'peak_loss'`, the
+    start of the search."""
     sizes: Literal['imix'] | list[SizeWeight] | None
-    """Sizes of frames with their weights instead of `packet`; 'imix' is 7 : 4 : 1 of 64, 594 and 1518 B."""
+    """Sizes of frames with their weights, instead of `packet`: a list of { size, weight }, or 'imix', which is 7 :
+    4 : 1 of 64, 594 and 1518 B."""
     source_mac: str | None
-    """Ethernet address that packets come from; that of the capture, or '02:00:00:00:00:02', when absent."""
+    """Ethernet address that packets come from. When absent, that of the capture, or '02:00:00:00:00:02'."""
     spikes: SpikeSpec | None
-    """Service-time spikes."""
-    spread: Literal['random'] | Literal['turns'] | Literal['shortest_queue'] | Literal['flow']
-    """Which core of the tenant a packet goes to that belongs to no flow; or 'flow', whether there are flows or
-    not."""
+    """Rare long stalls of the application. When absent, there are none."""
+    spread: Literal['random'] | Literal['round_robin'] | Literal['shortest_queue'] | Literal['flow']
+    """Core of the tenant to which a packet goes that belongs to no flow: 'random' (the default), 'turns' or
+    'shortest_queue'; or 'flow' for `arrivals = 'closed'`, with or without `flows`."""
     stamp: int
-    """Where a frame carries the time of its sending, in bytes from its start."""
+    """Offset in bytes from the frame's start at which a frame carries its time of sending. The default is 42."""
     timeout: str
-    """A request of `closed` without a reply for so long is given up, and the next one goes."""
+    """Time after which a request without a reply is given up and the next one is sent, for `arrivals = 'closed'`.
+    The default is 1 ms."""
 
 
 class UdpSpec(Section):
-    """What datagrams cost in the kernel beside what they share with TCP, in instructions where nothing else is
-    said. `[tcp]` has the rest: frames, interrupts, wake-ups, calls that receive, and copies."""
+    """Costs of datagrams in the kernel, in addition to those that they share with TCP. `[tcp]` has the costs of
+    frames, interrupts, wake-ups, calls that receive, and copies."""
     free: int
-    """A socket buffer that is freed."""
+    """Instructions per freed socket buffer."""
     receive: int
-    """A received datagram: IP, UDP, the socket's queue."""
+    """Instructions per received datagram: IP, UDP, the socket's queue."""
     receive_buffer: str
-    """What a socket may hold (`rmem_default`), socket buffers with all their overhead."""
+    """Size of a socket's receive buffer (`rmem_default`), which counts socket buffers with all their overhead."""
     send: int
-    """A `sendmsg` call: system call, UDP, IP, queueing discipline, driver."""
+    """Instructions per `sendmsg` call: system call, UDP, IP, queueing discipline, driver."""
 
 
 class WireSpec(Section):
-    """A wire with its two ends."""
+    """A wire between the generator and a NIC."""
     propagation: str
-    """Flight time, each way."""
+    """Flight time of a frame in each direction. The default is 0."""
     rate: str
-    """Rate, each way."""
+    """Rate of the wire in each direction."""
 
 
 class WriteBackTable(Section):
-    """A threshold."""
+    """A write-back threshold."""
     after: int
-    """Used descriptors from which on they are written back."""
+    """Number of used receive descriptors from which on the NIC writes them back."""
 
 
 class XmemAppSpec(Section):
     """Random reads of a private array."""
     array: str
-    """Each core's array."""
+    """Size of each core's array."""
     gap_instructions: int
-    """Instructions between two reads."""
+    """Instructions between two reads. The default is 4."""
     kind: Literal['xmem']
-    order: Literal['drawn'] | Literal['cycle']
-    """In which order the array is read."""
+    order: Literal['random'] | Literal['cycle']
+    """Order in which the array is read: 'drawn' (random lines, the default) or 'cycle' (arrays of up to 256
+    MiB)."""
     parallelism: int
-    """Chains of dependent reads under way at once."""
+    """Number of chains of dependent reads that are outstanding together. The default is 1."""
 
 
 class Fields(Section):
-    """One point of a study, fully described."""
+    """A scenario: one point of a study, fully described."""
     ccnic: CcnicSpec | None
-    """The interface over coherent memory, for a tenant with `stack = 'ccnic'`; what is not said here the platform's
-    table says."""
+    """CC-NIC, the interface over coherent memory, for a tenant with `stack = 'ccnic'`; keys that are left out are
+    taken from `platform.ccnic`."""
     client: ClientSpec | None
-    """The host whose software is the load generator. Absent: a generator that costs no time and loses nothing."""
+    """Second host whose software is the load generator. When absent, the load generator takes no simulated time and
+    loses nothing."""
     name: str
-    """For tables and file names."""
+    """Name of the scenario in tables and file names."""
     peripheral: list[SsdPeripheralSpec | RocePeripheralSpec | EthernetPeripheralSpec]
-    """Peripherals behind the I/O controller."""
+    """Peripherals behind the I/O controllers."""
     placement: PlacementSpec
-    """Where packets go."""
+    """Placement of inbound data: the destination of lines that devices write, and the treatment of spent
+    buffers."""
     platform: str
     """Name or path of a platform file."""
     rings: RingSpec
-    """Buffers."""
+    """Receive and transmit buffers between the integrated NIC and cores."""
     run: RunSpec
-    """Measurement."""
+    """Load, length and objective of the run."""
     seed: int
-    """Seed of every random stream."""
+    """Seed of every random stream. The default is 1."""
     tenant: list[TenantSpec]
-    """Who runs where."""
+    """Tenants: groups of cores, each of which runs one application."""
     traffic: TrafficSpec
-    """Packets."""
+    """Packets that the tenants receive: arrival process, sizes and flows."""
     override: Platform
     """Values that replace the platform's."""
