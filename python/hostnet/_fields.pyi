@@ -1691,7 +1691,7 @@ class TrafficSpec(Section):
     spikes: SpikeSpec | None
     """Rare long stalls of the application. When absent, there are none."""
     spread: Literal['random'] | Literal['round_robin'] | Literal['shortest_queue'] | Literal['flow']
-    """Core of the tenant to which a packet goes that belongs to no flow: 'random' (the default), 'turns' or
+    """Core of the tenant to which a packet goes that belongs to no flow: 'random' (the default), 'round_robin' or
     'shortest_queue'; or 'flow' for `arrivals = 'closed'`, with or without `flows`."""
     stamp: int
     """Offset in bytes from the frame's start at which a frame carries its time of sending. The default is 42."""
@@ -1735,8 +1735,7 @@ class XmemAppSpec(Section):
     """Instructions between two reads. The default is 4."""
     kind: Literal['xmem']
     order: Literal['random'] | Literal['cycle']
-    """Order in which the array is read: 'drawn' (random lines, the default) or 'cycle' (arrays of up to 256
-    MiB)."""
+    """Order in which the array is read: 'random' (the default) or 'cycle' (arrays of up to 256 MiB)."""
     parallelism: int
     """Number of chains of dependent reads that are outstanding together. The default is 1."""
 

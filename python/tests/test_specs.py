@@ -464,11 +464,12 @@ def test_a_table_of_the_schema_is_told_by_key_with_what_it_takes():
     assert placement["ways"] == [
         "whole number, all",
         "2",
-        'LLC ways that NIC writes may allocate into, counted from way 0; "all" of the platform\'s.',
+        'Number of LLC ways, counted from way 0, into which writes of devices may allocate; "all" stands for every way of the '
+        "platform's LLC. 2 when absent.",
     ]
     assert said("placement.ways") == {"ways": placement["ways"]}
     assert said("traffic")["rate"][0] == '"26 Mrps", "10 Gbps"'
-    assert said("placement.policy")["dma"] == ["", "", "To DRAM."]
+    assert said("placement.policy")["dma"] == ["", "", "Conventional DMA: inbound lines go to DRAM."]
 
 
 def test_kinds_are_told_and_the_keys_of_one():

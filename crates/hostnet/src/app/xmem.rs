@@ -38,7 +38,7 @@ pub struct XmemSpec {
     /// Number of chains of dependent reads that are outstanding together. The default is 1.
     #[serde(default = "one")]
     pub parallelism: u32,
-    /// Order in which the array is read: "drawn" (random lines, the default) or "cycle" (arrays of up to 256 MiB).
+    /// Order in which the array is read: "random" (the default) or "cycle" (arrays of up to 256 MiB).
     #[serde(default)]
     pub order: ReadOrder,
 }

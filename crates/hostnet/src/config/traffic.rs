@@ -229,7 +229,7 @@ pub struct TrafficSpec {
     /// Time from the start of a burst to the start of the next one, for `arrivals = "burst"`, instead of `rate`.
     #[serde(default)]
     pub burst_period: Option<Span>,
-    /// Core of the tenant to which a packet goes that belongs to no flow: "random" (the default), "turns" or
+    /// Core of the tenant to which a packet goes that belongs to no flow: "random" (the default), "round_robin" or
     /// "shortest_queue"; or "flow" for `arrivals = "closed"`, with or without `flows`.
     #[serde(default)]
     pub spread: SpreadSpec,
@@ -415,14 +415,14 @@ fn one_process(t: &TrafficSpec) -> Check {
 fn shortest_queue(s: &Scenario) -> Check {
     let on_port = s.ringed().is_some() && s.peripherals.iter().any(|p| p.ethernet().is_some());
     need(s.traffic.spread != SpreadSpec::ShortestQueue || !on_port, || {
-        "traffic.spread = \"shortest_queue\" is for a NIC on the chip; behind a wire nobody knows the queues: choose turns".into()
+        "traffic.spread = \"shortest_queue\" is for a NIC on the chip; behind a wire nobody knows the queues: choose round_robin".into()
     })
 }
 
 fn flows(t: &TrafficSpec) -> Check {
     need(t.spread != SpreadSpec::Flow || t.arrivals == ArrivalsSpec::Closed, || {
         format!(
-            "traffic.spread = \"flow\" is of the clients of traffic.arrivals = \"closed\", which is \"{}\" here; choose turns",
+            "traffic.spread = \"flow\" is of the clients of traffic.arrivals = \"closed\", which is \"{}\" here; choose round_robin",
             word(t.arrivals)
         )
     })?;
