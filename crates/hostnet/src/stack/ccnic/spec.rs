@@ -354,7 +354,7 @@ impl Default for CcnicSpec {
 }
 
 impl CcnicSpec {
-    /// Lines of each memory region for `queues` used queue pairs, in the order of [`Memory`](super::Memory).
+    /// Lines of each memory region for `queues` used queue pairs, in the order of [`CcnicMemory`](super::CcnicMemory).
     pub fn lines(&self, queues: u64) -> [u64; 6] {
         let ring = |group: bool| self.units(group) / self.per_line(group);
         let [small, large] = self.counts(queues.to_u32());
