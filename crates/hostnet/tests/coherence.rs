@@ -5,7 +5,7 @@
 //! under way, and at any time no copy that a core could read is older than the newest, no two cores have written the
 //! line, and what no cache has to write back is in DRAM (`Memory::coherent`).
 
-use crate::common::{small, two_nodes, Rig};
+use crate::common::{Rig, small, two_nodes};
 use hostnet::core;
 use hostnet::kernel::{CoreId, LineAddr, Post, RandomStream, ThreadId, Time};
 use hostnet::machine::{Event, MachineSignal};
@@ -107,7 +107,7 @@ impl World {
                 let (at, agent, what) = due.pop_front().expect("one is due");
                 self.act(agent, what, at);
             }
-            if let Event::Memory(memory::MemoryEvent::Cha(id)) = e {
+            if let Event::Cha(id) = e {
                 self.order.push((self.rig.m.mem.request(id).who, false));
             }
             let signal = self.rig.m.handle(e);

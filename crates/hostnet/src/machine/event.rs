@@ -1,48 +1,98 @@
-//! Everything that can happen on a machine at an instant: the events of its parts, joined.
+//! Everything that can happen on a machine at an instant: the events of its parts in one enumeration.
 //!
-//! Each part posts its own type of event to the one calendar, which is generic over the type that it keeps.
+//! Each part has its own type of event and posts that type; the calendar is generic over the type that it keeps. The
+//! machine's event has one variant for each variant of its parts, so that the event loop dispatches once.
 
 use super::DeviceAccess;
-use crate::kernel::{Calendar, ThreadId};
-use crate::{core, device, memory, traffic};
-
-/// An event of the calendar of a machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event {
-    Memory(memory::MemoryEvent),
-    Core(core::CoreEvent),
-    Device(device::DeviceEvent),
-    /// An access of a core to a device goes on.
-    Access(DeviceAccess),
-    /// A device or a timer interrupts core `0`.
-    Interrupt(ThreadId),
-    /// Traffic, which runs on top of the machine.
-    Traffic(traffic::TrafficEvent),
-    /// A timer with this number, of whoever runs on top of the machine.
-    Timer(u32),
-}
+use crate::core::CoreEvent;
+use crate::device::endpoint::DmaDirection;
+use crate::device::{DeviceEvent, NicAt, RingTask};
+use crate::kernel::ids::ShortLine;
+use crate::kernel::{Calendar, CoreId, PacketId, PortId, QueueId, ThreadId, TxnId};
+use crate::memory::{MemoryEvent, Sweep};
+use crate::traffic::TrafficEvent;
 
 /// The calendar of a machine, or of several that share one.
 pub type Events = Calendar<Event>;
 
-/// Declares how the event of a part becomes an event of the machine.
-macro_rules! joined {
-    ($($part:ident($event:ty),)*) => {
-        $(impl From<$event> for Event {
+/// Declares [`Event`] from the variants of the machine's parts, and the conversion of each part's event. A conversion
+/// that misses a variant of its part does not compile. The events under `whole` are kept as they are.
+macro_rules! events {
+    (
+        whole { $($(#[$doc:meta])* $own:ident($own_type:ty),)+ }
+        $($part:ident { $($name:ident $(($($item:ident: $item_type:ty),+))? $({ $($field:ident: $field_type:ty),+ })?,)+ })+
+    ) => {
+        /// An event of the calendar of a machine; the types of its parts' events say what each variant means.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub enum Event {
+            $($(
+                #[doc = concat!("[`", stringify!($part), "::", stringify!($name), "`].")]
+                $name $(($($item_type),+))? $({ $($field: $field_type),+ })?,
+            )+)+
+            $($(#[$doc])* $own($own_type),)+
+        }
+
+        $(impl From<$part> for Event {
             #[inline(always)]
-            fn from(e: $event) -> Event {
-                Event::$part(e)
+            fn from(e: $part) -> Event {
+                match e {
+                    $($part::$name $(($($item),+))? $({ $($field),+ })? => Event::$name $(($($item),+))? $({ $($field),+ })?,)+
+                }
             }
-        })*
+        })+
     };
 }
 
-joined! {
-    Memory(memory::MemoryEvent),
-    Core(core::CoreEvent),
-    Device(device::DeviceEvent),
-    Access(DeviceAccess),
-    Traffic(traffic::TrafficEvent),
+events! {
+    whole {
+        /// An access of a core to a device goes on.
+        Access(DeviceAccess),
+        /// A device or a timer interrupts a thread.
+        Interrupt(ThreadId),
+        /// Traffic, which runs on top of the machine.
+        Traffic(TrafficEvent),
+        /// A timer with this number, of whoever runs on top of the machine.
+        Timer(u32),
+    }
+    MemoryEvent {
+        Cha(id: TxnId),
+        Slices,
+        Dram(channel: u8),
+        Link(id: TxnId),
+        Fill(id: TxnId),
+        Wake(thread: ThreadId),
+        Sweep { line: ShortLine, count: u32, op: Sweep },
+        Hint { core: CoreId, line: ShortLine },
+    }
+    CoreEvent {
+        Free(thread: ThreadId),
+        Due(thread: ThreadId),
+        Retire(thread: ThreadId),
+    }
+    DeviceEvent {
+        NicRx,
+        Delivered(id: PacketId),
+        Freed(at: NicAt, id: PacketId),
+        NicTx(at: NicAt, id: PacketId),
+        Ring { queue: QueueId, task: RingTask, n: u16 },
+        Tlp(port: PortId),
+        Turn { port: PortId, way: DmaDirection },
+        Completed(job: u32),
+    }
+}
+
+impl From<DeviceAccess> for Event {
+    #[inline(always)]
+    fn from(e: DeviceAccess) -> Event {
+        Event::Access(e)
+    }
+}
+
+impl From<TrafficEvent> for Event {
+    #[inline(always)]
+    fn from(e: TrafficEvent) -> Event {
+        Event::Traffic(e)
+    }
 }
 
 #[cfg(test)]

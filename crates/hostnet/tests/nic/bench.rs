@@ -1,7 +1,7 @@
 //! A NIC of either attachment on a small machine, and software that drives it through the calls that both have.
 
-use crate::common::{platforms, small, MHZ_3200};
-use hostnet::config::{resolve, Scenario};
+use crate::common::{MHZ_3200, platforms, small};
+use hostnet::config::{Scenario, resolve};
 use hostnet::core::Cpu;
 use hostnet::device::endpoint::Endpoint;
 use hostnet::device::iio::Iio;
@@ -9,9 +9,9 @@ use hostnet::device::nic::{EthernetSpec, Nic, Packet};
 use hostnet::device::{self, NicAt};
 use hostnet::kernel::{Clock, CoreId, LineAddr, PacketId, Post, QueueId, TenantId, ThreadId};
 use hostnet::machine::{Event, Machine, MachineSignal};
+use hostnet::memory::Memory;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
-use hostnet::memory::Memory;
 use hostnet::meter::drops::DropCause;
 use hostnet::placement::Placement;
 
@@ -148,7 +148,7 @@ impl Bench {
         let e = self.m.pop()?;
         let Some(signal) = self.m.handle(e) else { return Some(Vec::new()) };
         Some(match (signal, e) {
-            (MachineSignal::Delivered(queue), Event::Device(device::DeviceEvent::Delivered(id))) => {
+            (MachineSignal::Delivered(queue), Event::Delivered(id)) => {
                 vec![Seen::Visible(QueueId(queue.0), id)]
             }
             (MachineSignal::Landed(_), _) => {
