@@ -111,7 +111,7 @@ fn every_interface_carries_requests_and_cores_take_turns_at_queue_pairs() {
 fn a_host_that_manages_buffers_loses_none_and_no_packet() {
     for (more, under_way) in [(UNOPTIMISED, 256), ("preset = \"unoptimised\"\nnic_threads = 5", 700)] {
         let mut host = Host::new(Arc::new(scenario(&text(true, more, BUSY)))).expect("a host");
-        host.offer_closed(under_way, Time::ns(1_000_000));
+        host.offer_closed(hostnet::kernel::TenantId(0), under_way, Time::ns(1_000_000));
         for slice in 0..40 {
             host.run_for(Time::ns(2_500));
             host.check().unwrap_or_else(|e| panic!("{more}, slice {slice}: {e}"));

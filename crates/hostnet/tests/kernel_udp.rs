@@ -172,9 +172,9 @@ fn a_socket_holds_256_small_datagrams_and_one() {
     let text = text.replace("frame = 6000", "frame = 6000\npoll_budget = 1024");
     let mut host = Host::new(Arc::new(scenario(&text))).expect("a host");
     // 300 come at 10 Mrps and are polled at once; the application has none before.
-    host.offer(Some(Arrivals::fixed(10e6)), 0);
+    host.offer(hostnet::kernel::TenantId(0), Some(Arrivals::fixed(10e6)), 0);
     host.run_for(Time::us(30));
-    host.offer(None, 0);
+    host.offer(hostnet::kernel::TenantId(0), None, 0);
     host.run_for(Time::us(20_000));
     host.check().expect("conserved");
     let nic = host.machine.iio.as_ref().and_then(|i| i.nic_ref()).expect("its NIC");
@@ -203,12 +203,16 @@ fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
     {
         let text = Setting { cores, nic, ..Setting::default() }.text();
         let mut host = Host::new(Arc::new(scenario(&text))).expect("a host");
-        host.offer(Some(Arrivals::poisson(rate * 1e6, RandomStream::new(i as u64, "wire", 0))), 0);
+        host.offer(
+            hostnet::kernel::TenantId(0),
+            Some(Arrivals::poisson(rate * 1e6, RandomStream::new(i as u64, "wire", 0))),
+            0,
+        );
         for _ in 0..200 {
             host.run_for(Time::us(2));
             host.check().unwrap_or_else(|e| panic!("{e}\n{text}"));
         }
-        host.offer(None, 0);
+        host.offer(hostnet::kernel::TenantId(0), None, 0);
         host.run_for(Time::us(100_000));
         host.check().unwrap_or_else(|e| panic!("{e}\n{text}"));
         let nic = host.machine.iio.as_ref().and_then(|i| i.nic_ref()).expect("its NIC");

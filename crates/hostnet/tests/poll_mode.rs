@@ -263,13 +263,17 @@ fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
         }
         let spec = Arc::new(scenario(&text));
         let mut host = Host::new(spec).expect("a host");
-        host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(rate, RandomStream::new(i, "wire", 0))), 0);
+        host.offer(
+            hostnet::kernel::TenantId(0),
+            Some(hostnet::traffic::arrival::Arrivals::poisson(rate, RandomStream::new(i, "wire", 0))),
+            0,
+        );
         for _ in 0..60 {
             host.run_for(Time::us(1));
             host.check().unwrap_or_else(|e| panic!("{e}\n{text}"));
         }
         // Without anything new all that is inside is served, but for what the policy never writes back.
-        host.offer(None, 0);
+        host.offer(hostnet::kernel::TenantId(0), None, 0);
         host.run_for(Time::us(30_000)); // what is on the wire comes at its rate
         host.check().unwrap_or_else(|e| panic!("{e}\n{text}"));
         let nic = host.machine.iio.as_ref().and_then(|i| i.nic_ref()).expect("its NIC");
@@ -376,7 +380,11 @@ fn sent_by_queue(flows: u32, rules: &str) -> [u64; 3] {
     let text = text.replace("lanes = 8\n", &format!("lanes = 8\nflow_director = [{rules}]\n"));
     let text = text.replace("[traffic]\n", &format!("[traffic]\nflows = {flows}\n"));
     let mut host = Host::new(Arc::new(scenario(&text))).expect("a host");
-    host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(4e6, RandomStream::new(7, "wire", 0))), 0);
+    host.offer(
+        hostnet::kernel::TenantId(0),
+        Some(hostnet::traffic::arrival::Arrivals::poisson(4e6, RandomStream::new(7, "wire", 0))),
+        0,
+    );
     host.run_for(Time::us(3000));
     host.check().unwrap_or_else(|e| panic!("{e}"));
     let nic = host.machine.iio.as_ref().and_then(|i| i.nic_ref()).expect("its NIC");
@@ -480,7 +488,11 @@ fn an_overloaded_core_goes_on_when_frames_are_fetched_out_of_order() {
     let s = Setting { frame: 128, ..Setting::default() };
     let text = s.text().replace("placement = { policy = \"ddio\", ways = 4 }", "placement = { policy = \"dma\" }");
     let mut host = Host::new(Arc::new(scenario(&text))).expect("a host");
-    host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(30e6, RandomStream::new(5, "wire", 0))), 0);
+    host.offer(
+        hostnet::kernel::TenantId(0),
+        Some(hostnet::traffic::arrival::Arrivals::poisson(30e6, RandomStream::new(5, "wire", 0))),
+        0,
+    );
     host.run_for(Time::us(2000));
     let served = |host: &Host| host.machine.iio.as_ref().and_then(|i| i.nic_ref()).map_or(0, |nic| nic.counts.sent);
     let before = served(&host);

@@ -55,7 +55,7 @@ fn requests_are_answered_once_and_in_order_with_any_threads_calls_and_interfaces
         let text =
             text(overlay, fast, flows, calls, 400).replacen("nic_node = 0", &format!("nic_node = 0\n{preset}"), 1);
         let mut host = Host::new(Arc::new(scenario(&text))).expect("a host");
-        host.offer_closed(flows.0 * flows.1, Time::ns(1_000_000));
+        host.offer_closed(hostnet::kernel::TenantId(0), flows.0 * flows.1, Time::ns(1_000_000));
         for slice in 0..20 {
             host.run_for(Time::ns(5_000));
             host.check().unwrap_or_else(|e| panic!("overlay {overlay} {preset}, {fast} threads, slice {slice}: {e}"));

@@ -30,7 +30,7 @@ fn drops(polls: u32) -> String {
 /// A host with a packet every 10 us, for 2 ms: instructions in the second one, and events.
 fn idle(polls: u32) -> (Host, f64, u64) {
     let mut host = Host::new(Arc::new(scenario(&drops(polls)))).expect("a host");
-    host.offer(Some(Arrivals::fixed(1e5)), 0);
+    host.offer(hostnet::kernel::TenantId(0), Some(Arrivals::fixed(1e5)), 0);
     host.run_for(Time::us(1_000));
     let (instructions, events) = (host.machine.cpus[ThreadId(0)].instructions, host.machine.cal.popped());
     host.run_for(Time::us(1_000));
@@ -69,10 +69,10 @@ fn a_core_notices_a_packet_with_the_next_whole_poll() {
 fn no_packet_is_lost_to_a_core_that_polls() {
     for polls in [1, 200, 64_000] {
         let mut host = Host::new(Arc::new(scenario(&drops(polls)))).expect("a host");
-        host.offer(Some(Arrivals::bursts(Time::us(20), 16, 1e9)), 0);
+        host.offer(hostnet::kernel::TenantId(0), Some(Arrivals::bursts(Time::us(20), 16, 1e9)), 0);
         host.run_for(Time::us(1_000));
         host.check().expect("balanced books");
-        host.offer(None, 0);
+        host.offer(hostnet::kernel::TenantId(0), None, 0);
         host.run_for(Time::us(200));
         host.check().expect("balanced books");
         let nic = &host.machine.nic;

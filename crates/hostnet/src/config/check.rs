@@ -253,7 +253,7 @@ fn tenants(s: &Scenario) -> Check {
         return cores_of_nodes(s, nodes.count, nodes.cores.unwrap_or(s.platform.core.count));
     }
     let (each, threads) = (u64::from(s.platform.core.count), u64::from(s.platform.core.threads));
-    let (storage, nic) = (s.storage_cores(), s.peers().map_or(0, |p| p.cores.into()));
+    let (storage, nic) = (s.storage_cores(), s.peers().map(|p| u64::from(p.cores)).sum::<u64>());
     let asked = cores + storage + nic;
     need(asked <= each * threads, || {
         let ssds = match (storage, nic) {

@@ -53,7 +53,7 @@ pub(super) fn client(s: &Scenario) -> Check {
 pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
     for node in 0..count {
         let of = s.tenants.iter().filter(|t| u32::from(t.node) == node && !directed(t));
-        let nic = s.peers().filter(|p| p.node == node).map_or(0, |p| p.cores.into());
+        let nic = s.peer_cores(node);
         let asked: u64 = of.map(|t| u64::from(t.cores)).sum::<u64>() + nic;
         let whose = if nic > 0 { " and their peers" } else { "" };
         let threads = s.platform.core.threads;
@@ -90,7 +90,7 @@ pub(super) fn second_threads(s: &Scenario) -> Check {
             (AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_), _) => return not_yet("an application of pairs"),
             _ if t.work() == WorkSource::Kernel => return not_yet("the kernel's stack"),
             (_, Some(StackSpec::Kernel)) => return not_yet("the kernel's stack"),
-            _ if s.peers().is_some_and(|p| p.node == u32::from(t.node)) => return not_yet("a NIC of the same node"),
+            _ if s.peers().any(|p| p.node == u32::from(t.node)) => return not_yet("a NIC of the same node"),
             _ if t.pipeline.is_some() => return not_yet("a pipeline"),
             _ if t.l2_size.is_some() => return not_yet("l2_size"),
             _ => {}

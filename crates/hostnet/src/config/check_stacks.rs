@@ -50,7 +50,7 @@ pub(super) fn stacks(s: &Scenario) -> Check {
 /// Checks that threads in pairs belong to a single tenant, and that both nodes exist.
 fn pairs(s: &Scenario) -> Check {
     let Some(t) = s.paired_tenant() else { return Ok(()) };
-    let (last, node) = (s.nodes().count - 1, s.peers().map_or(0, |p| p.node));
+    let (last, node) = (s.nodes().count - 1, s.peers_of(t).map_or(0, |p| p.node));
     need(node <= last, || format!("tenant[{t}].app.peer_node = {node} does not exist: nodes count from 0 to {last}"))?;
     need(s.tenants.len() == 1 && s.peripherals.is_empty(), || {
         format!("tenant[{t}].app works in pairs; other tenants or a [[peripheral]] beside it are not built yet")

@@ -158,6 +158,10 @@ pub struct TenantSpec {
     /// model), with `stack = "poll_mode"`. When absent, each core runs to completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineSpec>,
+    /// Packets that this tenant receives, for the keys in which they differ from those of the table `traffic`. When
+    /// absent, as in that table. Each tenant that serves packets has traffic of its own, at the rate that is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Box<TrafficSpec>>,
     /// Application that the tenant's cores run.
     pub app: AppSpec,
 }
@@ -416,15 +420,35 @@ impl Scenario {
         &self.tenants[id.index()]
     }
 
+    /// Traffic of a tenant: its own, or that of the scenario.
+    pub fn traffic_of(&self, id: TenantId) -> &TrafficSpec {
+        self.tenant(id).traffic.as_deref().unwrap_or(&self.traffic)
+    }
+
     /// The first tenant that `is` names.
     pub fn find_tenant(&self, is: impl Fn(&TenantSpec) -> bool) -> Option<TenantId> {
         self.tenants.iter().position(is).map(TenantId::new)
     }
 
-    /// The tenant whose packets come through descriptor rings in memory, if there is one.
+    /// The tenants of that order in the file.
+    pub fn tenant_ids(&self) -> impl Iterator<Item = TenantId> + Clone + use<> {
+        (0..self.tenants.len()).map(TenantId::new)
+    }
+
+    /// The first tenant whose packets come through descriptor rings in memory, if there is one.
     pub fn ringed(&self) -> Option<RingTenant<'_>> {
-        let tenant = self.find_tenant(TenantSpec::has_rings)?;
-        let nic = self.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
+        self.ringed_tenants().next()
+    }
+
+    /// The tenants whose packets come through descriptor rings in memory.
+    pub fn ringed_tenants(&self) -> impl Iterator<Item = RingTenant<'_>> + '_ {
+        self.tenant_ids().filter_map(|t| self.ring_of(t))
+    }
+
+    /// Rings and driver of `tenant`; None when its packets do not come through descriptor rings in memory.
+    pub fn ring_of(&self, tenant: TenantId) -> Option<RingTenant<'_>> {
+        let nic =
+            self.peripherals.iter().find_map(PeripheralSpec::ethernet).filter(|_| self.tenant(tenant).has_rings())?;
         let driver = match self.tenant(tenant).stack {
             Some(StackSpec::Kernel) => {
                 let (tcp, udp) = (self.platform.tcp.clone()?, self.platform.udp.clone()?);
@@ -458,20 +482,30 @@ impl Scenario {
         self.find_tenant(|t| matches!(t.app, AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_)))
     }
 
-    /// Additional cores with which a tenant's threads work: CC-NIC's NIC, or the other threads of pairs. They are
-    /// numbered after all others.
-    pub fn peers(&self) -> Option<Peers> {
-        let tenant = self.ccnic_tenant().or(self.paired_tenant())?;
-        let all = self.tenant(tenant).receivers();
-        let (cores, node) = match &self.tenant(tenant).app {
+    /// Additional cores of all tenants, which are numbered after all others.
+    pub fn peers(&self) -> impl Iterator<Item = Peers> + '_ {
+        self.tenant_ids().filter_map(|t| self.peers_of(t))
+    }
+
+    /// Additional cores with which `tenant`'s threads work: CC-NIC's NIC, or the other threads of pairs.
+    pub fn peers_of(&self, tenant: TenantId) -> Option<Peers> {
+        let t = self.tenant(tenant);
+        let all = t.receivers();
+        let (cores, node) = match &t.app {
             AppSpec::Pingpong(p) => (all, p.peer_node.into()),
             AppSpec::StreamTransfer(t) => (if t.stores == Written::None { 0 } else { all }, t.peer_node.into()),
-            _ => {
+            _ if t.stack == Some(StackSpec::Ccnic) => {
                 let ccnic = self.ccnic.as_ref();
                 (ccnic.and_then(|c| c.nic_threads).unwrap_or(all), ccnic.map_or(0, |c| c.nic_node))
             }
+            _ => return None,
         };
         Some(Peers { tenant, cores, node })
+    }
+
+    /// Additional cores that all tenants have on `node`.
+    pub fn peer_cores(&self, node: u32) -> u64 {
+        self.peers().filter(|p| p.node == node).map(|p| u64::from(p.cores)).sum()
     }
 
     /// Nodes of the machine.
@@ -492,6 +526,7 @@ impl Scenario {
             stack: Some(c.stack),
             recycling: Recycling::RunToCompletion,
             pipeline: None,
+            traffic: None,
             app: c.app.clone(),
         };
         let run = RunSpec { load: Load::Fixed, trace: None, timeline: None, ..self.run.clone() };

@@ -7,13 +7,15 @@ use super::measure::Window;
 use super::network::{self, Network};
 use super::storage::block_layer;
 use super::tas;
+use super::tenant::TenantState;
 use super::thread_numbering;
 use super::thread_pairs;
 use super::threads;
-use super::{CoreSlot, Host, IdleState, TrafficSource};
+use super::traffic_source::TrafficSource;
+use super::{CoreSlot, Host, IdleState};
 use crate::app::{App, AppBuildContext, AppSpec, Origin};
 use crate::config::check;
-use crate::config::scenario::{ReplayTiming, RingDriver, RingTenant, StackSpec};
+use crate::config::scenario::{ArrivalsSpec, PeripheralSpec, ReplayTiming, RingDriver, RingTenant, StackSpec};
 use crate::config::Scenario;
 use crate::core::hints::Hints;
 use crate::core::Cpu;
@@ -39,10 +41,9 @@ use crate::stack::pmd::{
     self, Buffers, DriverMemory, Duties, PollMode, PollModeSpec, Recycling, SoftwareRing, COPY_LINES,
 };
 use crate::stack::udp::{UdpSocket, USER};
-use crate::stack::{Tally, Thread};
+use crate::stack::Thread;
 use crate::traffic::pcap::{Capture, CaptureOptions, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
-use hdrhistogram::Histogram;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -67,23 +68,7 @@ impl Host {
     pub(super) fn build(spec: Arc<Scenario>, keep_frames: bool) -> Result<Host, String> {
         let s = &*spec;
         let seed = s.seed;
-        let capture = match &s.traffic.pcap {
-            Some(p) if s.traffic.arrivals == crate::config::scenario::ArrivalsSpec::Pcap => {
-                let memcached = s.tenants.iter().any(|t| matches!(t.app, AppSpec::Memcached(_)));
-                let wanted = match memcached {
-                    true => Wanted::Memcached(p.port.unwrap_or(MEMCACHED_PORT)),
-                    false => Wanted::Frames(p.port),
-                };
-                let how = CaptureOptions {
-                    wanted,
-                    lenient: p.lenient,
-                    untimed: p.timing != ReplayTiming::Original,
-                    frames: keep_frames,
-                };
-                Some(Arc::new(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?))
-            }
-            _ => None,
-        };
+        let captures = captures(s, keep_frames)?;
         let mut map = AddressMap::aligned(s.platform.memory.alignment);
         // Tenant of each core, and the core's number within the tenant.
         let mut cores: Vec<(TenantId, u16)> = Vec::new();
@@ -95,12 +80,12 @@ impl Host {
         }
         let (kernel, first) = (groups.next_id(), cores.len());
         cores.extend((0..s.storage_cores().to_u16()).map(|local| (kernel, local)));
-        let peers = cores.len();
-        cores.extend(s.peers().into_iter().flat_map(|p| {
-            let own = s.tenant(p.tenant).cores.to_u16();
-            (own..own + p.cores.to_u16()).map(move |local| (p.tenant, local))
-        }));
-        let peers: Vec<ThreadId> = (peers..cores.len()).map(ThreadId::new).collect();
+        let mut peers: IdVec<TenantId, Vec<ThreadId>> = IdVec::filled(Vec::new(), s.tenants.len());
+        for p in s.peers() {
+            let (own, first) = (s.tenant(p.tenant).cores.to_u16(), cores.len());
+            cores.extend((own..own + p.cores.to_u16()).map(|local| (p.tenant, local)));
+            peers[p.tenant] = (first..cores.len()).map(ThreadId::new).collect();
+        }
         let mut nic = Nic::integrated(&s.platform.nic, cores.len().to_u32());
         nic.sweep_tx = s.placement.sweep_tx;
         nic.reclaims = s.placement.spent().follows_transmission();
@@ -108,11 +93,9 @@ impl Host {
         nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, (0..cores.len()).map(ThreadId::new).collect())));
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
-        let serving = s.find_tenant(check::serves);
-        let ringed = s.ringed();
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
         let rx_buffers = check::rx_buffers(s);
-        if let Some(t) = serving.filter(|_| ringed.is_none()) {
+        for t in s.tenant_ids().filter(|t| check::serves(s.tenant(*t)) && s.ring_of(*t).is_none()) {
             for kind in [RegionKind::Rx, RegionKind::Tx] {
                 for &c in &groups[t] {
                     let n = if kind == RegionKind::Rx { rx_buffers } else { s.rings.tx_buffers };
@@ -135,7 +118,7 @@ impl Host {
             }
         }
         let queues = frame_memory(s, &groups, &mut map);
-        let mut apps = IdVec::new();
+        let mut tenants: IdVec<TenantId, TenantState> = IdVec::new();
         let probes = s.tenants.iter().any(|t| matches!(t.app, AppSpec::ProbeLatency(_)));
         if s.tenants.iter().any(check::directed) {
             map.add(PAGE_LINES, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
@@ -146,58 +129,85 @@ impl Host {
                 }
             }
         } else {
-            for (t, tenant) in groups.ids().zip(&s.tenants) {
-                let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
+            for (t, tenant) in s.tenant_ids().zip(&s.tenants) {
+                let (cores, capture, stlb) = (&groups[t], captures[t].as_ref(), s.platform.core.stlb.as_ref());
                 let context = AppBuildContext { map: &mut map, tenant: t, cores, seed, capture, stlb };
-                let app = App::build(&tenant.app, s.traffic.frame_sizes().0.to_u32(), context)?;
+                let app = App::build(&tenant.app, s.traffic_of(t).frame_sizes().0.to_u32(), context)?;
                 let largest = match (&app, capture) {
                     (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
                     (_, Some(c)) if check::serves(tenant) => c.longest().into(),
                     _ => 0,
                 };
-                if ringed.is_some() && largest > DATA_ROOM {
+                if tenant.has_rings() && largest > DATA_ROOM {
                     return Err(format!(
                         "the capture's largest message of {largest} bytes does not fit an mbuf of {DATA_ROOM}"
                     ));
                 }
-                if ringed.is_none() && largest.div_ceil(LINE) > buffer_lines {
+                if !tenant.has_rings() && largest.div_ceil(LINE) > buffer_lines {
                     return Err(format!(
                         "rings.buffer_size = \"{}\" does not hold the capture's largest message of {largest} bytes",
                         s.rings.buffer_size
                     ));
                 }
-                apps.push(app);
+                tenants.push(TenantState::new(Some(app)));
             }
         }
-        let mut interface = ccnic::build(s, &mut map);
-        if let Some(i) = interface.as_mut().filter(|i| i.queues() <= peers.len()) {
-            i.nic_cores.clone_from(&peers);
+        while tenants.len() <= s.tenants.len() {
+            tenants.push(TenantState::new(None));
         }
-        let mut service = tas::build(s, &mut map, &groups);
-        let paired = s.paired_tenant().and_then(|t| thread_pairs::build(s, &mut map, &groups[t], &peers));
-        let (pairs, registers) = paired.unwrap_or_default();
-        let driving = driving_cores(s, &groups, &peers);
-        let driven = driver_memory(s, driving, &mut map);
-        let pipes = pipes(s, driven.len(), &mut map);
-        let rings = driven.iter().map(|d| d.ring).collect();
+        for t in s.tenant_ids() {
+            tenants[t].ccnic = ccnic::build(s, t, &mut map);
+            if let Some(i) = tenants[t].ccnic.as_mut().filter(|i| i.queues() <= peers[t].len()) {
+                i.nic_cores.clone_from(&peers[t]);
+            }
+        }
+        for t in s.tenant_ids() {
+            tenants[t].tas = tas::build(s, t, &mut map, &groups);
+        }
+        let mut pairs: IdVec<TenantId, Vec<Thread>> = IdVec::filled(Vec::new(), s.tenants.len());
+        for t in s.tenant_ids() {
+            let paired = thread_pairs::build(s, t, &mut map, &groups[t], &peers[t]);
+            let (threads, registers) = paired.unwrap_or_default();
+            (pairs[t], tenants[t].registers) = (threads, vec![0; registers]);
+        }
+        let mut driven: IdVec<TenantId, DrivenQueues> = IdVec::new();
+        let mut next_queue = 0;
+        for t in s.tenant_ids() {
+            let mut queues = DrivenQueues::new(s, t, QueueId::new(next_queue), &groups, &peers);
+            queues.memory = driver_memory(s, t, &queues.cores, &mut map);
+            next_queue += queues.cores.len();
+            driven.push(queues);
+        }
+        for t in s.tenant_ids() {
+            tenants[t].software_rings = software_rings(s, t, driven[t].memory.len(), &mut map);
+        }
+        let rings = driven.iter().flat_map(|d| d.memory.iter().map(|m| m.ring)).collect();
         let read_request = s.platform.pcie.as_ref().map_or(crate::kernel::units::Size(512), |p| p.max_read_request);
         let mut context = DeviceBuildContext { map: &mut map, seed, port: 0, queues, rings, read_request };
         let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut context)).collect();
-        if let (Some(i), Some(t)) = (&hints, s.ringed().map(|p| p.tenant).or(network::parts(s).map(|p| p.0))) {
-            let nics = devices.iter_mut().filter_map(|d| match &mut d.0 {
-                Endpoint::Ethernet(nic) => Some(nic),
-                _ => None,
-            });
-            nics.for_each(|nic| nic.marker = Some(Box::new(Marker::new(i, groups[t].clone().into()))));
-        }
-        let ethernet = devices.iter().find_map(|d| match &d.0 {
+        let receiving = network::receiving(s);
+        let by_queue: IdVec<QueueId, ThreadId> = match receiving {
+            Some(t) if s.ringed().is_none() => groups[t].clone().into(),
+            _ => driven.iter().flat_map(|d| d.cores.iter().copied()).collect::<Vec<_>>().into(),
+        };
+        let ethernet = devices.iter_mut().find_map(|d| match &mut d.0 {
             Endpoint::Ethernet(nic) => Some(nic),
             _ => None,
         });
-        if let (Some(t), Some(nic)) = (&mut service, ethernet) {
-            tas::steer(t, nic);
+        if let Some(nic) = ethernet {
+            if let Some(i) = hints.as_ref().filter(|_| !by_queue.is_empty()) {
+                nic.marker = Some(Box::new(Marker::new(i, by_queue.clone())));
+            }
+            for t in s.tenant_ids() {
+                if let Some(service) = &mut tenants[t].tas {
+                    tas::steer(service, nic);
+                }
+            }
         }
-        let mut drivers = drivers(s, &driven, &mut devices).into_iter();
+        let mut drivers: IdVec<TenantId, std::vec::IntoIter<Thread>> = IdVec::new();
+        for t in s.tenant_ids() {
+            drivers.push(driver_threads(s, t, &driven[t], &mut devices).into_iter());
+        }
         let (storage, block) = block_layer(s, first, kernel, &mut map);
         let mut masks = s
             .tenants
@@ -208,15 +218,15 @@ impl Host {
             masks.push(ddio::low_ways(s.platform.caches.llc.ways));
         }
         let clock = Clock::from_hz(s.platform.core.clock.0);
-        let (tenants, span) = (s.tenants.len(), map.span());
+        let span = map.span();
         let node_of = |t: TenantId| NodeId(s.tenants.get(t.index()).map_or(0, |t| t.node));
         map.settle_by_tenant(node_of);
         let mut thread_nodes: Vec<NodeId> = cores.iter().map(|c| node_of(c.0)).collect();
         if let Some(last) = thread_nodes.last_mut().filter(|_| probes) {
             *last = NodeId(s.nodes().count.to_u8() - 1);
         }
-        if let Some(p) = s.peers() {
-            peers.iter().for_each(|c| thread_nodes[c.index()] = NodeId(p.node.to_u8()));
+        for p in s.peers() {
+            peers[p.tenant].iter().for_each(|c| thread_nodes[c.index()] = NodeId(p.node.to_u8()));
         }
         let nodes = s.nodes();
         let core_of = thread_numbering::cores_of(&thread_nodes, nodes.cores.unwrap_or(s.platform.core.count));
@@ -228,7 +238,8 @@ impl Host {
             .map_err(|e| format!("platform.{e}"))?;
         mem.siblings = siblings;
         let placement = Placement::new(&s.placement);
-        mem.off_core = interface.is_some().then(|| OffCores::new(cores.len(), mem.map.iter().count()));
+        let interfaces = tenants.iter().any(|t| t.ccnic.is_some());
+        mem.off_core = interfaces.then(|| OffCores::new(cores.len(), mem.map.iter().count()));
         mem.ideal_network = placement.keeps_buffers_apart();
         let ports = devices.len();
         let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
@@ -237,49 +248,41 @@ impl Host {
             mem.lat.to_iio = iio.from_cha.into();
             Iio::new(iio, pcie, devices)
         });
-        let source = serving.filter(|_| !apps.is_empty()).map(|t| TrafficSource {
-            arrivals: None,
-            base: Time::ZERO,
-            rng: RandomStream::new(seed, "traffic", 0),
-            at: if ringed.is_some() { NicAt::Port } else { NicAt::Chip },
-            cores: if ringed.is_some() {
-                driving.to_vec()
-            } else {
-                groups[t][..s.tenant(t).receivers().to_usize()].to_vec()
-            },
-            tenant: t,
-            dscp: s.tenant(t).dscp,
-            spread: s.traffic.spread,
-            loops: s.tenant(t).loops(),
-            lost: VecDeque::new(),
-            depth: 0,
-            capture: capture.clone(),
-            next: 0,
-            turn: 0,
-            generator: client::generator(s, t),
-        });
-        let spikes = s.traffic.spikes.as_ref().map(|p| {
-            let rng = RandomStream::new(seed, "spikes", 0);
-            Spikes::new(p.probability, p.min.into(), p.max.into(), rng)
-        });
-        let (mut block, mut sent) = (block.into_iter(), driven.iter().map(|d| d.sent));
+        let directed = Host::is_directed(s);
+        let served = s.tenant_ids().filter(|t| check::serves(s.tenant(*t)) && !directed);
+        for (order, t) in served.enumerate() {
+            tenants[t].source = Some(source(s, t, order.to_u64(), &groups, &driven[t], captures[t].clone()));
+        }
+        for (order, t) in s.tenant_ids().enumerate() {
+            tenants[t].spikes = s.traffic_of(t).spikes.as_ref().map(|p| {
+                let rng = RandomStream::new(seed, "spikes", order.to_u64());
+                Spikes::new(p.probability, p.min.into(), p.max.into(), rng)
+            });
+        }
+        let mut block = block.into_iter();
+        let mut sent: IdVec<TenantId, _> = IdVec::new();
+        for d in driven.iter() {
+            sent.push(d.memory.iter().map(|m| m.sent));
+        }
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
-            let thread = match s.tenants.get(tenant.index()) {
-                Some(t) if service.is_some() && u32::from(*local) < t.cores => {
-                    let fast = t.receivers().to_usize();
-                    tas::thread(s, fast, (*local).into(), interface.as_deref(), &mut drivers)
+            let t = *tenant;
+            let thread = match s.tenants.get(t.index()) {
+                Some(spec) if tenants[t].tas.is_some() && u32::from(*local) < spec.cores => {
+                    let fast = spec.receivers().to_usize();
+                    tas::thread(s, fast, (*local).into(), tenants[t].ccnic.as_deref(), &mut drivers[t])
                 }
-                Some(t) if t.stack == Some(StackSpec::Ccnic) => {
-                    let i = interface.as_ref().expect("memory of the interface");
-                    ccnic::thread(s, i, (*local).into(), &mut drivers.by_ref().zip(sent.by_ref()))
+                Some(spec) if spec.stack == Some(StackSpec::Ccnic) => {
+                    let i = tenants[t].ccnic.as_ref().expect("memory of the interface");
+                    let mut driven = drivers[t].by_ref().zip(sent[t].by_ref());
+                    ccnic::thread(s, t, i, (*local).into(), &mut driven)
                 }
-                Some(_) if Some(*tenant) == s.paired_tenant() => pairs[usize::from(*local)].clone(),
-                Some(t) if t.has_rings() => drivers.next().expect("a driver for each core"),
-                Some(t) => threads::of_app(&t.app, s),
+                Some(_) if !pairs[t].is_empty() => pairs[t][usize::from(*local)].clone(),
+                Some(spec) if spec.has_rings() => drivers[t].next().expect("a driver for each core"),
+                Some(spec) => threads::of_app(&spec.app, s, t),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
             };
             let rng = RandomStream::new(seed, "core", c.to_u64());
-            CoreSlot { tenant: *tenant, local: *local, idle: IdleState::Asleep, rng, thread }
+            CoreSlot { tenant: t, local: *local, idle: IdleState::Asleep, rng, thread }
         });
         let seats = seats.collect();
         let (whole, half) = (&s.platform.core, s.platform.core.of_one_thread());
@@ -292,9 +295,10 @@ impl Host {
             let reserve = s.platform.core.prefetch.as_ref().map_or(0, |p| p.reserve);
             cpus.iter_mut().for_each(|c| c.follow(Hints::new(i.hint_queue, i.hint_overflow), reserve));
         }
-        if let Some(p) = ccnic::parts(s) {
+        for p in s.tenant_ids().filter_map(|t| ccnic::parts(s, t)) {
             let off = |side: &[ThreadId], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();
-            let (host, nic) = (off(&groups[p.tenant], p.spec.host_prefetch), off(&peers, p.spec.nic_prefetch));
+            let peers = &peers[p.tenant];
+            let (host, nic) = (off(&groups[p.tenant], p.spec.host_prefetch), off(peers, p.spec.nic_prefetch));
             for cpu in host.into_iter().chain(nic) {
                 (cpus[cpu].prefetcher, cpus[cpu].l1_prefetcher) = (None, None);
             }
@@ -307,25 +311,20 @@ impl Host {
                 mem.resize_l2(core_of[ThreadId::new(c)], &CacheSpec { size, ..s.platform.caches.l2.clone() })?;
             }
         }
+        if let Some(t) = receiving {
+            tenants[t].network = Network::new(s, t, &groups[t]);
+        }
         let mut host = Host {
             machine: Machine::new(mem, cpus, nic, iio, Placement::new(&s.placement)),
             accounting_cores: Host::accounting_cores(&storage, ports),
-            network: network::parts(s).and_then(|(t, _)| Network::new(s, &groups[t])),
             storage,
             // A directed test runs until no event is left.
-            background: Background::new(s, span).filter(|_| !Host::is_directed(s)),
-            ccnic: interface,
-            tas: service,
-            registers: vec![0; registers],
-            trips: Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds"),
-            apps,
+            background: Background::new(s, span).filter(|_| !directed),
+            tenants,
             cores: seats,
             tenant_cores: first,
-            tally: Tally::new(tenants),
-            source,
+            drivers: by_queue,
             end: None,
-            software_rings: pipes,
-            spikes,
             stopped: false,
             window: Window::new(),
             trace: super::trace::HostTrace::new(s.run.trace.map(Into::into)),
@@ -361,25 +360,97 @@ enum ThreadMemory {
     Socket(BufferMemory, LineAddr),
 }
 
-/// Cores that drive descriptor rings: those of their tenant, or those of an overlay's NIC.
-fn driving_cores<'a>(
-    s: &Scenario,
-    groups: &'a IdVec<TenantId, Vec<ThreadId>>,
-    peers: &'a [ThreadId],
-) -> &'a [ThreadId] {
-    match s.ringed() {
-        None => &[],
-        Some(_) if s.overlay() => peers,
-        Some(ringed) => &groups[ringed.tenant][..s.tenant(ringed.tenant).receivers().to_usize()],
+/// Queues with descriptor rings in memory that a tenant's cores drive, or those of its overlay's NIC.
+struct DrivenQueues {
+    /// First queue; those of the other cores follow.
+    first: QueueId,
+    /// Core that drives each queue.
+    cores: Vec<ThreadId>,
+    memory: Vec<RingCoreMemory>,
+}
+
+impl DrivenQueues {
+    /// Queues of `tenant` from `first` on, without memory.
+    fn new(
+        s: &Scenario,
+        tenant: TenantId,
+        first: QueueId,
+        groups: &IdVec<TenantId, Vec<ThreadId>>,
+        peers: &IdVec<TenantId, Vec<ThreadId>>,
+    ) -> DrivenQueues {
+        let cores = match s.ring_of(tenant) {
+            None => Vec::new(),
+            Some(_) if s.tenant(tenant).stack == Some(StackSpec::Ccnic) => peers[tenant].clone(),
+            Some(_) => groups[tenant][..s.tenant(tenant).receivers().to_usize()].to_vec(),
+        };
+        DrivenQueues { first, cores, memory: Vec::new() }
     }
 }
 
-/// Allocates the memory for the descriptor rings and the driver of each core in `cores`.
-fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<RingCoreMemory> {
-    let Some(RingTenant { tenant, rings, driver }) = s.ringed() else { return Vec::new() };
+/// Captures that are replayed to the tenants.
+fn captures(s: &Scenario, keep_frames: bool) -> Result<IdVec<TenantId, Option<Arc<Capture>>>, String> {
+    let mut all = IdVec::new();
+    for t in s.tenant_ids() {
+        let traffic = s.traffic_of(t);
+        let replayed = traffic.pcap.as_ref().filter(|_| traffic.arrivals == ArrivalsSpec::Pcap);
+        let Some(p) = replayed.filter(|_| check::serves(s.tenant(t))) else {
+            all.push(None);
+            continue;
+        };
+        let wanted = match s.tenant(t).app {
+            AppSpec::Memcached(_) => Wanted::Memcached(p.port.unwrap_or(MEMCACHED_PORT)),
+            _ => Wanted::Frames(p.port),
+        };
+        let how = CaptureOptions {
+            wanted,
+            lenient: p.lenient,
+            untimed: p.timing != ReplayTiming::Original,
+            frames: keep_frames,
+        };
+        all.push(Some(Arc::new(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?)));
+    }
+    Ok(all)
+}
+
+/// Source of the packets of `tenant`, before which `order` others have a source.
+fn source(
+    s: &Scenario,
+    tenant: TenantId,
+    order: u64,
+    groups: &IdVec<TenantId, Vec<ThreadId>>,
+    driven: &DrivenQueues,
+    capture: Option<Arc<Capture>>,
+) -> TrafficSource {
+    let (spec, ring) = (s.tenant(tenant), s.ring_of(tenant));
+    TrafficSource {
+        arrivals: None,
+        base: Time::ZERO,
+        rng: RandomStream::new(s.seed, "traffic", order),
+        at: if ring.is_some() { NicAt::Port } else { NicAt::Chip },
+        burst: ring.as_ref().map(|r| r.driver.burst()),
+        cores: match ring {
+            Some(_) => driven.cores.clone(),
+            None => groups[tenant][..spec.receivers().to_usize()].to_vec(),
+        },
+        first_queue: driven.first,
+        dscp: spec.dscp,
+        spread: s.traffic_of(tenant).spread,
+        loops: spec.loops(),
+        lost: VecDeque::new(),
+        depth: 0,
+        capture,
+        next: 0,
+        turn: 0,
+        generator: client::generator(s, tenant, order),
+    }
+}
+
+/// Allocates the memory for the descriptor rings and the driver of each core in `cores`, for `tenant`.
+fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut AddressMap) -> Vec<RingCoreMemory> {
+    let Some(RingTenant { rings, driver, .. }) = s.ring_of(tenant) else { return Vec::new() };
     let receivers = s.tenant(tenant).receivers().to_u16();
     let pairs = s.tenant(tenant).pipeline.is_some();
-    let overlay = s.overlay();
+    let overlay = s.tenant(tenant).stack == Some(StackSpec::Ccnic);
     let first = map.iter().count();
     let one_pool = matches!(&driver, RingDriver::PollMode(costs) if costs.mempool_shared);
     let mut set_up = |c: &ThreadId| {
@@ -448,7 +519,7 @@ fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<
         RingCoreMemory { ring, thread, sent }
     };
     let all = cores.iter().map(&mut piece).collect();
-    if let Some(p) = s.peers().filter(|_| overlay) {
+    if let Some(p) = s.peers_of(tenant).filter(|_| overlay) {
         (first..map.iter().count()).for_each(|r| map.set_home(RegionId::new(r), NodeId(p.node.to_u8())));
     }
     all
@@ -461,10 +532,10 @@ fn sized(s: &Scenario, tenant: TenantId, costs: &PollModeSpec, rings: &RingsSpec
     PollModeSpec { mempool: Some(costs.buffers_and(rings, ring)), ..costs.clone() }
 }
 
-/// Software rings of the tenant with descriptor rings, if its cores work in pairs; `pairs` is the number of rings.
-fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<SoftwareRing> {
-    let pipeline = s.ringed().and_then(|ringed| Some((ringed.tenant, s.tenant(ringed.tenant).pipeline.clone()?)));
-    let Some((tenant, spec)) = pipeline else { return Vec::new() };
+/// Software rings of `tenant`, if its cores work in pairs; `pairs` is the number of rings.
+fn software_rings(s: &Scenario, tenant: TenantId, pairs: usize, map: &mut AddressMap) -> Vec<SoftwareRing> {
+    let pipeline = s.ring_of(tenant).and(s.tenant(tenant).pipeline.clone());
+    let Some(spec) = pipeline else { return Vec::new() };
     let mut pipe = |_| {
         let r = map.add(SoftwareRing::lines(&spec), RegionKind::App, Sharing::Shared, tenant);
         SoftwareRing::new(spec.clone(), map.get(r).base)
@@ -472,9 +543,15 @@ fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<SoftwareRing> 
     (0..pairs).map(&mut pipe).collect()
 }
 
-/// Threads of the cores that drive descriptor rings; their receive buffers are given to the NIC.
-fn drivers(s: &Scenario, memory: &[RingCoreMemory], devices: &mut [(Endpoint, u32, u32)]) -> Vec<Thread> {
-    let Some(ringed) = s.ringed() else { return Vec::new() };
+/// Threads of `tenant`'s cores that drive descriptor rings; their receive buffers are given to the NIC.
+fn driver_threads(
+    s: &Scenario,
+    tenant: TenantId,
+    driven: &DrivenQueues,
+    devices: &mut [(Endpoint, u32, u32)],
+) -> Vec<Thread> {
+    let Some(ringed) = s.ring_of(tenant) else { return Vec::new() };
+    let memory = &driven.memory;
     let nic = devices.iter_mut().find_map(|d| match &mut d.0 {
         Endpoint::Ethernet(nic) => Some(&mut **nic),
         _ => None,
@@ -488,33 +565,38 @@ fn drivers(s: &Scenario, memory: &[RingCoreMemory], devices: &mut [(Endpoint, u3
         AppSpec::Loopback(app) if origin == Origin::Loop => Some(app.bytes.0),
         _ => None,
     };
+    let driven_queues = driven;
     let thread = |(queue, driven): (usize, &RingCoreMemory)| match (&driven.thread, &ringed.driver) {
         (ThreadMemory::PollMode(memory), RingDriver::PollMode(costs)) => {
             let costs = sized(s, ringed.tenant, costs, &ringed.rings);
             let driver = PollMode::new(
                 costs,
                 &ringed.rings,
-                QueueId::new(queue),
+                QueueId::new(driven_queues.first.index() + queue),
                 *memory,
                 nic,
                 Duties { buffers, origin },
                 &s.platform.core,
             );
             Thread::PollMode(Box::new(match bytes {
-                Some(bytes) => driver.generating(threads::demand(s, queue, queues, bytes)),
+                Some(bytes) => driver.generating(threads::demand(s, tenant, queue, queues, bytes)),
                 None => driver,
             }))
         }
         (ThreadMemory::Socket(memory, user), RingDriver::Kernel(costs)) => {
             let costs = costs.clone();
-            match threads::tcp_receiver(s).filter(|_| !check::serves(s.tenant(ringed.tenant))) {
-                Some(t) => {
-                    Thread::Tcp(Box::new(t.behind(Napi::new(costs, &ringed.rings, QueueId::new(queue), *memory, nic))))
-                }
+            match threads::tcp_receiver(s, tenant).filter(|_| !check::serves(s.tenant(ringed.tenant))) {
+                Some(t) => Thread::Tcp(Box::new(t.behind(Napi::new(
+                    costs,
+                    &ringed.rings,
+                    QueueId::new(driven_queues.first.index() + queue),
+                    *memory,
+                    nic,
+                )))),
                 None => Thread::Udp(Box::new(UdpSocket::new(
                     costs,
                     &ringed.rings,
-                    QueueId::new(queue),
+                    QueueId::new(driven_queues.first.index() + queue),
                     (*memory, *user),
                     nic,
                 ))),
@@ -537,7 +619,8 @@ fn drivers(s: &Scenario, memory: &[RingCoreMemory], devices: &mut [(Endpoint, u3
 /// Memory for the frames of TCP receivers without descriptor rings, for their completions and for the structures of
 /// their pages, one entry per core.
 fn frame_memory(s: &Scenario, groups: &IdVec<TenantId, Vec<ThreadId>>, map: &mut AddressMap) -> Vec<FrameMemory> {
-    let Some((tenant, nic)) = network::parts(s).filter(|_| s.ringed().is_none()) else { return Vec::new() };
+    let Some(tenant) = network::receiving(s).filter(|_| s.ringed().is_none()) else { return Vec::new() };
+    let Some(nic) = s.peripherals.iter().find_map(PeripheralSpec::ethernet) else { return Vec::new() };
     let mut piece = |c: &ThreadId| {
         let (lines, page) = (nic.pool.0 / LINE, nic.page.0 / LINE);
         let mut add = |lines, kind| {

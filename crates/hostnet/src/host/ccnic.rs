@@ -1,11 +1,12 @@
 //! CC-NIC on a host: allocation of its memory, its threads on both sides, and its metrics of a measurement window.
 
 use super::measure::table;
+use super::tenant::TenantState;
 use super::threads::demand;
 use super::{CoreSlot, Host};
 use crate::app::loopback::LoopbackSpec;
 use crate::app::AppSpec;
-use crate::config::scenario::TenantSpec;
+use crate::config::scenario::StackSpec;
 use crate::config::Scenario;
 use crate::kernel::{Int, LineAddr, NodeId, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, RegionKind, Sharing};
@@ -25,22 +26,25 @@ pub struct CcnicTenant<'a> {
     pub spec: CcnicSpec,
 }
 
-pub fn parts(s: &Scenario) -> Option<CcnicTenant<'_>> {
-    let tenant = s.ccnic_tenant()?;
+/// What the scenario says of `tenant` on CC-NIC; None on another stack.
+pub fn parts(s: &Scenario, tenant: TenantId) -> Option<CcnicTenant<'_>> {
+    if s.tenant(tenant).stack != Some(StackSpec::Ccnic) {
+        return None;
+    }
     let app = match &s.tenant(tenant).app {
         AppSpec::Loopback(app) => Some(app),
         _ => None,
     };
-    let queues = s.peers()?.cores.max(s.tenant(tenant).receivers());
+    let queues = s.peers_of(tenant)?.cores.max(s.tenant(tenant).receivers());
     Some(CcnicTenant { tenant, queues, app, spec: s.ccnic.clone().unwrap_or_default() })
 }
 
 /// Objects by whose lines requests are counted, in the order of `CcnicMemory`'s regions.
 const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
 
-/// Allocates the interface's memory, at its home nodes; any core's caches may hold all of it.
-pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<CcnicInterface>> {
-    let CcnicTenant { tenant, queues, spec, .. } = parts(s)?;
+/// Allocates the memory of `tenant`'s interface, at its home nodes; any core's caches may hold all of it.
+pub fn build(s: &Scenario, tenant: TenantId, map: &mut AddressMap) -> Option<Box<CcnicInterface>> {
+    let CcnicTenant { queues, spec, .. } = parts(s, tenant)?;
     let nodes = |end| match end {
         CcnicSide::Host => NodeId(s.tenant(tenant).node),
         CcnicSide::Nic => NodeId(spec.nic_node.to_u8()),
@@ -56,25 +60,26 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<CcnicInterface>> 
     Some(Box::new(CcnicInterface::new(&spec, queues, memory)))
 }
 
-/// Thread of core `local` of the tenant; cores beyond the tenant's own belong to the NIC. `driven` yields an overlay's
+/// Thread of core `local` of `tenant`; cores beyond the tenant's own belong to the NIC. `driven` yields an overlay's
 /// drivers, each with the first line of the data that it sends.
 pub fn thread(
     s: &Scenario,
+    tenant: TenantId,
     i: &CcnicInterface,
     local: usize,
     driven: &mut impl Iterator<Item = (Thread, LineAddr)>,
 ) -> Thread {
-    let p = parts(s).expect("an interface has a tenant");
+    let p = parts(s, tenant).expect("an interface has a tenant");
     let own = s.tenant(p.tenant).cores.to_usize();
     let forwards = p.spec.mode == CcnicMode::Forward;
     let setup = Setup { spec: &p.spec, core: &s.platform.core, interface: i };
-    let demand = |queue, app: &LoopbackSpec| demand(s, queue, i.pairs.len(), app.bytes.0);
+    let demand = |queue, app: &LoopbackSpec| demand(s, tenant, queue, i.pairs.len(), app.bytes.0);
     Thread::CcNic(Box::new(match (local.checked_sub(own), p.app) {
         (None, Some(app)) if forwards => CcnicThread::server(setup, Some(app), local, own),
         (Some(queue), Some(app)) if forwards => CcnicThread::wire(setup, queue, app, demand(queue, app)),
         (None, Some(app)) => CcnicThread::host(setup, local, app, demand(local, app)),
         (None, None) => CcnicThread::server(setup, None, local, own),
-        (Some(first), Some(app)) => match s.peers().map_or(own, |p| p.cores.to_usize()) {
+        (Some(first), Some(app)) => match s.peers_of(p.tenant).map_or(own, |p| p.cores.to_usize()) {
             threads if threads < own => CcnicThread::bank(setup, (first..own).step_by(threads), app),
             _ => CcnicThread::nic(setup, first, app),
         },
@@ -95,23 +100,29 @@ enum CountedRequests {
 }
 
 impl Host {
+    /// The first tenant on CC-NIC, with its interface.
+    fn interface(&self) -> Option<(TenantId, &CcnicInterface)> {
+        self.tenants.enumerate().find_map(|(t, state)| Some((t, state.ccnic.as_deref()?)))
+    }
+
     pub(super) fn has_ccnic(&self) -> bool {
-        self.ccnic.is_some()
+        self.interface().is_some()
     }
 
     /// Whether a window lasts for a number of requests, rather than for a time.
     pub(super) fn counts_requests(&self) -> bool {
-        self.source.is_some() || self.counts_own_requests()
+        self.sources().next().is_some() || self.counts_own_requests()
     }
 
     /// Whether the host's threads count requests that no NIC knows of.
     pub(super) fn counts_own_requests(&self) -> bool {
-        let pings = |t: &TenantSpec| matches!(t.app, AppSpec::Pingpong(_));
-        (self.has_ccnic() && self.source.is_none()) || self.tas.is_some() || self.spec.tenants.iter().any(pings)
+        self.tenants.iter().any(TenantState::counts_own_requests)
     }
 
-    fn agents(&self) -> impl Iterator<Item = (ThreadId, &CcnicThread)> {
-        self.cores.enumerate().filter_map(|(c, CoreSlot { thread, .. })| match thread {
+    /// Threads of both sides of `tenant`'s interface.
+    fn agents(&self, tenant: TenantId) -> impl Iterator<Item = (ThreadId, &CcnicThread)> {
+        let cores = self.cores.enumerate().filter(move |(_, slot)| slot.tenant == tenant);
+        cores.filter_map(|(c, CoreSlot { thread, .. })| match thread {
             Thread::CcNic(a) => Some((c, &**a)),
             _ => None,
         })
@@ -122,13 +133,14 @@ impl Host {
     /// # Errors
     /// Returns one sentence when a buffer is nowhere, or in two places.
     pub(super) fn check_ccnic(&self) -> Result<(), String> {
-        let Some(i) = &self.ccnic else { return Ok(()) };
+        let Some((tenant, i)) = self.interface() else { return Ok(()) };
         let all: u32 = i.pools.iter().flat_map(|p| p.count).sum();
         let free: usize = i.pools.iter().flat_map(|p| &p.rings).map(|r| r.free()).sum();
-        let held: usize = self.agents().map(|(_, a)| a.held()).sum();
+        let held: usize = self.agents(tenant).map(|(_, a)| a.held()).sum();
         // Buffers in rings are in nobody's stacks, unless the host alone manages buffers. TAS holds some buffers of its
         // own.
-        let hosts = self.spec.ccnic.as_ref().is_some_and(|c| c.pool == PoolKind::Host) && self.tas.is_none();
+        let hosts =
+            self.spec.ccnic.as_ref().is_some_and(|c| c.pool == PoolKind::Host) && self.tenants[tenant].tas.is_none();
         if free + held > all.to_usize() || hosts && free + held < all.to_usize() {
             return Err(format!("{all} buffers are {free} in the pool and {held} with threads"));
         }
@@ -138,9 +150,9 @@ impl Host {
     /// Requests of the host's or the NIC's cores that left their L2, by object.
     fn off_core(&self, host: bool, of: CountedRequests) -> [OffCore; 6] {
         let mut sum = [OffCore::default(); 6];
-        let (Some(i), Some(counts)) = (&self.ccnic, &self.machine.mem.off_core) else { return sum };
+        let (Some((tenant, i)), Some(counts)) = (self.interface(), &self.machine.mem.off_core) else { return sum };
         let m = &i.memory;
-        for (c, _) in self.agents().filter(|(_, a)| a.is_host() == host) {
+        for (c, _) in self.agents(tenant).filter(|(_, a)| a.is_host() == host) {
             let lines = [m.tx_rings, m.rx_rings, m.tx_registers, m.rx_registers, m.pools, m.buffers];
             for (to, line) in sum.iter_mut().zip(lines) {
                 let region = self.machine.mem.map.id(line);
@@ -156,10 +168,10 @@ impl Host {
     }
 
     pub(super) fn ccnic_metrics(&self, v: &mut Values, us: f64) {
-        let Some(i) = &self.ccnic else { return };
+        let Some((tenant, i)) = self.interface() else { return };
         let t = &i.trips;
         // An overlay's packets are counted where the application serves them.
-        let packets = if t.packets == 0 { self.tally.completed } else { t.packets };
+        let packets = if t.packets == 0 { self.tenants[tenant].tally.completed } else { t.packets };
         let per = |n: u64| n.to_f64() / packets.to_f64();
         if packets > 0 && (t.packets > 0 || t.blanks > 0) {
             v.set("host_blanks_per_packet", per(t.blanks));
@@ -204,7 +216,7 @@ impl Host {
         v.set("nic_remote_reads_register", per(of_nic[2].reads + of_nic[3].reads));
         v.set("nic_remote_reads_payload", per(of_nic[5].reads));
         let (mut host, mut nic, mut pool, mut fallbacks) = (0, 0, 0, 0);
-        for (c, a) in self.agents() {
+        for (c, a) in self.agents(tenant) {
             *(if a.is_host() { &mut host } else { &mut nic }) += self.machine.cpus[c].instructions;
             let n = a.pool_counts();
             pool += n.takes + n.puts;
@@ -219,8 +231,9 @@ impl Host {
 
     /// Table of the requests that left the L2, by side and object.
     pub(super) fn off_core_table(&self) -> Option<Value> {
-        let packets = match self.ccnic.as_ref()?.trips.packets {
-            0 => self.tally.completed,
+        let (tenant, i) = self.interface()?;
+        let packets = match i.trips.packets {
+            0 => self.tenants[tenant].tally.completed,
             n => n,
         };
         let packets = packets.max(1).to_f64();

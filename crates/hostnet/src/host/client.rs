@@ -11,29 +11,29 @@ use crate::device::nic::Packet;
 use crate::device::PeripheralSpec;
 use crate::kernel::{Int, Post, RandomStream, TenantId, Time};
 use crate::meter::Values;
-use crate::traffic;
-use crate::traffic::generator::{Flows, Generator, Returned, Sizes, CHECKSUM};
+use crate::traffic::generator::{Flows, Generator, Returned, Rtt, Sizes, CHECKSUM};
 use crate::traffic::mac::Mac;
 use crate::traffic::writer::FrameFormat;
+use crate::traffic::TrafficEvent;
 use serde_json::{json, Value};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Builds the generator that a scenario describes for the tenant that serves packets.
-pub fn generator(s: &Scenario, tenant: TenantId) -> Generator {
-    let t = &s.traffic;
+/// Builds the generator that a scenario describes for `tenant`, before which `order` others have one.
+pub fn generator(s: &Scenario, tenant: TenantId, order: u64) -> Generator {
+    let t = s.traffic_of(tenant);
     let drawn = t.sizes.is_some() && sets_no_size(&s.tenant(tenant).app);
     let sizes = drawn.then(|| {
         let table = t.frames().into_iter().map(|f| (f.size.0.to_u32(), f.weight));
-        Sizes::new(table, RandomStream::new(s.seed, "sizes", 0))
+        Sizes::new(table, RandomStream::new(s.seed, "sizes", order))
     });
     let flows = match (t.flows, t.protocol) {
         (_, Protocol::Ethernet) => Flows::unseen(),
         (Some(n), Protocol::Udp) => Flows::udp(n),
         (None, Protocol::Udp) => Flows::Any,
     };
-    let g = Generator::new(sizes, flows);
+    let g = Generator::new(tenant, sizes, flows);
     let checksum = if t.arrivals == Spec::Pcap { CHECKSUM } else { 0 };
     match (&t.link, s.peripherals.iter().find_map(PeripheralSpec::ethernet)) {
         (Some(l), _) => g.over(l.rate, l.propagation.into(), false, checksum),
@@ -87,32 +87,33 @@ impl Drop for PartialFile {
 }
 
 impl Host {
-    /// Starts a closed loop of the generator with `most` outstanding requests at any time.
-    pub fn offer_closed(&mut self, most: u32, timeout: Time) {
+    /// Starts a closed loop of `tenant`'s generator with `most` outstanding requests at any time.
+    pub fn offer_closed(&mut self, tenant: TenantId, most: u32, timeout: Time) {
         let now = self.machine.now;
-        if self.start_tas() {
+        if self.start_tas(tenant) {
             return;
         }
-        if let Some(s) = &mut self.source {
+        if let Some(s) = &mut self.tenants[tenant].source {
             s.arrivals = None;
             s.depth = 0;
             s.generator.close(most, timeout, &mut self.machine.cal, now);
         }
     }
 
-    /// Handles `traffic::TrafficEvent::Offer`: the generator sends a packet, over its wire if it has one.
-    pub(super) fn on_offer(&mut self) {
-        let Some(s) = &mut self.source else { return };
+    /// Handles `TrafficEvent::Offer`: the generator of `tenant` sends a packet, over its wire if it has one.
+    pub(super) fn on_offer(&mut self, tenant: TenantId) {
+        let state = &mut self.tenants[tenant];
+        let Some(s) = &mut state.source else { return };
         let (wire, open) = (s.generator.has_wire(), s.arrivals.is_some());
-        let closed = s.generator.is_closed() || self.tas.is_some();
+        let closed = s.generator.is_closed() || state.tas.is_some();
         let owner = s.generator.due().map_or(PacketOwner::Any, PacketOwner::Client);
         // A source that has changed to another process leaves its last event behind.
         if !(closed || open) || self.stopped {
             return;
         }
         if self.end.is_some() {
-            if let Some(p) = self.draw_packet(owner) {
-                if let Some(s) = &mut self.source {
+            if let Some(p) = self.draw_packet(tenant, owner) {
+                if let Some(s) = &mut self.tenants[tenant].source {
                     s.generator.sent += 1;
                 }
                 if let Some(e) = &mut self.end {
@@ -120,54 +121,65 @@ impl Host {
                 }
             }
         } else if wire {
-            if let Some(p) = self.draw_packet(owner) {
+            if let Some(p) = self.draw_packet(tenant, owner) {
                 let now = self.machine.now;
-                let Some(s) = &mut self.source else { return };
+                let Some(s) = &mut self.tenants[tenant].source else { return };
                 let arrives = s.generator.send(p, &mut self.machine.cal, now);
-                self.machine.cal.post(arrives, traffic::TrafficEvent::Arrival);
+                self.machine.cal.post(arrives, TrafficEvent::Arrival(tenant));
             }
         } else {
-            self.inject(owner);
+            self.inject(tenant, owner);
         }
-        self.next_arrival();
+        self.next_arrival(tenant);
     }
 
-    /// Handles `traffic::TrafficEvent::Arrival` at the end of a wire. Returns false when there is no wire.
-    pub(super) fn on_wire_arrival(&mut self) -> bool {
-        let Some(s) = self.source.as_mut().filter(|s| s.generator.has_wire()) else { return false };
+    /// Handles `TrafficEvent::Arrival` at the end of `tenant`'s wire. Returns false when there is no wire.
+    pub(super) fn on_wire_arrival(&mut self, tenant: TenantId) -> bool {
+        let source = &mut self.tenants[tenant].source;
+        let Some(s) = source.as_mut().filter(|s| s.generator.has_wire()) else { return false };
         if let Some(p) = s.generator.take_off() {
-            if !self.deliver_to_nic(p) {
-                self.lost_in_loop(p.queue);
+            if !self.deliver_to_nic(tenant, p) {
+                self.lost_in_loop(tenant, p.queue);
             }
         }
         true
     }
 
-    pub(super) fn on_client(&mut self, e: traffic::TrafficEvent) {
-        if self.on_segment_arrival() || self.give_up_lost_frame() {
+    /// Handles `TrafficEvent::Back`: a reply is back at the generator of `tenant`.
+    pub(super) fn on_back(&mut self, tenant: TenantId) {
+        if self.on_segment_arrival(tenant) {
             return;
         }
-        let (cal, now) = (&mut self.machine.cal, self.machine.now);
-        let Some(s) = self.source.as_mut().filter(|_| !self.stopped) else { return };
-        match e {
-            traffic::TrafficEvent::Back => s.generator.on_back(cal, now),
-            _ => s.generator.on_overdue(cal, now),
+        let source = self.tenants[tenant].source.as_mut().filter(|_| !self.stopped);
+        if let Some(s) = source {
+            s.generator.on_back(&mut self.machine.cal, self.machine.now);
         }
     }
 
-    /// Reports the reply to `p`, which has left the NIC, to its sender.
+    /// Handles `TrafficEvent::Overdue`: requests of `tenant`'s generator, or a frame of a loop, have waited too long.
+    pub(super) fn on_overdue(&mut self, tenant: TenantId) {
+        if self.give_up_lost_frame(tenant) {
+            return;
+        }
+        let source = self.tenants[tenant].source.as_mut().filter(|_| !self.stopped);
+        if let Some(s) = source {
+            s.generator.on_overdue(&mut self.machine.cal, self.machine.now);
+        }
+    }
+
+    /// Reports the reply of `tenant` to `p`, which has left the NIC, to its sender.
     #[inline]
-    pub(super) fn replied(&mut self, p: &Packet) {
+    pub(super) fn replied(&mut self, tenant: TenantId, p: &Packet) {
         if let Some(e) = &mut self.end {
             e.reply(p, self.machine.now);
-        } else if let Some(s) = &mut self.source {
+        } else if let Some(s) = &mut self.tenants[tenant].source {
             s.generator.replied(p, &mut self.machine.cal, self.machine.now);
         }
     }
 
     /// Starts to record every packet that comes back, for `returned`.
     pub fn record_returned(&mut self) {
-        if let Some(s) = &mut self.source {
+        for s in self.tenants.iter_mut().filter_map(|t| t.source.as_mut()) {
             s.generator.record();
         }
     }
@@ -180,14 +192,14 @@ impl Host {
             generator: t.source_mac,
             udp: t.protocol == Protocol::Udp,
             stamp: t.stamp,
-            capture: self.source.as_ref().and_then(|s| s.capture.clone()),
+            capture: self.sources().find_map(|(_, s)| s.capture.clone()),
             answers: self.spec.tenants.iter().any(|t| matches!(t.app, AppSpec::Memcached(_))),
         }
     }
 
     /// Packets that came back in the window.
     pub fn returned(&self) -> &[Returned] {
-        self.source.as_ref().map_or(&[], |s| s.generator.returned())
+        self.sources().next().map_or(&[], |(_, s)| s.generator.returned())
     }
 
     /// Checks that every packet of the generator is accounted for.
@@ -195,8 +207,11 @@ impl Host {
     /// # Errors
     /// Returns one sentence about packets that the generator has sent and that are nowhere.
     pub(super) fn check_client(&self) -> Result<(), String> {
-        let Some(s) = self.source.as_ref().filter(|_| self.end.is_none()) else { return Ok(()) };
-        let (sent, came, under_way) = (s.generator.sent, self.serving_nic().counts.offered, s.generator.on_wire());
+        if self.end.is_some() || self.sources().next().is_none() {
+            return Ok(());
+        }
+        let sum = |f: fn(&Generator) -> u64| self.sources().map(|(_, s)| f(&s.generator)).sum::<u64>();
+        let (sent, came, under_way) = (sum(|g| g.sent), self.serving_nic().counts.offered, sum(Generator::on_wire));
         if sent != came + under_way {
             return Err(format!("{sent} packets were sent, {came} came to the NIC and {under_way} are on the wire"));
         }
@@ -205,9 +220,9 @@ impl Host {
 
     /// Sets the generator's metrics of a window of `us` microseconds.
     pub(super) fn client_metrics(&self, v: &mut Values, us: f64) {
-        let Some(s) = &self.source else { return };
-        let (g, rtt) = (&s.generator, &s.generator.rtt);
-        v.set("offered_gbps", g.offered_bytes.to_f64() * 8.0 / us / 1e3);
+        let Some(rtt) = self.round_trips() else { return };
+        let offered: u64 = self.sources().map(|(_, s)| s.generator.offered_bytes).sum();
+        v.set("offered_gbps", offered.to_f64() * 8.0 / us / 1e3);
         if rtt.count() == 0 {
             return;
         }
@@ -220,10 +235,18 @@ impl Host {
         }
     }
 
+    /// Round-trip times of the packets of all generators in the window; None without a generator.
+    fn round_trips(&self) -> Option<Rtt> {
+        let mut all = self.sources().map(|(_, s)| &s.generator.rtt);
+        let mut sum = all.next()?.clone();
+        all.for_each(|rtt| sum.merge(rtt));
+        Some(sum)
+    }
+
     /// Table of the window's round-trip times: the share of packets with at most this time, and the number of packets
     /// with this time.
     pub(super) fn rtt_table(&self) -> Option<Value> {
-        let rtt = &self.source.as_ref()?.generator.rtt;
+        let rtt = self.round_trips()?;
         let mut seen = 0;
         let row = |x: hdrhistogram::iterators::IterationValue<u64>| {
             seen += x.count_at_value();
@@ -238,12 +261,12 @@ impl Host {
     /// Table of the window's packets: those in the host at the start and those offered equal those served, lost and in
     /// the host at the end.
     pub(super) fn packet_table(&self) -> Option<Value> {
-        self.source.as_ref()?;
+        self.sources().next()?;
         let before = self.window.packets;
         let rows = [
             ("in the host at the start", before.1),
             ("offered", self.packets_offered() - before.0),
-            ("served", self.tally.completed),
+            ("served", self.completed()),
             ("lost", self.lost()),
             ("in the host at the end", self.packets_inside()),
         ];

@@ -112,7 +112,7 @@ impl Host {
         let core = |c: ThreadId| {
             let hints = self.machine.cpus[c].hints.as_ref().map(|h| h.counts).unwrap_or_default();
             let counts = self.counts_of(c);
-            let serves = self.source.as_ref().is_some_and(|s| s.cores.contains(&c));
+            let serves = self.tenants[self.cores[c].tenant].source.as_ref().is_some_and(|s| s.cores.contains(&c));
             CoreView {
                 mlc_wb: counts.mlc_wb,
                 mlc_invalidations: counts.mlc_invalidations,

@@ -1,13 +1,13 @@
 //! Directed tests: one buffer or page on an idle host, step by step (Sweeper, sections II-B, V-A to V-D, Figs. 3 and
 //! 4).
 
+use super::measure::{statics, table, Outcome};
 use super::Host;
-use super::measure::{Outcome, statics, table};
 use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
 use crate::core::Op;
 use crate::device;
-use crate::device::NicAt;
 use crate::device::nic::Packet;
+use crate::device::NicAt;
 use crate::kernel::{Clock, Int, LineAddr, PacketId, Post, QueueId, ThreadId, Time};
 use crate::machine::{Event, MachineSignal};
 use crate::memory::region::{RegionKind, Sharing};
@@ -17,7 +17,7 @@ use crate::memory::{Agent, Inbound, Sweep, Txn};
 use crate::meter::Values;
 use crate::placement::SweepTx;
 use crate::stack::qp::QpEffect;
-use serde_json::{Map, json};
+use serde_json::{json, Map};
 
 /// Number of consecutive DRAM events after which only refreshes are left.
 const REFRESHES: u32 = 1 << 16;

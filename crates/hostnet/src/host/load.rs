@@ -10,11 +10,12 @@ use crate::config::scenario::{ArrivalsSpec as Spec, Load, ReplayTiming, TenantSp
 use crate::config::{check, traffic, Scenario};
 use crate::device::NicAt;
 use crate::kernel::units::{Bandwidth, OfferedRate};
-use crate::kernel::{Int, RandomStream, Real, Time};
+use crate::kernel::{Int, RandomStream, Real, TenantId, Time};
 use crate::machine::World;
 use crate::meter::Values;
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
+use crate::traffic::pcap::Capture;
 use crate::traffic::search::{self, Bracket};
 use crate::traffic::writer::{self, FrameFormat};
 use serde_json::{json, Map};
@@ -126,7 +127,7 @@ fn run_of(
         Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss => run.peak()?,
         _ => run.fixed()?,
     };
-    if let Some(capture) = run.world.members[0].source.as_ref().and_then(|s| s.capture.as_ref()) {
+    if let Some(capture) = run.world.members[0].sources().find_map(|(_, s)| s.capture.as_ref()) {
         outcome.tables.insert("capture".into(), capture.table());
     }
     outcome.values.set("sim_events", run.events.to_f64());
@@ -147,46 +148,68 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn fixed(&mut self) -> Result<Outcome, String> {
-        let t = &self.spec.traffic;
-        if self.spec.tenants.iter().any(TenantSpec::loops) {
-            // The host's cores generate the load themselves.
-        } else if t.arrivals == Spec::Closed {
-            self.world.members[0].offer_closed(t.outstanding, t.timeout.into());
-        } else {
-            self.replays()?;
-            let (arrivals, depth) = self.offered(None);
-            self.world.members[0].offer(arrivals, depth);
+        for tenant in self.world.members[0].served() {
+            self.offer_own(tenant)?;
         }
         self.warm_up(0.5)?;
         self.measure(0.5, 1.0)
     }
 
-    /// Checks that a capture has a schedule, or gets one that the link carries.
-    fn replays(&self) -> Result<(), String> {
-        let t = &self.spec.traffic;
-        let Some(capture) = self.world.members[0].source.as_ref().and_then(|s| s.capture.as_ref()) else {
-            return Ok(());
+    /// Offers `tenant` the traffic that the scenario describes for it.
+    fn offer_own(&mut self, tenant: TenantId) -> Result<(), String> {
+        let t = self.spec.traffic_of(tenant);
+        if self.spec.tenant(tenant).loops() {
+            // The tenant's cores generate the load themselves.
+        } else if t.arrivals == Spec::Closed {
+            self.world.members[0].offer_closed(tenant, t.outstanding, t.timeout.into());
+        } else {
+            self.replays(tenant)?;
+            let (arrivals, depth) = self.offered(tenant, None);
+            self.world.members[0].offer(tenant, arrivals, depth);
+        }
+        Ok(())
+    }
+
+    /// Tenants whose rate a search varies: those whose own traffic sets none.
+    fn searched(&self) -> Vec<TenantId> {
+        let fixed = |t: &TenantId| {
+            let own = self.spec.tenant(*t).traffic.as_ref();
+            own.is_some_and(|t| {
+                t.rate != self.spec.traffic.rate || matches!(t.arrivals, Spec::Closed | Spec::KeepDepth)
+            })
         };
+        self.world.members[0].served().into_iter().filter(|t| !fixed(t)).collect()
+    }
+
+    /// Capture that is replayed to `tenant`.
+    fn capture(&self, tenant: TenantId) -> Option<&Arc<Capture>> {
+        self.world.members[0].tenants[tenant].source.as_ref()?.capture.as_ref()
+    }
+
+    /// Checks that a capture has a schedule, or gets one that the link carries.
+    fn replays(&self, tenant: TenantId) -> Result<(), String> {
+        let t = self.spec.traffic_of(tenant);
+        let Some(capture) = self.capture(tenant) else { return Ok(()) };
         let Some(r) = t.rate else {
             let at_once = capture.times().iter().all(|t| *t == Time::ZERO);
             let why = "traffic.pcap.file has no two packets at different times; give traffic.rate and pcap.timing = \"fixed\"";
             return if at_once { Err(why.into()) } else { Ok(()) };
         };
-        traffic::carries(self.spec, "traffic.rate", &r, self.packets(r), capture.mean_size())
+        traffic::carries(self.spec, "traffic.rate", &r, self.packets(tenant, r), capture.mean_size())
     }
 
-    /// Packets per second that a rate means, with the sizes that are offered.
-    fn packets(&self, rate: OfferedRate) -> f64 {
-        let capture = self.world.members[0].source.as_ref().and_then(|s| s.capture.as_ref());
-        rate.packets(capture.map_or_else(|| self.spec.traffic.frame_sizes().1, |c| c.mean_size()))
+    /// Packets per second that a rate means, with the sizes that are offered to `tenant`.
+    fn packets(&self, tenant: TenantId, rate: OfferedRate) -> f64 {
+        let drawn = || self.spec.traffic_of(tenant).frame_sizes().1;
+        rate.packets(self.capture(tenant).map_or_else(drawn, |c| c.mean_size()))
     }
 
-    /// The arrival process at `rate` per second, or the scenario's own; and the number of waiting packets per core, if
-    /// that is the load.
-    fn offered(&self, rate: Option<f64>) -> (Option<Arrivals>, u32) {
-        let t = &self.spec.traffic;
-        let stream = RandomStream::new(self.spec.seed, "arrivals", 0);
-        let given = rate.or(t.rate.map(|r| self.packets(r)));
+    /// The arrival process of `tenant`'s packets at `rate` per second, or the scenario's own; and the number of waiting
+    /// packets per core, if that is the load.
+    fn offered(&self, tenant: TenantId, rate: Option<f64>) -> (Option<Arrivals>, u32) {
+        let t = self.spec.traffic_of(tenant);
+        let stream = RandomStream::new(self.spec.seed, "arrivals", self.world.members[0].order(tenant));
+        let given = rate.or(t.rate.map(|r| self.packets(tenant, r)));
         let open = given.unwrap_or(1e6);
         let spread = |gaps, stream| Arrivals::spread(open, gaps, stream);
         let a = match t.arrivals {
@@ -204,8 +227,7 @@ impl Run<'_> {
             }
             Spec::Pcap => {
                 let timing = t.pcap.as_ref().map_or(ReplayTiming::Original, |p| p.timing);
-                let capture = self.world.members[0].source.as_ref().and_then(|s| s.capture.clone());
-                let times = capture.map(|c| c.times()).unwrap_or_default();
+                let times = self.capture(tenant).map(|c| c.times()).unwrap_or_default();
                 match timing {
                     ReplayTiming::Poisson => Arrivals::poisson(open, stream),
                     ReplayTiming::Fixed => Arrivals::fixed(open),
@@ -228,16 +250,16 @@ impl Run<'_> {
         }
         let events = self.world.members[0].machine.cal.popped();
         {
-            let start = self.world.members[0].tally.completed_ever;
-            while self.world.members[0].tally.completed_ever < start + n {
-                let stop = (self.world.members[0].tally.completed_ever + SLICE).min(start + n);
-                self.world.run_until(|h| h.tally.completed_ever >= stop);
+            let start = self.world.members[0].completed_ever();
+            while self.world.members[0].completed_ever() < start + n {
+                let stop = (self.world.members[0].completed_ever() + SLICE).min(start + n);
+                self.world.run_until(|h| h.completed_ever() >= stop);
                 let host = &mut self.world.members[0];
                 host.control_failure().map_or(Ok(()), Err)?;
                 if host.machine.cal.is_empty() {
                     return Err("the run stands still: no event is left".into());
                 }
-                let part = (host.tally.completed_ever - start).to_f64() / n.to_f64();
+                let part = (host.completed_ever() - start).to_f64() / n.to_f64();
                 (self.progress)(from + (to - from) * part)?;
             }
             self.done += n;
@@ -276,7 +298,7 @@ impl Run<'_> {
         if !self.spec.tenants.iter().any(|t| matches!(t.origin(), Origin::Always | Origin::Loop)) {
             self.world.members[0].warm_caches(&mut || (self.progress)(0.0))?;
         }
-        if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].source.is_none()) {
+        if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].served().is_empty()) {
             return self.advance_time(t.into(), 0.0, to);
         }
         let entries = statics(self.spec).get("total_rx_entries").unwrap_or(0.0).whole();
@@ -309,9 +331,9 @@ impl Run<'_> {
         } else {
             // Each part ends where it would if all earlier parts had been exact: threads that complete bursts go beyond
             // the end of their part.
-            let start = self.world.members[0].tally.completed_ever;
+            let start = self.world.members[0].completed_ever();
             for i in 0..SAMPLES {
-                let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.world.members[0].tally.completed_ever);
+                let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.world.members[0].completed_ever());
                 let at = |k: u64| from + (to - from) * k.to_f64() / SAMPLES.to_f64();
                 if part > 0 {
                     self.advance(part, at(i), at(i + 1))?;
@@ -330,21 +352,26 @@ impl Run<'_> {
     /// given rate begins at that rate.
     fn bracket(&mut self) -> Result<Bracket, String> {
         let load = self.spec.run.load;
-        let start = self.spec.traffic.rate.filter(|_| load == Load::PeakLoss).map(|r| self.packets(r));
-        let most = self.line_rate();
+        let tenants = self.searched();
+        let first = tenants.first().copied().unwrap_or(TenantId(0));
+        let start = self.spec.traffic.rate.filter(|_| load == Load::PeakLoss).map(|r| self.packets(first, r));
+        let most = self.line_rate(first);
+        for tenant in self.world.members[0].served().into_iter().filter(|t| !tenants.contains(t)) {
+            self.offer_own(tenant)?;
+        }
         let capacity = if let Some(rate) = start {
             let rate = most.map_or(rate, |m| rate.min(m));
-            let (arrivals, depth) = self.offered(Some(rate));
-            self.world.members[0].offer(arrivals, depth);
+            self.offer_at(&tenants, rate);
             self.warm_up(0.35)?;
             rate
         } else {
-            self.world.members[0].offer(None, PROBE_DEPTH);
+            tenants.iter().for_each(|t| self.world.members[0].offer(*t, None, PROBE_DEPTH));
             self.warm_up(0.3)?;
             self.world.restart_window();
             self.advance(12_000.min(self.spec.run.requests), 0.3, 0.35)?;
             let window = self.world.members[0].machine.now - self.world.members[0].window.start;
-            self.world.members[0].tally.completed.to_f64() / window.as_secs()
+            let completed = |t: &TenantId| self.world.members[0].tenants[*t].tally.completed;
+            tenants.iter().map(completed).sum::<u64>().to_f64() / window.as_secs() / tenants.len().to_f64()
         };
         let (lo, hi) = match load {
             Load::PeakNodrop => (0.4, 0.95),
@@ -355,24 +382,32 @@ impl Run<'_> {
             lo: capacity * lo,
             hi: capacity * hi,
             rel_tol: self.spec.run.search_tolerance,
-            step: self.spec.run.step.map(|r| self.packets(r)),
+            step: self.spec.run.step.map(|r| self.packets(first, r)),
             most,
             max_evals: if load == Load::PeakLoss { 24 } else { 10 },
         })
+    }
+
+    /// Offers each of `tenants` `rate` packets per second.
+    fn offer_at(&mut self, tenants: &[TenantId], rate: f64) {
+        for tenant in tenants {
+            let (arrivals, depth) = self.offered(*tenant, Some(rate));
+            self.world.members[0].offer(*tenant, arrivals, depth);
+        }
     }
 
     /// Lets the packets that the capacity probe has left in the host drain, as far as they do: behind a wire they would
     /// be back before the packets of the test have arrived.
     fn clear(&mut self) {
         let host = &mut self.world.members[0];
-        host.offer(None, 0);
+        host.served().into_iter().for_each(|t| host.offer(t, None, 0));
         let most = host.machine.now + CLEARED;
         self.world.run_until(|h| h.unfinished() == 0 || h.machine.now >= most);
     }
 
-    /// Packets per second that the wire between generator and host carries.
-    fn line_rate(&self) -> Option<f64> {
-        traffic::most_packets(self.spec, 1.0 / self.packets(OfferedRate::Bits(Bandwidth(8))))
+    /// Packets per second that the wire between `tenant`'s generator and the host carries.
+    fn line_rate(&self, tenant: TenantId) -> Option<f64> {
+        traffic::most_packets(self.spec, 1.0 / self.packets(tenant, OfferedRate::Bits(Bandwidth(8))))
     }
 
     /// Whether a rate passes. Packets by which the queues grow count as lost: a longer run would lose them, however
@@ -395,7 +430,8 @@ impl Run<'_> {
     /// Searches the highest rate that passes; every rate starts from a copy of the same warm state.
     fn peak(&mut self) -> Result<Outcome, String> {
         let bracket = self.bracket()?;
-        let behind_wire = self.world.members[0].source.as_ref().is_some_and(|s| s.at == NicAt::Port);
+        let tenants = self.searched();
+        let behind_wire = self.world.members[0].sources().any(|(_, s)| s.at == NicAt::Port);
         if self.spec.run.load == Load::PeakLoss && behind_wire {
             self.clear();
         }
@@ -403,8 +439,7 @@ impl Run<'_> {
         let mut at = 0;
         let found = search::peak(&bracket, |rate| -> Result<(bool, Outcome), String> {
             self.world = warmed.clone();
-            let (arrivals, depth) = self.offered(Some(rate));
-            self.world.members[0].offer(arrivals, depth);
+            self.offer_at(&tenants, rate);
             let part = |n: usize| 0.35 + 0.65 * n.to_f64() / bracket.max_evals.to_f64();
             let (from, to) = (part(at), part(at + 1));
             at += 1;

@@ -11,51 +11,51 @@
 use super::Host;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
-use crate::kernel::{PacketId, Post, QueueId};
+use crate::kernel::{PacketId, Post, QueueId, TenantId};
 use crate::stack::Notice;
-use crate::traffic;
+use crate::traffic::TrafficEvent;
 
 impl Host {
-    /// Sends packet `id`'s frame, which is on the wire, back to its queue.
-    pub(super) fn loop_back(&mut self, id: PacketId) {
+    /// Sends packet `id`'s frame of `tenant`, which is on the wire, back to its queue.
+    pub(super) fn loop_back(&mut self, tenant: TenantId, id: PacketId) {
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);
         nic.packet(id).done = true;
         nic.end_use(id);
-        let Some(s) = &mut self.source else { return };
+        let Some(s) = &mut self.tenants[tenant].source else { return };
         // The flow is the queue, and the key is the time stamp in the payload.
         let (flow, queue, key, wire_bytes) = (p.queue.0.into(), p.queue, p.key, p.wire_bytes);
         let back = Packet { flow, queue, key, wire_bytes, dscp: s.dscp, uses: 1, ..Packet::default() };
         let arrives = s.generator.turn_round(back, self.machine.now);
-        self.machine.cal.post(arrives, traffic::TrafficEvent::Arrival);
+        self.machine.cal.post(arrives, TrafficEvent::Arrival(tenant));
     }
 
-    /// Records that a frame for `queue` was lost on its way back, if frames loop: its sender gives it up after
+    /// Records that a frame of `tenant` for `queue` was lost on its way back, if frames loop: its sender gives it up after
     /// `traffic.timeout`.
-    pub(super) fn lost_in_loop(&mut self, queue: QueueId) {
-        let timeout = self.spec.traffic.timeout.into();
-        let Some(s) = self.source.as_mut().filter(|s| s.loops) else { return };
+    pub(super) fn lost_in_loop(&mut self, tenant: TenantId, queue: QueueId) {
+        let timeout = self.spec.traffic_of(tenant).timeout.into();
+        let Some(s) = self.tenants[tenant].source.as_mut().filter(|s| s.loops) else { return };
         s.lost.push_back(queue);
-        self.machine.cal.post(self.machine.now + timeout, traffic::TrafficEvent::Overdue);
+        self.machine.cal.post(self.machine.now + timeout, TrafficEvent::Overdue(tenant));
     }
 
-    /// Handles `traffic::TrafficEvent::Overdue`: the sender of the frame that was lost first gives it up. Returns false when no frame
-    /// was lost.
-    pub(super) fn give_up_lost_frame(&mut self) -> bool {
-        let Some(s) = &mut self.source else { return false };
+    /// Handles `TrafficEvent::Overdue`: the sender of `tenant`'s frame that was lost first gives it up. Returns false when
+    /// no frame was lost.
+    pub(super) fn give_up_lost_frame(&mut self, tenant: TenantId) -> bool {
+        let Some(s) = &mut self.tenants[tenant].source else { return false };
         let Some(queue) = s.lost.pop_front() else { return false };
-        let core = s.cores[queue.index()];
+        let core = s.cores[queue.index() - s.first_queue.index()];
         self.notify(core, Notice::Lost);
         true
     }
 
     /// Number of frames on a wire that loops.
     pub(super) fn in_loop(&self) -> u64 {
-        self.source.as_ref().filter(|s| s.loops).map_or(0, |s| s.generator.on_wire())
+        self.sources().filter(|(_, s)| s.loops).map(|(_, s)| s.generator.on_wire()).sum()
     }
 
     fn loops(&self) -> bool {
-        self.source.as_ref().is_some_and(|s| s.loops)
+        self.sources().any(|(_, s)| s.loops)
     }
 
     /// Number of packets that originated here or at the other end of the wire. A looping packet counts once.

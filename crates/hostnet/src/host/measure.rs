@@ -1,5 +1,6 @@
 //! A measurement window, and the metrics derived from it.
 
+use super::tenant::TenantState;
 use super::Host;
 use crate::config::{check, Scenario};
 use crate::device::endpoint::Endpoint;
@@ -76,27 +77,17 @@ impl Host {
 
     /// Starts a new window now.
     pub(super) fn restart_window(&mut self) {
-        self.tally = self.tally.for_new_window();
+        self.tenants.iter_mut().for_each(TenantState::restart);
         self.window = Window::new();
         self.window.start = self.machine.now;
         self.window.nic = self.serving_nic().counts.clone();
         self.window.packets = (self.packets_offered(), self.packets_inside());
         self.machine.nic.restart_meters(self.machine.now);
-        if let Some(s) = &mut self.source {
-            s.generator.restart();
-        }
         self.window.dram_rows = self.row_counts();
         self.window.dram = self.channels();
         if let Some(iio) = &mut self.machine.iio {
             iio.restart_meters(self.machine.now);
         }
-        if let Some(i) = &mut self.ccnic {
-            i.restart();
-        }
-        if let Some(t) = &mut self.tas {
-            t.segments = 0;
-        }
-        self.trips.reset();
         self.restart_network();
         self.restart_trace();
         self.window.last_sample = (self.machine.now, 0, 0);
@@ -120,22 +111,23 @@ impl Host {
         let moved: u64 = self.machine.mem.stats.dram.iter().sum();
         let (t0, done0, moved0) = self.window.last_sample;
         let us = (self.machine.now - t0).0.to_f64() / 1e6;
+        let completed = self.completed();
         if us > 0.0 {
             self.window.timeline.push([
                 (self.machine.now - self.window.start).0.to_f64() / 1e6,
-                (self.tally.completed - done0).to_f64() / us,
+                (completed - done0).to_f64() / us,
                 (moved - moved0).to_f64() * LINE.to_f64() / us / 1e3,
                 lines.0.to_f64(),
             ]);
         }
-        self.window.last_sample = (self.machine.now, self.tally.completed, moved);
+        self.window.last_sample = (self.machine.now, completed, moved);
     }
 
     /// Metrics of the window that ends now.
     pub(super) fn outcome(&mut self) -> Outcome {
         let mut v = statics(&self.spec);
         let rows = self.row_counts();
-        let (w, y) = (&self.window, &self.tally);
+        let (w, y) = (&self.window, &self.total());
         let span = self.machine.now - w.start;
         let us = span.0.max(1).to_f64() / 1e6;
         let m = &self.machine.mem.stats;
@@ -144,7 +136,7 @@ impl Host {
         let offered = self.packets_offered() - w.packets.0;
         let drops = self.lost();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
-        if self.source.is_some() {
+        if self.sources().next().is_some() {
             v.set("throughput_mrps", y.completed.to_f64() / us);
             v.set("offered_mrps", offered.to_f64() / us);
             v.set("net_gbps", y.wire_bytes.to_f64() * 8.0 / us / 1e3);
@@ -221,7 +213,7 @@ impl Host {
         for (t, c) in m.tenants.enumerate().take(self.spec.tenants.len()) {
             (hits, misses) = (hits + c.llc_hits, misses + c.llc_misses);
             if t.index() < 2 {
-                v.set(["t0_mops", "t1_mops"][t.index()], y.operations[t].to_f64() / us);
+                v.set(["t0_mops", "t1_mops"][t.index()], self.tenants[t].tally.operations.to_f64() / us);
                 let ratio = c.llc_misses.to_f64() / (c.llc_hits + c.llc_misses).to_f64();
                 v.set(["t0_llc_miss_ratio", "t1_llc_miss_ratio"][t.index()], ratio);
             }
@@ -262,7 +254,7 @@ impl Host {
         let m = &self.machine.mem.stats;
         let dram = thin(cdf(&m.dram_ps, 1e3));
         out.insert("dram_latency_cdf".into(), table(&[("latency_ns", "ns"), ("fraction", "1")], dram));
-        let lat = thin(cdf(&self.tally.latency_ns, 1e3));
+        let lat = thin(cdf(&self.total().latency_ns, 1e3));
         out.insert("request_latency_cdf".into(), table(&[("latency_us", "us"), ("fraction", "1")], lat));
         let columns = [("t_us", "us"), ("throughput_mrps", "Mrps"), ("mem_bw_gbs", "GB/s"), ("rx_lines", "lines")];
         let rows = self.window.timeline.iter().map(|r| r.iter().map(|x| json!(x)).collect());
@@ -379,8 +371,9 @@ impl Host {
         v.set("nic_buffer_peak_kib", nic.peak().to_f64() / 1024.0);
         if let Some(m) = nic.ring_meter() {
             v.set("descriptors_per_write_back", m.descriptors.to_f64() / m.write_backs.to_f64());
-            if self.tally.completed > 0 {
-                let per = |n: u64| n.to_f64() / self.tally.completed.to_f64();
+            let completed = self.completed();
+            if completed > 0 {
+                let per = |n: u64| n.to_f64() / completed.to_f64();
                 v.set("doorbells_per_packet", per(m.transmit_doorbells));
                 v.set("tx_fetches_per_packet", per(m.transmit_fetches));
                 v.set("tx_payload_reads_per_packet", per(m.frames_read));

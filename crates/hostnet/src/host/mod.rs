@@ -16,6 +16,7 @@ mod placement_metrics;
 mod predict;
 mod storage;
 mod tas;
+mod tenant;
 mod thread_numbering;
 mod thread_pairs;
 mod threads;
@@ -31,7 +32,7 @@ pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
 pub use two_hosts::hosts;
 
-use crate::app::{App, AppSpec, Origin, WorkSource};
+use crate::app::{AppSpec, Origin, WorkSource};
 use crate::config::scenario::{StackSpec, TenantSpec};
 use crate::config::Scenario;
 use crate::core::Retired;
@@ -43,15 +44,14 @@ use crate::kernel::{IdVec, PacketId, PortId, Post, QueueId, RandomStream, Tenant
 use crate::machine::{Event, Machine, MachineSignal};
 use crate::meter::drops::DropLedger;
 use crate::placement::EpochCounters;
-use crate::stack::pmd::SoftwareRing;
-use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
-use crate::traffic::spikes::Spikes;
-use crate::{core, device, traffic};
-use hdrhistogram::Histogram;
+use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Thread, Wakes};
+use crate::traffic::TrafficEvent;
+use crate::{core, device};
 use measure::Window;
 use std::sync::Arc;
+use tenant::TenantState;
 use timer::Timer;
-use traffic_source::{PacketOwner, TrafficSource};
+use traffic_source::PacketOwner;
 
 /// Idle state of a core whose thread runs no program.
 #[derive(Clone, Copy)]
@@ -85,25 +85,17 @@ pub struct Host {
     pub machine: Machine,
     /// Core that does the kernel's page accounting for the device on each port, if the kernel does any.
     accounting_cores: IdVec<PortId, Option<ThreadId>>,
-    network: Option<network::Network>,
     storage: Vec<storage::AccountedDevice>,
     background: Option<background::Background>,
-    ccnic: Option<Box<crate::stack::ccnic::CcnicInterface>>,
-    tas: Option<Box<crate::stack::tas::Service>>,
-    /// Values of the registers that pairs of threads share; `trips` records the round trips between them, in ps.
-    registers: Vec<u64>,
-    trips: Histogram<u64>,
-    apps: IdVec<TenantId, App>,
+    /// The tenants, and the kernel behind them.
+    tenants: IdVec<TenantId, TenantState>,
     cores: IdVec<ThreadId, CoreSlot>,
     /// Number of the tenants' cores; the kernel's cores come after them.
     tenant_cores: usize,
-    tally: Tally,
-    source: Option<TrafficSource>,
+    /// Drivers of the queues of the NIC on a port, by queue.
+    drivers: IdVec<QueueId, ThreadId>,
     /// End of the link to a second host, if there is one.
     end: Option<Box<two_hosts::LinkEnd>>,
-    /// Software rings of cores that work in pairs, by the queue of the pair's first core.
-    software_rings: Vec<SoftwareRing>,
-    spikes: Option<Spikes>,
     /// Whether nothing new begins, so that work in flight drains.
     stopped: bool,
     window: Window,
@@ -167,8 +159,8 @@ impl Host {
                     self.notify(c, Notice::Lines { port, lines: lines.into() });
                 }
             }
-            MachineSignal::Landed(_) if self.network.is_some() && !self.network_has_rings() => self.frames_landed(),
-            MachineSignal::Landed(_) => self.rings_landed(),
+            MachineSignal::Landed(_) if self.nic_has_rings() => self.rings_landed(),
+            MachineSignal::Landed(_) => self.frames_landed(),
             MachineSignal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
             MachineSignal::Traffic(e) => self.on_traffic(e),
             MachineSignal::Timer(n) => self.on_timer(Timer::numbered(n)),
@@ -176,21 +168,23 @@ impl Host {
     }
 
     #[inline]
-    fn on_traffic(&mut self, e: traffic::TrafficEvent) {
+    fn on_traffic(&mut self, e: TrafficEvent) {
         match e {
-            traffic::TrafficEvent::Arrival => {
+            TrafficEvent::Arrival(t) => {
                 // A source that has changed to another process leaves its last event behind.
-                if !self.on_link_arrival()
-                    && !self.on_wire_arrival()
-                    && self.source.as_ref().is_some_and(|s| s.arrivals.is_some())
+                if !self.on_link_arrival(t)
+                    && !self.on_wire_arrival(t)
+                    && self.tenants[t].source.as_ref().is_some_and(|s| s.arrivals.is_some())
                 {
-                    self.inject(PacketOwner::Any);
-                    self.next_arrival();
+                    self.inject(t, PacketOwner::Any);
+                    self.next_arrival(t);
                 }
             }
-            traffic::TrafficEvent::Offer => self.on_offer(),
-            traffic::TrafficEvent::Back | traffic::TrafficEvent::Overdue => self.on_client(e),
-            e => self.on_network(e),
+            TrafficEvent::Offer(t) => self.on_offer(t),
+            TrafficEvent::Back(t) => self.on_back(t),
+            TrafficEvent::Overdue(t) => self.on_overdue(t),
+            TrafficEvent::Emit { tenant, .. } | TrafficEvent::Probe { tenant, .. } => self.on_network(tenant, e),
+            TrafficEvent::Segment(tenant) | TrafficEvent::Ack(tenant) => self.on_network(tenant, e),
         }
     }
 
@@ -209,10 +203,11 @@ impl Host {
     fn with_thread<R>(&mut self, core: ThreadId, f: impl FnOnce(&mut Thread, &mut Ctx) -> R) -> R {
         let at_home = self.machine.arrival_at_home(core);
         let (m, slot) = (&mut self.machine, &mut self.cores[core]);
+        let tenant = &mut self.tenants[slot.tenant];
+        let pairs = tenant.software_rings.len();
         let mut c = Ctx {
             core,
             local: slot.local.into(),
-            tenant: slot.tenant,
             now: m.now,
             arrival_at_home: at_home,
             stopped: self.stopped,
@@ -220,33 +215,31 @@ impl Host {
             cal: &mut m.cal,
             nic: &mut m.nic,
             iio: m.iio.as_mut(),
-            ccnic: self.ccnic.as_deref_mut(),
+            ccnic: tenant.ccnic.as_deref_mut(),
             off_core: m.mem.off_core.as_mut(),
-            tas: self.tas.as_deref_mut(),
-            registers: &mut self.registers,
-            trips: &mut self.trips,
-            app: self.apps.get_mut(slot.tenant),
+            tas: tenant.tas.as_deref_mut(),
+            registers: &mut tenant.registers,
+            trips: &mut tenant.trips,
+            app: tenant.app.as_mut(),
             rng: &mut slot.rng,
-            spikes: self.spikes.as_mut(),
-            pipe: match (self.software_rings.len(), &self.source) {
-                (pairs, Some(s)) if pairs > 0 && s.tenant == slot.tenant => {
-                    self.software_rings.get_mut(usize::from(slot.local) % pairs)
-                }
-                _ => None,
-            },
+            spikes: tenant.spikes.as_mut(),
+            pipe: if pairs > 0 { tenant.software_rings.get_mut(usize::from(slot.local) % pairs) } else { None },
             client: self.end.as_mut().and_then(|e| e.client.as_mut()),
-            generator: self.source.as_mut().map(|s| &mut s.generator),
-            senders: self.network.as_mut().map(|n| &mut n.senders),
-            tally: &mut self.tally,
+            generator: tenant.source.as_mut().map(|s| &mut s.generator),
+            senders: tenant.network.as_mut().map(|n| &mut n.senders),
+            tally: &mut tenant.tally,
         };
         f(&mut slot.thread, &mut c)
     }
 
     /// Steps the thread of a core, which is free, and starts the core's next activity.
     fn step(&mut self, core: ThreadId) {
-        let taken = self.tally.taken;
+        let tenant = self.cores[core].tenant;
+        let taken = self.tenants[tenant].tally.taken;
         let next = self.with_thread(core, |thread, c| thread.step(c));
-        if let Some(b) = self.tally.bursts.as_mut().filter(|_| self.tally.taken > taken) {
+        let tally = &mut self.tenants[tenant].tally;
+        let takes = tally.taken != taken;
+        if let Some(b) = tally.bursts.as_mut().filter(|_| takes) {
             b.taken(self.machine.now);
         }
         match next {
@@ -262,7 +255,7 @@ impl Host {
             }
             Step::Idle => self.cores[core].idle = IdleState::Asleep,
         }
-        if self.tally.taken != taken {
+        if takes {
             self.refill_queue(core);
         }
     }
@@ -316,9 +309,9 @@ impl Host {
     }
 
     /// Posts the interrupts that queues of the NIC on a port have requested; only sleeping cores take them.
-    fn deliver_interrupts(&mut self, core_of: impl Fn(&Host, QueueId) -> Option<ThreadId>) {
+    fn deliver_interrupts(&mut self) {
         while let Some((queue, at)) = self.machine.nic_at(NicAt::Port).and_then(Nic::interrupt) {
-            let Some(core) = core_of(self, queue) else { continue };
+            let Some(core) = self.driver_of(queue) else { continue };
             if let IdleState::Asleep = self.cores[core].idle {
                 self.machine.cal.push(at, Event::Interrupt(core));
             }
@@ -345,30 +338,33 @@ impl Host {
             }
             self.end_batch(core);
         }
-        for pair in 0..self.software_rings.len() {
-            if self.software_rings[pair].take_wake_up() {
-                let core = self.second_core(pair);
+        let tenant = self.cores[core].tenant;
+        for pair in 0..self.tenants[tenant].software_rings.len() {
+            if self.tenants[tenant].software_rings[pair].take_wake_up() {
+                let core = self.second_core(tenant, pair);
                 self.notify(core, Notice::Queue);
             }
         }
     }
 
-    /// The second core of a pair.
-    fn second_core(&self, pair: usize) -> ThreadId {
-        self.source.as_ref().map_or(ThreadId(0), |s| ThreadId::new(s.cores[pair].index() + s.cores.len()))
+    /// The second core of a pair of `tenant`'s cores.
+    fn second_core(&self, tenant: TenantId, pair: usize) -> ThreadId {
+        let source = self.tenants[tenant].source.as_ref();
+        source.map_or(ThreadId(0), |s| ThreadId::new(s.cores[pair].index() + s.cores.len()))
     }
 
     /// Ends the transmission of packet `id`'s reply by the integrated NIC.
     fn sent(&mut self, id: PacketId) {
         let now = self.machine.now;
         let p = *self.machine.nic.packet(id);
-        self.replied(&p);
         let (queue, thread) = (p.queue, ThreadId(p.queue.0)); // the NIC on the chip has a queue for each thread
+        let tenant = self.cores[thread].tenant;
+        self.replied(tenant, &p);
         let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
         if self.spec.platform.queue_pair.send_completions {
             self.machine.nic.complete_send(queue);
         }
-        qp::ended(&mut self.machine.nic, id, self.cores[thread].tenant, &mut self.tally, now);
+        qp::ended(&mut self.machine.nic, id, &mut self.tenants[tenant].tally, now);
         self.machine.nic.end_use(id);
         if p.zero_copy && self.machine.nic.reclaims {
             self.machine.nic.leave_to_software(id);
@@ -383,22 +379,23 @@ impl Host {
     /// Ends the transmission of packet `id` by the NIC on a port.
     fn sent_from_port(&mut self, id: PacketId) {
         let now = self.machine.now;
-        if self.tas.is_some() {
-            return self.on_segment_sent(id);
-        }
-        let Some(source) = &self.source else { return self.on_acknowledgement_sent(id) };
-        if source.loops {
-            return self.loop_back(id);
-        }
-        let tenant = source.tenant;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);
-        qp::ended(nic, id, tenant, &mut self.tally, now);
+        let Some(tenant) = self.drivers.get(p.queue).map(|c| self.cores[*c].tenant) else { return };
+        let state = &mut self.tenants[tenant];
+        if state.tas.is_some() {
+            return self.on_segment_sent(tenant, id);
+        }
+        let Some(source) = &state.source else { return self.on_acknowledgement_sent(tenant, id) };
+        if source.loops {
+            return self.loop_back(tenant, id);
+        }
+        qp::ended(nic, id, &mut state.tally, now);
         nic.end_use(id);
         match &mut self.end {
             Some(e) if e.client.is_some() => e.request(id, now),
             _ if self.spec.tenant(tenant).app.origin() == Origin::Always => {}
-            _ => self.replied(&p),
+            _ => self.replied(tenant, &p),
         }
     }
 
@@ -406,25 +403,27 @@ impl Host {
     fn rings_landed(&mut self) {
         while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
             let Some(core) = self.driver_of(queue) else { continue };
+            let tenant = self.cores[core].tenant;
+            let state = &self.tenants[tenant];
             match side {
                 RingSide::Receive => self.notify(core, Notice::Queue),
-                RingSide::Transmit if self.software_rings.is_empty() => self.notify(core, Notice::Transmitted),
-                RingSide::Transmit => self.notify(self.second_core(queue.index()), Notice::Transmitted),
+                RingSide::Transmit if state.software_rings.is_empty() => self.notify(core, Notice::Transmitted),
+                RingSide::Transmit => {
+                    let pair = queue.index() - state.source.as_ref().map_or(0, |s| s.first_queue.index());
+                    self.notify(self.second_core(tenant, pair), Notice::Transmitted);
+                }
             }
         }
-        self.deliver_interrupts(Host::driver_of);
+        self.deliver_interrupts();
     }
 
-    /// Core whose driver has the rings of `queue`.
+    /// Core whose driver has `queue` of the NIC on a port.
     fn driver_of(&self, queue: QueueId) -> Option<ThreadId> {
-        match &self.source {
-            Some(s) => s.cores.get(queue.index()).copied(),
-            None => self.receiver_of(queue),
-        }
+        self.drivers.get(queue).copied()
     }
 
-    /// Whether TCP receivers have descriptor rings in memory.
-    fn network_has_rings(&self) -> bool {
+    /// Whether the NIC on a port has descriptor rings in memory.
+    fn nic_has_rings(&self) -> bool {
         self.machine.iio.as_ref().and_then(Iio::nic_ref).is_some_and(Nic::has_rings)
     }
 
@@ -489,10 +488,10 @@ impl Host {
         let nic = self.serving_nic();
         let in_sockets: u64 = self.socket_drops().map(DropLedger::total).sum();
         let accepted = self.packets_begun() - nic.drops.total() - in_sockets - self.in_loop();
-        if !self.counts_own_requests() && accepted != self.tally.completed_ever + nic.unfinished() {
+        let completed = self.completed_ever();
+        if !self.counts_own_requests() && accepted != completed + nic.unfinished() {
             return Err(format!(
-                "packets are not conserved: {accepted} accepted, {} completed, {} in flight",
-                self.tally.completed_ever,
+                "packets are not conserved: {accepted} accepted, {completed} completed, {} in flight",
                 nic.unfinished()
             ));
         }
@@ -591,16 +590,17 @@ mod tests {
     fn time_never_goes_back_where_a_process_gives_way_to_a_faster_one() {
         let mut host = pair().0;
         let slow = Arrivals::fixed(1e5);
-        host.offer(None, 0);
-        host.offer(Some(slow), 0);
-        host.run_until(|h| h.tally.completed_ever >= 5);
-        host.offer(Some(Arrivals::fixed(1e6)), 0);
-        let (begun, from) = (host.machine.now, host.tally.completed_ever);
+        let tenant = TenantId(0);
+        host.offer(tenant, None, 0);
+        host.offer(tenant, Some(slow), 0);
+        host.run_until(|h| h.completed_ever() >= 5);
+        host.offer(tenant, Some(Arrivals::fixed(1e6)), 0);
+        let (begun, from) = (host.machine.now, host.completed_ever());
         let mut last = begun;
         host.run_until(|h| {
             assert!(h.machine.now >= last, "{} after {last}", h.machine.now);
             last = h.machine.now;
-            h.tally.completed_ever >= from + 20
+            h.completed_ever() >= from + 20
         });
         // The packet of the slow process that was still to come, and then one packet each microsecond.
         let us = (last - begun).0 as f64 / 1e6;

@@ -1,13 +1,15 @@
 //! The network of TCP receivers: senders beyond the wire, the NIC, and the host's signals of and response to its
 //! congestion.
 
+use super::tenant::TenantState;
 use super::threads::tcp_receiver;
 use super::Host;
 use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Op;
-use crate::device::nic::{EthernetSpec, Nic, NicCounts, Packet};
+use crate::device::iio::Iio;
+use crate::device::nic::{Nic, NicCounts, Packet};
 use crate::device::response::Responder;
 use crate::device::NicAt;
 use crate::kernel::{Int, PacketId, QueueId, TenantId, ThreadId, Time};
@@ -16,8 +18,8 @@ use crate::meter::drops::DropLedger;
 use crate::meter::Values;
 use crate::stack::tcp::{ReceivedFrame, Receiver};
 use crate::stack::{Notice, Thread};
-use crate::traffic;
 use crate::traffic::dctcp::Senders;
+use crate::traffic::TrafficEvent;
 
 /// Weight of a frame's sample of the IIO's occupancy in the moving average (hostCC's for occupancy).
 const WEIGHT: f64 = 1.0 / 8.0;
@@ -40,11 +42,10 @@ pub struct Network {
     before: (NicCounts, u64, u64, u64),
 }
 
-/// The tenant that receives TCP, and its NIC.
-pub fn parts(s: &Scenario) -> Option<(TenantId, &EthernetSpec)> {
-    let tenant = s.find_tenant(|t| matches!(t.app, AppSpec::TcpReceive(_)))?;
-    let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
-    Some((tenant, nic))
+/// The tenant that receives TCP, if an Ethernet NIC is there.
+pub fn receiving(s: &Scenario) -> Option<TenantId> {
+    s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
+    s.find_tenant(|t| matches!(t.app, AppSpec::TcpReceive(_)))
 }
 
 /// Takes the next frame that is wholly in memory, with its queue, for the kernel.
@@ -61,12 +62,13 @@ fn received(nic: &mut Nic) -> Option<(QueueId, ReceivedFrame)> {
 }
 
 impl Network {
-    pub fn new(s: &Scenario, cores: &[ThreadId]) -> Option<Network> {
-        let (tenant, nic) = parts(s)?;
-        let edge = tcp_receiver(s).map_or(0, |r| r.receiver.first_edge());
-        let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
+    /// Connections to `cores`, those of `tenant`; None without an Ethernet NIC.
+    pub fn new(s: &Scenario, tenant: TenantId, cores: &[ThreadId]) -> Option<Network> {
+        let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
+        let edge = tcp_receiver(s, tenant).map_or(0, |r| r.receiver.first_edge());
+        let dctcp = s.traffic_of(tenant).dctcp.clone().unwrap_or_default();
         let flows = cores.len().to_u8();
-        let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.wire_bytes(), nic.wire());
+        let senders = Senders::new(&dctcp, tenant, flows, edge, nic.frame_bytes(), nic.wire_bytes(), nic.wire());
         Some(Network {
             tenant,
             cores: cores.to_vec(),
@@ -92,32 +94,39 @@ impl Network {
 }
 
 impl Host {
-    /// Receivers of the network's tenant.
-    fn receivers(&self) -> impl Iterator<Item = &Receiver> {
-        self.cores.iter().filter_map(|c| match &c.thread {
+    /// The networks of TCP receivers.
+    pub(super) fn networks(&self) -> impl Iterator<Item = &Network> {
+        self.tenants.iter().filter_map(|t| t.network.as_ref())
+    }
+
+    /// Receivers of `tenant`'s connections.
+    fn receivers(&self, tenant: TenantId) -> impl Iterator<Item = &Receiver> {
+        self.cores.iter().filter(move |c| c.tenant == tenant).filter_map(|c| match &c.thread {
             Thread::Tcp(t) => Some(&t.receiver),
             _ => None,
         })
     }
 
-    fn copied(&self) -> u64 {
-        self.receivers().map(|r| u64::from(r.copied)).sum()
+    /// Segments that `tenant`'s receivers have copied to the application.
+    fn copied(&self, tenant: TenantId) -> u64 {
+        self.receivers(tenant).map(|r| u64::from(r.copied)).sum()
     }
 
-    /// Bytes of payload that applications have received.
+    /// Bytes that applications have received: payload of TCP, and frames of others.
     pub(super) fn delivered_bytes(&self) -> u64 {
-        match &self.network {
-            Some(n) => self.copied() * n.payload,
-            None => self.tally.wire_bytes,
-        }
+        let of = |(tenant, state): (TenantId, &TenantState)| match &state.network {
+            Some(n) => self.copied(tenant) * n.payload,
+            None => state.tally.wire_bytes,
+        };
+        self.tenants.enumerate().map(of).sum()
     }
 
     /// Warms caches in functional mode: the structures of all pages have been written when the pages were handed to the
     /// NIC.
     pub(super) fn warm_network(&mut self) {
-        let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
-        let Some(nic) = iio.nic_ref() else { return };
-        let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(QueueId::new(i)))).collect();
+        let Some(nic) = self.machine.iio.as_ref().and_then(Iio::nic_ref) else { return };
+        let of = |tcp: &Network| tcp.cores.clone().into_iter().enumerate();
+        let cores: Vec<_> = self.networks().flat_map(of).map(|(i, c)| (c, nic.structures(QueueId::new(i)))).collect();
         for (core, lines) in cores {
             let p = &mut self.machine.cpus[core].program;
             p.ops.clear();
@@ -127,26 +136,26 @@ impl Host {
     }
 
     pub(super) fn start_network(&mut self) {
-        if let Some(tcp) = &mut self.network {
+        for tcp in self.tenants.iter_mut().filter_map(|t| t.network.as_mut()) {
             tcp.senders.start(&mut self.machine.cal, self.machine.now);
         }
     }
 
     pub(super) fn stop_network(&mut self) {
-        if let Some(tcp) = &mut self.network {
+        for tcp in self.tenants.iter_mut().filter_map(|t| t.network.as_mut()) {
             tcp.senders.stopped = true;
         }
     }
 
-    /// Handles events of the network.
-    pub(super) fn on_network(&mut self, e: traffic::TrafficEvent) {
+    /// Handles events of `tenant`'s network.
+    pub(super) fn on_network(&mut self, tenant: TenantId, e: TrafficEvent) {
         let now = self.machine.now;
-        let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
+        let (Some(tcp), Some(iio)) = (&mut self.tenants[tenant].network, &mut self.machine.iio) else { return };
         match e {
-            traffic::TrafficEvent::Emit(port) => tcp.senders.on_emit(&mut self.machine.cal, port.into(), now),
-            traffic::TrafficEvent::Ack => tcp.senders.on_ack(&mut self.machine.cal, now),
-            traffic::TrafficEvent::Probe(flow) => tcp.senders.on_probe(&mut self.machine.cal, flow.into(), now),
-            traffic::TrafficEvent::Segment => {
+            TrafficEvent::Emit { port, .. } => tcp.senders.on_emit(&mut self.machine.cal, port.into(), now),
+            TrafficEvent::Ack(_) => tcp.senders.on_ack(&mut self.machine.cal, now),
+            TrafficEvent::Probe { flow, .. } => tcp.senders.on_probe(&mut self.machine.cal, flow.into(), now),
+            TrafficEvent::Segment(_) => {
                 let s = tcp.senders.arriving();
                 let Some((port, _)) = iio.nic() else { return };
                 let congested = tcp.host_congested(iio.held_writes(port));
@@ -174,59 +183,56 @@ impl Host {
 
     /// Delays misses of applications that do not receive by `delay` before they get a line fill buffer, from now on.
     fn throttle_misses(&mut self, delay: Time) {
-        let receivers = self.network.as_ref().map(|t| t.tenant);
         for (c, cpu) in self.cores.iter().zip(&mut self.machine.cpus) {
-            if c.tenant.index() < self.apps.len() && Some(c.tenant) != receivers {
+            let state = &self.tenants[c.tenant];
+            if state.app.is_some() && state.network.is_none() {
                 cpu.throttle_misses(delay);
             }
         }
     }
 
-    /// Core that receives the frames of `queue`.
-    pub(super) fn receiver_of(&self, queue: QueueId) -> Option<ThreadId> {
-        self.network.as_ref()?.cores.get(queue.index()).copied()
-    }
-
     /// Notifies cores of frames that are wholly in memory.
     pub(super) fn frames_landed(&mut self) {
         while let Some((queue, received)) = self.machine.nic_at(NicAt::Port).and_then(received) {
-            let Some(network) = &self.network else { return };
-            let core = network.cores[queue.index()];
+            let Some(core) = self.driver_of(queue) else { continue };
             self.notify(core, Notice::Frame(received));
         }
-        self.deliver_interrupts(Host::receiver_of);
+        self.deliver_interrupts();
     }
 
-    /// Returns packet `id`, an acknowledgement that is on the wire, to its sender.
-    pub(super) fn on_acknowledgement_sent(&mut self, id: PacketId) {
+    /// Returns packet `id`, an acknowledgement of `tenant` that is on the wire, to its sender.
+    pub(super) fn on_acknowledgement_sent(&mut self, tenant: TenantId, id: PacketId) {
         let now = self.machine.now;
         if let Some(nic) = self.machine.nic_at(NicAt::Port) {
             nic.packet(id).done = true;
             nic.end_use(id);
         }
-        if let Some(tcp) = &mut self.network {
+        if let Some(tcp) = &mut self.tenants[tenant].network {
             tcp.senders.on_acknowledgement_sent(&mut self.machine.cal, id, now);
         }
     }
 
     pub(super) fn restart_network(&mut self) {
-        let (copied, now) = (self.copied(), self.machine.now);
-        let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
-        let counts = iio.nic().map(|(_, n)| n.counts.clone()).unwrap_or_default();
-        tcp.before = (counts, copied, tcp.retransmitted(), tcp.senders.sent);
-        tcp.senders.restart_meters(now);
-        if let Some(r) = &mut tcp.responder {
-            r.restart_meters(self.machine.now);
+        let now = self.machine.now;
+        for tenant in self.tenants.ids() {
+            let copied = self.copied(tenant);
+            let (Some(tcp), Some(iio)) = (&mut self.tenants[tenant].network, &mut self.machine.iio) else { continue };
+            let counts = iio.nic().map(|(_, n)| n.counts.clone()).unwrap_or_default();
+            tcp.before = (counts, copied, tcp.retransmitted(), tcp.senders.sent);
+            tcp.senders.restart_meters(now);
+            if let Some(r) = &mut tcp.responder {
+                r.restart_meters(now);
+            }
         }
     }
 
     /// Sets the metrics of TCP receivers.
     pub(super) fn network_metrics(&self, v: &mut Values) {
-        let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
-        let Some(nic) = iio.nic_ref() else { return };
+        let Some(nic) = self.machine.iio.as_ref().and_then(Iio::nic_ref) else { return };
+        let Some(tcp) = self.networks().next() else { return };
         let span = (self.machine.now - self.window.start).0.max(1).to_f64();
         let (counts, copied, again, sent) = tcp.before.clone();
-        v.set("net_gbs", (self.copied() - copied).to_f64() * tcp.payload.to_f64() / span * 1e3);
+        v.set("net_gbs", (self.copied(tcp.tenant) - copied).to_f64() * tcp.payload.to_f64() / span * 1e3);
         let lost = nic.drops.count().to_f64();
         v.set("drops", lost);
         v.set("packet_loss", lost / (nic.counts.offered - counts.offered).to_f64());
@@ -239,9 +245,9 @@ impl Host {
         if let Some(r) = &tcp.responder {
             v.set("host_level", r.mean_level());
         }
-        let sum = |f: fn(&Receiver) -> Time| self.receivers().map(|r| f(r).0).sum::<u64>().to_f64();
+        let sum = |f: fn(&Receiver) -> Time| self.receivers(tcp.tenant).map(|r| f(r).0).sum::<u64>().to_f64();
         let cpu = &self.machine.cpus[tcp.cores[0]];
-        let calls: f64 = self.receivers().map(|r| cpu.compute_time(r.busy.calls).0.to_f64()).sum();
+        let calls: f64 = self.receivers(tcp.tenant).map(|r| cpu.compute_time(r.busy.calls).0.to_f64()).sum();
         let (poll, copy) = (sum(|r| r.busy.poll), sum(|r| r.busy.copy) - calls);
         let busy = poll + copy + calls + sum(|r| r.busy.release);
         v.set("net_busy", busy / span);
@@ -253,7 +259,7 @@ impl Host {
 
     /// Ledger of the segments that the network has lost.
     pub(super) fn network_drops(&self) -> impl Iterator<Item = &DropLedger> {
-        self.network.iter().map(|t| &t.senders.drops)
+        self.networks().map(|t| &t.senders.drops)
     }
 
     /// Checks that no segment is lost uncounted.
@@ -261,10 +267,13 @@ impl Host {
     /// # Errors
     /// Returns one sentence about segments that are not conserved.
     pub(super) fn check_network(&self) -> Result<(), String> {
-        let Some(tcp) = &self.network else { return Ok(()) };
+        self.networks().try_for_each(|tcp| self.check_connections(tcp))
+    }
+
+    fn check_connections(&self, tcp: &Network) -> Result<(), String> {
         tcp.senders.check()?;
         let mut kept = 0;
-        for r in self.receivers() {
+        for r in self.receivers(tcp.tenant) {
             r.check()?;
             let (in_order, waiting) = r.holds();
             kept += u64::from(in_order) + waiting + r.duplicates;

@@ -57,10 +57,11 @@ impl Host {
             v.set("hints_dropped", dropped.to_f64());
             v.set("hints_fetched", fetched.to_f64());
         }
-        if let Some(us) = self.tally.bursts.as_ref().and_then(|b| b.mean_us()) {
+        let bursts = self.tenants.iter().find_map(|t| t.tally.bursts.as_ref());
+        if let Some(us) = bursts.and_then(|b| b.mean_us()) {
             v.set("burst_us", us);
         }
-        if let Some(us) = self.tally.bursts.as_ref().and_then(|b| b.mean_start_us()) {
+        if let Some(us) = bursts.and_then(|b| b.mean_start_us()) {
             v.set("burst_start_us", us);
         }
         if let Some(share) = self.batch_cached() {

@@ -15,13 +15,17 @@ use crate::meter::Values;
 use crate::stack::ccnic::{CcnicInterface, CcnicThread, Setup};
 use crate::stack::tas::{frame, sizes, Io, Service, Tas, TasMemory, TasSegment, ACKNOWLEDGES, ASKS, REPLIES};
 use crate::stack::Thread;
-use crate::traffic;
 use crate::traffic::frame::rss_hash;
 use crate::traffic::generator::addresses;
+use crate::traffic::TrafficEvent;
 
-/// Allocates the memory of a scenario's TAS, if it has one. `groups` are the cores of each tenant.
-pub fn build(s: &Scenario, map: &mut AddressMap, groups: &IdVec<TenantId, Vec<ThreadId>>) -> Option<Box<Service>> {
-    let tenant = s.tas_tenant()?;
+/// Allocates the memory of `tenant`'s TAS, if it has one. `groups` are the cores of each tenant.
+pub fn build(
+    s: &Scenario,
+    tenant: TenantId,
+    map: &mut AddressMap,
+    groups: &IdVec<TenantId, Vec<ThreadId>>,
+) -> Option<Box<Service>> {
     let AppSpec::TcpEcho(spec) = &s.tenant(tenant).app else { return None };
     let (cores, fast) = (&groups[tenant], s.tenant(tenant).receivers().to_usize());
     let mut add = |lines, sharing| {
@@ -73,17 +77,18 @@ pub fn thread(
 }
 
 impl Host {
-    /// Makes the first requests of the clients; returns false without TAS.
-    pub(super) fn start_tas(&mut self) -> bool {
-        let Some(t) = &mut self.tas else { return false };
+    /// Makes the first requests of `tenant`'s clients; returns false without TAS.
+    pub(super) fn start_tas(&mut self, tenant: TenantId) -> bool {
+        let Some(t) = &mut self.tenants[tenant].tas else { return false };
         let (now, n) = (self.machine.now, t.client.begin(self.machine.now));
-        (0..n).for_each(|_| self.machine.cal.post(now, traffic::TrafficEvent::Offer));
+        (0..n).for_each(|_| self.machine.cal.post(now, TrafficEvent::Offer(tenant)));
         true
     }
 
-    /// Draws the next segment of the clients.
-    pub(super) fn draw_segment(&mut self) -> Option<DrawnPacket> {
-        let (t, s) = (self.tas.as_mut()?, self.source.as_ref()?);
+    /// Draws the next segment of `tenant`'s clients.
+    pub(super) fn draw_segment(&mut self, tenant: TenantId) -> Option<DrawnPacket> {
+        let state = &mut self.tenants[tenant];
+        let (t, s) = (state.tas.as_mut()?, state.source.as_ref()?);
         let segment = t.client.take()?;
         let flow = &t.flows[segment.flow.to_usize()];
         let content = Content {
@@ -94,21 +99,22 @@ impl Host {
             wire_bytes: frame(segment.bytes),
         };
         Some(DrawnPacket {
-            core: s.cores[flow.queue.index()],
+            core: s.cores[flow.queue.index() - s.first_queue.index()],
             flow: Some((segment.flow, flow.hash)),
             client: 0,
             content,
         })
     }
 
-    /// Ends the transmission of packet `id`: the server's data go to the client.
-    pub(super) fn on_segment_sent(&mut self, id: PacketId) {
+    /// Ends the transmission of `tenant`'s packet `id`: the server's data go to the client.
+    pub(super) fn on_segment_sent(&mut self, tenant: TenantId, id: PacketId) {
         let now = self.machine.now;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);
         nic.packet(id).done = true;
         nic.end_use(id);
-        let (Some(t), Some(s)) = (&mut self.tas, &mut self.source) else { return };
+        let state = &mut self.tenants[tenant];
+        let (Some(t), Some(s)) = (&mut state.tas, &mut state.source) else { return };
         t.ended += 1;
         if p.kind != REPLIES {
             return;
@@ -117,21 +123,21 @@ impl Host {
         let back = s.generator.back_at(p.wire_bytes, now);
         let rpc = t.spec.rpc.0.to_u32();
         for made in t.client.on_segment_sent(TasSegment::of(p.flow, p.key)) {
-            self.tally.completed(s.tenant, now - made, rpc);
+            state.tally.completed(now - made, rpc);
             s.generator.came_back(back - made, rpc);
         }
-        self.machine.cal.post(back, traffic::TrafficEvent::Back);
+        self.machine.cal.post(back, TrafficEvent::Back(tenant));
     }
 
-    /// Delivers the server's oldest segment on its way to its client.
-    pub(super) fn on_segment_arrival(&mut self) -> bool {
-        let Some(t) = self.tas.as_mut() else { return false };
+    /// Delivers the oldest segment of `tenant`'s server on its way to its client; returns false without TAS.
+    pub(super) fn on_segment_arrival(&mut self, tenant: TenantId) -> bool {
+        let Some(t) = self.tenants[tenant].tas.as_mut() else { return false };
         let now = self.machine.now;
         if self.stopped {
             return true;
         }
         match t.client.on_segment_arrival(now) {
-            Ok(n) => (0..n).for_each(|_| self.machine.cal.post(now, traffic::TrafficEvent::Offer)),
+            Ok(n) => (0..n).for_each(|_| self.machine.cal.post(now, TrafficEvent::Offer(tenant))),
             Err(why) => t.broken = Some(why),
         }
         true
@@ -142,7 +148,10 @@ impl Host {
     /// # Errors
     /// Returns one sentence about packets or requests that are not conserved, or that come out of order.
     pub(super) fn check_tas(&self) -> Result<(), String> {
-        let Some(t) = &self.tas else { return Ok(()) };
+        self.tenants.iter().filter_map(|t| t.tas.as_ref()).try_for_each(|t| self.check_service(t))
+    }
+
+    fn check_service(&self, t: &Service) -> Result<(), String> {
         let nic = self.machine.iio.as_ref().and_then(Iio::nic_ref);
         // Bytes out of order follow from a loss, which is the better message.
         if let Some((drops, first)) = nic.and_then(|nic| Some((&nic.drops, nic.drops.first_ever()?))) {
@@ -189,7 +198,9 @@ impl Host {
     }
 
     pub(super) fn tas_metrics(&self, v: &mut Values) {
-        let Some(t) = self.tas.as_ref().filter(|t| t.segments > 0) else { return };
-        v.set("tcp_rpcs_per_segment", self.tally.completed.to_f64() / t.segments.to_f64());
+        for state in self.tenants.iter() {
+            let Some(t) = state.tas.as_ref().filter(|t| t.segments > 0) else { continue };
+            v.set("tcp_rpcs_per_segment", state.tally.completed.to_f64() / t.segments.to_f64());
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::Host;
 use crate::app::stream_transfer::Written;
 use crate::app::AppSpec;
 use crate::config::Scenario;
-use crate::kernel::{Int, NodeId, ThreadId};
+use crate::kernel::{Int, NodeId, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::memory::LINE;
 use crate::meter::Values;
@@ -13,15 +13,15 @@ use crate::stack::pingpong::PingPongThread;
 use crate::stack::transfer::{PairMemory, Role, TransferThread};
 use crate::stack::Thread;
 
-/// Builds the threads of the tenant's cores and then those of the peers, and returns them with their number of
-/// registers; None without such a tenant. `cores` are the tenant's cores, `peers` the others.
+/// Builds the threads of `tenant`'s cores and then those of the peers, and returns them with their number of registers;
+/// None when its application does not work in pairs. `cores` are the tenant's cores, `peers` the others.
 pub fn build(
     s: &Scenario,
+    tenant: TenantId,
     map: &mut AddressMap,
     cores: &[ThreadId],
     peers: &[ThreadId],
 ) -> Option<(Vec<Thread>, usize)> {
-    let tenant = s.paired_tenant()?;
     let (here, app) = (NodeId(s.tenant(tenant).node), &s.tenant(tenant).app);
     let mut add = |lines, sharing, home| {
         let r = map.add(lines, RegionKind::App, sharing, tenant);
@@ -71,7 +71,7 @@ pub fn build(
                 }
             }
         }
-        _ => unreachable!("only such applications have pairs"),
+        _ => return None,
     }
     first.extend(second);
     Some((first, 2 * n))
@@ -80,10 +80,11 @@ pub fn build(
 impl Host {
     pub(super) fn pair_metrics(&self, v: &mut Values, us: f64) {
         let Some(tenant) = self.spec.paired_tenant() else { return };
-        let done = self.tally.operations[tenant];
+        let state = &self.tenants[tenant];
+        let done = state.tally.operations;
         match &self.spec.tenant(tenant).app {
             AppSpec::Pingpong(_) if done > 0 => {
-                v.set("pingpong_ns", self.trips.value_at_quantile(0.5).to_f64() / 1e3);
+                v.set("pingpong_ns", state.trips.value_at_quantile(0.5).to_f64() / 1e3);
                 let remote: u64 = self.machine.mem.stats.remote.iter().map(|r| r.reads + r.rfos).sum();
                 v.set("remote_requests", remote.to_f64() / done.to_f64());
             }

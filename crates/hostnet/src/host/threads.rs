@@ -3,7 +3,7 @@
 use crate::app::{AppSpec, WorkSource};
 use crate::config::scenario::{ArrivalsSpec as Kind, PeripheralSpec};
 use crate::config::Scenario;
-use crate::kernel::{Int, RandomStream};
+use crate::kernel::{Int, RandomStream, TenantId};
 use crate::stack::demand::Demand;
 use crate::stack::free_running::FreeRunning;
 use crate::stack::qp::QueuePair;
@@ -11,15 +11,16 @@ use crate::stack::tcp::TcpReceiver;
 use crate::stack::Thread;
 use crate::traffic::arrival::Arrivals;
 
-/// Declares the applications whose cores run a thread of their own choice: kind, parameters, scenario and thread. The cores of
+/// Declares the applications whose cores run a thread of their own choice: kind, parameters, scenario, tenant and thread. The cores of
 /// every other application run by its [`WorkSource`]: a free-running thread, or a queue pair.
 macro_rules! threads_by_app {
-    ($($app:ident($spec:pat, $scenario:pat) => $thread:expr,)*) => {
-        /// The thread of each core that runs `app` in scenario `s`, where no stack of the tenant's own says otherwise.
-        pub fn of_app(app: &AppSpec, s: &Scenario) -> Thread {
+    ($($app:ident($spec:pat, $scenario:pat, $tenant:pat) => $thread:expr,)*) => {
+        /// The thread of each core of `tenant` that runs `app` in scenario `s`, where no stack of the tenant's own says
+        /// otherwise.
+        pub fn of_app(app: &AppSpec, s: &Scenario, tenant: TenantId) -> Thread {
             match app {
                 $(AppSpec::$app($spec) => {
-                    let $scenario = s;
+                    let ($scenario, $tenant) = (s, tenant);
                     $thread
                 })*
                 _ if app.work() == WorkSource::Own => Thread::FreeRunning(FreeRunning),
@@ -30,7 +31,7 @@ macro_rules! threads_by_app {
 }
 
 threads_by_app! {
-    TcpReceive(_, s) => tcp_receiver(s).map_or_else(|| queue_pair(s), |t| Thread::Tcp(Box::new(t))),
+    TcpReceive(_, s, tenant) => tcp_receiver(s, tenant).map_or_else(|| queue_pair(s), |t| Thread::Tcp(Box::new(t))),
 }
 
 /// A queue pair with the platform's costs.
@@ -38,17 +39,17 @@ fn queue_pair(s: &Scenario) -> Thread {
     Thread::QueuePair(QueuePair::new(s.platform.queue_pair.clone(), s.placement.spent(), &s.platform.core))
 }
 
-/// The kernel's receiver of one TCP connection; None without an Ethernet NIC, and where the platform has no costs of TCP.
-pub fn tcp_receiver(s: &Scenario) -> Option<TcpReceiver> {
+/// The kernel's receiver of one TCP connection of `tenant`; None without an Ethernet NIC, and where the platform has no costs of TCP.
+pub fn tcp_receiver(s: &Scenario, tenant: TenantId) -> Option<TcpReceiver> {
     let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
     let costs = s.platform.tcp.as_ref()?;
-    Some(TcpReceiver::new(costs, nic, s.ringed().is_some()))
+    Some(TcpReceiver::new(costs, nic, s.ring_of(tenant).is_some()))
 }
 
-/// Packets of `bytes` bytes that the scenario's traffic offers to `queue` of `queues`: each has its own window, or its share of
+/// Packets of `bytes` bytes that `tenant`'s traffic offers to `queue` of its `queues`: each has its own window, or its share of
 /// the rate.
-pub fn demand(s: &Scenario, queue: usize, queues: usize, bytes: u64) -> Demand {
-    let t = &s.traffic;
+pub fn demand(s: &Scenario, tenant: TenantId, queue: usize, queues: usize, bytes: u64) -> Demand {
+    let t = s.traffic_of(tenant);
     let rate = t.rate.map_or(0.0, |r| r.packets(bytes.to_f64())) / queues.to_f64();
     let arrivals = match t.arrivals {
         Kind::Closed => return Demand::Closed { outstanding: t.outstanding },

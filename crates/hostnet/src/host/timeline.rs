@@ -71,7 +71,7 @@ impl Host {
         self.timeline.start = self.machine.now;
         self.timeline.last = TimelineCounters::default();
         self.timeline.batches = (0, 0);
-        self.tally.batch = Some(Vec::new());
+        self.tenants.iter_mut().for_each(|t| t.tally.batch = Some(Vec::new()));
         if !std::mem::replace(&mut self.timeline.pending, true) {
             self.machine.cal.post(self.machine.now + every, Timer::Bin);
         }
@@ -82,7 +82,7 @@ impl Host {
         self.timeline.pending = false;
         let (Some(every), false) = (self.timeline.every, self.stopped) else { return };
         let now = self.machine.now;
-        let is = TimelineCounters::of(&self.machine.mem.stats, self.tally.completed);
+        let is = TimelineCounters::of(&self.machine.mem.stats, self.completed());
         let was = std::mem::replace(&mut self.timeline.last, is);
         let us = every.0.to_f64() / 1e6;
         let [mlc, llc, pushed, dma, packets, dram] = std::array::from_fn(|i| (is.0[i] - was.0[i]).to_f64() / us);
@@ -102,8 +102,9 @@ impl Host {
 
     /// Counts, for the packets of a batch that have ended, the lines that the core's caches hold.
     pub(super) fn end_batch(&mut self, core: ThreadId) {
+        let tenant = self.cores[core].tenant;
         let core = self.machine.core_of(core);
-        let Some(lines) = &mut self.tally.batch else { return };
+        let Some(lines) = &mut self.tenants[tenant].tally.batch else { return };
         for (line, n) in lines.drain(..) {
             let held = line.span(n).filter(|l| self.machine.mem.holds(core, *l)).count();
             self.timeline.batches.0 += held.to_u64();

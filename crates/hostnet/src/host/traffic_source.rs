@@ -8,10 +8,10 @@ use crate::device::nic::{Nic, Packet};
 use crate::device::NicAt;
 use crate::kernel::{Int, Post, QueueId, RandomStream, TenantId, ThreadId, Time};
 use crate::stack::BurstTimes;
-use crate::traffic;
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::generator::Generator;
 use crate::traffic::pcap::Capture;
+use crate::traffic::TrafficEvent;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -23,9 +23,12 @@ pub(super) struct TrafficSource {
     pub(super) rng: RandomStream,
     /// NIC that receives the packets.
     pub(super) at: NicAt,
+    /// Number of packets that a driver of descriptor rings takes in a batch; None without such rings.
+    pub(super) burst: Option<u32>,
     /// Cores that receive the packets.
     pub(super) cores: Vec<ThreadId>,
-    pub(super) tenant: TenantId,
+    /// Queue of the first of these cores; those of the others follow, but on the chip, where each core has its own.
+    pub(super) first_queue: QueueId,
     /// Differentiated services code point of the packets.
     pub(super) dscp: u8,
     pub(super) spread: SpreadSpec,
@@ -71,58 +74,64 @@ pub(super) struct DrawnPacket {
 }
 
 impl Host {
-    /// Replaces the arrival process from now on; with a `depth`, each core always has that number of packets waiting
-    /// instead.
-    pub fn offer(&mut self, arrivals: Option<Arrivals>, depth: u32) {
+    /// Replaces the arrival process of `tenant`'s packets from now on; with a `depth`, each core of the tenant always has
+    /// that number of packets waiting instead.
+    pub fn offer(&mut self, tenant: TenantId, arrivals: Option<Arrivals>, depth: u32) {
         let now = self.machine.now;
-        let Some(s) = &mut self.source else { return };
+        let state = &mut self.tenants[tenant];
+        let Some(s) = &mut state.source else { return };
         let was_open = s.arrivals.is_some();
         s.arrivals = arrivals;
         s.base = now;
-        self.tally.bursts = s.arrivals.as_ref().and_then(Arrivals::period).map(|p| BurstTimes::new(now, p));
+        state.tally.bursts = s.arrivals.as_ref().and_then(Arrivals::period).map(|p| BurstTimes::new(now, p));
         s.depth = depth;
         if depth > 0 {
-            for i in 0..s.cores.len() {
-                let core = self.source.as_ref().map_or(ThreadId(0), |s| s.cores[i]);
+            for core in s.cores.clone() {
                 self.refill_queue(core);
             }
         } else if !was_open {
-            self.next_arrival();
+            self.next_arrival(tenant);
         }
     }
 
-    /// Posts the next packet. When the last packet of the previous process came after this one was due, the new process
+    /// Posts the next packet of `tenant`. When the last packet of the previous process came after this one was due, the new process
     /// begins that much later, so that nothing happens in the past.
-    pub(super) fn next_arrival(&mut self) {
+    pub(super) fn next_arrival(&mut self, tenant: TenantId) {
         let now = self.machine.now;
-        let Some(s) = &mut self.source else { return };
+        let state = &mut self.tenants[tenant];
+        let Some(s) = &mut state.source else { return };
         let Some(a) = &mut s.arrivals else { return };
         let due = a.next();
         let late = now.saturating_sub(s.base + due);
         s.base += late;
-        if let Some(b) = &mut self.tally.bursts {
+        if let Some(b) = &mut state.tally.bursts {
             b.begin_later(late);
         }
-        let e = if s.generator.has_wire() { traffic::TrafficEvent::Offer } else { traffic::TrafficEvent::Arrival };
+        let wired = s.generator.has_wire();
+        let e = if wired { TrafficEvent::Offer(tenant) } else { TrafficEvent::Arrival(tenant) };
         self.machine.cal.post(s.base + due, e);
     }
 
+    /// Lets packets arrive for `core` until the number of waiting packets that its tenant's source maintains is there.
     pub(super) fn refill_queue(&mut self, core: ThreadId) {
-        let Some(TrafficSource { at, depth, .. }) = self.source.as_ref().filter(|s| s.depth > 0) else { return };
+        let tenant = self.cores[core].tenant;
+        let source = self.tenants[tenant].source.as_ref().filter(|s| s.depth > 0);
+        let Some(TrafficSource { at, depth, .. }) = source else { return };
         let (at, depth, queue) = (*at, *depth, self.queue(core));
         while self.machine.nic_at(at).is_some_and(|n| n.unconsumed(queue) < depth) {
-            if !self.inject(PacketOwner::Core(core)) {
+            if !self.inject(tenant, PacketOwner::Core(core)) {
                 break;
             }
         }
     }
 
-    /// Draws the next packet. The source chooses a core for a packet without one.
-    pub(super) fn draw(&mut self, owner: PacketOwner) -> Option<DrawnPacket> {
-        if self.tas.is_some() {
-            return self.draw_segment();
+    /// Draws the next packet of `tenant`. The source chooses a core for a packet without one.
+    pub(super) fn draw(&mut self, tenant: TenantId, owner: PacketOwner) -> Option<DrawnPacket> {
+        if self.tenants[tenant].tas.is_some() {
+            return self.draw_segment(tenant);
         }
-        let s = self.source.as_mut()?;
+        let state = &mut self.tenants[tenant];
+        let (s, app) = (state.source.as_mut()?, state.app.as_mut()?);
         let mut flow = None;
         let n = s.next;
         s.next += 1;
@@ -132,8 +141,8 @@ impl Host {
             PacketOwner::Core(core) => (Some(core), 0),
             PacketOwner::Client(client) => (None, client),
         };
-        Some(match (&s.capture, &mut self.apps[s.tenant]) {
-            (Some(capture), app) => {
+        Some(match &s.capture {
+            Some(capture) => {
                 let (pass, i) = (n / capture.packets.len().to_u64(), n.to_usize() % capture.packets.len());
                 s.generator.drawn.captured = Some(i.to_u32());
                 let packet = &capture.packets[i];
@@ -146,7 +155,7 @@ impl Host {
                     content: app.replay(local, packet, i, pass, &mut s.rng),
                 }
             }
-            (_, app) => {
+            None => {
                 let i = match core {
                     Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
                     None => match s.spread {
@@ -183,11 +192,10 @@ impl Host {
         self.machine.nic.unfinished() + on_port
     }
 
-    /// Draws the next packet in the form in which it goes to the NIC.
-    pub(super) fn draw_packet(&mut self, owner: PacketOwner) -> Option<Packet> {
-        let DrawnPacket { core, flow, client, content } = self.draw(owner)?;
-        let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
-        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
+    /// Draws the next packet of `tenant` in the form in which it goes to the NIC.
+    pub(super) fn draw_packet(&mut self, tenant: TenantId, owner: PacketOwner) -> Option<Packet> {
+        let DrawnPacket { core, flow, client, content } = self.draw(tenant, owner)?;
+        let (at, dscp) = self.tenants[tenant].source.as_ref().map(|s| (s.at, s.dscp))?;
         let mut p = Packet { dscp, client, ..packet(self.queue(core), at, &content) };
         if let Some((flow, hash)) = flow.filter(|_| at == NicAt::Port) {
             (p.flow, p.hash) = (flow, Some(hash));
@@ -195,19 +203,19 @@ impl Host {
         Some(p)
     }
 
-    /// Lets a packet arrive now, without a wire. Returns false when it is dropped.
-    pub(super) fn inject(&mut self, owner: PacketOwner) -> bool {
-        let Some(p) = self.draw_packet(owner) else { return false };
-        if let Some(s) = &mut self.source {
+    /// Lets a packet of `tenant` arrive now, without a wire. Returns false when it is dropped.
+    pub(super) fn inject(&mut self, tenant: TenantId, owner: PacketOwner) -> bool {
+        let Some(p) = self.draw_packet(tenant, owner) else { return false };
+        if let Some(s) = &mut self.tenants[tenant].source {
             s.generator.ask(&Packet { arrived: self.machine.now, ..p }, &mut self.machine.cal);
         }
-        self.deliver_to_nic(p)
+        self.deliver_to_nic(tenant, p)
     }
 
-    /// Lets packet `p` arrive from the wire. Returns false when it is dropped on arrival.
-    pub(super) fn deliver_to_nic(&mut self, p: Packet) -> bool {
+    /// Lets packet `p` of `tenant` arrive from the wire. Returns false when it is dropped on arrival.
+    pub(super) fn deliver_to_nic(&mut self, tenant: TenantId, p: Packet) -> bool {
         let mut at = NicAt::Chip;
-        if let Some(s) = &mut self.source {
+        if let Some(s) = &mut self.tenants[tenant].source {
             s.generator.offered_bytes += u64::from(p.wire_bytes);
             at = s.at;
         }
@@ -217,10 +225,11 @@ impl Host {
     /// Queue of a core's packets: the integrated NIC has one for each core, a NIC on a port one for each core that
     /// drives it.
     pub(super) fn queue(&self, core: ThreadId) -> QueueId {
-        match &self.source {
+        let slot = &self.cores[core];
+        match &self.tenants[slot.tenant].source {
             Some(s) if s.at == NicAt::Port => {
                 let local = |c: ThreadId| usize::from(self.cores[c].local);
-                QueueId::new(local(core) - local(s.cores[0]))
+                QueueId::new(s.first_queue.index() + local(core) - local(s.cores[0]))
             }
             _ => QueueId(core.0),
         }
@@ -228,7 +237,7 @@ impl Host {
 
     /// NIC that receives the generator's packets.
     pub(super) fn serving_nic(&self) -> &Nic {
-        let at_port = self.source.as_ref().is_some_and(|s| s.at == NicAt::Port);
+        let at_port = self.sources().any(|(_, s)| s.at == NicAt::Port);
         let port = self.machine.iio.as_ref().filter(|_| at_port).and_then(Iio::nic_ref);
         port.unwrap_or(&self.machine.nic)
     }

@@ -11,13 +11,13 @@
 use super::Host;
 use crate::config::Scenario;
 use crate::device::nic::Packet;
-use crate::kernel::{Int, PacketId, ThreadId, Time};
+use crate::kernel::{Int, PacketId, TenantId, ThreadId, Time};
 use crate::machine::{Machine, World};
 use crate::meter::Values;
 use crate::stack::Notice;
-use crate::traffic;
 use crate::traffic::generator::reply_bytes;
 use crate::traffic::software::SoftwareClient;
+use crate::traffic::TrafficEvent;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -84,11 +84,11 @@ impl LinkEnd {
 }
 
 impl Host {
-    /// Lets a frame of the other host arrive from the link. Returns false when there is no other host.
-    pub(super) fn on_link_arrival(&mut self) -> bool {
+    /// Lets a frame of the other host for `tenant` arrive from the link. Returns false when there is no other host.
+    pub(super) fn on_link_arrival(&mut self, tenant: TenantId) -> bool {
         let Some((p, request)) = self.end.as_mut().and_then(|e| e.coming.pop_front()) else { return false };
         let now = self.machine.now;
-        if self.deliver_to_nic(p) {
+        if self.deliver_to_nic(tenant, p) {
             if let Some(e) = self.end.as_mut().filter(|e| e.client.is_none()) {
                 e.asked.entry((now, p.flow)).or_default().push_back(request);
             }
@@ -151,7 +151,9 @@ impl World<Host> {
             match c {
                 LinkMessage::Frame(at, p, request) => {
                     self.lend(from);
-                    self.members[from].machine.cal.push_to(to.to_u8(), at, traffic::TrafficEvent::Arrival.into());
+                    let tenant = self.members[to].served().first().copied().unwrap_or(TenantId(0));
+                    let arrival = TrafficEvent::Arrival(tenant);
+                    self.members[from].machine.cal.push_to(to.to_u8(), at, arrival.into());
                     if let Some(e) = &mut self.members[to].end {
                         e.coming.push_back((p, request));
                     }
@@ -169,7 +171,7 @@ impl World<Host> {
         let (first, others) = self.members.split_at_mut(1);
         let Some(client) = others[0].end.as_mut().and_then(|e| e.client.as_mut()) else { return };
         while let Some(a) = client.told() {
-            if let Some(s) = &mut first[0].source {
+            if let Some(s) = first[0].tenants.iter_mut().find_map(|t| t.source.as_mut()) {
                 s.generator.came_back(a.back - a.sent, a.bytes);
             }
         }
@@ -198,7 +200,9 @@ impl World<Host> {
     pub fn check(&self) -> Result<(), String> {
         self.members.iter().try_for_each(Host::check)?;
         let [server, client] = &self.members[..] else { return Ok(()) };
-        let (Some(here), Some(there), Some(s)) = (&server.end, &client.end, &server.source) else { return Ok(()) };
+        let (Some(here), Some(there), Some((_, s))) = (&server.end, &client.end, server.sources().next()) else {
+            return Ok(());
+        };
         let (planned, late) = (s.generator.sent, there.client.as_ref().map_or(0, SoftwareClient::late));
         let begun = client.serving_nic().counts.originated;
         if planned != late + begun {

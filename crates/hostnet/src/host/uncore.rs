@@ -80,8 +80,8 @@ impl Host {
         v.set("mem_p2m_read_gbs", sum(&[NicTxRd, IoRd]));
         v.set("mem_p2m_write_gbs", sum(&[NicRxWr, RxEvct, IoWr, IoEvct]));
         v.set("sim_lines", self.machine.mem.stats.dram.iter().sum::<u64>().to_f64());
-        let streams = self.apps.iter().zip(&self.tally.operations);
-        let lines: u64 = streams.filter(|(a, _)| matches!(a, crate::app::App::Stream(_))).map(|(_, n)| n).sum();
+        let streams = self.tenants.iter().filter(|t| matches!(t.app, Some(crate::app::App::Stream(_))));
+        let lines: u64 = streams.map(|t| t.tally.operations).sum();
         if lines > 0 {
             v.set("c2m_gbs", gbs(lines));
         }
@@ -129,10 +129,11 @@ impl Host {
             set("prefetch_occ", Some(ahead.iter().map(|r| r.occupancy).sum::<f64>() / ahead.len().to_f64()));
         }
         // Cores that receive TCP are a class of their own; cores of the block layer are in no class.
-        let network = self.network.as_ref().map(|n| n.tenant);
         let of = |net: bool| -> Vec<DomainReading> {
             let all = self.tenants_cpus().zip(&self.cores);
-            all.filter(|(_, c)| (network == Some(c.tenant)) == net).map(|(c, _)| c.lfb.read(self.machine.now)).collect()
+            all.filter(|(_, c)| self.tenants[c.tenant].network.is_some() == net)
+                .map(|(c, _)| c.lfb.read(self.machine.now))
+                .collect()
         };
         for (net, names) in [
             (false, ["lfb_occ", "lfb_peak", "lfb_rate", "lfb_lat_ns", "lfb_little_ns"]),

@@ -11,7 +11,7 @@ use crate::config::check;
 use crate::core::Op;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
-use crate::kernel::{Int, LineAddr, QueueId, ThreadId, Time};
+use crate::kernel::{Int, LineAddr, QueueId, TenantId, ThreadId, Time};
 use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::stats::TenantCounts;
 use crate::memory::{Agent, LINE};
@@ -36,13 +36,15 @@ impl Host {
     /// # Errors
     /// Returns the error of `poll`.
     pub(super) fn warm_caches(&mut self, poll: &mut dyn FnMut() -> Result<(), String>) -> Result<(), String> {
-        let Some(source) = &self.source else {
+        let tenants = self.served();
+        if tenants.is_empty() {
             if self.spec.run.warmup_time.is_some() {
                 self.fill_caches();
             }
             return Ok(());
-        };
-        let rings = source.cores.len().to_u64() * u64::from(check::rx_buffers(&self.spec));
+        }
+        let queues: u64 = self.sources().map(|(_, s)| s.cores.len().to_u64()).sum();
+        let rings = queues * u64::from(check::rx_buffers(&self.spec));
         let chunk = CHUNK.max(rings / 2);
         let mut before = (0.0, 0.0);
         let mut served = 0;
@@ -51,7 +53,7 @@ impl Host {
             self.machine.mem.restart_meters(self.machine.now);
             let mut n = 0;
             while n < chunk {
-                n += self.serve_functional();
+                n += tenants.iter().map(|t| self.serve_functional(*t)).sum::<u64>();
                 if n % self.cores.len().to_u64() == 0 {
                     self.free_run_functional(false);
                 }
@@ -83,7 +85,7 @@ impl Host {
         self.machine.mem.functional = true;
         self.warm_network();
         let settles = if stores_only { App::warms_by_stores } else { App::is_free_running };
-        if !self.storage.is_empty() && !self.apps.is_empty() && self.apps.iter().all(settles) {
+        if !self.storage.is_empty() && self.apps().next().is_some() && self.apps().all(settles) {
             self.fill_by_rates(private, stores_only);
             self.machine.mem.functional = false;
             self.machine.mem.restart_meters(self.machine.now);
@@ -96,7 +98,7 @@ impl Host {
         let (mut held, mut steady) = (u64::MAX, 0);
         for _ in 0..64 {
             let mut moved = 0;
-            while moved < round && self.apps.iter().any(App::is_free_running) {
+            while moved < round && self.apps().any(App::is_free_running) {
                 moved += self.free_run_functional(stores_only).max(1);
             }
             self.machine.devices_write_functional(round / 4);
@@ -108,7 +110,7 @@ impl Host {
             }
             held = now;
         }
-        if stores_only && self.apps.iter().any(App::warms_by_stores) {
+        if stores_only && self.apps().any(App::warms_by_stores) {
             let mut moved = 0;
             while moved < 2 * private * self.cores.len().to_u64() {
                 moved += self.free_run_functional(false).max(1);
@@ -146,7 +148,7 @@ impl Host {
         let device_lines = trial.machine.mem.stats.dma(Agent::Io).lines().max(1).to_f64();
         let turns = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_look_ups() };
         let rates = trial.machine.mem.stats.tenants.iter().map(|t| turns(t).to_f64() / device_lines);
-        rates.take(self.apps.len()).collect()
+        rates.take(self.apps().count()).collect()
     }
 
     /// Lets devices and applications move lines, with `rates` application lines per device line, until the LLC has
@@ -180,7 +182,7 @@ impl Host {
 
     /// Fills the private caches of the kernel's cores with their page accounting.
     fn fill_kernel(&mut self, private: u64) {
-        let apps = self.apps.len();
+        let apps = self.apps().count();
         let cores = self.cores.iter().filter(|c| c.tenant.index() >= apps).count().to_u64();
         let missed = |host: &Host| host.machine.mem.stats.tenants.iter().skip(apps).map(|t| t.llc_misses).sum::<u64>();
         let until = missed(self) + 2 * private * cores;
@@ -216,7 +218,7 @@ impl Host {
     /// them.
     fn stores_of(&mut self, c: ThreadId) -> bool {
         let slot = &mut self.cores[c];
-        let Some(app) = self.apps.get_mut(slot.tenant) else { return false };
+        let Some(app) = &mut self.tenants[slot.tenant].app else { return false };
         let program = &mut self.machine.cpus[c].program;
         program.ops.clear();
         app.stores(slot.local.into(), &mut slot.rng, program)
@@ -241,45 +243,48 @@ impl Host {
         }
     }
 
-    /// Serves the next packet, or the next burst where packets come in bursts, in functional mode; returns the number
-    /// of packets.
-    fn serve_functional(&mut self) -> u64 {
-        let Some(DrawnPacket { core, content, .. }) = self.draw(PacketOwner::Any) else { return 1 };
-        if let Some(burst) = self.spec.ringed().map(|ringed| ringed.driver.burst()) {
-            return self.serve_burst_functional(core, content, burst);
+    /// Serves the next packet of `tenant`, or the next burst where packets come in bursts, in functional mode; returns
+    /// the number of packets.
+    fn serve_functional(&mut self, tenant: TenantId) -> u64 {
+        let Some(DrawnPacket { core, content, .. }) = self.draw(tenant, PacketOwner::Any) else { return 1 };
+        if let Some(burst) = self.tenants[tenant].source.as_ref().and_then(|s| s.burst) {
+            return self.serve_burst_functional(tenant, core, content, burst);
         }
-        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
+        let dscp = self.tenants[tenant].source.as_ref().map_or(0, |s| s.dscp);
         let nic = &mut self.machine.nic;
         let Some((rx, tx)) = nic.cycle(QueueId(core.0)) else { return 1 };
         let packet = packet(QueueId(core.0), NicAt::Chip, &content);
         let packet = nic.register_packet(Packet { line: rx, uses: 1, done: true, dscp, ..packet });
         self.machine.receive_functional(packet);
-        let spikes = self.spikes.take(); // they take nothing but time
+        let spikes = self.tenants[tenant].spikes.take(); // they take nothing but time
         self.cores[core].thread.notify(Notice::Functional { packet, tx }, Time::ZERO);
         self.step_functional(core);
-        self.spikes = spikes;
+        self.tenants[tenant].spikes = spikes;
         self.machine.nic.end_use(packet);
         1
     }
 
     /// Serves a burst of packets that comes to a core through descriptor rings in memory, in functional mode.
-    fn serve_burst_functional(&mut self, core: ThreadId, first: Content, burst: u32) -> u64 {
-        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
-        let (spikes, queue) = (self.spikes.take(), self.queue(core));
+    fn serve_burst_functional(&mut self, tenant: TenantId, core: ThreadId, first: Content, burst: u32) -> u64 {
+        let (queue, state) = (self.queue(core), &mut self.tenants[tenant]);
+        let dscp = state.source.as_ref().map_or(0, |s| s.dscp);
+        let spikes = state.spikes.take();
         let mut content = Some(first);
         for _ in 0..burst {
             let Some(c) = content.take() else { break };
             let packet = Packet { dscp, ..packet(queue, NicAt::Port, &c) };
             let Some(packet) = self.machine.ring_receive_functional(queue, packet) else { break };
             self.cores[core].thread.notify(Notice::Functional { packet, tx: LineAddr(0) }, Time::ZERO);
-            content = self.draw(PacketOwner::Core(core)).map(|d| d.content);
+            content = self.draw(tenant, PacketOwner::Core(core)).map(|d| d.content);
         }
         while self.step_functional(core) {}
-        if !self.software_rings.is_empty() {
-            let second = self.second_core(queue.index());
+        let state = &self.tenants[tenant];
+        if !state.software_rings.is_empty() {
+            let first = state.source.as_ref().map_or(0, |s| s.first_queue.index());
+            let second = self.second_core(tenant, queue.index() - first);
             while self.step_functional(second) {}
         }
-        self.spikes = spikes;
+        self.tenants[tenant].spikes = spikes;
         burst.into()
     }
 

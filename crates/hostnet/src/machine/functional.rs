@@ -2,8 +2,8 @@
 
 use super::Machine;
 use crate::core::{Mapped, Op, Program};
-use crate::device::NicAt;
 use crate::device::nic::Packet;
+use crate::device::NicAt;
 use crate::kernel::{CoreId, Int, LineAddr, PacketId, QueueId, ThreadId, Time};
 use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, Sweep, Tag, Txn};

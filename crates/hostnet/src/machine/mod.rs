@@ -21,9 +21,9 @@ pub use event::{Event, Events};
 pub use world::World;
 
 use crate::core::{Cpu, Retired};
-use crate::device::NicAt;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
+use crate::device::NicAt;
 use crate::kernel::units::Span;
 use crate::kernel::{CoreId, IdVec, Int, LineAddr, PacketId, PortId, Post, ThreadId, Time, TxnId};
 use crate::memory::{Agent, Memory, Sweep, Txn};

@@ -10,7 +10,7 @@ impl Software for FreeRunning {
         c.program.ops.clear();
         let Some(app) = c.app.as_mut().filter(|_| !c.stopped) else { return Step::Idle };
         let Some(operations) = app.free_run(c.local, c.rng, c.program) else { return Step::Idle };
-        c.tally.operations[c.tenant] += u64::from(operations);
+        c.tally.operations += u64::from(operations);
         Step::Run
     }
 }

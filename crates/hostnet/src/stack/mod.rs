@@ -24,7 +24,7 @@ use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
-use crate::kernel::{IdVec, Int, LineAddr, PacketId, PortId, RandomStream, TenantId, ThreadId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, PortId, RandomStream, ThreadId, Time};
 use crate::machine::{Events, Machine};
 use crate::memory::stats::OffCores;
 use crate::traffic::dctcp::Senders;
@@ -95,7 +95,6 @@ pub struct Ctx<'a> {
     /// Number of the core in the host; `local` is its number within its tenant.
     pub core: ThreadId,
     pub local: usize,
-    pub tenant: TenantId,
     pub now: Time,
     /// Time at which a request that leaves the core now reaches the home agent.
     pub arrival_at_home: Time,
@@ -226,7 +225,7 @@ impl<T: Software> Software for Box<T> {
     }
 }
 
-/// Counters of the threads' work in a measurement window.
+/// Counters of the work of a tenant's threads in a measurement window.
 #[derive(Clone)]
 pub struct Tally {
     /// Requests completed in the window; `completed_ever` counts those completed since the host began.
@@ -241,8 +240,8 @@ pub struct Tally {
     /// Requests that cores have worked on; `service_ps` is the time that they took, in ps.
     pub services: u64,
     pub service_ps: u128,
-    /// Operations of each tenant.
-    pub operations: IdVec<TenantId, u64>,
+    /// Operations, of which a request is one.
+    pub operations: u64,
     /// Durations of bursts of packets, where traffic comes in bursts.
     pub bursts: Option<BurstTimes>,
     /// Received lines of the packets that have just been completed, where they are recorded.
@@ -331,7 +330,8 @@ fn mean(times: impl Iterator<Item = Time>) -> Option<f64> {
 }
 
 impl Tally {
-    pub fn new(tenants: usize) -> Tally {
+    /// A tally without work.
+    pub fn new() -> Tally {
         Tally {
             completed: 0,
             completed_ever: 0,
@@ -340,7 +340,7 @@ impl Tally {
             taken: 0,
             services: 0,
             service_ps: 0,
-            operations: IdVec::filled(0, tenants),
+            operations: 0,
             bursts: None,
             batch: None,
         }
@@ -353,16 +353,29 @@ impl Tally {
         self.service_ps += u128::from(t.0);
     }
 
-    /// Records the completion of a request of `tenant`.
+    /// Records the completion of a request.
     #[inline]
-    pub fn completed(&mut self, tenant: TenantId, latency: Time, wire_bytes: u32) {
-        self.operations[tenant] += 1;
+    pub fn completed(&mut self, latency: Time, wire_bytes: u32) {
+        self.operations += 1;
         self.completed += 1;
         self.completed_ever += 1;
         self.wire_bytes += u64::from(wire_bytes);
         self.latency_ns.saturating_record((latency.0 / 1000).max(1));
     }
 
+    /// Adds the work of the window in `other`.
+    pub fn merge(&mut self, other: &Tally) {
+        self.completed += other.completed;
+        self.completed_ever += other.completed_ever;
+        self.wire_bytes += other.wire_bytes;
+        self.latency_ns.add(&other.latency_ns).expect("the same bounds");
+        self.taken += other.taken;
+        self.services += other.services;
+        self.service_ps += other.service_ps;
+        self.operations += other.operations;
+    }
+
+    /// Mean time that a core works on a request, in microseconds.
     pub fn service_us(&self) -> f64 {
         self.service_ps.to_f64() / self.services.max(1).to_f64() / 1e6
     }
@@ -375,7 +388,7 @@ impl Tally {
             taken: self.taken,
             bursts,
             batch: self.batch.clone(),
-            ..Tally::new(self.operations.len())
+            ..Tally::new()
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::app::{Content, ServeOutcome};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::Nic;
 use crate::device::{self, NicAt};
-use crate::kernel::{Int, LineAddr, PacketId, Post, QueueId, TenantId, ThreadId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, Post, QueueId, ThreadId, Time};
 use crate::machine::Machine;
 use crate::placement::{sweeper, Spent};
 use schemars::JsonSchema;
@@ -281,7 +281,7 @@ impl Software for QueuePair {
             // The buffer is freed behind the sweeps, which travel as far.
             (QpEffect::FreeRx, id) => c.cal.post(c.arrival_at_home, device::DeviceEvent::Freed(NicAt::Chip, id)),
             (QpEffect::Done, id) => {
-                ended(c.nic, id, c.tenant, c.tally, c.now);
+                ended(c.nic, id, c.tally, c.now);
                 c.nic.end_use(id);
             }
         }
@@ -309,11 +309,11 @@ impl Software for QueuePair {
     }
 }
 
-/// Completes packet `id` of `tenant`, which was consumed without a reply, or whose reply has been sent.
-pub fn ended(nic: &mut Nic, id: PacketId, tenant: TenantId, tally: &mut Tally, now: Time) {
+/// Completes packet `id`, which was consumed without a reply, or whose reply has been sent.
+pub fn ended(nic: &mut Nic, id: PacketId, tally: &mut Tally, now: Time) {
     let p = nic.packet(id);
     p.done = true;
-    tally.completed(tenant, now - p.arrived, p.wire_bytes);
+    tally.completed(now - p.arrived, p.wire_bytes);
     if let Some(b) = &mut tally.bursts {
         b.packet(p.arrived, p.began, now);
     }

@@ -95,7 +95,7 @@ impl Software for TransferThread {
             Role::Alone => c.program.push(Op::Load { line, lines }),
         }
         if !matches!(self.role, Role::Writer { .. }) {
-            c.tally.operations[c.tenant] += n;
+            c.tally.operations += n;
         }
         self.at += n;
         if self.at == m.chunk {

@@ -7,7 +7,7 @@
 use super::{TrafficEvent, TrafficPosts};
 use crate::flow::Link;
 use crate::kernel::units::{Size, Span};
-use crate::kernel::{Int, PacketId, Real, Time};
+use crate::kernel::{Int, PacketId, Real, TenantId, Time};
 use crate::meter::drops::{DropCause, DropLedger, DropPlace};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -334,6 +334,8 @@ struct SwitchPort {
 
 #[derive(Clone, Debug)]
 pub struct Senders {
+    /// Tenant that receives.
+    tenant: TenantId,
     pub flows: Vec<DctcpFlow>,
     ports: Vec<SwitchPort>,
     gain: f64,
@@ -357,9 +359,17 @@ pub struct Senders {
 }
 
 impl Senders {
-    /// Senders of `flows` flows over frames of `bytes` bytes, which are `wire_bytes` bytes on each `link`; each flow
+    /// Senders of `flows` flows to `tenant` over frames of `bytes` bytes, which are `wire_bytes` bytes on each `link`; each flow
     /// may begin with `edge` segments.
-    pub fn new(s: &DctcpSpec, flows: u8, edge: u32, bytes: u64, wire_bytes: u64, link: Link) -> Senders {
+    pub fn new(
+        s: &DctcpSpec,
+        tenant: TenantId,
+        flows: u8,
+        edge: u32,
+        bytes: u64,
+        wire_bytes: u64,
+        link: Link,
+    ) -> Senders {
         let ports = s.ports.min(flows.into()).to_usize();
         let port = |p| SwitchPort {
             pending: false,
@@ -368,6 +378,7 @@ impl Senders {
             left: s.burst,
         };
         Senders {
+            tenant,
             flows: (0..flows).map(|_| DctcpFlow::new(s, edge, bytes)).collect(),
             ports: (0..ports).map(port).collect(),
             gain: s.gain,
@@ -393,14 +404,14 @@ impl Senders {
             self.start_port(cal, p, now);
         }
         for f in 0..self.flows.len() {
-            cal.post(now + self.probe, TrafficEvent::Probe(f.to_u8()));
+            cal.post(now + self.probe, TrafficEvent::Probe { tenant: self.tenant, flow: f.to_u8() });
         }
     }
 
     fn start_port(&mut self, cal: &mut impl TrafficPosts, p: usize, now: Time) {
         if !self.ports[p].pending {
             self.ports[p].pending = true;
-            cal.post(now, TrafficEvent::Emit(p.to_u8()));
+            cal.post(now, TrafficEvent::Emit { tenant: self.tenant, port: p.to_u8() });
         }
     }
 
@@ -431,7 +442,7 @@ impl Senders {
         let span = self.link.time(self.wire_bytes);
         let end = now + span;
         self.ports[p].pending = true;
-        cal.post(end, TrafficEvent::Emit(p.to_u8()));
+        cal.post(end, TrafficEvent::Emit { tenant: self.tenant, port: p.to_u8() });
         let mut segment = WireSegment { flow, seq, marked: false };
         let mut ready = now;
         if self.ports.len() > 1 {
@@ -446,7 +457,7 @@ impl Senders {
         }
         let leaves = self.link.send(self.wire_bytes, ready);
         self.wire.push_back(segment);
-        cal.post(leaves + self.link.flight, TrafficEvent::Segment);
+        cal.post(leaves + self.link.flight, TrafficEvent::Segment(self.tenant));
     }
 
     /// Handles `TrafficEvent::Segment`: takes the segment that comes off the wire now.
@@ -457,7 +468,7 @@ impl Senders {
     /// Returns acknowledgement `a` of the receiver to its sender, from time `at` on.
     pub fn acknowledge(&mut self, cal: &mut impl TrafficPosts, a: Ack, at: Time) {
         self.acks.push_back(a);
-        cal.post(at + self.ack_delay, TrafficEvent::Ack);
+        cal.post(at + self.ack_delay, TrafficEvent::Ack(self.tenant));
     }
 
     /// Records that packet `id` in the receiver's transmit ring carries acknowledgement `a`.
@@ -488,12 +499,12 @@ impl Senders {
         }
         let due = self.flows[f].heard + self.probe;
         if due > now {
-            return cal.post(due, TrafficEvent::Probe(f.to_u8()));
+            return cal.post(due, TrafficEvent::Probe { tenant: self.tenant, flow: f.to_u8() });
         }
         if self.flows[f].probe() {
             self.start_port(cal, f % self.ports.len(), now);
         }
-        cal.post(now + self.probe, TrafficEvent::Probe(f.to_u8()));
+        cal.post(now + self.probe, TrafficEvent::Probe { tenant: self.tenant, flow: f.to_u8() });
     }
 
     /// Number of segments on their way to the receiver.

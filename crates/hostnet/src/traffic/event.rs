@@ -1,26 +1,26 @@
 //! Events of the world beyond the wire.
 
-use crate::kernel::Post;
+use crate::kernel::{Post, TenantId};
 
-/// An event of a source of traffic, of a load generator or of the network.
+/// An event of a tenant's source of traffic, of its load generator or of its network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TrafficEvent {
     /// The next packet of the traffic source reaches the NIC.
-    Arrival,
+    Arrival(TenantId),
     /// The load generator sends its next packet.
-    Offer,
+    Offer(TenantId),
     /// The next reply is back at the load generator.
-    Back,
+    Back(TenantId),
     /// The load generator gives up requests that have waited too long.
-    Overdue,
-    /// Port `0` of the senders beyond the network is free.
-    Emit(u8),
+    Overdue(TenantId),
+    /// A port of the senders beyond the network is free.
+    Emit { tenant: TenantId, port: u8 },
     /// The next segment on the network's wire reaches the NIC.
-    Segment,
+    Segment(TenantId),
     /// The next acknowledgement reaches its sender.
-    Ack,
-    /// Sender `0` looks whether its receiver has fallen silent.
-    Probe(u8),
+    Ack(TenantId),
+    /// A sender looks whether its receiver has fallen silent.
+    Probe { tenant: TenantId, flow: u8 },
 }
 
 /// A calendar that generators and senders post their events to.

@@ -10,7 +10,7 @@ use super::{TrafficEvent, TrafficPosts};
 use crate::device::nic::Packet;
 use crate::flow::Link;
 use crate::kernel::units::Bandwidth;
-use crate::kernel::{Int, RandomStream, Time};
+use crate::kernel::{Int, RandomStream, TenantId, Time};
 use crate::memory::LINE_U32;
 use hdrhistogram::Histogram;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -110,6 +110,8 @@ impl GeneratorWire {
 /// Clients of a closed loop, each of which has one outstanding request.
 #[derive(Clone)]
 struct ClosedLoop {
+    /// Tenant that serves the requests.
+    tenant: TenantId,
     timeout: Time,
     /// Clients whose requests have neither a reply nor been given up, by the time of sending.
     waiting: BTreeSet<(Time, u32)>,
@@ -124,7 +126,7 @@ impl ClosedLoop {
     /// Makes a client's next request due now.
     fn offer(&mut self, client: u32, cal: &mut impl TrafficPosts, now: Time) {
         self.due.push_back(client);
-        cal.post(now, TrafficEvent::Offer);
+        cal.post(now, TrafficEvent::Offer(self.tenant));
     }
 }
 
@@ -152,6 +154,14 @@ impl Rtt {
         self.sum_ps += u128::from(took.0);
         self.squares += took.as_ns() * took.as_ns();
         self.bytes += u64::from(bytes);
+    }
+
+    /// Adds the packets of `other`.
+    pub fn merge(&mut self, other: &Rtt) {
+        self.histogram.add(&other.histogram).expect("the same bounds");
+        self.sum_ps += other.sum_ps;
+        self.squares += other.squares;
+        self.bytes += other.bytes;
     }
 
     pub fn count(&self) -> u64 {
@@ -201,6 +211,8 @@ struct Recorder {
 /// The load generator; see the module's documentation.
 #[derive(Clone)]
 pub struct Generator {
+    /// Tenant that serves the packets.
+    tenant: TenantId,
     sizes: Option<Sizes>,
     flows: Flows,
     wire: Option<GeneratorWire>,
@@ -215,9 +227,10 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator that draws packet sizes from `sizes`, or leaves sizes to the applications without them.
-    pub fn new(sizes: Option<Sizes>, flows: Flows) -> Generator {
+    /// A generator of packets for `tenant` that draws packet sizes from `sizes`, or leaves sizes to the applications without them.
+    pub fn new(tenant: TenantId, sizes: Option<Sizes>, flows: Flows) -> Generator {
         Generator {
+            tenant,
             sizes,
             flows,
             wire: None,
@@ -318,7 +331,7 @@ impl Generator {
         if let Some(c) = &mut self.closed {
             c.waiting.insert((sent, p.client));
             if !std::mem::replace(&mut c.timer, true) {
-                cal.post(sent + c.timeout, TrafficEvent::Overdue);
+                cal.post(sent + c.timeout, TrafficEvent::Overdue(self.tenant));
             }
         }
         if let Some(r) = &mut self.recorder {
@@ -344,7 +357,7 @@ impl Generator {
         self.rtt.record(back - sent, reply);
         if let Some(c) = &mut self.closed {
             c.coming.push_back((sent, p.client));
-            cal.post(back, TrafficEvent::Back);
+            cal.post(back, TrafficEvent::Back(self.tenant));
         }
         if let Some(r) = &mut self.recorder {
             let asked = r.asked.get_mut(&(p.arrived, p.flow)).and_then(VecDeque::pop_front);
@@ -373,6 +386,7 @@ impl Generator {
     /// Starts a closed loop of `most` outstanding requests, one per client; earlier requests are forgotten.
     pub fn close(&mut self, most: u32, timeout: Time, cal: &mut impl TrafficPosts, now: Time) {
         let empty = ClosedLoop {
+            tenant: self.tenant,
             timeout,
             waiting: BTreeSet::new(),
             coming: VecDeque::new(),
@@ -405,7 +419,7 @@ impl Generator {
             let due = sent + c.timeout;
             if due > now {
                 c.timer = true;
-                cal.post(due, TrafficEvent::Overdue);
+                cal.post(due, TrafficEvent::Overdue(self.tenant));
                 return;
             }
             c.waiting.pop_first();
@@ -442,6 +456,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     type Events = Calendar<TrafficEvent>;
+    const TENANT: TenantId = TenantId(0);
 
     fn stream() -> RandomStream {
         RandomStream::new(1, "sizes", 0)
@@ -464,12 +479,12 @@ mod tests {
     #[test]
     fn a_flow_has_one_hash_and_hashes_of_many_flows_spread_evenly() {
         let mut rng = stream();
-        let mut one = Generator::new(None, Flows::udp(1));
+        let mut one = Generator::new(TENANT, None, Flows::udp(1));
         let flows: Vec<_> = (0..100).map(|_| one.flow(None, &mut rng)).collect();
         let (a, b) = addresses(0);
         assert_eq!(flows, vec![Some((0, rss_hash(a, b))); 100]);
-        assert_eq!(Generator::new(None, Flows::Any).flow(None, &mut rng), None);
-        let mut many = Generator::new(None, Flows::udp(100_000));
+        assert_eq!(Generator::new(TENANT, None, Flows::Any).flow(None, &mut rng), None);
+        let mut many = Generator::new(TENANT, None, Flows::udp(100_000));
         let mut seen = [0; 7];
         (0..70_000).for_each(|_| seen[many.flow(None, &mut rng).expect("a flow").1 as usize % 7] += 1);
         assert!(seen.iter().all(|n| (9_500..10_500).contains(n)), "{seen:?}");
@@ -479,7 +494,7 @@ mod tests {
     #[test]
     fn clients_have_flows_in_turn_and_keep_them() {
         let mut rng = stream();
-        let mut g = Generator::new(None, Flows::udp(3));
+        let mut g = Generator::new(TENANT, None, Flows::udp(3));
         for _ in 0..2 {
             let flows = (0..5).map(|client| g.flow(Some(client), &mut rng).expect("a flow"));
             assert_eq!(flows.map(|f| f.0).collect::<Vec<_>>(), [0, 1, 2, 0, 1]);
@@ -497,7 +512,7 @@ mod tests {
     /// A generator with a wire of 10 Gb/s, 0.8 ns a byte: a frame of 64 bytes takes 84 byte times, 67.2 ns, one of 1518
     /// bytes 1230.4 ns.
     fn wired() -> Generator {
-        Generator::new(None, Flows::Any).over(Bandwidth(10_000_000_000), Time::ns(500), false, 0)
+        Generator::new(TENANT, None, Flows::Any).over(Bandwidth(10_000_000_000), Time::ns(500), false, 0)
     }
 
     fn packet(bytes: u32) -> Packet {
@@ -554,28 +569,28 @@ mod tests {
     #[test]
     fn a_closed_loop_sends_for_each_reply_and_for_each_request_given_up() {
         let mut cal = Events::default();
-        let mut g = Generator::new(None, Flows::Any);
+        let mut g = Generator::new(TENANT, None, Flows::Any);
         g.close(2, Time::us(10), &mut cal, Time::ZERO);
-        assert_eq!(pending(&mut cal), [(Time::ZERO, TrafficEvent::Offer); 2]);
+        assert_eq!(pending(&mut cal), [(Time::ZERO, TrafficEvent::Offer(TENANT)); 2]);
         assert_eq!([g.due(), g.due(), g.due()], [Some(0), Some(1), None]);
         // Both are sent at the same time.
         let [a, b] = [0, 1].map(|client| Packet { arrived: Time::us(1), client, ..packet(64) });
         g.ask(&a, &mut cal);
         g.ask(&b, &mut cal);
         // One timer for both.
-        assert_eq!(pending(&mut cal), [(Time::us(11), TrafficEvent::Overdue)]);
+        assert_eq!(pending(&mut cal), [(Time::us(11), TrafficEvent::Overdue(TENANT))]);
         g.replied(&b, &mut cal, Time::us(5));
-        assert_eq!(pending(&mut cal), [(Time::us(5), TrafficEvent::Back)]);
+        assert_eq!(pending(&mut cal), [(Time::us(5), TrafficEvent::Back(TENANT))]);
         g.on_back(&mut cal, Time::us(5));
-        assert_eq!(pending(&mut cal), [(Time::us(5), TrafficEvent::Offer)]);
+        assert_eq!(pending(&mut cal), [(Time::us(5), TrafficEvent::Offer(TENANT))]);
         assert_eq!([g.due(), g.due()], [Some(1), None]);
         // The first request is lost.
         g.on_overdue(&mut cal, Time::us(11));
-        assert_eq!(pending(&mut cal), [(Time::us(11), TrafficEvent::Offer)]);
+        assert_eq!(pending(&mut cal), [(Time::us(11), TrafficEvent::Offer(TENANT))]);
         assert_eq!([g.due(), g.due()], [Some(0), None]);
         // The first request's reply comes after all; the request has been replaced.
         g.replied(&a, &mut cal, Time::us(12));
-        assert_eq!(pending(&mut cal), [(Time::us(12), TrafficEvent::Back)]);
+        assert_eq!(pending(&mut cal), [(Time::us(12), TrafficEvent::Back(TENANT))]);
         g.on_back(&mut cal, Time::us(12));
         assert_eq!((pending(&mut cal), g.due()), (vec![], None));
     }

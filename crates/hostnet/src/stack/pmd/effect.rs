@@ -68,7 +68,7 @@ pub(in crate::stack) fn retire(tag: u32, queue: QueueId, consumed: &mut VecDeque
             for _ in 0..n {
                 let id = consumed.pop_front().expect("a burst's packets");
                 let nic = port(c.iio.as_deref_mut());
-                qp::ended(nic, id, c.tenant, c.tally, c.now);
+                qp::ended(nic, id, c.tally, c.now);
                 if let Some(l) = &mut c.client {
                     l.answered(nic.packet(id), c.now);
                 }

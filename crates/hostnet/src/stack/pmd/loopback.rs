@@ -115,7 +115,7 @@ pub(super) fn seen(id: PacketId, c: &mut Ctx) {
     let p = nic.packet(id);
     p.arrived = Time(p.key);
     let (trip, bytes) = (c.now.saturating_sub(p.arrived), p.wire_bytes);
-    qp::ended(nic, id, c.tenant, c.tally, c.now);
+    qp::ended(nic, id, c.tally, c.now);
     nic.end_use(id);
     if let Some(g) = &mut c.generator {
         g.came_back(trip, bytes);
