@@ -164,7 +164,8 @@ impl Machine {
                 }
             }
             Event::Memory(memory::MemoryEvent::Hint { core, line }) => {
-                self.cpus[ThreadId(core.0)].on_hint(&mut self.mem, &mut self.cal, line.into(), now);
+                let thread = self.mem.first_thread(core);
+                self.cpus[thread].on_hint(&mut self.mem, &mut self.cal, line.into(), now);
             }
             Event::Device(device::DeviceEvent::Turn { port, way }) => {
                 if let Some(iio) = &mut self.iio {
