@@ -248,6 +248,14 @@ plain_id!(
     PortId(u16)
 );
 plain_id!(
+    /// A read request of a device behind the IIO.
+    ReadJobId(u32)
+);
+plain_id!(
+    /// A write of a part of a line, which the IIO completes by a read of that line.
+    PartialWriteId(u32)
+);
+plain_id!(
     /// A region of the address map: memory that one use has to itself.
     RegionId(u16)
 );

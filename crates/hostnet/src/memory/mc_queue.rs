@@ -291,7 +291,7 @@ impl Memory {
             let path = Path::of(t.op);
             let node = &self.nodes[self.channels[ch].node];
             let known = at + node.look_up + node.from_dram;
-            let private = if t.agent == Agent::Core { self.lat.from_llc } else { Time::ZERO };
+            let private = if t.agent() == Agent::Core { self.lat.from_llc } else { Time::ZERO };
             let (back, at_mc) = (self.latency_from_agent(t) + private, t.at_mc);
             if self.inter_socket.is_some() && self.forward_data(cal, id, known) {
                 self.paths.at_home_agent[path.index()].give_at(known, at_mc);

@@ -54,12 +54,12 @@ impl Siblings {
 
     pub(super) fn request_sent(&mut self, t: &Txn) {
         if Siblings::is_tracked(t) {
-            self.under_way[t.thread].push(t.line);
+            self.under_way[t.thread()].push(t.line);
         }
     }
 
     pub(super) fn request_ended(&mut self, t: &Txn) {
-        let lines = &mut self.under_way[t.thread];
+        let lines = &mut self.under_way[t.thread()];
         if let Some(i) = lines.iter().position(|l| Siblings::is_tracked(t) && *l == t.line) {
             lines.swap_remove(i);
         }
