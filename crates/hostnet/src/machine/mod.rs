@@ -25,7 +25,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::device::NicAt;
 use crate::kernel::units::Span;
-use crate::kernel::{CoreId, IdVec, Int, LineAddr, PacketId, PortId, Post, ThreadId, Time, TxnId};
+use crate::kernel::{CoreId, IdVec, LineAddr, PacketId, PortId, Post, ThreadId, Time, TxnId};
 use crate::memory::{Agent, Memory, Sender, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementPolicy, PlacementSpec, SweepTx};
@@ -155,7 +155,7 @@ impl Machine {
                 }
             }
             Event::Memory(memory::MemoryEvent::Slices) => self.mem.resume_slices(&mut self.cal, now),
-            Event::Memory(memory::MemoryEvent::Dram(ch)) => self.mem.on_dram(&mut self.cal, ch.to_usize(), now),
+            Event::Memory(memory::MemoryEvent::Dram(ch)) => self.mem.on_dram(&mut self.cal, ch, now),
             Event::Memory(memory::MemoryEvent::Fill(id)) => return self.on_fill(id),
             Event::Memory(memory::MemoryEvent::Link(id)) => self.mem.on_link(&mut self.cal, id, now),
             Event::Device(device::DeviceEvent::Tlp(port)) => {

@@ -50,8 +50,8 @@ pub use tag::Tag;
 
 use crate::flow::domain::{Domain, DomainReading};
 use crate::kernel::{
-    cache_aligned::CacheAligned, hint::prefetch, Clock, CoreId, IdVec, Int, LineAddr, NodeId, TenantId, ThreadId, Time,
-    TxnId,
+    cache_aligned::CacheAligned, hint::prefetch, ChannelId, Clock, CoreId, IdVec, Int, LineAddr, NodeId, TenantId,
+    ThreadId, Time, TxnId,
 };
 use array::{CacheArray, Indexing};
 use dram::{DramController, DramSpec};
@@ -135,7 +135,7 @@ pub struct Memory {
     /// Functional mode: accesses take no time and DRAM only counts, for warming the caches.
     pub functional: bool,
     pub dram: DramController,
-    channels: Vec<McQueue>,
+    channels: IdVec<ChannelId, McQueue>,
     done: Vec<dram::DramCompletion>,
     txns: CacheAligned<TxnId, Txn>,
     milestones: CacheAligned<TxnId, Milestones>,
@@ -227,8 +227,7 @@ impl Memory {
             .map_err(|e| format!("caches.llc: {e}"))?;
         let dram = DramController::of_nodes(d, nodes.count)?;
         let llc_slices = llc.slices();
-        let each = dram.channels_of_node();
-        let channels = (0..dram.channels()).map(|ch| McQueue::new(d.overflow, NodeId::new(ch / each))).collect();
+        let channels = dram.channels().map(|ch| McQueue::new(d.overflow, dram.node_of(ch))).collect();
         let spread = cores * l2.bytes() + nodes.count.to_usize() * llc.bytes() > HOST_CACHE;
         let inter_socket = InterSocket::new(nodes);
         let nodes = Nodes::new(nodes.count.to_usize(), |n| {
