@@ -16,4 +16,4 @@ pub use ids::{
 };
 pub use num::{Int, Real};
 pub use rng::RandomStream;
-pub use time::{Clock, Time};
+pub use time::{Clock, Due, Time};

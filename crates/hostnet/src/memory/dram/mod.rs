@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::region::{ALIGNMENT, PAGE};
 use crate::kernel::units::Size;
-use crate::kernel::{ChannelId, IdVec, Int, LineAddr, NodeId, Time, TxnId};
+use crate::kernel::{ChannelId, Due, IdVec, Int, LineAddr, NodeId, Time, TxnId};
 use channel::Channel;
 use mapping::{Decoded, Mapper};
 use standards::{DeviceWidth, DramDevice, Standard};
@@ -386,7 +386,7 @@ impl DramController {
     #[inline]
     pub fn push(&mut self, now: Time, ch: ChannelId, req: DramRequest, at: Decoded, done: &mut Vec<DramCompletion>) {
         let c = &mut self.channels[ch];
-        if c.wake.min(c.next_release()) < now.0 {
+        if c.wake.min(c.next_release()) < Due::at(now) {
             c.advance(now.0 - 1, done);
         }
         c.push(now.0, req, at, done);
@@ -396,7 +396,7 @@ impl DramController {
     /// earlier than `now` if the caller obeys [`DramController::wake`]. Returns whether queue entries became free.
     pub fn advance(&mut self, now: Time, ch: ChannelId, done: &mut Vec<DramCompletion>) -> bool {
         let c = &mut self.channels[ch];
-        c.wake.min(c.next_release()) <= now.0 && c.advance(now.0, done)
+        c.wake.min(c.next_release()).by(now).is_some() && c.advance(now.0, done)
     }
 
     /// Latest time for the next call of [`DramController::advance`]. For a caller that waits for a queue entry (`waiting`),
@@ -405,8 +405,8 @@ impl DramController {
     #[inline]
     pub fn wake(&self, ch: ChannelId, waiting: bool) -> Option<Time> {
         let c = &self.channels[ch];
-        let t = if waiting { c.next_entry() } else { c.wake.saturating_add(c.t.cl + c.t.burst) };
-        (t != channel::NEVER).then_some(Time(t))
+        let due = if waiting { c.next_entry() } else { c.wake.plus(Time(c.t.cl + c.t.burst)) };
+        due.time()
     }
 
     /// Counters of a channel as of `now`.
