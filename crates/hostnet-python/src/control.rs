@@ -100,11 +100,11 @@ impl Epoch {
     /// Sets whether payload for `core` is prefetched into its L2 from now on; None returns to the policy's decision.
     #[pyo3(signature = (core, on))]
     fn prefetch(&mut self, core: usize, on: Option<bool>) -> PyResult<()> {
-        let cores = self.seen.cores.len();
-        if core >= cores {
-            return Err(SpecError::new_err(format!("prefetch: core {core} is not within 0 to {}.", cores - 1)));
-        }
-        self.set.prefetch.push((core as u16, on));
+        let cores = &self.seen.cores;
+        let Some(view) = cores.get(core) else {
+            return Err(SpecError::new_err(format!("prefetch: core {core} is not within 0 to {}.", cores.len() - 1)));
+        };
+        self.set.prefetch.push((view.core, on));
         Ok(())
     }
 }

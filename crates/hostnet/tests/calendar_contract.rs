@@ -11,7 +11,7 @@ use hostnet::memory::protocol::CopyState;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::shadow::{CopyPlace, Shadow};
 use hostnet::memory::stats::AccessClass;
-use hostnet::memory::{Agent, Inbound, Memory, Txn};
+use hostnet::memory::{Inbound, Memory, Sender, Txn};
 use std::sync::Arc;
 
 /// A cycle of sim24, in ps (312.5), times two.
@@ -201,7 +201,7 @@ fn a_core_sees_a_descriptor_of_a_hosts_rings_only_after_its_write() {
 /// A device's write is at the home agent 100 ns after the start, and core 0 reads its line `at` ps after it.
 fn polls_beside_a_write(mut b: Bench, at: u64) {
     let arrives = b.m.now + Time::us(10) + Time(HOME);
-    let t = Txn::dma_write(Agent::Io, AccessClass::IoWr, Inbound::Llc { ways: 0b11 }, b.line, 1, 0, b.m.now);
+    let t = Txn::dma_write(Sender::Io(None), AccessClass::IoWr, Inbound::Llc { ways: 0b11 }, b.line, 1, b.m.now);
     b.m.mem.send(&mut b.m.cal, arrives, t);
     let poll = [Op::Stall(at), Op::Load { line: b.line, lines: 1 }];
     b.go(&[(0, &poll)]);

@@ -14,7 +14,7 @@ use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
 use hostnet::memory::shadow::{CopyPlace, Shadow};
 use hostnet::memory::spec::{HierarchySpec, LlcRole, ModifiedRead, ReadHit};
 use hostnet::memory::stats::AccessClass;
-use hostnet::memory::{self, Agent, Inbound, Probe, Txn, TxnOp};
+use hostnet::memory::{self, Agent, Inbound, Probe, Sender, Txn, TxnOp};
 use std::collections::HashSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ struct World {
     /// The newest versions of the line, and since when.
     history: Vec<(Time, u64)>,
     /// Arrivals at the home agent and answers, as they came: (agent, is an answer).
-    order: Vec<(u32, bool)>,
+    order: Vec<(Sender, bool)>,
 }
 
 impl World {
@@ -68,7 +68,7 @@ impl World {
         let (line, lat) = (self.line, self.rig.m.mem.lat);
         let (out, core) = (lat.l1 + lat.l2 + lat.noc, CoreId(agent as u16));
         let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
-        let io = |to| Txn::dma_write(Agent::Io, AccessClass::IoWr, to, line, 1, agent, at);
+        let io = |to| Txn::dma_write(Sender::Io(None), AccessClass::IoWr, to, line, 1, at);
         match what {
             Read | Write => {
                 // Caches answer at once; only one that looks now may.
@@ -78,7 +78,7 @@ impl World {
                 }
             }
             Stream => mem.send(cal, at + out, Txn::new(TxnOp::Stream, line, core, at)),
-            DeviceRead => mem.send(cal, at + out, Txn::dma_read(Agent::Io, AccessClass::IoRd, line, 1, agent, at)),
+            DeviceRead => mem.send(cal, at + out, Txn::dma_read(Sender::Io(None), AccessClass::IoRd, line, 1, at)),
             DeviceWrite => mem.send(cal, at + out, io(Inbound::Llc { ways: 0b11 })),
             DeviceWriteToDram => mem.send(cal, at + out, io(Inbound::Dram)),
             Sweep | Flush | Clean => {
@@ -108,18 +108,18 @@ impl World {
                 self.act(agent, what, at);
             }
             if let Event::Cha(id) = e {
-                self.order.push((self.rig.m.mem.request(id).who, false));
+                self.order.push((self.rig.m.mem.request(id).sender, false));
             }
             let signal = self.rig.m.handle(e);
             let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
             if let Some(MachineSignal::Answer(id)) = signal {
                 let t = mem.answered(cal, id, now);
-                self.order.push((t.who, true));
-                if t.agent == Agent::Core && matches!(t.op, TxnOp::Read | TxnOp::Own) {
+                self.order.push((t.sender, true));
+                if t.agent() == Agent::Core && matches!(t.op, TxnOp::Read | TxnOp::Own) {
                     let seen = mem.shadow.as_ref().expect("set").at(self.line, CopyPlace::ToCore(t.core()));
                     let from = self.history.iter().rposition(|h| h.0 <= t.issued).unwrap_or(0);
                     if !self.history[from..].iter().any(|h| h.1 == seen) {
-                        return Err(format!("core {} read version {seen} of {:?}", t.who, self.history));
+                        return Err(format!("core {} read version {seen} of {:?}", t.core(), self.history));
                     }
                     if !t.transient {
                         mem.fill(cal, t.core(), &t, t.op == TxnOp::Own, now);
@@ -351,8 +351,8 @@ fn of_two_stores_that_cross_one_waits_and_takes_the_line_from_the_other() {
     w.run(&[(start, 0, Write), (start + Time::ns(1), 1, Write)]).unwrap();
     assert_eq!(w.rig.m.mem.version(w.line), before + 2, "both have stored");
     assert_eq!(w.rig.m.mem.copies(w.line).0, 2, "the second has the line, in both of its caches");
-    let answers: Vec<u32> = w.order.iter().filter(|o| o.1).map(|o| o.0).collect();
-    assert_eq!(answers, [0, 1]);
+    let answers: Vec<Sender> = w.order.iter().filter(|o| o.1).map(|o| o.0).collect();
+    assert_eq!(answers, [0, 1].map(|c| Sender::Core { core: CoreId(c), thread: ThreadId(c) }));
     // Fetched once: the second got it from the first.
     assert_eq!(w.rig.m.mem.stats.of(AccessClass::CpuOtherRd), 1);
 }

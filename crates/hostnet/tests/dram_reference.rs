@@ -2,7 +2,7 @@
 //! configurations (`validation/dram/dram.csv`).
 
 use crate::hierarchy_reference::drive::replay::{self, profile, references, trace, Measured, Offer, Reference};
-use hostnet::kernel::{LineAddr, Time, TxnId};
+use hostnet::kernel::{LineAddr, NodeId, Time, TxnId};
 use hostnet::memory::dram::standards::Standard;
 use hostnet::memory::dram::{DramController, DramRequest, DramSpec};
 
@@ -150,7 +150,7 @@ fn a_copy_of_a_warm_controller_goes_on_alike() {
     let feed = |c: &mut DramController, from: usize, done: &mut Vec<_>| {
         for (i, &(line, write)) in lines.iter().enumerate().skip(from).take(500) {
             let now = Time::ns(40 * i as u64);
-            let (ch, place) = c.route(LineAddr(line));
+            let (ch, place) = c.route(NodeId(0), LineAddr(line));
             c.advance(now, ch, done);
             assert!(c.can_accept(ch, write));
             c.push(

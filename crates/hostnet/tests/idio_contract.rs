@@ -11,7 +11,7 @@ use hostnet::memory::protocol::CopyState;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::spec::{DeviceRead, HierarchySpec, LlcSpec, ReadHit};
 use hostnet::memory::stats::{AccessClass, LineLocation, PLACES};
-use hostnet::memory::{Agent, Inbound, Memory, Outbound, Sweep, Txn};
+use hostnet::memory::{Agent, Inbound, Memory, Outbound, Sender, Sweep, Txn};
 
 /// Ways that devices allocate into, and ways of L2 victims.
 const DDIO: u32 = 0b0011;
@@ -75,7 +75,7 @@ impl Rig {
 
     /// A device writes lines; `settle` lets it happen.
     fn send(&mut self, line: LineAddr, lines: u16, to: Inbound) {
-        let t = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, to, line, lines, 0, self.m.now);
+        let t = Txn::dma_write(Sender::Nic(None), AccessClass::NicRxWr, to, line, lines, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
     }
     fn write(&mut self, line: LineAddr, to: Inbound) {
@@ -85,7 +85,7 @@ impl Rig {
     }
     fn read(&mut self, line: LineAddr) {
         self.m.now += Time::us(1);
-        let t = Txn::dma_read(Agent::Nic, AccessClass::NicTxRd, line, 1, 0, self.m.now);
+        let t = Txn::dma_read(Sender::Nic(None), AccessClass::NicTxRd, line, 1, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, Txn { from: Outbound::Nearest, ..t });
         self.m.settle();
     }
@@ -396,8 +396,10 @@ fn a_load_joins_the_prefetch_of_its_line() {
     let line = r.rx + 3;
     r.m.now += Time::us(1);
     let at = r.m.now + r.m.mem.lat.noc;
-    r.m.mem
-        .dma_functional(&mut r.m.cal, &Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, INTO_LLC, line, 1, 0, r.m.now));
+    r.m.mem.dma_functional(
+        &mut r.m.cal,
+        &Txn::dma_write(Sender::Nic(None), AccessClass::NicRxWr, INTO_LLC, line, 1, r.m.now),
+    );
     r.m.cal.post(at, hostnet::memory::MemoryEvent::hint(CoreId(0), line));
     r.m.cpus[ThreadId(0)].program.ops =
         vec![Op::Stall(at.0 - r.m.now.0 + 1_000), Op::Load { line, lines: 1 }, Op::Fence];

@@ -2,7 +2,7 @@
 
 use crate::common::{get, refusal, scenario, simulate, IDIO_RUN};
 use hostnet::host::Outcome;
-use hostnet::kernel::Time;
+use hostnet::kernel::{CoreId, Time};
 
 fn with(changes: &[(&str, &str)]) -> Outcome {
     let mut text = IDIO_RUN.to_string();
@@ -42,6 +42,25 @@ fn each_mode_hints_the_lines_that_it_is_to() {
         }
         assert_eq!(get(&o, "drops"), 0.0);
     }
+}
+
+/// Two queues whose threads run on one core, and no packet of a burst: the FSM of that core's L2 comes down to 0b00 and
+/// has all 24 lines of each packet hinted, whichever thread receives the packet. The L2 has one queue of hints.
+#[test]
+fn hints_for_second_threads_go_to_the_l2_of_their_core() {
+    let o = mode(
+        "dynamic",
+        &[
+            ("ways = 2 }", "ways = 2, idio = { burst_threshold = \"100 Gbps\" } }"),
+            ("override = {", "override = { core = { count = 1, threads = 2 },"),
+        ],
+    );
+    assert_eq!((get(&o, "cores"), get(&o, "drops")), (2.0, 0.0));
+    let hints = get(&o, "hints") / 4096.0;
+    assert!((hints - 24.0).abs() <= 0.24, "{hints} hints a packet");
+    let rows = o.tables["cores"]["rows"].as_array().expect("rows");
+    let at_thread: Vec<f64> = rows.iter().filter_map(|r| r[6].as_f64()).collect();
+    assert_eq!(at_thread, [get(&o, "hints"), 0.0]);
 }
 
 /// Rings of 3 MiB through L2s of 1 MiB: without invalidation each line goes down once a packet, with it none does, and
@@ -249,7 +268,7 @@ fn a_control_plane_of_ones_own_turns_prefetching_off() {
     let decide = move |seen: EpochView| {
         counted.fetch_add(1, Ordering::Relaxed);
         assert_eq!((seen.cores.len(), seen.ways), (2, 2));
-        Ok(Settings { ways: None, prefetch: vec![(0, Some(false)), (1, Some(false))] })
+        Ok(Settings { ways: None, prefetch: [0, 1].map(|c| (CoreId(c), Some(false))).to_vec() })
     };
     let control = Control::new(Time::us(10), Arc::new(Mutex::new(decide)));
     let o = run_controlled(&s, control, &mut |_| Ok(())).expect("a run");

@@ -8,7 +8,7 @@ use hostnet::memory::dram::{DramSpec, Overflow};
 use hostnet::memory::protocol::CopyState;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, DeviceWays, HierarchySpec, LlcRole, StoreHit};
 use hostnet::memory::stats::AccessClass;
-use hostnet::memory::{Agent, Inbound, Outbound, Probe, Txn, TxnOp};
+use hostnet::memory::{Agent, Inbound, Outbound, Probe, Sender, Txn, TxnOp};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -95,7 +95,7 @@ fn while_a_slice_has_no_register_hits_wait_too() {
         let start = r.m.now;
         r.request(0, line, TxnOp::Read);
         r.settle();
-        let answer = r.answers.iter().find(|a| a.1.agent == Agent::Core).expect("the hit").0;
+        let answer = r.answers.iter().find(|a| a.1.agent() == Agent::Core).expect("the hit").0;
         assert_eq!(r.m.mem.stats.tenants[TenantId(0)].llc_misses, 1, "the store before");
         (answer - start, r.m.mem.lat)
     };
@@ -126,9 +126,9 @@ fn a_burst_of_the_nic_ends_as_its_lines_do_when_they_come_one_by_one() {
                     let (at, n) = lines;
                     let (write, read) = (AccessClass::NicRxWr, AccessClass::NicTxRd);
                     let t = match round % 3 {
-                        0 => Txn::dma_write(Agent::Nic, write, Inbound::Dram, r.rx + at, n, 0, r.m.now),
-                        1 => Txn::dma_write(Agent::Nic, write, Inbound::Llc { ways: 3 }, r.rx + at, n, 0, r.m.now),
-                        _ => Txn::dma_read(Agent::Nic, read, r.tx + at, n, 0, r.m.now),
+                        0 => Txn::dma_write(Sender::Nic(None), write, Inbound::Dram, r.rx + at, n, r.m.now),
+                        1 => Txn::dma_write(Sender::Nic(None), write, Inbound::Llc { ways: 3 }, r.rx + at, n, r.m.now),
+                        _ => Txn::dma_read(Sender::Nic(None), read, r.tx + at, n, r.m.now),
                     };
                     r.m.mem.send(&mut r.m.cal, r.m.now, t);
                 }
@@ -137,7 +137,7 @@ fn a_burst_of_the_nic_ends_as_its_lines_do_when_they_come_one_by_one() {
             r.m.mem.check().unwrap();
             // Lines by the time of their answer.
             let mut done = BTreeMap::new();
-            for (at, t) in r.answers.iter().filter(|a| a.1.agent == Agent::Nic) {
+            for (at, t) in r.answers.iter().filter(|a| a.1.agent() == Agent::Nic) {
                 *done.entry(*at).or_insert(0) += t.lines;
             }
             let m = &r.m.mem;
@@ -287,7 +287,7 @@ fn read_behind(overflow: Overflow, n: u64) -> Time {
     r.request(0, r.app, TxnOp::Read);
     r.settle();
     r.m.mem.check().unwrap();
-    r.answers.iter().find(|a| a.1.agent == Agent::Core).expect("the read").0 - start
+    r.answers.iter().find(|a| a.1.agent() == Agent::Core).expect("the read").0 - start
 }
 
 #[test]

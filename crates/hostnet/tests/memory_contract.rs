@@ -8,7 +8,7 @@ use hostnet::memory::array::Replacement;
 use hostnet::memory::protocol::CopyState;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, ReadHit, StoreHit, UpgradeMiss};
 use hostnet::memory::stats::AccessClass;
-use hostnet::memory::{Agent, Inbound, Outbound, Probe, Sweep, Txn, TxnOp};
+use hostnet::memory::{Agent, Inbound, Outbound, Probe, Sender, Sweep, Txn, TxnOp};
 
 const ALL: u32 = 0b1111;
 const LOW_TWO: Inbound = Inbound::Llc { ways: 0b0011 };
@@ -490,13 +490,13 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
         let mut r = Rig::new(&spec, ALL);
         let mut i = 0;
         while r.m.mem.nodes[NodeId(0)].cha_writes.used() < waiting {
-            let t = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.m.now);
+            let t = Txn::dma_write(Sender::Nic(None), AccessClass::NicRxWr, Inbound::Dram, r.rx + i, 1, r.m.now);
             r.m.mem.dma_functional(&mut r.m.cal, &t);
             i += 1;
         }
         let writes = r.m.mem.stats.dma(Agent::Nic).writes;
         r.request(0, r.app, TxnOp::Read);
-        let burst = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.m.now);
+        let burst = Txn::dma_write(Sender::Nic(None), AccessClass::NicRxWr, Inbound::Dram, r.rx + i, 1, r.m.now);
         r.m.mem.send(&mut r.m.cal, r.m.now + Time::ns(20), burst); // behind the core's
         let mut later = Vec::new();
         while let Some(e) = r.m.pop() {

@@ -1,7 +1,7 @@
 //! Trace replay at saturation, driven as the reference simulators were driven: requests are offered in order, and a
 //! request that waits for a full queue blocks all later ones.
 
-use hostnet::kernel::{LineAddr, Time, TxnId};
+use hostnet::kernel::{LineAddr, NodeId, Time, TxnId};
 use hostnet::memory::dram::standards::Standard;
 use hostnet::memory::dram::timing::TimingOverride;
 use hostnet::memory::dram::{
@@ -83,7 +83,6 @@ pub enum Offer {
 /// Replays `requests` and stops when the last one has been accepted.
 pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result<Measured, String> {
     let mut c = DramController::new(spec)?;
-    let n = c.channels();
     let tck = c.timing().tck;
     let mut done: Vec<DramCompletion> = Vec::with_capacity(4096);
     let mut arrived = vec![0u64; requests.len()];
@@ -99,7 +98,7 @@ pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result
             Offer::PerClock => {}
             Offer::Every(period) => now = now.max(i as u64 * period),
         }
-        let (ch, place) = c.route(LineAddr(line));
+        let (ch, place) = c.route(NodeId(0), LineAddr(line));
         if !c.can_accept(ch, write) {
             c.advance(Time(now), ch, &mut done);
         }
@@ -126,7 +125,7 @@ pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result
             reads += 1;
         }
     }
-    for ch in 0..n {
+    for ch in c.channels() {
         c.advance(Time(now), ch, &mut done);
     }
     for d in done.drain(..) {
@@ -142,7 +141,7 @@ pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result
         sim_ns: now as f64 / 1e3,
     };
     let mut bytes = 0;
-    for ch in 0..n {
+    for ch in c.channels() {
         let s = c.stats(Time(now), ch);
         bytes += s.bytes() + 64 * (s.reads_forwarded + s.writes_merged);
         for dir in s.rows {

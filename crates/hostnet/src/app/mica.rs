@@ -15,6 +15,7 @@ use crate::memory::LINE;
 use crate::traffic::zipf::{step, Zipf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// Effect of a SET of a key that the log holds.
@@ -112,13 +113,28 @@ const SHORTEST: u64 = 64;
 const GET: u8 = 0;
 const SET: u8 = 1;
 const SLOTS: usize = 8; // 8-byte entries in a 64-byte bucket
-const EMPTY: u64 = 0;
 
-/// Index and log of one core. An entry is a 16-bit tag over a 48-bit log position (in lines, never wrapping), so that
-/// entries overtaken by the log's head are recognised.
+/// Entry of the index: a 16-bit tag over a 48-bit log position (in lines, never wrapping), so that entries overtaken by
+/// the log's head are recognised. Positions begin at one log length, so that no entry is zero.
+#[derive(Clone, Copy)]
+struct LogEntry(NonZeroU64);
+
+impl LogEntry {
+    fn new(tag: u64, position: u64) -> LogEntry {
+        LogEntry(NonZeroU64::new(tag | position).expect("positions begin behind zero"))
+    }
+    fn tag(self) -> u64 {
+        self.0.get() & !POSITION
+    }
+    fn position(self) -> u64 {
+        self.0.get() & POSITION
+    }
+}
+
+/// Index and log of one core.
 #[derive(Clone)]
 struct Partition {
-    buckets: Arc<Vec<[u64; SLOTS]>>,
+    buckets: Arc<Vec<[Option<LogEntry>; SLOTS]>>,
     head: u64,
     log_lines: u64,
     log_base: LineAddr,
@@ -135,14 +151,11 @@ impl Partition {
     fn find(&self, key: u64) -> (usize, Option<(usize, u64)>) {
         let (b, tag) = self.bucket(key);
         let alive = |p: u64| p <= self.head && self.head - p <= self.log_lines;
-        let hit = self.buckets[b]
-            .iter()
-            .position(|e| *e != EMPTY && e & !POSITION == tag && alive(e & POSITION))
-            .map(|s| (s, self.buckets[b][s] & POSITION));
-        (b, hit)
+        let mut entries = self.buckets[b].iter().enumerate().filter_map(|(s, e)| Some((s, (*e)?)));
+        let hit = entries.find(|(_, e)| e.tag() == tag && alive(e.position()));
+        (b, hit.map(|(s, e)| (s, e.position())))
     }
-    /// Appends an item of `n` lines; returns its position. Positions start at one log length, so that zero can mean
-    /// empty.
+    /// Appends an item of `n` lines; returns its position.
     fn append(&mut self, n: u64) -> u64 {
         if self.head % self.log_lines + n > self.log_lines {
             self.head += self.log_lines - self.head % self.log_lines; // items do not wrap
@@ -156,7 +169,7 @@ impl Partition {
         let (_, hit) = self.find(key);
         let slot = match hit {
             Some((s, _)) => s,
-            None => match self.buckets[b].iter().position(|e| *e == EMPTY) {
+            None => match self.buckets[b].iter().position(Option::is_none) {
                 Some(s) => s,
                 None => {
                     self.oldest = self.oldest.wrapping_add(1);
@@ -164,7 +177,7 @@ impl Partition {
                 }
             },
         };
-        Arc::make_mut(&mut self.buckets)[b][slot] = tag | position;
+        Arc::make_mut(&mut self.buckets)[b][slot] = Some(LogEntry::new(tag, position));
     }
     fn line(&self, position: u64) -> LineAddr {
         self.log_base + position % self.log_lines
@@ -213,7 +226,7 @@ impl Application for Mica {
                     context.map.get(r).base
                 };
                 let mut p = Partition {
-                    buckets: Arc::new(vec![[EMPTY; SLOTS]; buckets.to_usize()]),
+                    buckets: Arc::new(vec![[None; SLOTS]; buckets.to_usize()]),
                     head: log_lines,
                     log_lines,
                     log_base: region(log_lines),

@@ -10,11 +10,12 @@ use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
 use crate::kernel::RandomStream as Rng;
-use crate::kernel::{Int, LineAddr};
+use crate::kernel::{ids::niche_id, Int, LineAddr};
 use crate::memory::region::{Contiguous, Pages, RegionKind, Sharing, PAGE};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// Command of every query.
@@ -113,7 +114,6 @@ const BUCKET: u64 = 8;
 const STRING: u64 = 6;
 /// Cycles that a mispredicted branch costs after its data has arrived.
 const REDIRECT: u16 = 16;
-const NONE: u32 = u32::MAX;
 
 /// jemalloc's size class of `bytes`: there are four to each power of two.
 fn size_class(bytes: u64) -> u64 {
@@ -121,22 +121,33 @@ fn size_class(bytes: u64) -> u64 {
     bytes.next_multiple_of(step.max(16))
 }
 
+niche_id!(
+    /// Key of the dictionary, by its number.
+    RedisKey(NonZeroU32)
+);
+
 /// Dictionary with chained buckets, newest entry first, whose number of buckets is a power of two not below the number
 /// of keys.
 struct RedisIndex {
-    heads: Vec<u32>,
-    next: Vec<u32>,
+    heads: Vec<Option<RedisKey>>,
+    next: Vec<Option<RedisKey>>,
 }
 
 impl RedisIndex {
     fn new(keys: u64) -> RedisIndex {
         let buckets = keys.next_power_of_two();
-        let mut x = RedisIndex { heads: vec![NONE; buckets.to_usize()], next: vec![NONE; keys.to_usize()] };
+        let mut x = RedisIndex { heads: vec![None; buckets.to_usize()], next: vec![None; keys.to_usize()] };
         for k in 0..keys.to_u32() {
             let b = x.bucket(k).to_usize();
-            x.next[k.to_usize()] = std::mem::replace(&mut x.heads[b], k);
+            x.next[k.to_usize()] = x.heads[b].replace(RedisKey::new(k.to_usize()));
         }
         x
+    }
+    /// The keys of `bucket` that are looked at before `key` of that bucket is found.
+    fn before(&self, bucket: u64, key: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = self.heads[bucket.to_usize()];
+        let entries = std::iter::successors(first, |at| self.next[at.index()]);
+        entries.map(|at| at.index().to_u32()).take_while(move |at| *at != key)
     }
     #[inline]
     fn bucket(&self, key: u32) -> u64 {
@@ -366,12 +377,10 @@ impl RedisServer {
             }
             None => p.push(Op::Anchor { line }),
         }
-        let mut at = index.heads[bucket.to_usize()];
-        while at != key {
+        for at in index.before(bucket, key) {
             chase(&mut self.mmu, &mut self.entries, at, p);
             chase(&mut self.mmu, &mut self.keys, at, p);
             p.push(Op::Chase { line: self.entries.line(at), delay: REDIRECT });
-            at = index.next[at.to_usize()];
         }
         chase(&mut self.mmu, &mut self.entries, key, p);
         if let Some((line, _)) = walk(&mut self.mmu, self.keys.page(key)) {
@@ -446,11 +455,9 @@ mod tests {
     fn every_key_is_found_in_its_bucket() {
         let x = RedisIndex::new(3000);
         for key in 0..3000 {
-            let mut at = x.heads[x.bucket(key) as usize];
-            while at != key {
-                assert_ne!(at, NONE, "key {key} is lost");
-                at = x.next[at as usize];
-            }
+            let bucket = x.bucket(key);
+            let last = x.before(bucket, key).last().map_or(x.heads[bucket as usize], |k| x.next[k as usize]);
+            assert_eq!(last.map(RedisKey::index), Some(key as usize), "key {key} is lost");
         }
     }
 

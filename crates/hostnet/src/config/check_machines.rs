@@ -76,7 +76,7 @@ pub(super) fn with_threads(s: &Scenario) -> String {
 }
 
 /// Checks that the tenants can run on second hardware threads of cores: none waits for a line that the other thread of
-/// its core writes, and no L2 receives hints.
+/// its core writes.
 pub(super) fn second_threads(s: &Scenario) -> Check {
     let each = s.nodes().cores.unwrap_or(s.platform.core.count);
     let not_yet = |what: &str| {
@@ -96,10 +96,9 @@ pub(super) fn second_threads(s: &Scenario) -> Check {
             _ => {}
         }
     }
-    match s.placement.hints() {
-        Some(_) => not_yet("placement with hints"),
-        None if s.storage_cores() > 0 => not_yet("the block layer"),
-        None => Ok(()),
+    match s.storage_cores() {
+        0 => Ok(()),
+        _ => not_yet("the block layer"),
     }
 }
 

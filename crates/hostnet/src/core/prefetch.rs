@@ -5,7 +5,7 @@
 
 use super::strides::{Strides, WaitingPrefetches};
 use crate::flow::Domain;
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{ids::LineKey, Int, LineAddr, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -142,7 +142,8 @@ pub const WRITE_BACK: u8 = u8::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct PageStream {
-    page: u64,
+    /// First line of the page that the stream is in.
+    page: Option<LineKey>,
     last: i32,
     /// Direction of the accesses: 1 or -1, or 0 before there are two of them.
     step: i32,
@@ -189,7 +190,7 @@ pub struct Prefetcher {
 
 impl Prefetcher {
     pub fn new(s: &PrefetchSpec) -> Option<Prefetcher> {
-        let none = PageStream { page: u64::MAX, last: 0, step: 0, run: 0, ahead: 0, used: 0 };
+        let none = PageStream { page: None, last: 0, step: 0, run: 0, ahead: 0, used: 0 };
         let strides = (s.pattern == PrefetchPattern::Stride).then(|| Strides::new(s.streams, s.degree, s.trigger));
         s.enabled.then(|| Prefetcher {
             distance: s.distance as i32,
@@ -261,10 +262,11 @@ impl Prefetcher {
 
     /// First line to prefetch, the distance to the next one, and the number of lines.
     fn observe_stream(&mut self, line: LineAddr) -> (LineAddr, i64, i64) {
-        let (page, at) = (line.0 / PAGE, (line.0 % PAGE) as i32);
-        let Some(s) = self.streams.iter_mut().find(|s| s.page == page) else {
+        let within = line.0 % PAGE;
+        let (page, at) = (LineKey::from(line - within), within as i32);
+        let Some(s) = self.streams.iter_mut().find(|s| s.page == Some(page)) else {
             let oldest = self.streams.iter_mut().min_by_key(|s| s.used).expect("some streams");
-            *oldest = PageStream { page, last: at, step: 0, run: 1, ahead: at, used: self.tick };
+            *oldest = PageStream { page: Some(page), last: at, step: 0, run: 1, ahead: at, used: self.tick };
             return (line, 0, 0);
         };
         s.used = self.tick;

@@ -1,7 +1,7 @@
 //! Events of devices and of the ports that they are attached to.
 
 use super::endpoint::DmaDirection;
-use crate::kernel::{PacketId, PortId, Post, QueueId};
+use crate::kernel::{PacketId, PortId, Post, QueueId, ReadJobId};
 use crate::memory;
 
 /// A NIC of a host: the one on the chip, or the one behind a PCIe port.
@@ -61,7 +61,7 @@ pub enum DeviceEvent {
     /// One direction of a port may proceed: the port asks its device for the next transfer.
     Turn { port: PortId, way: DmaDirection },
     /// A device's read request has all its data.
-    Completed(u32),
+    Completed(ReadJobId),
 }
 
 /// A calendar that devices post their events to, and those of the memory system that they ask.

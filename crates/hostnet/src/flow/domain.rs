@@ -64,7 +64,12 @@ impl DomainReading {
 }
 
 impl Domain {
-    /// A domain with `credits` credits; `u32::MAX` stands for an unbounded one.
+    /// A domain without a limit, which only counts.
+    pub fn unbounded() -> Domain {
+        Domain::new(u32::MAX)
+    }
+
+    /// A domain with `credits` credits.
     pub fn new(credits: u32) -> Domain {
         Domain {
             credits,
@@ -205,7 +210,7 @@ pub struct Booked {
 impl Booked {
     /// A domain without a limit.
     pub fn unbounded() -> Booked {
-        Booked { domain: Domain::new(u32::MAX), returns: VecDeque::new(), passed: Time::ZERO, peak: 0 }
+        Booked { domain: Domain::unbounded(), returns: VecDeque::new(), passed: Time::ZERO, peak: 0 }
     }
 
     /// Takes a credit.

@@ -28,7 +28,7 @@ impl Link {
             flight,
             free: Time::ZERO,
             busy: 0,
-            packets: Domain::new(u32::MAX),
+            packets: Domain::unbounded(),
             classes: Vec::new(),
         }
     }

@@ -86,11 +86,22 @@ impl Host {
             cores.extend((own..own + p.cores.to_u16()).map(|local| (p.tenant, local)));
             peers[p.tenant] = (first..cores.len()).map(ThreadId::new).collect();
         }
+        let probes = s.tenants.iter().any(|t| matches!(t.app, AppSpec::ProbeLatency(_)));
+        let node_of = |t: TenantId| NodeId(s.tenants.get(t.index()).map_or(0, |t| t.node));
+        let mut thread_nodes: Vec<NodeId> = cores.iter().map(|c| node_of(c.0)).collect();
+        if let Some(last) = thread_nodes.last_mut().filter(|_| probes) {
+            *last = NodeId(s.nodes().count.to_u8() - 1);
+        }
+        for p in s.peers() {
+            peers[p.tenant].iter().for_each(|c| thread_nodes[c.index()] = NodeId(p.node.to_u8()));
+        }
+        let nodes = s.nodes();
+        let core_of = thread_numbering::cores_of(&thread_nodes, nodes.cores.unwrap_or(s.platform.core.count));
         let mut nic = Nic::integrated(&s.platform.nic, cores.len().to_u32());
         nic.sweep_tx = s.placement.sweep_tx;
         nic.reclaims = s.placement.spent().follows_transmission();
         let hints = s.placement.hints();
-        nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, (0..cores.len()).map(ThreadId::new).collect())));
+        nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, core_of.iter().copied().collect())));
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
@@ -119,7 +130,6 @@ impl Host {
         }
         let queues = frame_memory(s, &groups, &mut map);
         let mut tenants: IdVec<TenantId, TenantState> = IdVec::new();
-        let probes = s.tenants.iter().any(|t| matches!(t.app, AppSpec::ProbeLatency(_)));
         if s.tenants.iter().any(check::directed) {
             map.add(PAGE_LINES, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
             if probes {
@@ -196,7 +206,7 @@ impl Host {
         });
         if let Some(nic) = ethernet {
             if let Some(i) = hints.as_ref().filter(|_| !by_queue.is_empty()) {
-                nic.marker = Some(Box::new(Marker::new(i, by_queue.clone())));
+                nic.marker = Some(Box::new(Marker::new(i, by_queue.iter().map(|c| core_of[*c]).collect())));
             }
             for t in s.tenant_ids() {
                 if let Some(service) = &mut tenants[t].tas {
@@ -219,17 +229,7 @@ impl Host {
         }
         let clock = Clock::from_hz(s.platform.core.clock.0);
         let span = map.span();
-        let node_of = |t: TenantId| NodeId(s.tenants.get(t.index()).map_or(0, |t| t.node));
         map.settle_by_tenant(node_of);
-        let mut thread_nodes: Vec<NodeId> = cores.iter().map(|c| node_of(c.0)).collect();
-        if let Some(last) = thread_nodes.last_mut().filter(|_| probes) {
-            *last = NodeId(s.nodes().count.to_u8() - 1);
-        }
-        for p in s.peers() {
-            peers[p.tenant].iter().for_each(|c| thread_nodes[c.index()] = NodeId(p.node.to_u8()));
-        }
-        let nodes = s.nodes();
-        let core_of = thread_numbering::cores_of(&thread_nodes, nodes.cores.unwrap_or(s.platform.core.count));
         let siblings = Siblings::of(&core_of);
         map.settle_on_cores(&core_of);
         let mut core_nodes = vec![NodeId(0); core_of.iter().max().map_or(0, |c| c.index() + 1)];
@@ -293,7 +293,8 @@ impl Host {
         let mut cpus: IdVec<ThreadId, Cpu> = core_of.enumerate().map(cpu).collect();
         if let Some(i) = &hints {
             let reserve = s.platform.core.prefetch.as_ref().map_or(0, |p| p.reserve);
-            cpus.iter_mut().for_each(|c| c.follow(Hints::new(i.hint_queue, i.hint_overflow), reserve));
+            let first = cpus.enumerate_mut().filter(|(t, c)| mem.first_thread(c.core()) == *t);
+            first.for_each(|(_, c)| c.follow(Hints::new(i.hint_queue, i.hint_overflow), reserve));
         }
         for p in s.tenant_ids().filter_map(|t| ccnic::parts(s, t)) {
             let off = |side: &[ThreadId], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();

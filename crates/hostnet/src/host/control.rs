@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex};
 /// Observations of one core in an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CoreView {
+    /// The core; two hardware threads of one core have an observation each.
+    pub core: CoreId,
     /// Lines that the core's L2 wrote back to the LLC; `mlc_invalidations` counts the lines that devices' writes
     /// invalidated in the core's caches.
     pub mlc_wb: u64,
@@ -106,7 +108,7 @@ impl Host {
         let sum = |f: fn(&DmaCounts) -> u64| m.dma.iter().map(f).sum();
         let nic = self.serving_nic();
         let state = |c: ThreadId| match &self.machine.placement {
-            Placement::Idio(p) => Some(p.state(CoreId(c.0))),
+            Placement::Idio(p) => Some(p.state(self.machine.core_of(c))),
             _ => None,
         };
         let core = |c: ThreadId| {
@@ -114,6 +116,7 @@ impl Host {
             let counts = self.counts_of(c);
             let serves = self.tenants[self.cores[c].tenant].source.as_ref().is_some_and(|s| s.cores.contains(&c));
             CoreView {
+                core: self.machine.core_of(c),
                 mlc_wb: counts.mlc_wb,
                 mlc_invalidations: counts.mlc_invalidations,
                 hints: hints.came,

@@ -13,7 +13,7 @@ use crate::machine::{Event, MachineSignal};
 use crate::memory::region::{RegionKind, Sharing};
 use crate::memory::shadow::Shadow;
 use crate::memory::stats::{AccessClass, CLASSES};
-use crate::memory::{Agent, Inbound, Sweep, Txn};
+use crate::memory::{Inbound, Sender, Sweep, Txn};
 use crate::meter::Values;
 use crate::placement::SweepTx;
 use crate::stack::qp::QpEffect;
@@ -306,7 +306,7 @@ impl Host {
                 // The write is not a packet of the NIC: it is that of a DMA engine of the kernel.
                 let now = self.machine.now;
                 let zero =
-                    Txn::dma_write(Agent::Background, AccessClass::NicRxWr, Inbound::Dram, line, n.to_u16(), 0, now);
+                    Txn::dma_write(Sender::Background, AccessClass::NicRxWr, Inbound::Dram, line, n.to_u16(), now);
                 self.machine.mem.dma_functional(&mut self.machine.cal, &zero);
                 self.run_until_idle();
             }

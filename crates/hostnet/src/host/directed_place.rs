@@ -8,7 +8,7 @@ use crate::kernel::{CoreId, Int, LineAddr};
 use crate::memory::protocol::CopyState;
 use crate::memory::region::RegionKind;
 use crate::memory::stats::{AccessClass, LineLocation};
-use crate::memory::{Agent, Inbound, Txn};
+use crate::memory::{Agent, Inbound, Sender, Txn};
 use crate::meter::Values;
 use crate::placement::{DeviceKind, DeviceTransfer};
 
@@ -55,7 +55,7 @@ impl Host {
             ProbeRequest::Write => self.device_writes(line, 1),
             ProbeRequest::Read => {
                 let now = self.machine.now;
-                let t = Txn::dma_read(Agent::Nic, AccessClass::NicTxRd, line, 1, 0, now);
+                let t = Txn::dma_read(Sender::Nic(None), AccessClass::NicTxRd, line, 1, now);
                 self.machine.mem.dma_functional(&mut self.machine.cal, &t);
                 self.run_until_idle();
             }
@@ -86,7 +86,7 @@ impl Host {
     fn device_writes(&mut self, line: LineAddr, n: u64) {
         for l in line.span(n) {
             let to: Inbound = self.machine.placement.write(&DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, l));
-            let t = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, to, l, 1, 0, self.machine.now);
+            let t = Txn::dma_write(Sender::Nic(None), AccessClass::NicRxWr, to, l, 1, self.machine.now);
             self.machine.mem.dma_functional(&mut self.machine.cal, &t);
         }
         self.run_until_idle();

@@ -67,7 +67,7 @@ pub fn table(columns: &[(&str, &str)], rows: Vec<Vec<Value>>) -> Value {
 impl Host {
     fn row_counts(&mut self) -> (u64, u64) {
         let mut hits = (0, 0);
-        for ch in 0..self.machine.mem.dram.channels() {
+        for ch in self.machine.mem.dram.channels() {
             let s = self.machine.mem.dram.stats(self.machine.now, ch);
             hits.0 += s.rows[0][0] + s.rows[1][0];
             hits.1 += s.reads() + s.writes();

@@ -5,7 +5,7 @@ use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
 use crate::device::endpoint::DmaDirection;
 use crate::device::ssd::SsdSpec;
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{ChannelId, Int, LineAddr, NodeId, Time};
 use crate::memory::array::Indexing;
 use crate::memory::dram::timing::DramTiming;
 use crate::memory::dram::DramSpec;
@@ -102,16 +102,16 @@ impl Host {
 
     /// Number of banks of a channel over which a page of consecutive lines is spread, mean over the channels.
     fn banks_per_stream(&self) -> f64 {
-        let mut seen: Vec<(usize, u8)> = LineAddr(0)
+        let mut seen: Vec<(ChannelId, u8)> = LineAddr(0)
             .span(4096 / LINE)
             .map(|line| {
-                let (ch, at) = self.machine.mem.dram.route(line);
+                let (ch, at) = self.machine.mem.dram.route(NodeId(0), line);
                 (ch, at.bank)
             })
             .collect();
         seen.sort_unstable();
         seen.dedup();
-        let mut channels: Vec<usize> = seen.iter().map(|s| s.0).collect();
+        let mut channels: Vec<ChannelId> = seen.iter().map(|s| s.0).collect();
         channels.dedup();
         seen.len().to_f64() / channels.len().max(1).to_f64()
     }

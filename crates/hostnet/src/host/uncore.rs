@@ -36,7 +36,7 @@ fn since(now: &Stats, then: &Stats) -> Stats {
 
 impl Host {
     pub(super) fn channels(&self) -> Vec<Stats> {
-        (0..self.machine.mem.dram.channels()).map(|ch| self.machine.mem.dram.stats(self.machine.now, ch)).collect()
+        self.machine.mem.dram.channels().map(|ch| self.machine.mem.dram.stats(self.machine.now, ch)).collect()
     }
 
     /// Adds the host network's metrics to `v`.

@@ -11,7 +11,6 @@ use std::collections::BinaryHeap;
 const WIDTH_BITS: u32 = 7; // 128 ps a bucket: a loaded host has an event in every fourth
 const BUCKETS: usize = 1 << 12; // horizon 524 ns, beyond most memory accesses
 const WORDS: usize = BUCKETS / 64;
-const NIL: u32 = u32::MAX;
 /// Number of low bits of a key that hold the lane; the other bits hold the time, which is limited to 20 hours.
 const LANE_BITS: u32 = 8;
 /// Number of bits by which a key is shifted to obtain the number of its bucket.
@@ -43,8 +42,9 @@ impl<E, J: Copy + From<E>> Post<E> for Calendar<J> {
 #[derive(Clone)]
 pub struct Calendar<E> {
     nodes: Vec<CalendarNode<E>>,
+    /// First free node, from which `next` leads to the others; the end of the list is the number of nodes.
     free: u32,
-    /// Last node of each bucket's circular list; the `next` of the last node is the first node.
+    /// Last node of each bucket's circular list, where the bucket is `used`; the `next` of the last node is the first.
     last: Box<[u32; BUCKETS]>,
     /// Bit map of the buckets that have events; `words` has a bit for each non-zero word of `used`.
     used: [u64; WORDS],
@@ -66,8 +66,8 @@ impl<E: Copy> Default for Calendar<E> {
     fn default() -> Self {
         Calendar {
             nodes: Vec::with_capacity(1024),
-            free: NIL,
-            last: Box::new([NIL; BUCKETS]),
+            free: 0,
+            last: Box::new([0; BUCKETS]),
             used: [0; WORDS],
             words: 0,
             cursor: 0,
@@ -119,8 +119,9 @@ impl<E: Copy> Calendar<E> {
             node.event = event;
             id
         } else {
-            self.nodes.push(CalendarNode { at: key, next: NIL, event });
-            (self.nodes.len() - 1).to_u32()
+            self.nodes.push(CalendarNode { at: key, next: id, event });
+            self.free = id + 1;
+            id
         };
         self.place(id, key);
     }

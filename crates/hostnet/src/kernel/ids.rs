@@ -6,7 +6,7 @@
 use super::num::Int;
 use std::fmt;
 use std::marker::PhantomData;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::{Add, AddAssign, Index, IndexMut, Sub};
 
 /// Bytes of a cache line, everywhere.
@@ -106,6 +106,28 @@ impl From<ShortLine> for LineAddr {
     fn from(line: ShortLine) -> LineAddr {
         let [low, middle, high] = line.0.map(u64::from);
         LineAddr(high << 32 | middle << 16 | low)
+    }
+}
+
+/// The address of a line as the key of a hash table. A line has fewer than 63 bits, so that an `Option` of the key takes
+/// no more room.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LineKey(NonZeroU64);
+
+/// Bit that is set in every key of a line.
+const KEY: NonZeroU64 = NonZeroU64::new(1 << 63).expect("not zero");
+
+impl From<LineAddr> for LineKey {
+    #[inline(always)]
+    fn from(line: LineAddr) -> LineKey {
+        debug_assert!(line.0 < KEY.get(), "{line} has more than 63 bits");
+        LineKey(KEY | line.0)
+    }
+}
+impl From<LineKey> for LineAddr {
+    #[inline(always)]
+    fn from(key: LineKey) -> LineAddr {
+        LineAddr(key.0.get() & !KEY.get())
     }
 }
 
@@ -246,6 +268,14 @@ plain_id!(
 plain_id!(
     /// A port of the IIO, and the device behind it.
     PortId(u16)
+);
+plain_id!(
+    /// A read request of a device behind the IIO.
+    ReadJobId(u32)
+);
+plain_id!(
+    /// A write of a part of a line, which the IIO completes by a read of that line.
+    PartialWriteId(u32)
 );
 plain_id!(
     /// A region of the address map: memory that one use has to itself.
@@ -425,6 +455,14 @@ mod tests {
     fn a_short_line_keeps_48_bits() {
         let line = LineAddr(0xa987_6543_2101);
         assert_eq!((LineAddr::from(ShortLine::from(line)), size_of::<ShortLine>()), (line, 6));
+    }
+
+    #[test]
+    fn a_key_of_a_line_keeps_63_bits_and_takes_no_room_beside_none() {
+        for line in [0, 7, (1 << 63) - 1].map(LineAddr) {
+            assert_eq!(LineAddr::from(LineKey::from(line)), line);
+        }
+        assert_eq!(size_of::<Option<LineKey>>(), 8);
     }
 
     #[test]

@@ -11,8 +11,9 @@ pub mod units;
 
 pub use calendar::{Calendar, Post};
 pub use ids::{
-    ChannelId, CoreId, Id, IdVec, LineAddr, NodeId, PacketId, PortId, QueueId, RegionId, TenantId, ThreadId, TxnId,
+    ChannelId, CoreId, Id, IdVec, LineAddr, NodeId, PacketId, PartialWriteId, PortId, QueueId, ReadJobId, RegionId,
+    TenantId, ThreadId, TxnId,
 };
 pub use num::{Int, Real};
 pub use rng::RandomStream;
-pub use time::{Clock, Time};
+pub use time::{Clock, Due, Time};

@@ -44,6 +44,42 @@ impl Time {
     }
 }
 
+/// The time at which something is due, or never. Never is later than every time, so that the smaller of two is the
+/// earlier one; never takes no room beside a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Due(u64);
+
+impl Due {
+    /// No time at all.
+    pub const NEVER: Due = Due(u64::MAX);
+
+    /// Due at `time`, which a run can reach.
+    #[inline(always)]
+    pub const fn at(time: Time) -> Due {
+        Due(time.0)
+    }
+    /// Whether it is due at no time.
+    #[inline(always)]
+    pub const fn is_never(self) -> bool {
+        self.0 == u64::MAX
+    }
+    /// The time, unless it is never.
+    #[inline(always)]
+    pub fn time(self) -> Option<Time> {
+        (!self.is_never()).then_some(Time(self.0))
+    }
+    /// The time, if it has come at `now`.
+    #[inline(always)]
+    pub fn by(self, now: Time) -> Option<Time> {
+        (self.0 <= now.0).then_some(Time(self.0))
+    }
+    /// Due `span` later; never stays never.
+    #[inline(always)]
+    pub const fn plus(self, span: Time) -> Due {
+        Due(self.0.saturating_add(span.0))
+    }
+}
+
 impl Add for Time {
     type Output = Time;
     #[inline]

@@ -8,7 +8,7 @@ use crate::core::CoreEvent;
 use crate::device::endpoint::DmaDirection;
 use crate::device::{DeviceEvent, NicAt, RingTask};
 use crate::kernel::ids::ShortLine;
-use crate::kernel::{Calendar, CoreId, PacketId, PortId, QueueId, ThreadId, TxnId};
+use crate::kernel::{Calendar, ChannelId, CoreId, PacketId, PortId, QueueId, ReadJobId, ThreadId, TxnId};
 use crate::memory::{MemoryEvent, Sweep};
 use crate::traffic::TrafficEvent;
 
@@ -57,7 +57,7 @@ events! {
     MemoryEvent {
         Cha(id: TxnId),
         Slices,
-        Dram(channel: u8),
+        Dram(channel: ChannelId),
         Link(id: TxnId),
         Fill(id: TxnId),
         Wake(thread: ThreadId),
@@ -77,7 +77,7 @@ events! {
         Ring { queue: QueueId, task: RingTask, n: u16 },
         Tlp(port: PortId),
         Turn { port: PortId, way: DmaDirection },
-        Completed(job: u32),
+        Completed(job: ReadJobId),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::device::nic::Packet;
 use crate::device::NicAt;
 use crate::kernel::{CoreId, Int, LineAddr, PacketId, QueueId, ThreadId, Time};
 use crate::memory::stats::AccessClass;
-use crate::memory::{Agent, Sweep, Tag, Txn};
+use crate::memory::{Agent, Sender, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, DeviceTransfer, SweepTx};
 
 impl Machine {
@@ -103,7 +103,7 @@ impl Machine {
             let line = p.line + u64::from(first);
             let transfer = DeviceTransfer { tag, ..DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, line) };
             let to = self.placement.write(&transfer);
-            let write = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, to, line, lines, 0, Time::ZERO);
+            let write = Txn::dma_write(Sender::Nic(None), AccessClass::NicRxWr, to, line, lines, Time::ZERO);
             self.mem.dma_functional(&mut self.cal, &write);
         }
     }
@@ -112,7 +112,7 @@ impl Machine {
     pub fn transmit_functional(&mut self, id: PacketId) {
         let p = *self.nic.packet(id);
         let from = self.placement.read(&DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, p.tx_line));
-        let read = Txn::dma_read(Agent::Nic, AccessClass::NicTxRd, p.tx_line, p.tx_lines, 0, Time::ZERO);
+        let read = Txn::dma_read(Sender::Nic(None), AccessClass::NicTxRd, p.tx_line, p.tx_lines, Time::ZERO);
         self.mem.dma_functional(&mut self.cal, &Txn { from, ..read });
         if self.nic.sweep_tx != SweepTx::None {
             for l in p.tx_line.span(p.tx_lines) {
@@ -167,10 +167,10 @@ impl Machine {
         let transfer = DeviceTransfer { tag, ..DeviceTransfer::of(Agent::Io, DeviceKind::Nic, line) };
         let t = if write {
             let to = self.placement.write(&transfer);
-            Txn::dma_write(Agent::Io, AccessClass::NicRxWr, to, line, lines, 0, Time::ZERO)
+            Txn::dma_write(Sender::Io(None), AccessClass::NicRxWr, to, line, lines, Time::ZERO)
         } else {
             let from = self.placement.read(&transfer);
-            Txn { from, ..Txn::dma_read(Agent::Io, AccessClass::NicTxRd, line, lines, 0, Time::ZERO) }
+            Txn { from, ..Txn::dma_read(Sender::Io(None), AccessClass::NicTxRd, line, lines, Time::ZERO) }
         };
         self.mem.dma_functional(&mut self.cal, &t);
     }

@@ -25,8 +25,8 @@ use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::device::NicAt;
 use crate::kernel::units::Span;
-use crate::kernel::{CoreId, IdVec, Int, LineAddr, PacketId, PortId, Post, ThreadId, Time, TxnId};
-use crate::memory::{Agent, Memory, Sweep, Txn};
+use crate::kernel::{CoreId, IdVec, LineAddr, PacketId, PortId, Post, ThreadId, Time, TxnId};
+use crate::memory::{Agent, Memory, Sender, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementPolicy, PlacementSpec, SweepTx};
 use crate::{core, traffic};
@@ -155,7 +155,7 @@ impl Machine {
                 }
             }
             Event::Slices => self.mem.resume_slices(&mut self.cal, now),
-            Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.to_usize(), now),
+            Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch, now),
             Event::Fill(id) => return self.on_fill(id),
             Event::Link(id) => self.mem.on_link(&mut self.cal, id, now),
             Event::Tlp(port) => {
@@ -164,7 +164,8 @@ impl Machine {
                 }
             }
             Event::Hint { core, line } => {
-                self.cpus[ThreadId(core.0)].on_hint(&mut self.mem, &mut self.cal, line.into(), now);
+                let thread = self.mem.first_thread(core);
+                self.cpus[thread].on_hint(&mut self.mem, &mut self.cal, line.into(), now);
             }
             Event::Turn { port, way } => {
                 if let Some(iio) = &mut self.iio {
@@ -229,11 +230,11 @@ impl Machine {
     fn on_fill(&mut self, id: TxnId) -> Option<MachineSignal> {
         let now = self.now;
         let t = self.mem.request(id);
-        if self.without_devices && (t.agent != Agent::Core || t.who.to_usize() >= self.cpus.len()) {
+        if self.without_devices && !matches!(t.sender, Sender::Core { core, .. } if core.index() < self.cpus.len()) {
             return Some(MachineSignal::Answer(id));
         }
         let t = self.mem.answered(&mut self.cal, id, now);
-        match t.agent {
+        match t.agent() {
             Agent::Background => {}
             Agent::Nic => self.nic.on_answer(&mut self.cal, &t, now),
             Agent::Io => {
@@ -248,7 +249,7 @@ impl Machine {
                 });
             }
             Agent::Core => {
-                let c = t.thread;
+                let c = t.thread();
                 let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
                 self.end_program(c, end);
                 if self.mem.siblings.is_some() {
@@ -328,7 +329,7 @@ impl Machine {
     /// Resumes the accesses of the sibling thread that waited for the line of `t`.
     #[cold]
     fn notify_sibling(&mut self, t: &Txn) {
-        while let Some((thread, record)) = self.mem.waits_for(t.thread, t.line) {
+        while let Some((thread, record)) = self.mem.waits_for(t.thread(), t.line) {
             self.cpus[thread].sibling_has_it(&mut self.cal, record, self.now);
         }
     }

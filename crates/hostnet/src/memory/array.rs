@@ -6,7 +6,7 @@ mod move_log;
 pub use super::indexing::{shape, Indexing};
 use super::received_lines::{ChangeLog, LineMove};
 pub use super::replacement::Replacement;
-use super::ways::{least, nth_bit, spread, Block};
+use super::ways::{least, nth_bit, spread, tag_in, word_of, Block};
 use crate::kernel::{hint::prefetch, rng::mix};
 use crate::kernel::{Int, LineAddr};
 use std::ops::Range;
@@ -14,7 +14,6 @@ use std::ops::Range;
 /// Length of the sequence of slices that `InterleavedSlices` permutes, as a power of two.
 const SEQUENCE_BITS: u32 = 14;
 
-pub(super) const EMPTY: u32 = u32::MAX;
 /// Largest age of a line; the ages of a set are renumbered before its clock exceeds it.
 const OLD: u8 = u8::MAX;
 const SLICE_BITS: u32 = 50;
@@ -138,7 +137,7 @@ impl CacheArray {
         a.closed = a.closed_but(a.all);
         for set in 0..sets {
             for way in 0..ways {
-                *a.tag_mut(set << u32::from(wide), way) = EMPTY;
+                a.set_tag(set << u32::from(wide), way, None);
             }
         }
         Ok(a)
@@ -165,12 +164,12 @@ impl CacheArray {
         base.to_usize() >> u32::from(self.wide)
     }
     #[inline]
-    fn tag(&self, base: u32, way: u32) -> u32 {
-        self.blocks[(base + way / 16).to_usize()].0[way.to_usize() % 16]
+    fn tag(&self, base: u32, way: u32) -> Option<u32> {
+        tag_in(self.blocks[(base + way / 16).to_usize()].0[way.to_usize() % 16])
     }
     #[inline]
-    fn tag_mut(&mut self, base: u32, way: u32) -> &mut u32 {
-        &mut self.blocks[(base + way / 16).to_usize()].0[way.to_usize() % 16]
+    fn set_tag(&mut self, base: u32, way: u32, tag: Option<u32>) {
+        self.blocks[(base + way / 16).to_usize()].0[way.to_usize() % 16] = word_of(tag);
     }
     /// Last block of the set at `base`.
     #[inline]
@@ -319,16 +318,16 @@ impl CacheArray {
     #[inline(always)]
     pub fn find_at(&self, home: LineHome) -> Option<CacheSlot> {
         let LineHome { base, tag } = home;
-        let found = self.ways_with(base, tag);
+        let found = self.ways_with(base, Some(tag));
         (found != 0).then(|| CacheSlot { base, way: found.trailing_zeros() })
     }
 
-    /// Mask of the ways of the set at `base` that hold `tag`, or that are empty when `tag` is `EMPTY`.
+    /// Mask of the ways of the set at `base` that hold `tag`, or that are empty for None.
     #[inline]
-    pub(super) fn ways_with(&self, base: u32, tag: u32) -> u32 {
-        let mut found = self.blocks[base.to_usize()].equal(tag);
+    pub(super) fn ways_with(&self, base: u32, tag: Option<u32>) -> u32 {
+        let mut found = self.blocks[base.to_usize()].ways_with(tag);
         if self.wide {
-            found |= self.last_block(base).equal(tag) << 16;
+            found |= self.last_block(base).ways_with(tag) << 16;
         }
         found & self.all
     }
@@ -423,7 +422,7 @@ impl CacheArray {
     pub fn displaces(&self, place: &InsertPlace) -> Option<LineAddr> {
         let old = self.tag(place.base, place.way);
         let dirty = self.last(place.base) >> place.way & 1 == 1;
-        (dirty && old != EMPTY).then(|| self.line(old, place.base))
+        old.filter(|_| dirty).map(|old| self.line(old, place.base))
     }
 
     /// Victim of an insertion of `line` into an array of one slice, if the policy is LRU and the set is full.
@@ -437,7 +436,7 @@ impl CacheArray {
         let old = self.tag(base, way);
         let dirty = self.last(base) >> way & 1 == 1;
         let marked = self.last_block(base).0[15] >> (self.first_mark() + way) & 1 == 1;
-        (old != EMPTY).then(|| Victim { line: self.line(old, base), dirty, marked })
+        old.map(|old| Victim { line: self.line(old, base), dirty, marked })
     }
 
     /// Bytes that the tags take on the computer that runs the simulation.
@@ -477,19 +476,19 @@ impl CacheArray {
         }
         if self.moves.is_some() {
             self.log_move(base, way, old, false);
-            self.log_move(base, way, tag, true);
+            self.log_move(base, way, Some(tag), true);
         }
-        if old == EMPTY {
+        let Some(old) = old else {
             self.held += 1;
             return None;
-        }
+        };
         Some(Victim { line: self.line(old, base), dirty: was_dirty, marked })
     }
 
     /// Chooses an empty way of `mask`, or a random one other than the way used last where the policy spares that.
     #[inline]
     fn some_way(&mut self, base: u32, mask: u32) -> u32 {
-        let empty = self.ways_with(base, EMPTY) & mask;
+        let empty = self.ways_with(base, None) & mask;
         if empty != 0 {
             return empty.trailing_zeros();
         }
@@ -518,7 +517,7 @@ impl CacheArray {
         if self.moves.is_some() {
             self.log_move(base, way, self.tag(base, way), false);
         }
-        *self.tag_mut(base, way) = EMPTY;
+        self.set_tag(base, way, None);
         if self.policy != Replacement::LruScan {
             *self.age_mut(base, way) = 0;
         }
@@ -556,7 +555,7 @@ impl CacheArray {
     #[cold]
     fn renumber(&mut self, base: u32) {
         let emptied = self.policy == Replacement::LruScan;
-        let held = (0..self.ways).filter(|w| emptied || self.tag(base, *w) != EMPTY);
+        let held = (0..self.ways).filter(|w| emptied || self.tag(base, *w).is_some());
         let mut order: Vec<usize> = held.map(|w| w.to_usize()).collect();
         let ages = self.ages_mut(base);
         order.sort_by_key(|w| ages[*w]);
@@ -584,8 +583,8 @@ fn replace<const N: usize>(
     way: u32,
     tag: u32,
     dirty: bool,
-) -> (u32, bool, bool) {
-    let old = std::mem::replace(&mut set[way.to_usize() / 16 % N].0[way.to_usize() % 16], tag);
+) -> (Option<u32>, bool, bool) {
+    let old = std::mem::replace(&mut set[way.to_usize() / 16 % N].0[way.to_usize() % 16], word_of(Some(tag)));
     let rest = &mut set[N - 1];
     let (at, first, mark) = if N == 1 { (15, 16, 1 << (NARROW + way)) } else { (14, 0, 1 << way) };
     let marked = rest.0[15] & mark != 0;
@@ -597,7 +596,7 @@ fn replace<const N: usize>(
         Replacement::Nmru => rest.0[at] = rest.0[at] & 0xff_ffff | (way + 1) << 24,
         _ => {}
     }
-    (old, last >> way & 1 == 1, marked)
+    (tag_in(old), last >> way & 1 == 1, marked)
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ impl Memory {
     pub fn requests_of(&self, thread: ThreadId) -> impl Iterator<Item = &Txn> {
         let mut live = vec![true; self.txns.len()];
         self.free_txns.iter().for_each(|id| live[id.index()] = false);
-        let own = move |t: &&Txn| t.agent == Agent::Core && t.thread == thread;
+        let own = move |t: &&Txn| t.agent() == Agent::Core && t.thread() == thread;
         self.txns.iter().zip(live).filter(|t| t.1).map(|t| t.0).filter(own)
     }
 }

@@ -27,7 +27,7 @@ impl Memory {
     /// Time of the way from the home agent back to the requester.
     #[inline]
     pub(super) fn latency_from_agent(&self, t: &Txn) -> Time {
-        if t.agent == Agent::Io {
+        if t.agent() == Agent::Io {
             self.lat.to_iio
         } else {
             self.nodes[self.agent_of(t)].noc
@@ -98,7 +98,8 @@ impl Memory {
         waiter: Option<TxnId>,
         now: Time,
     ) -> bool {
-        let Txn { line, to, agent, class, .. } = *t;
+        let Txn { line, to, class, .. } = *t;
+        let agent = t.agent();
         let kind = self.map.of(line).kind;
         if kind == RegionKind::Rx {
             self.rx_line_states.set(line, rx_line_states::UNCONSUMED);
@@ -228,7 +229,7 @@ impl Memory {
             self.rx_line_states.set(line, if stale { rx_line_states::SWEPT } else { rx_line_states::CONSUMED });
             self.stats.stale_reads += u64::from(stale && !t.ahead);
         }
-        self.stats.dma[t.agent.index()].reads += 1;
+        self.stats.dma[t.agent().index()].reads += 1;
         if self.is_outside_caches(kind) {
             return ReadSource::Chip { snoop: Time::ZERO, modified: false };
         }
@@ -248,14 +249,14 @@ impl Memory {
             }
         }
         let was = self.location_of(near, slot.map(|s| s.way()));
-        self.stats.dma[t.agent.index()].read_at[was.index()] += 1;
+        self.stats.dma[t.agent().index()].read_at[was.index()] += 1;
         if near && self.llc_protocol.device_read == DeviceRead::Demote {
             self.demote_for_device(cal, line, slot.is_some(), now);
         }
         let missed = !near && slot.is_none();
         if missed {
             self.allocate_mshr(home, now);
-            self.stats.dma[t.agent.index()].read_misses += 1;
+            self.stats.dma[t.agent().index()].read_misses += 1;
         }
         if self.llc_protocol.device_read == DeviceRead::Install {
             self.allocate_for_device_read(cal, home, line, near, now);

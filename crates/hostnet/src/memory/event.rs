@@ -2,7 +2,7 @@
 
 use super::Sweep;
 use crate::kernel::ids::ShortLine;
-use crate::kernel::{CoreId, LineAddr, Post, ThreadId, TxnId};
+use crate::kernel::{ChannelId, CoreId, LineAddr, Post, ThreadId, TxnId};
 
 /// An event of the memory system, or of a core that the memory system answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub enum MemoryEvent {
     /// Requests that wait for a register of an LLC slice may go on.
     Slices,
     /// Memory channel has something to schedule.
-    Dram(u8),
+    Dram(ChannelId),
     /// Transaction goes on between nodes.
     Link(TxnId),
     /// Transaction's data reaches its requester.

@@ -2,32 +2,29 @@
 
 use super::region::AddressMap;
 use crate::kernel::rng::mix;
-use crate::kernel::{CoreId, Int, LineAddr};
+use crate::kernel::{ids::LineKey, CoreId, Int, LineAddr};
 
 /// Cores of a bit mask, in ascending order.
 pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = CoreId> {
     std::iter::from_fn(move || {
         let c = mask.trailing_zeros().to_usize();
         mask &= mask.wrapping_sub(1);
-        (c < 128).then_some(CoreId(c as u16))
+        (c < 128).then_some(CoreId(c.to_u16()))
     })
 }
-
-/// The key of an empty entry.
-const NO_LINE: LineAddr = LineAddr(u64::MAX);
 
 /// Snoop filter of shared regions: the cores that may hold each line. Private regions need no filter, because their
 /// only possible holder is known.
 #[derive(Clone, Debug)]
 pub(super) struct SharedFilter {
-    keys: Vec<LineAddr>,
+    keys: Vec<Option<LineKey>>,
     masks: Vec<u128>,
     used: usize,
 }
 
 impl Default for SharedFilter {
     fn default() -> Self {
-        SharedFilter { keys: vec![NO_LINE; 1 << 10], masks: vec![0; 1 << 10], used: 0 }
+        SharedFilter { keys: vec![None; 1 << 10], masks: vec![0; 1 << 10], used: 0 }
     }
 }
 
@@ -35,7 +32,8 @@ impl SharedFilter {
     fn slot(&self, line: LineAddr) -> usize {
         let mask = self.keys.len() - 1;
         let mut i = mix(line.0).to_usize() & mask;
-        while self.keys[i] != NO_LINE && self.keys[i] != line {
+        let key = LineKey::from(line);
+        while self.keys[i].is_some_and(|other| other != key) {
             i = (i + 1) & mask;
         }
         i
@@ -44,20 +42,20 @@ impl SharedFilter {
     #[inline(never)]
     pub(super) fn add(&mut self, line: LineAddr, core: CoreId) -> bool {
         let mut i = self.slot(line);
-        if self.keys[i] == NO_LINE {
+        if self.keys[i].is_none() {
             if self.used * 2 >= self.keys.len() {
                 let n = self.keys.len() * 2;
-                let keys = std::mem::replace(&mut self.keys, vec![NO_LINE; n]);
+                let keys = std::mem::replace(&mut self.keys, vec![None; n]);
                 let masks = std::mem::replace(&mut self.masks, vec![0; n]);
                 for (k, m) in keys.into_iter().zip(masks) {
-                    if k != NO_LINE {
-                        let j = self.slot(k);
+                    if let Some(line) = k {
+                        let j = self.slot(line.into());
                         (self.keys[j], self.masks[j]) = (k, m);
                     }
                 }
                 i = self.slot(line);
             }
-            self.keys[i] = line;
+            self.keys[i] = Some(line.into());
             self.used += 1;
         }
         self.masks[i] |= 1 << core.index();
@@ -84,20 +82,18 @@ impl SharedFilter {
     /// Removes entry `i` if no core holds its line, so that the filter stays as small as the caches. Later entries move
     /// up as far as a look-up still finds them.
     fn forget(&mut self, mut i: usize) {
-        if self.keys[i] == NO_LINE || self.masks[i] != 0 {
+        if self.keys[i].is_none() || self.masks[i] != 0 {
             return;
         }
         self.used -= 1;
         let mask = self.keys.len() - 1;
         let mut j = i;
         loop {
-            self.keys[i] = NO_LINE;
+            self.keys[i] = None;
             loop {
                 j = (j + 1) & mask;
-                if self.keys[j] == NO_LINE {
-                    return;
-                }
-                let home = mix(self.keys[j].0).to_usize() & mask;
+                let Some(key) = self.keys[j] else { return };
+                let home = mix(LineAddr::from(key).0).to_usize() & mask;
                 if (j.wrapping_sub(home) & mask) >= (j.wrapping_sub(i) & mask) {
                     break;
                 }

@@ -111,7 +111,7 @@ impl Memory {
     /// Admission queue of a request.
     #[inline]
     pub(super) fn lane(&self, t: &Txn) -> usize {
-        match t.agent {
+        match t.agent() {
             Agent::Nic => FIRST,
             Agent::Io if self.sides => DEVICES,
             _ => CORES,
@@ -190,8 +190,8 @@ impl Memory {
         waited: Time,
         now: Time,
     ) -> bool {
-        let Txn { op, agent, .. } = self.txns[id];
-        if op == TxnOp::DmaWrite && agent == Agent::Nic {
+        let Txn { op, sender, .. } = self.txns[id];
+        if op == TxnOp::DmaWrite && sender.agent() == Agent::Nic {
             return self.write_burst(cal, id, lane, now);
         }
         self.paths.record_admission(Path::of(op), waited);

@@ -18,7 +18,7 @@ use super::paths::Milestones;
 use super::protocol::{CopyState, PrivateAction};
 use super::protocol_nodes::{crossing, Copies, CoreRequest, NodeDataSource, NodeSide, NodeTransition};
 use super::region::{RegionKind, Sharing};
-use super::request::Agent;
+use super::request::{Agent, Sender};
 use super::shadow::CopyPlace;
 use super::spec::{LlcRole, StoreHit};
 use super::stats::AccessClass;
@@ -227,7 +227,7 @@ impl Memory {
     fn issue_speculative_read(&mut self, cal: &mut impl MemoryPosts, parent: TxnId, now: Time) {
         let t = self.txns[parent];
         let class = AccessClass::of_read(self.map.of(t.line).kind);
-        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(TxnOp::Read, t.line, t.core(), now) });
+        let id = self.txn(Txn { sender: Sender::Background, class, ..Txn::new(TxnOp::Read, t.line, t.core(), now) });
         self.milestones[id] = Milestones::at(now, now);
         let b = self.inter_socket_mut();
         b.speculative_reads += 1;
@@ -304,7 +304,7 @@ impl Memory {
     pub(super) fn end_crossing(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let trip = *self.inter_socket_mut().trip(id);
-        if trip.crossed && t.agent == Agent::Core {
+        if trip.crossed && t.agent() == Agent::Core {
             let remote = &mut self.stats.remote[t.core()];
             match t.op {
                 TxnOp::Own => remote.rfos += 1,
@@ -312,7 +312,7 @@ impl Memory {
                 _ => {}
             }
             if let Some(n) = &mut self.off_core {
-                n.note_remote(t.thread, self.map.id(t.line), t.line, t.op);
+                n.note_remote(t.thread(), self.map.id(t.line), t.line, t.op);
             }
         }
         let Some(since) = trip.credit else { return };
@@ -358,7 +358,8 @@ impl Memory {
         class: AccessClass,
         now: Time,
     ) {
-        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(TxnOp::WriteBack, line, CoreId(0), now) });
+        let id =
+            self.txn(Txn { sender: Sender::Background, class, ..Txn::new(TxnOp::WriteBack, line, CoreId(0), now) });
         let b = self.inter_socket_mut();
         *b.trip(id) = Trip { leg: LinkLeg::Write, ..Trip::default() };
         let at = b.send(from, line, true, now);

@@ -1,15 +1,12 @@
 //! Lines that several agents use, while requests of cores for them are in flight: one entry for each line, as in the
 //! home agent's table of requests. Competing owners take turns, and an invalidation reaches fills on their way.
 
-use crate::kernel::{Int, LineAddr, TxnId};
+use crate::kernel::{ids::LineKey, Int, LineAddr, TxnId};
 
-/// The line of an empty entry.
-const NO_LINE: LineAddr = LineAddr(u64::MAX);
-
-/// Requests in flight for one line.
+/// Requests in flight for one line, or an entry of the table without a line.
 #[derive(Clone, Copy, Debug)]
 struct LineEntry {
-    line: LineAddr,
+    line: Option<LineKey>,
     /// Number of reads that leave the line where others may read it too.
     readers: u16,
     /// Number of invalidations that the entry has seen.
@@ -21,7 +18,7 @@ struct LineEntry {
     last: Option<TxnId>,
 }
 
-const FREE: LineEntry = LineEntry { line: NO_LINE, readers: 0, epoch: 0, owner: None, first: None, last: None };
+const FREE: LineEntry = LineEntry { line: None, readers: 0, epoch: 0, owner: None, first: None, last: None };
 
 /// Decision on whether a request may proceed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +64,8 @@ impl LineTable {
     fn slot(&self, line: LineAddr) -> usize {
         let mask = self.entries.len() - 1;
         let mut i = self.first_slot(line);
-        while self.entries[i].line != NO_LINE && self.entries[i].line != line {
+        let key = LineKey::from(line);
+        while self.entries[i].line.is_some_and(|other| other != key) {
             i = (i + 1) & mask;
         }
         i
@@ -79,7 +77,7 @@ impl LineTable {
             return None;
         }
         let i = self.slot(line);
-        (self.entries[i].line == line).then_some(i)
+        self.entries[i].line.is_some().then_some(i)
     }
 
     /// Enters request `id` for `line`; `takes` says that the request ends with the line in exactly one core.
@@ -90,9 +88,9 @@ impl LineTable {
         }
         let i = self.slot(line);
         let e = &mut self.entries[i];
-        if e.line == NO_LINE {
+        if e.line.is_none() {
             self.used += 1;
-            *e = LineEntry { line, readers: u16::from(!takes), owner: takes.then_some(id), ..FREE };
+            *e = LineEntry { line: Some(line.into()), readers: u16::from(!takes), owner: takes.then_some(id), ..FREE };
             return LineTurn::Now { epoch: 0 };
         }
         let free = e.first.is_none() && e.owner.is_none() && (e.readers == 0 || !takes);
@@ -193,8 +191,8 @@ impl LineTable {
     fn grow(&mut self) {
         let n = self.entries.len() * 2;
         for e in std::mem::replace(&mut self.entries, vec![FREE; n]) {
-            if e.line != NO_LINE {
-                let i = self.slot(e.line);
+            if let Some(line) = e.line {
+                let i = self.slot(line.into());
                 self.entries[i] = e;
             }
         }
@@ -205,8 +203,8 @@ impl LineTable {
     fn remove(&mut self, i: usize) {
         self.used -= 1;
         let mask = self.entries.len() - 1;
-        if self.entries[(i + 1) & mask].line == NO_LINE {
-            self.entries[i].line = NO_LINE;
+        if self.entries[(i + 1) & mask].line.is_none() {
+            self.entries[i].line = None;
         } else {
             self.close_up(i);
         }
@@ -220,10 +218,8 @@ impl LineTable {
         loop {
             j = (j + 1) & mask;
             let e = self.entries[j];
-            if e.line == NO_LINE {
-                break;
-            }
-            let wants = self.first_slot(e.line);
+            let Some(line) = e.line else { break };
+            let wants = self.first_slot(line.into());
             // Entry `e` may move to `i` unless its own first slot lies behind `i`.
             if (j.wrapping_sub(wants) & mask) >= (j.wrapping_sub(i) & mask) {
                 self.entries[i] = e;

@@ -2,10 +2,11 @@
 
 use super::dram::{self, mapping::Decoded, Overflow};
 use super::mshr::MissId;
+use super::node::DEVICES_AT;
 use super::paths::Path;
 use super::stats::AccessClass;
 use super::{Agent, Memory, MemoryEvent, MemoryPosts};
-use crate::kernel::{Int, LineAddr, NodeId, Time, TxnId};
+use crate::kernel::{ChannelId, LineAddr, NodeId, Time, TxnId};
 use std::collections::VecDeque;
 
 #[derive(Clone)]
@@ -209,7 +210,7 @@ impl Memory {
 
     /// Lets a write wait for room in the channel's queue; the write keeps its credit of the home agent.
     #[inline(always)]
-    fn enqueue_write(&mut self, ch: usize, w: Write, now: Time) {
+    fn enqueue_write(&mut self, ch: ChannelId, w: Write, now: Time) {
         let side = self.side(w.path);
         let c = &mut self.channels[ch];
         c.enqueue_write(w, side);
@@ -237,16 +238,13 @@ impl Memory {
 
     /// Channel of a line, and its place in the channel.
     #[inline]
-    fn route(&self, line: LineAddr) -> (usize, Decoded) {
-        let (ch, at) = self.dram.route(line);
-        if !self.nodes.several() {
-            return (ch, at);
-        }
-        (ch + self.home_of(line).index() * self.dram.channels_of_node(), at)
+    fn route(&self, line: LineAddr) -> (ChannelId, Decoded) {
+        let home = if self.nodes.several() { self.home_of(line) } else { DEVICES_AT };
+        self.dram.route(home, line)
     }
 
     #[inline]
-    fn enqueue(&mut self, ch: usize, line: LineAddr, reader: Option<TxnId>, at: Decoded, now: Time) {
+    fn enqueue(&mut self, ch: ChannelId, line: LineAddr, reader: Option<TxnId>, at: Decoded, now: Time) {
         let req = dram::DramRequest { token: reader, line, write: reader.is_none(), class: 0 };
         if let Some(id) = reader {
             self.milestones[id].queued = now;
@@ -256,7 +254,7 @@ impl Memory {
 
     /// Whether channel `ch` has room at `now`.
     #[inline]
-    fn has_room(&mut self, ch: usize, write: bool, now: Time) -> bool {
+    fn has_room(&mut self, ch: ChannelId, write: bool, now: Time) -> bool {
         self.dram.can_accept(ch, write) || {
             self.dram.advance(now, ch, &mut self.done);
             self.dram.can_accept(ch, write)
@@ -265,13 +263,13 @@ impl Memory {
 
     /// Posts an event for the time at which channel `ch` next has work, and delivers completed reads.
     #[inline]
-    fn schedule_channel(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
+    fn schedule_channel(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, now: Time) {
         let c = &mut self.channels[ch];
         if let Some(next) = self.dram.wake(ch, c.has_waiting()) {
             let next = next.max(now);
             if next < c.next {
                 c.next = next;
-                cal.post(next, MemoryEvent::Dram(ch.to_u8()));
+                cal.post(next, MemoryEvent::Dram(ch));
             }
         }
         if !self.done.is_empty() {
@@ -281,7 +279,7 @@ impl Memory {
 
     /// Sends data that channel `ch` has read to its requesters.
     #[inline(never)]
-    fn deliver(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
+    fn deliver(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, now: Time) {
         for i in 0..self.done.len() {
             let dram::DramCompletion { token, at, .. } = self.done[i];
             let id = token.expect("somebody waits for a read");
@@ -291,7 +289,7 @@ impl Memory {
             let path = Path::of(t.op);
             let node = &self.nodes[self.channels[ch].node];
             let known = at + node.look_up + node.from_dram;
-            let private = if t.agent == Agent::Core { self.lat.from_llc } else { Time::ZERO };
+            let private = if t.agent() == Agent::Core { self.lat.from_llc } else { Time::ZERO };
             let (back, at_mc) = (self.latency_from_agent(t) + private, t.at_mc);
             if self.inter_socket.is_some() && self.forward_data(cal, id, known) {
                 self.paths.at_home_agent[path.index()].give_at(known, at_mc);
@@ -308,7 +306,7 @@ impl Memory {
     }
 
     /// Handles `MemoryEvent::Dram`.
-    pub fn on_dram(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
+    pub fn on_dram(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, now: Time) {
         if self.channels[ch].next != now {
             return; // an earlier event took this one's place
         }
@@ -327,7 +325,7 @@ impl Memory {
     /// Whether a waiting request can enter a queue. Most entries that become free are those of reads, which no request
     /// waits for while writes do.
     #[inline]
-    fn can_admit(&self, ch: usize) -> bool {
+    fn can_admit(&self, ch: ChannelId) -> bool {
         let c = &self.channels[ch];
         c.has_waiting_writes() && self.dram.can_accept(ch, true)
             || !c.reads.is_empty() && self.dram.can_accept(ch, false)
@@ -336,7 +334,7 @@ impl Memory {
 
     /// Moves waiting requests into the channel's queues as long as there is room.
     #[inline(never)]
-    fn admit_from_queue(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
+    fn admit_from_queue(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, now: Time) {
         while self.dram.can_accept(ch, true) {
             let Some((w, side)) = self.channels[ch].dequeue_write() else { break };
             let home = &mut self.nodes[self.channels[ch].node];
@@ -354,7 +352,7 @@ impl Memory {
 
     /// Adds a request to a channel with a shared ingress queue: it enters while both queues have room, and waits
     /// otherwise.
-    fn enqueue_shared(&mut self, cal: &mut impl MemoryPosts, ch: usize, r: McRequest, now: Time) {
+    fn enqueue_shared(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, r: McRequest, now: Time) {
         if self.both_have_room(ch) || self.dram.advance(now, ch, &mut self.done) && self.both_have_room(ch) {
             self.admit_to_channel(cal, ch, r, now);
         } else {
@@ -364,12 +362,12 @@ impl Memory {
         }
     }
 
-    fn both_have_room(&self, ch: usize) -> bool {
+    fn both_have_room(&self, ch: ChannelId) -> bool {
         self.dram.can_accept(ch, false) && self.dram.can_accept(ch, true)
     }
 
     /// Moves the first request of a shared ingress queue into the channel's queue; one may enter after each command.
-    fn serve_shared(&mut self, cal: &mut impl MemoryPosts, ch: usize, now: Time) {
+    fn serve_shared(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, now: Time) {
         if self.both_have_room(ch) {
             if let Some(r) = self.channels[ch].shared.as_mut().and_then(VecDeque::pop_front) {
                 self.channels[ch].all -= 1;
@@ -378,7 +376,7 @@ impl Memory {
         }
     }
 
-    fn admit_to_channel(&mut self, cal: &mut impl MemoryPosts, ch: usize, r: McRequest, now: Time) {
+    fn admit_to_channel(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, r: McRequest, now: Time) {
         let (line, reader, at) = match r {
             McRequest::Read(id, at) => (self.txns[id].line, Some(id), at),
             McRequest::Write(w) => (w.line, None, w.at),

@@ -43,15 +43,15 @@ use mshr::MissId;
 pub use mshr::Mshrs;
 pub use node::{Node, Nodes};
 pub use private::Probe;
-pub use request::{Agent, Inbound, Outbound, Txn, TxnOp};
+pub use request::{Agent, Inbound, IoSource, IoWrite, Outbound, Sender, Txn, TxnOp};
 pub use siblings::Siblings;
 pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
 use crate::flow::domain::{Domain, DomainReading};
 use crate::kernel::{
-    cache_aligned::CacheAligned, hint::prefetch, Clock, CoreId, IdVec, Int, LineAddr, NodeId, TenantId, ThreadId, Time,
-    TxnId,
+    cache_aligned::CacheAligned, hint::prefetch, ChannelId, Clock, CoreId, IdVec, Int, LineAddr, NodeId, TenantId,
+    ThreadId, Time, TxnId,
 };
 use array::{CacheArray, Indexing};
 use dram::{DramController, DramSpec};
@@ -135,7 +135,7 @@ pub struct Memory {
     /// Functional mode: accesses take no time and DRAM only counts, for warming the caches.
     pub functional: bool,
     pub dram: DramController,
-    channels: Vec<McQueue>,
+    channels: IdVec<ChannelId, McQueue>,
     done: Vec<dram::DramCompletion>,
     txns: CacheAligned<TxnId, Txn>,
     milestones: CacheAligned<TxnId, Milestones>,
@@ -227,8 +227,7 @@ impl Memory {
             .map_err(|e| format!("caches.llc: {e}"))?;
         let dram = DramController::of_nodes(d, nodes.count)?;
         let llc_slices = llc.slices();
-        let each = dram.channels_of_node();
-        let channels = (0..dram.channels()).map(|ch| McQueue::new(d.overflow, NodeId::new(ch / each))).collect();
+        let channels = dram.channels().map(|ch| McQueue::new(d.overflow, dram.node_of(ch))).collect();
         let spread = cores * l2.bytes() + nodes.count.to_usize() * llc.bytes() > HOST_CACHE;
         let inter_socket = InterSocket::new(nodes);
         let nodes = Nodes::new(nodes.count.to_usize(), |n| {
@@ -361,7 +360,7 @@ impl Memory {
     /// Node whose agent receives a request first.
     #[inline]
     fn agent_of(&self, t: &Txn) -> NodeId {
-        if t.agent == Agent::Core && self.nodes.several() {
+        if t.agent() == Agent::Core && self.nodes.several() {
             self.node_of_core(t.core())
         } else {
             DEVICES_AT
@@ -392,7 +391,7 @@ impl Memory {
     #[inline(always)]
     pub fn send_from_core(&mut self, cal: &mut impl MemoryPosts, at: Time, t: Txn) {
         if let Some(n) = &mut self.off_core {
-            n.note(t.thread, self.map.id(t.line), t.op);
+            n.note(t.thread(), self.map.id(t.line), t.op);
         }
         if let Some(s) = &mut self.siblings {
             s.request_sent(&t);
@@ -404,7 +403,7 @@ impl Memory {
     #[inline(never)]
     fn send_to_home(&mut self, cal: &mut impl MemoryPosts, at: Time, id: TxnId) {
         let t = &self.txns[id];
-        let Txn { line, lines, op, agent, issued, .. } = *t;
+        let Txn { line, lines, op, sender, issued, .. } = *t;
         let (node, n) = (self.agent_of(t), self.request_count(t));
         if lines == 1 {
             let llc = &self.nodes[node].llc;
@@ -421,7 +420,7 @@ impl Memory {
                 self.nodes[node].llc.prefetch_on_host(v.line);
             }
         }
-        if agent != Agent::Background {
+        if sender != Sender::Background {
             self.paths.under_way[Path::of(op).index()].force_many(n, issued);
         }
         self.milestones[id] = Milestones::at(issued, at);
@@ -431,7 +430,7 @@ impl Memory {
     /// Whether `MemoryEvent::Cha` of `id` is the arrival of a core's request, and not its turn at a line.
     #[inline]
     pub fn is_arrival_from_core(&self, id: TxnId) -> bool {
-        self.txns[id].agent == Agent::Core && self.txns[id].entry.is_none()
+        self.txns[id].agent() == Agent::Core && self.txns[id].entry.is_none()
     }
 
     /// Delays request `id`, which has just arrived, until `at`.
@@ -459,7 +458,7 @@ impl Memory {
         // Copied before it is written, because the copy would otherwise stall; see `txn`.
         let mut answer = self.txns[id];
         answer.transient |= self.end_request(cal, id, now);
-        if let Some(s) = self.siblings.as_mut().filter(|_| answer.agent == Agent::Core) {
+        if let Some(s) = self.siblings.as_mut().filter(|_| answer.agent() == Agent::Core) {
             s.request_ended(&answer);
         }
         answer
@@ -471,7 +470,7 @@ impl Memory {
         self.txns[id].dirty = false;
         let t = &self.txns[id];
         let (entry, path) = (t.entry, Path::of(t.op));
-        let counted = if t.agent != Agent::Background && t.holds_credit() { self.request_count(t) } else { 0 };
+        let counted = if t.sender != Sender::Background && t.holds_credit() { self.request_count(t) } else { 0 };
         let stale = entry.is_some_and(|epoch| self.release_line(cal, id, epoch, now));
         if counted > 0 {
             self.paths.record(path, counted, &self.milestones[id], now);
@@ -555,7 +554,7 @@ impl Memory {
     /// by one.
     #[inline]
     fn request_count(&self, t: &Txn) -> u32 {
-        if t.agent == Agent::Nic && self.has_mshrs() {
+        if t.agent() == Agent::Nic && self.has_mshrs() {
             t.lines.into()
         } else {
             1

@@ -202,8 +202,8 @@ impl Memory {
     /// Handles the arrival of a request at the slice of its first line.
     #[inline(never)]
     pub(super) fn on_slice(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
-        let Txn { line, op, lines, agent, .. } = self.txns[id];
-        if lines > 1 && agent == Agent::Nic {
+        let Txn { line, op, lines, sender, .. } = self.txns[id];
+        if lines > 1 && sender.agent() == Agent::Nic {
             return self.on_slices(cal, id, now);
         }
         let past = matches!(op, TxnOp::Stream | TxnOp::Uncached);

@@ -154,7 +154,7 @@ pub struct Paths {
 
 impl Default for Paths {
     fn default() -> Paths {
-        let open = || std::array::from_fn(|_| Domain::new(u32::MAX));
+        let open = || std::array::from_fn(|_| Domain::unbounded());
         Paths {
             count: [0; 4],
             within: [[0; 8]; 4],

@@ -8,7 +8,7 @@ use super::paths::{Milestones, Path};
 use super::protocol::CopyState;
 use super::region::{RegionKind, Sharing};
 use super::shadow::CopyPlace;
-use super::{rx_line_states, CleanVictim, Memory, MemoryPosts, PendingVictim, Txn, TxnOp};
+use super::{rx_line_states, CleanVictim, Memory, MemoryPosts, PendingVictim, Sender, Txn, TxnOp};
 use crate::kernel::{CoreId, Int, LineAddr, NodeId, Time};
 
 /// Private cache in which a core found a line.
@@ -251,7 +251,7 @@ impl Memory {
         if self.writebacks && !self.functional {
             self.pending_victim = Some(PendingVictim {
                 core,
-                thread: t.thread,
+                thread: t.thread(),
                 issued: t.issued,
                 record: 0,
                 victim: None,
@@ -266,8 +266,14 @@ impl Memory {
     /// write-back keeps the prefetch's credit.
     pub fn fill_prefetch(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, record: u8, now: Time) -> bool {
         if self.writebacks && !self.functional {
-            self.pending_victim =
-                Some(PendingVictim { core, thread: t.thread, issued: t.issued, record, victim: None, carried: false });
+            self.pending_victim = Some(PendingVictim {
+                core,
+                thread: t.thread(),
+                issued: t.issued,
+                record,
+                victim: None,
+                carried: false,
+            });
         }
         self.fill_l2_once(cal, core, t, now);
         self.send_pending_victim(cal, now)
@@ -338,7 +344,7 @@ impl Memory {
             dirty: out.is_some(),
             transient: l.carried || !v.dirty, // one at most holds the buffer
             at_mc: now,
-            thread: l.thread,
+            sender: Sender::Core { core: l.core, thread: l.thread },
             ..Txn::new(TxnOp::WriteBack, out.unwrap_or(v.line), l.core, l.issued)
         };
         let node = self.node_of_core(core);

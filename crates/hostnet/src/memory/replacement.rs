@@ -1,6 +1,6 @@
 //! Replacement policies: their names, and the implementation of rare ones. LRU, random and NMRU are in `array`.
 
-use super::array::{CacheArray, CacheSlot, EMPTY};
+use super::array::{CacheArray, CacheSlot};
 use crate::kernel::Int;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ impl Replacement {
 
 impl CacheArray {
     pub(super) fn scanned(&mut self, base: u32, mask: u32) -> u32 {
-        let empty = self.ways_with(base, EMPTY);
+        let empty = self.ways_with(base, None);
         let ages = self.ages_mut(base);
         let mut best = mask.trailing_zeros();
         for way in (best + 1..ages.len().to_u32()).filter(|w| mask >> w & 1 == 1) {
@@ -107,7 +107,7 @@ impl CacheArray {
     #[cold]
     pub(super) fn choose_rarer(&mut self, base: u32, mask: u32) -> u32 {
         let ways = self.ways.to_usize();
-        let empty = self.ways_with(base, EMPTY) & mask;
+        let empty = self.ways_with(base, None) & mask;
         if empty != 0 {
             return empty.trailing_zeros();
         }

@@ -4,7 +4,7 @@
 use super::array::LineHome;
 use super::stats::AccessClass;
 use super::tag::Tag;
-use crate::kernel::{CoreId, Int, LineAddr, ThreadId, Time};
+use crate::kernel::{CoreId, LineAddr, PacketId, PartialWriteId, PortId, ReadJobId, ThreadId, Time};
 
 /// Operation of a transaction at the home agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +25,7 @@ pub enum TxnOp {
     Uncached,
 }
 
-/// Agent that sends a request. `Txn::who` identifies it by the agent's own numbers.
+/// Kind of agent that sends a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Agent {
@@ -48,6 +48,51 @@ impl Agent {
 }
 /// Number of kinds of agents.
 pub const AGENTS: usize = 4;
+
+/// Write of the device on a port, which knows the lines by its number `slot`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct IoWrite {
+    pub port: PortId,
+    pub slot: u16,
+}
+
+/// Request of a device behind the IIO, by the IIO's own identifiers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum IoSource {
+    /// A write of a device.
+    Write(IoWrite),
+    /// A read request of a device.
+    Read(ReadJobId),
+    /// The read of a line that a write changes in part, before that write.
+    Merge(PartialWriteId),
+}
+
+/// Sender of a request, with what the request is for. Requests in functional mode have no answer, so those of devices
+/// name nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Sender {
+    /// A core or its prefetcher, for a hardware thread.
+    Core { core: CoreId, thread: ThreadId },
+    /// The NIC on the chip, for a packet.
+    Nic(Option<PacketId>),
+    /// The IIO, for a device.
+    Io(Option<IoSource>),
+    /// Nobody who waits for an answer: the background, or the memory system itself.
+    Background,
+}
+
+impl Sender {
+    /// Kind of the sender.
+    #[inline(always)]
+    pub const fn agent(self) -> Agent {
+        match self {
+            Sender::Core { .. } => Agent::Core,
+            Sender::Nic(_) => Agent::Nic,
+            Sender::Io(_) => Agent::Io,
+            Sender::Background => Agent::Background,
+        }
+    }
+}
 
 /// Destination of an inbound line, which the placement policy chooses for each request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,11 +122,7 @@ pub enum Outbound {
 pub struct Txn {
     pub line: LineAddr,
     pub op: TxnOp,
-    pub agent: Agent,
-    /// Number of the core, of the NIC's packet, or of the IIO's job.
-    pub who: u32,
-    /// Number of the hardware thread that sends a core's request, within the machine.
-    pub thread: ThreadId,
+    pub sender: Sender,
     /// Record of the access in its core. In the answer to a device's read, the number of lines that the LLC has
     /// modified.
     pub record: u8,
@@ -119,9 +160,7 @@ impl Txn {
         Txn {
             line,
             op,
-            agent: Agent::Core,
-            who: core.0.into(),
-            thread: ThreadId(core.0),
+            sender: Sender::Core { core, thread: ThreadId(core.0) },
             record: 0,
             dirty: false,
             copied: false,
@@ -141,39 +180,48 @@ impl Txn {
 
     /// Makes a device's read of `lines` lines, counted as `class`.
     #[inline]
-    pub fn dma_read(agent: Agent, class: AccessClass, line: LineAddr, lines: u16, who: u32, at: Time) -> Txn {
-        Txn { agent, class, lines, transient: true, who, ..Txn::new(TxnOp::DmaRead, line, CoreId(0), at) }
+    pub fn dma_read(sender: Sender, class: AccessClass, line: LineAddr, lines: u16, at: Time) -> Txn {
+        Txn { sender, class, lines, transient: true, ..Txn::new(TxnOp::DmaRead, line, CoreId(0), at) }
     }
 
     /// Makes a device's write of `lines` whole lines to `to`, counted as `class`.
     #[inline]
-    pub fn dma_write(
-        agent: Agent,
-        class: AccessClass,
-        to: Inbound,
-        line: LineAddr,
-        lines: u16,
-        who: u32,
-        at: Time,
-    ) -> Txn {
-        Txn { agent, class, lines, to, transient: true, who, ..Txn::new(TxnOp::DmaWrite, line, CoreId(0), at) }
+    pub fn dma_write(sender: Sender, class: AccessClass, to: Inbound, line: LineAddr, lines: u16, at: Time) -> Txn {
+        Txn { sender, class, lines, to, transient: true, ..Txn::new(TxnOp::DmaWrite, line, CoreId(0), at) }
     }
 
     /// Makes a read of the background, which no simulated core sends.
     #[inline]
     pub fn background(line: LineAddr, at: Time) -> Txn {
         Txn {
-            agent: Agent::Background,
+            sender: Sender::Background,
             class: AccessClass::BackgroundRd,
             ..Txn::new(TxnOp::Uncached, line, CoreId(0), at)
         }
     }
 
+    /// Kind of the sender.
+    #[inline(always)]
+    pub const fn agent(&self) -> Agent {
+        self.sender.agent()
+    }
+
     /// The core that asks; only requests of cores have one.
     #[inline(always)]
     pub fn core(&self) -> CoreId {
-        debug_assert!(matches!(self.agent, Agent::Core | Agent::Background), "{:?} is no core", self.agent);
-        CoreId(self.who.to_u16())
+        match self.sender {
+            Sender::Core { core, .. } => core,
+            other => unreachable!("{other:?} is no core"),
+        }
+    }
+
+    /// The hardware thread that asks; only requests of cores have one.
+    #[inline(always)]
+    pub fn thread(&self) -> ThreadId {
+        match self.sender {
+            Sender::Core { thread, .. } => thread,
+            other => unreachable!("{other:?} is no thread of a core"),
+        }
     }
 
     /// Whether the request holds a credit of its source; the second write-back of a fill has no line fill buffer to

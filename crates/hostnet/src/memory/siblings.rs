@@ -19,6 +19,8 @@ struct Waiter {
 pub struct Siblings {
     /// Sibling of each thread.
     other: IdVec<ThreadId, Option<ThreadId>>,
+    /// First thread of each core.
+    first: IdVec<CoreId, ThreadId>,
     /// Lines that each thread has requested.
     under_way: IdVec<ThreadId, Vec<LineAddr>>,
     /// Accesses that wait for a line of the sibling thread.
@@ -38,9 +40,11 @@ impl Siblings {
                 (other[first], other[t]) = (Some(t), Some(first));
             }
         }
+        let mut first = IdVec::filled(ThreadId(0), cores.iter().max().map_or(0, |c| c.index() + 1));
+        cores.enumerate().rev().for_each(|(t, core)| first[*core] = t);
         let shared = other.iter().any(Option::is_some);
         shared.then(|| {
-            Box::new(Siblings { under_way: IdVec::filled(Vec::new(), other.len()), other, waiting: Vec::new() })
+            Box::new(Siblings { under_way: IdVec::filled(Vec::new(), other.len()), other, first, waiting: Vec::new() })
         })
     }
 
@@ -50,12 +54,12 @@ impl Siblings {
 
     pub(super) fn request_sent(&mut self, t: &Txn) {
         if Siblings::is_tracked(t) {
-            self.under_way[t.thread].push(t.line);
+            self.under_way[t.thread()].push(t.line);
         }
     }
 
     pub(super) fn request_ended(&mut self, t: &Txn) {
-        let lines = &mut self.under_way[t.thread];
+        let lines = &mut self.under_way[t.thread()];
         if let Some(i) = lines.iter().position(|l| Siblings::is_tracked(t) && *l == t.line) {
             lines.swap_remove(i);
         }
@@ -67,6 +71,12 @@ impl Memory {
     #[inline]
     pub fn sibling(&self, thread: ThreadId) -> Option<ThreadId> {
         self.siblings.as_ref()?.other[thread]
+    }
+
+    /// First thread of `core`, which follows the prefetch hints of devices for the core's L2.
+    #[inline]
+    pub fn first_thread(&self, core: CoreId) -> ThreadId {
+        self.siblings.as_ref().map_or(ThreadId(core.0), |s| s.first[core])
     }
 
     /// Whether the sibling of `thread` has requested `line`.
@@ -101,5 +111,8 @@ mod tests {
         let s = Siblings::of(&IdVec::from_iter([0, 1, 2, 0, 1].map(CoreId))).expect("two cores have two threads");
         assert_eq!(s.other.as_slice(), [Some(3), Some(4), None, Some(0), Some(1)].map(|t| t.map(ThreadId)));
         assert!(Siblings::of(&IdVec::from_iter([0, 1, 2].map(CoreId))).is_none());
+        let on_two_nodes =
+            Siblings::of(&IdVec::from_iter([0, 1, 0, 1, 2].map(CoreId))).expect("two cores have two threads");
+        assert_eq!(on_two_nodes.first.as_slice(), [0, 1, 4].map(ThreadId));
     }
 }

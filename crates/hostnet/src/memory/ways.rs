@@ -2,12 +2,32 @@
 
 use crate::kernel::Int;
 use bytemuck::{Pod, Zeroable};
+use std::ops::Range;
 
 /// A cache line of the computer that runs the simulation. A set of up to 12 ways fits into one, so that a look-up and
 /// the following replacement touch memory only once.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Zeroable, Pod)]
 pub(super) struct Block(pub [u32; 16]);
+
+/// Word of a way that holds no line.
+const EMPTY: u32 = u32::MAX;
+/// Tags that a line can have.
+pub(super) const TAGS: Range<u32> = 0..EMPTY;
+
+/// Word of a way that holds the line with `tag`, or no line: blocks keep tags as plain words, which are compared many at
+/// a time.
+#[inline(always)]
+pub(super) fn word_of(tag: Option<u32>) -> u32 {
+    debug_assert!(tag.is_none_or(|tag| TAGS.contains(&tag)), "no line has the tag of an empty way");
+    tag.unwrap_or(EMPTY)
+}
+
+/// Tag of the line that a way with this word holds; None when the way is empty.
+#[inline(always)]
+pub(super) fn tag_in(word: u32) -> Option<u32> {
+    (word != EMPTY).then_some(word)
+}
 
 impl Block {
     /// Bytes of the second half of the block.
@@ -27,18 +47,24 @@ impl Block {
         &mut self.upper_mut()[at.to_usize() % 32]
     }
 
-    /// Bit mask of the words that equal `tag`.
+    /// Bit mask of the ways that hold `tag`, or that are empty for None.
+    #[inline]
+    pub fn ways_with(&self, tag: Option<u32>) -> u32 {
+        self.equal(word_of(tag))
+    }
+
+    /// Bit mask of the words that equal `word`.
     #[cfg(target_arch = "x86_64")]
     #[allow(unsafe_code, reason = "loads of SSE2 take pointers")]
     #[inline]
-    pub fn equal(&self, tag: u32) -> u32 {
+    fn equal(&self, word: u32) -> u32 {
         use std::arch::x86_64::{
             __m128i, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
             _mm_set1_epi32,
         };
         // SAFETY: SSE2 is part of x86-64, and the four loads are aligned and inside the block.
         unsafe {
-            let want = _mm_set1_epi32(tag as i32);
+            let want = _mm_set1_epi32(word.cast_signed());
             let words: *const __m128i = self.0.as_ptr().cast();
             let same = |i: usize| _mm_cmpeq_epi32(_mm_load_si128(words.add(i)), want);
             let bytes = _mm_packs_epi16(_mm_packs_epi32(same(0), same(1)), _mm_packs_epi32(same(2), same(3)));
@@ -46,11 +72,11 @@ impl Block {
         }
     }
 
-    /// Bit mask of the words that equal `tag`.
+    /// Bit mask of the words that equal `word`.
     #[cfg(not(target_arch = "x86_64"))]
     #[inline]
-    pub fn equal(&self, tag: u32) -> u32 {
-        self.0.iter().enumerate().fold(0, |m, (i, w)| m | u32::from(*w == tag) << i)
+    fn equal(&self, word: u32) -> u32 {
+        self.0.iter().enumerate().fold(0, |m, (i, w)| m | u32::from(*w == word) << i)
     }
 }
 

@@ -308,7 +308,7 @@ impl DataPlane for Idio {
         }
         self.ways = s.ways.unwrap_or(self.ways);
         for (core, told) in &s.prefetch {
-            self.core(CoreId(*core)).prefetch_override = *told;
+            self.core(*core).prefetch_override = *told;
         }
         Ok(())
     }

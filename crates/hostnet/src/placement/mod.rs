@@ -7,7 +7,7 @@ pub mod resq;
 pub mod sweeper;
 
 use crate::core::{Op, Program};
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{CoreId, LineAddr, Time};
 use crate::memory::stats::{CoreCounts, DmaCounts, MemStats};
 use crate::memory::{Agent, Inbound, Outbound, Sweep, Tag};
 use schemars::JsonSchema;
@@ -264,7 +264,7 @@ pub struct Settings {
     /// Number of LLC ways that devices may allocate into; unchanged when None.
     pub ways: Option<u32>,
     /// Cores with a decision about their payload: prefetched, not prefetched, or None for the policy's own decision.
-    pub prefetch: Vec<(u16, Option<bool>)>,
+    pub prefetch: Vec<(CoreId, Option<bool>)>,
 }
 
 impl Settings {

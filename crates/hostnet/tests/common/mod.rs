@@ -15,7 +15,7 @@ use hostnet::memory::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit, WriteBacks};
 use hostnet::memory::stats::AccessClass;
-use hostnet::memory::{self, Agent, Inbound, Memory, Outbound, Probe, Txn};
+use hostnet::memory::{self, Agent, Inbound, Memory, Outbound, Probe, Sender, Txn};
 use std::path::PathBuf;
 
 pub const MHZ_3200: u64 = 3_200_000_000;
@@ -90,6 +90,15 @@ pub struct Seen {
     pub took: Time,
 }
 
+/// A device that waits for no answer, on the chip or behind the IIO.
+fn sender_of(agent: Agent) -> Sender {
+    match agent {
+        Agent::Nic => Sender::Nic(None),
+        Agent::Io => Sender::Io(None),
+        other => panic!("{other:?} is no device"),
+    }
+}
+
 /// Two cores on a memory system with a receive and a transmit region of core 0, one of application data
 /// of core 0, and one that both share.
 pub struct Rig {
@@ -149,7 +158,7 @@ impl Rig {
     pub fn fill(&mut self, id: TxnId, write: Option<bool>) {
         let f = self.m.mem.answered(&mut self.m.cal, id, self.m.now);
         self.answers.push((self.m.now, f));
-        if f.agent == Agent::Core && !f.transient && matches!(f.op, memory::TxnOp::Read | memory::TxnOp::Own) {
+        if f.agent() == Agent::Core && !f.transient && matches!(f.op, memory::TxnOp::Read | memory::TxnOp::Own) {
             let own = f.op == memory::TxnOp::Own;
             self.m.mem.fill(&mut self.m.cal, f.core(), &f, write.unwrap_or(own), self.m.now);
         }
@@ -157,20 +166,20 @@ impl Rig {
 
     /// A device's write of one line, under way when it returns.
     pub fn device_writes_later(&mut self, agent: Agent, line: LineAddr, to: Inbound) {
-        let t = Txn::dma_write(agent, AccessClass::NicRxWr, to, line, 1, 0, self.m.now);
+        let t = Txn::dma_write(sender_of(agent), AccessClass::NicRxWr, to, line, 1, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
     }
 
     /// A device's write of `lines` lines, over when it returns.
     pub fn device_writes(&mut self, agent: Agent, line: LineAddr, lines: u16, to: Inbound) {
-        let t = Txn::dma_write(agent, AccessClass::NicRxWr, to, line, lines, 0, self.m.now);
+        let t = Txn::dma_write(sender_of(agent), AccessClass::NicRxWr, to, line, lines, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
         self.settle();
     }
 
     /// A device's read of `lines` lines, over when it returns.
     pub fn device_reads(&mut self, agent: Agent, line: LineAddr, lines: u16, from: Outbound) {
-        let t = Txn::dma_read(agent, AccessClass::NicTxRd, line, lines, 0, self.m.now);
+        let t = Txn::dma_read(sender_of(agent), AccessClass::NicTxRd, line, lines, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, Txn { from, ..t });
         self.settle();
     }

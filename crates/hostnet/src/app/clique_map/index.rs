@@ -3,13 +3,18 @@
 //! breadth-first search finds.
 
 use crate::kernel::rng::mix;
-use crate::kernel::Int;
+use crate::kernel::{ids::niche_id, Int};
+use std::num::NonZeroU32;
 
 /// Entries of a bucket, which is one line: signatures of 2 bytes, entry numbers of 4 bytes, flags, a pointer.
 const SLOTS: usize = 8;
 /// Maximum number of buckets that a search visits (RTE_HASH_BFS_QUEUE_MAX_LEN).
 const SEARCHED: usize = 1000;
-const EMPTY: u32 = u32::MAX;
+
+niche_id!(
+    /// Key of the table, by its number.
+    CuckooKey(NonZeroU32)
+);
 
 /// Locations of the keys 0, 1, 2 and so on, which were inserted in this order.
 #[derive(Debug)]
@@ -43,7 +48,7 @@ impl CuckooIndex {
     fn within(keys: u32, places: u64) -> Option<CuckooIndex> {
         let buckets = places.to_usize() / SLOTS;
         let mut index = CuckooIndex { mask: buckets.to_u32() - 1, second: vec![false; keys.to_usize()] };
-        let (mut slots, mut queue) = (vec![[EMPTY; SLOTS]; buckets], Vec::with_capacity(SEARCHED));
+        let (mut slots, mut queue) = (vec![[None; SLOTS]; buckets], Vec::with_capacity(SEARCHED));
         for key in 0..keys {
             let (first, second) = (index.first(key.into()), index.second(key.into()));
             let (mut at, mut free) =
@@ -52,11 +57,11 @@ impl CuckooIndex {
                 slots[bucket.to_usize()][free] = slots[queue[from].bucket.to_usize()][slot];
                 (at, free) = (from, slot);
             }
-            slots[queue[at].bucket.to_usize()][free] = key;
+            slots[queue[at].bucket.to_usize()][free] = Some(CuckooKey::new(key.to_usize()));
         }
         for (bucket, keys) in slots.iter().enumerate() {
-            for &key in keys.iter().filter(|k| **k != EMPTY) {
-                index.second[key.to_usize()] = index.first(key.into()) != bucket.to_u32();
+            for key in keys.iter().flatten().map(|key| key.index()) {
+                index.second[key] = index.first(key.to_u64()) != bucket.to_u32();
             }
         }
         Some(index)
@@ -64,17 +69,21 @@ impl CuckooIndex {
 
     /// Searches the path from bucket `start` to the nearest free slot; returns the last visited bucket, as an index
     /// into `queue`, and the slot there.
-    fn search(&self, start: u32, slots: &[[u32; SLOTS]], queue: &mut Vec<SearchNode>) -> Option<(usize, usize)> {
+    fn search(
+        &self,
+        start: u32,
+        slots: &[[Option<CuckooKey>; SLOTS]],
+        queue: &mut Vec<SearchNode>,
+    ) -> Option<(usize, usize)> {
         queue.clear();
         queue.push(SearchNode { bucket: start, from: None, slot: 0 });
         let mut at = 0;
         while at < queue.len() && queue.len() < SEARCHED - SLOTS {
             let bucket = queue[at].bucket;
             for (slot, &key) in slots[bucket.to_usize()].iter().enumerate() {
-                if key == EMPTY {
-                    return Some((at, slot));
-                }
-                queue.push(SearchNode { bucket: self.other(bucket, key.into()), from: Some(at), slot });
+                let Some(key) = key else { return Some((at, slot)) };
+                let other = self.other(bucket, key.index().to_u64());
+                queue.push(SearchNode { bucket: other, from: Some(at), slot });
             }
             at += 1;
         }

@@ -20,7 +20,7 @@ impl Cpu {
     #[inline(never)]
     pub(super) fn follow_hints(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         while let Some(line) = self.hints.as_ref().and_then(|h| h.first()) {
-            let under_way = self.prefetcher.as_ref().is_some_and(|p| p.fetches(line)) || self.same_line(line).is_some();
+            let under_way = self.prefetcher.as_ref().is_some_and(|p| p.fetches(line)) || self.is_asked_for(mem, line);
             let fetch = !under_way && mem.worth_fetching(self.core, line);
             if fetch {
                 let (Some(p), Some(m)) = (&mut self.prefetcher, &mut self.mshrs) else { return };

@@ -3,7 +3,7 @@
 use super::{AccessState, Cpu};
 use crate::core::CorePosts;
 use crate::kernel::{CoreId, LineAddr, Time};
-use crate::memory::{self, Memory, Txn};
+use crate::memory::{self, Memory, Sender, Txn};
 
 impl Cpu {
     /// Moves the thread to core `core`.
@@ -20,7 +20,7 @@ impl Cpu {
     /// Makes a request of this thread for `line` at `at`.
     #[inline(always)]
     pub(super) fn request(&self, op: memory::TxnOp, line: LineAddr, at: Time) -> Txn {
-        Txn { thread: self.id, ..Txn::new(op, line, self.core, at) }
+        Txn { sender: Sender::Core { core: self.core, thread: self.id }, ..Txn::new(op, line, self.core, at) }
     }
 
     /// Whether an access of this thread or a request of the sibling thread is going to bring `line`.

@@ -96,7 +96,7 @@ impl Iio {
         });
         let of = |j: &ReadJob| self.ports[j.port].framing.requests(j.lines);
         let every: u32 = self.jobs.iter().map(of).sum();
-        let ended: u32 = self.spare.iter().map(|id| of(&self.jobs[id.to_usize()])).sum();
+        let ended: u32 = self.spare.iter().map(|id| of(&self.jobs[*id])).sum();
         let returned: u32 = self.jobs.iter().filter(|j| j.returned).map(of).sum();
         let waiting: u32 = self.jobs.iter().filter(|j| j.entries > 0).map(of).sum();
         for (what, out, inside) in [

@@ -25,9 +25,9 @@ use super::pcie::{PcieSpec, NON_POSTED, POSTED};
 use crate::device::{DeviceEvent, DevicePosts, NicAt, RingSide, RingTask};
 use crate::flow::domain::Domain;
 use crate::flow::{CreditWait, Credits};
-use crate::kernel::{IdVec, Int, PacketId, PortId, QueueId, Time};
+use crate::kernel::{IdVec, Int, PacketId, PartialWriteId, PortId, QueueId, ReadJobId, Time};
 use crate::memory::stats::AccessClass;
-use crate::memory::{Agent, Inbound, Memory, Tag, Txn, TxnOp, LINE, LINE_U32};
+use crate::memory::{Agent, Inbound, IoSource, IoWrite, Memory, Sender, Tag, Txn, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use crate::placement::{DeviceTransfer, Placement};
 use parts::{HomeAgentPath, IioController, IioPort, IioRequest, PortHold, ReadJob, Tlp};
@@ -39,10 +39,6 @@ const DOORBELL: u32 = 8;
 /// Bytes of the write to a ring's tail register.
 const TAIL: u32 = 4;
 
-/// Bit of a request's identifier that marks a read of a line of which only a part is written; the other bits name the
-/// write.
-const FETCH: u32 = 1 << 31;
-
 #[derive(Clone)]
 pub struct Iio {
     controllers: Vec<IioController>,
@@ -53,12 +49,12 @@ pub struct Iio {
     ports: IdVec<PortId, IioPort>,
     /// Port to which the NIC is attached.
     nic: Option<PortId>,
-    jobs: Vec<ReadJob>,
-    spare: Vec<u32>,
+    jobs: IdVec<ReadJobId, ReadJob>,
+    spare: Vec<ReadJobId>,
     fetch_partial: bool,
     /// Writes of parts of lines whose lines are being read.
-    fetches: Vec<IioRequest>,
-    spare_fetches: Vec<u32>,
+    fetches: IdVec<PartialWriteId, IioRequest<IoWrite>>,
+    spare_fetches: Vec<PartialWriteId>,
     register_write: Time,
     /// Whether devices send nothing new, so that the machine drains.
     pub stopped: bool,
@@ -66,6 +62,19 @@ pub struct Iio {
     completed_before: u64,
     /// Shortest read that has ended since the restart, from request to last data as the device sees it.
     shortest_read: Time,
+}
+
+/// The request of the IIO that `t` answers.
+fn source_of(t: &Txn) -> IoSource {
+    match t.sender {
+        Sender::Io(Some(source)) => source,
+        other => unreachable!("{other:?} is no request of the IIO"),
+    }
+}
+
+/// The sender of write `w`.
+fn write_of(w: IoWrite) -> Sender {
+    Sender::Io(Some(IoSource::Write(w)))
 }
 
 impl Iio {
@@ -98,10 +107,10 @@ impl Iio {
             line_header: s.line_header.unwrap_or(s.line_interval).into(),
             nic,
             ports: devices.into_iter().enumerate().map(port).collect(),
-            jobs: Vec::with_capacity(1024),
+            jobs: Vec::with_capacity(1024).into(),
             spare: Vec::with_capacity(1024),
             fetch_partial: s.fetch_partial,
-            fetches: Vec::new(),
+            fetches: IdVec::new(),
             spare_fetches: Vec::new(),
             register_write: s.register_write.into(),
             stopped: false,
@@ -215,13 +224,12 @@ impl Iio {
         true
     }
 
-    fn job(&mut self, job: ReadJob) -> u32 {
+    fn job(&mut self, job: ReadJob) -> ReadJobId {
         if let Some(id) = self.spare.pop() {
-            self.jobs[id.to_usize()] = job;
+            self.jobs[id] = job;
             return id;
         }
-        self.jobs.push(job);
-        (self.jobs.len() - 1).to_u32()
+        self.jobs.push(job)
     }
 
     /// Handles `DeviceEvent::Turn`: the time until which direction `way` of port `p` was held has come.
@@ -244,22 +252,22 @@ impl Iio {
         match self.ports[p].on_wire.take() {
             Some(Tlp::Write(piece, lines, reserved)) => {
                 let piece = Piece { tag: Tag::decode(reserved), ..piece };
-                let who = u32::from(p.0) << 16 | u32::from(piece.slot);
+                let source = IoWrite { port: p, slot: piece.slot };
                 let c = self.controller_of(p);
                 let each = self.ports[p].framing.train;
                 let whole = lines - u32::from(self.fetch_partial && piece.omits > 0);
-                for w in piece.wants(whole, each, who, device) {
+                for w in piece.wants(whole, each, source, device) {
                     self.want_write(mem, cal, placement, c, w, now);
                 }
                 if whole < lines {
                     let line = piece.line + u64::from(whole);
                     let bytes = LINE_U32 - piece.omits.min(LINE_U32);
-                    let w = IioRequest { line, lines: 1, partial: true, who, device, tag: piece.tag, bytes };
+                    let w = IioRequest { line, lines: 1, partial: true, source, device, tag: piece.tag, bytes };
                     self.want_write(mem, cal, placement, c, w, now);
                 }
             }
             Some(Tlp::Read { job }) => {
-                let j = self.jobs[job.to_usize()];
+                let j = self.jobs[job];
                 let c = self.controller_of(p);
                 for w in j.piece.wants(j.lines, self.ports[p].framing.train, job, device) {
                     let ctl = &mut self.controllers[c];
@@ -289,7 +297,7 @@ impl Iio {
         cal: &mut impl DevicePosts,
         rule: &mut Placement,
         c: usize,
-        w: IioRequest,
+        w: IioRequest<IoWrite>,
         now: Time,
     ) {
         let ctl = &mut self.controllers[c];
@@ -326,7 +334,7 @@ impl Iio {
         cal: &mut impl DevicePosts,
         rule: &mut Placement,
         c: usize,
-        w: IioRequest,
+        w: IioRequest<IoWrite>,
         now: Time,
     ) {
         let ctl = &mut self.controllers[c];
@@ -340,22 +348,21 @@ impl Iio {
         }
         if w.partial {
             let from = rule.read(&w.transfer());
-            let who = FETCH | self.fetch(w);
-            let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, 1, who, now);
+            let source = IoSource::Merge(self.fetch(w));
+            let t = Txn::dma_read(Sender::Io(Some(source)), w.classes().1, w.line, 1, now);
             // The line is read for the bytes beyond the frame's end, which nobody uses.
             return mem.send(cal, at, Txn { from, tag: w.tag, ahead: true, ..t });
         }
-        let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, w.lines, w.who, now);
+        let t = Txn::dma_write(write_of(w.source), w.classes().0, to, w.line, w.lines, now);
         mem.send(cal, at, Txn { tag: w.tag, ..t });
     }
 
-    fn fetch(&mut self, w: IioRequest) -> u32 {
+    fn fetch(&mut self, w: IioRequest<IoWrite>) -> PartialWriteId {
         if let Some(i) = self.spare_fetches.pop() {
-            self.fetches[i.to_usize()] = w;
+            self.fetches[i] = w;
             return i;
         }
-        self.fetches.push(w);
-        (self.fetches.len() - 1).to_u32()
+        self.fetches.push(w)
     }
 
     /// Gives free read-buffer entries to the lines that wait for them.
@@ -372,14 +379,14 @@ impl Iio {
                 break;
             }
             self.controllers[c].reads.pop_front();
-            if self.enter_read(mem, cal, placement, c, w, now) {
-                self.launch(cal, self.jobs[w.who.to_usize()].port, now);
+            if let Some(port) = self.enter_read(mem, cal, placement, c, w, now) {
+                self.launch(cal, port, now);
             }
         }
     }
 
     /// Allocates read-buffer entries for the lines of `w` and sends their reads to the home agent. With its last line a
-    /// request returns its non-posted credit, and true is returned: the device may send again.
+    /// request returns its non-posted credit; the function then returns the port, whose device may send again.
     #[inline]
     fn enter_read(
         &mut self,
@@ -387,24 +394,24 @@ impl Iio {
         cal: &mut impl DevicePosts,
         rule: &mut Placement,
         c: usize,
-        w: IioRequest,
+        w: IioRequest<ReadJobId>,
         now: Time,
-    ) -> bool {
+    ) -> Option<PortId> {
         let ctl = &mut self.controllers[c];
         ctl.read.force_many(w.lines.into(), now);
         let at = ctl.to_home_agent.admit_first_line(now, self.line_interval, w.lines) + self.to_cha;
         let from = rule.read(&w.transfer());
-        let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, w.lines, w.who, now);
+        let t = Txn::dma_read(Sender::Io(Some(IoSource::Read(w.source))), w.classes().1, w.line, w.lines, now);
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
-        let j = &mut self.jobs[w.who.to_usize()];
+        let j = &mut self.jobs[w.source];
         j.entries -= u32::from(w.lines);
         if j.entries > 0 {
-            return false;
+            return None;
         }
         let (p, lines) = (j.port, j.lines);
         let requests = self.ports[p].framing.requests(lines);
         self.ports[p].up.credits_mut(NON_POSTED).give(requests, now);
-        true
+        Some(p)
     }
 
     /// Handles `memory::MemoryEvent::Fill`: the home agent has answered for the lines of `t`.
@@ -416,42 +423,68 @@ impl Iio {
         t: &Txn,
         now: Time,
     ) {
-        let p = self.port_of(t);
-        let c = self.controller_of(p);
-        let n = u32::from(t.lines);
-        let fetched = t.op == TxnOp::DmaRead && t.who & FETCH != 0;
-        if t.op == TxnOp::DmaWrite || fetched {
-            let mut slot = t.who.low_u16();
-            if fetched {
+        match source_of(t) {
+            IoSource::Write(w) => self.written(mem, cal, placement, w, t, now),
+            IoSource::Merge(id) => {
                 // The write is complete here; its own way to its destination takes no time that anyone waits for.
-                let i = t.who & !FETCH;
-                let w = self.fetches[i.to_usize()];
-                self.spare_fetches.push(i);
-                slot = w.who.low_u16();
+                let w = self.fetches[id];
+                self.spare_fetches.push(id);
                 let to = placement.write(&w.transfer());
-                let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, 1, w.who, now);
-                mem.dma_functional(cal, &Txn { tag: w.tag, ..t });
+                let write = Txn::dma_write(write_of(w.source), w.classes().0, to, w.line, 1, now);
+                mem.dma_functional(cal, &Txn { tag: w.tag, ..write });
+                self.written(mem, cal, placement, w.source, t, now);
             }
-            self.controllers[c].write.give_many(n, now, t.issued);
-            let port = &mut self.ports[p];
-            port.moved += u64::from(n);
-            let back = now + port.up.flight * 2;
-            let posted = port.up.credits_mut(POSTED);
-            posted.give_at(n, back);
-            if let PortHold::Credits(n) = port.holds[DmaDirection::P2mWrite.index()] {
-                if let CreditWait::Until(at) = posted.wait_for(n) {
-                    self.wait_until(cal, p, DmaDirection::P2mWrite, at);
-                }
-            }
-            if self.ports[p].device.done(cal, DmaDirection::P2mWrite, slot, n, now) {
-                self.launch(cal, p, now);
-            }
-            return self.enter_writes(mem, cal, placement, c, now);
+            IoSource::Read(job) => self.have_read(mem, cal, placement, job, t, now),
         }
+    }
+
+    /// Ends the write `w` of the lines that `t` answers for.
+    #[inline]
+    fn written(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl DevicePosts,
+        placement: &mut Placement,
+        w: IoWrite,
+        t: &Txn,
+        now: Time,
+    ) {
+        let IoWrite { port: p, slot } = w;
+        let (c, n) = (self.controller_of(p), u32::from(t.lines));
+        self.controllers[c].write.give_many(n, now, t.issued);
+        let port = &mut self.ports[p];
+        port.moved += u64::from(n);
+        let back = now + port.up.flight * 2;
+        let posted = port.up.credits_mut(POSTED);
+        posted.give_at(n, back);
+        if let PortHold::Credits(n) = port.holds[DmaDirection::P2mWrite.index()] {
+            if let CreditWait::Until(at) = posted.wait_for(n) {
+                self.wait_until(cal, p, DmaDirection::P2mWrite, at);
+            }
+        }
+        if self.ports[p].device.done(cal, DmaDirection::P2mWrite, slot, n, now) {
+            self.launch(cal, p, now);
+        }
+        self.enter_writes(mem, cal, placement, c, now);
+    }
+
+    /// Sends the lines of `job` that `t` answers for to the device, in order of addresses.
+    #[inline]
+    fn have_read(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl DevicePosts,
+        placement: &mut Placement,
+        job: ReadJobId,
+        t: &Txn,
+        now: Time,
+    ) {
+        let p = self.jobs[job].port;
+        let (c, n) = (self.controller_of(p), u32::from(t.lines));
         let ctl = &mut self.controllers[c];
         ctl.read.give_many(n, now, t.issued);
         ctl.to_home_agent.owe_write_backs(t.record.into());
-        let j = &mut self.jobs[t.who.to_usize()];
+        let j = &mut self.jobs[job];
         if self.ports[p].framing.train > 1 {
             // The lines of a train need not be told apart: the device is only told of the last one.
             (0..n).for_each(|_| j.here |= j.here + 1);
@@ -485,10 +518,10 @@ impl Iio {
                 }
                 if ends == Some(false) {
                     port.moved += u64::from(j.lines);
-                    self.spare.push(t.who);
+                    self.spare.push(job);
                 } else {
                     j.returned = ends.is_some();
-                    cal.post(at, DeviceEvent::Completed(t.who));
+                    cal.post(at, DeviceEvent::Completed(job));
                 }
                 if wait {
                     self.wait_until(cal, p, DmaDirection::P2mRead, at); // a request may wait for this tag
@@ -500,9 +533,9 @@ impl Iio {
     }
 
     /// Handles `DeviceEvent::Completed`: all data of a read request has reached its device.
-    pub fn on_completed(&mut self, cal: &mut impl DevicePosts, job: u32, now: Time) {
-        let j = self.jobs[job.to_usize()];
-        self.jobs[job.to_usize()].returned = false;
+    pub fn on_completed(&mut self, cal: &mut impl DevicePosts, job: ReadJobId, now: Time) {
+        let j = self.jobs[job];
+        self.jobs[job].returned = false;
         self.spare.push(job);
         let p = j.port;
         if !j.returned {
@@ -527,7 +560,7 @@ impl Iio {
             while moved < lines {
                 let Some((line, n)) = port.device.write_functional() else { break };
                 let to = placement.write(&DeviceTransfer::of(Agent::Io, port.device.kind(), line));
-                let t = Txn::dma_write(Agent::Io, AccessClass::IoWr, to, line, n.to_u16(), 0, Time::ZERO);
+                let t = Txn::dma_write(Sender::Io(None), AccessClass::IoWr, to, line, n.to_u16(), Time::ZERO);
                 mem.dma_functional(cal, &t);
                 moved += u64::from(n);
             }
@@ -621,12 +654,10 @@ impl Iio {
     /// Port of the device that issued transaction `t`.
     #[inline]
     pub fn port_of(&self, t: &Txn) -> PortId {
-        if t.op == TxnOp::DmaWrite {
-            PortId((t.who >> 16).to_u16())
-        } else if t.who & FETCH != 0 {
-            PortId((self.fetches[(t.who & !FETCH).to_usize()].who >> 16).to_u16())
-        } else {
-            self.jobs[t.who.to_usize()].port
+        match source_of(t) {
+            IoSource::Write(w) => w.port,
+            IoSource::Merge(id) => self.fetches[id].source.port,
+            IoSource::Read(job) => self.jobs[job].port,
         }
     }
 

@@ -5,27 +5,28 @@ use super::super::endpoint::{DmaDirection, Endpoint, Piece};
 use super::super::pcie::Framing;
 use crate::flow::domain::Domain;
 use crate::flow::{Credits, Link};
-use crate::kernel::{Int, LineAddr, PortId, Time};
+use crate::kernel::{Int, LineAddr, PortId, ReadJobId, Time};
 use crate::memory::stats::AccessClass;
-use crate::memory::{Agent, Tag, LINE_U32};
+use crate::memory::{Agent, IoWrite, Tag, LINE_U32};
 use crate::placement::{DeviceKind, DeviceTransfer};
 use std::collections::VecDeque;
 
 /// Consecutive lines of packets that have arrived at the IIO and are simulated as one unit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct IioRequest {
+pub(super) struct IioRequest<S> {
     pub(super) line: LineAddr,
     pub(super) lines: u16,
     /// Whether only a part of the line is written, so that the line must be read first.
     pub(super) partial: bool,
-    pub(super) who: u32,
+    /// Write or read job that the lines belong to.
+    pub(super) source: S,
     pub(super) device: DeviceKind,
     pub(super) tag: Tag,
     /// Bytes of the line that are moved.
     pub(super) bytes: u32,
 }
 
-impl IioRequest {
+impl<S> IioRequest<S> {
     pub(super) fn transfer(&self) -> DeviceTransfer {
         DeviceTransfer { tag: self.tag, ..DeviceTransfer::of(Agent::Io, self.device, self.line) }
     }
@@ -48,7 +49,13 @@ impl Piece {
 
     /// Splits the piece's first `n` lines, which are all of its lines, into units of up to `each` lines that are
     /// simulated together.
-    pub(super) fn wants(self, n: u32, each: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = IioRequest> {
+    pub(super) fn wants<S: Copy>(
+        self,
+        n: u32,
+        each: u32,
+        source: S,
+        device: DeviceKind,
+    ) -> impl Iterator<Item = IioRequest<S>> {
         let mut next = 0;
         std::iter::from_fn(move || {
             let at = next;
@@ -59,7 +66,7 @@ impl Piece {
                 line: self.line + u64::from(at),
                 lines: lines.to_u16(),
                 partial: false,
-                who,
+                source,
                 device,
                 tag: self.tag,
                 bytes: LINE_U32 - omits,
@@ -74,7 +81,7 @@ pub(super) enum Tlp {
     /// A memory write: its lines, their number, and the steering tag in the reserved bits of the header's first dword.
     Write(Piece, u32, u32),
     Read {
-        job: u32,
+        job: ReadJobId,
     },
 }
 
@@ -134,8 +141,8 @@ pub(super) enum PortHold {
 pub(super) struct IioController {
     pub(super) write: Domain,
     pub(super) read: Domain,
-    pub(super) writes: VecDeque<IioRequest>,
-    pub(super) reads: VecDeque<IioRequest>,
+    pub(super) writes: VecDeque<IioRequest<IoWrite>>,
+    pub(super) reads: VecDeque<IioRequest<ReadJobId>>,
     pub(super) to_home_agent: HomeAgentPath,
 }
 

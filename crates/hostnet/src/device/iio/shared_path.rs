@@ -80,7 +80,7 @@ mod tests {
     use crate::memory::region::{AddressMap, RegionKind, Sharing};
     use crate::memory::stats::AccessClass;
     use crate::memory::testing::memory_of;
-    use crate::memory::{self, Agent, Txn, TxnOp};
+    use crate::memory::{self, Sender, Txn, TxnOp};
     use serde::Deserialize;
 
     /// The part of a platform's file that the tests read.
@@ -155,7 +155,7 @@ mod tests {
             mem.send(
                 &mut cal,
                 Time::ZERO,
-                Txn::dma_read(Agent::Io, AccessClass::NicTxRd, LineAddr(0), 1, 0, Time::ZERO),
+                Txn::dma_read(Sender::Io(None), AccessClass::NicTxRd, LineAddr(0), 1, Time::ZERO),
             );
         }
         assert!((0..2).map(TxnId::new).all(|id| !iio.delay_core_request(&mut mem, &mut cal, id, Time::ZERO)));

@@ -1,7 +1,7 @@
 //! Packet classification in the NIC: the choice of a receive queue, and the steering tags that the packet's lines carry
 //! for placement.
 
-use crate::kernel::{CoreId, IdVec, Int, QueueId, ThreadId, Time};
+use crate::kernel::{CoreId, IdVec, Int, QueueId, Time};
 use crate::memory::Tag;
 use crate::placement::idio::{BurstMarking, IdioSpec};
 
@@ -59,24 +59,19 @@ pub struct Marker {
     interval: Time,
     burst: BurstMarking,
     /// Core that serves each queue.
-    cores: IdVec<QueueId, ThreadId>,
-    counters: Vec<ByteCounter>,
-}
-
-/// The core that a tag names for `thread`: tags do not tell threads of one core apart, and call each by its own number.
-fn steered_to(thread: ThreadId) -> CoreId {
-    CoreId(thread.0)
+    cores: IdVec<QueueId, CoreId>,
+    counters: IdVec<CoreId, ByteCounter>,
 }
 
 impl Marker {
-    /// A classifier for queues that are served by `cores`.
-    pub fn new(s: &IdioSpec, cores: IdVec<QueueId, ThreadId>) -> Marker {
+    /// A classifier for queues that threads of `cores` serve. Threads of one core share its counter and its tag.
+    pub fn new(s: &IdioSpec, cores: IdVec<QueueId, CoreId>) -> Marker {
         Marker {
             class_1: s.class1_dscp.iter().fold(0, |m, d| m | 1 << d),
             threshold: s.burst_bytes(),
             interval: s.interval.into(),
             burst: s.burst,
-            counters: vec![ByteCounter::default(); cores.iter().max().map_or(0, |c| c.index() + 1)],
+            counters: IdVec::filled(ByteCounter::default(), cores.iter().max().map_or(0, |c| c.index() + 1)),
             cores,
         }
     }
@@ -87,18 +82,18 @@ impl Marker {
         let core = self.cores[queue];
         let burst = at.is_some_and(|now| self.is_burst(core, bytes, now));
         let class_1 = self.class_1 >> (dscp & 63) & 1 == 1;
-        [true, false].map(|header| Tag::new(steered_to(core), class_1, header, burst))
+        [true, false].map(|header| Tag::new(core, class_1, header, burst))
     }
 
     /// Steering tag for lines of `queue` that belong to no packet: descriptors are steered like payload of the queue's
     /// core.
     pub fn tag(&self, queue: QueueId) -> Tag {
-        Tag::new(steered_to(self.cores[queue]), false, false, false)
+        Tag::new(self.cores[queue], false, false, false)
     }
 
-    fn is_burst(&mut self, core: ThreadId, bytes: u32, now: Time) -> bool {
+    fn is_burst(&mut self, core: CoreId, bytes: u32, now: Time) -> bool {
         let (interval, most) = (now.0 / self.interval.0, self.threshold);
-        let c = &mut self.counters[core.index()];
+        let c = &mut self.counters[core];
         if interval != c.interval {
             let before = interval == c.interval + 1 && c.bytes > most;
             *c = ByteCounter { interval, bytes: 0, before };
@@ -156,7 +151,7 @@ mod tests {
     #[test]
     fn lines_are_tagged_with_the_core_of_their_queue_and_the_class_of_their_dscp() {
         let s = IdioSpec { class1_dscp: vec![8, 63], ..IdioSpec::default() };
-        let mut m = Marker::new(&s, IdVec::from_iter([4, 9].map(ThreadId)));
+        let mut m = Marker::new(&s, IdVec::from_iter([4, 9].map(CoreId)));
         for (queue, dscp, class_1) in [(0, 0, false), (0, 8, true), (1, 63, true), (1, 9, false)] {
             let core = [4, 9][usize::from(queue)];
             let [header, payload] = m.tags(QueueId(queue), dscp, 64, Some(Time::ZERO));
@@ -186,7 +181,7 @@ mod tests {
             (6_000, 0, 2000, true, true), // nothing came in the interval before
         ];
         for burst in [BurstMarking::Edge, BurstMarking::Level] {
-            let mut m = Marker::new(&IdioSpec { burst, ..IdioSpec::default() }, IdVec::from_iter([0, 1].map(ThreadId)));
+            let mut m = Marker::new(&IdioSpec { burst, ..IdioSpec::default() }, IdVec::from_iter([0, 1].map(CoreId)));
             for (ns, core, bytes, edge, level) in packets {
                 let [header, payload] = m.tags(QueueId(core), 0, bytes, Some(Time::ns(ns)));
                 let expected = if burst == BurstMarking::Edge { edge } else { level };
@@ -194,5 +189,19 @@ mod tests {
                 assert_eq!(payload.is_burst(), expected);
             }
         }
+    }
+
+    /// Two queues whose threads run on one core have 700 bytes each in an interval, 1400 together, which are a burst to
+    /// that core.
+    #[test]
+    fn queues_of_one_core_share_its_tag_and_its_burst() {
+        let mut m = Marker::new(&IdioSpec::default(), IdVec::from_iter([5, 5].map(CoreId)));
+        let [first, _] = m.tags(QueueId(0), 0, 700, Some(Time::ZERO));
+        let [second, _] = m.tags(QueueId(1), 0, 700, Some(Time::ZERO));
+        assert_eq!(
+            (first.core(), second.core(), m.tag(QueueId(1)).core()),
+            (Some(CoreId(5)), Some(CoreId(5)), Some(CoreId(5)))
+        );
+        assert_eq!((first.is_burst(), second.is_burst()), (false, true));
     }
 }

@@ -4,9 +4,9 @@
 
 use super::{Attachment, Completion, Nic, Packet};
 use crate::device::{DeviceEvent, DevicePosts, NicAt};
-use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
+use crate::kernel::{LineAddr, PacketId, QueueId, Time};
 use crate::memory::stats::AccessClass;
-use crate::memory::{Agent, Memory, Txn, TxnOp};
+use crate::memory::{Agent, Memory, Sender, Txn, TxnOp};
 use crate::meter::drops::DropCause;
 use crate::placement::{DeviceKind, DeviceTransfer, Placement};
 use std::collections::VecDeque;
@@ -23,7 +23,10 @@ pub(super) struct Integrated {
 
 /// The packet that a transaction of the NIC moves lines of.
 fn packet_of(t: &Txn) -> PacketId {
-    PacketId::new(t.who.to_usize())
+    match t.sender {
+        Sender::Nic(Some(id)) => id,
+        other => unreachable!("{other:?} is no packet of the NIC"),
+    }
 }
 
 impl Nic {
@@ -65,7 +68,7 @@ impl Nic {
         for (tag, first, lines) in self.parts(&p) {
             let line = p.line + u64::from(first);
             let to = placement.write(&DeviceTransfer { tag, ..DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, line) });
-            let t = Txn::dma_write(Agent::Nic, AccessClass::NicRxWr, to, line, lines, id.index().to_u32(), now);
+            let t = Txn::dma_write(Sender::Nic(Some(id)), AccessClass::NicRxWr, to, line, lines, now);
             // A burst that is not the packet's last does not complete the packet.
             let record = u8::from(first + lines < p.lines);
             let t = Txn { tag, record, ..t };
@@ -172,7 +175,7 @@ impl Nic {
         self.packets.get_mut(id).data_at = now + self.interval * u64::from(p.tx_lines - 1);
         let transfer = self.transfer(p.queue, p.tx_line);
         let from = placement.read(&transfer);
-        let t = Txn::dma_read(Agent::Nic, AccessClass::NicTxRd, p.tx_line, p.tx_lines, id.index().to_u32(), now);
+        let t = Txn::dma_read(Sender::Nic(Some(id)), AccessClass::NicTxRd, p.tx_line, p.tx_lines, now);
         mem.send(cal, now + mem.lat.noc, Txn { from, tag: transfer.tag, ..t });
         false
     }

@@ -1,14 +1,14 @@
 //! Contents of a tag array: its lines, and counts of a part of them.
 
-use super::super::ways::{bits, Block};
-use super::{CacheArray, EMPTY};
+use super::super::ways::{bits, Block, TAGS};
+use super::CacheArray;
 use crate::kernel::{Int, LineAddr};
 use std::ops::Range;
 
 impl CacheArray {
     /// Lines that the array holds, each with its way and whether it is dirty.
     pub fn iter(&self) -> impl Iterator<Item = (LineAddr, u32, bool)> + '_ {
-        self.tagged(0..EMPTY)
+        self.tagged(TAGS)
     }
 
     /// Lines within the non-empty range `lines` that the array holds, each with its way and whether it is dirty.
@@ -42,7 +42,8 @@ impl CacheArray {
             if self.wide {
                 found |= within(self.last_block(base)) << 16;
             }
-            bits(found & self.all).map(move |w| (self.line(self.tag(base, w), base), w, last >> w & 1 == 1))
+            bits(found & self.all)
+                .filter_map(move |w| Some((self.line(self.tag(base, w)?, base), w, last >> w & 1 == 1)))
         })
     }
 }

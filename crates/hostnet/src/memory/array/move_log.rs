@@ -1,15 +1,15 @@
 //! Record of the lines of a range that enter and leave a tag array.
 
 use super::super::received_lines::LineMove;
-use super::{CacheArray, EMPTY};
+use super::CacheArray;
 
 impl CacheArray {
-    /// Records that the line with `tag` enters a way, or leaves it.
+    /// Records that the line with `tag`, if there is one, enters a way or leaves it.
     #[cold]
     #[inline(never)]
-    pub(super) fn log_move(&mut self, base: u32, way: u32, tag: u32, comes: bool) {
-        let line = self.line(tag, base);
-        if let Some((_, notes)) = self.moves.as_mut().filter(|m| tag != EMPTY && m.0.contains(&line)) {
+    pub(super) fn log_move(&mut self, base: u32, way: u32, tag: Option<u32>, comes: bool) {
+        let Some(line) = tag.map(|tag| self.line(tag, base)) else { return };
+        if let Some((_, notes)) = self.moves.as_mut().filter(|m| m.0.contains(&line)) {
             notes.add(LineMove { line, way, comes });
         }
     }

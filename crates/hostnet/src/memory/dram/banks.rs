@@ -1,17 +1,22 @@
 //! Banks of a channel, and the lists of requests that wait for each: one list by direction in order of arrival, with
 //! the oldest request for the open row and the oldest for another row.
 
-use super::channel::{Channel, DramCommand, ALL_STALE, BANKS, HELD, NO_ROW, READ, WRITE};
+use super::channel::{Channel, DramCommand, ALL_STALE, BANKS, HELD, READ, WRITE};
 use super::choice::{key, ACTIVE, QUEUE};
 use super::RowOutcome;
 use crate::kernel::ids::niche_id;
 use crate::kernel::{Int, LineAddr, TxnId};
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::ops::{Index, IndexMut};
 
 niche_id!(
     /// An entry of a channel's queues.
     SlotId(NonZeroU16)
+);
+
+niche_id!(
+    /// A row of a bank.
+    RowId(NonZeroU32)
 );
 
 /// A queued request. Slots of one bank and direction form a list, oldest first.
@@ -22,7 +27,7 @@ pub(super) struct RequestSlot {
     /// Order of arrival.
     pub age: u32,
     pub token: Option<TxnId>,
-    pub row: u32,
+    pub row: RowId,
     pub next: Option<SlotId>,
     pub prev: Option<SlotId>,
     pub dir: u8,
@@ -45,7 +50,8 @@ const EMPTY: BankQueue = BankQueue { head: None, tail: None, hit: None, miss: No
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bank {
-    pub row: u32,
+    /// The open row.
+    pub row: Option<RowId>,
     /// Slot that the open row was activated for and whose column command has not been issued.
     pub active: Option<SlotId>,
     /// Column commands since the activate.
@@ -61,7 +67,7 @@ pub(super) struct Banks(Box<[Bank; BANKS]>);
 impl Banks {
     /// Makes closed banks with empty queues.
     pub(super) fn new() -> Banks {
-        Banks(Box::new([Bank { row: NO_ROW, active: None, accesses: 0, q: [EMPTY; 2] }; BANKS]))
+        Banks(Box::new([Bank { row: None, active: None, accesses: 0, q: [EMPTY; 2] }; BANKS]))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Bank> {
@@ -103,7 +109,7 @@ impl Channel {
     #[inline]
     pub(super) fn sort_in(&mut self, i: SlotId, b: usize, dir: usize) {
         let q = self.banks[b].q[dir];
-        if self.slots[i].row == self.banks[b].row {
+        if self.banks[b].row == Some(self.slots[i].row) {
             if q.hit.is_none() {
                 self.set_hit(b, dir, Some(i));
             }
@@ -204,32 +210,31 @@ impl Channel {
 
     /// First slot from `i` on whose row equals `row` if `same`, or differs from `row` otherwise.
     #[inline]
-    fn first(&self, head: Option<SlotId>, row: u32, same: bool) -> Option<SlotId> {
+    fn first(&self, head: Option<SlotId>, row: RowId, same: bool) -> Option<SlotId> {
         self.list(head).find(|i| (self.slots[*i].row == row) == same)
     }
 
     /// Finds the oldest hit of a bank's list, searching from `from`.
     #[inline(always)]
     pub(super) fn find_hit(&mut self, b: usize, dir: usize, from: Option<SlotId>) {
-        let hit = match self.banks[b].row {
-            NO_ROW => None,
-            row => self.first(from, row, true),
-        };
+        let hit = self.banks[b].row.and_then(|row| self.first(from, row, true));
         self.set_hit(b, dir, hit);
     }
 
     #[inline]
     pub(super) fn find_miss(&mut self, b: usize, dir: usize) {
-        let row = self.banks[b].row;
         let head = self.banks[b].q[dir].head;
-        let miss = if row == NO_ROW { head } else { self.first(head, row, false) };
+        let miss = match self.banks[b].row {
+            None => head,
+            Some(row) => self.first(head, row, false),
+        };
         self.set_miss(b, dir, miss);
     }
 
     /// Precharges bank `b` at `at`.
     pub(super) fn close(&mut self, b: usize, at: u64) {
         self.log_command(at, DramCommand::Pre, b);
-        self.banks[b].row = NO_ROW;
+        self.banks[b].row = None;
         self.scan.lanes[b].act_at = self.scan.lanes[b].act_at.max(at + self.t.rp);
         self.open &= !(1 << b);
         for dir in [READ, WRITE] {

@@ -1,7 +1,7 @@
 //! State of one memory channel: its queues, banks and ranks. The commands are chosen and issued in `scheduler`.
 
-use super::banks::{bits, hash, Banks, RequestSlot, SlotId};
-use super::choice::{TimedCommand, BEHIND, NO_CHOICE, QUEUE};
+use super::banks::{bits, hash, Banks, RequestSlot, RowId, SlotId};
+use super::choice::{TimedCommand, BEHIND, QUEUE};
 use super::gauge::QueueLevels;
 use super::mapping::Decoded;
 use super::on_arrival::Columns;
@@ -11,10 +11,8 @@ use super::transaction::BusPipeline;
 use super::{
     ChannelShape, DramCompletion, DramRequest, DramSpec, EntryRelease, PagePolicy, RowOutcome, Scheduler, Stats,
 };
-use crate::kernel::{IdVec, Int, LineAddr, Real, Time};
+use crate::kernel::{Due, IdVec, Int, LineAddr, Real, Time};
 
-pub(super) const NO_ROW: u32 = u32::MAX;
-pub(super) const NEVER: u64 = u64::MAX;
 pub(super) const READ: usize = 0;
 pub(super) const WRITE: usize = 1;
 /// Largest number of banks of a channel, since masks of banks are `u64`.
@@ -62,10 +60,10 @@ pub(super) const ALL_STALE: u8 = 7;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rank {
-    /// Times of the last four activates.
-    pub acts: [u64; 4],
-    pub acts_next: usize,
-    pub refresh_due: u64,
+    /// Ends of the tFAW windows that the last four activates began.
+    pub windows: [u64; 4],
+    pub next_window: usize,
+    pub refresh_due: Due,
     pub mask: u64,
     pub refreshing: bool,
     /// End of the rank's last refresh.
@@ -79,7 +77,8 @@ pub(super) struct ControllerPolicy {
     pub scheduler: Scheduler,
     pub release: EntryRelease,
     pub row_access_limit: u32,
-    pub age_cap: u64,
+    /// Time after its arrival, in picoseconds, from which a request behind row hits is overdue.
+    pub age_cap: Due,
     pub high: usize,
     pub low: usize,
     pub idle: usize,
@@ -93,7 +92,7 @@ pub(super) struct ControllerPolicy {
     pub row_hit_limit: u32,
     pub static_latency: u64,
     /// Time after which an idle row is closed, in picoseconds.
-    pub page_idle: u64,
+    pub page_idle: Option<u64>,
 }
 
 /// State of one memory channel.
@@ -135,7 +134,7 @@ pub struct Channel {
     pub(super) burst_writes: u32,
     pub(super) cmd_free: u64,
     pub(super) clock: u64,
-    pub(super) wake: u64,
+    pub(super) wake: Due,
     /// Command to issue at `wake`, valid while `chosen`.
     pub(super) next: TimedCommand,
     /// Time from which choices count their times.
@@ -145,9 +144,9 @@ pub struct Channel {
     /// Banks in which a request had waited past the age cap behind row hits at the last choice (`overdue`), and a time
     /// before which no request does (`none_overdue_until`).
     pub(super) overdue: u64,
-    pub(super) none_overdue_until: u64,
+    pub(super) none_overdue_until: Due,
     /// Time of the earliest refresh that has not started.
-    pub(super) refresh_due: u64,
+    pub(super) refresh_due: Due,
     /// Time at which the last refresh of any rank ends.
     pub(super) resting_until: u64,
     pub(super) next_age: u32,
@@ -181,7 +180,7 @@ impl Channel {
                 arrive: 0,
                 age: 0,
                 token: None,
-                row: 0,
+                row: RowId::new(0),
                 next: (i + 1 < n).then(|| SlotId::new(i + 1)),
                 prev: None,
                 dir: 0,
@@ -197,7 +196,7 @@ impl Channel {
                 scheduler: spec.scheduler,
                 release: spec.entry_release,
                 row_access_limit: spec.row_access_limit,
-                age_cap: if spec.age_cap_ns == 0 { NEVER } else { spec.age_cap_ns * 1000 },
+                age_cap: if spec.age_cap_ns == 0 { Due::NEVER } else { Due::at(Time::ns(spec.age_cap_ns)) },
                 high: of_wpq(spec.write_high).floor().whole().to_usize(),
                 low: of_wpq(spec.write_low).ceil().whole().to_usize(),
                 idle: of_wpq(spec.write_idle).floor().whole().to_usize(),
@@ -209,7 +208,7 @@ impl Channel {
                 capacity: [rpq, wpq],
                 bank_queue: spec.bank_queue,
                 row_hit_limit: spec.row_hit_limit,
-                page_idle: if spec.page_idle_ns > 0.0 { (spec.page_idle_ns * 1000.0).round().whole() } else { NEVER },
+                page_idle: (spec.page_idle_ns > 0.0).then(|| (spec.page_idle_ns * 1000.0).round().whole()),
                 static_latency: (spec.static_latency_ns * 1000.0).round().whole(),
             },
             slots,
@@ -221,20 +220,20 @@ impl Channel {
                 group_col: [0; 2 * BANKS],
                 rank_act: [0; BANKS],
                 rank_col: [0; 2 * BANKS],
-                best: [NO_CHOICE; 3],
+                best: [TimedCommand::NONE; 3],
             }),
             rank_shift: per_rank.trailing_zeros(),
             group_shift: shape.banks_per_group.trailing_zeros(),
             row_tier: if spec.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE },
             ranks: (0..shape.ranks.to_usize())
                 .map(|r| Rank {
-                    acts: [NEVER; 4],
-                    acts_next: 0,
+                    windows: [0; 4],
+                    next_window: 0,
                     // The refreshes of the ranks are spread evenly over the interval.
                     refresh_due: if spec.refresh {
-                        t.refi + t.refi * r.to_u64() / u64::from(shape.ranks)
+                        Due::at(Time(t.refi + t.refi * r.to_u64() / u64::from(shape.ranks)))
                     } else {
-                        NEVER
+                        Due::NEVER
                     },
                     mask: ((1u128 << per_rank) - 1).to_u64() * (1u64 << (r * per_rank)),
                     refreshing: false,
@@ -261,16 +260,16 @@ impl Channel {
             burst_writes: 0,
             cmd_free: 0,
             clock: 0,
-            wake: NEVER,
-            next: 0,
+            wake: Due::NEVER,
+            next: TimedCommand::NONE,
             epoch: 0,
             chosen: false,
             stale: ALL_STALE,
             overdue: 0,
-            none_overdue_until: NEVER,
+            none_overdue_until: Due::NEVER,
             next_age: 0,
             mode_since: 0,
-            refresh_due: NEVER,
+            refresh_due: Due::NEVER,
             resting_until: 0,
             levels: [QueueLevels::new(spec.rpq_full_mark, spec.rpq), QueueLevels::new(spec.wpq_full_mark, spec.wpq)],
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
@@ -318,7 +317,7 @@ impl Channel {
     pub(super) fn push(&mut self, now: u64, req: DramRequest, d: Decoded, done: &mut Vec<DramCompletion>) {
         debug_assert!(self.can_accept(req.write), "pushed into a full queue");
         let now = self.t.edge(now);
-        if self.wake == NEVER {
+        if self.wake.is_never() {
             self.catch_up(now);
         }
         self.clock = self.clock.max(now);
@@ -342,6 +341,7 @@ impl Channel {
         }
         let dir = usize::from(req.write);
         let i = self.free.expect("an entry is free");
+        let row = RowId::new(d.row.to_usize());
         let s = &mut self.slots[i];
         self.free = s.next;
         *s = RequestSlot {
@@ -349,7 +349,7 @@ impl Channel {
             arrive: now,
             age: self.next_age,
             token: req.token,
-            row: d.row,
+            row,
             next: None,
             prev: None,
             dir: u8::from(req.write),
@@ -359,7 +359,7 @@ impl Channel {
         };
         self.held_writes[hash(req.line)] += u16::from(req.write);
         self.next_age += 1;
-        self.none_overdue_until = self.none_overdue_until.min(now.saturating_add(self.p.age_cap));
+        self.none_overdue_until = self.none_overdue_until.min(self.p.age_cap.plus(Time(now)));
         self.used[dir] += 1;
         self.levels[dir].set_occupancy(self.used[dir], now);
         // The occupancy integral is the sum of the times at which entries left, minus the times at which they came.
@@ -367,19 +367,19 @@ impl Channel {
         if self.p.bank_queue > 0 {
             return self.stage(i, dir, now);
         }
-        if self.p.page_idle != NEVER {
-            self.close_idle(b, now);
+        if let Some(idle) = self.p.page_idle {
+            self.close_idle(b, idle, now);
         }
         self.link(i, b, dir);
         if self.p.scheduler.whole_requests() {
             self.sort_in(i, b, dir);
             self.columns.changed |= 1 << b;
-            self.wake = self.wake.min(now);
+            self.wake = self.wake.min(Due::at(Time(now)));
             return;
         }
         let q = self.banks[b].q[dir];
         let idle = (self.active | self.blocked) >> b & 1 == 0 && dir == usize::from(self.write_mode);
-        if d.row == self.banks[b].row {
+        if self.banks[b].row == Some(row) {
             if q.hit.is_none() {
                 self.set_hit(b, dir, Some(i));
                 if idle {
@@ -399,23 +399,23 @@ impl Channel {
         }
         if self.mode_due() {
             self.chosen = false;
-            self.wake = self.wake.min(self.cmd_free.max(self.clock));
+            self.wake = self.wake.min(Due::at(Time(self.cmd_free.max(self.clock))));
         }
     }
 
-    /// Closes the row of bank `b` if it has been idle for too long by `now`; the close takes effect at the time when it
+    /// Closes the row of bank `b` if it has been idle for `idle` picoseconds by `now`; the close takes effect at the time when it
     /// was due, because a request for the bank is the first event that depends on it. The row stays open where a
     /// conflict or a refresh is going to close it.
     #[inline]
-    fn close_idle(&mut self, b: usize, now: u64) {
-        let at = self.scan.lanes[b].pre_at.saturating_add(self.p.page_idle);
+    fn close_idle(&mut self, b: usize, idle: u64, now: u64) {
+        let at = self.scan.lanes[b].pre_at + idle;
         if at > now {
             return;
         }
         let bank = &self.banks[b];
         let wanted = bank.active.is_some() || bank.q.iter().any(|q| q.hit.is_some());
         let closing = bank.q[usize::from(self.write_mode)].miss.is_some() || self.blocked >> b & 1 == 1;
-        if bank.row != NO_ROW && !wanted && !closing {
+        if bank.row.is_some() && !wanted && !closing {
             self.stats.precharges += 1;
             self.close(b, at);
         }
@@ -442,24 +442,21 @@ impl Channel {
         }
     }
 
-    pub(super) fn next_release(&self) -> u64 {
-        self.releases.front().copied().unwrap_or(NEVER)
+    pub(super) fn next_release(&self) -> Due {
+        self.releases.front().map_or(Due::NEVER, |at| Due::at(Time(*at)))
     }
 
     /// Accounts for the refreshes during an idle time that ends at `now`.
     #[inline(never)]
     fn catch_up(&mut self, now: u64) {
         for r in 0..self.ranks.len() {
-            let due = self.ranks[r].refresh_due;
-            if due > now {
-                continue;
-            }
+            let Some(Time(due)) = self.ranks[r].refresh_due.by(Time(now)) else { continue };
             let missed = (now - due) / self.t.refi;
             let last = due + missed * self.t.refi;
             let mut at = last;
             let mask = self.ranks[r].mask;
             for b in bits(mask) {
-                if self.banks[b].row != NO_ROW {
+                if self.banks[b].row.is_some() {
                     self.stats.precharges += 1;
                     self.close(b, due.max(self.scan.lanes[b].pre_at));
                 }
@@ -470,7 +467,7 @@ impl Channel {
             }
             self.columns.changed |= mask;
             self.stats.refreshes += missed + 1;
-            self.ranks[r].refresh_due = last + self.t.refi;
+            self.ranks[r].refresh_due = Due::at(Time(last + self.t.refi));
             self.ranks[r].resting_until = at + self.t.rfc;
             self.resting_until = self.resting_until.max(at + self.t.rfc);
         }

@@ -1,19 +1,19 @@
 //! Candidate commands as numbers: the smallest number is the earliest command, and among equally early ones the
 //! preferred one.
 
-use super::channel::{Channel, AGE_BITS, NEVER};
-use crate::kernel::Int;
+use super::channel::{Channel, AGE_BITS};
+use crate::kernel::{Due, Int, Time};
 
 /// A candidate command as one number, so that the preferred one is found as a minimum without branches:
 /// `[tier: 2][age: 28][bank: 6]`. A `TimedCommand` adds 28 higher bits with the time since the channel's `epoch`.
 pub(super) type CommandKey = u64;
-/// A key with the time of its command; `NO_CHOICE` is later than any other.
-pub(super) type TimedCommand = u64;
+/// A key with the time of its command, or no command, which is later than every command.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct TimedCommand(u64);
 
 pub(super) const BANK_BITS: u32 = 6;
 pub(super) const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
 pub(super) const TIME_SHIFT: u32 = TIER_SHIFT + 2;
-pub(super) const NO_CHOICE: TimedCommand = u64::MAX;
 /// Length of an epoch in picoseconds; the first choice made later than this starts a new epoch.
 pub(super) const EPOCH: u64 = 1 << 24;
 
@@ -33,7 +33,7 @@ pub(super) fn key(tier: u64, age: u32, bank: usize) -> CommandKey {
 /// twice, because that leaves fewer unpredictable branches.
 #[inline]
 pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> TimedCommand) -> TimedCommand {
-    let mut best = NO_CHOICE;
+    let mut best = TimedCommand::NONE;
     while mask != 0 {
         let one = mask.trailing_zeros();
         mask &= mask - 1;
@@ -44,9 +44,27 @@ pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> TimedCommand) -> TimedC
     best
 }
 
-#[inline]
-pub(super) fn bank_of(c: TimedCommand) -> usize {
-    (c & ((1 << BANK_BITS) - 1)).to_usize()
+impl TimedCommand {
+    /// No command.
+    pub const NONE: TimedCommand = TimedCommand(u64::MAX);
+
+    #[inline(always)]
+    pub fn is_none(self) -> bool {
+        self == TimedCommand::NONE
+    }
+    /// Bank of the command, or rank of a refresh.
+    #[inline(always)]
+    pub fn bank(self) -> usize {
+        (self.0 & ((1 << BANK_BITS) - 1)).to_usize()
+    }
+    #[inline(always)]
+    pub fn age(self) -> u32 {
+        (self.0 >> BANK_BITS).low_u32() & ((1 << AGE_BITS) - 1)
+    }
+    #[inline(always)]
+    pub fn tier(self) -> u64 {
+        self.0 >> TIER_SHIFT & 3
+    }
 }
 
 impl Channel {
@@ -54,15 +72,15 @@ impl Channel {
     #[inline]
     pub(super) fn choice(&self, at: u64, key: CommandKey) -> TimedCommand {
         debug_assert!(at - self.epoch < 1 << (u64::BITS - TIME_SHIFT), "timings beyond a choice's 268 us");
-        (at - self.epoch) << TIME_SHIFT | key
+        TimedCommand((at - self.epoch) << TIME_SHIFT | key)
     }
 
     #[inline]
-    pub(super) fn time_of(&self, c: TimedCommand) -> u64 {
-        if c == NO_CHOICE {
-            return NEVER;
+    pub(super) fn time_of(&self, c: TimedCommand) -> Due {
+        if c.is_none() {
+            return Due::NEVER;
         }
-        self.epoch + (c >> TIME_SHIFT)
+        Due::at(Time(self.epoch + (c.0 >> TIME_SHIFT)))
     }
 
     /// Starts an epoch at `floor` if the last one is over, so that times fit into a `TimedCommand` again. Returns true if it

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::region::{ALIGNMENT, PAGE};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, Time, TxnId};
+use crate::kernel::{ChannelId, Due, IdVec, Int, LineAddr, NodeId, Time, TxnId};
 use channel::Channel;
 use mapping::{Decoded, Mapper};
 use standards::{DeviceWidth, DramDevice, Standard};
@@ -329,7 +329,7 @@ impl Stats {
 #[derive(Clone, Debug)]
 pub struct DramController {
     mapper: Mapper,
-    channels: Vec<Channel>,
+    channels: IdVec<ChannelId, Channel>,
     of_node: usize,
 }
 
@@ -356,27 +356,27 @@ impl DramController {
         Ok(DramController { mapper, channels, of_node: n.to_usize() })
     }
 
-    /// Number of independent channels, where sub-channels and pseudo-channels count.
-    pub fn channels(&self) -> usize {
-        self.channels.len()
+    /// Independent channels of all nodes, where sub-channels and pseudo-channels count.
+    pub fn channels(&self) -> impl ExactSizeIterator<Item = ChannelId> {
+        self.channels.ids()
     }
 
-    /// Number of independent channels of one node.
-    pub fn channels_of_node(&self) -> usize {
-        self.of_node
+    /// Node that a channel belongs to.
+    pub fn node_of(&self, ch: ChannelId) -> NodeId {
+        NodeId::new(ch.index() / self.of_node)
     }
 
-    /// Channel of a line within its node, and the line's place in the channel.
+    /// Channel of a line in the memory of node `home`, and the line's place in the channel.
     #[inline]
-    pub fn route(&self, line: LineAddr) -> (usize, Decoded) {
+    pub fn route(&self, home: NodeId, line: LineAddr) -> (ChannelId, Decoded) {
         let (ch, inner) = self.mapper.channel(line);
-        (ch, self.mapper.decode(inner))
+        (ChannelId((ch + home.index() * self.of_node).to_u8()), self.mapper.decode(inner))
     }
 
     /// Whether the queue has room, as of the channel's last `push` or `advance`. A caller that gets false must call
     /// `advance` with the present time and ask again.
     #[inline]
-    pub fn can_accept(&self, ch: usize, write: bool) -> bool {
+    pub fn can_accept(&self, ch: ChannelId, write: bool) -> bool {
         self.channels[ch].can_accept(write)
     }
 
@@ -384,9 +384,9 @@ impl DramController {
     /// a line that a queued write holds completes immediately. All commands due before `now` are issued first, without
     /// regard to the request.
     #[inline]
-    pub fn push(&mut self, now: Time, ch: usize, req: DramRequest, at: Decoded, done: &mut Vec<DramCompletion>) {
+    pub fn push(&mut self, now: Time, ch: ChannelId, req: DramRequest, at: Decoded, done: &mut Vec<DramCompletion>) {
         let c = &mut self.channels[ch];
-        if c.wake.min(c.next_release()) < now.0 {
+        if c.wake.min(c.next_release()) < Due::at(now) {
             c.advance(now.0 - 1, done);
         }
         c.push(now.0, req, at, done);
@@ -394,28 +394,28 @@ impl DramController {
 
     /// Issues every command that is possible up to `now` and appends the completions of reads to `done`; none is
     /// earlier than `now` if the caller obeys [`DramController::wake`]. Returns whether queue entries became free.
-    pub fn advance(&mut self, now: Time, ch: usize, done: &mut Vec<DramCompletion>) -> bool {
+    pub fn advance(&mut self, now: Time, ch: ChannelId, done: &mut Vec<DramCompletion>) -> bool {
         let c = &mut self.channels[ch];
-        c.wake.min(c.next_release()) <= now.0 && c.advance(now.0, done)
+        c.wake.min(c.next_release()).by(now).is_some() && c.advance(now.0, done)
     }
 
     /// Latest time for the next call of [`DramController::advance`]. For a caller that waits for a queue entry (`waiting`),
     /// the earliest time at which an entry can become free; for any other, the earliest time at which data not yet
     /// announced can arrive, several commands later.
     #[inline]
-    pub fn wake(&self, ch: usize, waiting: bool) -> Option<Time> {
+    pub fn wake(&self, ch: ChannelId, waiting: bool) -> Option<Time> {
         let c = &self.channels[ch];
-        let t = if waiting { c.next_entry() } else { c.wake.saturating_add(c.t.cl + c.t.burst) };
-        (t != channel::NEVER).then_some(Time(t))
+        let due = if waiting { c.next_entry() } else { c.wake.plus(Time(c.t.cl + c.t.burst)) };
+        due.time()
     }
 
     /// Counters of a channel as of `now`.
-    pub fn stats(&self, now: Time, ch: usize) -> Stats {
+    pub fn stats(&self, now: Time, ch: ChannelId) -> Stats {
         self.channels[ch].stats(now.0)
     }
 
     pub fn timing(&self) -> &DramTiming {
-        &self.channels[0].t
+        &self.channels[ChannelId(0)].t
     }
 }
 

@@ -3,8 +3,8 @@
 //! mode since then, and use no command bus.
 
 use super::banks::{bits, SlotId};
-use super::channel::{Channel, BANKS, NO_ROW, READ, WRITE};
-use super::choice::{bank_of, key, least, TimedCommand, NO_CHOICE, QUEUE};
+use super::channel::{Channel, BANKS, READ, WRITE};
+use super::choice::{key, least, TimedCommand, QUEUE};
 use super::timing::SAME_RANK;
 use super::transaction::ChannelStep;
 use super::{DramCompletion, RowOutcome};
@@ -48,7 +48,7 @@ impl Columns {
             firsts: [[FirstRequest::default(); BANKS]; 2],
             ready: [0; BANKS + 1],
             changed: 0,
-            best: NO_CHOICE,
+            best: TimedCommand::NONE,
             dir: READ,
         }
     }
@@ -64,9 +64,9 @@ impl Channel {
             match self.turn(at, now) {
                 ChannelStep::Wait => return,
                 ChannelStep::Refresh(due) => self.refresh_due_ranks(due),
-                ChannelStep::Choose => {
+                ChannelStep::Choose(at) => {
                     self.clock = self.clock.max(at);
-                    self.open_and_serve(bank_of(best), at, done);
+                    self.open_and_serve(best.bank(), at, done);
                 }
             }
         }
@@ -89,14 +89,14 @@ impl Channel {
     fn activate_of(&self, b: usize, i: SlotId) -> u64 {
         let arrive = self.slots[i].arrive;
         let lane = &self.scan.lanes[b % BANKS];
-        let closed = if self.banks[b].row == NO_ROW { 0 } else { lane.pre_at.max(arrive) + self.t.rp };
+        let closed = if self.banks[b].row.is_some() { lane.pre_at.max(arrive) + self.t.rp } else { 0 };
         lane.act_at.max(arrive).max(closed)
     }
 
     /// Slot `i`, the first of bank `b`, in the form in which the choice needs it.
     fn prepared(&self, b: usize, i: SlotId) -> FirstRequest {
         let s = &self.slots[i];
-        let (at, limit) = if s.row == self.banks[b].row {
+        let (at, limit) = if self.banks[b].row == Some(s.row) {
             (self.scan.lanes[b % BANKS].col_at.max(s.arrive), NO_ACTIVATE)
         } else {
             (self.activate_of(b, i) + self.t.rcd, b >> self.group_shift)
@@ -117,7 +117,7 @@ impl Channel {
     /// until its bank or the direction changes, or other requests become possible at the same time.
     fn choose_column(&mut self) -> TimedCommand {
         if self.queued == [0, 0] {
-            return NO_CHOICE;
+            return TimedCommand::NONE;
         }
         let dir = usize::from(self.columns_of_writes());
         let floor = self.columns.free_at.max(self.clock);
@@ -127,9 +127,9 @@ impl Channel {
         }
         let again = self.begin_epoch(floor);
         let Columns { best: last, dir: before, .. } = *self.columns;
-        let stays = !again & (before == dir) & (last >= self.choice(floor, 0)) & (changed >> bank_of(last) & 1 == 0);
+        let stays = !again & (before == dir) & (last >= self.choice(floor, 0)) & (changed >> last.bank() & 1 == 0);
         let waiting = self.hits[dir] | self.misses[dir];
-        let (last, mask) = if stays { (last, waiting & changed) } else { (NO_CHOICE, waiting) };
+        let (last, mask) = if stays { (last, waiting & changed) } else { (TimedCommand::NONE, waiting) };
         let best = self.search_firsts(mask, dir, floor).min(last);
         debug_assert!(bits(waiting)
             .all(|b| { self.first_of(b, dir).is_some_and(|i| self.columns.firsts[dir][b] == self.prepared(b, i)) }));
@@ -153,12 +153,12 @@ impl Channel {
         let s = self.slots[i];
         self.columns.changed |= 1 << b;
         self.unlink(b, i);
-        if s.row == self.banks[b].row {
+        if self.banks[b].row == Some(s.row) {
             self.slots[i].outcome = Some(RowOutcome::Hit);
             self.find_hit(b, dir, s.next);
         } else {
             let at = self.activate_of(b, i).max(self.activate_at(b));
-            let conflict = self.banks[b].row != NO_ROW;
+            let conflict = self.banks[b].row.is_some();
             self.slots[i].outcome = Some(if conflict { RowOutcome::Conflict } else { RowOutcome::Miss });
             if conflict {
                 self.stats.precharges += 1;

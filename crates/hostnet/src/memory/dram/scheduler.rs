@@ -3,17 +3,12 @@
 //! The channel is never ticked. Each candidate command has an earliest time; the next command is the one that the
 //! policy prefers among those possible at the smallest of these times.
 
-use super::banks::{bits, SlotId};
-use super::channel::{
-    Channel, DramCommand, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, PRECHARGE, READ, WRITE,
-};
-use super::choice::{
-    bank_of, key, least, CommandKey, TimedCommand, ACTIVE, BANK_BITS, EPOCH, NO_CHOICE, QUEUE, REFRESH, TIER_SHIFT,
-    TIME_SHIFT,
-};
+use super::banks::{bits, RowId, SlotId};
+use super::channel::{Channel, DramCommand, Rank, ACTIVATE, ALL_STALE, BANKS, COLUMN, PRECHARGE, READ, WRITE};
+use super::choice::{key, least, CommandKey, TimedCommand, ACTIVE, EPOCH, QUEUE, REFRESH};
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
 use super::{DramCompletion, EntryRelease, PagePolicy, RowOutcome, Scheduler};
-use crate::kernel::{Int, Time};
+use crate::kernel::{Due, Int, Time};
 
 /// Number of bits by which indices in `rank_col` are shifted above those in `group_col`.
 const PLACE_BITS: u32 = 8;
@@ -45,19 +40,19 @@ impl Channel {
             }
             let (at, best) = (self.wake, self.next);
             let due = self.refresh_due;
-            if due <= at && (at != NEVER || self.queued != [0, 0]) {
-                if due > now {
+            if due <= at && (!at.is_never() || self.queued != [0, 0]) {
+                let Some(Time(due)) = due.by(Time(now)) else {
                     self.chosen = false;
                     self.wake = due;
                     break;
-                }
+                };
                 self.start_refresh(due);
                 continue;
             }
-            if at > now {
+            let Some(Time(at)) = at.by(Time(now)) else {
                 self.chosen = true;
                 break;
-            }
+            };
             self.chosen = false;
             self.clock = self.clock.max(at);
             self.issue(at, best, done);
@@ -68,11 +63,11 @@ impl Channel {
     /// Earliest time at which a queue entry can become free: with a column command, which at best follows the next
     /// activate or precharge, or with the activate itself.
     #[inline]
-    pub(super) fn next_entry(&self) -> u64 {
+    pub(super) fn next_entry(&self) -> Due {
         self.next_release().min(self.next_column_entry())
     }
 
-    fn next_column_entry(&self) -> u64 {
+    fn next_column_entry(&self) -> Due {
         let known = self.chosen & (self.stale == 0) & (self.blocked == 0) & (self.p.bank_queue == 0);
         let column_next = self.scan.best[COLUMN] == self.next;
         if !known | column_next || self.p.scheduler.whole_requests() {
@@ -89,24 +84,18 @@ impl Channel {
         }
         let [c, a, p] = self.scan.best.map(|c| self.time_of(c));
         let after = if self.p.release == EntryRelease::Activate { 0 } else { self.t.rcd };
-        c.min(a.saturating_add(after)).min(p.saturating_add(self.t.rp + after)).max(self.wake)
+        c.min(a.plus(Time(after))).min(p.plus(Time(self.t.rp + after))).max(self.wake)
     }
 
     /// Time of the earliest refresh that has not started.
-    pub(super) fn next_refresh(&self) -> u64 {
-        let mut due = NEVER;
-        for r in &self.ranks {
-            if !r.refreshing {
-                due = due.min(r.refresh_due);
-            }
-        }
-        due
+    pub(super) fn next_refresh(&self) -> Due {
+        self.ranks.iter().filter(|r| !r.refreshing).map(|r| r.refresh_due).min().unwrap_or(Due::NEVER)
     }
 
     #[cold]
     pub(super) fn start_refresh(&mut self, due: u64) {
         for r in &mut self.ranks {
-            if !r.refreshing && r.refresh_due <= due {
+            if !r.refreshing && r.refresh_due.by(Time(due)).is_some() {
                 r.refreshing = true;
                 self.blocked |= r.mask;
                 self.stale = ALL_STALE;
@@ -177,7 +166,7 @@ impl Channel {
     #[inline]
     fn is_best(&self, class: usize, b: usize) -> bool {
         let best = self.scan.best[class];
-        (best != NO_CHOICE) & (bank_of(best) == b)
+        !best.is_none() & (best.bank() == b)
     }
 
     /// Adds a new candidate of `class`.
@@ -185,7 +174,7 @@ impl Channel {
     pub(super) fn offer(&mut self, class: usize, at: u64, key: CommandKey) {
         let floor = self.cmd_free.max(self.clock);
         let at = at.max(floor);
-        self.wake = self.wake.min(at);
+        self.wake = self.wake.min(Due::at(Time(at)));
         if floor - self.epoch > 2 * EPOCH {
             // The channel was idle for long, so the choices are out of date.
             self.stale = ALL_STALE;
@@ -194,8 +183,9 @@ impl Channel {
         }
         let new = self.choice(at, key);
         self.chosen &= self.next <= new;
+        let from = self.choice(floor, 0);
         let best = &mut self.scan.best[class];
-        self.stale |= u8::from(*best < (floor - self.epoch) << TIME_SHIFT) << class;
+        self.stale |= u8::from(*best < from) << class;
         *best = new.min(*best);
     }
 
@@ -221,7 +211,7 @@ impl Channel {
         let misses = self.misses[dir] & free;
         let closing = misses & self.open;
         let hits = self.hits[dir] & free;
-        let over = if closing & hits != 0 && self.clock >= self.none_overdue_until {
+        let over = if closing & hits != 0 && self.none_overdue_until.by(Time(self.clock)).is_some() {
             self.overdue(closing & hits, dir)
         } else {
             0
@@ -296,7 +286,7 @@ impl Channel {
         }
         let (hits, acts, pres) = self.candidates();
         // Evaluated without short circuits, to leave one unpredictable branch for each class.
-        let from = (floor - self.epoch) << TIME_SHIFT;
+        let from = self.choice(floor, 0);
         let again = |class: usize| (self.stale >> class & 1 == 1) | (self.scan.best[class] < from);
         let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
         if columns {
@@ -315,8 +305,7 @@ impl Channel {
         let mut best = c.min(a).min(p);
         self.stale = 0;
         if self.blocked != 0 {
-            let (at, r) = self.choose_refresh();
-            if at != NEVER {
+            if let Some((at, r)) = self.choose_refresh() {
                 best = best.min(self.choice(at.max(floor), key(REFRESH, 0, r)));
             }
         }
@@ -328,25 +317,23 @@ impl Channel {
     fn overdue(&mut self, mask: u64, dir: usize) -> u64 {
         let mut m = 0;
         for b in bits(mask) {
-            let old = self.slots[self.miss_of(b, dir)].arrive + self.p.age_cap <= self.clock;
+            let overdue_at = self.p.age_cap.plus(Time(self.slots[self.miss_of(b, dir)].arrive));
+            let old = overdue_at.by(Time(self.clock)).is_some();
             m |= u64::from(old) << b;
         }
         if m == 0 {
             let queued = self.banks.iter().flat_map(|b| &b.q).flat_map(|q| self.list(q.head));
-            let first = queued.map(|i| self.slots[i].arrive).min().unwrap_or(NEVER);
-            self.none_overdue_until = first.saturating_add(self.p.age_cap);
+            let first = queued.map(|i| self.slots[i].arrive).min();
+            self.none_overdue_until = first.map_or(Due::NEVER, |arrive| self.p.age_cap.plus(Time(arrive)));
         }
         m
     }
 
     /// Time of the next step of a refresh, and its rank.
     #[cold]
-    pub(super) fn choose_refresh(&self) -> (u64, usize) {
-        let mut best = (NEVER, 0);
-        for (r, rank) in self.ranks.iter().enumerate() {
-            if !rank.refreshing || self.active & rank.mask != 0 {
-                continue;
-            }
+    pub(super) fn choose_refresh(&self) -> Option<(u64, usize)> {
+        let ready = |rank: &Rank| rank.refreshing && self.active & rank.mask == 0;
+        let step = |(r, rank): (usize, &Rank)| {
             let open = self.open & rank.mask;
             let lanes = &self.scan.lanes;
             let at = if open != 0 {
@@ -354,15 +341,13 @@ impl Channel {
             } else {
                 bits(rank.mask).map(|b| lanes[b].act_at).max()
             };
-            let at = at.unwrap_or(0);
-            best = best.min((at, r));
-        }
-        best
+            (at.unwrap_or(0), r)
+        };
+        self.ranks.iter().enumerate().filter(|(_, rank)| ready(rank)).map(step).min()
     }
 
     fn issue(&mut self, at: u64, key: TimedCommand, done: &mut Vec<DramCompletion>) {
-        let b = bank_of(key);
-        let tier = key >> TIER_SHIFT & 3;
+        let (b, tier) = (key.bank(), key.tier());
         if tier == ACTIVE {
             let i = self.banks[b].active.take().expect("a row was opened for a request");
             self.active &= !(1 << b);
@@ -380,8 +365,7 @@ impl Channel {
             return self.refresh(b, at);
         }
         let dir = usize::from(self.write_mode);
-        let age = (key >> BANK_BITS).low_u32() & ((1 << AGE_BITS) - 1);
-        if let Some(hit) = self.banks[b].q[dir].hit.filter(|i| self.slots[*i].age == age) {
+        if let Some(hit) = self.banks[b].q[dir].hit.filter(|i| self.slots[*i].age == key.age()) {
             let next = self.slots[hit].next;
             self.unlink(b, hit);
             self.find_hit(b, dir, next);
@@ -420,7 +404,7 @@ impl Channel {
         self.log_command(at, DramCommand::Ref, r);
         let rank = &mut self.ranks[r];
         rank.refreshing = false;
-        rank.refresh_due += self.t.refi;
+        rank.refresh_due = rank.refresh_due.plus(Time(self.t.refi));
         rank.resting_until = at + self.t.rfc;
         self.resting_until = self.resting_until.max(rank.resting_until);
         self.blocked &= !rank.mask;
@@ -459,12 +443,12 @@ impl Channel {
     }
 
     /// Opens a row and notes the constraints that its activate imposes.
-    pub(super) fn open_row(&mut self, b: usize, row: u32, at: u64) {
+    pub(super) fn open_row(&mut self, b: usize, row: RowId, at: u64) {
         self.log_command(at, DramCommand::Act, b);
         let t = &self.t;
         self.cmd_free = at + t.act_bus;
         self.stats.activates += 1;
-        self.banks[b].row = row;
+        self.banks[b].row = Some(row);
         self.banks[b].accesses = 0;
         let lane = &mut self.scan.lanes[b % BANKS];
         lane.col_at = at + t.rcd;
@@ -472,10 +456,9 @@ impl Channel {
         lane.act_at = at + t.rc;
         let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
         let rank = &mut self.ranks[r];
-        rank.acts[rank.acts_next] = at;
-        rank.acts_next = (rank.acts_next + 1) & 3;
-        let oldest = rank.acts[rank.acts_next];
-        let window = if oldest == NEVER { 0 } else { oldest + t.faw };
+        rank.windows[rank.next_window] = at + t.faw;
+        rank.next_window = (rank.next_window + 1) & 3;
+        let window = rank.windows[rank.next_window];
         self.scan.group_act[group] = at + t.rrd_l;
         self.scan.rank_act[r] = window.max(at + t.rrd_s);
     }

@@ -3,10 +3,10 @@
 //! writes in order of arrival, and the banks take turns on the command bus.
 
 use super::banks::{bits, SlotId};
-use super::channel::{Channel, NEVER, READ, WRITE};
+use super::channel::{Channel, READ, WRITE};
 use super::transaction::ChannelStep;
 use super::{DramCompletion, RowOutcome};
-use crate::kernel::Int;
+use crate::kernel::{Due, Int, Time};
 
 /// State of the read and write queues in front of the bank queues.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Channel {
         st.count[dir] += 1;
         self.find_movable();
         if self.staged.movable.is_some() {
-            self.wake = self.wake.min(self.staged.free_at.max(now));
+            self.wake = self.wake.min(Due::at(Time(self.staged.free_at.max(now))));
         }
     }
 
@@ -106,20 +106,23 @@ impl Channel {
     #[inline(never)]
     pub(super) fn advance_staged(&mut self, now: u64, done: &mut Vec<DramCompletion>) {
         loop {
-            let (at, key) = self.choose_staged();
+            let command = self.choose_staged();
             let over = match self.staged.movable {
-                None => NEVER,
-                Some(_) => self.staged.free_at.max(self.clock),
+                None => Due::NEVER,
+                Some(_) => Due::at(Time(self.staged.free_at.max(self.clock))),
             };
+            let at = command.map_or(Due::NEVER, |(at, _)| Due::at(Time(at)));
             match self.turn(at.min(over), now) {
                 ChannelStep::Wait => return,
                 ChannelStep::Refresh(due) => self.start_refresh(due),
-                ChannelStep::Choose if at <= over => {
-                    self.clock = self.clock.max(at);
-                    self.issue_staged(at, key, done);
-                    self.find_movable();
-                }
-                ChannelStep::Choose => self.hand_over(over),
+                ChannelStep::Choose(now) => match command.filter(|_| at <= over) {
+                    Some((at, key)) => {
+                        self.clock = self.clock.max(at);
+                        self.issue_staged(at, key, done);
+                        self.find_movable();
+                    }
+                    None => self.hand_over(now),
+                },
             }
         }
     }
@@ -130,17 +133,18 @@ impl Channel {
         heads.min_by_key(|i| self.slots[*i].age).expect("a request of the bank")
     }
 
-    fn choose_staged(&self) -> (u64, u64) {
+    /// Time and key of the next command.
+    fn choose_staged(&self) -> Option<(u64, u64)> {
         let floor = self.cmd_free.max(self.clock);
         let n = self.staged.fill.len();
-        let mut best = u64::MAX;
+        let mut best: Option<u64> = None;
         let any = self.hits[READ] | self.hits[WRITE] | self.misses[READ] | self.misses[WRITE];
         for b in bits(any & !self.blocked) {
             let turn = ((b + 2 * n - self.staged.turn - 1) % n).to_u64();
             let mut offer = |at: u64, i: SlotId, command: u64| {
                 let age = u64::from(self.slots[i].age);
                 let k = at.saturating_sub(floor) << 36 | turn << 30 | age << 2 | command;
-                best = best.min(k);
+                best = Some(best.map_or(k, |best| best.min(k)));
             };
             let head = self.oldest(b);
             if self.open >> b & 1 == 0 {
@@ -156,15 +160,16 @@ impl Channel {
             }
             let limit = self.p.row_hit_limit;
             let spent = limit > 0 && self.banks[b].accesses >= limit;
-            if self.slots[head].row != self.banks[b].row && (!hit || spent) {
+            if self.banks[b].row != Some(self.slots[head].row) && (!hit || spent) {
                 offer(self.scan.lanes[b].pre_at, head, ROW);
             }
         }
-        let mut choice = if best == u64::MAX { (NEVER, NEVER) } else { (floor + (best >> 36), best & ((1 << 36) - 1)) };
+        let mut choice = best.map(|k| (floor + (k >> 36), k & ((1 << 36) - 1)));
         if self.blocked != 0 {
-            let (at, r) = self.choose_refresh();
-            if at != NEVER && at.max(floor) <= choice.0 {
-                choice = (at.max(floor), 1 << 36 | r.to_u64());
+            if let Some((at, r)) = self.choose_refresh() {
+                if choice.is_none_or(|(command, _)| at.max(floor) <= command) {
+                    choice = Some((at.max(floor), 1 << 36 | r.to_u64()));
+                }
             }
         }
         choice

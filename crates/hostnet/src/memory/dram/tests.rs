@@ -33,7 +33,7 @@ impl Bench {
     }
     fn at(&mut self, clock: u64, write: bool, bank: u8, row: u32) -> &mut Self {
         let now = clock * self.tck;
-        if self.ch.wake < now {
+        if self.ch.wake < Due::at(Time(now)) {
             self.ch.advance(now - 1, &mut self.done);
         }
         let line = u64::from(self.next) + 1_000_000 * u64::from(bank);

@@ -3,9 +3,10 @@
 //! cycle before the data bus becomes free.
 
 use super::banks::{bits, SlotId};
-use super::channel::{Channel, NEVER, NO_ROW, READ, WRITE};
+use super::channel::{Channel, READ, WRITE};
 use super::timing::{OTHER_RANK, SAME_RANK};
 use super::{DramCompletion, RowOutcome};
+use crate::kernel::{Due, Time};
 
 /// Time at which the last decision leaves the data bus free (`bus_at`), and time at which the next one is due
 /// (`next_at`).
@@ -22,26 +23,23 @@ pub(super) enum ChannelStep {
     Wait,
     /// Ranks are due for a refresh, since this time, and have to be refreshed first.
     Refresh(u64),
-    /// The choice is due.
-    Choose,
+    /// The choice is due, at this time.
+    Choose(u64),
 }
 
 impl Channel {
     /// Action at `now`, with the next choice due at `next`.
     #[inline(always)]
-    pub(super) fn turn(&mut self, next: u64, now: u64) -> ChannelStep {
-        let due = self.refresh_due;
-        if due <= next && (next != NEVER || self.queued != [0, 0]) {
-            if due <= now {
-                return ChannelStep::Refresh(due);
+    pub(super) fn turn(&mut self, next: Due, now: u64) -> ChannelStep {
+        let refreshes = self.refresh_due <= next && (!next.is_never() || self.queued != [0, 0]);
+        let due = if refreshes { self.refresh_due } else { next };
+        match due.by(Time(now)) {
+            Some(Time(at)) if refreshes => ChannelStep::Refresh(at),
+            Some(Time(at)) => ChannelStep::Choose(at),
+            None => {
+                self.wake = due;
+                ChannelStep::Wait
             }
-            self.wake = due;
-            ChannelStep::Wait
-        } else if next > now {
-            self.wake = next;
-            ChannelStep::Wait
-        } else {
-            ChannelStep::Choose
         }
     }
 
@@ -55,13 +53,13 @@ impl Channel {
             }
             let dir = usize::from(self.write_mode);
             let at = match self.queued[dir] {
-                0 => NEVER,
-                _ => self.pipeline.next_at.max(self.clock),
+                0 => Due::NEVER,
+                _ => Due::at(Time(self.pipeline.next_at.max(self.clock))),
             };
             match self.turn(at, now) {
                 ChannelStep::Wait => return,
                 ChannelStep::Refresh(due) => self.refresh_due_ranks(due),
-                ChannelStep::Choose => {
+                ChannelStep::Choose(at) => {
                     self.clock = self.clock.max(at);
                     let (b, i) = self.choose_request(dir, at);
                     self.pipeline.turned = false;
@@ -74,13 +72,13 @@ impl Channel {
     /// Refreshes the ranks that are due once their issued requests have ended.
     pub(super) fn refresh_due_ranks(&mut self, due: u64) {
         for r in 0..self.ranks.len() {
-            if self.ranks[r].refresh_due > due {
+            if self.ranks[r].refresh_due.by(Time(due)).is_none() {
                 continue;
             }
             let mask = self.ranks[r].mask;
             let mut at = due;
             for b in bits(mask) {
-                if self.banks[b].row != NO_ROW {
+                if self.banks[b].row.is_some() {
                     self.stats.precharges += 1;
                     self.close(b, self.scan.lanes[b].pre_at.max(due));
                 }
@@ -94,10 +92,10 @@ impl Channel {
     /// Earliest activate of bank `b` decided at `now`, including its precharge.
     fn prepare_at(&self, b: usize, now: u64) -> u64 {
         let at = self.activate_at(b).max(now);
-        if self.banks[b].row == NO_ROW {
-            at
-        } else {
+        if self.banks[b].row.is_some() {
             at.max(self.scan.lanes[b].pre_at.max(now) + self.t.rp)
+        } else {
+            at
         }
     }
 
@@ -111,25 +109,25 @@ impl Channel {
             0
         };
         let seamless = (self.pipeline.bus_at + turn).max(now);
-        let mut hit = (true, u64::MAX, 0);
-        for b in bits(self.hits[dir]) {
-            hit = hit.min((self.column_at(b, dir) > seamless, self.scan.lanes[b].col_key[dir], b));
-        }
-        if hit.1 != u64::MAX && !hit.0 {
-            return (hit.2, self.banks[hit.2].q[dir].hit.expect("a row hit"));
+        let hits = bits(self.hits[dir]);
+        let hit = hits.map(|b| (self.column_at(b, dir) > seamless, self.scan.lanes[b].col_key[dir], b)).min();
+        if let Some((false, _, b)) = hit {
+            return (b, self.banks[b].q[dir].hit.expect("a row hit"));
         }
         let hidden_until = seamless.saturating_sub(self.t.rcd).max(now);
-        let mut miss = (NEVER, u64::MAX, 0);
-        for b in bits(self.misses[dir]) {
+        let opening = |b| {
             // All row openings that can be hidden count as equally early.
             let at = self.prepare_at(b, now);
-            let at = if at <= hidden_until { 0 } else { at };
-            miss = miss.min((at, self.scan.lanes[b].miss_key[dir], b));
+            (if at <= hidden_until { 0 } else { at }, self.scan.lanes[b].miss_key[dir], b)
+        };
+        let miss = bits(self.misses[dir]).map(opening).min();
+        match (hit, miss) {
+            (None, Some((_, _, b))) | (_, Some((0, _, b))) => {
+                (b, self.banks[b].q[dir].miss.expect("a request for another row"))
+            }
+            (Some((_, _, b)), _) => (b, self.banks[b].q[dir].hit.expect("a row hit")),
+            (None, None) => unreachable!("a request of this direction is queued"),
         }
-        if hit.1 != u64::MAX && miss.0 != 0 {
-            return (hit.2, self.banks[hit.2].q[dir].hit.expect("a row hit"));
-        }
-        (miss.2, self.banks[miss.2].q[dir].miss.expect("a request for another row"))
     }
 
     fn serve(&mut self, b: usize, i: SlotId, now: u64, done: &mut Vec<DramCompletion>) {
@@ -137,11 +135,11 @@ impl Channel {
         let dir = usize::from(s.dir);
         let open = self.banks[b].row;
         self.unlink(b, i);
-        if open == s.row {
+        if open == Some(s.row) {
             self.slots[i].outcome = Some(RowOutcome::Hit);
             self.find_hit(b, dir, s.next);
         } else {
-            let conflict = open != NO_ROW;
+            let conflict = open.is_some();
             let outcome = if conflict { RowOutcome::Conflict } else { RowOutcome::Miss };
             self.slots[i].outcome = Some(outcome);
             if conflict {
