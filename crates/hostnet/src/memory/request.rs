@@ -13,9 +13,9 @@ pub enum TxnOp {
     Read,
     /// A core reads a line to write it.
     Own,
-    /// A core stores a whole line past the caches.
+    /// A core stores a whole line, bypassing the caches.
     Stream,
-    /// A core writes a line back; `dirty` says that this makes the LLC write `line` to memory.
+    /// A core writes a line back; `dirty` says whether the write-back makes the LLC write `line` to memory.
     WriteBack,
     /// A device reads lines without changing their places (PCIe reads take a snapshot).
     DmaRead,
@@ -40,7 +40,7 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// The position of the agent in tables by agent.
+    /// The index of the agent in tables by agent.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
@@ -58,7 +58,7 @@ pub enum Inbound {
     Llc { ways: u32 },
     /// The LLC, as with `LlcAction`, and the L2 of `core` receives a prefetch hint by `Event::Hint` (IDIO).
     Hint { ways: u32, core: CoreId },
-    /// A cache of its own without a limit (ideal DDIO).
+    /// A separate cache of unlimited size (ideal DDIO).
     OutsideCaches,
 }
 
@@ -80,25 +80,26 @@ pub struct Txn {
     pub agent: Agent,
     /// Number of the core, of the NIC's packet, or of the IIO's job.
     pub who: u32,
-    /// Number of the hardware thread that sends a core's request, within the machine.
+    /// Number, within the machine, of the hardware thread that sends a core's request.
     pub thread: ThreadId,
-    /// Record of the access in its core. In the answer to a device's read, the number of lines that the LLC has
-    /// modified.
+    /// Number of the core's record of the access. In the answer to a device's read, the number of lines that were
+    /// modified in the LLC.
     pub record: u8,
     /// Whether the line comes with the duty to write it back.
     pub dirty: bool,
-    /// Whether the answer is a copy of a line that the LLC keeps.
+    /// Whether the answer is a copy of a line that stays in the LLC.
     pub copied: bool,
     /// Whether the line must not enter the private caches.
     pub transient: bool,
-    /// Whether the request fetches the line before an instruction asks for it, so that it is no use of the line.
+    /// Whether the request fetches the line before an instruction asks for it, so that the request does not count as a
+    /// use of the line.
     pub ahead: bool,
     /// Number of consecutive lines from `line` on. In an answer, the number of lines that are answered.
     pub lines: u16,
     pub tag: Tag,
     /// Set and tag under which LLCs look for the line, for a request of one line that has been sent.
     pub home: LineHome,
-    /// Epoch at which the request entered the table of lines that several agents use, if it did.
+    /// Epoch at which the request entered the line table, if it did.
     pub entry: Option<u16>,
     /// Class under which transfers with DRAM are counted.
     pub class: AccessClass,
@@ -169,7 +170,7 @@ impl Txn {
         }
     }
 
-    /// The core that asks; only requests of cores have one.
+    /// The core that asks; None for requests of other agents.
     #[inline(always)]
     pub fn core(&self) -> CoreId {
         debug_assert!(matches!(self.agent, Agent::Core | Agent::Background), "{:?} is no core", self.agent);

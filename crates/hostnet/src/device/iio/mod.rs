@@ -1,8 +1,8 @@
 //! Integrated I/O controllers (IIO): each has a read and a write buffer of one entry per cache line between its PCIe
 //! ports and the home agent. An entry is a credit of the P2M-Read or P2M-Write domain.
 //!
-//! A port is full duplex: its device offers writes and read requests at the same time. Both share the upstream link and
-//! take turns on it; completions have the downstream link to themselves.
+//! A port is full duplex: its device offers writes and read requests at the same time. Writes and read requests take
+//! turns on the upstream link; completions have the downstream link to themselves.
 //!
 //! ```text
 //!   device --write TLPs, read requests--> up --> write / read entries --> home agent
@@ -39,8 +39,7 @@ const DOORBELL: u32 = 8;
 /// Bytes of the write to a ring's tail register.
 const TAIL: u32 = 4;
 
-/// Bit of a request's identifier that marks a read of a line of which only a part is written; the other bits name the
-/// write.
+/// Bit of a request's identifier that marks the read of a line before a partial write; the other bits name the write.
 const FETCH: u32 = 1 << 31;
 
 #[derive(Clone)]
@@ -56,7 +55,7 @@ pub struct Iio {
     jobs: Vec<ReadJob>,
     spare: Vec<u32>,
     fetch_partial: bool,
-    /// Writes of parts of lines whose lines are being read.
+    /// Partial writes whose lines are being read.
     fetches: Vec<IioRequest>,
     spare_fetches: Vec<u32>,
     register_write: Time,
@@ -64,7 +63,7 @@ pub struct Iio {
     pub stopped: bool,
     since: Time,
     completed_before: u64,
-    /// Shortest read that has ended since the restart, from request to last data as the device sees it.
+    /// Shortest time that a device read has taken since the restart, from request to last data, as the device sees it.
     shortest_read: Time,
 }
 
@@ -124,7 +123,8 @@ impl Iio {
         cal.post(at, DeviceEvent::Turn { port: p, way });
     }
 
-    /// Sends the next packet of the device on port `p`, if there is one and it may be sent. Usually there is none.
+    /// Sends the next packet of the device on port `p`, if the device has a packet that may be sent. Usually there is
+    /// no such packet.
     #[inline]
     fn launch(&mut self, cal: &mut impl DevicePosts, p: PortId, now: Time) {
         let port = &self.ports[p];
@@ -187,10 +187,10 @@ impl Iio {
                     if let CreditWait::Until(t) = wait {
                         self.wait_until(cal, p, way, t);
                     }
-                    return false; // otherwise the end of a request goes on
+                    return false; // otherwise the end of a request resumes the port
                 }
                 if port.up.take(NON_POSTED, requests, now).is_err() {
-                    return false; // the end of a request's wait for entries goes on
+                    return false; // the end of a request's wait for entries resumes the port
                 }
                 port.tags.take(requests, now).expect("they are free");
                 let piece = port.device.take(way, n, now);
@@ -199,8 +199,8 @@ impl Iio {
                 let job = self.job(job);
                 let port = &mut self.ports[p];
                 port.on_wire = Some(Tlp::Read { job });
-                // Completions return more slowly than requests are sent, so the data of all of them is counted from the
-                // first.
+                // Completions return more slowly than requests are sent, so the data of all requests is counted from
+                // the first request.
                 let first = u64::from(port.framing.read_request);
                 let rest = u64::from(requests - 1) * first;
                 let end = port.up.send(first, now);
@@ -264,7 +264,7 @@ impl Iio {
                 for w in j.piece.wants(j.lines, self.ports[p].framing.train, job, device) {
                     let ctl = &mut self.controllers[c];
                     if ctl.reads.is_empty() && ctl.read.free() >= w.lines.into() {
-                        self.enter_read(mem, cal, placement, c, w, now); // its device goes on below
+                        self.enter_read(mem, cal, placement, c, w, now); // the device continues below
                     } else {
                         ctl.reads.push_back(w);
                     }
@@ -342,7 +342,7 @@ impl Iio {
             let from = rule.read(&w.transfer());
             let who = FETCH | self.fetch(w);
             let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, 1, who, now);
-            // The line is read for the bytes beyond the frame's end, which nobody uses.
+            // The line is read for the bytes beyond the frame's end, which no agent uses.
             return mem.send(cal, at, Txn { from, tag: w.tag, ahead: true, ..t });
         }
         let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, w.lines, w.who, now);
@@ -378,8 +378,8 @@ impl Iio {
         }
     }
 
-    /// Allocates read-buffer entries for the lines of `w` and sends their reads to the home agent. With its last line a
-    /// request returns its non-posted credit, and true is returned: the device may send again.
+    /// Allocates read-buffer entries for the lines of `w` and sends their reads to the home agent. With its last line,
+    /// a request returns its non-posted credit; the function then returns true, because the device may send again.
     #[inline]
     fn enter_read(
         &mut self,
@@ -423,7 +423,7 @@ impl Iio {
         if t.op == TxnOp::DmaWrite || fetched {
             let mut slot = t.who.low_u16();
             if fetched {
-                // The write is complete here; its own way to its destination takes no time that anyone waits for.
+                // The write is complete at this point; nothing waits for its path to the destination.
                 let i = t.who & !FETCH;
                 let w = self.fetches[i.to_usize()];
                 self.spare_fetches.push(i);
@@ -453,7 +453,7 @@ impl Iio {
         ctl.to_home_agent.owe_write_backs(t.record.into());
         let j = &mut self.jobs[t.who.to_usize()];
         if self.ports[p].framing.train > 1 {
-            // The lines of a train need not be told apart: the device is only told of the last one.
+            // The lines of a train need not be distinguished: the device only learns when the last line is done.
             (0..n).for_each(|_| j.here |= j.here + 1);
         } else {
             j.here |= 1 << (t.line - j.piece.line);
@@ -491,7 +491,7 @@ impl Iio {
                     cal.post(at, DeviceEvent::Completed(t.who));
                 }
                 if wait {
-                    self.wait_until(cal, p, DmaDirection::P2mRead, at); // a request may wait for this tag
+                    self.wait_until(cal, p, DmaDirection::P2mRead, at); // a request may wait for the tag that has become free
                 }
                 break;
             }
@@ -570,7 +570,7 @@ impl Iio {
     pub fn on_nic_tx(&mut self, cal: &mut impl DevicePosts, id: PacketId, now: Time) -> bool {
         let (port, nic) = self.nic().expect("a NIC on a port");
         let sent = nic.on_tx_port(id, now);
-        self.launch(cal, port, now); // a doorbell is work, and a frame that has left makes room
+        self.launch(cal, port, now); // a doorbell brings work, and a frame that has left makes room
         sent
     }
 
@@ -584,22 +584,22 @@ impl Iio {
         cal.post(at, DeviceEvent::Ring { queue, task: RingTask::Tail(side), n: n.to_u16() });
     }
 
-    /// Sends a core's store of `bytes` bytes, which has reached the IIO, to the device on the first port; returns when
-    /// the store has left on the link. The device accepts every store.
+    /// Sends a core's store of `bytes` bytes, which has reached the IIO, to the device on the first port; returns the
+    /// time at which the store has left on the link. The device accepts every store.
     pub fn store(&mut self, bytes: u32, now: Time) -> Time {
         let port = &mut self.ports[PortId(0)];
         port.down.send(port.framing.write(bytes), now)
     }
 
-    /// Sends a core's load, which has reached the IIO, to the device on the first port; returns when the device
-    /// answers.
+    /// Sends a core's load, which has reached the IIO, to the device on the first port; returns the time at which the
+    /// device answers.
     pub fn load(&mut self, now: Time) -> Time {
         let port = &mut self.ports[PortId(0)];
         port.down.send(port.framing.read_request.into(), now) + port.down.flight * 2
     }
 
-    /// Carries the answer of the device on the first port to a load of `bytes` bytes; returns when the home agent has
-    /// the data.
+    /// Sends the answer of the device on the first port to a load of `bytes` bytes; returns the time at which the home
+    /// agent has the data.
     pub fn answer(&mut self, bytes: u32, now: Time) -> Time {
         let port = &mut self.ports[PortId(0)];
         port.up.send(port.framing.completion(bytes), now) + self.to_cha

@@ -7,7 +7,7 @@ use super::channel::{Channel, NEVER, NO_ROW, READ, WRITE};
 use super::timing::{OTHER_RANK, SAME_RANK};
 use super::{DramCompletion, RowOutcome};
 
-/// Time at which the last decision leaves the data bus free (`bus_at`), and time at which the next one is due
+/// Time at which the last chosen request leaves the data bus free (`bus_at`), and time at which the next choice is due
 /// (`next_at`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BusPipeline {
@@ -20,7 +20,7 @@ pub(super) struct BusPipeline {
 pub(super) enum ChannelStep {
     /// The channel has nothing to do until `wake`.
     Wait,
-    /// Ranks are due for a refresh, since this time, and have to be refreshed first.
+    /// Ranks have been due for a refresh since this time, and have to be refreshed before the choice.
     Refresh(u64),
     /// The choice is due.
     Choose,
