@@ -270,8 +270,8 @@ fn infinite(path: &str, v: &toml::Value) -> Option<String> {
     }
 }
 
-/// Loads the platform `name`, checked on its own, so that messages name the right file. When its file has the key
-/// `base`, its values replace those of the platform of that name, which has no base itself.
+/// Loads the platform `name`, checked on its own, so that messages name the right file. When the file has the key
+/// `base`, its other values replace those of the platform with that name, which cannot have a base itself.
 fn platform(name: &str, file: &str, search: &[PathBuf], notes: &mut Vec<String>) -> Result<Value, SpecError> {
     let (path, text) = find_platform("platform", name, file, search)?;
     let mut own = parse(&text, &path, "platform", notes)?;

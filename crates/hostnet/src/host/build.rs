@@ -351,7 +351,7 @@ impl Host {
 struct RingCoreMemory {
     ring: RingMemory,
     thread: ThreadMemory,
-    /// First line of the data that an overlay's thread sends.
+    /// First line of the data that the thread of an overlay sends.
     sent: LineAddr,
 }
 
@@ -361,7 +361,7 @@ enum ThreadMemory {
     Socket(BufferMemory, LineAddr),
 }
 
-/// Cores that drive descriptor rings: those of their tenant, or those of an overlay's NIC.
+/// Cores that drive descriptor rings: the cores of the tenant with the rings, or the cores of an overlay's NIC.
 fn driving_cores<'a>(
     s: &Scenario,
     groups: &'a IdVec<TenantId, Vec<ThreadId>>,
@@ -432,7 +432,7 @@ fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<
                     structures: add(structures, RegionKind::App, own),
                     frames: add(frames, RegionKind::Rx, own),
                 };
-                // A TCP receiver has a buffer of its own.
+                // A TCP receiver has its own buffer.
                 let user = if check::serves(s.tenant(tenant)) { add(USER, RegionKind::App, own) } else { LineAddr(0) };
                 ThreadMemory::Socket(memory, user)
             }
@@ -454,8 +454,8 @@ fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<
     all
 }
 
-/// The driver's costs with a mempool that also covers the software ring of a pipeline, where the platform does not set
-/// the mempool's size.
+/// The costs of the driver, with a mempool that also has room for the software ring of a pipeline where the platform
+/// does not set the mempool's size.
 fn sized(s: &Scenario, tenant: TenantId, costs: &PollModeSpec, rings: &RingsSpec) -> PollModeSpec {
     let ring = s.tenant(tenant).pipeline.as_ref().map_or(0, |p| p.ring);
     PollModeSpec { mempool: Some(costs.buffers_and(rings, ring)), ..costs.clone() }
@@ -472,7 +472,7 @@ fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<SoftwareRing> 
     (0..pairs).map(&mut pipe).collect()
 }
 
-/// Threads of the cores that drive descriptor rings; their receive buffers are given to the NIC.
+/// Threads of the cores that drive descriptor rings; the NIC receives the threads' receive buffers.
 fn drivers(s: &Scenario, memory: &[RingCoreMemory], devices: &mut [(Endpoint, u32, u32)]) -> Vec<Thread> {
     let Some(ringed) = s.ringed() else { return Vec::new() };
     let nic = devices.iter_mut().find_map(|d| match &mut d.0 {
@@ -534,8 +534,8 @@ fn drivers(s: &Scenario, memory: &[RingCoreMemory], devices: &mut [(Endpoint, u3
     threads
 }
 
-/// Memory for the frames of TCP receivers without descriptor rings, for their completions and for the structures of
-/// their pages, one entry per core.
+/// Memory for the frames of TCP receivers without descriptor rings, with the completions and the page structures of the
+/// frames; one entry per core.
 fn frame_memory(s: &Scenario, groups: &IdVec<TenantId, Vec<ThreadId>>, map: &mut AddressMap) -> Vec<FrameMemory> {
     let Some((tenant, nic)) = network::parts(s).filter(|_| s.ringed().is_none()) else { return Vec::new() };
     let mut piece = |c: &ThreadId| {

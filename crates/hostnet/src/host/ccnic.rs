@@ -35,10 +35,10 @@ pub fn parts(s: &Scenario) -> Option<CcnicTenant<'_>> {
     Some(CcnicTenant { tenant, queues, app, spec: s.ccnic.clone().unwrap_or_default() })
 }
 
-/// Objects by whose lines requests are counted, in the order of `CcnicMemory`'s regions.
+/// Objects to whose lines requests are counted, in the order of `CcnicMemory`'s regions.
 const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
 
-/// Allocates the interface's memory, at its home nodes; any core's caches may hold all of it.
+/// Allocates the interface's memory at its home nodes; the caches of any core may hold all of this memory.
 pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<CcnicInterface>> {
     let CcnicTenant { tenant, queues, spec, .. } = parts(s)?;
     let nodes = |end| match end {
@@ -56,8 +56,8 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<CcnicInterface>> 
     Some(Box::new(CcnicInterface::new(&spec, queues, memory)))
 }
 
-/// Thread of core `local` of the tenant; cores beyond the tenant's own belong to the NIC. `driven` yields an overlay's
-/// drivers, each with the first line of the data that it sends.
+/// Thread of core `local` of the tenant; cores beyond the tenant's own cores belong to the NIC. `driven` yields the
+/// drivers of an overlay, each with the first line of the data that the driver sends.
 pub fn thread(
     s: &Scenario,
     i: &CcnicInterface,
@@ -85,8 +85,8 @@ pub fn thread(
     }))
 }
 
-/// Requests that are counted: all, those that another node answered, or those of a NIC core for lines of the packet
-/// that it works on.
+/// Requests that are counted: all requests, requests that another node answered, or requests of a NIC core for lines of
+/// the packet that the core works on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CountedRequests {
     All,
@@ -104,7 +104,7 @@ impl Host {
         self.source.is_some() || self.counts_own_requests()
     }
 
-    /// Whether the host's threads count requests that no NIC knows of.
+    /// Whether the host's threads count requests that do not pass through a NIC.
     pub(super) fn counts_own_requests(&self) -> bool {
         let pings = |t: &TenantSpec| matches!(t.app, AppSpec::Pingpong(_));
         (self.has_ccnic() && self.source.is_none()) || self.tas.is_some() || self.spec.tenants.iter().any(pings)
@@ -117,17 +117,15 @@ impl Host {
         })
     }
 
-    /// Checks that each buffer of CC-NIC is in one place.
+    /// Checks that each buffer of CC-NIC is in exactly one place.
     ///
-    /// # Errors
-    /// Returns one sentence when a buffer is nowhere, or in two places.
+    /// # Errors Returns one sentence when a buffer is in no place, or in two.
     pub(super) fn check_ccnic(&self) -> Result<(), String> {
         let Some(i) = &self.ccnic else { return Ok(()) };
         let all: u32 = i.pools.iter().flat_map(|p| p.count).sum();
         let free: usize = i.pools.iter().flat_map(|p| &p.rings).map(|r| r.free()).sum();
         let held: usize = self.agents().map(|(_, a)| a.held()).sum();
-        // Buffers in rings are in nobody's stacks, unless the host alone manages buffers. TAS holds some buffers of its
-        // own.
+        // Buffers in rings are in no stack, unless the host alone manages buffers. TAS holds some buffers itself.
         let hosts = self.spec.ccnic.as_ref().is_some_and(|c| c.pool == PoolKind::Host) && self.tas.is_none();
         if free + held > all.to_usize() || hosts && free + held < all.to_usize() {
             return Err(format!("{all} buffers are {free} in the pool and {held} with threads"));
@@ -158,7 +156,7 @@ impl Host {
     pub(super) fn ccnic_metrics(&self, v: &mut Values, us: f64) {
         let Some(i) = &self.ccnic else { return };
         let t = &i.trips;
-        // An overlay's packets are counted where the application serves them.
+        // An overlay's packets are counted when the application serves them.
         let packets = if t.packets == 0 { self.tally.completed } else { t.packets };
         let per = |n: u64| n.to_f64() / packets.to_f64();
         if packets > 0 && (t.packets > 0 || t.blanks > 0) {

@@ -42,7 +42,8 @@ pub fn generator(s: &Scenario, tenant: TenantId) -> Generator {
     }
 }
 
-/// A file that gets its name when all of it is written; until then, and after a failure, no file of that name exists.
+/// A file that gets its name when all of its content has been written; until then, and after a failure, no file of that
+/// name exists.
 pub struct PartialFile {
     name: PathBuf,
     part: PathBuf,
@@ -52,8 +53,7 @@ pub struct PartialFile {
 impl PartialFile {
     /// Creates the unfinished file beside its later name.
     ///
-    /// # Errors
-    /// Returns one sentence when no file can be created there.
+    /// # Errors Returns one sentence when no file can be created there.
     pub fn beside(name: &Path) -> Result<PartialFile, String> {
         let mut part = name.as_os_str().to_owned();
         part.push(format!(".part-{}", std::process::id()));
@@ -68,8 +68,7 @@ impl PartialFile {
 
     /// Writes the content and gives the file its name.
     ///
-    /// # Errors
-    /// Returns one sentence with the system's error.
+    /// # Errors Returns one sentence with the system's error.
     pub fn finish(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
         let mut out = BufWriter::new(&self.file);
         let written = write(&mut out).and_then(|()| out.flush());
@@ -81,7 +80,7 @@ impl PartialFile {
 
 impl Drop for PartialFile {
     fn drop(&mut self) {
-        // Once the file has been renamed, nothing is left to remove.
+        // After the file has been renamed, no unfinished file is left to remove.
         let _ = std::fs::remove_file(&self.part);
     }
 }
@@ -106,7 +105,7 @@ impl Host {
         let (wire, open) = (s.generator.has_wire(), s.arrivals.is_some());
         let closed = s.generator.is_closed() || self.tas.is_some();
         let owner = s.generator.due().map_or(PacketOwner::Any, PacketOwner::Client);
-        // A source that has changed to another process leaves its last event behind.
+        // A source that has changed to another process leaves its last event in the calendar.
         if !(closed || open) || self.stopped {
             return;
         }
@@ -165,14 +164,14 @@ impl Host {
         }
     }
 
-    /// Starts to record every packet that comes back, for `returned`.
+    /// Starts to record every packet that returns, for `returned`.
     pub fn record_returned(&mut self) {
         if let Some(s) = &mut self.source {
             s.generator.record();
         }
     }
 
-    /// Contents of the frames that come back.
+    /// Contents of the frames that return to the generator.
     pub(super) fn frames(&self) -> FrameFormat {
         let t = &self.spec.traffic;
         FrameFormat {
@@ -185,15 +184,14 @@ impl Host {
         }
     }
 
-    /// Packets that came back in the window.
+    /// Packets that returned in the window.
     pub fn returned(&self) -> &[Returned] {
         self.source.as_ref().map_or(&[], |s| s.generator.returned())
     }
 
     /// Checks that every packet of the generator is accounted for.
     ///
-    /// # Errors
-    /// Returns one sentence about packets that the generator has sent and that are nowhere.
+    /// # Errors Returns one sentence about packets that the generator has sent and that are unaccounted for.
     pub(super) fn check_client(&self) -> Result<(), String> {
         let Some(s) = self.source.as_ref().filter(|_| self.end.is_none()) else { return Ok(()) };
         let (sent, came, under_way) = (s.generator.sent, self.serving_nic().counts.offered, s.generator.on_wire());
@@ -235,8 +233,8 @@ impl Host {
         (!rows.is_empty()).then(|| table(&columns, rows))
     }
 
-    /// Table of the window's packets: those in the host at the start and those offered equal those served, lost and in
-    /// the host at the end.
+    /// Table of the window's packets. The packets in the host at the start and the packets offered equal the packets
+    /// served, the packets lost and the packets in the host at the end.
     pub(super) fn packet_table(&self) -> Option<Value> {
         self.source.as_ref()?;
         let before = self.window.packets;

@@ -1,12 +1,12 @@
-//! A wire that loops back: packets that the host's cores send come back to the queue that sent them.
+//! A NIC in loopback mode: packets that the host's cores send return to the queue that sent them.
 //!
 //! ```text
 //!   core: stamp, write, tx_burst --> NIC --> wire, `propagation` --+
 //!   core: rx_burst, read         <-- NIC <-- wire, `propagation` <-+
 //! ```
 //!
-//! A frame has one record at a time: that of the transmit side until it is on the wire, and that of the receive side
-//! once it is back.
+//! A frame has one record at a time: a record of the transmit side until the frame is on the wire, and a record of the
+//! receive side after the frame has returned.
 
 use super::Host;
 use crate::device::nic::Packet;
@@ -16,22 +16,22 @@ use crate::stack::Notice;
 use crate::traffic;
 
 impl Host {
-    /// Sends packet `id`'s frame, which is on the wire, back to its queue.
+    /// Returns the frame of packet `id`, which is on the wire, to its queue.
     pub(super) fn loop_back(&mut self, id: PacketId) {
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);
         nic.packet(id).done = true;
         nic.end_use(id);
         let Some(s) = &mut self.source else { return };
-        // The flow is the queue, and the key is the time stamp in the payload.
+        // The flow is the number of the queue, and the key is the time stamp in the payload.
         let (flow, queue, key, wire_bytes) = (p.queue.0.into(), p.queue, p.key, p.wire_bytes);
         let back = Packet { flow, queue, key, wire_bytes, dscp: s.dscp, uses: 1, ..Packet::default() };
         let arrives = s.generator.turn_round(back, self.machine.now);
         self.machine.cal.post(arrives, traffic::TrafficEvent::Arrival);
     }
 
-    /// Records that a frame for `queue` was lost on its way back, if frames loop: its sender gives it up after
-    /// `traffic.timeout`.
+    /// Records that a frame for `queue` was lost on its return, if the NIC is in loopback mode: the sender gives the
+    /// frame up after `traffic.timeout`.
     pub(super) fn lost_in_loop(&mut self, queue: QueueId) {
         let timeout = self.spec.traffic.timeout.into();
         let Some(s) = self.source.as_mut().filter(|s| s.loops) else { return };
@@ -39,8 +39,8 @@ impl Host {
         self.machine.cal.post(self.machine.now + timeout, traffic::TrafficEvent::Overdue);
     }
 
-    /// Handles `traffic::TrafficEvent::Overdue`: the sender of the frame that was lost first gives it up. Returns false when no frame
-    /// was lost.
+    /// Handles `traffic::TrafficEvent::Overdue`: the sender of the frame that was lost first gives up that frame.
+    /// Returns false when no frame was lost.
     pub(super) fn give_up_lost_frame(&mut self) -> bool {
         let Some(s) = &mut self.source else { return false };
         let Some(queue) = s.lost.pop_front() else { return false };
@@ -49,7 +49,7 @@ impl Host {
         true
     }
 
-    /// Number of frames on a wire that loops.
+    /// Number of frames on a wire in loopback mode.
     pub(super) fn in_loop(&self) -> u64 {
         self.source.as_ref().filter(|s| s.loops).map_or(0, |s| s.generator.on_wire())
     }
@@ -58,14 +58,15 @@ impl Host {
         self.source.as_ref().is_some_and(|s| s.loops)
     }
 
-    /// Number of packets that originated here or at the other end of the wire. A looping packet counts once.
+    /// Number of packets that originated in the host or at the other end of the wire. A packet in loopback mode counts
+    /// once.
     pub(super) fn packets_begun(&self) -> u64 {
         let counts = &self.serving_nic().counts;
         counts.originated + if self.loops() { 0 } else { counts.offered }
     }
 
-    /// Number of packets that the generator has offered: those that came off the wire, or those that the host's cores
-    /// have sent into a loop.
+    /// Number of packets that the generator has offered: packets that arrived from the wire, or packets that the host's
+    /// cores have sent in loopback mode.
     pub(super) fn packets_offered(&self) -> u64 {
         let counts = &self.serving_nic().counts;
         if self.loops() {
@@ -75,7 +76,7 @@ impl Host {
         }
     }
 
-    /// Number of packets in the host, or on a wire that loops.
+    /// Number of packets in the host, or on a wire in loopback mode.
     pub(super) fn packets_inside(&self) -> u64 {
         self.serving_nic().unfinished() + self.in_loop()
     }

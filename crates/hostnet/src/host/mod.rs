@@ -1,4 +1,4 @@
-//! A host: wired from its scenario, driven by the calendar.
+//! A host, which is built from its scenario and driven by the calendar.
 
 mod background;
 mod build;
@@ -61,12 +61,12 @@ enum IdleState {
     /// The thread sleeps until a notice or an interrupt wakes it.
     Asleep,
     /// The thread has polled since `since`, with `instructions` per poll, of which `counted` polls have been counted.
-    /// Polls are not events: their number follows from the time at which the wait ends. Polling ends at `until` if
-    /// nothing has come.
+    /// Polls are not events: their number follows from the time at which the wait ends. Polling ends at `until` if no
+    /// event has arrived.
     Polling { on: Awaited, since: Time, instructions: u32, counted: u64, until: Time },
 }
 
-/// Slot of a core: its thread and the thread's own state.
+/// Slot of a core: its thread, and the state of the thread.
 #[derive(Clone)]
 struct CoreSlot {
     tenant: TenantId,
@@ -90,12 +90,13 @@ pub struct Host {
     background: Option<background::Background>,
     ccnic: Option<Box<crate::stack::ccnic::CcnicInterface>>,
     tas: Option<Box<crate::stack::tas::Service>>,
-    /// Values of the registers that pairs of threads share; `trips` records the round trips between them, in ps.
+    /// Values of the registers that pairs of threads share; `trips` records the round-trip times between the threads,
+    /// in ps.
     registers: Vec<u64>,
     trips: Histogram<u64>,
     apps: IdVec<TenantId, App>,
     cores: IdVec<ThreadId, CoreSlot>,
-    /// Number of the tenants' cores; the kernel's cores come after them.
+    /// Number of the tenants' cores; the kernel's cores have higher numbers.
     tenant_cores: usize,
     tally: Tally,
     source: Option<TrafficSource>,
@@ -104,7 +105,7 @@ pub struct Host {
     /// Software rings of cores that work in pairs, by the queue of the pair's first core.
     software_rings: Vec<SoftwareRing>,
     spikes: Option<Spikes>,
-    /// Whether nothing new begins, so that work in flight drains.
+    /// Whether no new work begins, so that work in flight drains.
     stopped: bool,
     window: Window,
     trace: trace::HostTrace,
@@ -113,7 +114,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Posts the first events: free-running cores start, and traffic begins.
+    /// Posts the first events, with which free-running cores and traffic start.
     fn start(&mut self) {
         for c in self.cores.ids() {
             let tenant = self.spec.tenants.get(self.cores[c].tenant.index());
@@ -132,7 +133,7 @@ impl Host {
         self.next_epoch();
     }
 
-    /// Runs until `done` returns true, which is called after each event.
+    /// Runs until `done` returns true; `done` is called after each event.
     #[inline(never)]
     fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
         while let Some(e) = self.machine.pop() {
@@ -150,7 +151,7 @@ impl Host {
         }
     }
 
-    /// Handles a signal of the hardware to software or to the world outside.
+    /// Passes a signal of the hardware to software, or to the traffic outside the host.
     #[inline]
     fn on(&mut self, s: MachineSignal) {
         match s {
@@ -179,7 +180,7 @@ impl Host {
     fn on_traffic(&mut self, e: traffic::TrafficEvent) {
         match e {
             traffic::TrafficEvent::Arrival => {
-                // A source that has changed to another process leaves its last event behind.
+                // A source that has changed to another process leaves its last event in the calendar.
                 if !self.on_link_arrival()
                     && !self.on_wire_arrival()
                     && self.source.as_ref().is_some_and(|s| s.arrivals.is_some())
@@ -273,7 +274,7 @@ impl Host {
         if let Awaited::Line(line) = on {
             let of = self.machine.core_of(core);
             if !self.machine.mem.holds(of, line) {
-                // The line was invalidated after the thread has read it: this poll finds the new content.
+                // Another agent invalidated the line after the thread had read it, so this poll finds the new content.
                 return self.machine.cal.post(now, core::CoreEvent::Free(core));
             }
             self.machine.mem.watch(core, of, line);
@@ -340,7 +341,7 @@ impl Host {
         while let Some(r) = self.machine.retired(core) {
             match r {
                 Retired::Tag(tag) => self.with_thread(core, |thread, c| thread.retired(tag, c)),
-                Retired::Mmio(_) => {} // on its way
+                Retired::Mmio(_) => {} // the notice is already in the calendar
                 _ => continue,
             }
             self.end_batch(core);
@@ -376,7 +377,7 @@ impl Host {
         } else if p.zero_copy {
             self.machine.cal.post(released, device::DeviceEvent::Freed(NicAt::Chip, id));
         } else {
-            self.notify(thread, Notice::Queue); // it may have waited for a transmit buffer
+            self.notify(thread, Notice::Queue); // the thread may have waited for a transmit buffer
         }
     }
 
@@ -402,7 +403,7 @@ impl Host {
         }
     }
 
-    /// Notifies the cores whose descriptors in memory have been written back.
+    /// Notifies the cores whose descriptors the NIC has written back to memory.
     fn rings_landed(&mut self) {
         while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
             let Some(core) = self.driver_of(queue) else { continue };
@@ -415,7 +416,7 @@ impl Host {
         self.deliver_interrupts(Host::driver_of);
     }
 
-    /// Core whose driver has the rings of `queue`.
+    /// Core whose driver drives the rings of `queue`.
     fn driver_of(&self, queue: QueueId) -> Option<ThreadId> {
         match &self.source {
             Some(s) => s.cores.get(queue.index()).copied(),
@@ -423,7 +424,7 @@ impl Host {
         }
     }
 
-    /// Whether TCP receivers have descriptor rings in memory.
+    /// Whether TCP receivers use descriptor rings in memory.
     fn network_has_rings(&self) -> bool {
         self.machine.iio.as_ref().and_then(Iio::nic_ref).is_some_and(Nic::has_rings)
     }
@@ -445,7 +446,7 @@ impl Host {
         self.run_until(|h| h.machine.now >= end);
     }
 
-    /// Stops cores without packets and devices, and lets all work in flight end.
+    /// Stops devices, and cores that serve no packets, and lets all work in flight end.
     pub fn drain(&mut self) {
         self.stopped = true;
         if let Some(iio) = &mut self.machine.iio {
@@ -516,7 +517,7 @@ mod tests {
     use crate::traffic::arrival::Arrivals;
     use std::path::PathBuf;
 
-    /// A host with two cores that share tables, on which nothing happens by itself; and a line of the tables.
+    /// A host with two cores that share tables, on which no traffic arrives; and a line of the tables.
     fn pair() -> (Host, LineAddr) {
         let text = r#"
             name = "pair"
@@ -569,7 +570,7 @@ mod tests {
         assert!(woken > since + Time::ns(250));
         let polls = (resumed - since).as_ns() / 100.0;
         assert!((polls - polls.round()).abs() < 1e-3 && resumed >= woken && resumed < woken + Time::ns(100), "{polls}");
-        // The other core holds the line: a miss is a request to the home agent, both ways, and a snoop.
+        // The other core holds the line: a miss is a request to the home agent, in both directions, and a snoop.
         program(&mut host, ThreadId(0), &read);
         let (end, _) = until_free(&mut host, ThreadId(0));
         let l = host.machine.mem.lat;
@@ -602,7 +603,7 @@ mod tests {
             last = h.machine.now;
             h.tally.completed_ever >= from + 20
         });
-        // The packet of the slow process that was still to come, and then one packet each microsecond.
+        // The packet of the slow process that was already due, and then one packet per microsecond.
         let us = (last - begun).0 as f64 / 1e6;
         assert!((19.0..31.0).contains(&us), "{us} us");
     }

@@ -19,7 +19,7 @@ use crate::traffic;
 use crate::traffic::frame::rss_hash;
 use crate::traffic::generator::addresses;
 
-/// Allocates the memory of a scenario's TAS, if it has one. `groups` are the cores of each tenant.
+/// Allocates the memory of a scenario's TAS, if the scenario uses TAS. `groups` holds the cores of each tenant.
 pub fn build(s: &Scenario, map: &mut AddressMap, groups: &IdVec<TenantId, Vec<ThreadId>>) -> Option<Box<Service>> {
     let tenant = s.tas_tenant()?;
     let AppSpec::TcpEcho(spec) = &s.tenant(tenant).app else { return None };
@@ -50,7 +50,7 @@ pub fn steer(service: &mut Service, nic: &Nic) {
     }
 }
 
-/// Thread of core `local` of TAS's tenant, over the next driver or over an overlay's queue pairs.
+/// Thread of core `local` of TAS's tenant, with the next driver or with queue pairs of an overlay.
 pub fn thread(
     s: &Scenario,
     fast: usize,
@@ -101,7 +101,7 @@ impl Host {
         })
     }
 
-    /// Ends the transmission of packet `id`: the server's data go to the client.
+    /// Ends the transmission of packet `id`, whose data goes from the server to the client.
     pub(super) fn on_segment_sent(&mut self, id: PacketId) {
         let now = self.machine.now;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
@@ -123,7 +123,7 @@ impl Host {
         self.machine.cal.post(back, traffic::TrafficEvent::Back);
     }
 
-    /// Delivers the server's oldest segment on its way to its client.
+    /// Delivers the server's oldest segment in flight to its client.
     pub(super) fn on_segment_arrival(&mut self) -> bool {
         let Some(t) = self.tas.as_mut() else { return false };
         let now = self.machine.now;
@@ -139,12 +139,11 @@ impl Host {
 
     /// Checks TAS's packets and requests.
     ///
-    /// # Errors
-    /// Returns one sentence about packets or requests that are not conserved, or that come out of order.
+    /// # Errors Returns one sentence about packets or requests that are not conserved, or that arrive out of order.
     pub(super) fn check_tas(&self) -> Result<(), String> {
         let Some(t) = &self.tas else { return Ok(()) };
         let nic = self.machine.iio.as_ref().and_then(Iio::nic_ref);
-        // Bytes out of order follow from a loss, which is the better message.
+        // Bytes out of order follow from a loss, and the message about the loss is more helpful.
         if let Some((drops, first)) = nic.and_then(|nic| Some((&nic.drops, nic.drops.first_ever()?))) {
             return Err(self.lost_of_tcp(first, drops.total()));
         }
@@ -168,7 +167,7 @@ impl Host {
         }
     }
 
-    /// Message about a loss that the clients would have to repair, with the user's options.
+    /// Message about a lost segment, which the clients cannot retransmit, with the choices that the user has.
     fn lost_of_tcp(&self, first: &Loss, all: u64) -> String {
         let s = &self.spec;
         let nics = s.peripherals.iter().enumerate();

@@ -13,8 +13,8 @@ use crate::stack::pingpong::PingPongThread;
 use crate::stack::transfer::{PairMemory, Role, TransferThread};
 use crate::stack::Thread;
 
-/// Builds the threads of the tenant's cores and then those of the peers, and returns them with their number of
-/// registers; None without such a tenant. `cores` are the tenant's cores, `peers` the others.
+/// Builds the threads of the tenant's cores and then the threads of the peers, and returns the threads with their
+/// number of registers; None without such a tenant. `cores` holds the tenant's cores, `peers` the other cores.
 pub fn build(
     s: &Scenario,
     map: &mut AddressMap,

@@ -1,4 +1,4 @@
-//! The thread that runs each kind of application, and the values that its stack is built from, taken from the scenario.
+//! The thread that runs each kind of application, and the values from the scenario with which its stack is built.
 
 use crate::app::{AppSpec, WorkSource};
 use crate::config::scenario::{ArrivalsSpec as Kind, PeripheralSpec};
@@ -11,11 +11,12 @@ use crate::stack::tcp::TcpReceiver;
 use crate::stack::Thread;
 use crate::traffic::arrival::Arrivals;
 
-/// Declares the applications whose cores run a thread of their own choice: kind, parameters, scenario and thread. The cores of
-/// every other application run by its [`WorkSource`]: a free-running thread, or a queue pair.
+/// Declares the applications whose cores run a thread of a particular kind: kind, parameters, scenario and thread. The
+/// [`WorkSource`] of any other application determines its thread: a free-running thread, or a queue pair.
 macro_rules! threads_by_app {
     ($($app:ident($spec:pat, $scenario:pat) => $thread:expr,)*) => {
-        /// The thread of each core that runs `app` in scenario `s`, where no stack of the tenant's own says otherwise.
+        /// The thread of each core that runs `app` in scenario `s`, where the stack of the tenant does not determine
+        /// the thread.
         pub fn of_app(app: &AppSpec, s: &Scenario) -> Thread {
             match app {
                 $(AppSpec::$app($spec) => {
@@ -38,15 +39,16 @@ fn queue_pair(s: &Scenario) -> Thread {
     Thread::QueuePair(QueuePair::new(s.platform.queue_pair.clone(), s.placement.spent(), &s.platform.core))
 }
 
-/// The kernel's receiver of one TCP connection; None without an Ethernet NIC, and where the platform has no costs of TCP.
+/// The kernel's receiver of one TCP connection; None without an Ethernet NIC, and where the platform has no costs for
+/// TCP.
 pub fn tcp_receiver(s: &Scenario) -> Option<TcpReceiver> {
     let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
     let costs = s.platform.tcp.as_ref()?;
     Some(TcpReceiver::new(costs, nic, s.ringed().is_some()))
 }
 
-/// Packets of `bytes` bytes that the scenario's traffic offers to `queue` of `queues`: each has its own window, or its share of
-/// the rate.
+/// Packets of `bytes` bytes that the scenario's traffic offers to `queue` of `queues` queues: each queue has its own
+/// window, or its share of the rate.
 pub fn demand(s: &Scenario, queue: usize, queues: usize, bytes: u64) -> Demand {
     let t = &s.traffic;
     let rate = t.rate.map_or(0.0, |r| r.packets(bytes.to_f64())) / queues.to_f64();
@@ -55,6 +57,6 @@ pub fn demand(s: &Scenario, queue: usize, queues: usize, bytes: u64) -> Demand {
         Kind::Fixed => Arrivals::fixed(rate),
         _ => Arrivals::poisson(rate, RandomStream::new(s.seed, "ccnic arrivals", queue.to_u64())),
     };
-    // Queue pairs take turns within a gap.
+    // The first packets of the queue pairs are spread over one gap.
     Demand::open(arrivals, queue.to_f64() / queues.to_f64() / rate)
 }

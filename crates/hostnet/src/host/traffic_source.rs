@@ -1,4 +1,4 @@
-//! Packets that a load generator offers to a host: their destination, their time, and their way to the NIC.
+//! Packets that a load generator offers to a host: their destination, their time, and their path to the NIC.
 
 use super::Host;
 use crate::app::Content;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct TrafficSource {
     pub(super) arrivals: Option<Arrivals>,
-    /// Time that is zero for the arrival process.
+    /// Time at which the time of the arrival process is zero.
     pub(super) base: Time,
     pub(super) rng: RandomStream,
     /// NIC that receives the packets.
@@ -29,9 +29,9 @@ pub(super) struct TrafficSource {
     /// Differentiated services code point of the packets.
     pub(super) dscp: u8,
     pub(super) spread: SpreadSpec,
-    /// Whether the NIC's wire returns the packets that the host's cores, as the generator, send.
+    /// Whether the NIC is in loopback mode and returns the packets that the host's cores, as the generator, send.
     pub(super) loops: bool,
-    /// Queues whose frames were lost on their way back and have not been given up by their senders.
+    /// Queues whose frames were lost on their return, where the senders have not given the frames up.
     pub(super) lost: VecDeque<QueueId>,
     /// Number of waiting packets that the generator maintains per core; 0 for an open loop.
     pub(super) depth: u32,
@@ -43,7 +43,7 @@ pub(super) struct TrafficSource {
 }
 
 impl TrafficSource {
-    /// Core with the fewest entries in its queue; the next one after the last choice, among several.
+    /// Core with the fewest entries in its queue; several such cores take turns.
     fn shortest(&mut self, nic: &Nic) -> usize {
         let n = self.cores.len();
         let round = (0..n).map(|i| (self.turn + i) % n);
@@ -53,7 +53,7 @@ impl TrafficSource {
     }
 }
 
-/// Owner of the next packet: anybody, a core, or a client in a closed loop.
+/// Owner of the next packet: no particular core, a core, or a client in a closed loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PacketOwner {
     Any,
@@ -61,7 +61,7 @@ pub(super) enum PacketOwner {
     Client(u32),
 }
 
-/// A packet before it has an address: its core, its flow with the RSS hash, and its content.
+/// A packet before its address is known: its core, its flow with the RSS hash, and its content.
 pub(super) struct DrawnPacket {
     pub(super) core: ThreadId,
     pub(super) flow: Option<(u32, u32)>,
@@ -71,8 +71,8 @@ pub(super) struct DrawnPacket {
 }
 
 impl Host {
-    /// Replaces the arrival process from now on; with a `depth`, each core always has that number of packets waiting
-    /// instead.
+    /// Replaces the arrival process from now on; with a `depth`, the source instead keeps that number of packets
+    /// waiting at each core.
     pub fn offer(&mut self, arrivals: Option<Arrivals>, depth: u32) {
         let now = self.machine.now;
         let Some(s) = &mut self.source else { return };
@@ -91,8 +91,8 @@ impl Host {
         }
     }
 
-    /// Posts the next packet. When the last packet of the previous process came after this one was due, the new process
-    /// begins that much later, so that nothing happens in the past.
+    /// Posts the next packet. If the last packet of the previous process was late, the new process begins that much
+    /// later, so that no packet arrives in the past.
     pub(super) fn next_arrival(&mut self) {
         let now = self.machine.now;
         let Some(s) = &mut self.source else { return };
@@ -117,7 +117,7 @@ impl Host {
         }
     }
 
-    /// Draws the next packet. The source chooses a core for a packet without one.
+    /// Draws the next packet. For a packet without an owner, the source chooses a core.
     pub(super) fn draw(&mut self, owner: PacketOwner) -> Option<DrawnPacket> {
         if self.tas.is_some() {
             return self.draw_segment();
@@ -183,7 +183,7 @@ impl Host {
         self.machine.nic.unfinished() + on_port
     }
 
-    /// Draws the next packet in the form in which it goes to the NIC.
+    /// Draws the next packet in the form in which the NIC receives it.
     pub(super) fn draw_packet(&mut self, owner: PacketOwner) -> Option<Packet> {
         let DrawnPacket { core, flow, client, content } = self.draw(owner)?;
         let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
@@ -214,8 +214,8 @@ impl Host {
         self.machine.arrive(at, p).is_ok()
     }
 
-    /// Queue of a core's packets: the integrated NIC has one for each core, a NIC on a port one for each core that
-    /// drives it.
+    /// Queue of a core's packets: the integrated NIC has one queue for each core, a NIC on a port one for each core
+    /// that drives it.
     pub(super) fn queue(&self, core: ThreadId) -> QueueId {
         match &self.source {
             Some(s) if s.at == NicAt::Port => {
@@ -234,8 +234,8 @@ impl Host {
     }
 }
 
-/// A packet with content `c` for a queue of the NIC at `at`. On the chip its buffer and its reply are two uses of its
-/// record.
+/// A packet with content `c` for a queue of the NIC at `at`. On the chip the packet's buffer and its reply are two uses
+/// of the packet's record.
 pub(super) fn packet(queue: QueueId, at: NicAt, c: &Content) -> Packet {
     Packet {
         flow: queue.0.into(),

@@ -167,8 +167,8 @@ pub struct LlcSpec {
     /// Destination of clean victims of L2s.
     #[serde(default)]
     pub clean_victim: CleanVictim,
-    /// Whether the write-back of a clean L2 victim marks the line clean in the LLC although the LLC's copy is dirty, so
-    /// that the data is lost. Sweeper's published runs do so by mistake; no processor does. False when absent.
+    /// Whether a clean victim of an L2 marks its line in the LLC clean although the LLC's copy is dirty, so that data
+    /// is lost. Sweeper's published runs do so by mistake; no processor does. False when absent.
     #[serde(default)]
     pub clean_victim_cleans: bool,
     /// Whether a dirty victim of an L2 that finds its line in the LLC counts as a use of the line. True when absent.

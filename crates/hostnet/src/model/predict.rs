@@ -339,7 +339,7 @@ impl PredictHost {
             }
         }
         self.at(o, low).map_or_else(Prediction::default, |(p, _)| {
-            // Cores that the channels limit wait until all their credits are in use.
+            // All credits are in use when the channels limit the cores, so the latency follows from Little's law.
             Prediction { c2m_ns: credits / low - self.lfb_retry_ns, ..p }
         })
     }

@@ -1,4 +1,4 @@
-//! Events of the world beyond the wire.
+//! Events of traffic: of generators, senders and networks outside the host.
 
 use crate::kernel::Post;
 
@@ -9,9 +9,9 @@ pub enum TrafficEvent {
     Arrival,
     /// The load generator sends its next packet.
     Offer,
-    /// The next reply is back at the load generator.
+    /// The next reply has returned to the load generator.
     Back,
-    /// The load generator gives up requests that have waited too long.
+    /// The load generator gives up requests that have waited longer than the timeout.
     Overdue,
     /// Port `0` of the senders beyond the network is free.
     Emit(u8),
@@ -19,10 +19,10 @@ pub enum TrafficEvent {
     Segment,
     /// The next acknowledgement reaches its sender.
     Ack,
-    /// Sender `0` looks whether its receiver has fallen silent.
+    /// Sender `0` checks whether its receiver has sent no acknowledgement for too long.
     Probe(u8),
 }
 
-/// A calendar that generators and senders post their events to.
+/// A calendar to which generators and senders post their events.
 pub trait TrafficPosts: Post<TrafficEvent> {}
 impl<C: Post<TrafficEvent>> TrafficPosts for C {}
