@@ -99,7 +99,7 @@ fn uniform(x: u64) -> f64 {
 }
 
 /// Expected number of nodes that a breadth-first search from a random node finds at each depth, in a graph of `nodes`
-/// nodes with `degree` random neighbours each: a node remains undiscovered when none of the frontier's edges leads to
+/// nodes with `degree` random neighbours each. A node remains undiscovered when none of the frontier's edges leads to
 /// that node.
 fn levels(nodes: f64, degree: f64) -> Vec<f64> {
     let (mut found, mut seen) = (vec![1.0], 1.0);

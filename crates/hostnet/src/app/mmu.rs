@@ -1,6 +1,6 @@
-//! Address translation for applications whose data lies in far more pages than a TLB holds: pages of 4 KiB, the
-//! second-level TLB of a core, and the last level of the page table, whose lines are cached and fetched like data. The
-//! upper levels lie in the paging-structure caches of a core (Intel, TLBs, Paging-Structure Caches, and Their
+//! Address translation for applications whose data lies in far more pages than a TLB holds. The model has pages of
+//! 4 KiB, the second-level TLB of a core, and the last level of the page table, whose lines are cached and fetched like
+//! data. The upper levels lie in the paging-structure caches of a core (Intel, TLBs, Paging-Structure Caches, and Their
 //! Invalidation, 2007).
 
 use crate::core::spec::TlbSpec;

@@ -18,7 +18,8 @@ pub const RENAMED: &[(&str, &str)] = &[
 /// the path at which `root` stands: empty for a scenario, `platform` for a platform's file. `table` is [`RENAMED`], or
 /// a table of a test.
 ///
-/// # Errors A clause that names both keys when a table has the old and the new one.
+/// # Errors
+/// A clause that names both keys when a table has the old and the new one.
 pub fn rename(root: &mut Value, below: &str, table: &[(&str, &str)]) -> Result<Vec<String>, String> {
     let mut notes = Vec::new();
     for (old, new) in table {

@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn strides_beyond_the_longest_are_not_followed() {
-        // Four lines within a page are at most 21 apart, so a longest stride of 20 lines stands for the 32 lines of 2
-        // KiB.
+        // Four lines within a page are at most 21 apart, so a longest stride of 20 lines stands for the 32 lines of
+        // 2 KiB.
         let mut p = L1Prefetcher { longest: 20, ..of(0, 8) };
         let at = |stride: u64| [64 * 9, 64 * 9 + stride, 64 * 9 + 2 * stride];
         assert_eq!(fetched(&mut p, 1, &at(20)).concat(), [64 * 9 + 60]);

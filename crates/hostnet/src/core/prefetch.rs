@@ -82,7 +82,8 @@ pub struct PrefetchSpec {
 impl PrefetchSpec {
     /// Checks that every value is within its range and that the values are compatible.
     ///
-    /// # Errors Fails with one clause that names key and value.
+    /// # Errors
+    /// Fails with one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         for (key, v, most) in [
             ("streams", self.streams, 256),

@@ -165,8 +165,8 @@ mod tests {
     }
 
     /// Confidences computed by hand from stride.cc with a degree of 8, as released: 4 (new), 3, 4, 5, 6; 5 at the jump,
-    /// which prefetches at the jump's distance; 6; in the next page 5, without a prefetch because all 8 lines lie in
-    /// other pages; 6.
+    /// which prefetches at the jump's distance; 6. In the next page the confidence is 5, without a prefetch because all
+    /// 8 lines lie in other pages; 6.
     #[test]
     fn an_instruction_goes_on_at_its_stride_behind_a_jump_and_in_a_new_page() {
         let mut s = Strides::new(64, 8, 3);

@@ -229,7 +229,8 @@ pub trait Device: Sized {
 
     /// Checks the device's conservation laws at the end of a run.
     ///
-    /// # Errors Returns one sentence that names the quantity that is not conserved.
+    /// # Errors
+    /// Returns one sentence that names the quantity that is not conserved.
     fn audit(&self) -> Result<(), String> {
         Ok(())
     }

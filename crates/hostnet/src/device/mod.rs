@@ -120,7 +120,8 @@ macro_rules! devices {
             }
             /// Checks the device's conservation laws.
             ///
-            /// # Errors Returns one sentence that names the quantity that is not conserved.
+            /// # Errors
+            /// Returns one sentence that names the quantity that is not conserved.
             pub fn check(&self) -> Result<(), String> {
                 match self { $(Endpoint::$name(d) => d.audit(),)* }
             }

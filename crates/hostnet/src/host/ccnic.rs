@@ -119,7 +119,8 @@ impl Host {
 
     /// Checks that each buffer of CC-NIC is in exactly one place.
     ///
-    /// # Errors Returns one sentence when a buffer is in no place, or in two.
+    /// # Errors
+    /// Returns one sentence when a buffer is in no place, or in two.
     pub(super) fn check_ccnic(&self) -> Result<(), String> {
         let Some(i) = &self.ccnic else { return Ok(()) };
         let all: u32 = i.pools.iter().flat_map(|p| p.count).sum();

@@ -53,7 +53,8 @@ pub struct PartialFile {
 impl PartialFile {
     /// Creates the unfinished file beside its later name.
     ///
-    /// # Errors Returns one sentence when no file can be created there.
+    /// # Errors
+    /// Returns one sentence when no file can be created there.
     pub fn beside(name: &Path) -> Result<PartialFile, String> {
         let mut part = name.as_os_str().to_owned();
         part.push(format!(".part-{}", std::process::id()));
@@ -68,7 +69,8 @@ impl PartialFile {
 
     /// Writes the content and gives the file its name.
     ///
-    /// # Errors Returns one sentence with the system's error.
+    /// # Errors
+    /// Returns one sentence with the system's error.
     pub fn finish(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
         let mut out = BufWriter::new(&self.file);
         let written = write(&mut out).and_then(|()| out.flush());
@@ -191,7 +193,8 @@ impl Host {
 
     /// Checks that every packet of the generator is accounted for.
     ///
-    /// # Errors Returns one sentence about packets that the generator has sent and that are unaccounted for.
+    /// # Errors
+    /// Returns one sentence about packets that the generator has sent and that are unaccounted for.
     pub(super) fn check_client(&self) -> Result<(), String> {
         let Some(s) = self.source.as_ref().filter(|_| self.end.is_none()) else { return Ok(()) };
         let (sent, came, under_way) = (s.generator.sent, self.serving_nic().counts.offered, s.generator.on_wire());

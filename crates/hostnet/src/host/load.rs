@@ -41,16 +41,17 @@ const SLICE: u64 = 4096;
 
 /// Runs one point.
 ///
-/// # Errors Returns one sentence that names what cannot be built, a violated conservation law, or the error of
-/// `progress`.
+/// # Errors
+/// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress`.
 pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
     run_of(spec, None, None, progress)
 }
 
 /// Runs one point with a user-defined control plane.
 ///
-/// # Errors Returns one sentence that names what cannot be built, a violated conservation law, or the error of
-/// `progress` or of the control plane; also when the run is a search or a directed test.
+/// # Errors
+/// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress` or of
+/// the control plane; also when the run is a search or a directed test.
 pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> Result<Outcome, String> {
     if spec.client.is_some() {
         return Err("a control plane beside a [client] is not built yet".into());
@@ -63,8 +64,9 @@ pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> 
 
 /// Runs one point and writes a capture of the packets that returned to the generator in the measured window.
 ///
-/// # Errors Returns one sentence that names what cannot be built, a violated conservation law, or the error of
-/// `progress`; also when no packet can return, or the file cannot be written. After an error no file exists.
+/// # Errors
+/// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress`; also
+/// when no packet can return, or the file cannot be written. After an error no file exists.
 pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Result<Outcome, String> {
     let what = "a capture of what came back needs";
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) {

@@ -119,7 +119,8 @@ impl Host {
 
     /// Checks that the kernel's cores keep up with the SSDs.
     ///
-    /// # Errors Returns one sentence when more pages wait for the kernel than the devices can have requested.
+    /// # Errors
+    /// Returns one sentence when more pages wait for the kernel than the devices can have requested.
     pub(super) fn check_storage(&self) -> Result<(), String> {
         let late = |d: &&ServedDevice| d.due() > d.accounting.pages;
         match self.block_layers().flat_map(|b| &b.devices).find(late) {

@@ -139,7 +139,8 @@ impl Host {
 
     /// Checks TAS's packets and requests.
     ///
-    /// # Errors Returns one sentence about packets or requests that are not conserved, or that arrive out of order.
+    /// # Errors
+    /// Returns one sentence about packets or requests that are not conserved, or that arrive out of order.
     pub(super) fn check_tas(&self) -> Result<(), String> {
         let Some(t) = &self.tas else { return Ok(()) };
         let nic = self.machine.iio.as_ref().and_then(Iio::nic_ref);

@@ -23,7 +23,8 @@ impl Timer {
 
     /// The timer with this number on the machine of a host.
     ///
-    /// # Panics When a host has no such timer.
+    /// # Panics
+    /// When a host has no such timer.
     pub(super) fn numbered(n: u32) -> Timer {
         Timer::ALL[n.to_usize()]
     }

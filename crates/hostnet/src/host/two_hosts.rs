@@ -105,7 +105,8 @@ impl AsMut<Machine> for Host {
 
 /// Builds the host of a scenario, and the host of its client if the scenario has one.
 ///
-/// # Errors Returns one sentence that names the key or the file that does not work.
+/// # Errors
+/// Returns one sentence that names the key or the file that does not work.
 pub fn hosts(spec: &Arc<Scenario>, keep_frames: bool) -> Result<World<Host>, String> {
     let mut members = vec![Host::build(spec.clone(), keep_frames)?];
     if let Some(other) = spec.client_host() {

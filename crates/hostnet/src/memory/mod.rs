@@ -192,7 +192,8 @@ impl Memory {
     /// Makes a memory system with cold caches for `cores` cores with the clock `clock`. `tenant_ways[t]` is the mask of
     /// LLC ways of tenant t.
     ///
-    /// # Errors Fails with one clause that names the cache whose shape does not work.
+    /// # Errors
+    /// Fails with one clause that names the cache whose shape does not work.
     pub fn new(
         h: &HierarchySpec,
         d: &DramSpec,

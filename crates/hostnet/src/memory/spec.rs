@@ -276,7 +276,8 @@ impl LlcSpec {
 impl HierarchySpec {
     /// Checks that the shapes of the caches are possible and that the choices of the LLC are compatible.
     ///
-    /// # Errors Fails with one clause that names key and value.
+    /// # Errors
+    /// Fails with one clause that names key and value.
     pub fn check(&self) -> Result<(), String> {
         let one = |key: &str, size: Size, ways: u32, indexing, slices| {
             let way = LINE * u64::from(ways.max(1));

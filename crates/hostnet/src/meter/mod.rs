@@ -308,7 +308,8 @@ impl Values {
     }
     /// The value of the metric `name`, where it has one.
     ///
-    /// # Panics Panics when no metric is called `name`.
+    /// # Panics
+    /// Panics when no metric is called `name`.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0[index(name)]
     }

@@ -270,7 +270,8 @@ pub struct Settings {
 impl Settings {
     /// Checks that the LLC has the number of ways that a setting names.
     ///
-    /// # Errors Fails with one sentence when the number of ways is not within 1 to `of`.
+    /// # Errors
+    /// Fails with one sentence when the number of ways is not within 1 to `of`.
     fn check_ways(&self, of: u32) -> Result<(), String> {
         match self.ways {
             Some(n) if !(1..=of).contains(&n) => {

@@ -2,10 +2,10 @@
 //! NVMe driver's PRP lists, `bio_release_pages`). Data bypasses the cores, but the kernel's accounting of each page
 //! does not.
 //!
-//! A page that comes back from the device is released: the kernel writes its `struct page` (dirty flag, reference
-//! count), and the entries of the lists that described the page, which the next request finds in the cache and fills
-//! again. A page that the kernel hands to the device is pinned: the kernel reads its page table entry and writes its
-//! `struct page`. Between the release and the pin of a page, the device processes its whole queue.
+//! A page that comes back from the device is released: the kernel writes the page's `struct page` (dirty flag,
+//! reference count) and the entries of the lists that described the page. The next request finds these entries in the
+//! cache and fills them again. A page that the kernel hands to the device is pinned: the kernel reads its page table
+//! entry and writes its `struct page`. Between the release and the pin of a page, the device processes its whole queue.
 
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::core::{Op, Program};

@@ -38,8 +38,8 @@ pub struct QpSpec {
     #[serde(default)]
     pub batch_polls: u32,
     /// Whether a reply that has been sent also puts an entry into the completion queue, behind the packets that wait
-    /// there. Such entries count towards `traffic.depth` of "keep_depth" arrivals, and taking one costs
-    /// `poll_instructions`. The default is false.
+    /// there. Such entries count towards `traffic.depth` of "keep_depth" arrivals, and each takes `poll_instructions`.
+    /// The default is false.
     #[serde(default)]
     pub send_completions: bool,
 }

@@ -48,7 +48,8 @@ impl Arrivals {
     /// Bursts of `length` packets every `period`, evenly spaced at `rate` per second within a burst; the first burst
     /// starts at time zero. A burst that lasts longer than the period delays the next burst.
     ///
-    /// # Panics When `rate` is not positive and finite, or `length` or `period` is zero.
+    /// # Panics
+    /// When `rate` is not positive and finite, or `length` or `period` is zero.
     pub fn bursts(period: Time, length: u64, rate: f64) -> Arrivals {
         assert!(length > 0 && period > Time::ZERO, "a burst needs a length and a period");
         let gap_ps = gap_ps(rate);
@@ -59,7 +60,8 @@ impl Arrivals {
     /// An interrupted Poisson process: `rate` arrivals per second in the *on* state, and none in the *off* state. Both
     /// states last exponentially distributed times with the given means. The process starts in the *on* state.
     ///
-    /// # Panics When `rate` is not positive and finite, or `on` is zero.
+    /// # Panics
+    /// When `rate` is not positive and finite, or `on` is zero.
     pub fn on_off(on: Time, off: Time, rate: f64, stream: RandomStream) -> Arrivals {
         assert!(on > Time::ZERO, "an on-off source needs time to be on");
         let mut source = OnOffArrivals { on, off, mean_ps: gap_ps(rate), at: Time::ZERO, until: Time::ZERO, stream };
@@ -71,9 +73,11 @@ impl Arrivals {
     /// so that rate and gaps equal those of the trace. With `rate`, all gaps are scaled so that this many packets
     /// arrive per second; without `rate`, the times of the trace remain. The first packet arrives at time zero.
     ///
-    /// # Errors Returns [`NoRate`] when there are fewer than two times or all are equal: such a trace has no rate.
+    /// # Errors
+    /// Returns [`NoRate`] when there are fewer than two times or all are equal: such a trace has no rate.
     ///
-    /// # Panics When `times` go backwards or do not start at zero, or `rate` is not positive and finite.
+    /// # Panics
+    /// When `times` go backwards or do not start at zero, or `rate` is not positive and finite.
     pub fn trace(times: Arc<[Time]>, rate: Option<f64>) -> Result<Arrivals, NoRate> {
         let (Some(&first), Some(&last)) = (times.first(), times.last()) else {
             return Err(NoRate);

@@ -295,7 +295,8 @@ impl Generator {
     /// Puts the last bit of `p` on a wire whose far end returns the packet; returns the time at which the packet has
     /// returned.
     ///
-    /// # Panics Without a wire.
+    /// # Panics
+    /// Without a wire.
     pub fn turn_round(&mut self, p: Packet, now: Time) -> Time {
         let w = self.wire.as_mut().expect("a wire");
         w.on_it.push_back(p);

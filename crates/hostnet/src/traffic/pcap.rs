@@ -293,8 +293,9 @@ impl std::error::Error for CaptureError {}
 impl Capture {
     /// Loads a pcap or pcapng file.
     ///
-    /// # Errors Returns the fault when the file is missing, truncated, damaged or not a capture, was not taken on
-    /// Ethernet, or holds no packet that can be replayed.
+    /// # Errors
+    /// Returns the fault when the file is missing, truncated, damaged or not a capture, was not taken on Ethernet, or
+    /// holds no packet that can be replayed.
     pub fn load(path: &Path, how: impl Into<CaptureOptions>) -> Result<Capture, CaptureError> {
         let fail = |fault| CaptureError { file: path.into(), fault };
         let unreadable = |e: std::io::Error| {
@@ -314,8 +315,9 @@ impl Capture {
 
     /// Reads a pcap or pcapng capture from bytes.
     ///
-    /// # Errors Returns the fault when the source is truncated, damaged or not a capture, was not taken on Ethernet, or
-    /// holds no packet that can be replayed.
+    /// # Errors
+    /// Returns the fault when the source is truncated, damaged or not a capture, was not taken on Ethernet, or holds no
+    /// packet that can be replayed.
     pub fn read(source: impl Read + Send, how: impl Into<CaptureOptions>) -> Result<Capture, Fault> {
         let how = how.into();
         let mut loader = Loader { how, ..Loader::default() };

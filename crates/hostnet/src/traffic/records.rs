@@ -92,7 +92,8 @@ impl CaptureInterface {
 /// Passes each packet record of a capture to `each`, in file order, and returns the number of records. With `lenient`,
 /// damage ends the reading, and the damage is returned with the number.
 ///
-/// # Errors Returns errors of `each`, and damage of the file; with `lenient`, only damage of the file's header.
+/// # Errors
+/// Returns errors of `each`, and damage of the file; with `lenient`, only damage of the file's header.
 pub fn read<E: From<Damage>>(
     source: impl Read + Send,
     lenient: bool,

@@ -97,9 +97,11 @@ impl Bracket {
 /// still lies between a rate that passed and one that failed, and no failing run lies below it. The search is
 /// deterministic if `run` is.
 ///
-/// # Errors Returns the first error of `run`, which ends the search.
+/// # Errors
+/// Returns the first error of `run`, which ends the search.
 ///
-/// # Panics Unless 0 < lo < hi, both finite, and the tolerance is positive; specs reject that before.
+/// # Panics
+/// Unless 0 < lo < hi, both finite, and the tolerance is positive; specs reject that before.
 pub fn peak<M, E>(b: &Bracket, mut run: impl FnMut(f64) -> Result<(bool, M), E>) -> Result<Peak<M>, E> {
     assert!(0.0 < b.lo && b.lo < b.hi && b.hi.is_finite() && b.rel_tol > 0.0, "{b:?}");
     let mut evaluations = Vec::with_capacity(b.max_evals);

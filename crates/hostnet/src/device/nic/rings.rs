@@ -285,8 +285,8 @@ impl RingLayout {
     }
 }
 
-/// Positions of software and the NIC in one ring, in descriptors since the beginning: `recycled <= seen <= written <=
-/// filled <= used <= fetched <= asked <= posted`.
+/// Positions of software and the NIC in one ring, in descriptors since the beginning:
+/// `recycled <= seen <= written <= filled <= used <= fetched <= asked <= posted`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DescriptorRing {
     pub layout: RingLayout,

@@ -403,7 +403,7 @@ impl Channel {
         }
     }
 
-    /// Closes the row of bank `b` if it has been idle for too long by `now`; the precharge takes effect at the time
+    /// Closes the row of bank `b` if it has been idle for too long by `now`. The precharge takes effect at the time
     /// when it was due, because a request for the bank is the first event that depends on it. The row stays open where
     /// a conflict or a refresh is going to close it.
     #[inline]

@@ -115,7 +115,8 @@ pub struct DramSpec {
     pub banks_per_group: u32,
     /// Address mapping: the fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), or `MOP4CLXOR`, or the
     /// hash of a processor: `skylake` (two channels of two ranks), `skylake_sp` and `skylake_sp_fine` (servers), or
-    /// `zsim` (an XOR of the line number's 16-bit groups selects the channel, its lowest bits the bank).
+    /// `zsim`, where an XOR of the line number's 16-bit groups selects the channel, and the lowest bits select the
+    /// bank.
     pub mapping: String,
     /// Whether higher address bits are hashed into the channel.
     pub channel_hash: bool,

@@ -1,6 +1,6 @@
-//! Scheduler of gem5, which schedules whole requests: the chosen request receives the times of its precharge, activate
-//! and column command together, data bursts keep the order of these decisions, and the next decision is taken a row
-//! cycle before the data bus becomes free.
+//! Scheduler of gem5, which schedules whole requests: a chosen request receives the times of its precharge, activate
+//! and column command together. Data bursts keep the order of these choices, and the next choice is made a row cycle
+//! before the data bus becomes free.
 
 use super::banks::{bits, SlotId};
 use super::channel::{Channel, NEVER, NO_ROW, READ, WRITE};

@@ -242,7 +242,7 @@ impl BufferCache {
     }
 
     /// Ends a burst of frees: buffers that the thread does not keep go to the pool, and so do the buffers of its stacks
-    /// while another thread starves.
+    /// while a thread starves.
     pub fn free_done(&mut self, pools: &mut Pools, touch: &mut impl FnMut(PoolAccess)) {
         if let BufferCaching::Cache { size } = self.keeps {
             return (0..2).for_each(|c| self.cache_freed(pools, c, size.to_usize() * 3 / 2, touch));

@@ -8,7 +8,7 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the NIC does with a packet that it takes from the host.
+/// Action of the NIC on a packet that it takes from the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CcnicMode {
@@ -208,7 +208,7 @@ const TESTPMD_CACHE: u32 = 250;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CcnicSpec {
-    /// What the NIC does with packets of the host: "loopback" (the default), "overlay" or "forward".
+    /// Action of the NIC on packets from the host: "loopback" (the default), "overlay" or "forward".
     pub mode: CcnicMode,
     /// Node of the NIC's cores; if this is the tenant's own node, host and NIC share a socket. The default is 0.
     pub nic_node: u32,
@@ -271,8 +271,8 @@ pub struct CcnicSpec {
     /// Maximum number of lines of grouped descriptors, including the next line, that a consumer requests while it finds
     /// successive lines ready. With 0 the consumer waits for each line before it requests another; the library uses 6.
     /// When absent, the consumer reads ahead as an out-of-order core with branch prediction does, for descriptors of
-    /// any layout: as many polls as fit the reorder buffer together with the instructions of a unit, and none beyond
-    /// the end of the burst.
+    /// any layout. Such a core reads ahead as many polls as fit the reorder buffer together with the instructions of a
+    /// unit, and none beyond the end of the burst.
     pub read_ahead: Option<u32>,
     /// Whether the hardware prefetchers of the host's cores are on, where the platform has any. The default is true.
     pub host_prefetch: bool,

@@ -100,7 +100,8 @@ impl TasClient {
     /// Delivers the server's oldest segment in flight to its client, which acknowledges it and makes a request for each
     /// reply that is complete. Returns the number of segments that have become ready.
     ///
-    /// # Errors Returns one sentence when the segment's bytes are not the next ones.
+    /// # Errors
+    /// Returns one sentence when the segment's bytes are not the next ones.
     pub fn on_segment_arrival(&mut self, now: Time) -> Result<usize, String> {
         let Some(s) = self.coming.pop_front() else { return Ok(0) };
         let c = &mut self.connections[s.flow.to_usize()];
@@ -118,7 +119,8 @@ impl TasClient {
 
     /// Checks the clients' request counts.
     ///
-    /// # Errors Returns one sentence when a connection does not have the right number of outstanding requests.
+    /// # Errors
+    /// Returns one sentence when a connection does not have the right number of outstanding requests.
     pub fn check(&self) -> Result<(), String> {
         for (flow, c) in self.connections.iter().enumerate() {
             // Replies that have been sent and have not arrived have no new request yet.

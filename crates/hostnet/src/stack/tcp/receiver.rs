@@ -448,7 +448,8 @@ impl Receiver {
 
     /// Checks that every segment in order is copied or waiting.
     ///
-    /// # Errors Returns one sentence when a segment in order is neither copied nor waiting.
+    /// # Errors
+    /// Returns one sentence when a segment in order is neither copied nor waiting.
     pub fn check(&self) -> Result<(), String> {
         if self.next != self.copied + self.queue.len().to_u32() {
             return Err(format!(
