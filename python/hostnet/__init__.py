@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .results import Result
     from .specs import Scenario, schema
 
-# Imported on first use: `hostnet --help` and the worker processes start without the data-frame library.
+# Imported on first use, so that `hostnet --help` and the worker processes start without the data-frame library.
 _HOME = {
     "Scenario": "specs",
     "schema": "specs",

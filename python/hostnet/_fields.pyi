@@ -8,8 +8,8 @@ from .specs import Section
 class BlockSpec(Section):
     """Costs of the kernel's block layer in addition to the memory accesses that are simulated."""
     lists: str
-    """Bytes of the lists that describe a page while the device has it: an entry each in the bio, the scatter-gather
-    list and the PRP list."""
+    """Bytes of the lists that describe a page while the device has the page: one entry each in the bio, the
+    scatter-gather list and the PRP list."""
     pin: int
     """Instructions to pin a page that is handed to the device."""
     release: int
@@ -21,7 +21,7 @@ class BlockStoresAppSpec(Section):
     block: str
     """Bytes that are stored between two fences: whole lines of 64 B, up to 64 KiB."""
     buffer: str
-    """Size of the buffer that is written repeatedly: whole blocks, up to 1 GiB. The default is 128 KiB."""
+    """Size of the buffer that a core writes repeatedly: whole blocks, up to 1 GiB. The default is 128 KiB."""
     instructions: int
     """Instructions per line in addition to its store. The default is 4."""
     kind: Literal['block_stores']
@@ -45,7 +45,7 @@ class CacheSpec(Section):
 
 
 class CcnicCosts(Section):
-    """Instructions of the interface's operations, in addition to the simulated accesses to lines that the two sides
+    """Instructions of the interface's operations, in addition to the simulated accesses to lines that host and NIC
     share."""
     alloc: int
     """Instructions to allocate a buffer. The default is 70."""
@@ -60,7 +60,7 @@ class CcnicCosts(Section):
     nic_tx: int
     """Instructions of the NIC for a packet that it takes from the host. The default is 138."""
     poll: int
-    """Instructions of a poll that finds nothing, or of the poll of a burst's first line. The default is 20."""
+    """Instructions of a poll that finds no packet, or of the poll of a burst's first line. The default is 20."""
     pool: int
     """Instructions of a bulk operation on the pool. The default is 60."""
     unit: int
@@ -71,17 +71,17 @@ class CcnicCosts(Section):
 class CcnicSpec(Section):
     """CC-NIC, the interface between host and NIC over coherent memory."""
     buffer_home: Literal['host', 'nic']
-    """Side whose memory is home of the buffers. The default is 'host'."""
+    """Side in whose memory the buffers lie. The default is 'host'."""
     buffers: int
-    """Number of large buffers before some of them are split into small ones. The default is 2048."""
+    """Number of large buffers, from which `small_share` are then split into small ones. The default is 2048."""
     bulk: int
     """Number of buffers that a thread's stack takes from the pool at a time, with `recycle`. The default is 32."""
     cache: int | None
-    """Size in buffers of a thread's cache in front of the pool when `recycle` is false, after `rte_mempool`: an
-    allocation that finds too few buffers in the cache takes this many more than it needs, and a free that would
-    fill the cache beyond one and a half times this size empties it first. With 0 each burst goes to the pool. When
-    absent, 250 (testpmd's) for `pool = 'host'`, as its drivers do, and 0 otherwise. With a cache there are at least
-    as many large buffers as two rings, a batch and a cache for each queue pair."""
+    """Size in buffers of a thread's cache in front of the pool when `recycle` is false, after `rte_mempool`. An
+    allocation that finds too few buffers in the cache takes this many buffers more than it needs. A free that would
+    fill the cache beyond one and a half times this size first empties the cache. With 0 each burst goes to the
+    pool. When absent, the size is 250, the value of testpmd, for `pool = 'host'`, and 0 otherwise. With a cache,
+    each queue pair has at least as many large buffers as two rings, a batch and a cache hold."""
     costs: CcnicCosts
     """Instructions of the interface's operations."""
     free_check: Literal['written'] | Literal['ahead']
@@ -100,13 +100,13 @@ class CcnicSpec(Section):
     lazy_release: int
     """Number of receive-ring lines that the host consumes before it clears them. The default is 8."""
     mode: Literal['loopback'] | Literal['overlay'] | Literal['forward']
-    """Use that the NIC makes of packets. The default is 'loopback'."""
+    """Action of the NIC on packets from the host: 'loopback' (the default), 'overlay' or 'forward'."""
     nic: Literal['software'] | Literal['agent']
     """Implementation of the NIC: threads on cores ('software', the default) or device agents ('agent')."""
     nic_batch: int
     """Maximum number of packets that the NIC takes in a batch. The default is 32."""
     nic_node: int
-    """Node of the NIC's cores; with the tenant's own node, host and NIC share a socket. The default is 0."""
+    """Node of the NIC's cores; if this is the tenant's own node, host and NIC share a socket. The default is 0."""
     nic_prefetch: bool
     """Whether the hardware prefetchers of the NIC's cores are on, where the platform has any. The default is
     false."""
@@ -134,13 +134,13 @@ class CcnicSpec(Section):
     """Named set of interface choices, such as 'unoptimised'; other keys of this table override them. When absent,
     the defaults of the keys apply."""
     read_ahead: int | None
-    """Maximum number of lines of grouped descriptors, the next one included, that a consumer requests while it
-    finds one line ready after the other. With 0 the consumer waits for each line before it requests another; the
-    library uses 6. When absent, the read-ahead is that of an out-of-order core with branch prediction, for
-    descriptors of any layout: as many polls as fit its reorder buffer beside the instructions of a unit, and none
-    beyond the end of the burst."""
+    """Maximum number of lines of grouped descriptors, including the next line, that a consumer requests while it
+    finds successive lines ready. With 0 the consumer waits for each line before it requests another; the library
+    uses 6. When absent, the consumer reads ahead as an out-of-order core with branch prediction does, for
+    descriptors of any layout. Such a core reads ahead as many polls as fit the reorder buffer together with the
+    instructions of a unit, and none beyond the end of the burst."""
     recycle: bool
-    """Whether each thread on both sides keeps freed buffers on a stack and reuses the most recently freed one
+    """Whether each thread of host and NIC keeps freed buffers on a stack and reuses the most recently freed buffer
     first. The default is true."""
     release: Literal['none'] | Literal['clflushopt'] | Literal['clwb']
     """Cache maintenance that the NIC performs on payload lines after reading them. The default is 'none'."""
@@ -150,7 +150,7 @@ class CcnicSpec(Section):
     rx_batch: int
     """Maximum number of packets that the host takes in a batch. The default is 32."""
     rx_home: Literal['host', 'nic']
-    """Side whose memory is home of the receive rings. The default is 'nic'."""
+    """Side in whose memory the receive rings lie. The default is 'nic'."""
     signal: Literal['inline'] | Literal['register']
     """Mechanism by which a consumer learns of new descriptors: 'inline' (the default) or 'register'."""
     small_buffer: str
@@ -166,50 +166,50 @@ class CcnicSpec(Section):
     tx_batch: int
     """Maximum number of packets that the host sends in a batch. The default is 32."""
     tx_home: Literal['host', 'nic']
-    """Side whose memory is home of the transmit rings. The default is 'host'."""
+    """Side in whose memory the transmit rings lie. The default is 'host'."""
     wake: Literal['polling'] | Literal['event']
     """Mechanism by which the NIC learns that a transmit descriptor is ready: 'polling' (the default) or 'event'."""
 
 
 class ClientSpec(Section):
-    """A second host, at the other end of the Ethernet NIC's link, whose software sends the traffic and takes the
-    replies."""
+    """A second host at the other end of the Ethernet NIC's link. Software on this host sends the traffic and takes
+    the replies."""
     app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
-    """Application of the second host's cores: of kind 'load_generator'."""
+    """Application of the second host's cores; must be of kind 'load_generator'."""
     cores: int
     """Number of cores that send and receive; requests go to them in turn."""
     ethernet: EthernetSpec | None
-    """Ethernet NIC of the second host, for the keys that its platform's `ethernet` leaves out or that differ. Rate
-    and flight time are those of the link to the first host."""
+    """Ethernet NIC of the second host: the keys that differ from the platform's table `ethernet` or that this table
+    lacks. Rate and flight time are those of the link to the first host."""
     placement: PlacementSpec | None
-    """Placement of the lines of the second host's NIC. When absent, as in the scenario."""
+    """Placement of the lines that the second host's NIC writes. When absent, the scenario's `placement` applies."""
     platform: Platform | None
     """Hardware of the second host: the name or path of a platform file. When absent, the scenario's own
     platform."""
     stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel']
-    """Stack of the second host's cores. The default, 'poll_mode', is the only one that is built."""
+    """Stack of the second host's cores. The default, 'poll_mode', is the only supported one."""
 
 
 class CliqueMapAppSpec(Section):
-    """Key-value server with objects of many sizes, which are sent from where they lie (CliqueMap)."""
+    """Key-value server with objects of many sizes, which are sent from their place in memory (CliqueMap)."""
     below_100: float
     """Fraction of objects below 100 B (0.001 to 0.999). Sizes are log-normal."""
     counted: bool
-    """Whether an object's users are counted, by an atomic operation when a reply refers to the object and by
-    another one when the reply has been sent. When false, an object may be replaced while it is being sent. The
+    """Whether the server counts an object's users: one atomic operation when a reply refers to the object, and
+    another one when the reply has been sent. When false, a SET may replace an object while it is being sent. The
     default is true."""
     get_fraction: float
     """Fraction of requests that are GETs."""
     get_instructions: int | None
     """Instructions of a GET in addition to those of the driver and for mbufs: the received header, the look-up, the
-    reply's header and its second segment. The default is 309, or 319 with `lookup = 'bulk'`; both are measured with
-    callgrind in a server over DPDK 22.11."""
+    reply's header and its second segment. The default is 309, or 319 with `lookup = 'bulk'`; both values were
+    measured with callgrind in a server on DPDK 22.11."""
     headers: int
     """Bytes of a frame in addition to the object. The default is 64."""
     kind: Literal['clique_map']
     largest: str
-    """Size that 0.01 % of the objects would exceed: larger objects are cut to it. The default is 9536 B, which is
-    9600 B with headers."""
+    """Size that 0.01 % of the objects would exceed; larger objects are cut to this size. The default is 9536 B,
+    which is 9600 B with headers."""
     lookup: Literal['single'] | Literal['bulk']
     """Method by which GETs are looked up in the index: 'single' or 'bulk'. The default, 'single', is assumed: the
     paper says only that the index is DPDK's."""
@@ -218,7 +218,7 @@ class CliqueMapAppSpec(Section):
     set_instructions: int | None
     """Instructions of a SET in addition to those of the driver, for mbufs and for copying the object: the new
     object, two look-ups, locks, and the replaced object. The default is 582, or 597 with `lookup = 'bulk'`, whose
-    loop passes SETs by; both are measured with callgrind in a server over DPDK 22.11."""
+    loop skips SETs; both values were measured with callgrind in a server on DPDK 22.11."""
     zipf: float
     """Skew of the keys' popularity: Zipf exponent; 0 is uniform."""
 
@@ -238,31 +238,31 @@ class CoreSpec(Section):
     """Hardware prefetchers of the L1, which follow loads of application memory; none when absent."""
     l2_mshrs: int | None
     """Number of L2 MSHRs: L2 misses, including those of prefetches, that may be outstanding. When absent, only
-    `lfb` and the prefetcher's `credits` bound them; where the core follows a NIC's prefetch hints, the sum of both
-    is the bound."""
+    `lfb` and the prefetcher's `credits` limit the L2's misses; where the core follows a NIC's prefetch hints, the
+    sum of both is the limit."""
     lfb: int
     """Number of line fill buffers: L1 misses, of loads and stores together, that may be outstanding."""
     lfb_retry: str
-    """Time after which a miss that found no free line fill buffer takes one that has become free."""
+    """Time after which a miss that found no free line fill buffer takes a buffer that has become free."""
     lfb_targets: int | None
     """Number of accesses that one line fill buffer takes. A further access blocks the L1 until the line has
-    arrived, and loads then proceed at one a cycle. Without a limit when absent."""
+    arrived, and loads then proceed at one a cycle. When absent, there is no limit."""
     pipeline: Literal['out_of_order'] | Literal['in_order']
     """Execution order of the pipeline."""
     prefetch: PrefetchSpec | None
-    """Hardware prefetcher of the L2 or the LLC; none when absent. It follows accesses to application memory, and
-    with its key `network` also those to a NIC's buffers."""
+    """Hardware prefetcher of the L2 or the LLC; none when absent. The prefetcher follows accesses to application
+    memory, and with its key `network` also accesses to a NIC's buffers."""
     rob: int
     """Number of reorder buffer entries, in instructions."""
     stlb: TlbSpec | None
-    """Second-level TLB, which Redis servers use; without it address translation takes no time."""
+    """Second-level TLB, which the model of Redis uses; without this TLB, address translation takes no time."""
     store_queue: int
     """Number of store queue entries; a store of a 64-byte line takes `stores_per_line` entries."""
     stores_per_line: int
     """Load or store instructions that it takes to move one 64-byte line."""
     threads: int
-    """Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as Linux does:
-    numbers from the number of its cores on are the second threads of the same cores in the same order."""
+    """Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as in Linux:
+    first come the first threads of all cores, then the second threads of the same cores in the same order."""
     width: int
     """Instructions that a core can dispatch, and retire, in one cycle."""
 
@@ -270,11 +270,11 @@ class CoreSpec(Section):
 class DctcpSpec(Section):
     """Senders of TCP flows, one flow to each receiving core."""
     ack_delay: str
-    """Time from the receiver's stack to the sender's for an acknowledgement: flight, interrupt and softirq of the
-    sender. The default is 20 us."""
+    """Time that an acknowledgement takes from the receiver's stack to the sender's stack: flight, and interrupt and
+    softirq of the sender. The default is 20 us."""
     burst: int
-    """Number of segments that a flow sends back to back before another flow has its turn (TCP segmentation
-    offload). The default is 7."""
+    """Number of segments that a flow sends back to back before the next flow sends (TCP segmentation offload). The
+    default is 7."""
     gain: float
     """Weight of a window's marked share in the estimate alpha (DCTCP's g). The default is 1/16."""
     initial_window: int
@@ -283,16 +283,16 @@ class DctcpSpec(Section):
     """Bytes in the switch's queue above which it marks segments (ECN), with `ports` above 1. The default is 400
     KiB."""
     ports: int
-    """Number of ports that the flows are spread over. With more than one, a switch joins them; a single port (the
-    default) sends directly."""
+    """Number of ports over which the flows are spread. A switch joins several ports; a single port (the default)
+    sends directly to the receiver."""
     probe: str
-    """Time without acknowledgements after which a flow retransmits its last outstanding segment. The default is 2
+    """Time without acknowledgements after which a flow sends its last outstanding segment again. The default is 2
     ms."""
     queue: str
     """Bytes that the switch's queue holds, with `ports` above 1. The default is 2 MiB."""
     send_buffer: str
-    """Bytes that a sender's socket may hold until they are acknowledged (`tcp_wmem`, with auto-tuning off). The
-    default is 1,000,000 B."""
+    """Number of bytes that a sender's socket may hold until the receiver acknowledges them (`tcp_wmem`, with auto-
+    tuning off). The default is 1,000,000 B."""
 
 
 class DirectedRxAppSpec(Section):
@@ -328,7 +328,7 @@ class DramSpec(Section):
     bank_queue: int
     """Number of entries of a command queue for each bank behind the read and write queues (DRAMsim3 has 8); 0 means
     that the controller serves the read and write queues directly. With command queues, the banks take turns, write
-    mode hands over as many writes as waited when it began, and `scheduler`, `entry_release`, `age_cap_ns`,
+    mode transfers as many writes as waited when write mode began, and `scheduler`, `entry_release`, `age_cap_ns`,
     `page_idle_ns` and the burst lengths have no effect."""
     banks_per_group: int
     """Number of banks per bank group; 0 takes the number of `standard`."""
@@ -343,7 +343,8 @@ class DramSpec(Section):
     mapping: str
     """Address mapping: the fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), or `MOP4CLXOR`, or
     the hash of a processor: `skylake` (two channels of two ranks), `skylake_sp` and `skylake_sp_fine` (servers), or
-    `zsim` (an XOR of the line number's 16-bit groups selects the channel, its lowest bits the bank)."""
+    `zsim`, where an XOR of the line number's 16-bit groups selects the channel, and the lowest bits select the
+    bank."""
     max_write_burst: int
     """Number of writes after which write mode ends when reads wait; 0 means no limit."""
     min_read_burst: int
@@ -400,21 +401,21 @@ class DramSpec(Section):
 class EthernetPeripheralSpec(Section):
     """Ethernet NIC for the kernel's TCP and UDP and for poll-mode drivers."""
     descriptors: int
-    """Receive descriptors of each core's queue, one per frame. The default is 1024. Descriptor rings in memory have
-    `rings.receive` instead."""
+    """Number of receive descriptors of each core's queue, one per frame. The default is 1024. With descriptor rings
+    in memory, `rings.receive` applies instead."""
     flow_director: list[FlowRule]
-    """Flow director rules: flows of `traffic.flows` that go to a given queue; RSS spreads the other flows by their
-    Toeplitz hash."""
+    """Flow director rules, each of which directs one flow of `traffic.flows` to a given queue; RSS spreads the
+    other flows by their Toeplitz hash."""
     framing: int
     """Bytes of a frame on the wire in addition to the IP packet: preamble, header, FCS, gap. The default is 38."""
     headers: int
     """Bytes of the IP and TCP headers, including timestamps. The default is 52."""
     host_mark: int | None
-    """IIO write-buffer entries in use, as a moving average, from which on arriving frames count as marked, so that
-    senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked."""
+    """Number of IIO write-buffer entries in use, as a moving average, from which on the NIC marks arriving frames,
+    so that senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked."""
     host_response: HostResponse | None
-    """Response of the host itself to its congestion (hostCC's host-local response). When absent, the host does not
-    respond."""
+    """Response of the host itself to congestion on the host (hostCC's host-local response). When absent, the host
+    does not respond."""
     kind: Literal['ethernet']
     lanes: int
     """PCIe lanes of the NIC's port. The default is 16."""
@@ -434,15 +435,15 @@ class EthernetPeripheralSpec(Section):
     """Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
     each page. The default is 4 KiB."""
     pool: str
-    """Memory that each core's received frames pass through: its pages are reused after that many bytes. The default
+    """Size of the memory for each core's received frames; its pages are reused after that many bytes. The default
     is 24 MiB."""
     propagation: str
     """Flight time of a frame, MAC to MAC. The default is 100 ns."""
     receive_buffer: str
     """Size of the NIC's receive buffer. The default is 130,944 B."""
     rings: RingsSpec | None
-    """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP. When absent, their defaults
-    apply."""
+    """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP. When absent, the keys of this
+    table have their defaults."""
     tags: int
     """Maximum number of PCIe read requests that the NIC has outstanding. The default is 64."""
 
@@ -450,21 +451,21 @@ class EthernetPeripheralSpec(Section):
 class EthernetSpec(Section):
     """An Ethernet NIC behind a PCIe port, driven by the kernel (TCP or UDP) or by a poll-mode driver."""
     descriptors: int
-    """Receive descriptors of each core's queue, one per frame. The default is 1024. Descriptor rings in memory have
-    `rings.receive` instead."""
+    """Number of receive descriptors of each core's queue, one per frame. The default is 1024. With descriptor rings
+    in memory, `rings.receive` applies instead."""
     flow_director: list[FlowRule]
-    """Flow director rules: flows of `traffic.flows` that go to a given queue; RSS spreads the other flows by their
-    Toeplitz hash."""
+    """Flow director rules, each of which directs one flow of `traffic.flows` to a given queue; RSS spreads the
+    other flows by their Toeplitz hash."""
     framing: int
     """Bytes of a frame on the wire in addition to the IP packet: preamble, header, FCS, gap. The default is 38."""
     headers: int
     """Bytes of the IP and TCP headers, including timestamps. The default is 52."""
     host_mark: int | None
-    """IIO write-buffer entries in use, as a moving average, from which on arriving frames count as marked, so that
-    senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked."""
+    """Number of IIO write-buffer entries in use, as a moving average, from which on the NIC marks arriving frames,
+    so that senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked."""
     host_response: HostResponse | None
-    """Response of the host itself to its congestion (hostCC's host-local response). When absent, the host does not
-    respond."""
+    """Response of the host itself to congestion on the host (hostCC's host-local response). When absent, the host
+    does not respond."""
     lanes: int
     """PCIe lanes of the NIC's port. The default is 16."""
     link: str
@@ -483,38 +484,38 @@ class EthernetSpec(Section):
     """Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
     each page. The default is 4 KiB."""
     pool: str
-    """Memory that each core's received frames pass through: its pages are reused after that many bytes. The default
+    """Size of the memory for each core's received frames; its pages are reused after that many bytes. The default
     is 24 MiB."""
     propagation: str
     """Flight time of a frame, MAC to MAC. The default is 100 ns."""
     receive_buffer: str
     """Size of the NIC's receive buffer. The default is 130,944 B."""
     rings: RingsSpec | None
-    """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP. When absent, their defaults
-    apply."""
+    """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP. When absent, the keys of this
+    table have their defaults."""
     tags: int
     """Maximum number of PCIe read requests that the NIC has outstanding. The default is 64."""
 
 
 class FastPathCosts(Section):
     """Instructions of TAS's fast path in addition to those of the NIC's driver. The defaults were counted in TAS
-    (d3926ba, gcc -O3, x86-64-v3), in a harness that plays NIC and application, as the difference between bursts of
-    one and of sixteen."""
+    (d3926ba, gcc -O3, x86-64-v3), in a harness that simulates NIC and application, as the difference between bursts
+    of one and of sixteen packets."""
     acknowledgement: int
-    """Instructions per segment that only acknowledges. The default is 422."""
+    """Instructions per segment without data, which only acknowledges. The default is 422."""
     burst: int
-    """Fixed instructions of a burst that was received. The default is 101."""
+    """Fixed instructions of a received burst. The default is 101."""
     data: int
     """Instructions per segment with data: look-up, parsing, flow state, entry for the application, acknowledgement.
     The default is 654."""
     entry: int
-    """Instructions per entry of the application: flow state, and place in the queue manager, whose flows have a
-    rate (TAS's default). The default is 501."""
+    """Instructions per entry of the application: flow state, and the flow's place in the queue manager, which
+    limits the rate of flows (TAS's default). The default is 501."""
     segment: int
-    """Instructions per segment that is sent. The default is 375."""
+    """Instructions per sent segment. The default is 375."""
     turn: int
-    """Instructions of a turn that finds nothing: NIC, queue manager, sixteen contexts, slow path. The default is
-    2004."""
+    """Instructions of a turn in which the thread finds no work: NIC, queue manager, sixteen contexts, slow path.
+    The default is 2004."""
 
 
 class FlowRule(Section):
@@ -528,8 +529,8 @@ class FlowRule(Section):
 class GapbsAppSpec(Section):
     """A kernel of the GAP Benchmark Suite on a random graph."""
     contiguous: str
-    """Contiguity of the arrays' physical memory: 'buddy' (the default), which is memory as Linux's buddy allocator
-    hands it out, or the size of contiguous pieces, such as '32 KiB'. Pieces lie anywhere."""
+    """Contiguity of the arrays' physical memory: 'buddy' (the default) for memory as Linux's buddy allocator
+    provides it, or the size of contiguous pieces, such as '32 KiB'. The pieces lie anywhere in memory."""
     degree: int
     """Edges per node that the generator draws, a multiple of 4; each edge is stored at both of its ends. The
     default is 16."""
@@ -557,22 +558,22 @@ class HierarchySpec(Section):
 
 
 class HostResponse(Section):
-    """hostCC's host-local response: levels by which memory requests of the other tenants' cores are held back.
-    While the IIO is congested and the network receives less than `target`, the level rises; while the IIO is not
-    congested and the network receives more than `target`, the level falls."""
+    """hostCC's host-local response: levels that delay the memory requests of the other tenants' cores. While the
+    IIO is congested and the network receives less than `target`, the level rises; while the IIO is not congested
+    and the network receives more than `target`, the level falls."""
     interval: str
     """Time between two evaluations of the host's congestion. The default is assumed: about the time that a change
     of throttling takes."""
     levels: list[str]
-    """Time for which a miss of the other tenants' cores additionally holds back from a line fill buffer, one entry
-    per level from level 1 on; level 0 adds nothing. The defaults are assumed: hostCC throttles the cores of more
-    and more of its nodes, and stops them at last."""
+    """Time for which a miss of the other tenants' cores additionally waits for a line fill buffer, one entry per
+    level from level 1 on; level 0 adds no wait. The defaults are assumed: with each level hostCC throttles the
+    cores of more nodes, and at the last level it stops these cores."""
     occupancy: int
     """IIO write-buffer entries in use, as a moving average, above which the IIO is congested."""
     patience: str
     """Minimum time between two decreases of the level. The default is the value in hostCC's code."""
     target: str
-    """Rate that the network is to receive, in bytes of frames that reach memory."""
+    """Rate that the network is meant to receive, in bytes of frames that reach memory."""
 
 
 class IatSpec(Section):
@@ -598,7 +599,7 @@ class IdioSpec(Section):
     burst_threshold: str
     """Rate of traffic to one core above which the NIC signals a burst (rxBurstTHR); 10 Gbps by default."""
     class1_dscp: list[int]
-    """DSCP values, 0 to 63, of packets of class 1, whose payload is read hardly ever or late; none by default."""
+    """DSCP values, 0 to 63, of packets of class 1, whose payload software reads rarely or late; none by default."""
     hint_overflow: Literal['drop'] | Literal['stall']
     """Treatment of a prefetch hint that finds the queue full."""
     hint_queue: int
@@ -619,12 +620,12 @@ class IdioSpec(Section):
 
 
 class IioSpec(Section):
-    """Integrated I/O controllers: buffers, distance to the home agent, and the path between."""
+    """Integrated I/O controllers: their buffers, and the time and bandwidth of the path to the home agent."""
     count: int
     """Number of I/O controllers, each with buffers of its own; devices are assigned to the controllers round
     robin."""
     fetch_partial: bool
-    """Whether a write of a part of a line reads the line first, as a cache in front of the home agent does that
+    """Whether a write of a part of a line reads the line first. A cache in front of the home agent does so when it
     writes back whole lines. When false (the default), a partial write proceeds like a write of a whole line."""
     from_cha: str
     """Time from the home agent's answer to the release of the buffer entry."""
@@ -635,27 +636,27 @@ class IioSpec(Section):
     """Time between two lines on their way to the home agent: one clock period of the IIO's coherent side. The
     default is 0."""
     ownership: str
-    """Time that a write spends at the home agent, in addition to its way to the memory controller, to obtain
-    ownership of the line; the write cannot proceed without it."""
+    """Time that a write spends at the home agent to obtain ownership of its line, in addition to the path to the
+    memory controller; a write proceeds only with ownership."""
     read_buffer: int
     """Read-buffer entries of each controller, one per cache line: credits of the P2M-Read domain."""
     register_write: str
-    """Time that a register write takes in addition to the link: the bridges in front of the link, and the register
-    itself. The default is 0."""
+    """Time that a register write takes in addition to the link: in the bridges in front of the link, and in the
+    register itself. The default is 0."""
     shared_with_cores: bool
     """Whether requests of cores also use the path to the home agent, for `line_interval` each. A modified line that
-    an L2 writes back to the LLC then takes `write_back_interval` on it. The path is that of the NIC's port. The
-    default is false."""
+    an L2 writes back to the LLC then takes `write_back_interval` on this path, which is the path of the NIC's port.
+    The default is false."""
     to_cha: str
     """Time from an entry's allocation to the request's arrival at the home agent."""
     write_back_buffer: int
-    """Lines that may wait to be written back when `write_back_interval` is not 0; with more, requests wait for the
-    oldest. The default is 1."""
+    """Number of lines that may wait to be written back when `write_back_interval` is not 0; when more lines wait,
+    requests wait for the oldest. The default is 1."""
     write_back_interval: str
-    """Time on the path to the home agent that each write-back takes of a cache in front of the home agent. Such a
-    cache keeps the lines that devices write to caches, and those that they read while the LLC had them modified;
-    each line is written back once, behind requests, and a request's `line_interval` is then without data. The
-    default, 0, means that there is no such cache."""
+    """Time that each write-back of a cache in front of the home agent takes on the path to the home agent. Such a
+    cache keeps the lines that devices write to caches, and lines that devices read while the LLC had them modified.
+    Each such line is written back once, after requests, and the `line_interval` of a request then covers no data.
+    The default, 0, means that there is no such cache."""
     write_buffer: int
     """Write-buffer entries of each controller, one per cache line: credits of the P2M-Write domain."""
 
@@ -665,20 +666,22 @@ class L1PrefetchSpec(Section):
     enabled: bool
     """Whether the L1's prefetchers work."""
     instructions: int
-    """Number of instructions whose strides the stride prefetcher follows; 0 disables it. Each load at its
-    instruction's stride prefetches the line one stride further on."""
+    """Number of instructions whose strides the stride prefetcher follows; 0 disables the prefetcher. Each load at
+    its instruction's stride prefetches the line one stride further on."""
     longest: str
     """Longest stride that the stride prefetcher follows, between 64 B and 4 KiB; longer distances between loads are
     ignored."""
     misses: int
     """Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause."""
     recent: int
-    """Number of most recently loaded lines that the next-line prefetcher remembers; 0 disables it. A load of the
-    line after a remembered one prefetches the line after its own, and so do several loads of one line."""
+    """Number of most recently loaded lines that the next-line prefetcher remembers; 0 disables the prefetcher. A
+    load of the line that follows a remembered line, or several loads of one line, make the prefetcher fetch the
+    line after the loaded one."""
     stores: int
     """Number of consecutive stores, counted in lines, after which the next load prefetches nothing."""
     trigger: int
-    """Number of loads at one distance, including the first load, from which on the stride prefetcher fetches."""
+    """Number of loads at one distance, including the first load, from which on the stride prefetcher fetches
+    lines."""
 
 
 class L2FwdAppSpec(Section):
@@ -696,15 +699,15 @@ class L3FwdAppSpec(Section):
     """Instructions per packet in addition to loads and stores of lines. The default is 150."""
     kind: Literal['l3fwd']
     rules: int
-    """Number of routes, each a /24 or a 5-tuple of its own; packets spread evenly over them."""
+    """Number of routes, each a /24 prefix or a 5-tuple; packets spread evenly over the routes."""
     table: Literal['lpm'] | Literal['exact_match']
     """Route look-up: 'lpm' (longest-prefix match, the default) or 'exact_match'."""
     table_entries: int | None
     """Number of keys that an exact-match table has room for, at least `rules`; only for `table = 'exact_match'`.
     The default is twice `rules`."""
     zero_copy: bool
-    """Whether the packet is edited in its receive buffer and sent from there. When false (the default), it is
-    copied to a transmit buffer."""
+    """Whether the forwarder edits the packet in its receive buffer and sends it from there. When false (the
+    default), the forwarder copies the packet to a transmit buffer."""
 
 
 class LlcAntagonistAppSpec(Section):
@@ -723,8 +726,8 @@ class LlcSpec(Section):
     clean_victim: Literal['allocate'] | Literal['allocate_fetched'] | Literal['drop']
     """Destination of clean victims of L2s."""
     clean_victim_cleans: bool
-    """Whether a clean victim of an L2 that finds its line dirty in the LLC makes it clean, so that the data is
-    lost. Sweeper's published runs do so by mistake; no processor does. False when absent."""
+    """Whether a clean victim of an L2 marks its line in the LLC clean although the LLC's copy is dirty, so that
+    data is lost. Sweeper's published runs do so by mistake; no processor does. False when absent."""
     device_read: Literal['snapshot'] | Literal['demote'] | Literal['install']
     """Treatment of a line's copies when a device reads the line."""
     device_read_ages: bool
@@ -733,9 +736,9 @@ class LlcSpec(Section):
     device_ways: Literal['lowest'] | Literal['highest']
     """LLC ways that the first ways of a placement policy (`placement.ways`) are mapped to."""
     inclusive_ways: int
-    """Number of directory-inclusive ways, which hold lines that a core has too. They lie at the other end of a set
-    than the ways of devices (`device_ways`), and victims of L2s go elsewhere. 0, the default, means none; otherwise
-    needs `role = 'victim'`."""
+    """Number of directory-inclusive ways, which hold lines that a core also has. These ways lie at the other end of
+    a set than the ways of devices (`device_ways`), and victims of L2s go to other ways. 0, the default, means none;
+    any other number needs `role = 'victim'`."""
     indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices'] | Literal['even_slices'] | Literal['folded_slices']
     """Function that spreads lines over slices and sets."""
     latency_cycles: int
@@ -791,16 +794,16 @@ class LoadGeneratorAppSpec(Section):
     `[client]`."""
     kind: Literal['load_generator']
     reply_instructions: int
-    """Instructions of a reply in addition to the load of its first line: matching it to its request, measuring its
-    latency. The default, 50, is assumed."""
+    """Instructions of a reply in addition to the load of its first line: matching the reply to its request, and
+    measuring the latency. The default, 50, is assumed."""
     request_instructions: int
     """Instructions of a request in addition to the stores of its lines: due time, text, time stamp. The default,
     100, is assumed."""
 
 
 class LoopbackAppSpec(Section):
-    """Sender of packets through CC-NIC, or through a PCIe NIC whose wire loops back, which reads the packets that
-    come back."""
+    """Sender of packets through CC-NIC, or through a PCIe NIC in loopback mode, which reads the packets that
+    return."""
     bytes: str
     """Size of a packet (1 B to 32 KiB), all of which lies in memory. Behind a PCIe NIC a frame has its check
     sequence in addition."""
@@ -825,15 +828,15 @@ class MemcachedAppSpec(Section):
     """Bytes of an item before its value: header, key, flags. The default is 80."""
     kind: Literal['memcached']
     populations: int
-    """Copies of the captured key population, each with items of its own: the table of a server that keeps more
-    items than one short capture touches. All requests of one pass over the capture go to one copy. The default is
-    1."""
+    """Number of copies of the captured key population, each with its own items: the table of a server that keeps
+    more items than one short capture accesses. All requests of one pass over the capture go to one copy. The
+    default is 1."""
     set_atomics: int
     """Atomic operations per item that is stored: locks that are taken and released, and the item's reference count.
     The default is 0."""
     set_instructions: int | None
-    """Instructions per request that stores an item, in addition to loads and stores of lines. When absent, as
-    `instructions`."""
+    """Instructions per request that stores an item, in addition to loads and stores of lines. When absent, the
+    value of `instructions`."""
 
 
 class MicaAppSpec(Section):
@@ -847,7 +850,7 @@ class MicaAppSpec(Section):
     instructions: int
     """Instructions per request in addition to loads and stores of lines. The default is 250."""
     item_size: str
-    """Size of an item in the log, header and key included; also the size of a SET's packet. At least 64 B."""
+    """Size of an item in the log, including header and key; also the size of a SET's packet. At least 64 B."""
     kind: Literal['mica']
     log_size: str
     """Size of the log of each partition."""
@@ -864,8 +867,8 @@ class NicSpec(Section):
     line_interval: str
     """Time between two lines that the receive engine or a transmit engine moves."""
     notify: str
-    """Time from a message to its effect on the other side: a queue entry (NIC to polling core, core to NIC), or a
-    sweep."""
+    """Time from the sending of a message to its effect: a queue entry (from the NIC to a polling core, or from a
+    core to the NIC), or a sweep."""
     pipeline: str
     """Time from the wire to the write of a packet's first line, and from the read of a reply's last line to the
     wire."""
@@ -874,14 +877,14 @@ class NicSpec(Section):
 
 
 class NodeLinkSpec(Section):
-    """Links between two nodes (UPI, CXL). A hash of its address assigns each line to one of them; every value is
-    for one direction."""
+    """Links between two nodes (UPI, CXL). A hash of a line's address assigns the line to one of the links; every
+    value is for one direction."""
     credits: int
     """Number of requests of a node that may be outstanding over the links."""
     data: str
     """Size of a message with a line of 64 B, including its header."""
     latency: str
-    """Latency of a link from one agent to the other, without the time of serialisation."""
+    """Latency of a link from one agent to the other, without serialisation."""
     links: int
     """Number of parallel links."""
     message: str
@@ -894,7 +897,7 @@ class NodeLinkSpec(Section):
 
 
 class NodesProtocolSpec(Section):
-    """Choices of the protocol between nodes beyond MESIF."""
+    """Choices of the coherence protocol between nodes, which is MESIF."""
     migratory: bool
     """Whether a read that finds the line modified in the other node takes the line with the permission to write.
     Otherwise the line is written to its home and both nodes share it. True when absent."""
@@ -902,14 +905,14 @@ class NodesProtocolSpec(Section):
     """Whether a miss on a line of the reader's own memory that the other node may have modified reads memory in
     parallel with the snoop. True when absent."""
     speculative_penalty: str
-    """Time that a speculative read whose data is not used adds to its miss, beyond the wait for the read; see
-    `speculative`. 0 when absent."""
+    """Time that a speculative read whose data is not used adds to the miss that caused the read, beyond the wait
+    for the read; see `speculative`. 0 when absent."""
 
 
 class NodesSpec(Section):
     """Nodes of a machine: sockets, or a processor and an accelerator with coherent memory."""
     cores: int | None
-    """Number of cores of a node; `core.count` when absent."""
+    """Number of cores of a node. When absent, `core.count`."""
     count: int
     """Number of nodes, 1 or 2; each has caches and memory controllers as the platform specifies. Two nodes need
     `link`."""
@@ -918,8 +921,8 @@ class NodesSpec(Section):
     protocol: NodesProtocolSpec
     """Choices of the coherence protocol between nodes."""
     uncore_clock: list[str]
-    """Clock frequencies of LLC, crossbar and home agent, by node; `caches.uncore_clock` for nodes beyond the
-    list."""
+    """Clock frequencies of LLC, crossbar and home agent, by node. Nodes beyond the list have
+    `caches.uncore_clock`."""
 
 
 class PageReuseAppSpec(Section):
@@ -958,25 +961,26 @@ class PcieSpec(Section):
     generation: Literal['gen3'] | Literal['gen4'] | Literal['gen5']
     """PCIe generation of the links: signalling rate and line code."""
     lane_rate: str | None
-    """Rate of one lane after the line code, instead of that of `generation`: for a bus that is not a PCIe link."""
+    """Rate of one lane after the line code, instead of the rate of `generation`: for a bus that is not a PCIe
+    link."""
     max_payload: str
     """Largest payload of a memory write or a completion."""
     max_read_request: str
     """Largest memory read request."""
     non_posted: int
-    """Non-posted header credits of a port of four lanes: read requests that wait for IIO entries. A wider port has
-    this number for each port of four lanes that it could be divided into."""
+    """Non-posted header credits of a port of four lanes: the number of read requests that may wait for IIO entries.
+    A wider port has this number for each four of its lanes."""
     posted_lines: int
-    """Posted-data credits of a port of four lanes, in lines: writes that have been sent and whose IIO entries are
-    not yet free. A wider port has this number for each port of four lanes that it could be divided into."""
+    """Posted-data credits of a port of four lanes, in lines: the number of written lines that have been sent and
+    whose IIO entries are not yet free. A wider port has this number for each four of its lanes."""
     propagation: str
     """Flight time of a packet from transmitter to receiver, controllers included."""
     read_request: int
     """Bytes of a memory read request."""
     train: int
-    """Number of packets for consecutive lines that are simulated as one, with all their bytes. All of them arrive
-    when the last one does, which delays the first ones by the time that the others occupy the link, and makes a
-    simulation faster. The default is 1."""
+    """Number of packets for consecutive lines that are simulated as one packet with all their bytes. All of them
+    arrive with the last packet, which delays the first packets by the time that the others occupy the link, and
+    makes a simulation faster. The default is 1."""
     write_overhead: int
     """Bytes of a memory write in addition to its payload: framing, sequence number, header, CRC."""
 
@@ -991,14 +995,14 @@ class PingpongAppSpec(Section):
 
 
 class PipelineSpec(Section):
-    """Pipeline of a tenant's cores in pairs: the first half of the cores receive, and each of the others works on
-    the packets that one of them hands over."""
+    """Pipeline of a tenant's cores in pairs: the first half of the cores receive packets, and each of the other
+    cores works on the packets that its partner hands over."""
     burst_instructions: int
-    """Instructions to put a burst into the ring, or to take one out, in addition to the accesses. The default, 40,
-    is assumed."""
+    """Instructions to put a burst into the ring or to take a burst out, in addition to the accesses. The default,
+    40, is assumed."""
     ring: int
-    """Packets that the software ring of a pair holds: a power of two. A receiving core takes no more packets from
-    the NIC than the ring has room for. The default is 1024."""
+    """Number of packets that the software ring of a pair holds: a power of two. A receiving core takes no more
+    packets from the NIC than the ring has room for. The default is 1024."""
 
 
 class PlacementSpec(Section):
@@ -1009,7 +1013,7 @@ class PlacementSpec(Section):
     idio: IdioSpec | None
     """Thresholds, intervals and choices of IDIO; needs `policy = 'idio'`."""
     mode: Literal['invalidate'] | Literal['prefetch'] | Literal['static'] | Literal['dynamic'] | None
-    """Set of IDIO's mechanisms that work; needs `policy = 'idio'`. `dynamic` when absent."""
+    """Set of IDIO's mechanisms that are active; needs `policy = 'idio'`. `dynamic` when absent."""
     policy: Literal['dma'] | Literal['ddio'] | Literal['ideal'] | Literal['idio']
     """Policy that chooses the destination of inbound lines."""
     resq: bool
@@ -1070,51 +1074,52 @@ class Platform(Section):
 
 
 class PollModeSpec(Section):
-    """Costs of a poll-mode driver in addition to the memory accesses that are simulated (descriptors, mbufs,
-    packets), and its parameters."""
+    """Parameters of a poll-mode driver, and its costs in addition to the memory accesses that are simulated
+    (descriptors, mbufs, packets)."""
     allocate_instructions: int
     """Instructions to allocate a buffer for a reply. Use 0, the default, where the application's own instructions
-    include them."""
+    include the allocation."""
     burst: int
     """Maximum number of packets that an `rx_burst` returns. The default is 32."""
     burst_instructions: int
     """Fixed instructions of an `rx_burst` that finds packets, and of a `tx_burst`."""
     detach_instructions: int
-    """Additional instructions per freed buffer whose metadata stands for data elsewhere: the data is released, and
-    the metadata is restored. The default is 0."""
+    """Additional instructions per freed buffer whose metadata represents data elsewhere, to release the data and
+    restore the metadata. The default is 0."""
     free_instructions: int
     """Instructions per freed buffer."""
     free_sent: Literal['threshold'] | Literal['burst']
-    """Time at which sent buffers are freed: 'threshold' (the default) or 'burst'. Sent buffers that the driver
-    keeps enlarge the memory that packets pass through."""
+    """Time at which the driver frees sent buffers: 'threshold' (the default) or 'burst'. Sent buffers that the
+    driver keeps enlarge the memory that packets use."""
     free_threshold: int
-    """Number of free transmit descriptors below which sent buffers are freed (DPDK: `tx_free_thresh`): as many as
-    this number, or as the burst needs. Only with `free_sent = 'threshold'`. The default is 32."""
+    """Number of free transmit descriptors below which the driver frees sent buffers (DPDK: `tx_free_thresh`): as
+    many buffers as this number, or as the burst needs. Only with `free_sent = 'threshold'`. The default is 32."""
     mbuf_lines: int
-    """Lines of a buffer's metadata that the driver touches: 1 or 2. The default is 2."""
+    """Number of lines of a buffer's metadata that the driver accesses: 1 or 2. The default is 2."""
     mempool: int | None
-    """Buffers of each core's mempool. When absent or 0, as many as both rings, two caches and two bursts can
-    hold."""
+    """Number of buffers of each core's mempool. When absent or 0, as many buffers as both rings, two caches and two
+    bursts can hold."""
     mempool_cache: int
-    """Buffers in a core's cache of the mempool. The default is 250. With 0 there is no cache, so that buffers are
-    used in the order in which they came back."""
+    """Number of buffers in a core's cache of the mempool. The default is 250. With 0 there is no cache, and buffers
+    are used in the order in which they were returned."""
     mempool_shared: bool
-    """Whether the buffers of all cores belong to one pool: the buffers with which the rings begin then lie one
-    behind another, queue by queue, as the rings' set-up takes them, and the other buffers behind them. When false
-    (the default), each core's pool has memory of its own."""
+    """Whether the buffers of all cores belong to one pool. The buffers with which the rings begin then lie back to
+    back, queue by queue, in the order in which the set-up of the rings takes them, and the other buffers lie behind
+    them. When false (the default), each core's pool has separate memory."""
     poll_instructions: int
-    """Instructions of an `rx_burst` that finds nothing."""
+    """Instructions of an `rx_burst` that finds no packet."""
     prefetch: bool
     """Whether the driver prefetches each packet's first line and the next buffer's metadata. The default is
     true."""
     rearm: int
-    """Receive descriptors that are given fresh buffers before the NIC is told (DPDK: `rx_free_thresh`). The default
-    is 32."""
+    """Number of receive descriptors that the driver refills with fresh buffers before it tells the NIC (DPDK:
+    `rx_free_thresh`). The default is 32."""
     receive_instructions: int
     """Instructions per received packet."""
     transmit_burst: int | None
-    """Number of packets that are gathered for a `tx_burst`, unless no more come; also the maximum of one
-    `tx_burst`. When absent, the packets of an `rx_burst` are sent as soon as they have been served."""
+    """Number of packets that the driver gathers for a `tx_burst`, unless no more packets arrive; also the maximum
+    of one `tx_burst`. When absent, the driver sends the packets of an `rx_burst` as soon as they have been
+    served."""
     transmit_instructions: int
     """Instructions per packet to be sent."""
 
@@ -1133,19 +1138,19 @@ class PrefetchSpec(Section):
     """Largest distance, in lines, between the newest access and a prefetched line of its stream; a stream never
     leaves its page of 4 KiB. With `pattern = 'stride'` only `degree` limits the distance."""
     enabled: bool
-    """Whether the prefetcher works."""
+    """Whether the prefetcher is on."""
     into: Literal['l2'] | Literal['llc']
     """Cache that the prefetcher belongs to; `llc` needs `pattern = 'stride'` and `adjacent = false`."""
     network: bool
     """Whether the prefetcher also follows accesses to a NIC's receive buffers."""
     ownership: bool
-    """Whether prefetches that a request for ownership causes ask for ownership too (Intel's event `PF_L2_RFO`);
+    """Whether prefetches that a request for ownership causes ask for ownership as well (Intel's event `PF_L2_RFO`);
     otherwise all prefetches are reads. Excludes `waiting`."""
     pattern: Literal['stream'] | Literal['stride']
     """Pattern of accesses that the prefetcher follows."""
     reserve: int
     """Number of the L2's MSHRs (`core.l2_mshrs`) that prefetches leave to accesses. Prefetch hints of a NIC leave
-    them too, even if the prefetcher is not enabled."""
+    these MSHRs free as well, even if the prefetcher is not enabled."""
     streams: int
     """Number of pages watched at a time, each with one stream; with `pattern = 'stride'`, number of
     instructions."""
@@ -1153,8 +1158,8 @@ class PrefetchSpec(Section):
     """Number of accesses in one direction (with `pattern = 'stride'`, at one stride), including the first access,
     from which on the prefetcher fetches: 2 to 16, or 2 to 6 for strides."""
     waiting: int
-    """Largest number of prefetches that wait for a free MSHR of the L2 (`core.l2_mshrs`); one more displaces the
-    oldest. With 0, prefetches that find no free MSHR are dropped."""
+    """Largest number of prefetches that wait for a free MSHR of the L2 (`core.l2_mshrs`); a further prefetch
+    displaces the oldest. With 0, prefetches that find no free MSHR are dropped."""
 
 
 class ProbeDeviceAppSpec(Section):
@@ -1189,36 +1194,36 @@ class ProbePlaceAppSpec(Section):
 class QpSpec(Section):
     """Costs of the queue-pair library per packet, and its batching."""
     batch: int
-    """Maximum number of entries that are taken off the completion queue before the first packet of the batch is
-    served. The default is 1."""
+    """Maximum number of entries that software takes from the completion queue before it serves the first packet of
+    the batch. The default is 1."""
     batch_of: Literal['entries'] | Literal['packets']
-    """Entries that `batch` counts: 'entries' (all entries, the default) or 'packets' (packets alone)."""
+    """Entries that `batch` counts: 'entries' (all entries, the default) or 'packets' (only packets)."""
     batch_polls: int
-    """Number of polls without a packet after which an incomplete batch is served. With 0, the default, it is served
-    as soon as the queue is empty."""
+    """Number of polls without a packet after which software serves an incomplete batch. With 0, the default,
+    software serves the batch as soon as the queue is empty."""
     empty_poll_instructions: int | None
-    """Instructions to poll an empty completion queue. When absent, as many as `poll_instructions`."""
+    """Instructions to poll an empty completion queue. When absent, the value of `poll_instructions`."""
     free_instructions: int
     """Instructions to return a receive buffer."""
     poll_instructions: int
-    """Instructions to take a packet off the completion queue."""
+    """Instructions to take a packet from the completion queue."""
     post_instructions: int
     """Instructions to write a work queue entry."""
     send_completions: bool
     """Whether a reply that has been sent also puts an entry into the completion queue, behind the packets that wait
-    there. Such entries count towards `traffic.depth` of 'keep_depth' arrivals, and taking one costs
-    `poll_instructions`. The default is false."""
+    there. Such entries count towards `traffic.depth` of 'keep_depth' arrivals, and each takes `poll_instructions`.
+    The default is false."""
 
 
 class RedisAppSpec(Section):
-    """Redis servers, each queried by a client that never waits."""
+    """Redis servers, each queried by a client that keeps a pipeline of queries waiting."""
     command: Literal['get'] | Literal['set']
     """Command of every query: 'get' (the default) or 'set'. Keys are uniformly random."""
     connections: int
     """Number of connections of each server. The default is 2."""
     contiguous: str
-    """Contiguity of the heap's physical memory: 'buddy' (the default), which is memory as Linux's buddy allocator
-    hands it out, or the size of contiguous pieces, such as '32 KiB'. Pieces lie anywhere."""
+    """Contiguity of the heap's physical memory: 'buddy' (the default) for memory as Linux's buddy allocator
+    provides it, or the size of contiguous pieces, such as '32 KiB'. The pieces lie anywhere in memory."""
     keys: int
     """Number of keys of each server."""
     kind: Literal['redis']
@@ -1228,7 +1233,7 @@ class RedisAppSpec(Section):
     """Instructions of a query in addition to its copies: parsing, hashing, dispatch, reply header. The default is
     2300."""
     socket: str
-    """Size of the socket memory of each server, which its copies pass through in turn. The default is 208 KiB."""
+    """Size of the socket memory of each server; copies pass through this memory in turn. The default is 208 KiB."""
     turn_instructions: int
     """Instructions of a connection's turn in addition to its queries: poll, receive, send. The default is
     12,300."""
@@ -1237,7 +1242,7 @@ class RedisAppSpec(Section):
 
 
 class RingSpec(Section):
-    """Buffers between the integrated NIC and cores."""
+    """Buffers through which the integrated NIC and the cores exchange packets."""
     buffer_size: str
     """Size of a receive buffer and of a transmit buffer."""
     proactive_drop: int
@@ -1254,15 +1259,15 @@ class RingsSpec(Section):
     descriptor: str
     """Size of a descriptor: a power of two up to a cache line. The default is 16 B."""
     fetch_delay: str
-    """Time from the decision to fetch descriptors to the read request, which also accounts for what the use of
-    descriptors takes beyond their arrival. The default is 0."""
+    """Time from the decision to fetch descriptors to the read request. The time also covers what the NIC spends on
+    descriptors after they have arrived. The default is 0."""
     one_engine: bool
-    """Whether one DMA engine serves both directions: all lines of a packet, or of descriptors, are issued before
-    those of another. When false (the default), reads and writes take turns on the link."""
+    """Whether one DMA engine serves both directions, and issues all lines of a packet, or of a group of
+    descriptors, before those of another. When false (the default), reads and writes take turns on the link."""
     queue_requests: int | None
-    """Outstanding read requests of one transmit queue from which on the queue begins no further frame: one for each
-    frame's descriptor, and its data in requests of `pcie.max_read_request`. When absent, a queue has no limit of
-    its own."""
+    """Number of outstanding read requests of one transmit queue at which the queue begins no further frame. Each
+    frame takes one request for its descriptor, and one for every `pcie.max_read_request` bytes of its data. When
+    absent, a queue has no limit of its own."""
     queue_turnaround: str
     """Time from the arrival of a frame's last line in the NIC until its requests no longer count towards
     `queue_requests`. The default is 0."""
@@ -1270,17 +1275,18 @@ class RingsSpec(Section):
     """Receive descriptors of each queue: a multiple of 8. One of them is never used, so that a full ring differs
     from an empty one. The default is 1024."""
     receive_cache: int
-    """Receive descriptors that the NIC caches for each queue, free and used ones together. The default is 64."""
+    """Receive descriptors of each queue that the NIC caches, free and used ones together. The default is 64."""
     receive_packets: int
     """Maximum number of packets whose receive DMA is in flight. The default is 256."""
     receive_turnaround: str
-    """Time from a packet's last line in memory to the start of the DMA of the packet that takes its place among
-    `receive_packets`. The default is 0."""
+    """Time from a packet's last line in memory to the start of the DMA of the next packet, when `receive_packets`
+    packets were in flight. The default is 0."""
     replenish: int
     """Number of free cached receive descriptors below which the NIC fetches more. The default is 32."""
     strip_fcs: bool
-    """Whether frames lie in memory without their check sequence, which the NIC removes and adds. When false, a
-    frame is data throughout, as in a simulator whose frames have no check sequence. The default is true."""
+    """Whether frames lie in memory without their check sequence, which the NIC removes on reception and adds on
+    transmission. When false, every byte of a frame lies in memory, as in a simulator whose frames have no check
+    sequence. The default is true."""
     throttle: Literal['off'] | Literal['dynamic'] | Literal['dynamic_conservative']
     """Interrupt throttling of each queue by the kernel's driver."""
     transmit: int
@@ -1289,20 +1295,21 @@ class RingsSpec(Section):
     transmit_buffer: str
     """Size of the buffer for frames between the transmit DMA and the wire. The default is 128 KiB."""
     transmit_cache: int
-    """Transmit descriptors that the NIC caches for each queue, free and used ones together. The default is 64."""
+    """Transmit descriptors of each queue that the NIC caches, free and used ones together. The default is 64."""
     transmit_packets: int
     """Maximum number of frames whose payload is being read from memory. The default is 256."""
     transmit_turnaround: str
-    """Time from the arrival of a frame's last line in the NIC to the read of the frame that takes its place among
-    `transmit_packets`. The default is 0."""
+    """Time from the arrival of a frame's last line in the NIC to the start of the read of the next frame, when
+    `transmit_packets` frames were in flight. The default is 0."""
     transmit_write_back: int
-    """Number of sent transmit descriptors from which on the NIC writes them back; it always writes back the last of
-    those posted. The default is 32."""
+    """Number of sent transmit descriptors from which on the NIC writes these descriptors back. The NIC always
+    writes back the last posted descriptor. The default is 32."""
     write_back: str | WriteBackTable
     """Rule by which the NIC writes used receive descriptors back: 'all_used', or a table with `after`."""
     write_back_completion: str
-    """Time from the end of a write-back until the ring's next write-back may begin and the written descriptors'
-    places in the cache are free. Software sees the descriptors before that. The default is 0."""
+    """Time from the end of a write-back until the ring's next write-back may begin and the places of the written
+    descriptors in the cache are free. Software sees the descriptors earlier, at the end of the write-back. The
+    default is 0."""
     write_back_delay: str
     """Time from the decision to write descriptors back to the write. The default is 0."""
     write_back_idle: bool
@@ -1313,11 +1320,11 @@ class RingsSpec(Section):
 class RocePeripheralSpec(Section):
     """RoCE NIC with priority flow control."""
     buffer: str
-    """Memory that messages go to, or come from, one after the other: a multiple of `message`. The default is 64
-    KiB."""
+    """Size of the memory that messages go to, or come from, one after the other: a multiple of `message`. The
+    default is 64 KiB."""
     contiguous: str
-    """Contiguity of the physical memory of `buffer`: 'buddy' (the default), which is memory as Linux's buddy
-    allocator hands it out, or the size of contiguous pieces, such as '32 KiB'. Pieces lie anywhere."""
+    """Contiguity of the physical memory of `buffer`: 'buddy' (the default) for memory as Linux's buddy allocator
+    provides it, or the size of contiguous pieces, such as '32 KiB'. The pieces lie anywhere in memory."""
     kind: Literal['roce']
     lanes: int
     """PCIe lanes of the NIC's port. The default is 16."""
@@ -1355,7 +1362,7 @@ class RocePeripheralSpec(Section):
 
 
 class RunSpec(Section):
-    """Length of the run, and objective of a search."""
+    """Length of the run, and objective of a search for a rate."""
     load: Literal['fixed'] | Literal['peak_slo'] | Literal['peak_nodrop'] | Literal['peak_loss'] | Literal['saturate'] | Literal['none']
     """Load of the run: a given one ('fixed', 'saturate'), or a search for a rate ('peak_slo', 'peak_nodrop',
     'peak_loss')."""
@@ -1363,7 +1370,7 @@ class RunSpec(Section):
     """Objective of `load = 'peak_loss'`: maximum share of the offered packets that may be lost. Packets by which
     queues grow count as lost. The default is 0.01."""
     requests: int
-    """Number of requests measured, of the tenants that serve packets. The default is 60,000."""
+    """Number of measured requests, over all tenants that serve packets. The default is 60,000."""
     search_tolerance: float
     """Relative width of the bracket at which a search stops. The default is 0.006."""
     slo_multiple: float
@@ -1374,8 +1381,8 @@ class RunSpec(Section):
     time: str
     """Simulated time that is measured when no tenant serves packets. The default is 500 us."""
     timeline: str | None
-    """Width of the bins of the table `timeline`: the traffic in each bin, and the locations of received lines. When
-    absent, there are only a few samples."""
+    """Width of the bins of the table `timeline`, which shows the traffic in each bin and the locations of received
+    lines. When absent, the table has only a few samples."""
     trace: str | None
     """Sampling interval of the trace of the I/O controllers' buffers and of pauses. When absent, there is no
     trace."""
@@ -1391,7 +1398,7 @@ class RxptxAppSpec(Section):
     instructions: int
     """Instructions per packet. The default is 20."""
     interval: str
-    """Time that the core waits, in a loop, after each burst that it has received."""
+    """Time for which the core waits in a loop after each received burst."""
     kind: Literal['rxptx']
 
 
@@ -1418,19 +1425,20 @@ class SsdPeripheralSpec(Section):
     block: str
     """Bytes of a command; the command's buffer in memory has the same size."""
     command_latency: str
-    """Time from the end of one command to the first byte of the command that takes its place: medium, firmware and
-    the submitting thread. The default is 10 us."""
+    """Time from the end of one command to the first byte of the next command in the same place of the queue:
+    medium, firmware and the submitting thread. The default is 10 us."""
     contiguous: str
-    """Contiguity of the buffers' physical memory: 'buddy' (the default), which is memory as Linux's buddy allocator
-    hands it out, or the size of contiguous pieces, such as '32 KiB'. Pieces lie anywhere."""
+    """Contiguity of the buffers' physical memory: 'buddy' (the default) for memory as Linux's buddy allocator
+    provides it, or the size of contiguous pieces, such as '32 KiB'. The pieces lie anywhere in memory."""
     cores: int
-    """Number of cores for the kernel's block layer, which does the accounting of every page that these SSDs move;
-    they are numbered after all tenants' cores. At most `count`. With 0, the default, that work is left out."""
+    """Number of cores for the kernel's block layer, which does the accounting of every page that these SSDs move.
+    These cores are numbered after all tenants' cores. At most `count`. With 0, the default, the accounting is not
+    simulated."""
     count: int
     """Number of SSDs. The default is 1."""
     interleave: str
-    """Bytes that an SSD moves for one command before it turns to another: a power of two that divides `block`. The
-    default is 4 KiB."""
+    """Number of bytes that an SSD moves for one command before the SSD continues with another: a power of two that
+    divides `block`. The default is 4 KiB."""
     kind: Literal['ssd']
     lanes: int
     """PCIe lanes of each SSD's port. The default is 4."""
@@ -1454,13 +1462,13 @@ class StreamAppSpec(Section):
     buffer: str
     """Size of each core's buffer."""
     contiguous: str
-    """Contiguity of the buffer's physical memory: 'buddy' (the default), which is memory as Linux's buddy allocator
-    hands it out, or the size of contiguous pieces, such as '32 KiB'. Pieces lie anywhere."""
+    """Contiguity of the buffer's physical memory: 'buddy' (the default) for memory as Linux's buddy allocator
+    provides it, or the size of contiguous pieces, such as '32 KiB'. The pieces lie anywhere in memory."""
     instructions: int
     """Instructions per line in addition to the access: address, arithmetic, loop. The default is 3."""
     kind: Literal['stream']
     read_fraction: float
-    """Share of reads in all memory traffic (0.5 to 1): with 1 (the default) there are only loads, with 0.5 every
+    """Share of reads in all memory traffic (0.5 to 1). With 1, the default, there are only loads; with 0.5 every
     line is stored to."""
     run_lines: int
     """Number of consecutive lines in a run, with `access = 'random'`. The default is 1."""
@@ -1469,20 +1477,20 @@ class StreamAppSpec(Section):
 class StreamTransferAppSpec(Section):
     """Streams from writers to readers, in pairs."""
     buffer: str | None
-    """Size of a pair's buffer: whole chunks. The default is 4 MiB, or 256 MiB, beyond all caches, with `stores =
-    'none'`."""
+    """Size of a pair's buffer: whole chunks. The default is 4 MiB. With `stores = 'none'` the default is 256 MiB,
+    which exceeds all caches."""
     chunk: str
-    """Bytes that a writer writes before it notifies the reader: whole lines, at least 4 KiB. The default is 1
-    MiB."""
+    """Number of bytes that a writer writes before it notifies the reader: whole lines, at least 4 KiB. The default
+    is 1 MiB."""
     kind: Literal['stream_transfer']
     peer_node: int
-    """Node of the other side: of the readers, or of the memory that is read. The default is 0."""
+    """Node of the readers, or of the memory that is read with `stores = 'none'`. The default is 0."""
     stores: Literal['cached'] | Literal['nontemporal'] | Literal['none']
     """Kind of stores that write the buffer: 'cached' (the default), 'nontemporal' or 'none'."""
 
 
 class TcpEchoAppSpec(Section):
-    """RPC server that sends requests back over TCP as a service (TAS), whose fast path has cores of its own."""
+    """RPC server that returns requests over TCP as a service (TAS), whose fast path has cores of its own."""
     calls: Literal['sockets'] | Literal['low_level']
     """Interface through which the application uses TAS: 'sockets' (the default) or 'low_level'."""
     costs: FastPathCosts
@@ -1491,7 +1499,7 @@ class TcpEchoAppSpec(Section):
     """Number of TCP connections. RSS spreads them over the queues of the NIC."""
     kind: Literal['tcp_echo']
     pipelined: int
-    """Number of requests that a connection has outstanding at any time. The default, 64, is that of TAS's own
+    """Number of requests that a connection has outstanding at any time. The default, 64, is the value of TAS's own
     client."""
     rpc: str
     """Bytes of a request and of its reply (1 to 1448)."""
@@ -1500,11 +1508,11 @@ class TcpEchoAppSpec(Section):
 class TcpReceiveAppSpec(Section):
     """Receiver of long TCP flows through the kernel, one per core, which drops the data (iperf)."""
     gap_instructions: int
-    """Instructions between two buffers: iperf3 calls `select`. The default, 3300, is half a microsecond, as lmbench
-    measures for a few TCP sockets, on a core of 3.3 GHz with two instructions per cycle."""
+    """Instructions between two buffers: iperf3 calls `select`. The default, 3300, takes half a microsecond on a
+    core of 3.3 GHz with two instructions per cycle, as lmbench measures for a few TCP sockets."""
     kind: Literal['tcp_receive']
     read: str
-    """Bytes that a `recv` asks for, and size of each core's buffer. The default is 128 KiB."""
+    """Bytes that a `recv` asks for, which is also the size of each core's buffer. The default is 128 KiB."""
 
 
 class TcpSpec(Section):
@@ -1522,7 +1530,7 @@ class TcpSpec(Section):
     """Maximum payload that GRO merges into a segment."""
     piece: int
     """Instructions before each piece of a copy, including the start-up of the string instruction. A piece ends with
-    its page; a frame's head is a piece."""
+    its page; the head of a frame is a piece of its own."""
     poll_budget: int
     """Maximum number of frames that one poll takes (NAPI weight)."""
     read: int
@@ -1548,7 +1556,7 @@ class TenantSpec(Section):
     l2_size: str | None
     """Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways."""
     llc_ways: int | str | None
-    """LLC ways that this tenant's L2 victims may fill (Intel CAT). When absent, all ways."""
+    """LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). When absent, all ways."""
     name: str
     """Name of the tenant in messages and tables."""
     node: int
@@ -1574,8 +1582,8 @@ class TestpmdAppSpec(Section):
 
 
 class TimingOverride(Section):
-    """Timing parameters that replace those of `memory.standard`, in picoseconds; absent ones keep the standard's
-    values."""
+    """Timing parameters that replace those of `memory.standard`, in picoseconds. Parameters that are absent keep
+    the standard's values."""
     ccd_l_ps: int | None
     """Column command to column command in the same bank group (tCCD_L) in ps."""
     cl_ps: int | None
@@ -1660,19 +1668,19 @@ class TrafficSpec(Section):
     dctcp: DctcpSpec | None
     """Senders of the TCP flows that an `app` of kind 'tcp_receive' receives."""
     depth: int
-    """Number of waiting packets per core that `arrivals = 'keep_depth'` maintains; completions of sends count,
-    where `queue_pair.send_completions` is set."""
+    """Number of waiting packets per core that `arrivals = 'keep_depth'` maintains. Completions of sends count as
+    well where `queue_pair.send_completions` is set."""
     destination_mac: str | None
     """Ethernet address that packets go to, captured ones included. The default is '02:00:00:00:00:01'."""
     flows: int | None
     """Number of flows that packets belong to, chosen at random unless `spread = 'flow'`; a flow goes to one core,
     by its RSS hash. When absent, each packet goes to a core by `spread`."""
     link: WireSpec | None
-    """Wire between the generator and an integrated NIC. When absent, there is none. An Ethernet NIC has its own
-    link."""
+    """Wire between the generator and an integrated NIC. When absent, there is no wire. An Ethernet NIC has a link
+    of its own."""
     outstanding: int
-    """Maximum number of requests without a reply, for `arrivals = 'closed'`: of all cores together, but with CC-NIC
-    of each queue pair."""
+    """Maximum number of requests without a reply, for `arrivals = 'closed'`: over all cores together, or with CC-
+    NIC per queue pair."""
     packet: str | None
     """Size of frames, checksum included, for applications whose requests do not set it. The default is 1 KiB.
     Excludes `sizes`."""
@@ -1701,8 +1709,8 @@ class TrafficSpec(Section):
 
 
 class UdpSpec(Section):
-    """Costs of datagrams in the kernel, in addition to those that they share with TCP. `[tcp]` has the costs of
-    frames, interrupts, wake-ups, calls that receive, and copies."""
+    """Costs of datagrams in the kernel, in addition to the costs that TCP shares. `[tcp]` has the costs of frames,
+    interrupts, wake-ups, calls that receive, and copies."""
     free: int
     """Instructions per freed socket buffer."""
     receive: int
@@ -1760,7 +1768,7 @@ class Fields(Section):
     rings: RingSpec
     """Receive and transmit buffers between the integrated NIC and cores."""
     run: RunSpec
-    """Load, length and objective of the run."""
+    """Length and load of the run, or the objective of a search."""
     seed: int
     """Seed of every random stream. The default is 1."""
     tenant: list[TenantSpec]

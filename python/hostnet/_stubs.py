@@ -26,7 +26,7 @@ SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 def render(schema: Mapping[str, Any]) -> str:
     """The text of the stub file for a schema."""
-    # Whether a key must be there is nothing that types say: the parts of `override` are those of the platform.
+    # Types cannot say whether a key is required: the parts of `override` have the types of the platform's tables.
     text = json.dumps(dict(schema)).replace(f'{PARTLY}"', '"')
     schema = json.loads(text)
     defs = schema["$defs"]

@@ -1,6 +1,6 @@
 """Training run that the compiler profiles for `make pgo`: every scenario that comes with hostnet, run once.
 
-Started by `maturin --pgo` (`pgo-command` in pyproject.toml) with a module that counts its own branches and calls.
+Started by `maturin --pgo` (`pgo-command` in pyproject.toml) with a module that counts branches and calls.
 """
 
 from __future__ import annotations

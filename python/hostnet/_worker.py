@@ -1,8 +1,7 @@
-"""A worker process: runs the points it is handed on standard input, one JSON line each.
+"""A worker process: runs the points that arrive on standard input, one JSON line each.
 
-It stores every result itself before reporting it, so whatever happens to the parent
-afterwards, the point is not lost. Replies on standard output: {"progress"}, {"done"} or
-{"error", "kind"}.
+The worker stores every result before it reports the result, so that no point is lost whatever happens to the parent.
+Replies on standard output: {"progress"}, {"done"} or {"error", "kind"}.
 """
 
 from __future__ import annotations
@@ -41,7 +40,8 @@ def serve(requests: Iterable[str], replies: TextIO) -> None:
 
 
 def follow(parent: int, seconds: float = 1.0) -> None:
-    """Ends this process once `parent` is gone. A run that makes no progress writes nothing, and so would not notice."""
+    """Ends this process after `parent` has ended. A run that makes no progress writes nothing, and so would not notice
+    the end of the parent."""
     while os.getppid() == parent:
         time.sleep(seconds)
     os._exit(1)
@@ -49,7 +49,7 @@ def follow(parent: int, seconds: float = 1.0) -> None:
 
 def main() -> None:
     threading.Thread(target=follow, args=(os.getppid(),), daemon=True).start()
-    # Replies get a descriptor of their own, so that nothing printed by accident can corrupt them.
+    # Replies get a separate descriptor, so that no accidental output can corrupt them.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:

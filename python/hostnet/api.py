@@ -1,4 +1,4 @@
-"""The verbs of the package: run one scenario, sweep over many, run a published study, list platforms."""
+"""The main functions of the package: run one scenario, sweep over many, run a published study, list platforms."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from .studies import StudyRun
 
 
-#: Whatever stands for a scenario: the object, its tables, a path or the name of one that comes with hostnet.
+#: A scenario in any form: the object, its tables, a path, or the name of a scenario that comes with hostnet.
 AnyScenario: TypeAlias = "Scenario | Mapping[str, Any] | str | os.PathLike[str]"
 
-#: Values of one path, and points of a whole sweep, beyond which it is a mistake rather than a wish.
+#: Numbers of values of one path, and of points of a whole sweep, beyond which a request counts as a mistake.
 MOST_POINTS = 1_000_000
-#: A sweep of more points than this is announced before it begins.
+#: Number of points beyond which a sweep is announced before it begins.
 MANY_POINTS = 1_000
 
 
@@ -55,14 +55,15 @@ def run(
 ) -> Result:
     """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops.
 
-    ``control`` is a control plane of your own: it is called every ``interval`` of simulated time with what that epoch saw,
-    and sets what the placement policy does from then on (docs/use/control-plane.md). It is a function, or a class whose object
-    is called. Such a run is of this process; it is cached under the code of ``control`` and the values that it uses, unless those
-    cannot be told, as for a list. An exception in ``control`` ends it and is raised here.
+    ``control`` is a user-defined control plane, a function or a class whose object is called. hostnet calls it after
+    every ``interval`` of simulated time with the counters of that epoch, and it sets what the placement policy does
+    from then on (docs/use/control-plane.md). A run with a control plane takes place in this process. Its result is
+    cached under the code of ``control`` and the values that the code uses, unless hostnet cannot determine these
+    values, as for a list. An exception in ``control`` ends the run and is raised here.
 
-    With ``pcap``, the packets that came back to the load generator in the measured window are written to that file, in
-    nanoseconds; the point is then run even when the cache has it. With ``lenient``, a damaged capture is replayed as far as
-    it can be read (``traffic.pcap.lenient``).
+    With ``pcap``, the packets that returned to the load generator in the measured window are written to that file, with
+    time stamps in nanoseconds; the point then runs even when the cache holds its result. With
+    ``lenient``, a damaged capture is replayed up to the damage (``traffic.pcap.lenient``).
     """
     scenario = Scenario.of(scenario)
     if lenient:
@@ -111,7 +112,8 @@ def _controlled(
 
 
 def leniently(scenario: Scenario) -> Scenario:
-    """The scenario with a capture that is replayed up to its damage. Raises HostnetError for one that replays none."""
+    """The scenario, with a capture that is replayed up to its damage. Raises HostnetError for a scenario without a
+    capture."""
     if "pcap" not in scenario.traffic:
         raise HostnetError(
             f"{scenario._file}: replays no capture, so --lenient (lenient=True) has nothing to do; "
@@ -121,7 +123,7 @@ def leniently(scenario: Scenario) -> Scenario:
 
 
 def values(path: str, given: Iterable[Any]) -> list[Any]:
-    """The values of one swept path: any iterable (list, range, generator, NumPy array) of at least one."""
+    """The values of one swept path: any iterable (list, range, generator, NumPy array) with at least one value."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise HostnetError(f"{path}: a sweep needs a list of at least one value.")
     found = [plain(v) for v in itertools.islice(given, MOST_POINTS + 1)]
@@ -176,7 +178,7 @@ def sweep_specs(
 
 
 def without_effect(points: list[dict[str, Any]], results: list[Result]) -> list[str]:
-    """The swept paths of which no metric depends: points that differ in nothing else have the same ones."""
+    """The swept paths on which no metric depends: points that differ only in these paths have equal metrics."""
 
     def same(path: str) -> bool:
         others = [json.dumps({p: v for p, v in point.items() if p != path}, sort_keys=True) for point in points]
@@ -201,11 +203,11 @@ def sweep(
 
     Values come from any iterable, NumPy arrays and generators included. Columns are the dotted paths, every metric and
     the provenance. A path whose values are quantities is a column of numbers whose name ends with the unit:
-    ``traffic.rate_gbps``, ``traffic.packet_bytes``. ``jobs`` is the number of worker processes (default: one per core), or an executor of :mod:`concurrent.futures`
-    whose workers may be on other machines; the table does not depend on it.
+    ``traffic.rate_gbps``, ``traffic.packet_bytes``. ``jobs`` is the number of worker processes (default: one per core),
+    or an executor of :mod:`concurrent.futures` whose workers may be on other machines; the table does not depend on it.
 
-    ``control`` and ``interval`` are those of :func:`run`. Its points run in this process, one after the other, and a class makes
-    an object for each of them, so that none sees the state of another.
+    ``control`` and ``interval`` have the same meaning as in :func:`run`. With a control plane, the points run in this
+    process, one after the other; a class makes an object for each point, so that no point sees the state of another.
     """
     if control is not None:
         if jobs not in (None, 1):
@@ -220,7 +222,7 @@ def sweep(
 def study(
     system: str, figure: str, *, quick: bool = False, jobs: Jobs = None, cache: Cache | None = None, quiet: bool = True
 ) -> StudyRun:
-    """Run one figure of a published system; ``.frame`` of the answer is its tidy table."""
+    """Run one figure of a published system; ``.frame`` of the returned object is its tidy table."""
     from . import studies
 
     return studies.run(studies.get(system, figure), quick=quick, jobs=jobs, cache=cache, progress=Progress(quiet))
@@ -248,8 +250,9 @@ def platforms() -> dict[str, str]:
 
 
 def platform(name: str | os.PathLike[str]) -> dict[str, Any]:
-    """Every value of one platform, defaults filled in; ``provenance`` has an entry for each of them. ``name`` is that of one
-    that comes with hostnet, or the path of a file of yours. Raises HostnetError for one that does not exist."""
+    """Every value of one platform, including defaults; ``provenance`` has an entry for each value. ``name`` is the name
+    of a platform that comes with hostnet, or the path of a platform file. Raises HostnetError when no such platform
+    exists."""
     file = Path(name)
     if file.suffix == ".toml" and file.is_file():
         found = copy.deepcopy(
@@ -265,7 +268,8 @@ def platform(name: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def inherited(name: str | os.PathLike[str]) -> tuple[str, set[str]]:
-    """The base of a platform, and the dotted paths of the values whose source is the base's; empty for one without a base."""
+    """The base of a platform, and the dotted paths of the values whose source is that of the base; empty for a platform
+    without a base."""
     file = Path(name) if Path(name).suffix == ".toml" else PLATFORMS / f"{name}.toml"
     own = tomllib.loads(file.read_text(encoding="utf-8"))
     base, given = own.pop("base", ""), own.get("provenance", {})
@@ -282,15 +286,16 @@ def inherited(name: str | os.PathLike[str]) -> tuple[str, set[str]]:
 
 
 def _given(sources: Mapping[str, str], path: str) -> str:
-    """The key whose source is that of ``path``: its own, or that of the nearest table around it; empty where none has one."""
+    """The key whose source applies to ``path``: the key itself, or the nearest table around it; empty where neither has
+    a source."""
     while path and path not in sources:
         path = path.rpartition(".")[0]
     return path
 
 
 def _source(given: Mapping[str, str], path: str, value: Any) -> str:
-    """Where a platform's value comes from: the entry of its own key or of the nearest table around it; for a value that
-    the platform's file does not give, what the default means."""
+    """Source of a platform's value: the provenance of its key or of the nearest table around the key. For a value that
+    the platform's file does not give, the source says what the default means."""
     at = _given(given, path)
     if at:
         return given[at]
@@ -303,7 +308,7 @@ def _source(given: Mapping[str, str], path: str, value: Any) -> str:
 
 
 def _meaning(path: str) -> str:
-    """The engine's words for a key of a platform."""
+    """The engine's description of a key of a platform."""
     node: Mapping[str, Any] = schema()["properties"]["override"]
     for key in path.split("."):
         node = section_schema(node, {}).get("properties", {}).get(key, {})
@@ -312,7 +317,7 @@ def _meaning(path: str) -> str:
 
 
 def leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of a platform by dotted path; its name, description and provenance are not values."""
+    """The values of a platform by dotted path, without name, description and provenance."""
     for key, value in node.items():
         if not path and key in ("name", "description", "provenance"):
             continue

@@ -1,4 +1,4 @@
-"""Tables of `ccnic-bench` and `ccnic-compare`: reading them, and one figure for each experiment they hold."""
+"""Tables of `ccnic-bench` and `ccnic-compare`: how to read a table, and one figure for each experiment in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-#: Columns by which the three kinds of table are told apart.
+#: Columns by which the three kinds of table are recognised.
 _KINDS = {
     "compare": {"mode", "contender", "size_bytes", "window", "mpps", "lat_min_ns", "lat_p50_ns"},
     "bench": {"experiment", "variant", "size_bytes", "window", "mpps", "gbps", "lat_min_ns", "lat_p50_ns"},
@@ -21,7 +21,7 @@ _KINDS = {
 
 
 def read(path: Path) -> pl.DataFrame:
-    """One CSV file of `ccnic-bench` or `compare.py`. Raises HostnetError if it is none."""
+    """One CSV file of `ccnic-bench` or `compare.py`. Raises HostnetError for any other file."""
     import polars as pl
 
     try:
@@ -38,12 +38,12 @@ def read(path: Path) -> pl.DataFrame:
 
 
 def kind(frame: pl.DataFrame) -> str | None:
-    """compare, bench or probe; none for a table of something else."""
+    """Kind of a table: compare, bench or probe; None for any other table."""
     return next((k for k, columns in _KINDS.items() if columns <= set(frame.columns)), None)
 
 
 def figures(frame: pl.DataFrame) -> dict[str, Figure]:
-    """The figures of a table by name: medians, per place of the two CPUs where the table tells it."""
+    """The figures of a table by name: medians, for each placement of the two CPUs where the table contains it."""
     import polars as pl
 
     from .plots import ccnic as draw
@@ -68,8 +68,8 @@ def figures(frame: pl.DataFrame) -> dict[str, Figure]:
 
 
 def plot(files: list[Path], out: Path, *, replace: bool = False) -> list[Path]:
-    """Draws every table into `out` as PNG and SVG, named after its file and experiment; returns the paths. Plots of other
-    tables that are there are refused unless `replace` is set."""
+    """Draws every table into `out` as PNG and SVG, named after its file and experiment; returns the paths. Raises
+    HostnetError when `out` holds plots of other tables, unless `replace` is set."""
     from .output import Contents, directory
     from .plots import save
 

@@ -1,7 +1,7 @@
-"""Results on disk, addressed by what was simulated.
+"""Results on disk, addressed by the content of the simulation.
 
-The key covers the resolved spec, the engine's sources, the compiler and the contents of every capture the spec
-replays, so a hit is the same simulation and never merely the same name. An entry carries a digest of itself.
+The key covers the resolved spec, the engine's sources, the compiler and the contents of every capture that the spec
+replays, so that a hit is the same simulation and not merely the same name. Each entry carries a digest of itself.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .results import ResultData, fault
 
 @lru_cache(maxsize=1)
 def engine_id() -> str:
-    """The engine's version, which has a digest of its sources, and what it was built with: compiler, target and
-    libraries. Equal in two checkouts of the same state; a changed engine never meets old results."""
+    """The engine's version, which has a digest of its sources, and the compiler, the target and the libraries of its
+    build. The identifier is equal in two checkouts of the same state, and a changed engine never uses old results."""
     return f"{_core.version()} {_core.build()}"
 
 
@@ -39,13 +39,13 @@ def key_of(resolved: str) -> str:
 
 
 def digest_of(resolved: str) -> str:
-    """Digest of what a resolved spec simulates, whichever engine runs it. Raises HostnetError for a capture that cannot be
-    read."""
+    """Digest of the simulation that a resolved spec describes, whichever engine runs it. Raises HostnetError for a
+    capture that cannot be read."""
     return hashlib.sha256("\n".join(_identity(resolved)).encode()).hexdigest()
 
 
 def _identity(resolved: str) -> tuple[str, str]:
-    """The resolved spec without the place of its capture, and the digest of that capture."""
+    """The resolved spec without the path of its capture, and the digest of that capture."""
     spec = json.loads(resolved)
     pcap = (spec.get("traffic") or {}).get("pcap")
     contents = ""
@@ -55,7 +55,7 @@ def _identity(resolved: str) -> tuple[str, str]:
             contents = _file_digest(pcap["file"], (stat.st_size, stat.st_mtime_ns))
         except OSError as e:
             raise HostnetError(f"traffic.pcap.file = {pcap['file']}: cannot be read ({e.strerror}).") from None
-        pcap["file"] = Path(pcap["file"]).name  # where a checkout lies is no part of the simulation
+        pcap["file"] = Path(pcap["file"]).name  # the location of a checkout is not part of the simulation
         resolved = json.dumps(spec, sort_keys=True)
     return resolved, contents
 
@@ -63,7 +63,7 @@ def _identity(resolved: str) -> tuple[str, str]:
 def contents(
     specs: Sequence[str], points: Sequence[Mapping[str, Any]] | None = None, of: str = "", *, quick: bool = False
 ) -> Contents:
-    """Contents of results of these resolved specs with these swept values. ``of`` is the scenario's name when absent."""
+    """Contents of results of these resolved specs with these swept values. ``of`` defaults to the scenario's name."""
     labels = [json.dumps(p, sort_keys=True) for p in points or [{}] * len(specs)]
     digests = {label: digest_of(spec) for label, spec in zip(labels, specs, strict=True)}
     return Contents(of or str(json.loads(specs[0])["name"]), digests, _core.version(), quick)
@@ -82,7 +82,7 @@ def _digest(key: str, text: str) -> str:
 
 
 class Cache:
-    """A directory of result files. Entries appear whole or not at all, whatever kills the writer."""
+    """A directory of result files. An entry is written completely or not at all, even when its writer is killed."""
 
     def __init__(self, root: str | Path | None = None):
         self.root = Path(root) if root is not None else default_root()
@@ -91,8 +91,8 @@ class Cache:
         return self.root / key[:2] / f"{key}.json"
 
     def get(self, key: str) -> ResultData | None:
-        """The stored result. None when there is none, or when what is there is not what was stored under this key:
-        it is then computed again."""
+        """The stored result. None when there is no result, or when the file differs from what was stored under this
+        key; the point is then computed again."""
         try:
             text = self.path(key).read_text(encoding="utf-8")
         except (OSError, ValueError):
@@ -111,5 +111,5 @@ class Cache:
         write_text(self.path(key), f'{{"sha256": "{_digest(key, text)}", "result": {text}}}')
 
     def check(self) -> None:
-        """Raises HostnetError when no entry can be written, before any work is spent on one."""
+        """Checks, before any point runs, that entries can be written. Raises HostnetError otherwise."""
         check_writable(self.root)

@@ -1,4 +1,4 @@
-"""A platform with the core-to-core latency of the machine at hand, from what `ccnic-bench probe` measured."""
+"""A platform with the core-to-core latency of the present machine, from measurements of `ccnic-bench probe`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .paths import PLATFORMS, nearest
 
 @dataclass(frozen=True)
 class Calibration:
-    """Measurements and what follows from them for the base platform."""
+    """Measurements, and the values that follow from them for the base platform."""
 
     base: str
     samples: int
@@ -35,7 +35,8 @@ class Calibration:
 
 
 def platform_tables(name: str) -> dict[str, Any]:
-    """Tables of a platform's file, one that comes with hostnet or a path, over what its `base` says."""
+    """Tables of a platform's file, which is a path or a platform that comes with hostnet, merged over the values of its
+    `base`."""
     path = Path(name) if name.endswith(".toml") else PLATFORMS / f"{name}.toml"
     if not path.is_file():
         known = sorted(p.stem for p in PLATFORMS.glob("*.toml"))
@@ -45,18 +46,18 @@ def platform_tables(name: str) -> dict[str, Any]:
 
 
 def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Tables with the values of `own` in place of those of `base`."""
+    """Tables with the values of `own` in place of the values of `base`."""
     tables = {k: _over(base[k], v) for k, v in own.items() if isinstance(v, dict) and isinstance(base.get(k), dict)}
     return {**base, **own, **tables}
 
 
 def calibrate(files: list[Path], base: str = "sim24") -> tuple[dict[str, Any], Calibration]:
-    """The base platform with `caches.noc_cycles` set so that a load of a line modified in another core's L2 takes
-    as long as it was measured to take.
+    """The base platform with `caches.noc_cycles` set so that a load of a line modified in another core's L2 takes the
+    measured time.
 
     In the model such a load looks the line up in the reader's L1 and L2, crosses to the home agent, looks up the LLC,
-    crosses to the owner, reads its L2, crosses back and crosses to the reader: l1 + l2 + llc + l2 + 4 noc. LLC and crossbar
-    have the uncore's clock.
+    crosses to the owner, reads its L2, crosses back and crosses to the reader: l1 + l2 + llc + l2 + 4 noc. LLC and
+    crossbar have the uncore's clock.
     """
     samples = [
         r["value"]
@@ -101,19 +102,19 @@ def crossings(base: str, ns: float, clock: str | None = None) -> int:
 
 
 def _lookups(platform: dict[str, Any]) -> tuple[float, float]:
-    """Nanoseconds that such a load spends in caches, and the uncore's clock in GHz."""
+    """Nanoseconds that such a load spends in caches, and the uncore clock in GHz."""
     caches, core_ghz = platform["caches"], _ghz(platform["core"]["clock"])
     uncore_ghz = _ghz(caches.get("uncore_clock", platform["core"]["clock"]))
     private = caches["l1d"]["latency_cycles"] + 2 * caches["l2"]["latency_cycles"]
     return private / core_ghz + caches["llc"]["latency_cycles"] / uncore_ghz, uncore_ghz
 
 
-# How a calibrated platform's file begins.
+# First line of a calibrated platform's file.
 _MARK = "# Made by `hostnet calibrate`"
 
 
 def write_platform(files: list[Path], base: str, out: Path) -> Calibration:
-    """Writes the calibrated platform to `out`; its name is the file's."""
+    """Writes the calibrated platform to `out`; the platform's name is the name of the file."""
     import tomli_w
 
     if out.suffix != ".toml":

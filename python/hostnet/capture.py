@@ -8,21 +8,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: The share of skipped packets above which a result comes with a warning.
+#: Share of skipped packets above which a result comes with a warning.
 MOST_SKIPPED = 0.03
-#: A reason that was asked for, by the port; it warns nobody.
+#: Reason for packets that the user excluded by the port; such packets cause no warning.
 CHOSEN = "to another port"
-#: The note of a damaged file that was read as far as it goes (``traffic.pcap.lenient``).
+#: Note on a damaged file that was read up to the damage (``traffic.pcap.lenient``).
 DAMAGED = "packets before the damage that ends the file"
 
 
 class CaptureWarning(UserWarning):
-    """Much of a capture was not replayed."""
+    """A large part of a capture was not replayed."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """The packets of a capture file by what became of them."""
+    """Number of packets of a capture file by outcome."""
 
     file: str
     packets: int
@@ -33,7 +33,7 @@ class Held:
 
     @property
     def skipped_share(self) -> float:
-        """Packets skipped although the port asked for them, over those in the file."""
+        """Packets skipped although they match the port, as a share of the packets in the file."""
         return sum(n for why, n in self.skipped.items() if why != CHOSEN) / self.packets if self.packets else 0.0
 
     @property
@@ -54,7 +54,7 @@ def _reasons(skipped: Mapping[str, int]) -> str:
 
 
 def held(data: Mapping[str, Any]) -> Held | None:
-    """Contents of the capture of a result (as `Result.data`); None for one that replayed none."""
+    """Contents of the capture of a result (as `Result.data`); None for a result without a capture."""
     rows = ((data.get("tables") or {}).get("capture") or {}).get("rows")
     if not rows:
         return None
@@ -80,7 +80,7 @@ def distinct(results: Iterable[Mapping[str, Any]]) -> list[Held]:
 
 
 def warn(results: Iterable[Mapping[str, Any]]) -> None:
-    """Issue a CaptureWarning for each capture that is damaged, and for each of which much was skipped."""
+    """Issue a CaptureWarning for each damaged capture, and for each capture of which many packets were skipped."""
     for h in distinct(results):
         if DAMAGED in h.notes:
             warnings.warn(

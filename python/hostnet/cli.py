@@ -101,7 +101,7 @@ def _owned(
     specs: Sequence[str],
     points: Sequence[Mapping[str, Any]] | None = None,
 ) -> AbstractContextManager[Path | None]:
-    """The directory of a command's results, its own for as long as the command runs; nothing without ``--out``."""
+    """The directory for a command's results, locked for as long as the command runs; None without ``--out``."""
     from contextlib import nullcontext
 
     from .cache import contents
@@ -142,7 +142,8 @@ def _write_tables(
 
 
 def _note_void(metrics: list[str] | None, results: Sequence[Result]) -> None:
-    """Say which metrics of ``--metrics`` have no value in any result; patterns stand for those that have one."""
+    """Name the metrics of ``--metrics`` that have no value in any result; a pattern stands for the metrics with a
+    value."""
     from .renamed import metric
 
     for name in (metric(n.strip()) for text in metrics or () for n in text.split(",")):
@@ -470,7 +471,7 @@ def demo(
     demo_main(out, jobs, quiet)
 
 
-INTERRUPTED = 130  # what Ctrl-C gives in a shell, and what typer turns it into
+INTERRUPTED = 130  # the exit code that a shell shows after Ctrl-C, into which typer translates it
 
 
 def _one_line(
@@ -492,10 +493,10 @@ def main() -> None:
 
     warnings.showwarning = _one_line
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started us; what would be said goes nowhere
+        if getattr(sys, name) is None:  # closed by the caller; output goes nowhere
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-        with suppress(AttributeError, ValueError):  # a stream that somebody has put there
-            getattr(sys, name).reconfigure(errors="replace")  # what an encoding lacks is no reason to end
+        with suppress(AttributeError, ValueError):  # a stream that the caller has installed
+            getattr(sys, name).reconfigure(errors="replace")  # a character that the encoding lacks is no reason to end
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()
@@ -509,7 +510,7 @@ def main() -> None:
         code = INTERRUPTED
     except RecursionError:
         code = _fail("a file or value is nested too deeply to be read.", 2)
-    except (BrokenPipeError, SystemExit):  # the reader of our output, such as `head`, has gone; rich and typer exit so
+    except (BrokenPipeError, SystemExit):  # the reader, such as `head`, has ended; rich and typer exit so too
         code = None
     except OSError as e:
         code = _fail(_of_the_system(e), 2)
@@ -517,9 +518,10 @@ def main() -> None:
         _fail("interrupted; finished points are saved and the same command resumes.", code)
     try:
         sys.stdout.flush()
-    except OSError as e:  # what the exception left in the buffer, and of which nothing has been said yet
+    except OSError as e:  # output that the exception left in the buffer, and which has not been reported yet
         code = _fail(_of_the_system(e), 2) if code == 0 else code
-    # Whatever could not be written is given up; the interpreter would try again at its end, and complain.
+    # Output that could not be written is dropped; the interpreter would try to write it again at its end, and report an
+    # error.
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code or 0)

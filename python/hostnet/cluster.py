@@ -1,7 +1,7 @@
 """Points on the machines of a cluster, through any executor of :mod:`concurrent.futures`.
 
-Dask's ``Client.get_executor()`` and mpi4py's ``MPIPoolExecutor`` are such. Workers need the same hostnet, and no shared
-disk: a point goes out as a resolved spec and comes back as a result, which this side stores.
+Dask's ``Client.get_executor()`` and mpi4py's ``MPIPoolExecutor`` are such executors. Workers need the same hostnet, and
+no shared disk: hostnet sends a point as a resolved spec, receives the result, and stores the result on this machine.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ADDRESS = re.compile(r"((tcp|tls|wss?)://)?[^/:\s]+:\d+/?")
 
 @contextmanager
 def connect(address: str) -> Iterator[Executor]:
-    """The workers behind the Dask scheduler at ``address``, such as ``tcp://node1:8786``. Raises HostnetError when Dask is not
-    installed, or when nothing answers there."""
+    """The workers behind the Dask scheduler at ``address``, such as ``tcp://node1:8786``. Raises HostnetError when Dask
+    is not installed, or when no scheduler answers at that address."""
     try:
         from distributed import Client
     except ImportError:
@@ -33,7 +33,7 @@ def connect(address: str) -> Iterator[Executor]:
         ) from None
     import logging
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one sentence
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # one sentence says what matters
     where = "give its address, such as tcp://node1:8786."
     if not ADDRESS.fullmatch(address):
         raise HostnetError(f"--cluster {address}: is no address of a Dask scheduler; {where}")
@@ -50,8 +50,8 @@ def _reason(e: BaseException) -> str:
 
 
 def execute(key: str, spec: str) -> dict[str, str]:
-    """Run one point on a worker: {"result": JSON text}, or {"error", "kind"}. Its key there has to be ``key``, so that engine and
-    captures are those of who asks."""
+    """Run one point on a worker: {"result": JSON text}, or {"error", "kind"}. The cache key on the worker must equal
+    ``key``, so that engine and captures are the same as on the submitting machine."""
     from . import _core
 
     try:
@@ -67,8 +67,8 @@ def execute(key: str, spec: str) -> dict[str, str]:
 def run_on(
     executor: Executor, order: Sequence[str], todo: dict[str, str], cache: Cache, report: Callable[[str, float], None]
 ) -> None:
-    """Run the points ``todo`` (key to resolved spec) in this order, and store each result. Raises SpecError, HostnetError or
-    RunFailed for the first that fails, after calling the others off."""
+    """Run the points ``todo`` (key to resolved spec) in this order, and store each result. Raises SpecError,
+    HostnetError or RunFailed for the first point that fails, after cancelling the others."""
     futures = {executor.submit(execute, key, todo[key]): key for key in order}
     saved = 0
     try:
@@ -84,7 +84,7 @@ def run_on(
     except (
         CancelledError,
         Exception,
-    ) as e:  # each library has its own for a worker that is gone, or that has no hostnet
+    ) as e:  # each library has its own exception for a worker that was lost, or that has no hostnet
         raise RunFailed(
             f"a worker of the cluster failed ({type(e).__name__}: {_reason(e)}); {saved} of {len(order)} points are "
             "saved and the same command resumes."

@@ -1,4 +1,4 @@
-"""Control planes in Python: which one a result is of, so that the same one need not run twice."""
+"""Control planes in Python, and the digest by which a result of the same control plane is found in the cache."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._core import Epoch
 
-    #: What is called at the end of each epoch, or a class of such: of a class each run makes an object of its own.
+    #: A control plane: a function that is called at the end of each epoch, or a class whose objects are called. Each
+    #: run makes a new object of a class.
     Control = Callable[[Epoch], object] | type
 
-#: Builtins by which a function does what its result does not show.
+#: Builtins through which a function has effects that its result does not show.
 _OUTSIDE = {"print", "open", "input", "exec", "eval", "globals", "setattr", "__import__"}
 
 
 class _Unknown(Exception):
-    """A control plane uses something whose value cannot be told."""
+    """A control plane uses a value that cannot be determined."""
 
 
 def fresh(control: Any) -> Any:
@@ -29,8 +30,8 @@ def fresh(control: Any) -> Any:
 
 
 def digest(control: Any, interval: str) -> str | None:
-    """Digest of what a control plane does: its code, the values that it uses, and its interval. None where this cannot be told: for
-    an object with a state, or a function that uses a list, prints or opens files."""
+    """Digest of the behaviour of a control plane: its code, the values that the code uses, and its interval. None where
+    these cannot be determined: for an object with a state, or a function that uses a list, prints or opens files."""
     try:
         told = "\n".join((sys.version, interval, *_told(control, set())))
     except _Unknown:
@@ -39,7 +40,7 @@ def digest(control: Any, interval: str) -> str | None:
 
 
 def _told(value: Any, seen: set[int]) -> Iterator[str]:
-    """A value in texts that are equal for equal values."""
+    """A value as text; equal values have equal texts."""
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
         yield f"{type(value).__name__} {value!r}"
     elif isinstance(value, (tuple, frozenset)):

@@ -1,4 +1,4 @@
-"""Packets that were lost: where, why, since when."""
+"""Lost packets: place, cause and time of the losses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Loss:
 
 
 def causes(found: Sequence[Loss]) -> dict[str, float]:
-    """Why packets were lost, each with its share of the lost ones; most first."""
+    """Causes of the losses, each with its share of the lost packets, largest share first."""
     counts: Counter[str] = Counter()
     for loss in found:
         counts[loss.why] += loss.count
@@ -37,7 +37,7 @@ def causes(found: Sequence[Loss]) -> dict[str, float]:
 
 
 def losses(data: ResultData) -> list[Loss]:
-    """The losses of a result (as `Result.data`), most first; none for one without packets."""
+    """The losses of a result (as `Result.data`), most frequent first; None for a result without packets."""
     found = (data.get("tables") or {}).get("drops") or {"columns": [], "rows": []}
     names = [c["name"] for c in found["columns"]]
     rows = [dict(zip(names, row, strict=True)) for row in found["rows"]]

@@ -17,11 +17,11 @@ class HostnetError(Exception):
 
 
 class SpecError(HostnetError, ValueError):
-    """A scenario that cannot be run. The engine raises it, too."""
+    """A scenario that cannot be run. The engine raises this error as well."""
 
 
 class NotBuiltYet(HostnetError):
-    """Asked for a system or figure that this version does not model: exit code 3."""
+    """A request for a system or figure that this version does not model: exit code 3."""
 
     exit_code = 3
 
@@ -33,14 +33,14 @@ class RunFailed(HostnetError):
 
 
 def failure(e: BaseException) -> dict[str, str]:
-    """A point's failure in words that cross from one process to another; :func:`raise_for` reads them."""
+    """The failure of a point as text that can be sent to another process; :func:`raise_for` reads it."""
     if isinstance(e, HostnetError):
         return {"error": str(e), "kind": "spec" if isinstance(e, SpecError) else "user"}
     return {"error": f"{type(e).__name__}: {e}", "kind": "engine"}  # an engine panic arrives as a BaseException
 
 
 def raise_for(answer: Mapping[str, str]) -> NoReturn:
-    """Raises here what :func:`failure` has said elsewhere."""
+    """Raises here the error that :func:`failure` described in another process."""
     if answer["kind"] in ("spec", "user"):
         raise (SpecError if answer["kind"] == "spec" else HostnetError)(answer["error"])
     raise RunFailed(f"the engine failed on a point, which is a defect of hostnet: {answer['error']}.")

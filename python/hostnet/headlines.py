@@ -16,7 +16,7 @@ Metrics = Mapping[str, float | None]
 SPEED, MEMORY, NIC, DOMAINS = "throughput and latency", "memory", "NIC and drops", "domains"
 CONSTANTS, OTHERS = "constants", "the simulation"
 
-#: What a run shows first, by what the scenario is about. A metric without a value is left out.
+#: Metrics that `run` shows first, by the subject of the scenario. A metric without a value is omitted.
 LEADING: dict[str, dict[str, tuple[str, ...]]] = {
     "packets": {
         SPEED: ("throughput_mrps", "lat_p50_us", "lat_p99_us", "rtt_median_us", "service_mean_us"),
@@ -78,7 +78,7 @@ LEADING: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 
-#: What a sweep prints of each point.
+#: Metrics that `sweep` prints for each point.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "packets": ("throughput_mrps", "lat_p50_us", "lat_p99_us", "drop_rate", "mem_bw_gbs", "acc_total"),
     "ccnic": (
@@ -104,7 +104,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "sizes": LEADING["sizes"]["sizes"],
 }
 
-# The first pattern that a name begins with decides; what nothing matches is about the simulation itself.
+# The first pattern that matches the beginning of a name decides; names without a match are about the simulation itself.
 _GROUPS = (
     (
         CONSTANTS,
@@ -131,7 +131,7 @@ _GROUPS = (
 
 
 def kind_of(metrics: Metrics) -> str:
-    """Kind of scenario that a result belongs to, told by the metrics that have values."""
+    """Kind of scenario that a result belongs to, which follows from the metrics that have values."""
 
     def has(name: str) -> bool:
         return metrics.get(name) is not None
@@ -153,7 +153,7 @@ def group_of(metric: str) -> str:
 
 
 def leading(metrics: Metrics) -> dict[str, list[str]]:
-    """The metrics that a run shows first, by group. Figures of what does not take part are left out."""
+    """The metrics that a run shows first, by group. Metrics of parts that the scenario does not use are omitted."""
     idle = {
         m
         for m in (
@@ -172,7 +172,7 @@ def leading(metrics: Metrics) -> dict[str, list[str]]:
     }
     if kind_of(metrics) == "packets" and not metrics.get(
         "pcie_up_util"
-    ):  # a NIC on the chip: the wire adds nothing that a scenario has not said
+    ):  # a NIC on the chip: the wire adds only times that the scenario states
         idle |= {"rtt_median_us"}
     if metrics.get("c2m_gbs"):  # the same cores' work, in another unit
         idle |= {"t0_mops", "t1_mops"}
@@ -182,7 +182,7 @@ def leading(metrics: Metrics) -> dict[str, list[str]]:
 
 
 def every(metrics: Metrics) -> dict[str, list[str]]:
-    """Every metric that has a value, by group; constants and what is about the simulation come last."""
+    """Every metric that has a value, by group; constants, and metrics about the simulation itself, come last."""
     groups: dict[str, list[str]] = {
         g: [] for g in (*LEADING[kind_of(metrics)], SPEED, MEMORY, NIC, DOMAINS, CONSTANTS, OTHERS)
     }
@@ -194,7 +194,8 @@ def every(metrics: Metrics) -> dict[str, list[str]]:
 
 
 def columns_for(results: Iterable[Metrics]) -> list[str]:
-    """Columns of a table of several results: the metrics that lead for the kinds of scenario among them, where anything is there."""
+    """Columns of a table of several results: the leading metrics of the kinds of scenario among them, where any result
+    has a value."""
     results = list(results)
     wanted = dict.fromkeys(m for kind in dict.fromkeys(map(kind_of, results)) for m in COLUMNS[kind])
     if any(r.get("c2m_gbs") for r in results):
@@ -203,8 +204,8 @@ def columns_for(results: Iterable[Metrics]) -> list[str]:
 
 
 def chosen(wanted: Sequence[str]) -> list[str]:
-    """The metrics named in ``--metrics``: names or patterns, separated by commas. Raises HostnetError for one that does
-    not exist."""
+    """The metrics named in ``--metrics``: names or patterns, separated by commas. Raises HostnetError for a metric that
+    does not exist."""
     known = list(metric_info())
     found: dict[str, None] = {}
     for name in (metric(n.strip()) for text in wanted for n in text.split(",")):

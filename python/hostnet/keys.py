@@ -1,4 +1,4 @@
-"""The schema for people: the keys of one table of a scenario, what each takes, its default and its meaning."""
+"""The schema in readable form: the keys of one table of a scenario, with valid values, default and meaning."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Node = Mapping[str, Any]
 
 
 def rows(path: str) -> list[list[str]]:
-    """Key, what it takes, default and meaning: of each key of the table ``path``, or of each choice of a single key.
+    """Key, valid values, default and meaning, for each key of the table ``path`` or for each choice of a single key.
 
-    A kind stands where its name would: ``tenant.app`` lists the kinds, ``tenant.app.mica`` the keys of one. Raises
-    HostnetError for a path that leads nowhere.
+    A kind is part of the path: ``tenant.app`` lists the kinds, and ``tenant.app.mica`` lists the keys of one kind.
+    Raises HostnetError for a path that does not exist.
     """
     node: Node = schema()
     done: list[str] = []
-    # Values of the platform are written under `override`.
+    # A scenario writes values of the platform under `override`.
     for part in ("override" + path[8:] if path.startswith("platform.") else path).split("."):
         if part.isdigit():  # an element of a list
             continue
@@ -36,14 +36,14 @@ def rows(path: str) -> list[list[str]]:
 
 
 def _open(node: Node) -> Node:
-    """Schema that a reference stands for; the words of the place where it is used come first."""
+    """Schema to which a reference points; descriptions at the place of the reference take precedence."""
     while "$ref" in node:
         node = {**schema()["$defs"][node["$ref"].rsplit("/", 1)[-1]], **{k: v for k, v in node.items() if k != "$ref"}}
     return node
 
 
 def _choices(node: Node) -> Iterator[Node]:
-    """The alternatives of a node, with those of alternatives that have some; itself where there are none."""
+    """The alternatives of a node, including alternatives of alternatives; the node itself where it has none."""
     node = _open(node)
     found = [
         o
@@ -58,7 +58,7 @@ def _choices(node: Node) -> Iterator[Node]:
 
 
 def _below(node: Node) -> dict[str, Node]:
-    """The names that may follow in a path: keys of a table, kinds, choices, or those of a list's elements."""
+    """The names that may follow in a path: keys of a table, kinds, choices, or the keys of a list's elements."""
     names: dict[str, Node] = {}
     for o in _choices(node):
         if o.get("type") == "array" and isinstance(o.get("items"), Mapping):
@@ -79,7 +79,7 @@ def _below(node: Node) -> dict[str, Node]:
 
 
 def patterns(node: Node) -> list[str]:
-    """Patterns of the texts that a key takes; none where any text will do."""
+    """Patterns of the texts that are valid for a key; empty where any text is valid."""
     return [o["pattern"] for o in _choices(node) if "pattern" in o]
 
 
@@ -95,7 +95,7 @@ def _about(node: Node) -> list[str]:
 
 
 def _takes(node: Node) -> str:
-    """Values that a key takes, in a word or by example."""
+    """Values that are valid for a key, in a word or by example."""
     found: dict[str, None] = {}
     for o in _choices(node):
         kind = o.get("type")

@@ -1,6 +1,6 @@
-"""Closed forms: PCIe bandwidth by TLP, what a domain's credits allow, latency at the memory controller.
+"""Closed forms: PCIe bandwidth by TLP, the throughput that a domain's credits allow, latency at the memory controller.
 
-Plain dictionaries in and out; nothing is simulated. docs/use/explain.md says what the terms mean.
+Plain dictionaries in and out; nothing is simulated. docs/use/explain.md explains the terms.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ def pcie_bandwidth(bytes: int, **link: Any) -> dict[str, Any]:
 
 
 def domains(path: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Latency, bound and use of each domain of a path (name, credits, occupancy, rate_gbs), and the one that binds."""
+    """Latency, bound and use of each domain of a path (name, credits, occupancy, rate_gbs), and the domain with the
+    smallest bound."""
     found: dict[str, Any] = json.loads(_core.domains(json.dumps(list(path))))
     return found
 
 
 def hardware(**changes: float) -> dict[str, float]:
-    """Constants of a machine that the formulae need: those of the paper's Cascade Lake, with ``changes``."""
+    """Constants of a machine that the formulae need: the constants of the paper's Cascade Lake, with ``changes``."""
     return {**json.loads(_core.hardware()), **changes}
 
 
@@ -57,7 +58,7 @@ _COUNTERS = {
     "rpq_full": ("rpq_full_frac",),
     "waiting_reads": ("cha_c2m_read_occ", "cha_p2m_read_occ"),
 }
-# Its constants; what a run does not know (turning the channel) stays as the paper has it.
+# Constants of the formulae; a value that a run does not contain (turning the channel) is the paper's.
 _CONSTANTS = {
     "channels": "channels",
     "t_trans_ns": "t_trans_ns",
@@ -68,7 +69,7 @@ _CONSTANTS = {
     "p2m_write_ns": "p2m_write_unloaded_ns",
     "p2m_read_ns": "p2m_read_unloaded_ns",
 }
-# Traffic below this many GB/s is background, not a class of its own.
+# Throughput in GB/s below which traffic is background rather than a traffic class.
 NOISE_GBS = 0.05
 
 
@@ -84,17 +85,18 @@ def hardware_of(metrics: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def classes_of(metrics: Mapping[str, float | None]) -> tuple[str | None, str | None]:
-    """The core and the device traffic class of a run: `c2m-read` or `c2m-readwrite`, `p2m-read` or `p2m-write`."""
+    """The traffic class of cores and the traffic class of devices in a run: `c2m-read` or `c2m-readwrite`, `p2m-read`
+    or `p2m-write`."""
 
     def gbs(name: str) -> float:
         return metrics.get(name) or 0.0
 
     core = device = None
-    # Applications other than streams have no line rate of their own; what their cores fetch tells.
+    # Applications other than streams have no line rate of their own; the lines that their cores fetch are counted.
     if max(gbs("c2m_gbs"), gbs("lfb_rate") * 64e-3) > NOISE_GBS:
         core = "c2m-readwrite" if gbs("mem_c2m_write_gbs") > 0.1 * gbs("mem_c2m_read_gbs") else "c2m-read"
     if gbs("p2m_gbs") > NOISE_GBS:
-        # With DDIO, writes reach DRAM as evictions: what enters the IIO's buffers decides.
+        # With DDIO, writes reach DRAM as evictions; the lines that enter the IIO's buffers are counted.
         device = (
             "p2m-write" if (metrics.get("iio_write_occ") or 0.0) >= (metrics.get("iio_read_occ") or 0.0) else "p2m-read"
         )
@@ -102,9 +104,10 @@ def classes_of(metrics: Mapping[str, float | None]) -> tuple[str | None, str | N
 
 
 def predict(host: Mapping[str, float], offered: Mapping[str, Any]) -> dict[str, float]:
-    """Throughput of cores and of a device from ``host`` when ``offered`` traffic contends, without simulating.
+    """Predicted throughput of cores and of a device on ``host`` when ``offered`` traffic contends, without a
+    simulation.
 
-    A simulated run carries the same prediction of itself as ``predicted_c2m_gbs`` and ``predicted_p2m_gbs``.
+    A simulated run reports the same prediction as ``predicted_c2m_gbs`` and ``predicted_p2m_gbs``.
     """
     setting = {"host": dict(host), "offered": dict(offered)}
     answer: dict[str, float] = json.loads(_core.predict(json.dumps(setting)))

@@ -1,8 +1,8 @@
 """Writing results: a directory belongs to one command, and a failed command leaves nothing half-written behind.
 
-A directory of results holds ``hostnet.json``: which command wrote it, of which points, and which files. The same command
-replaces those files whole when its own points include those that are there; other points and another command are refused.
-Files that are not listed stay as they are.
+A directory of results holds ``hostnet.json``, which names the command, its points and its files. The same command
+replaces these files completely when its points include those in the directory; other points and other commands are
+refused. Files that ``hostnet.json`` does not list stay as they are.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 MANIFEST = "hostnet.json"
 _LOCK, _PART = ".hostnet.lock", ".part-"
-#: What writing may meet in the middle of the work, however well it began.
+#: Errors that can occur while files are written, after all checks have passed.
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Points that a directory's results are of.
+    """Points whose results a directory holds.
 
-    ``of`` names the scenario or the figure, ``points`` maps each point's swept values to the digest of what was simulated,
-    ``engine`` is the version that ran them, and ``quick`` says that fewer requests were measured.
+    ``of`` names the scenario or the figure, ``points`` maps each point's swept values to the digest of the simulation, ``engine`` is the version that ran the points, and ``quick``
+    says whether fewer requests were measured.
     """
 
     of: str
@@ -46,7 +46,8 @@ class Contents:
     quick: bool = False
 
     def lost(self, there: Contents) -> str | None:
-        """The loss when these results replace ``there``, as the end of a sentence; None when these points include those."""
+        """The loss when these results replace
+        ``there``, as the end of a sentence; None when these points include all points of ``there``."""
         many = f"{len(there.points):,} point{'' if len(there.points) == 1 else 's'}"
         if self.of != there.of:
             return f"holds {many} of {there.of}, and this is {self.of}"
@@ -56,12 +57,12 @@ class Contents:
         if missing:
             return f"holds {many} of {there.of}, of which this one lacks {missing:,}"
         other = sum(self.points[label] != digest for label, digest in there.points.items())
-        if self.engine == there.engine and other:  # another engine may fill in other defaults
+        if self.engine == there.engine and other:  # another engine may have other defaults
             return f"holds {many} of {there.of}, of which {other:,} differ{'s' if other == 1 else ''} in other values"
         return None
 
 
-#: How a user keeps what is there, or gives it up.
+#: Sentences that say how a user keeps or replaces existing results.
 WAYS_OUT = "give another --out, or --replace to overwrite"
 
 
@@ -71,7 +72,7 @@ def _refusal(path: Path, why: OSError | str) -> HostnetError:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all. Raises HostnetError when that is not possible."""
+    """Write a file completely or not at all. Raises HostnetError when that is not possible."""
     tmp = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,15 +86,16 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_frame(frame: pl.DataFrame, stem: Path, about: Mapping[str, ColumnInfo]) -> None:
-    """A table as ``stem.csv`` and ``stem.parquet``, which carries ``about``: unit and meaning of each column. Raises OSError
-    when they cannot be written."""
+    """Writes a table as ``stem.csv`` and ``stem.parquet``; the latter carries ``about``, the unit and meaning of each
+    column. Raises OSError when a file cannot be written."""
     stem.with_name(f"{stem.name}.csv").write_text(frame.write_csv(), encoding="utf-8")
     stem.with_name(f"{stem.name}.parquet").write_bytes(parquet(frame, about))
 
 
 def check_file(path: Path, mark: str = "") -> None:
-    """Refuse an output file that cannot be written, before any work is spent on it; with ``mark``, also a file that is there and
-    does not begin with it, because hostnet did not write that."""
+    """Checks, before any work is done, that an output file can be written. With
+    ``mark``, an existing file that does not begin with ``mark`` is refused as well, because hostnet did not write it.
+    Raises HostnetError."""
     try:
         if mark and path.is_file() and not path.read_bytes().startswith(mark.encode()):
             raise HostnetError(f"{path}: is there and was not written by this command; name another file.")
@@ -105,7 +107,7 @@ def check_file(path: Path, mark: str = "") -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Refuse a directory in which no file can be written, before any work is spent on it."""
+    """Checks, before any work is done, that a file can be written in a directory. Raises HostnetError otherwise."""
     with _made(folder):
         try:
             with tempfile.TemporaryFile(dir=folder) as f:
@@ -116,7 +118,7 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def _made(folder: Path) -> Iterator[None]:
-    """The directory exists within the block; what was made for it and is empty afterwards goes away."""
+    """Creates the directory for the block; directories that were created and are empty afterwards are removed."""
     try:
         taken = next((p for p in (folder, *folder.parents) if p.is_file()), None)
         if taken is not None:
@@ -134,8 +136,9 @@ def _made(folder: Path) -> Iterator[None]:
 
 
 def manifest(folder: Path) -> dict[str, Any] | None:
-    """Manifest of a directory of results, which names the command and its files; None when no command did. Raises HostnetError when that is
-    damaged, or when the command was stopped while it moved its files in."""
+    """Manifest of a directory of results, which names the command and its files; None when no command wrote the
+    directory. Raises HostnetError when the manifest is damaged, or when the command was stopped while it moved its
+    files."""
     file = folder / MANIFEST
     try:
         found: dict[str, Any] | None = json.loads(file.read_text(encoding="utf-8"))
@@ -152,7 +155,8 @@ def manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def files_of(folder: Path, pattern: str) -> list[Path]:
-    """The files of a directory like ``pattern``, in order: of one that a command wrote, that command's alone."""
+    """The files of a directory that match ``pattern``, in order; in a directory that a command wrote, only the files of
+    that command."""
     owned = manifest(folder)
     found = sorted(folder.glob(pattern))
     if owned is None:
@@ -168,15 +172,15 @@ def files_of(folder: Path, pattern: str) -> list[Path]:
 def directory(out: Path, command: str, contents: Contents | None = None, *, replace: bool = False) -> Iterator[Path]:
     """Makes ``out`` the directory of ``command`` ("sweep", "study sweeper fig5") for the block.
 
-    Yields a temporary directory. Its files replace whatever the same command left in ``out`` when the block succeeds,
-    and vanish when it fails. Raises HostnetError at once, before the block, when ``out`` cannot be written, holds files
-    of another command or of nobody, or is in use by another process; and when it holds points that ``contents`` lacks, unless
-    ``replace`` is set.
+    Yields a temporary directory. When the block succeeds, its files replace the files of the same command in ``out``;
+    when the block fails, they are removed. Raises HostnetError before the block when ``out`` cannot be written, holds
+    files of another command or of no command, or is in use by another process. Also raises HostnetError when
+    ``out`` holds points that ``contents`` lacks, unless ``replace`` is set.
     """
     with _made(out), _locked(out):
         before = _claim(out, command, None if replace else contents)
         try:
-            for left in out.glob(f"{_PART}*"):  # of a process that was killed
+            for left in out.glob(f"{_PART}*"):  # left by a process that was killed
                 shutil.rmtree(left, ignore_errors=True)
             tmp = Path(tempfile.mkdtemp(dir=out, prefix=_PART))
         except OSError as e:
@@ -193,7 +197,7 @@ def directory(out: Path, command: str, contents: Contents | None = None, *, repl
 
 
 def _claim(out: Path, command: str, contents: Contents | None) -> list[str]:
-    """The files that ``command`` may replace. Raises HostnetError when the directory is not its own."""
+    """The files that ``command`` may replace. Raises HostnetError when the directory belongs to another command."""
     owned = manifest(out)
     if owned is None:
         stray = sorted(p.name for p in out.iterdir() if not p.is_dir() and not p.name.startswith("."))
@@ -242,7 +246,7 @@ def _replace(out: Path, command: str, contents: Contents | None, before: list[st
 
 
 def add_file(path: Path, text: str) -> None:
-    """Write one more file into its directory, and into the list of its command's files when it has one."""
+    """Write one more file into its directory, and add it to the list of the command's files if there is one."""
     with _made(path.parent), _locked(path.parent):
         owned = manifest(path.parent)
         if owned is None or path.name in owned["files"]:
@@ -255,7 +259,7 @@ def add_file(path: Path, text: str) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Holds a directory against other processes. The lock ends with the process, however that ends."""
+    """Locks a directory against other processes. The lock ends with the process, in whatever way the process ends."""
     path = folder / _LOCK
     try:
         while True:
@@ -267,7 +271,7 @@ def _locked(folder: Path) -> Iterator[None]:
             except BaseException:
                 os.close(held)
                 raise
-            os.close(held)  # the holder before has removed this file: take the next one
+            os.close(held)  # the previous holder has removed this file: take the next one
     except BlockingIOError:
         raise HostnetError(
             f"{folder}: another hostnet process is writing there; wait for it or name another directory."

@@ -38,7 +38,7 @@ _ArrowSchema._fields_ = [
 
 
 def _pairs(metadata: Mapping[str, str]) -> bytes:
-    """Metadata as the C data interface holds it: a count, then each key and value behind its length."""
+    """Metadata in the format of the C data interface: a count, then each key and value, preceded by their lengths."""
     out = struct.pack("=i", len(metadata))
     for text in (t.encode() for pair in metadata.items() for t in pair):
         out += struct.pack("=i", len(text)) + text
@@ -46,7 +46,8 @@ def _pairs(metadata: Mapping[str, str]) -> bytes:
 
 
 class _Described:
-    """The Arrow schema of a frame, with metadata of fields. Whoever imports it copies the metadata, which lives as long as this."""
+    """The Arrow schema of a frame with metadata of the fields. An importer copies the metadata, which exists as long as
+    this object."""
 
     def __init__(self, schema: pl.Schema, about: Mapping[str, ColumnInfo]):
         self._schema = schema

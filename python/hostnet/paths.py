@@ -1,7 +1,7 @@
-"""Where the files that come with hostnet are, in a source checkout and in an installed wheel alike.
+"""Locations of the files that come with hostnet, in a source checkout and in an installed wheel.
 
-``hostnet/data`` holds links to the top-level ``platforms``, ``scenarios`` and ``claims``
-directories; a wheel carries copies in the same place.
+``hostnet/data`` holds links to the top-level ``platforms``, ``scenarios`` and ``claims`` directories; a wheel carries
+copies in the same place.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def nearest(word: str, choices: list[str]) -> str:
 
 
 def scenario_file(name: str | os.PathLike[str]) -> Path:
-    """The scenario ``name``: a path as given, or the name of one that comes with hostnet."""
+    """The file of scenario ``name``: a path as given, or the name of a scenario that comes with hostnet."""
     if not str(name).strip():
         raise HostnetError("a scenario's name is empty; `hostnet scenarios` lists those that come with hostnet.")
     given = Path(name)
-    if len(given.name) > 255:  # more than a file system takes
+    if len(given.name) > 255:  # longer than a file system allows
         raise HostnetError(f"{given.name[:40]}...: no such scenario file; its name has {len(given.name)} characters.")
     shipped = SCENARIOS / (given.name if given.suffix == ".toml" else f"{given.name}.toml")
     if given.is_file():
@@ -45,6 +45,7 @@ def scenario_file(name: str | os.PathLike[str]) -> Path:
 
 
 def platform_dirs(file: Path | None) -> list[str]:
-    """Directories searched for a platform named in ``file``: beside it first, then hostnet's own, and the current one."""
+    """Directories in which a platform named in ``file`` is searched: the directory of ``file`` first, then hostnet's
+    own, then the current one."""
     beside = [file.parent, file.parent / "platforms"] if file is not None else [Path.cwd()]
     return [str(d) for d in (*beside, PLATFORMS, Path())]

@@ -11,7 +11,8 @@ PATIENCE_S = 2.0
 
 
 class Progress:
-    """Shows how far a stage is, weighing each point by its cost. Silent when quiet or when nobody watches."""
+    """Shows the progress of a stage, with each point weighted by its cost. Silent when quiet, or when standard error is
+    not a terminal."""
 
     def __init__(self, quiet: bool = False):
         self.visible = not quiet and sys.stderr.isatty()
@@ -20,7 +21,7 @@ class Progress:
     def stage(
         self, label: str, costs: Mapping[str, float], unit: str = "points"
     ) -> Iterator[Callable[[str, float], None]]:
-        """Yields ``report(key, fraction)``, to be called from any thread. The bar counts what is done in ``unit``."""
+        """Yields ``report(key, fraction)``, which any thread may call. The bar counts finished points in ``unit``."""
         if not self.visible:
             yield lambda key, fraction: None
             return

@@ -1,4 +1,4 @@
-"""Swept values as numbers: the quantity of each key, in one unit that the column's name ends with."""
+"""Swept values as numbers: the quantity of each key, in one unit, with which the column's name ends."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from .specs import ENTRY, schema, section_schema
 
 @dataclass(frozen=True)
 class Quantity:
-    """A kind of quantity: the unit of its columns, how their names end, and every unit by its size in that one."""
+    """A kind of quantity: the unit of its columns, the ending of their names, and the size of every other unit in that
+    unit."""
 
     unit: str
     suffix: str
     units: Mapping[str, float]
 
 
-#: Each with a unit that no other quantity has.
+#: Kinds of quantity, each with a unit that no other kind has.
 QUANTITIES = {
     "ns": Quantity("ns", "ns", {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}),
     "KiB": Quantity("B", "bytes", {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}),
@@ -38,7 +39,8 @@ _VALUE = re.compile(r"([0-9][0-9_.]*)\s*(\S+)")
 
 def swept(points: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> list[dict[str, Any]]:
     """Swept columns of each point. A path whose values are quantities becomes a column of numbers, such as
-    ``traffic.rate_gbps``; where a path has values of two quantities, each has a column. All others stay as they are."""
+    ``traffic.rate_gbps``; where a path has values of two quantities, each has a column. All other values stay as they
+    are."""
     columns: list[dict[str, Any]] = [{} for _ in points]
     for path in dict.fromkeys(p for point in points for p in point):
         found = [_read(r.spec, path) if isinstance(p.get(path), str) else None for p, r in zip(points, results)]
@@ -65,7 +67,7 @@ def described(points: Sequence[Mapping[str, Any]], results: Sequence[Result]) ->
 
 
 def _read(spec: Mapping[str, Any], path: str) -> tuple[Quantity, float] | None:
-    """The quantity at ``path`` of a resolved spec; None where there is none."""
+    """The quantity at ``path`` of a resolved spec; None where there is no quantity."""
     node, value = _node(spec, path)
     match = _VALUE.fullmatch(value) if isinstance(value, str) else None
     if node is None or match is None:
@@ -77,7 +79,7 @@ def _read(spec: Mapping[str, Any], path: str) -> tuple[Quantity, float] | None:
 
 
 def _node(spec: Mapping[str, Any], path: str) -> tuple[Mapping[str, Any] | None, Any]:
-    """The schema's node of ``path`` and the value that a resolved spec has there; None where either has no such."""
+    """The schema's node for ``path`` and the value of a resolved spec at ``path``; None where either is missing."""
     node: Any = schema()
     value: Any = spec
     done: list[str] = []

@@ -1,6 +1,7 @@
-"""Keys, choices and metrics that have a new name: for one version the old one is understood, with a warning that names the new one.
+"""Renamed keys, choices and metrics: for one version hostnet accepts the old name, with a warning that names the new
+one.
 
-The engine declares them (`config/renamed.rs`, `meter/mod.rs`); nothing is declared here a second time.
+The engine declares the renamed names (`config/renamed.rs`, `meter/mod.rs`); nothing is declared here a second time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class RenamedWarning(FutureWarning):
 
 @lru_cache(maxsize=1)
 def _renamed() -> dict[str, dict[str, str]]:
-    """Old name to new one, of ``keys`` (``path``, and ``path = word`` of a choice) and of ``metrics``."""
+    """Old name to new name, for ``keys`` (``path``, and ``path = word`` for a choice) and for ``metrics``."""
     names: dict[str, dict[str, str]] = json.loads(_core.renamed())
     return names
 
@@ -35,7 +36,8 @@ def _warn(sentence: str) -> None:
 
 
 def _table(path: str) -> str:
-    """The path of a table as the engine's list has it: without indices, a platform's below ``platform``."""
+    """The path of a table in the notation of the engine's list: without indices, and with a platform's tables below
+    ``platform``."""
     return _PLATFORM.sub("platform", _INDEX.sub("", path))
 
 
@@ -48,7 +50,7 @@ def _below(path: str, key: str) -> str:
 
 
 def key(path: str, name: str, file: str) -> str:
-    """The name that the key ``name`` of the table at ``path`` has in this version; warns when that is another."""
+    """The present name of the key ``name`` of the table at ``path``; warns when ``name`` is an old name."""
     new = _renamed()["keys"].get(_below(_table(path), name), name)
     if new != name:
         _warn(f"{file}: {_shown(_below(path, name))} is now {_shown(_below(path, new))}")
@@ -56,12 +58,12 @@ def key(path: str, name: str, file: str) -> str:
 
 
 def current(path: str, name: str) -> str:
-    """The name that the key ``name`` of the table at ``path`` has in this version, whichever name is given."""
+    """The present name of the key ``name`` of the table at ``path``, whether ``name`` is old or new."""
     return _renamed()["keys"].get(_below(_table(path), name), name)
 
 
 def value(path: str, given: Any, file: str) -> Any:
-    """The value ``given`` for the key at ``path``, with every key and choice in it under the name of this version.
+    """The value ``given`` for the key at ``path``, with every key and choice in the value under its present name.
 
     Warns of each old name. Raises SpecError when a table has the old and the new name of a key.
     """
@@ -88,7 +90,7 @@ def value(path: str, given: Any, file: str) -> Any:
 
 
 def metric(name: str) -> str:
-    """The name that the metric ``name`` has in this version; warns when that is another."""
+    """The present name of the metric ``name``; warns when ``name`` is an old name."""
     new = _renamed()["metrics"].get(name, name)
     if new != name:
         _warn(f"the metric {name} is now {new}")
@@ -96,7 +98,8 @@ def metric(name: str) -> str:
 
 
 def query(sql: str, where: str) -> str:
-    """A query with its metrics under the names of this version; warns of each old one, with ``where`` the query stands."""
+    """A query with its metrics under their present names; warns of each old name, with the place ``where`` of the
+    query."""
     for old, new in _renamed()["metrics"].items():
         sql, found = re.subn(rf"\b{old}\b", new, sql)
         if found:
@@ -105,7 +108,7 @@ def query(sql: str, where: str) -> str:
 
 
 class Metrics(dict[str, "float | None"]):
-    """The values of a result by metric. A metric's name of the version before finds its value, with a warning."""
+    """The values of a result by metric. The old name of a metric finds its value as well, with a warning."""
 
     def __init__(self, values: Mapping[str, float | None]):
         new = _renamed()["metrics"]
@@ -118,5 +121,5 @@ class Metrics(dict[str, "float | None"]):
         return self[new]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a metric; ``default`` for a name that is none."""
+        """The value of a metric; ``default`` for a name that is not a metric."""
         return super().get(name if name in self else metric(name), default)

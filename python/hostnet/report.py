@@ -20,10 +20,10 @@ from .results import fault
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# More results than this are listed in rows, and more lines in one plot cannot be told apart. What a report leaves out
-# for its size, it says.
+# Number of results beyond which a report lists them in rows, and number of lines in one plot that can still be
+# distinguished. The report says what it leaves out for its size.
 MOST_COLUMNS, MOST_LINES, MOST_BARS, MOST_POINTS, MOST_DETAILS = 5, 8, 40, 400, 100
-#: What a domain without a limit has for credits.
+#: Text for the credits of a domain without a limit.
 UNLIMITED = 2**32 - 1
 _SYSTEMS = {"dma": "DMA", "ddio": "DDIO", "ideal": "ideal DDIO"}
 
@@ -39,8 +39,8 @@ def write_report(
 
     `source` is a directory that a run, sweep, demo or study wrote, or a list of results (objects as `Result.data`; an
     additional `label` names one). `out` defaults to `report.html` in that directory. Raises HostnetError when there is
-    nothing to report, when the file cannot be written, or when it is something else than a report of results that are all in
-    `source`; `replace` overwrites that, too.
+    nothing to report, when the file cannot be written, or when `out` exists and is not a report of results that are all
+    in `source`. With `replace`, any file is overwritten.
     """
     if isinstance(source, (str, Path)):
         folder = Path(source)
@@ -70,7 +70,7 @@ _REPORTED = re.compile(r'<meta name="hostnet-results" content="([0-9a-f ]*)">')
 
 
 def _lost(out: Path, digests: Sequence[str]) -> str | None:
-    """The loss when a report of these results replaces `out`, as the end of a sentence; None when there is none."""
+    """The loss when a report of these results replaces `out`, as the end of a sentence; None when nothing is lost."""
     if not out.is_file():
         return None
     try:
@@ -88,7 +88,7 @@ def _lost(out: Path, digests: Sequence[str]) -> str | None:
 
 
 def _load(folder: Path) -> list[dict[str, Any]]:
-    """The results that the directory's command wrote; of a directory that no command made, all that are there."""
+    """The results that the directory's command wrote; for a directory without a command, all results in it."""
     if not folder.is_dir():
         raise HostnetError(
             f"{folder}: {'is not a directory' if folder.exists() else 'does not exist'}; give the directory "
@@ -114,12 +114,12 @@ def _load(folder: Path) -> list[dict[str, Any]]:
 
 
 def labels(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A short name per result, made of what differs between their specs; unique."""
+    """A short, unique name per result, made of the differences between their specs."""
     flat = [_flatten(r["spec"]) for r in results]
     paths = dict.fromkeys(p for f in flat for p in f)
     placement = ("placement.policy", "placement.sweep_rx", "placement.sweep_tx")
     differing = [p for p in paths if p not in ("name", "seed") and len({repr(f.get(p)) for f in flat}) > 1]
-    # A seed tells apart what nothing else does.
+    # A seed distinguishes results that differ in no other value.
     same = [repr([f.get(p) for p in differing]) for f in flat]
     seeds = len(set(same)) < len(same) and len({f.get("seed") for f in flat}) > 1
     systems = len(results) == 1 or any(p in placement for p in differing)
@@ -202,13 +202,13 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _has_wire(spec: Mapping[str, Any]) -> bool:
-    """Whether packets travel between generator and NIC; without a wire, a round trip is the request's latency."""
+    """Whether packets cross a wire between generator and NIC; without a wire, a round trip is the request's latency."""
     kinds = [p.get("kind") for p in spec.get("peripheral") or ()]
     return bool((spec.get("traffic") or {}).get("link")) or "ethernet" in kinds
 
 
 def _headline(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The metrics that lead for these results, in the order of their groups."""
+    """The leading metrics of these results, in the order of their groups."""
     groups: dict[str, dict[str, None]] = {}
     for r in results:
         for group, names in headlines.leading(r["metrics"]).items():
@@ -217,7 +217,7 @@ def _headline(results: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _left_out(there: int, shown: int, where: str) -> str:
-    """A sentence about what a section does not show; nothing when it shows all."""
+    """A sentence about the results that a section does not show; empty when the section shows all."""
     return f'<p class="note">{shown} of {there} results are shown here; {where}.</p>' if there > shown else ""
 
 
@@ -244,7 +244,7 @@ def _comparison(results: Sequence[Mapping[str, Any]], names: Sequence[str], metr
 
 
 def _change(value: float | None, base: float | None) -> str:
-    """By how much a value differs from the first result's; empty where it does not, as far as it is printed."""
+    """Difference of a value from the first result's value; empty where both print alike."""
     if not value or not base or (value < 0) != (base < 0):
         return ""
     ratio = value / base
@@ -302,7 +302,7 @@ def _cdf(results: Sequence[Mapping[str, Any]], names: Sequence[str], table: str,
 
 
 def _spread(curves: Mapping[str, Any]) -> dict[str, Any]:
-    """As many curves as can be told apart, from the first to the last."""
+    """As many curves as can be distinguished, evenly from the first to the last."""
     names = list(curves)
     if len(names) > MOST_LINES:
         names = [names[round(i * (len(names) - 1) / (MOST_LINES - 1))] for i in range(MOST_LINES)]
@@ -431,7 +431,7 @@ def _study(folder: Path) -> tuple[str, str]:
     return body, f"{about['system']} {about['figure']}: {about['title']}"
 
 
-# What the report takes of `study.json`.
+# Keys of `study.json` that the report uses.
 _ABOUT = (
     "system",
     "figure",
@@ -450,7 +450,7 @@ _ABOUT = (
 
 
 def _objects(file: Path, keys: Sequence[str], *, whole: bool = False) -> list[dict[str, Any]]:
-    """The JSON objects of a file, one or a line each, which have these keys."""
+    """The JSON objects of a file, one for the whole file or one per line, that have these keys."""
     text = _text(file)
     try:
         found = [json.loads(t) for t in ([text] if whole else text.splitlines())]
@@ -535,7 +535,7 @@ def _details(summary: str, content: str, opened: bool = False) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are HTML already."""
+    """A table whose cells are HTML already."""
     top = "".join(f'<th scope="col">{c}</th>' for c in head)
     body = "".join(
         f'<tr><th scope="row">{row[0]}</th>' + "".join(f"<td>{c}</td>" for c in row[1:]) + "</tr>" for row in rows
@@ -568,7 +568,8 @@ def _unit(name: str) -> str:
 
 
 def _figure(figure: Figure, description: str) -> str:
-    """The figure as inline SVG. Identifiers get a prefix from the description, so that several fit on one page."""
+    """The figure as inline SVG. Identifiers get a prefix from the description, so that one page can hold several
+    figures."""
     text = io.StringIO()
     with style():
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})

@@ -43,7 +43,7 @@ class Table(TypedDict):
 
 
 class ResultData(TypedDict):
-    """A result as it is saved. Results of old versions lack ``tables``."""
+    """A result in the form in which it is saved. Results of old versions lack ``tables``."""
 
     version: str
     spec: dict[str, Any]
@@ -70,7 +70,7 @@ def _is_number(value: Any) -> bool:
 
 
 def fault(data: Any) -> str | None:
-    """Reason why ``data`` is not a result as the engine makes it; None when it is one."""
+    """Reason why ``data`` is not a result of the engine; None when it is one."""
     if not isinstance(data, dict):
         return "it is not an object"
     wanted = {"metrics": dict, "spec": dict, "version": str}
@@ -101,7 +101,7 @@ def _is_table(table: Any) -> bool:
 
 
 def read_result(path: str | Path) -> ResultData:
-    """The data of a saved result. Raises HostnetError when the file is none."""
+    """The data of a saved result. Raises HostnetError when the file is not a result."""
     try:
         data: ResultData = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as e:
@@ -115,11 +115,10 @@ def read_result(path: str | Path) -> ResultData:
 
 
 class Result:
-    """One simulated point: metrics, tables and where they came from.
+    """One simulated point: metrics, tables and their origin.
 
-    Attributes: ``metrics`` (name to number, None where a metric has no meaning), ``spec``
-    (fully resolved), ``seed``, ``version`` (engine), ``wall_s`` (host seconds), ``sim_us``,
-    ``warmup_us``, ``measure_us`` (simulated microseconds), ``key`` (cache key) and ``cached``.
+    Attributes:
+    ``metrics`` (name to number, None where a metric has no meaning), ``spec`` (fully resolved), ``seed``, ``version`` (engine), ``wall_s`` (host seconds), ``sim_us``, ``warmup_us``, ``measure_us`` (simulated microseconds), ``key`` (cache key) and ``cached``.
     """
 
     def __init__(self, data: ResultData, key: str = "", cached: bool = False):
@@ -168,7 +167,7 @@ class Result:
         return tidy([self])
 
     def save(self, path: str | Path) -> None:
-        """Write the result as JSON, whole or not at all."""
+        """Write the result as JSON, completely or not at all."""
         write_text(Path(path), json.dumps(self.data, indent=1) + "\n")
 
     @classmethod
@@ -181,7 +180,7 @@ class Result:
         return f"Result({self.spec.get('name')!r}, {shown})"
 
 
-#: What a tidy table says about each point beside swept values and metrics.
+#: Columns of a tidy table that describe each point, in addition to swept values and metrics.
 _PROVENANCE: dict[str, ColumnInfo] = {
     "seed": {"unit": "", "description": "seed of the random streams"},
     "version": {"unit": "", "description": "version of the engine"},
@@ -222,7 +221,7 @@ def _swept(name: str, columns: Sequence[Mapping[str, Any]]) -> pl.Series:
     import polars as pl
 
     series = pl.Series(name, [c.get(name) for c in columns], strict=False)
-    return series.cast(pl.Float64) if series.dtype == pl.Null else series  # a column nobody set is an unknown number
+    return series.cast(pl.Float64) if series.dtype == pl.Null else series  # a column that no point sets holds numbers
 
 
 def tidy_table(name: str, results: Sequence[Result], columns: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

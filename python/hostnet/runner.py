@@ -1,8 +1,8 @@
 """Runs points on worker processes, through the result cache.
 
-Workers are separate Python processes driven over pipes rather than a ``multiprocessing``
-pool: it needs no ``if __name__ == "__main__"`` guard in a user's script, works from
-notebooks, and a worker that is killed loses nothing but the point it was running.
+Workers are separate Python processes driven over pipes, rather than a
+``multiprocessing`` pool. Users' scripts therefore need no ``if __name__ == "__main__"`` guard, notebooks work, and a
+killed worker loses only the point that it was running.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .results import Result, ResultData
 Jobs: TypeAlias = "int | Executor | None"
 """Worker processes on this machine (one per core by default), or an executor whose workers may be on others."""
 
-# A search runs its point about this many times before it answers (used only to order and weigh work).
+# Number of runs of its point that a search takes (only used to order and weight work).
 SEARCH_WEIGHT = {"peak_slo": 10.0, "peak_nodrop": 10.0, "peak_loss": 10.0, "saturate": 1.0, "fixed": 1.0, "none": 0.0}
 
 
@@ -40,7 +40,8 @@ def default_jobs() -> int:
 
 
 def estimated_cost(spec: dict[str, Any]) -> float:
-    """A guess at a point's wall time, in arbitrary units: longest first keeps all workers busy to the end."""
+    """An estimate of a point's wall time, in arbitrary units; running the longest points first keeps all workers busy
+    to the end."""
     run = spec.get("run") or {}
     return 1.0 + float(run.get("requests") or 0) * SEARCH_WEIGHT.get(str(run.get("load")), 1.0)
 
@@ -53,10 +54,10 @@ class _Worker:
     """One worker process and the pipe to it."""
 
     def __init__(self) -> None:
-        # The package's own location goes first, so that parent and worker run the same hostnet.
+        # The package's own location comes first, so that parent and worker run the same hostnet.
         here = str(Path(__file__).parent.parent)
         env = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH")))))
-        # A session of its own: Ctrl-C reaches the parent alone, which then stops its workers.
+        # A separate session: Ctrl-C reaches only the parent, which then stops its workers.
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hostnet._worker"],
             stdin=subprocess.PIPE,
@@ -70,12 +71,13 @@ class _Worker:
         self._requests, self._replies = self.process.stdin, self.process.stdout
 
     def run(self, task: dict[str, str], on_progress: Callable[[float], None]) -> None:
-        """Run one point to its end. Raises RunFailed when the engine or the process dies, SpecError on refusal."""
+        """Run one point to its end. Raises RunFailed when the engine or the process dies, and SpecError for an invalid
+        scenario."""
         try:
             self._requests.write(json.dumps(task) + "\n")
             self._requests.flush()
         except BrokenPipeError:
-            pass  # the process is gone; reading its end below says how
+            pass  # the process has ended; reading to the end below shows how
         for line in self._replies:
             message = json.loads(line)
             if "progress" in message:
@@ -90,7 +92,7 @@ class _Worker:
 
     def close(self) -> None:
         self.process.wait()
-        with suppress(BrokenPipeError):  # what was still buffered for a dead process
+        with suppress(BrokenPipeError):  # text that was still buffered for a dead process
             self._requests.close()
         self._replies.close()
 
@@ -105,13 +107,13 @@ def run_many(
     cost: Callable[[dict[str, Any]], float] = estimated_cost,
     pcap: Path | None = None,
 ) -> list[Result]:
-    """Run resolved specs and return their results in the order given, whatever ``jobs`` is: a number of worker processes on
-    this machine, one per core by default, or an executor whose workers may be on others.
+    """Run resolved specs and return their results in the order given, whatever ``jobs`` is: a number of worker
+    processes on this machine, one per core by default, or an executor whose workers may be on others.
 
-    Points already in the cache are not run again, equal points run once. ``cost`` orders the
-    work, longest first. With ``pcap``, the one point is run in any case, and what came back is captured there. Raises
-    SpecError or RunFailed for the first point that fails, after stopping the others; points that had finished stay in the
-    cache. KeyboardInterrupt passes through with the workers stopped.
+    Points already in the cache are not run again, and equal points run once.
+    ``cost`` orders the work, longest first. With ``pcap``, the only point runs in any case, and the packets that
+    returned are captured in that file. Raises SpecError or RunFailed for the first point that fails, after stopping the
+    others; points that had finished stay in the cache. KeyboardInterrupt passes through with the workers stopped.
     """
     if isinstance(jobs, int) and jobs < 1:
         raise HostnetError(f"jobs = {jobs} is not a number of worker processes; give 1 or more.")
@@ -129,7 +131,7 @@ def run_many(
             else:
                 _drain(order, todo, min(jobs or default_jobs(), len(todo)), cache, report, pcap)
         found.update((k, _just_stored(cache, k)) for k in todo)
-    # The spec is the one asked for: an entry of another checkout names its own copy of a capture.
+    # The result gets the requested spec: an entry of another checkout names its own copy of a capture.
     results = [
         Result({**found[k], "spec": json.loads(s)}, key=k, cached=k not in todo)
         for k, s in zip(keys, specs, strict=True)
@@ -180,14 +182,14 @@ def _drain(
             workers.append(_Worker())
             threads.append(threading.Thread(target=work, args=(workers[-1],), daemon=True))
             threads[-1].start()
-        # Joined in slices, so that Ctrl-C is noticed at once; a failure does not wait for the other points.
+        # Joined in slices, so that Ctrl-C is noticed immediately; a failure does not wait for the other points.
         while any(t.is_alive() for t in threads) and not failures:
             for t in threads:
                 t.join(0.05)
     finally:
         for w in workers:
             w.process.kill()
-        for t in threads:  # a dead worker's pipe ends, and its thread with it
+        for t in threads:  # the pipe of a dead worker ends, and so does its thread
             t.join()
         for w in workers:
             w.close()

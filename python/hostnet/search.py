@@ -1,4 +1,4 @@
-"""A search for the highest rate that passes, as its result records it."""
+"""The record, in a result, of a search for the highest rate that passes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def nothing_passed(data: ResultData) -> str | None:
-    """Sentence about a result (as `Result.data`) whose search found no rate that passes; nothing for another one."""
+    """Sentence about a result (as `Result.data`) whose search found no rate that passes; empty for any other result."""
     found = (data.get("tables") or {}).get("search") or {"columns": [], "rows": []}
     names = [c["name"] for c in found["columns"]]
     tried = [dict(zip(names, row, strict=True)) for row in found["rows"]]
@@ -25,7 +25,7 @@ def nothing_passed(data: ResultData) -> str | None:
 
 
 def _outcome(tried: Mapping[str, Any]) -> str:
-    """Loss of a tried rate, or its tail latency where it lost nothing."""
+    """Loss of a tried rate, or its tail latency where no packet was lost."""
     lost = tried.get("loss_rate")
     lost = tried.get("drop_rate") if lost is None else lost
     return f"lost {100 * lost:.3g} %" if lost else f"lost nothing, with a 99th percentile of {tried['p99_us']:.4g} us"

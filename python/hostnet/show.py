@@ -28,13 +28,14 @@ def number(value: Any) -> str:
 
 
 def column(name: str, **how: Any) -> Column:
-    """The column of a metric or of a swept value."""
+    """The table column of a metric or of a swept value."""
     info = metric_info().get(name)
     return Column(name, info["unit"] if info else "", **how)
 
 
 def metrics(result: Result, every: bool = False) -> None:
-    """Leading metrics of a scenario by group, then the constants in a line; with ``every``, all that has a value."""
+    """Leading metrics of a scenario by group, then the constants in a line; with ``every``, all metrics that have a
+    value."""
     values = result.metrics
     groups = headlines.every(values) if every else headlines.leading(values)
     columns = [
@@ -72,7 +73,7 @@ def metrics(result: Result, every: bool = False) -> None:
 
 
 def chosen(result: Result, wanted: Sequence[str]) -> None:
-    """The wanted metrics that have a value, with unit and meaning, and nothing else."""
+    """The requested metrics that have a value, with unit and meaning."""
     info = metric_info()
     columns = [
         Column("metric", key=True, text=True),
@@ -89,13 +90,13 @@ def chosen(result: Result, wanted: Sequence[str]) -> None:
 
 
 def captures(results: Iterable[Mapping[str, Any]], to: Console | None = None) -> None:
-    """A line about each capture that was replayed."""
+    """A line about each replayed capture."""
     for held in capture.distinct(results):
         (to or console()).print(str(held), highlight=False, markup=False)
 
 
 def rows(frame: pl.DataFrame, swept: Sequence[str], wanted: Sequence[str], title: str | None = None) -> None:
-    """One line per point: swept columns that vary, then the wanted metrics that have values."""
+    """One line per point: swept columns that vary, then the requested metrics that have values."""
     import polars as pl
 
     swept = [c for c in swept if c not in wanted]
@@ -124,7 +125,7 @@ def studies(known: Sequence[Study]) -> None:
 
 
 def scenario_list(known: Mapping[str, tuple[str, str]]) -> None:
-    """The scenarios with their platforms and what they are."""
+    """The scenarios with their platforms and descriptions."""
     columns = [Column("scenario", key=True, text=True), Column("platform", text=True), Column("what it is", text=True)]
     show(columns, [[name, *about] for name, about in known.items()])
 
@@ -138,7 +139,8 @@ def platform_list(known: Mapping[str, str]) -> None:
 
 
 def platform(name: str, spec: Mapping[str, Any]) -> None:
-    """Every value of a platform with its provenance, defaults included; of a source that is the base's, whose it is."""
+    """Every value of a platform, including defaults, with its provenance; a source that comes from the base platform
+    names the base."""
     from .api import inherited, leaves
 
     base, theirs = inherited(name)

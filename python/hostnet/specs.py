@@ -24,11 +24,11 @@ from ._toml import tomllib
 from .errors import HostnetError, SpecError
 from .paths import nearest, platform_dirs, scenario_file
 
-ENTRY = re.compile(r"\[(\d+)\]")  # of a list, as messages name it
+ENTRY = re.compile(r"\[(\d+)\]")  # an index of a list, as in messages
 
-#: What ends the name of a table under ``override`` in the schema.
+#: Ending of the name of a table under ``override`` in the schema.
 PARTLY = "InOverride"
-#: Tables within tables beyond which a scenario is refused; none needs a quarter of it.
+#: Depth of nested tables beyond which a scenario is refused; no scenario needs a quarter of it.
 DEEPEST = 32
 
 
@@ -36,8 +36,8 @@ DEEPEST = 32
 def schema() -> dict[str, Any]:
     """The JSON Schema of a scenario as written in a file: every key with type, unit, default and one sentence.
 
-    The engine describes the expanded form. A file names its platform, and may override parts of it: the tables under
-    ``override`` are the platform's, without a key that must be there.
+    The engine describes the expanded form. A file names its platform and may override parts of it: the tables under
+    ``override`` are those of the platform, with every key optional.
     """
     full: dict[str, Any] = json.loads(_core.schema())
     whole, defs = full["properties"]["platform"], full["$defs"]
@@ -53,7 +53,8 @@ def schema() -> dict[str, Any]:
 
 
 def _partly(node: Any, defs: Mapping[str, Any], parts: dict[str, Any]) -> Any:
-    """A schema node whose tables may lack any key; the tables that it refers to go to ``parts`` under a name of their own."""
+    """A schema node whose tables may lack any key; the tables to which it refers are added to ``parts`` under new
+    names."""
     if isinstance(node, list):
         return [_partly(n, defs, parts) for n in node]
     if not isinstance(node, Mapping):
@@ -63,21 +64,22 @@ def _partly(node: Any, defs: Mapping[str, Any], parts: dict[str, Any]) -> Any:
     if "properties" in defs.get(name, {}):
         part = f"{name}{PARTLY}"
         if part not in parts:
-            parts[part] = {}  # known from here on, should it refer to itself
+            parts[part] = {}  # registered before the recursion, in case the table refers to itself
             parts[part] = _partly(defs[name], defs, parts)
         node["$ref"] = f"#/$defs/{part}"
     return node
 
 
 def section_schema(node: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema node that lists a section's keys: among several kinds the one that ``data`` names, else all of them."""
+    """The schema node that lists a section's keys: among several kinds the kind that ``data`` names, otherwise all
+    kinds."""
     while node:
         if "$ref" in node:
             node = schema()["$defs"][node["$ref"].rsplit("/", 1)[-1]]
         elif "properties" in node:
             return node
         else:
-            # An option that takes anything is `True`, and has no keys.
+            # An option that accepts any value is `True`, and has no keys.
             options = [
                 o
                 for union in ("oneOf", "anyOf")
@@ -96,8 +98,8 @@ def section_schema(node: Mapping[str, Any] | None, data: Mapping[str, Any]) -> M
 def plain(value: Any, depth: int = 0) -> Any:
     """A value as scenario files hold it: numbers, texts, lists and dictionaries of Python's own, copied.
 
-    Arrays and their numbers (NumPy, Polars), sections, paths and generators become these. A key whose value is None is absent,
-    as in the resolved specs of a study. Raises SpecError for tables nested deeper than any scenario's.
+    Arrays and their numbers (NumPy, Polars), sections, paths and generators are converted. A key whose value is None is
+    absent, as in the resolved specs of a study. Raises SpecError for tables nested deeper than any scenario's.
     """
     if depth > DEEPEST:
         raise SpecError(f"a value is nested more than {DEEPEST} deep, which no scenario is.")
@@ -118,7 +120,8 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def _place_of(key: str) -> str | None:
-    """Where a key stands that was looked for in another table; None when no table of a scenario's has it, or several."""
+    """The place of a key that was looked for in the wrong table; None when no table of a scenario has the key, or
+    several have it."""
     tables = schema()["properties"]
     if key in tables:
         kind = "table" if section_schema(tables[key], {}).get("properties") else "key"
@@ -160,7 +163,7 @@ class Section:
         return node
 
     def _beneath(self, key: str) -> Mapping[str, Any]:
-        """What holds below ``key`` where nothing is written."""
+        """Values below ``key`` where the scenario sets none."""
         below = self._under.get(key)
         return below if isinstance(below, Mapping) else {}
 
@@ -194,7 +197,7 @@ class Section:
         return _view(fresh, node, self._where(key), self._file, attach, self._beneath(key))
 
     def _written(self) -> None:
-        """Something within this section has been assigned: it is now part of the scenario."""
+        """Records that a value within this section has been assigned, which makes the section part of the scenario."""
         if self._attach is not None:
             self._attach()
 
@@ -239,7 +242,7 @@ class Section:
 
 
 class Sections(MutableSequence[Any]):
-    """A list of a scenario, such as its tenants: what is appended, assigned or removed is so in the scenario."""
+    """A list in a scenario, such as its tenants; appending, assigning or removing elements changes the scenario."""
 
     def __init__(self, data: list[Any], node: Mapping[str, Any], path: str, file: str, attach: Callable[[], None]):
         self._data, self._items, self._path, self._file, self._attach = data, node.get("items", {}), path, file, attach
@@ -291,7 +294,7 @@ def _view(
     attach: Callable[[], None],
     under: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A value of a scenario, its tables and lists as objects that write into it."""
+    """A value of a scenario; tables and lists are objects that write into the scenario."""
     if isinstance(value, dict):
         return Section(value, node, path, file, attach, under)
     if isinstance(value, list):
@@ -300,7 +303,7 @@ def _view(
 
 
 def _check_keys(value: Any, node: Mapping[str, Any], path: str, file: str) -> None:
-    """Raises SpecError for a key that the schema does not have, anywhere in a value to be written."""
+    """Raises SpecError for a key that the schema does not have, anywhere in a value that is assigned."""
     if isinstance(value, dict):
         section = Section(value, node, path, file)
         for key, child in value.items():
@@ -312,7 +315,7 @@ def _check_keys(value: Any, node: Mapping[str, Any], path: str, file: str) -> No
 
 
 class PlatformName(str):
-    """The name of a scenario's platform. Its attributes are the platform's values; one that is assigned goes to
+    """The name of a scenario's platform. The attributes are the platform's values; an assigned value goes to
     ``override``, so ``sc.platform.memory.channels = 8`` is ``sc.override.memory.channels = 8``."""
 
     _override: Section
@@ -338,7 +341,8 @@ class PlatformName(str):
 
 
 def platform_values(name: str, file: str, dirs: tuple[str, ...]) -> Mapping[str, Any]:
-    """Every value of the platform ``name``, defaults filled in, as its file is now. Raises SpecError when it cannot be used."""
+    """Every value of the platform ``name``, including defaults, as its file is now. Raises SpecError when the platform
+    cannot be used."""
     places = (Path(d) / part for d in dirs for part in (name, f"{name}.toml"))
     return _platform_values(name, file, dirs, tuple(p.stat().st_mtime_ns for p in places if p.is_file()))
 
@@ -396,7 +400,7 @@ class Scenario(Fields):
 
     @classmethod
     def of(cls, given: Scenario | Mapping[str, Any] | str | os.PathLike[str]) -> Scenario:
-        """A scenario from whatever may stand for one: itself, its tables, a path or a shipped name."""
+        """A scenario from any form: an object, its tables, a path or a shipped name."""
         return given if isinstance(given, Scenario) else cls(given)
 
     def copy(self) -> Scenario:
@@ -418,7 +422,7 @@ class Scenario(Fields):
         try:
             return platform_values(name, self._file, tuple(platform_dirs(self._origin)))
         except SpecError:
-            return {}  # resolving says what is wrong with it
+            return {}  # resolve reports what is invalid
 
     def set(self, path: str, value: Any) -> Scenario:
         """Assign one value by dotted path (``"tenant.0.app.item_size"``, or ``tenant[0]`` as messages have it); ``None``
@@ -460,7 +464,7 @@ class Scenario(Fields):
         return at[int(part)]
 
     def with_(self, changes: Mapping[str, Any] | None = None, **sections: Any) -> Scenario:
-        """A changed copy: dotted paths in ``changes``, whole keys or parts of sections by name.
+        """A changed copy: dotted paths in ``changes``, and whole keys or parts of sections as keyword arguments.
 
         ``sc.with_({"placement.ways": 4}, seed=2, rings={"rx_buffers": 2048})``
         """
@@ -505,7 +509,7 @@ def _read(name: str | os.PathLike[str], path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
         return _saved(name, text) if path.suffix == ".json" else tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
-        # The one mistake that TOML's own words do not explain: a name that has values, too.
+        # The one mistake that TOML's own message does not explain: a name that has values as well.
         both = re.search(r"^\s*platform\s*=", text, re.M) and re.search(r"^\s*\[?platform\.", text, re.M)
         hint = "; values of a platform that is named go under [override], such as [override.memory]" if both else ""
         raise SpecError(f"{name}: not a TOML file ({e}){hint}.") from None
@@ -516,7 +520,8 @@ def _read(name: str | os.PathLike[str], path: Path) -> dict[str, Any]:
 
 
 def _saved(name: str | os.PathLike[str], text: str) -> dict[str, Any]:
-    """The tables of a scenario in JSON, of a point of a study or of a result: of the two latter their ``spec``."""
+    """The tables of a scenario in JSON, of a point of a study, or of a result; a point and a result hold them under
+    ``spec``."""
     lines = [line for line in text.splitlines() if line.strip()]
     try:
         found = json.loads(text)
@@ -551,7 +556,8 @@ def parse_value(text: str, path: str = "") -> Any:
 
 
 def split_values(text: str) -> list[str]:
-    """The values in ``--vary path=a,b``: what commas separate, but for those within brackets, braces or quotes."""
+    """The values in ``--vary path=a,b``: texts separated by commas, except for commas within brackets, braces or
+    quotes."""
     found, depth, quote = [""], 0, ""
     for c in text:
         if c == "," and not depth and not quote:
@@ -568,7 +574,7 @@ def split_values(text: str) -> list[str]:
 
 
 def parse_assignment(text: str) -> tuple[str, str]:
-    """Split ``path=value``; raises HostnetError when there is no path or no ``=``."""
+    """Splits ``path=value``; raises HostnetError when the path or the ``=`` is missing."""
     path, eq, value = text.partition("=")
     if not eq or not path.strip():
         raise HostnetError(f"{text!r} is not of the form path=value, such as placement.ways=4.")

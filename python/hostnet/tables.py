@@ -1,5 +1,5 @@
-"""Tables that keep every value, however narrow the terminal: headings fold, few rows turn into columns, and what still
-does not fit goes into several tables that repeat the columns that name the rows."""
+"""Tables that keep every value, however narrow the terminal: headings fold, few rows turn into columns, and a table
+that still does not fit is split into several tables, which repeat the columns that name the rows."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-#: A table of more rows than this is not turned on its side.
+#: Number of rows above which a table is not transposed.
 MOST_TURNED = 8
-#: Text may be folded to this many characters, and no narrower unless it must.
+#: Number of characters to which text may be folded; text gets narrower only if necessary.
 NARROW = 24
-#: Wider than any table: what a pipe or a file gets, so that `| less -S`, `cut` and `grep` see whole rows.
+#: Wider than any table: the width of a pipe or a file, so that `| less -S`, `cut` and `grep` see whole rows.
 ENDLESS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Column:
-    """A heading with its unit; ``text`` is set to the left and may be folded, ``key`` names the row."""
+    """A heading with its unit; a ``text`` column is aligned to the left and may be folded, a ``key`` column names the
+    row."""
 
     heading: str
     unit: str = ""
@@ -32,7 +33,7 @@ class Column:
 
 
 def console(beyond: int = ENDLESS) -> Console:
-    """Standard output; ``beyond`` characters wide when it is not a terminal."""
+    """A console for standard output, ``beyond`` characters wide when standard output is not a terminal."""
     out = Console()
     return out if out.is_terminal else Console(width=beyond)
 
@@ -49,7 +50,8 @@ def show(
 
 
 def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[Table]:
-    """The table as it fits into ``width`` characters: as it is, with folded headings, on its side, or in parts."""
+    """The table in a form that fits into ``width`` characters: unchanged, with folded headings, transposed, or in
+    parts."""
     columns = list(columns)
     for folded in (False, True):
         if _together(_widths(columns, rows, folded)) <= width:
@@ -66,7 +68,7 @@ def _parts(columns: list[Column], rows: Sequence[Sequence[str]], width: int) -> 
     keys = [i for i, c in enumerate(columns) if c.key]
     others = [i for i, c in enumerate(columns) if not c.key]
     if not keys or (others and _together([widths[i] for i in keys]) > width * 2 // 3):
-        # The names of the rows take too much room to be repeated: number them.
+        # The names of the rows are too wide to be repeated, so rows are numbered.
         columns = [Column("row", key=True), *(replace(c, key=False) for c in columns)]
         rows = [[str(n), *row] for n, row in enumerate(rows, 1)]
         widths = [max(3, len(str(len(rows)))), *widths]
@@ -84,7 +86,7 @@ def _of(columns: Sequence[Column], rows: Sequence[Sequence[str]], chosen: Sequen
 
 
 def _turned(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tuple[list[Column], list[list[str]]]:
-    """Each row becomes a column, under the values that name it."""
+    """The transposed table: each row becomes a column, under the values that name the row."""
     keys = [i for i, c in enumerate(columns) if c.key]
     names = [" ".join(row[i] for i in keys if row[i]) for row in rows]
     values = [i for i, c in enumerate(columns) if not c.key]
@@ -109,7 +111,7 @@ def _build(columns: Sequence[Column], rows: Sequence[Sequence[str]], folded: boo
         heading = Text("\n".join(lines))
         if unit:
             heading.append("\n" + "\n".join(unit), style="dim")
-        # Numbers are never broken; text is, between words where it can be.
+        # Numbers are never broken; text is broken between words where possible.
         table.add_column(
             heading, justify="left" if c.text else "right", no_wrap=not foldable, overflow="fold", min_width=width
         )
@@ -119,7 +121,7 @@ def _build(columns: Sequence[Column], rows: Sequence[Sequence[str]], folded: boo
 
 
 def _column(c: Column, cells: Sequence[str], folded: bool) -> tuple[list[str], list[str], int, bool]:
-    """The lines of a heading and of its unit, the width below which the column would lose something, and whether its
+    """The lines of a heading and of its unit, the width below which the column would lose contents, and whether its
     cells may be folded."""
     widest = max((len(line) for cell in cells for line in cell.splitlines()), default=0)
     foldable = c.text and widest > NARROW
@@ -131,7 +133,7 @@ def _column(c: Column, cells: Sequence[str], folded: bool) -> tuple[list[str], l
 
 
 def _fold(heading: str, widest: int) -> list[str]:
-    """A heading in lines no longer than the column's cells or its own longest word."""
+    """A heading in lines no longer than the column's cells or the heading's longest word."""
     pieces = re.findall(r"[^_ ./]+[_./]*|[_./]+", heading)
     most = max([widest, *map(len, pieces)], default=0)
     lines = [""]
@@ -155,12 +157,13 @@ def _gaps(text: str, pieces: Sequence[str]) -> list[str]:
     return gaps
 
 
-#: What a table takes beside its cells: at its edges, and for each column. SIMPLE_HEAD pads and separates by one character.
+#: Characters that a table takes in addition to its cells: at its edges, and for each column. SIMPLE_HEAD pads and
+#: separates by one character.
 _EDGES, _EACH = 1, 3
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], folded: bool) -> list[int]:
-    """The width of each column below which it would lose something."""
+    """The width of each column below which the column would lose contents."""
     return [_column(c, [row[i] for row in rows], folded)[2] for i, c in enumerate(columns)]
 
 

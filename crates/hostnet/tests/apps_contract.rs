@@ -1,5 +1,5 @@
-//! Tests of the applications beside storage, and of the stream prefetcher: the memory traffic that follows from what a
-//! query or an edge touches, and line fill buffers in use where misses overlap.
+//! Tests of applications with storage, and of the stream prefetcher: the memory traffic follows from the lines that a
+//! query or an edge accesses, and line fill buffers are in use where misses overlap.
 
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, Outcome};
@@ -15,7 +15,7 @@ fn spec(cores: u32, app: &str, more: &str) -> Scenario {
     resolve(&text, "a.toml", &[platforms]).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Four SSDs that write memory, with the kernel's cores for them.
+/// Four SSDs that write memory, with cores of the kernel for their pages.
 const SSDS: &str =
     "[[peripheral]]\nkind = \"ssd\"\nop = \"p2m_write\"\ncount = 4\nqueue_depth = 64\nblock = \"8 MiB\"\ncores = 2\n";
 
@@ -31,46 +31,49 @@ fn near(a: f64, b: f64, tolerance: f64, what: &str) {
     assert!((a / b - 1.0).abs() <= tolerance, "{what}: {a} against {b}");
 }
 
-/// Lines of memory per operation, read and written.
+/// Number of memory lines read and written per operation.
 fn lines(o: &Outcome) -> (f64, f64) {
     let per = |m| get(o, m) * 1e3 / 64.0 / get(o, "t0_mops");
     (per("mem_c2m_read_gbs"), per("mem_c2m_write_gbs"))
 }
 
 const PREFETCH: &str = "[override.core.prefetch]\nenabled = true\n";
-/// No clean line enters the LLC, so that all but what is stored comes from memory; and what has entered leaves in turn.
+/// Setting with which no clean line enters the LLC, so that all lines except stored ones come from memory, and all
+/// lines that have entered leave in turn.
 const DROP: &str = "[override.caches.llc]\nclean_victim = \"drop\"\nreplacement = \"lru\"\n";
 
-/// Per edge a gather, per 16 edges a line of the list, per 32 the sixteenth of a score's and the eighth of an index' line; and
-/// cores that wait for nothing but memory keep their line fill buffers busy.
+/// Each edge takes one gather, each 16 edges a line of the list, and each 32 edges a sixteenth of a line of scores and
+/// an eighth of a line of the index. Cores that wait only for memory keep their line fill buffers busy.
 #[test]
 fn a01_pagerank_reads_what_its_edges_touch_and_fills_the_line_fill_buffers() {
     let o = measured(2, "kind = \"gapbs\", scale = 25", DROP);
     let (read, _) = lines(&o);
     near(read, 1.0 + 1.0 / 16.0 + (1.0 / 16.0 + 1.0 / 8.0) / 32.0, 0.01, "lines per edge");
-    // A miss that waited for an entry takes it 14.4 ns after it has become free.
+    // A miss that waited for a line fill buffer takes the buffer 14.4 ns after it has become free.
     let latency = get(&o, "lfb_lat_ns");
     let in_use = get(&o, "lfb_credits") * latency / (latency + 14.4);
     assert!(get(&o, "lfb_occ") > 0.9 * in_use, "{} of {in_use}", get(&o, "lfb_occ"));
     assert!(get(&o, "t0_llc_miss_ratio") > 0.95);
 }
 
-/// With clean victims in it the LLC holds the lines that were used last, gathers 1.0 of 1.067 for each edge; those of 2^21
-/// that it (405,504 lines) and two L2s (16,384) hold hit.
+/// With clean victims the LLC holds the most recently used lines, where gathers are 1.0 of 1.067 accesses per edge. Of
+/// 2^21 lines, those that the LLC (405,504 lines) and two L2s (16,384 lines) hold are hits.
 #[test]
 fn a01b_pagerank_hits_what_share_of_the_scores_the_llc_holds() {
     let o = measured(2, "kind = \"gapbs\", scale = 25", "");
     let others = 1.0 / 16.0 + (1.0 / 16.0 + 1.0 / 8.0) / 32.0;
     let of = |cache: f64| cache / (1.0 + others) / f64::from(1 << 21);
-    // What the L2s hold never turns to the LLC.
+    // Lines in the L2s never reach the LLC.
     let hits = of(405_504.0) / (1.0 - of(16_384.0) + others);
     near(1.0 - get(&o, "t0_llc_miss_ratio"), hits, 0.05, "hits");
 }
 
-/// Bucket, entry and key of the key and of those before it in the chain (0.48 on average), object, 17 lines of string; keys
-/// may share a line with one just read, and objects may be in the LLC. Each page takes a walk, whose line of the page table is
-/// in the L2 if it was there within the 655 queries that fill it with 25 lines each: 92 % of those of the buckets (256 lines,
-/// once a query), 73, 63 and 74 % of the entries', keys' and objects', 2 % of the strings' (40,960 lines, 1.25 times).
+/// A query reads the bucket, the entry and key of its own key and of the keys before it in the chain (0.48 on average),
+/// the object, and 17 lines of string. Keys may share a line with one just read, and objects may be in the LLC. Each
+/// page takes a page walk, whose page-table line is in the L2 if one of the last 655 queries has used it, because 655
+/// queries with 25 lines each fill the L2. That holds for 92 % of the lines for buckets (256 lines, once per query),
+/// for 73, 63 and 74 % of those for entries, keys and objects, and for 2 % of those for strings (40,960 lines, 1.25
+/// times).
 const WALKS: f64 = 0.08 + 1.48 * (0.27 + 0.37) + 0.26 + 1.25 * 0.98;
 
 #[test]
@@ -83,7 +86,8 @@ fn a02_a_get_reads_its_index_and_value_from_memory() {
     assert!(get(&o, "t0_llc_miss_ratio") > 0.95);
 }
 
-/// A SET reads the lines of the string that it overwrites, and all that it stores comes to memory: string, entry, object.
+/// A SET reads the lines of the string that it overwrites, and all lines that it stores are written to memory: string,
+/// entry, object.
 #[test]
 fn a03_a_set_writes_as_much_as_it_stores() {
     let o = measured(3, "kind = \"redis\", command = \"set\", keys = 1000000, value = \"1 KiB\"", DROP);
@@ -112,7 +116,8 @@ fn a05_prefetching_leaves_random_lines_alone() {
     near(get(&on, "mem_c2m_read_gbs"), get(&off, "mem_c2m_read_gbs"), 0.02, "memory traffic");
 }
 
-/// Stores to shared memory with the prefetcher on: the books of dirty lines must balance (checked at the end of the run).
+/// Stores to shared memory with the prefetcher on: the ledger of dirty lines must balance, which the end of the run
+/// checks.
 #[test]
 fn a06_shared_graphs_stay_coherent_with_prefetchers() {
     for kernel in ["pagerank", "betweenness"] {
@@ -121,9 +126,9 @@ fn a06_shared_graphs_stay_coherent_with_prefetchers() {
     }
 }
 
-/// What the LLC holds when a window begins is what it goes on to hold: devices and the kernel's books bring as much as they
-/// displace, 2.875 lines for each page's 64, and an application that stores hardly anything writes hardly anything: of PageRank
-/// a sixteenth of a line for 32 edges.
+/// The content of the LLC at the start of a window must be typical for the whole window. Devices and the kernel's page
+/// accounting bring as many lines as they displace, 2.875 lines for each page of 64 lines. An application that hardly
+/// stores writes hardly any lines: PageRank writes a sixteenth of a line for 32 edges.
 #[test]
 fn a07_windows_beside_devices_begin_with_a_steady_llc() {
     for (policy, victims) in [("dma", ""), ("ddio", ""), ("dma", DROP), ("ddio", DROP)] {
@@ -134,14 +139,14 @@ fn a07_windows_beside_devices_begin_with_a_steady_llc() {
         near(get(&o, "mem_p2m_write_gbs"), p2m, 0.02, policy);
         assert!(lines(&o).1 < 2.0 / 16.0 / 32.0, "{policy}: {} lines written per edge", lines(&o).1);
     }
-    // The kernel's lines drive out of the LLC what one server's objects, 16 MB, had there alone.
+    // The kernel's lines evict from the LLC the 16 MB of objects that one server alone would keep there.
     let redis = |more: &str| measured(1, "kind = \"redis\", keys = 1000000, value = \"1 KiB\"", more);
     let hits = |o: &Outcome| 1.0 - get(o, "t0_llc_miss_ratio");
     let (alone, beside) = (hits(&redis(DROP)), hits(&redis(&(SSDS.to_string() + DROP))));
     assert!(alone > 0.03 && beside < alone / 2.0, "{alone} of the lines are in the LLC alone, {beside} beside devices");
 }
 
-/// Beside streams that read, too, which write nothing: what dirty lines the LLC has are the devices'.
+/// Devices beside streams that only read, and so write no lines: all dirty lines of the LLC belong to devices.
 #[test]
 fn a08_streams_beside_devices_begin_with_a_steady_llc() {
     let o = measured(6, "kind = \"stream\", buffer = \"64 MiB\"", SSDS);

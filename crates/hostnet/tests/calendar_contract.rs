@@ -1,6 +1,6 @@
 //! Tests of a core that runs ahead of the calendar through its private caches. An action of another agent on a line
-//! before the core's own time must have reached the core when it looks: every offset between the two is tried, in steps
-//! of one cycle.
+//! before the core's own time must have reached the core when the core looks the line up. The tests try every offset
+//! between the two, in steps of one cycle.
 
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Pipeline};
@@ -14,14 +14,14 @@ use hostnet::memory::stats::AccessClass;
 use hostnet::memory::{Inbound, Memory, Sender, Txn};
 use std::sync::Arc;
 
-/// A cycle of sim24, in ps (312.5), times two.
+/// Two cycles of sim24 in ps, where a cycle takes 312.5 ps.
 const TWO_CYCLES: u64 = 625;
-/// sim24: look-ups of 4 and 14 cycles, 8 of crossbar.
+/// Time in ps from a core of sim24 to the home agent: look-ups of 4 and 14 cycles, and 8 cycles of crossbar.
 const TO_HOME: u64 = (4 + 14 + 8) * TWO_CYCLES / 2;
 const CROSSBAR: u64 = 8 * TWO_CYCLES / 2;
 const L1: u64 = 4 * TWO_CYCLES / 2;
 
-/// Two cores, a line that core 0 has in its L1, and lines of core 0 alone.
+/// Two cores, a line that core 0 has in its L1, and lines that only core 0 uses.
 struct Bench {
     m: Machine,
     line: LineAddr,
@@ -29,7 +29,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// The line is application data of both cores, or in a ring that a device writes.
+    /// A bench whose line is application data of both cores, or lies in a ring that a device writes.
     fn new(ring: bool, pipeline: Pipeline) -> Bench {
         let mut map = AddressMap::default();
         let r = match ring {
@@ -44,7 +44,7 @@ impl Bench {
         Bench::of(map, line, own, !ring, pipeline)
     }
 
-    /// With these regions; `line` is of one that is `shared`, and `own` of core 0 alone.
+    /// A bench with the given regions; `line` lies in a region that is `shared`, and `own` in a region of core 0 alone.
     fn of(map: AddressMap, line: LineAddr, own: LineAddr, shared: bool, pipeline: Pipeline) -> Bench {
         let s = scenario(TWO_CORES);
         let mut core = s.platform.core;
@@ -57,7 +57,7 @@ impl Bench {
         );
         m.now = Time::ns(1);
         let mut b = Bench { m, line, own };
-        // Somebody has written to the shared region before, and core 0 has the line, clean.
+        // Another agent has written to the shared region before, and core 0 has a clean copy of the line.
         if shared {
             b.go(&[(1, &[Op::Store { line: line + 1, lines: 1 }])]);
         }
@@ -67,7 +67,7 @@ impl Bench {
         b
     }
 
-    /// Starts these programs at once and lets all end; later calls begin 10 us later.
+    /// Starts the given programs at the same time and lets all of them end; a later call begins 10 us later.
     fn go(&mut self, programs: &[(usize, &[Op])]) {
         self.m.now += Time::us(10);
         for c in &mut self.m.cpus {
@@ -89,7 +89,7 @@ impl Bench {
         }
     }
 
-    /// Whether core 0's last access of its program was a hit, after `hits` others that were.
+    /// Whether the last access of core 0's program was a hit, after `hits` other accesses that were hits.
     fn hit(&self, hits: u64) -> bool {
         let a = self.m.cpus[ThreadId(0)].amat;
         assert_eq!(a.accesses, hits + 1);
@@ -97,12 +97,12 @@ impl Bench {
     }
 }
 
-/// Programs of core 0 that access `line` at `at` ps after their start, with the accesses before, which all hit.
+/// Programs of core 0 that access `line` at `at` ps after their start; all accesses before that access hit.
 fn programs(b: &Bench, at: u64, access: fn(LineAddr) -> Op) -> Vec<(u64, Vec<Op>)> {
     let wait = Op::Stall(at);
     vec![
         (0, vec![wait, access(b.line)]),
-        // The core's time is another one than the access's: its address comes from a load.
+        // The core's time differs from the time of the access, whose address comes from a load.
         (1, vec![Op::Stall(at - L1), Op::Anchor { line: b.own }, access(b.line)]),
     ]
 }
@@ -114,7 +114,8 @@ fn store(line: LineAddr) -> Op {
     Op::DependentStore { line, lines: 1 }
 }
 
-/// What the other agent does is at the home agent 100 ns after the start. Calls `check` with the time of core 0's access.
+/// The action of the other agent reaches the home agent 100 ns after the start. Calls `check` with the time of core 0's
+/// access.
 fn each_offset(mut check: impl FnMut(u64)) {
     (60_000..140_000).step_by(312).for_each(&mut check);
 }
@@ -175,7 +176,7 @@ fn a_poll_of_a_ring_misses_when_the_device_has_written_before_it() {
     each_offset(|at| polls_beside_a_write(Bench::new(true, Pipeline::OutOfOrder), at));
 }
 
-/// The rings that drivers on a host have.
+/// Descriptor rings as the drivers of a host have them.
 #[test]
 fn a_core_sees_a_descriptor_of_a_hosts_rings_only_after_its_write() {
     for stack in ["poll_mode", "kernel"] {
@@ -198,7 +199,8 @@ fn a_core_sees_a_descriptor_of_a_hosts_rings_only_after_its_write() {
     }
 }
 
-/// A device's write is at the home agent 100 ns after the start, and core 0 reads its line `at` ps after it.
+/// A device's write reaches the home agent 100 ns after the start, and core 0 reads the written line `at` ps after the
+/// start.
 fn polls_beside_a_write(mut b: Bench, at: u64) {
     let arrives = b.m.now + Time::us(10) + Time(HOME);
     let t = Txn::dma_write(Sender::Io(None), AccessClass::IoWr, Inbound::Llc { ways: 0b11 }, b.line, 1, b.m.now);
@@ -213,7 +215,8 @@ fn polls_beside_a_write(mut b: Bench, at: u64) {
     }
 }
 
-/// More accesses than the core has records for, all ahead of the calendar: it goes on, and each takes the time of a hit.
+/// A program has more accesses than the core has records, all ahead of the calendar: the core continues, and each
+/// access takes the time of a hit.
 #[test]
 fn many_hits_ahead_of_the_calendar_are_hits() {
     for pipeline in [Pipeline::OutOfOrder, Pipeline::InOrder] {
@@ -230,7 +233,7 @@ fn many_hits_ahead_of_the_calendar_are_hits() {
     }
 }
 
-/// Lines of a region that nobody writes, and those of one core, cost no event.
+/// Lines of a region that no agent writes, and lines that one core uses, need no event.
 #[test]
 fn read_only_and_private_lines_are_read_ahead_of_the_calendar() {
     let mut b = Bench::new(false, Pipeline::OutOfOrder);

@@ -1,11 +1,11 @@
-//! Tests of CC-NIC as threads on cores: the requests that cross between nodes are counted from the protocol, rates from
-//! the instructions.
+//! Tests of CC-NIC as threads on cores: the number of requests between nodes follows from the protocol, and rates
+//! follow from the instructions.
 
 use crate::common::platforms;
 use hostnet::config::resolve;
 use hostnet::host::{run, Outcome};
 
-/// Two nodes of Sapphire Rapids, without hardware prefetchers; `app`, `ccnic`, `traffic` and `run` are lines of TOML.
+/// Two nodes of Sapphire Rapids without hardware prefetchers; `app`, `ccnic`, `traffic` and `run` are lines of TOML.
 fn text(app: &str, ccnic: &str, traffic: &str, run: &str) -> String {
     format!(
         r#"
@@ -43,13 +43,13 @@ fn outcome(text: &str) -> Outcome {
     run(&s, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A loopback of packets of `bytes`, with `under_way` of them, over nodes unless `more` says otherwise.
+/// A loopback of packets of `bytes`, with `under_way` packets in flight, between two nodes unless `more` changes that.
 fn loopback(bytes: u32, under_way: u32, more: &str) -> Outcome {
     let app = format!("stack = \"ccnic\"\n        app = {{ kind = \"loopback\", bytes = \"{bytes} B\" }}");
     let closed = format!("arrivals = \"closed\"\n        outstanding = {under_way}");
     let nic = if more.contains("nic_node") { "" } else { "nic_node = 1\n" };
     let ccnic = format!("[ccnic]\n{nic}{more}");
-    // Whole rounds of a ring of 64 lines, 256 descriptors.
+    // Whole rounds of a ring of 64 lines, which has 256 descriptors.
     outcome(&text(&app, &format!("{ccnic}\nring = 64"), &closed, "requests = 4096\nwarmup_requests = 2048"))
 }
 
@@ -69,7 +69,8 @@ fn near(what: &str, value: f64, expected: f64, by: f64) {
     assert!((value - expected).abs() <= by, "{what} is {value}, not {expected} within {by}");
 }
 
-/// CC-NIC, section 3.2: two lines take a read and a request for ownership of each side, one line that migrates a read.
+/// CC-NIC, section 3.2: over two lines, each side makes a read and a request for ownership; over one line that
+/// migrates, each side makes one read.
 #[test]
 fn a_ping_pong_takes_four_requests_over_two_lines_and_two_over_one() {
     let trips = |layout: &str| {
@@ -86,8 +87,8 @@ fn a_ping_pong_takes_four_requests_over_two_lines_and_two_over_one() {
     }
 }
 
-/// Cores of one socket do likewise: on Emerald Rapids a ping-pong takes 124 ns over one line and 249 over two, the latter four
-/// transfers (docs/ccnic/data/emerald-rapids, probe.csv).
+/// Cores of one socket behave alike: on Emerald Rapids a ping-pong takes 124 ns over one line and 249 ns over two
+/// lines, which are four transfers (docs/ccnic/data/emerald-rapids, probe.csv).
 #[test]
 fn within_a_socket_a_line_that_is_read_and_written_in_turn_moves_once_a_turn() {
     let trip = |layout: &str, take: bool| {
@@ -103,8 +104,8 @@ fn within_a_socket_a_line_that_is_read_and_written_in_turn_moves_once_a_turn() {
     assert!(trip("S0C", false) > 1.4 * one, "with a request for ownership after each read");
 }
 
-/// Section 5.6: full lines of four descriptors cost a quarter of a read, and payload that is recycled one read, with neither
-/// registers nor requests for ownership of payload.
+/// Section 5.6: a packet takes a quarter of a read for full lines of four descriptors, and one read for recycled
+/// payload, with neither registers nor requests for ownership of payload.
 #[test]
 fn a_batched_packet_costs_the_nic_one_read_of_payload_and_a_quarter_of_descriptors() {
     let o = loopback(64, 128, "tx_batch = 8\nrx_batch = 8");
@@ -125,9 +126,10 @@ fn a_batched_packet_costs_the_nic_one_read_of_payload_and_a_quarter_of_descripto
     }
 }
 
-/// A descriptor alone: the producer takes the line back from the consumer that polls it, and the consumer reads it, once each
-/// way, whatever the layout. Registers are a line more each way (section 3.2). Who looks one unit of
-/// eight ahead takes that line from the consumer, whose poll takes it back: an eighth more.
+/// For a single descriptor, the producer takes the line back from the consumer that polls it, and the consumer reads
+/// it: one transfer in each direction, whatever the layout. Registers take one more line in each direction (section
+/// 3.2). A producer that checks one unit of eight ahead takes that line from the consumer, whose poll takes it back: an
+/// eighth more.
 #[test]
 fn the_line_of_a_signal_crosses_once_each_way() {
     let forms = [
@@ -156,7 +158,8 @@ fn the_line_of_a_signal_crosses_once_each_way() {
     }
 }
 
-/// The host of a PCIe NIC's interface: each tail that has moved tells of a line that the other side has written since.
+/// With the interface of a PCIe NIC at the host, each tail that has moved announces a line that the other side has
+/// written since.
 #[test]
 fn packed_descriptors_behind_a_register_are_read_again_for_each_that_comes_alone() {
     let o = loopback(64, 1, "preset = \"unoptimised\"");
@@ -164,8 +167,9 @@ fn packed_descriptors_behind_a_register_are_read_again_for_each_that_comes_alone
     near("received", cell(&o, "host", "rx descriptors", "remote_reads"), 1.0, 0.01);
 }
 
-/// A burst of 32 over a long link, without fetches ahead: a thread that waits for each of eight polls takes eight trips. One that
-/// foresees what they find takes two, for descriptors and for payload, and part of a third for lines that it gives back.
+/// A burst of 32 over a long link, without read-ahead. A thread that waits for each of eight polls takes eight trips. A
+/// thread that predicts its polls takes two trips, for descriptors and for payload, and part of a third for lines that
+/// it returns.
 #[test]
 fn a_core_that_foresees_its_polls_does_not_wait_for_each_of_them() {
     let far = "[override.nodes.link]\nlatency = \"1 us\"\n[override.core]\nlfb = 48";
@@ -173,7 +177,7 @@ fn a_core_that_foresees_its_polls_does_not_wait_for_each_of_them() {
     let trips = outcome(&text(app, far, "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100"));
     let trip = get(&trips, "pingpong_ns") / 2.0;
     let app = "stack = \"ccnic\"\n        app = { kind = \"loopback\", bytes = \"64 B\" }";
-    // A burst fits the reorder buffer of 512.
+    // A burst fits the reorder buffer of 512 instructions.
     let costs = "alloc = 1, free = 1, host_tx = 1, host_rx = 1, nic_tx = 1, nic_rx = 1, unit = 1, poll = 1, pool = 1";
     let ccnic = format!("[ccnic]\nnic_node = 1\nread_ahead = 0\ncosts = {{ {costs} }}\n{far}");
     let closed = "arrivals = \"closed\"\n        outstanding = 1024";
@@ -182,8 +186,9 @@ fn a_core_that_foresees_its_polls_does_not_wait_for_each_of_them() {
     assert!(burst < 4.0 * trip, "{burst} ns a burst, with trips of {trip}");
 }
 
-/// The register, the descriptor that it tells of, and the payload where the descriptor says: three transfers in turn each way
-/// (sections 2.1 and 3.2). A ping-pong over one line is two.
+/// The register, the descriptor that the register announces, and the payload that the descriptor names: three
+/// transfers, one after the other, in each direction (sections 2.1 and 3.2). A ping-pong over one line takes two
+/// transfers.
 #[test]
 fn behind_a_register_descriptor_and_payload_are_read_one_after_the_other() {
     let app = "app = { kind = \"pingpong\", layout = \"S0C\", peer_node = 1 }";
@@ -205,19 +210,20 @@ fn registers_cost_reads_of_their_own() {
     assert!(get(&unoptimised, "rtt_median_us") > get(&inline, "rtt_median_us"));
 }
 
-/// Section 3.2: the NIC learns of a packet and its descriptor with one line where the signal is in the descriptor, and with two
-/// where a register tells. Lines that a prefetcher of the host takes between two packets are not on that way.
+/// Section 3.2: the NIC learns of a packet and its descriptor from one line where the signal is in the descriptor, and
+/// from two lines where a register announces the descriptor. Lines that a prefetcher of the host takes between two
+/// packets do not count.
 #[test]
 fn a_signal_in_its_descriptor_takes_one_line_and_a_register_two() {
     let signal = |form: &str| get(&loopback(64, 1, form), "nic_signal_reads");
     near("in the descriptor", signal(""), 1.0, 0.01);
     near("in a register", signal("signal = \"register\""), 2.0, 0.01);
-    // The host posts blanks meanwhile, one for each packet or many at once.
+    // In the meantime the host posts blank buffers, one for each packet or many together.
     near("unoptimised", signal("preset = \"unoptimised\""), 2.0, 0.01);
 }
 
-/// 1500 bytes are 24 lines. A line that the NIC writes next, for the packet behind, while it has yet to ask for it to read
-/// it comes with a request for ownership.
+/// 1500 bytes are 24 lines. The NIC has to read some lines of the next packet and also writes them; such a line is
+/// transferred with a request for ownership.
 #[test]
 fn every_line_of_a_large_packet_crosses_once_each_way() {
     let o = loopback(1500, 16, "");
@@ -231,7 +237,7 @@ fn who_manages_buffers_does_so_once_a_packet() {
     let shared = loopback(64, 64, "");
     assert_eq!((get(&shared, "host_blanks_per_packet"), get(&shared, "host_tx_frees_per_packet")), (0.0, 0.0));
     near("with stacks", get(&shared, "pool_ops_per_packet"), 0.0, 0.01);
-    // Each side takes every buffer from the pool, and puts it back.
+    // Each side takes every buffer from the pool, and returns it to the pool.
     for scope in ["port", "pair"] {
         let bare = loopback(64, 128, &format!("recycle = false\npool_scope = \"{scope}\""));
         near("without stacks", get(&bare, "pool_ops_per_packet"), 4.0, 0.1);
@@ -239,18 +245,20 @@ fn who_manages_buffers_does_so_once_a_packet() {
     let host = loopback(64, 64, "pool = \"host\"\nsmall_buffers = false");
     near("blanks", get(&host, "host_blanks_per_packet"), 1.0, 0.02);
     near("buffers that were sent", get(&host, "host_tx_frees_per_packet"), 1.0, 0.02);
-    // A driver allocates a blank and a buffer to send, and frees what came and what was sent: its cache does without the pool.
+    // A driver allocates a blank buffer and a buffer to send, and frees the received and the sent buffer: with a cache
+    // it does not access the pool.
     let driver = |cache: &str| loopback(64, 64, &format!("preset = \"unoptimised\"\n{cache}"));
     near("with a cache", get(&driver(""), "pool_ops_per_packet"), 0.0, 0.05);
     near("without one", get(&driver("cache = 0"), "pool_ops_per_packet"), 4.0, 0.05);
 }
 
-/// Section 3.3: what the NIC has sent stays in its caches without recycling, and the host's next write to each line asks the
-/// other node for its ownership. Where buffers are recycled the host writes to what it had itself.
+/// Section 3.3: without recycling, lines that the NIC has sent stay in the NIC's caches, and the host's next write to
+/// each of these lines asks the other node for ownership. With recycling, the host writes to lines that it used last
+/// itself.
 #[test]
 fn a_write_to_a_buffer_that_the_nic_has_sent_asks_for_ownership_once_a_line() {
     for bytes in [64, 1500] {
-        // With so many buffers, which no burst divides, the host gets some that the NIC has put back.
+        // With this number of buffers, which no burst divides, the host gets some buffers that the NIC has returned.
         let bare = loopback(bytes, 128, "recycle = false\nbuffers = 1000");
         let written = get(&bare, "host_writes_retained");
         assert!(written > 0.1, "{written} lines a packet");
@@ -259,9 +267,9 @@ fn a_write_to_a_buffer_that_the_nic_has_sent_asks_for_ownership_once_a_line() {
     assert_eq!(get(&loopback(64, 128, ""), "host_writes_retained"), 0.0);
 }
 
-/// Of a pool that all pairs have in common each burst needs the line of the head twice, for the host's buffers and the NIC's.
-/// Each time it comes from another core, which takes about half a ping-pong, however many pairs there are. Pairs with pools
-/// of their own have nothing in common but a link that they do not fill.
+/// Of a pool that all pairs share, each burst needs the line of the head twice, for the buffers of the host and of the
+/// NIC. Each time the line comes from another core, which takes about half a ping-pong, however many pairs there are.
+/// Pairs with pools of their own share only a link, which they do not fill.
 #[test]
 fn pairs_with_pools_of_their_own_do_not_wait_for_each_other() {
     let app = "app = { kind = \"pingpong\", layout = \"S0C\", peer_node = 0 }";
@@ -283,8 +291,8 @@ fn pairs_with_pools_of_their_own_do_not_wait_for_each_other() {
     near("of one pair", rate(1, "port"), one, 0.03 * one);
 }
 
-/// On one node nothing crosses, and the rate is that of the instructions: 70 + 150 + 150 + 70 for a packet, two units of 28
-/// for four, and polls.
+/// On one node no request crosses the link, and the rate follows from the instructions: 70 + 150 + 150 + 70 for a
+/// packet, two units of 28 for four packets, and polls.
 #[test]
 fn on_one_node_the_hosts_instructions_bound_the_rate() {
     let o = loopback(64, 128, "nic_node = 0");
@@ -297,8 +305,8 @@ fn on_one_node_the_hosts_instructions_bound_the_rate() {
     near("Gb/s", get(&o, "achieved_gbps"), rate * 0.512, 1e-6);
 }
 
-/// A burst of 32 has one poll's fixed part, not one for each of its eight lines, and its payloads are read when all its
-/// descriptors have been.
+/// A burst of 32 has the fixed part of one poll, not of eight polls for its eight lines, and its payloads are read
+/// after all its descriptors.
 #[test]
 fn a_burst_has_one_poll_s_fixed_part() {
     let n = |poll: u32| {
@@ -368,21 +376,22 @@ fn what_does_not_fit_together_is_one_sentence() {
     }
 }
 
-/// With one packet under way the NIC sees it after a poll of each queue pair; a NIC that hears of it does so at once.
+/// With one packet in flight, a polling NIC sees the packet after a poll of each queue pair; a NIC that is notified
+/// sees the packet immediately.
 #[test]
 fn polls_of_unused_queue_pairs_delay_what_the_nic_sees_and_messages_do_not() {
     let seen = |more: &str| get(&loopback(64, 1, more), "signal_discovery_ns");
     let (one, many) = (seen("idle_queues = 0"), seen("idle_queues = 63"));
     let [heard, of_many] = ["idle_queues = 0", "idle_queues = 63"].map(|n| seen(&format!("wake = \"event\"\n{n}")));
-    // 63 polls of 20 instructions at two a cycle of 1.9 GHz, and 5 cycles of L1 each. Where in the round the descriptor comes is
-    // fixed, as one packet goes round.
+    // 63 polls of 20 instructions, at two per cycle of 1.9 GHz, with 5 cycles of L1 each. The position of the
+    // descriptor in the round is fixed, because a single packet circulates.
     let round = 63.0 * (20.0 / 2.0 + 5.0) / 1.9;
     assert!((0.1 * round..1.05 * round).contains(&(many - one)), "{} ns more, of a round of {round} ns", many - one);
     near("a message among many", of_many, heard, 1.0);
     assert!(heard <= one, "{heard} ns by a message, {one} by a poll");
 }
 
-/// Twelve queue pairs of as many cores, with so many threads of the NIC on the same node.
+/// Twelve queue pairs of twelve cores, with the given number of threads of the NIC on the same node.
 fn twelve_pairs(threads: u32, requests: u32, more: &str, traffic: &str) -> Outcome {
     let app = "stack = \"ccnic\"\n        app = { kind = \"loopback\", bytes = \"64 B\" }";
     let ccnic = format!("[ccnic]\nnic_node = 1\nring = 64\nnic_threads = {threads}\n{more}");
@@ -390,8 +399,9 @@ fn twelve_pairs(threads: u32, requests: u32, more: &str, traffic: &str) -> Outco
     outcome(&text(app, &ccnic, traffic, &run).replace("cores = 1\n", "cores = 12\n"))
 }
 
-/// The NIC's instructions for a packet bound what a thread forwards, however many queue pairs it has: two threads forward twice
-/// as many packets, and three three times as many. At 1.9 GHz and two a cycle, lines that come from the other node take some of it.
+/// The NIC's instructions per packet limit the rate of a thread, however many queue pairs the thread serves: two
+/// threads forward twice as many packets, and three threads three times as many. Rates are at 1.9 GHz and two
+/// instructions per cycle; lines that come from the other node take some of the time.
 #[test]
 fn threads_of_the_nic_that_serve_several_queue_pairs_bound_the_rate_by_their_number() {
     let busy = "arrivals = \"closed\"\n        outstanding = 64";
@@ -404,8 +414,9 @@ fn threads_of_the_nic_that_serve_several_queue_pairs_bound_the_rate_by_their_num
     }
 }
 
-/// A thread of several queue pairs comes to each once in a round of polls, at any time after a packet that comes seldom: with six
-/// polls more in a round, three later in the middle. A poll is 400 instructions here, at two a cycle of 1.9 GHz, and 5 cycles of L1.
+/// A thread that serves several queue pairs visits each pair once per round of polls, at a random time after the
+/// arrival of a rare packet: with six more polls in a round, three polls later on average. A poll takes 400
+/// instructions in this test, at two per cycle of 1.9 GHz, and 5 cycles of L1.
 #[test]
 fn a_packet_waits_half_a_round_of_the_polls_of_its_thread() {
     let seldom = "arrivals = \"poisson\"\n        rate = \"0.05 Mpps\"";
@@ -430,8 +441,9 @@ fn threads_of_the_nic_are_as_many_as_queue_pairs_at_most() {
     }
 }
 
-/// A device's agent moves the same lines as a thread, and saves at most the thread's instructions, which are those of `Costs` at two
-/// a cycle of 1.9 GHz: buffers in and out, the packet taken and delivered, a unit of either ring, the poll.
+/// A device's agent moves the same lines as a thread. The agent saves at most the instructions of the thread, which are
+/// those of `Costs` at two per cycle of 1.9 GHz: allocating and freeing buffers, taking and delivering the packet, a
+/// unit of either ring, and the poll.
 #[test]
 fn an_agent_makes_the_requests_of_a_thread_without_its_instructions() {
     const AGENT: &str = "nic = \"agent\"\nwake = \"event\"";
@@ -448,7 +460,8 @@ fn an_agent_makes_the_requests_of_a_thread_without_its_instructions() {
     let saved = rtt("") - rtt(AGENT);
     let all = (70.0 + 70.0 + 138.0 + 138.0 + 28.0 + 28.0 + 20.0) / 2.0 / 1.9;
     assert!((0.3 * all..all).contains(&saved), "{saved} ns less, and the instructions take {all}");
-    // One request after the other: a read of payload, and a quarter of one and of a request for ownership for descriptors.
+    // One request after the other: a read of payload, a quarter of a read for descriptors, and a quarter of a request
+    // for ownership for descriptors.
     let app = "app = { kind = \"pingpong\", layout = \"S0C\", peer_node = 1 }";
     let ping = outcome(&text(app, "", "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100"));
     let most = 1e3 / (1.5 * get(&ping, "pingpong_ns") / 2.0);
@@ -456,7 +469,8 @@ fn an_agent_makes_the_requests_of_a_thread_without_its_instructions() {
     assert!(few < most.min(0.9 * bound), "{few} Mpps with one request under way, and {most} are the most");
 }
 
-/// The header crosses to the host and back. The NIC reads what it has kept from its own cache, be it one line or all.
+/// The header crosses to the host and back. The NIC reads the lines that it has kept from its own cache, be it one line
+/// or all.
 #[test]
 fn a_forwarded_packet_s_payload_stays_with_the_nic() {
     let forward = |touch: &str, reads: &str| {
@@ -470,7 +484,7 @@ fn a_forwarded_packet_s_payload_stays_with_the_nic() {
     };
     near("lines of the header", forward("header", "header"), 2.0, 0.02);
     near("lines with a NIC that reads all", forward("header", "payload"), 2.0, 0.02);
-    // 24 lines to the host, of which one comes back; a migratory read takes the others' ownership, too.
+    // 24 lines cross to the host, of which one returns; a migratory read also takes the ownership of the others.
     let all = forward("payload", "header");
     assert!(all >= 24.0, "{all} lines where the host reads all of 24");
 }

@@ -62,17 +62,17 @@ fn every_request_is_answered_with_the_bytes_that_the_nic_alone_would_send() {
     let (overlay, direct) = (simulate(&text(true, "", SLOW)), simulate(&text(false, "", SLOW)));
     let rates = [&overlay, &direct].map(|o| get(o, "throughput_mrps"));
     assert!((rates[0] / rates[1] - 1.0).abs() < 0.01, "{rates:?} Mops through the overlay and directly");
-    // A copied object's frame is counted in whole lines: 31.5 bytes more on average.
+    // The frame with a copied object is counted in whole lines: 31.5 bytes more on average.
     let bytes = [&overlay, &direct].map(|o| get(o, "achieved_gbps") / get(o, "throughput_mrps") / 8e-3);
     assert!((0.0..64.0).contains(&(bytes[0] - bytes[1])), "{bytes:?} bytes a reply");
     assert_eq!(get(&overlay, "drop_rate"), 0.0);
-    // One segment instead of two: the overlay has copied the object behind the header.
+    // One segment instead of two, because the overlay has copied the object behind the header.
     let reads = [get(&overlay, "tx_payload_reads_per_packet"), get(&direct, "tx_payload_reads_per_packet")];
-    // A window may end between the count of a request and the reads of its reply, at each core.
+    // At each core, a window may end between the count of a request and the reads of its reply.
     assert!((reads[0] - 1.0).abs() < 3.0 / 800.0 && reads[1] > 1.9, "{reads:?}");
 }
 
-/// One request under way: nearly all are GETs, whose frames are a line each way.
+/// With one request in flight, nearly all requests are GETs, whose frames are one line in each direction.
 #[test]
 fn a_request_s_frame_crosses_once_each_way_and_the_overlay_adds_transfers() {
     let (overlay, direct) = (simulate(&text(true, "", ALONE)), simulate(&text(false, "", ALONE)));
@@ -80,7 +80,7 @@ fn a_request_s_frame_crosses_once_each_way_and_the_overlay_adds_transfers() {
         let n = remote_reads(&overlay, side, "payload");
         assert!((0.98..most).contains(&n), "{side} reads {n} lines of frames a request");
     }
-    // Two transfers each way take 114 ns at least, and one follows the other.
+    // Two transfers in each direction take at least 114 ns, one after the other.
     let more = 1e3 * (get(&overlay, "lat_mean_us") - get(&direct, "lat_mean_us"));
     assert!((4.0 * 114.0..2500.0).contains(&more), "the overlay adds {more} ns");
 }
@@ -106,7 +106,7 @@ fn every_interface_carries_requests_and_cores_take_turns_at_queue_pairs() {
     }
 }
 
-/// The host checks at any time that packets are conserved, and that each buffer is in the pool or with the host.
+/// At any time the host checks that packets are conserved, and that each buffer is in the pool or with the host.
 #[test]
 fn a_host_that_manages_buffers_loses_none_and_no_packet() {
     for (more, under_way) in [(UNOPTIMISED, 256), ("preset = \"unoptimised\"\nnic_threads = 5", 700)] {
@@ -119,7 +119,7 @@ fn a_host_that_manages_buffers_loses_none_and_no_packet() {
         host.drain();
         host.check().unwrap_or_else(|e| panic!("{more}, drained: {e}"));
     }
-    // Twice what the server can do: what comes is served, lost or inside.
+    // Twice the rate that the server can serve: each arriving packet is served, lost or still inside.
     let o = simulate(&text(true, UNOPTIMISED, "arrivals = \"fixed\"\nrate = \"60 Mrps\""));
     let rows = o.tables["packets"]["rows"].as_array().unwrap();
     let n = |what: &str| rows.iter().find(|r| r[0] == what).and_then(|r| r[1].as_u64()).unwrap();
@@ -127,8 +127,8 @@ fn a_host_that_manages_buffers_loses_none_and_no_packet() {
     assert_eq!(n("in the host at the start") + n("offered"), left);
 }
 
-/// A blank for each request, a buffer for each reply that the host frees later, and a NIC that never sees the pool. Where the
-/// two share the pool and nothing is recycled, the NIC takes a buffer and frees one.
+/// One blank buffer for each request, one buffer for each reply, which the host frees later, and a NIC that never
+/// accesses the pool. Where both sides share the pool without recycling, the NIC takes one buffer and frees one.
 #[test]
 fn the_host_alone_allocates_and_frees() {
     let long = |more: &str| {
@@ -145,8 +145,9 @@ fn the_host_alone_allocates_and_frees() {
     }
     let of_pool = |o: &Outcome| ["reads", "rfos"].map(|c| cell(o, "NIC", "pool", c)).iter().sum::<f64>();
     assert_eq!(of_pool(&driver), 0.0);
-    // A blank was the host's last: each of its lines that the NIC writes it asks for, and the host reads it then. Of SETs, one
-    // request in twenty, it does not read a last line that holds no more of the object.
+    // The host used a blank buffer last, so the NIC asks for ownership of each line that it writes, and the host then
+    // reads the line. For SETs, one request in twenty, the host does not read a last line that holds no part of the
+    // object.
     let blank = |o: &Outcome| [cell(o, "NIC", "payload", "remote_rfos"), remote_reads(o, "host", "payload")];
     let [owned, read] = blank(&driver);
     assert!(owned > 1.0 && (-0.01..0.05).contains(&(owned - read)), "{owned} lines of blanks owned, {read} read");
@@ -157,21 +158,22 @@ fn the_host_alone_allocates_and_frees() {
     assert!(shared.values.get("host_blanks_per_packet").is_none());
 }
 
-/// One request under way, of a line each way but for SETs. Each side stores a tail for it, which the other one reads, and then the
-/// descriptor's line. A read of a line that the other side has modified takes it along with permission to write: so the NIC
-/// reads a line of blanks again for each of them, and only who writes without reading asks for ownership. The host reads how
-/// far the NIC has come once for 32 replies. Prefetchers would take lines that the other side polls.
+/// One request in flight, with one line in each direction except for SETs. Each side stores a tail for the request, and
+/// the other side reads the tail and then the descriptor's line. A read of a line that the other side has modified
+/// takes the line with permission to write. The NIC therefore reads a line of blank buffers again for each of them, and
+/// only a side that writes without reading asks for ownership. The host reads the NIC's progress once for 32 replies.
+/// Prefetchers would take lines that the other side polls.
 #[test]
 fn a_request_takes_a_register_a_descriptor_and_its_frame_each_way() {
-    // All rings have been round.
+    // Warm-up has passed through all rings once.
     let text = |more: &str| text(true, more, ALONE).replacen("warmup_requests = 200", "warmup_requests = 2400", 1);
     let o = simulate(&text("preset = \"unoptimised\"\nhost_prefetch = false"));
     for (side, object, column, least, most) in [
-        // A poll may come while the tail's store waits for those before it, and the tail is read again.
+        // A poll may arrive while the store of the tail waits for earlier stores; the tail is then read again.
         ("NIC", "tx registers", "remote_reads", 0.99, 2.0),
         ("host", "rx registers", "remote_reads", 0.99, 2.0),
         ("host", "rx descriptors", "remote_reads", 0.99, 1.01),
-        // 95 % of the replies have two descriptors, half of them on two lines when SETs come as they like.
+        // 95 % of the replies have two descriptors, half of them on two lines when SETs arrive at random.
         ("NIC", "tx descriptors", "remote_reads", 1.0, 1.5),
         ("NIC", "rx descriptors", "remote_reads", 0.99, 1.01),
         ("NIC", "rx descriptors", "remote_rfos", 0.0, 0.01),
@@ -196,14 +198,15 @@ fn a_request_takes_a_register_a_descriptor_and_its_frame_each_way() {
     for (side, object) in [("NIC", "tx registers"), ("host", "rx registers")] {
         assert_eq!(remote_reads(&inline, side, object), 0.0);
     }
-    // Register, descriptor and frame one after the other, where an inlined signal is the descriptor: a transfer of 114 ns more
-    // each way.
+    // Register, descriptor and frame are read one after the other; an inlined signal is part of the descriptor. The
+    // difference is a transfer of 114 ns in each direction.
     let more = 1e3 * (get(&o, "lat_mean_us") - get(&inline, "lat_mean_us"));
     assert!((2.0 * 114.0..900.0).contains(&more), "{more} ns more than inlined signals");
 }
 
-/// Objects are the host's, whoever manages buffers: it takes them back, at the cost of a buffer that is freed. Beside them it frees
-/// what came, and where it alone manages buffers the reply's, too. All requests are GETs on one core of 3.1 GHz.
+/// Objects belong to the host in either mode: the host takes them back at the cost of freeing a buffer. In addition,
+/// the host frees received buffers, and where only the host manages buffers, also the buffers of replies. All requests
+/// are GETs on one core of 3.1 GHz.
 #[test]
 fn the_host_takes_objects_back_that_have_been_sent() {
     let instructions = |ccnic: &str, counted: bool, free: u32| {
@@ -214,7 +217,7 @@ fn the_host_takes_objects_back_that_have_been_sent() {
             .replace("requests = 800", "requests = 8000")
             .replace("0.61 }", &format!("0.61, counted = {counted} }}"));
         let o = simulate(&long);
-        // The NIC's thread, the other core, polls while it waits.
+        // The NIC's thread on the other core polls while it waits.
         let server = o.tables["cores"]["rows"][0].as_array().and_then(|r| r.last()?.as_f64()).expect("its cycles");
         3.1e3 / (get(&o, "throughput_mrps") * server)
     };
@@ -230,7 +233,7 @@ fn the_host_takes_objects_back_that_have_been_sent() {
     }
 }
 
-/// Two threads that are never idle: requests times their mean service time are two threads' time.
+/// Two threads are never idle, so the number of requests times their mean service time is the time of two threads.
 #[test]
 fn time_that_busy_threads_spend_on_requests_is_the_time_there_is() {
     let busy = "arrivals = \"closed\"\noutstanding = 1024";
@@ -241,10 +244,11 @@ fn time_that_busy_threads_spend_on_requests_is_the_time_there_is() {
     }
 }
 
-/// A store whose requests take so many instructions that its threads are the limit, with 3 queue pairs: of two threads the first
-/// has two of them, and the second has one. Clients that keep their queue keep both threads busy: the rate of 2, whether they have
-/// queues in turn or flows that are hashed there. Else requests gather at the thread with the larger share of them, which has work
-/// at all times, and the rate is one over its share: 2 / 3 where they go in turns.
+/// The requests of this store take so many instructions that the threads are the limit. Two threads serve 3 queue
+/// pairs: the first thread has two pairs, and the second has one. Clients that keep their queue keep both threads busy,
+/// so the rate is 2, whether clients have queues in turn or flows that are hashed to queues. Otherwise requests gather
+/// at the thread with the larger share, which always has work, and the rate is one over that share: 2 / 3 where
+/// requests go to queues in turn.
 #[test]
 fn clients_that_keep_their_queue_have_the_sum_of_all_threads_and_others_wait_for_the_slowest() {
     let clients = 768;
@@ -296,7 +300,7 @@ fn what_an_overlay_lacks_is_one_sentence() {
     );
 }
 
-/// Half of a ping-pong between the two sockets with this `[override]`, in ns.
+/// Half of a ping-pong between the two sockets with the given `[override]`, in ns.
 fn trip(far: &str) -> f64 {
     let ping = format!(
         r#"
@@ -320,11 +324,12 @@ fn trip(far: &str) -> f64 {
     get(&simulate(&ping), "pingpong_ns") / 2.0
 }
 
-/// Time of 32 requests at each of two threads on either side of a long link, in trips over it, with so many `under_way`.
+/// Time of 32 requests at each of two threads on either side of a long link, in trips over the link, with `under_way`
+/// requests in flight.
 fn trips_of_a_burst(under_way: u32, core: &str) -> f64 {
     let far = format!("[override.nodes.link]\nlatency = \"2 us\"\n[override.core]\nlfb = 48\n{core}");
     let busy = format!("arrivals = \"closed\"\noutstanding = {under_way}");
-    // Requests that are one line of descriptors each way, and take next to nothing.
+    // Requests of one line of descriptors in each direction, which take hardly any instructions.
     let costs = "alloc = 1, free = 1, host_tx = 1, host_rx = 1, nic_tx = 1, nic_rx = 1, unit = 1, poll = 1, pool = 1";
     let ccnic = format!("layout = \"padded\"\nhost_prefetch = false\nread_ahead = 0\ncosts = {{ {costs} }}\n{far}");
     let text = text(true, &ccnic, &busy)
@@ -335,15 +340,17 @@ fn trips_of_a_burst(under_way: u32, core: &str) -> f64 {
     32.0 * 2.0 / get(&simulate(&text), "throughput_mrps") * 1e3 / trip(&far)
 }
 
-/// A server that waits for each of its 32 polls takes 32 trips a burst, and an overlay, whose replies have two descriptors, takes
-/// 64. Cores that foresee them take the trips of what depends on one another: descriptors, frames, and what is written next.
+/// A server that waits for each of its 32 polls takes 32 trips per burst, and an overlay, whose replies have two
+/// descriptors, takes 64. Cores that predict their polls take only the trips of accesses that depend on one another:
+/// descriptors, frames, and the lines written next.
 #[test]
 fn servers_and_overlays_go_on_behind_polls_that_they_foresee() {
     let burst = trips_of_a_burst(2048, "");
     assert!((2.0..24.0).contains(&burst), "{burst} trips a burst");
     let in_order = trips_of_a_burst(2048, "pipeline = \"in_order\"");
     assert!(in_order > 64.0, "{in_order} trips a burst of cores that are in order");
-    // One alone is not foreseen: a line of descriptors, and then the frame that it tells of, go each way.
+    // A single request is not predicted: a line of descriptors, and then the frame that it names, cross in each
+    // direction.
     let alone = trips_of_a_burst(1, "") / 64.0;
     assert!((4.0..12.0).contains(&alone), "{alone} trips for one request");
 }

@@ -1,5 +1,5 @@
-//! Tests of the simulator's CC-NIC rings and pool against those of the library (`crates/ccnic`): both get equal bursts
-//! and are compared word by word.
+//! Tests of the simulator's CC-NIC rings and pool against those of the library (`crates/ccnic`): both receive equal
+//! bursts, and their words are compared.
 
 use ccnic::mem::Mem;
 use ccnic::{post, ring, Config, HostPort, HostQueue, NicPort, NicQueue};
@@ -15,7 +15,7 @@ const POSTED: u64 = 1 << 62;
 /// Words of a line.
 const LINE: usize = 8;
 
-/// The library's memory, and the lines that it looked at or asked for.
+/// The library's memory, and the lines that the library has read or requested.
 struct Shared {
     words: Vec<Cell<u64>>,
     read: RefCell<Vec<u64>>,
@@ -75,7 +75,7 @@ impl Mem for Shared {
     }
 }
 
-/// Choices of a test, by a seed.
+/// Random choices of a test, drawn from a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -112,7 +112,7 @@ fn forms() -> impl Iterator<Item = (usize, u64, bool)> {
     [(4, 1), (1, 4), (1, 1)].into_iter().flat_map(|(g, l)| [false, true].map(|r| (g, l, r)))
 }
 
-/// What both memories hold is the same. A unit that is clear has no length: its word is the signal.
+/// The contents of both memories are the same. A clear unit has no length: its word is the signal.
 fn same_words(ours: &RingWords, s: &RingShape, theirs: &Shared) {
     let word = |at: usize| theirs.words[at].get();
     if s.register {
@@ -259,7 +259,7 @@ fn blank_buffers_are_posted_and_filled_as_in_the_library() {
     }
 }
 
-/// The simulator's rules put together as its threads do, without time.
+/// The simulator's rules, combined as in the simulator's threads, without time.
 struct Ours {
     pools: Pools,
     host: BufferCache,
@@ -268,7 +268,7 @@ struct Ours {
     rx: (Producer, Consumer, RingWords),
     pending: Vec<Desc>,
     filled: Vec<Desc>,
-    /// Of a line that the last burst had no room for.
+    /// Descriptors of a line for which the last burst had no room.
     held: Vec<u32>,
 }
 
@@ -420,8 +420,9 @@ fn every_buffer_goes_where_the_library_puts_it() {
     }
 }
 
-/// The cache of `rte_mempool` (DPDK 22.11): a refill leaves it as large as its size is, so that one call in `size / n + 1`
-/// takes from the pool; and of puts alone, one in `1.5 size / n` empties it first.
+/// The cache of `rte_mempool` (DPDK 22.11). A refill leaves the cache filled to its size, so that one call in
+/// `size / n + 1` takes buffers from the pool; when there are only puts, one put in `1.5 size / n` first empties the
+/// cache.
 #[test]
 fn a_cache_meets_the_pool_once_for_so_many_bursts_as_fit_it() {
     for (size, n) in [(250, 32), (250, 1), (512, 32), (64, 48), (32, 32)] {
@@ -444,7 +445,7 @@ fn a_cache_meets_the_pool_once_for_so_many_bursts_as_fit_it() {
         let takes: Vec<u32> = (0..calls).map(|_| meets(&mut side, &mut bufs, false)).collect();
         let expected: Vec<u32> = (0..calls).map(|i| u32::from(i % (size as usize / n + 1) == 0)).collect();
         assert_eq!((takes, bufs.len()), (expected, n * calls), "takes of {n} by a cache of {size}");
-        // From an empty cache: it takes what fits one and a half times its size.
+        // An empty cache takes as many buffers as fit one and a half times its size.
         let mut side = BufferCache::new(
             &Pools::new([FreeRing::new(LineAddr(0), 0..0), FreeRing::new(LineAddr(0), 0..1)], 0, 128),
             1,
@@ -455,7 +456,7 @@ fn a_cache_meets_the_pool_once_for_so_many_bursts_as_fit_it() {
             let expected = u32::from(fits == 0 || (i > 0 && i % fits == 0));
             assert_eq!(meets(&mut side, &mut bufs, true), expected, "put {i} of {n} to a cache of {size}");
         }
-        // What comes and goes in turn never meets it.
+        // Buffers that are taken and returned in turn never reach the pool.
         let met: u32 = (0..100).map(|i| meets(&mut side, &mut bufs, i % 2 == 1)).sum();
         assert!(met <= 1, "{met} of a hundred calls");
     }

@@ -1,9 +1,9 @@
-//! Tests of coherence where requests of several agents for one line cross: every interleaving of a small machine,
-//! against a reference.
+//! Tests of coherence where requests of several agents for one line cross: every interleaving on a small machine,
+//! compared with a reference.
 //!
-//! The reference is that of sequential memory: a read returns a version that was the newest at some time while it was
-//! under way, and at any time no copy that a core could read is older than the newest, no two cores have written the
-//! line, and what no cache has to write back is in DRAM (`Memory::coherent`).
+//! The reference is sequential memory. A read returns a version that was the newest at some time while the read was in
+//! flight. At any time, no copy that a core could read is older than the newest version, at most one core has written
+//! the line, and DRAM has the content of lines that no cache has to write back (`Memory::coherent`).
 
 use crate::common::{Rig, small, two_nodes};
 use hostnet::core;
@@ -38,7 +38,7 @@ const BY_OTHERS: [Act; 8] = [Read, Write, DeviceRead, DeviceWrite, DeviceWriteTo
 struct World {
     rig: Rig,
     line: LineAddr,
-    /// The newest versions of the line, and since when.
+    /// The newest versions of the line, each with the time since which it has been the newest.
     history: Vec<(Time, u64)>,
     /// Arrivals at the home agent and answers, as they came: (agent, is an answer).
     order: Vec<(Sender, bool)>,
@@ -49,7 +49,7 @@ impl World {
         World::of(Rig::new(h, 0b1111))
     }
 
-    /// Core 0 is of one node, core 1 of the other, whose memory the line is in if it is `far`.
+    /// Core 0 belongs to one node and core 1 to the other node, whose memory holds the line if it is `far`.
     fn of_two_nodes(far: bool, protocol: NodesProtocolSpec) -> World {
         let nodes = NodesSpec { protocol, ..two_nodes() };
         let mut w = World::of(Rig::with_nodes(&small(), 0b1111, &DramSpec::default(), &nodes, vec![0, 1]));
@@ -63,7 +63,7 @@ impl World {
         World { rig, line, history: Vec::new(), order: Vec::new() }
     }
 
-    /// `agent` 0 and 1 are cores, 2 is a device behind the IIO.
+    /// Lets an agent act: `agent` 0 and 1 are cores, 2 is a device behind the IIO.
     fn act(&mut self, agent: u32, what: Act, at: Time) {
         let (line, lat) = (self.line, self.rig.m.mem.lat);
         let (out, core) = (lat.l1 + lat.l2 + lat.noc, CoreId(agent as u16));
@@ -71,7 +71,7 @@ impl World {
         let io = |to| Txn::dma_write(Sender::Io(None), AccessClass::IoWr, to, line, 1, at);
         match what {
             Read | Write => {
-                // Caches answer at once; only one that looks now may.
+                // Caches answer immediately, so only a core that looks the line up now may use the answer.
                 if mem.probe(cal, core, line, what == Write, at) == Probe::Miss {
                     let op = if what == Write { TxnOp::Own } else { TxnOp::Read };
                     mem.send(cal, at + out, Txn::new(op, line, core, at));
@@ -92,7 +92,7 @@ impl World {
         }
     }
 
-    /// Runs until nothing is under way; what is `due` begins at its time.
+    /// Runs until no request is in flight; each action in `due` begins at its time.
     fn run(&mut self, due: &[(Time, u32, Act)]) -> Result<(), String> {
         let mut due = due.to_vec();
         due.sort_by_key(|d| d.0);
@@ -135,7 +135,7 @@ impl World {
         self.rig.m.mem.check()
     }
 
-    /// The line as some past would leave it.
+    /// Puts the line into a state that earlier accesses could have left.
     fn begin(&mut self, state: u32) {
         self.line += 1;
         let start = self.rig.m.now + Time::us(1);
@@ -161,7 +161,7 @@ fn hierarchies() -> [HierarchySpec; 4] {
     [small(), migrate, take, inclusive]
 }
 
-/// Steps of 2 ns: less than lies between any two of a request's milestones.
+/// Offsets in steps of 2 ns, which is less than the time between any two milestones of a request.
 fn offsets() -> impl Iterator<Item = Time> {
     (0..45).map(|i| Time::ns(2 * i))
 }
@@ -185,7 +185,8 @@ fn whatever_crosses_a_core_s_access_leaves_a_coherent_line() {
                 }
             }
             let both_travel = state == 0 && a != Stream && !matches!(b, Sweep | Flush | Clean);
-            // One after the other in two ways, and across; a write that finds room is answered as it arrives.
+            // The actions occur one after the other in either order, and crossing; a write that finds room is answered
+            // on arrival.
             assert!(!both_travel || orders.len() >= 3, "{a:?} and {b:?} met in {} ways only", orders.len());
         }
     }
@@ -196,8 +197,8 @@ fn protocols() -> [NodesProtocolSpec; 3] {
     [p(true, true), p(false, true), p(true, false)]
 }
 
-/// A request of either node, and what passes between them, takes up to some 200 ns: steps of 6 ns are less than lies
-/// between most of its milestones, and all of those of the protocol.
+/// A request of either node, with its messages between the nodes, takes up to about 200 ns. Steps of 6 ns are shorter
+/// than the time between most milestones, and between all milestones of the protocol.
 #[test]
 fn whatever_crosses_an_access_of_the_other_node_leaves_a_coherent_line() {
     for (far, protocol) in [false, true].into_iter().flat_map(|f| protocols().map(|p| (f, p))) {
@@ -222,7 +223,7 @@ fn whatever_crosses_an_access_of_the_other_node_leaves_a_coherent_line() {
     }
 }
 
-/// Two cores of each node, at random, on lines whose sets conflict, so that they also leave.
+/// Two cores of each node access lines at random; the sets of these lines conflict, so that lines are also evicted.
 #[test]
 fn requests_of_both_nodes_lose_and_double_no_dirty_line() {
     for (seed, protocol) in protocols().into_iter().enumerate() {
@@ -270,8 +271,8 @@ fn two_cores_and_a_device_that_cross_leave_a_coherent_line() {
     }
 }
 
-/// Two of three cores wait while the third has the line in flight, and a device writes it meanwhile: who comes first may
-/// take the line along, and the other is to get it from there.
+/// Two of three cores wait while the third core has the line in flight, and a device writes the line in the meantime.
+/// The core that comes first may take the line, and the other core must get the line from the first one.
 #[test]
 fn three_cores_and_a_device_that_cross_leave_a_coherent_line() {
     for h in hierarchies() {
@@ -313,7 +314,7 @@ fn many_requests_of_random_agents_lose_and_double_no_dirty_line() {
                         } else {
                             dice.below(2) as u32
                         };
-                        // A core has one access of a line under way at most.
+                        // A core has at most one access to a line in flight.
                         let free = agent == 2 || !std::mem::replace(&mut busy[agent as usize], true);
                         free.then(|| (start + Time::ns(dice.below(90)), agent, what))
                     })
@@ -324,7 +325,7 @@ fn many_requests_of_random_agents_lose_and_double_no_dirty_line() {
     }
 }
 
-/// Sets of the small caches conflict, so that lines also leave while others come.
+/// The sets of the small caches conflict, so that some lines are evicted while others arrive.
 #[test]
 fn evictions_beside_crossing_requests_keep_the_books() {
     let mut w = World::new(&small());

@@ -1,10 +1,10 @@
-//! Conversions between number types go through `From`, identifiers and `kernel::num`, which say what they guarantee.
+//! Conversions between number types go through `From`, identifiers and `kernel::num`, which state their guarantees.
 
 use crate::engine_digest::digest::compiled_sources;
 use std::path::Path;
 
-/// The most numeric `as` that the engine may have. Those that are left stand in constants, in conversions to signed
-/// numbers, and in the functions that name each kind of conversion.
+/// Largest number of numeric `as` in the engine. The remaining ones are in constants, in conversions to signed numbers,
+/// and in the functions that name each kind of conversion.
 const MOST: usize = 70;
 
 const NUMBERS: [&str; 14] =

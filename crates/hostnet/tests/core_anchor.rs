@@ -1,4 +1,5 @@
-//! Tests of anchored accesses, whose address comes from another access's data, and of the requests that they share.
+//! Tests of anchored accesses, whose address comes from the data of another access, and of the requests that such
+//! accesses share.
 
 use crate::common::bench::{Bench, LLC_LINES};
 use crate::common::close;
@@ -13,8 +14,8 @@ fn requests(m: &Machine) -> u64 {
     m.mem.paths.count.iter().sum()
 }
 
-/// Prefetches behind an anchored load wait for line fill buffers, as Intel's event L1D_PEND_MISS.FB_FULL counts: with two of
-/// them six lines of the LLC come two by two, and loads of these lines ask for none again.
+/// Prefetches behind an anchored load wait for line fill buffers, as Intel's event L1D_PEND_MISS.FB_FULL counts. With
+/// two buffers, six lines of the LLC arrive two at a time, and loads of these lines request none again.
 #[test]
 fn prefetches_wait_for_line_fill_buffers_and_loads_join_them() {
     let mut b = Bench::new(|core| core.lfb = 2);
@@ -22,7 +23,7 @@ fn prefetches_wait_for_line_fill_buffers_and_loads_join_them() {
     let lines = || (0..6).map(|i| 100 + 64 * i);
     for known in [true, false] {
         b.warm(LLC_LINES);
-        // The address is there before the prefetches, or comes from the LLC behind them.
+        // The address is known before the prefetches, or comes from the LLC.
         let mut ops = vec![Op::Anchor { line: b.base }];
         ops.extend(known.then_some(Op::Await));
         ops.extend(lines().map(|i| Op::DependentPrefetch { line: b.base + i }));
@@ -44,7 +45,8 @@ fn prefetches_wait_for_line_fill_buffers_and_loads_join_them() {
     }
 }
 
-/// A copy from where an anchored load says begins behind that load, and one from a known address beside it.
+/// A copy whose source address comes from an anchored load begins behind that load; a copy from a known address
+/// overlaps with the load.
 #[test]
 fn a_copy_behind_an_anchor_waits_for_its_data() {
     let takes = |behind: bool| {
@@ -57,8 +59,8 @@ fn a_copy_behind_an_anchor_waits_for_its_data() {
     assert!(close(takes(true), 2.0 * LLC, 0.05), "from the anchor: {:.1} ns", takes(true));
 }
 
-/// A load that comes 40 cycles after its address, and finds its line under way, has it when the line comes: its own delay has
-/// passed meanwhile.
+/// A load whose address is 40 cycles old, and which finds its line in flight, has its data when the line arrives: the
+/// load's own delay has passed in the meantime.
 #[test]
 fn a_late_load_that_joins_a_request_waits_for_the_line_alone() {
     let mut b = Bench::new(|_| {});

@@ -30,8 +30,8 @@ fn a_dependent_load_takes_the_sum_of_the_parts_at_each_level() {
     }
 }
 
-/// A line's 64 loads are more than the 8 that its line fill buffer takes: the next line is asked for once this one is there
-/// and the other 56 loads have gone, one a cycle. Where a buffer takes all of them, lines overlap.
+/// A line's 64 loads exceed the 8 accesses that its line fill buffer takes: the next line is requested after this line
+/// has arrived and the other 56 loads have executed, one per cycle. Where a buffer takes all loads, lines overlap.
 #[test]
 fn a_walk_over_a_line_s_bytes_holds_the_next_line_back_where_a_line_fill_buffer_takes_few() {
     let per_line = |targets: Option<u32>, loads: u16| {
@@ -61,8 +61,8 @@ fn a_lone_load_from_dram_takes_caches_controller_activate_and_column_access() {
     assert!(close(ns, expected, 0.05), "{ns:.2} ns, not {expected:.2}");
 }
 
-/// The address of what is prefetched is in the line that was loaded: two latencies, one after the other. With an address of its
-/// own the prefetch goes beside the load. A load of the prefetched line joins it.
+/// The address of the prefetched line is in the loaded line: two latencies, one after the other. A prefetch with a
+/// known address overlaps with the load. A load of the prefetched line joins the prefetch.
 #[test]
 fn a_prefetch_whose_address_is_loaded_goes_out_behind_that_load() {
     let takes = |op: fn(LineAddr) -> Op, joined: bool| {
@@ -95,7 +95,7 @@ fn a_chain_of_dram_loads_takes_one_latency_each() {
     ops.push(Op::Fence);
     let (ns, _) = b.run(&ops);
     let s = &b.m.mem.stats.tenants[TenantId(0)];
-    // some lines come twice, and hit
+    // some lines occur twice, and hit
     let misses = s.llc_misses as f64;
     assert!(misses > 0.99 * f64::from(n));
     let expected = LLC + b.m.mem.stats.dram_ps.mean() / 1e3;
@@ -126,7 +126,7 @@ fn the_reorder_buffer_limits_misses_under_way() {
     }
     ops.push(Op::Fence);
     let narrow = b.run(&ops).0 / 4_000.0;
-    // four at a time, or dispatch: the load's 2 instructions at 5 a cycle, 86 others at 2
+    // four loads at a time, or dispatch: the load's 2 instructions at 5 per cycle, 86 others at 2
     let expected = (LLC / 4.0).max((2.0 / 5.0 + 86.0 / 2.0) * CYCLE);
     assert!(close(narrow, expected, 0.1), "{narrow:.2} ns, not {expected:.2}");
 
@@ -170,8 +170,8 @@ fn in_order_a_use_waits_for_its_load_and_out_of_order_it_does_not() {
         b.run(&ops).0 / 2_000.0
     };
     let (out, inn) = (time(Bench::new(|_| {})), time(in_order(|_| {})));
-    // In order: latency plus the load's 2 instructions at 5 a cycle and 20 others at 2. Out of order the 352 entries hold 16
-    // such loads, as many as there are line fill buffers.
+    // In order: the latency, plus the load's 2 instructions at 5 per cycle and 20 others at 2. Out of order, the 352
+    // entries hold 16 such loads, as many as there are line fill buffers.
     let instructions = (2.0 / 5.0 + 20.0 / 2.0) * CYCLE;
     assert!(close(inn, LLC + instructions, 0.05), "{inn:.2} ns, not {:.2}", LLC + instructions);
     assert!(close(out, instructions.max(LLC / 16.0), 0.05), "{out:.2} ns, not {instructions:.2}");
@@ -209,13 +209,14 @@ fn in_order_a_hit_holds_the_pipeline_for_its_latency() {
 
 #[test]
 fn in_order_stores_stall_nobody_until_the_store_queue_is_full() {
-    // Two lines fit the queue: the stores' 4 instructions at 5 a cycle and 1000 others at 2, and not their misses.
+    // Two lines fit the queue: the time is that of the stores' 4 instructions at 5 per cycle and 1000 others at 2,
+    // without the misses.
     let mut b = in_order(|c| c.store_queue = 4);
     b.warm(LLC_LINES);
     let (ns, _) = b.run(&[Op::Store { line: b.base, lines: 2 }, Op::Compute(1_000)]);
     let expected = (4.0 / 5.0 + 1_000.0 / 2.0) * CYCLE;
     assert!(close(ns, expected, 0.01), "{ns:.2} ns, not {expected:.2}");
-    // From the third on each waits for an entry: two misses at a time.
+    // From the third line on, each store waits for an entry: two misses at a time.
     let mut b = in_order(|c| c.store_queue = 4);
     b.warm(LLC_LINES);
     let (ns, _) = b.run(&[Op::Store { line: b.base, lines: 10_000 }, Op::Fence]);
@@ -252,9 +253,9 @@ fn sweeps_and_side_effects_retire_in_order_after_the_loads_before_them() {
     assert!(retired[0].0 > load, "the sweep left at {}, before the data came", retired[0].0);
 }
 
-/// Strides as gem5 has them: the third load of a loop asks for eight lines ahead. With one of three registers for misses
-/// they come one after the other when they may wait, and but for one are lost when they may not; a software prefetch is no
-/// load, and teaches nothing.
+/// Strides as in gem5: the third load of a loop requests eight lines ahead. With one of three MSHRs left, the
+/// prefetches are sent one after the other when they may wait; when they may not wait, all but one are lost. A software
+/// prefetch is not a load, and does not train the prefetcher.
 #[test]
 fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
     let fetched = |waiting: u32, op: fn(LineAddr) -> Op| {
@@ -280,15 +281,15 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
     assert_eq!(fetched(32, |line| Op::Prefetch { line, lines: 3 }), [0; 9]);
 }
 
-/// Two loads that hit the L2 make the stream prefetcher fetch the third line, with the only register for misses. The load of
-/// that line waits for a register, and finds its line when it gets one. Nothing else is under way then.
+/// Two loads that hit the L2 make the stream prefetcher fetch the third line with the only MSHR. The load of that line
+/// waits for an MSHR, and finds its line when it gets one. No other access is in flight then.
 #[test]
 fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited() {
     let mut b = Bench::new(|core| {
         core.l2_mshrs = Some(1);
         core.prefetch = Some(PrefetchSpec { degree: 4, trigger: 2, ..l2_prefetcher() });
     });
-    // Each of the two lines enters the L2 alone, and leaves the L1 and the prefetcher's streams.
+    // Each of the two lines enters the L2 only, and leaves the L1 and the streams of the prefetcher.
     for i in 0..2 {
         b.run(&[Op::Load { line: b.base + i, lines: 1 }, Op::Fence]);
         b.run(&[Op::Load { line: b.base + 4_096, lines: 2_048 }, Op::Fence]);
@@ -310,7 +311,8 @@ fn a_buffer_s_return_does_not_wait_for_stores_but_a_doorbell_does() {
     assert!(retire(false) < 2.0);
 }
 
-/// Times at which `ops`' doorbells of the NIC on the chip leave the core, in ns, and their tags; they are at least `gap` apart.
+/// Times in ns at which the doorbells of `ops` for the NIC on the chip leave the core, with their tags; the doorbells
+/// are at least `gap` apart.
 fn leave(gap: Time, ops: impl FnOnce(LineAddr) -> Vec<Op>) -> Vec<(f64, u32)> {
     let mut b = Bench::new(|_| {});
     b.m.cpus[ThreadId(0)].space_doorbells(gap);
@@ -373,8 +375,9 @@ fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
     m.mem.check().unwrap();
 }
 
-/// The other line of a pair behind a store, which another core has read: a prefetch with ownership takes it away, and a store to
-/// it needs no request more. A prefetch that reads shares it, and the store asks for ownership. Behind a load both read.
+/// The other line of a pair, next to a stored line, has been read by another core. A prefetch with ownership takes the
+/// other line away, and a store to it needs no further request. A prefetch for reading shares the line, and the store
+/// asks for ownership. Next to a loaded line, both prefetches read.
 #[test]
 fn a_pair_behind_a_request_for_ownership_is_owned_where_the_prefetcher_asks_so() {
     let run = |ownership: bool, first: fn(LineAddr) -> Op| {
@@ -418,7 +421,7 @@ fn a_load_of_a_line_that_is_about_to_be_written_brings_ownership_and_the_store_n
         (1, CopyState::Dirty, CopyState::Nowhere)
     );
     assert_eq!(told.len(), 1);
-    // One that owns its line is a hit, and others still have to ask for a line that they share.
+    // A prefetch whose core owns the line is a hit; other cores still have to ask for a line that they share.
     execute(&mut m, &[Op::LoadOwn { line }, Op::Fence], over + Time::us(1));
     assert_eq!(requests(&m), 1);
     m.mem.access_functional(&mut m.cal, CoreId(0), line + 64, false);
@@ -429,8 +432,8 @@ fn a_load_of_a_line_that_is_about_to_be_written_brings_ownership_and_the_store_n
     m.mem.check().unwrap();
 }
 
-/// Forward progress: a store that nothing is before is done with the line that it has fetched before another core gets it,
-/// whenever that one asks. The store then needs one request, and the other core one.
+/// Forward progress: a store without earlier accesses is done with the line that it has fetched before another core
+/// gets the line, whenever that core asks. The store then needs one request, and the other core one.
 #[test]
 fn a_store_whose_turn_it_is_is_done_before_its_line_goes_to_who_polls_it() {
     let alone =
@@ -486,7 +489,7 @@ fn an_atomic_waits_for_what_is_before_it_and_holds_up_what_follows() {
         (end - start).as_ns()
     };
     let (store, atomic) = (took(|line| Op::Store { line, lines: 1 }), took(|line| Op::Atomic { line }));
-    // Three misses beside each other, or one after the other. Pages are closed after each access.
+    // Three misses overlap, or follow one after the other. Pages are closed after each access.
     let miss = LLC + DRAM;
     let chain = 3.0 * miss;
     assert!(close(store, miss, 0.2), "{store} ns for three stores and loads, not {miss}");
@@ -504,7 +507,7 @@ fn a_non_temporal_store_writes_memory_and_reads_nothing() {
     m.mem.check().unwrap();
 }
 
-/// A buffer that is out and that nobody holds.
+/// A buffer that is in use and that no access holds.
 #[test]
 fn a_lost_line_fill_buffer_or_register_does_not_go_unnoticed() {
     let books = |lose: fn(&mut Cpu)| {

@@ -1,5 +1,5 @@
-//! Tests of the L1's prefetchers and the L2's spatial prefetcher: the lines that they bring, as the optimisation manual
-//! has them.
+//! Tests of the L1's prefetchers and of the L2's spatial prefetcher: the lines that these bring, according to Intel's
+//! optimisation manual.
 
 use crate::common::{execute, l2_prefetcher, scenario, ONE_CORE};
 use hostnet::core::l1_prefetch::L1PrefetchSpec;
@@ -22,7 +22,7 @@ const NEXT: L1PrefetchSpec = L1PrefetchSpec {
 };
 const STRIDE: L1PrefetchSpec = L1PrefetchSpec { recent: 0, instructions: 8, ..NEXT };
 
-/// A core of sim24 with cold caches, and the first line of its memory of this kind.
+/// A core of sim24 with cold caches, and the first line of its memory of the given kind.
 fn machine(kind: RegionKind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, LineAddr) {
     let s = scenario(ONE_CORE);
     let mut core = s.platform.core;
@@ -36,7 +36,7 @@ fn machine(kind: RegionKind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, Li
     (Machine::without_devices(mem, vec![Cpu::new(ThreadId(0), &core)]), base)
 }
 
-/// Lines of the first 24 that the core's caches have after `ops`, but for those that `ops` name.
+/// Those of the first 24 lines that the core's caches hold after `ops`, without the lines that `ops` access themselves.
 fn brought(kind: RegionKind, change: impl FnOnce(&mut CoreSpec), lines: &[u64], op: fn(LineAddr) -> Op) -> Vec<u64> {
     let (mut m, base) = machine(kind, change);
     let ops: Vec<Op> = lines.iter().flat_map(|l| [op(base + *l), Op::Compute(400)]).chain([Op::Fence]).collect();
@@ -73,7 +73,7 @@ fn ascending_loads_bring_the_next_line_and_a_stride_brings_the_next_of_its_own()
     assert_eq!(brought(RegionKind::App, with(L1PrefetchSpec { enabled: false, ..both }), &[2, 3, 4], load), none);
 }
 
-/// The manual: load operations; not while many other misses are in progress.
+/// According to the manual, the prefetchers follow load operations, and pause while many other misses are in progress.
 #[test]
 fn stores_prefetches_and_many_misses_bring_nothing() {
     let none = Vec::<u64>::new();
@@ -81,14 +81,14 @@ fn stores_prefetches_and_many_misses_bring_nothing() {
     assert_eq!(brought(RegionKind::App, both(), &[2, 3, 4], |line| Op::Store { line, lines: 1 }), none);
     assert_eq!(brought(RegionKind::App, both(), &[2, 3, 4], |line| Op::Prefetch { line, lines: 1 }), none);
     assert_eq!(brought(RegionKind::Rx, both(), &[2, 3, 4], load), none, "a NIC's buffers are not followed");
-    // Three loads at once have three line fill buffers.
+    // Three simultaneous loads occupy three line fill buffers.
     let three = |line| Op::Load { line, lines: 3 };
     let fewer = |misses| with(L1PrefetchSpec { misses, ..NEXT });
     assert_eq!(brought(RegionKind::App, fewer(2), &[0], three), [1, 2], "lines that the loop names");
     assert_eq!(brought(RegionKind::App, fewer(4), &[0], three), [1, 2, 3]);
 }
 
-/// What is fetched is in the L1: a load of it takes the L1's four cycles.
+/// A prefetched line is in the L1: a load of it takes the four cycles of the L1.
 #[test]
 fn a_line_that_was_fetched_ahead_is_in_the_l1() {
     let took = |l1: Option<L1PrefetchSpec>| {
@@ -103,7 +103,7 @@ fn a_line_that_was_fetched_ahead_is_in_the_l1() {
     assert!(without > 50.0, "{without} ns from memory");
 }
 
-/// Each line that an access brings into the L2 comes with the other one of its aligned pair, up or down.
+/// Each line that an access brings into the L2 is accompanied by the other line of its aligned pair, above or below.
 #[test]
 fn the_spatial_prefetcher_completes_aligned_pairs() {
     let l2 = |adjacent| {
@@ -116,7 +116,8 @@ fn the_spatial_prefetcher_completes_aligned_pairs() {
     assert_eq!(brought(RegionKind::App, l2(true), &[4, 9, 2], |line| Op::Store { line, lines: 1 }), [3, 5, 8]);
 }
 
-/// gem5's L3 of the L2's class: its prefetcher sees what misses the L2, and fetches into the L3 alone.
+/// gem5's L3 with the prefetcher class of the L2: the prefetcher observes misses of the L2, and fetches only into the
+/// L3.
 #[test]
 fn a_prefetcher_of_the_llc_brings_lines_there_and_no_further() {
     let llc = |core: &mut CoreSpec| {
@@ -148,7 +149,7 @@ fn a_prefetcher_of_the_llc_brings_lines_there_and_no_further() {
     }
 }
 
-/// A load of a line that the LLC's prefetcher has under way waits for it, and asks DRAM for nothing.
+/// A load of a line that the LLC's prefetcher is fetching waits for that line, and sends no request to DRAM.
 #[test]
 fn a_load_joins_a_prefetch_of_the_llc() {
     let (mut m, base) = machine(RegionKind::App, |core| {

@@ -9,13 +9,14 @@ use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::Memory;
 use std::sync::Arc;
 
-/// sim24 runs at 3.2 GHz and dispatches 5 instructions a cycle, of computations 2.
+/// Cycle of sim24, which runs at 3.2 GHz and dispatches 5 instructions per cycle, or 2 of computations.
 const CYCLE: f64 = 0.3125;
-/// Until the device has taken what a buffer held, and until a load is back.
+/// Time until the device has taken the content of a buffer, and until a load has returned.
 const WAY: f64 = 400.0;
 
-/// Runs ops on a core of sim24 with so many buffers, with a device `WAY` away. `ops` gets the first line of its memory. Returns
-/// how long they took in ns, what retired when, and the machine.
+/// Runs ops on a core of sim24 with the given number of buffers, with a device `WAY` away. `ops` gets the first line of
+/// the core's memory. Returns the time that the ops took in ns, the retired side effects with their times, and the
+/// machine.
 fn run(buffers: u32, ops: impl FnOnce(LineAddr) -> Vec<Op>) -> (f64, Vec<(f64, Retired)>, Machine) {
     let s = scenario(ONE_CORE);
     let mut core = s.platform.core;
@@ -49,7 +50,7 @@ fn left(retired: &[(f64, Retired)]) -> Vec<(f64, u8)> {
 #[test]
 fn a_buffer_leaves_when_it_is_full() {
     let (_, retired, _) = run(4, |_| (0..16).flat_map(|i| [Op::Compute(64), combine(LineAddr(i / 8), 8)]).collect());
-    // Eight stores of 8 B, each 64 instructions at 2 a cycle and 1 at 5 after the one before.
+    // Eight stores of 8 B, each 64 instructions at 2 per cycle and 1 at 5 after the previous store.
     let line = 8.0 * (64.0 / 2.0 + 1.0 / 5.0) * CYCLE;
     let left = left(&retired);
     assert_eq!(left.iter().map(|l| l.1).collect::<Vec<_>>(), [64, 64]);
@@ -79,7 +80,7 @@ fn open_buffers_stay_until_a_fence_or_an_uncached_access() {
     }
 }
 
-/// Two buffers that leave together come to the device together; the fence ends when both have been taken.
+/// Two buffers that leave together arrive at the device together; the fence ends when both have been taken.
 #[test]
 fn a_fence_waits_until_the_device_has_taken_all_buffers() {
     let (took, ..) = run(4, |_| vec![combine(LineAddr(1), 16), combine(LineAddr(2), 16), Op::Fence]);
@@ -90,8 +91,8 @@ fn a_fence_waits_until_the_device_has_taken_all_buffers() {
     assert!(close(took, 64.0 / 2.0 * CYCLE, 0.01), "{took}: nothing to wait for");
 }
 
-/// Each store is to a line of its own. As many as there are buffers cost nothing; each further one waits until the oldest
-/// buffer has left and been taken.
+/// Each store is to a line of its own. Stores up to the number of buffers take no extra time; each further store waits
+/// until the oldest buffer has left and been taken.
 #[test]
 fn a_store_that_finds_no_buffer_waits_until_one_has_been_taken() {
     for buffers in [2, 5] {
@@ -116,7 +117,7 @@ fn nothing_goes_on_before_an_uncached_load_is_back() {
     assert_eq!(retired.iter().map(|r| r.1).collect::<Vec<_>>(), [8, 64].map(|bytes| Retired::Load { bytes }));
 }
 
-/// Lines that are mapped write-combining in memory go past the caches, each with one write to DRAM.
+/// Stores to memory that is mapped write-combining bypass the caches, and each line is one write to DRAM.
 #[test]
 fn combining_stores_to_memory_go_past_the_caches() {
     let (took, retired, m) = run(4, |base| {
@@ -130,8 +131,9 @@ fn combining_stores_to_memory_go_past_the_caches() {
     assert!(took >= 2.0 * trip && took < 4.0 * trip, "{took} ns, a trip is {trip}");
 }
 
-/// A core of `icx` behind the E810's port: L1 and L2 5 + 9 cycles of 3.1 GHz, the crossbar 27 of 2.4 GHz, 55 ns from the home
-/// agent to the IIO and 150 back, 16 lanes of PCIe 4 of which data-link packets take 3 %, and 150 ns of flight each way.
+/// A core of `icx` behind the E810's port. L1 and L2 take 5 + 9 cycles of 3.1 GHz, the crossbar 27 cycles of 2.4 GHz,
+/// and the path 55 ns from the home agent to the IIO and 150 ns back. The link has 16 lanes of PCIe 4, of which
+/// data-link packets take 3 %, and 150 ns of flight in each direction.
 const OUT: f64 = 14.0 / 3.1 + 27.0 / 2.4 + 55.0;
 const BACK: f64 = 27.0 / 2.4;
 fn on_link(bytes: f64) -> f64 {
@@ -156,7 +158,7 @@ fn a_load_from_a_device_is_a_request_down_the_link_and_a_completion_up() {
     }
 }
 
-/// A machine of `icx` with one core and an E810 that is told of nothing.
+/// A machine of `icx` with one core and an E810 that receives no packets.
 fn behind_a_port() -> Machine {
     let s = scenario(
         "name = \"ring\"\nplatform = \"icx\"\nplacement = { policy = \"ddio\", ways = 2 }\n[override.nodes]\ncount = 1\n\
@@ -166,8 +168,8 @@ fn behind_a_port() -> Machine {
     Host::new(Arc::new(s)).expect("it fits").machine
 }
 
-/// One uncached access is under way between a core and the root complex (section 2.2): the next doorbell leaves when the
-/// answer to the one before is back.
+/// One uncached access is in flight between a core and the root complex (section 2.2): the next doorbell leaves when
+/// the answer to the previous one has returned.
 #[test]
 fn doorbells_reach_the_link_of_a_port_a_round_trip_apart() {
     let mut m = behind_a_port();

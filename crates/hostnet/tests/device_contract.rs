@@ -1,5 +1,5 @@
-//! Tests that hold for every device behind a port: it moves the lines that it promised, in both directions at the same
-//! time, and every line and credit comes back.
+//! Tests that hold for every device behind a port: the device moves the lines that it offered, in both directions at
+//! the same time, and every line and credit returns.
 
 use crate::common::{platforms, small, MHZ_3200};
 use hostnet::config::resolve;
@@ -22,10 +22,10 @@ use std::ops::Range;
 const WAYS: [DmaDirection; 2] = [DmaDirection::P2mRead, DmaDirection::P2mWrite];
 const KINDS: [&str; 5] = ["SSD that reads memory", "SSD that writes", "RoCE, read from", "RoCE, written to", "NIC"];
 
-/// And a NIC whose descriptors lie in memory, whose tail registers only its port reaches.
+/// Devices on ports: all kinds, and a NIC whose descriptors lie in memory, whose tail registers only its port reaches.
 const ON_PORTS: [&str; 6] = [KINDS[0], KINDS[1], KINDS[2], KINDS[3], KINDS[4], "NIC with rings"];
 
-/// Lines that any device here may move: one region of 4 MiB.
+/// Lines that any device in these tests may move: one region of 4 MiB.
 const LINES: u64 = 1 << 16;
 
 fn device(kind: &str, base: LineAddr) -> Endpoint {
@@ -61,7 +61,7 @@ fn device(kind: &str, base: LineAddr) -> Endpoint {
     }
 }
 
-/// Gives a NIC something to do: a packet off the wire, and a doorbell. The others find work by themselves.
+/// Gives work to a NIC: a packet from the wire, and a doorbell. Other devices find work without help.
 fn work(d: &mut Endpoint, cal: &mut Events, now: Time) {
     let Endpoint::Ethernet(nic) = d else { return };
     while nic.packets_inside() < 8 && nic.buffers(QueueId(0)) > 8 {
@@ -74,7 +74,7 @@ fn work(d: &mut Endpoint, cal: &mut Events, now: Time) {
     }
 }
 
-/// Asks a device for `lines` lines of each way, and lets them be done four at a time and out of step.
+/// Asks a device for `lines` lines in each direction, and completes them four at a time and out of step.
 fn drive(kind: &str, d: &mut Endpoint, region: Range<LineAddr>, lines: u32) -> [u64; 2] {
     let (mut cal, mut now) = (Events::default(), Time::ZERO);
     let mut dice = RandomStream::new(11, kind, 0);
@@ -135,14 +135,14 @@ fn what_ends_is_what_was_moved() {
     for (kind, of) in KINDS.into_iter().zip([256, 256, 1024, 1024, 11]) {
         let mut d = device(kind, LineAddr(0));
         let moved: u64 = drive(kind, &mut d, LineAddr(0)..LineAddr(LINES), 8192).iter().sum();
-        // What has begun and not ended: four commands, a message, or the frame that moves.
+        // Transfers that have begun and not ended: four commands, a message, or the frame that moves.
         let open = if kind.starts_with("SSD") { 4 } else { 1 };
         let ended = d.completed();
         assert!(ended <= moved / of && ended + open >= moved / of, "{kind}: {ended} ended of {moved} lines");
     }
 }
 
-/// A machine with the device behind its only port, and nothing else.
+/// A machine with the device behind its only port, and no other device or traffic.
 fn machine(kind: &str) -> Machine {
     let text = "name = \"d\"\nplatform = \"cascadelake\"\nplacement = { policy = \"dma\" }\n[[peripheral]]\nkind = \
                 \"roce\"\nop = \"p2m_read\"\n[run]\nload = \"saturate\"\n";
@@ -165,7 +165,7 @@ fn port(m: &mut Machine) -> &mut Iio {
     m.iio.as_mut().expect("it has a port")
 }
 
-/// Software sends what it sees from the buffer that it came in, and gives that to the NIC again.
+/// Software sends each packet that it sees from the packet's receive buffer, and returns the buffer to the NIC.
 fn send_back(m: &mut Machine) {
     let (now, mut n) = (m.now, 0);
     let nic = m.nic_at(NicAt::Port).expect("it is one");
@@ -186,7 +186,7 @@ fn send_back(m: &mut Machine) {
     }
 }
 
-/// A NIC gets packets, one every 60 ns.
+/// Runs a machine; a NIC receives a packet every 60 ns.
 fn run(m: &mut Machine, until: Time) {
     let mut wire = m.now;
     while m.now < until {
@@ -236,7 +236,8 @@ fn every_entry_and_credit_comes_back_when_a_device_rests() {
     }
 }
 
-/// A window that begins in the middle counts what moves in it: as much as another of the same length, and no losses of before.
+/// A window that begins in the middle of a run counts what moves within it: as much as another window of the same
+/// length, and no earlier losses.
 #[test]
 fn meters_begin_again_with_a_window() {
     for kind in ON_PORTS {
@@ -253,7 +254,7 @@ fn meters_begin_again_with_a_window() {
         }
         assert!((windows[0] / windows[1] - 1.0).abs() < 0.1, "{kind}: {windows:?} lines");
         for (name, r) in m.iio.as_ref().expect("it has a port").link_readings(m.now) {
-            // Both means leave out part of what is held across an end of the window.
+            // Both means leave out part of the occupancy across an end of the window.
             let ends = 2.0 * f64::from(r.peak) / (r.arrival_rate * 40e-6);
             assert!((r.latency_ns - r.little_ns).abs() <= ends * r.latency_ns, "{kind}: {name}: {r:?}");
         }

@@ -8,7 +8,8 @@ use hostnet::kernel::{NodeId, Time};
 use hostnet::memory::paths::{Path, Sample, PATHS};
 use std::sync::Arc;
 
-/// Cores, reads over all traffic, operation of the four SSDs; "" for none of either.
+/// Scenario text for a number of cores, the share of reads in all traffic, and the operation of the four SSDs; "" for
+/// no SSDs.
 fn text(cores: u32, read_fraction: f64, op: &str, more: &str) -> String {
     let tenant = format!(
         "[[tenant]]\nname = \"s\"\ncores = {cores}\napp = {{ kind = \"stream\", buffer = \"64 MiB\", read_fraction = {read_fraction} }}\n"
@@ -37,7 +38,8 @@ fn near(a: f64, b: f64, tolerance: f64, what: &str) {
     assert!((a / b - 1.0).abs() <= tolerance, "{what}: {a} against {b}");
 }
 
-/// One line fill buffer, no refresh, nothing in the background, rows that stay open: a core that is alone with memory.
+/// Setting for a core that is alone with memory: one line fill buffer, no refresh, no background reads, rows that stay
+/// open.
 const ALONE: &str =
     "[override]\nbackground_read_gbs = 0\n[override.core]\nlfb = 1\n[override.memory]\nrefresh = false\npage_idle_ns = 0\n";
 
@@ -51,16 +53,16 @@ fn probe(op: &str) -> String {
         .replace("60 us", "2 ms")
 }
 
-/// 24 cycles of 3.3 GHz to the home agent and 9 back, 20 cycles of look-up, the controller's 31.8 ns, column
-/// access and burst.
+/// Latency of a core's read: 24 cycles of 3.3 GHz to the home agent and 9 back, 20 cycles of look-up, the controller's
+/// 31.8 ns, column access and burst.
 const C2M_READ: f64 = 53.0 / 3.3 + 31.8 + 14.322 + 2.728;
 
 #[test]
 fn d01_an_unloaded_core_read_takes_the_sum_of_its_hops() {
     let o = measured(&text(1, 1.0, "", ALONE));
-    // A row stays open for 128 lines of each of four bank groups: nearly all reads find it so. The
-    // rest pays an activate, a conflict a precharge as well (14.32 ns each). A request leaves a
-    // fixed time after the last one's data, and then waits for the controller's next clock edge.
+    // A row stays open for 128 lines of each of four bank groups, so nearly all reads find it open. The other reads
+    // take an activate, and after a conflict a precharge as well (14.32 ns each). A request leaves a fixed time after
+    // the previous request's data, and then waits for the controller's next clock edge.
     let outside = 53.0 / 3.3 + 31.8 + 14.4; // until the next miss takes the buffer
     let edge = (outside / 0.682f64).ceil() * 0.682 - outside;
     let (misses, conflicts) = (get(&o, "act_read"), get(&o, "pre_conflict_read"));
@@ -69,7 +71,7 @@ fn d01_an_unloaded_core_read_takes_the_sum_of_its_hops() {
     near(get(&o, "c2m_read_unloaded_ns"), C2M_READ, 1e-4, "sum of hops");
 }
 
-/// The paper's 70 ns are those of one core with all its line fill buffers in use (section 4.2, Fig. 6a).
+/// The paper's 70 ns apply to one core with all its line fill buffers in use (section 4.2, Fig. 6a).
 #[test]
 fn d01b_a_lone_core_reads_in_70_ns() {
     let o = measured(&text(1, 1.0, "", "").replace("60 us", "500 us"));
@@ -80,8 +82,8 @@ fn d01b_a_lone_core_reads_in_70_ns() {
 fn d02_an_unloaded_write_back_takes_10_ns() {
     let o = measured(&text(1, 0.5, "", ALONE));
     near(get(&o, "c2m_write_lat_ns"), 10.0, 1e-3, "C2M write");
-    // It leaves so early that nobody waits for it. What a store's buffer is held longer than a load's is what
-    // writes cost reads at the controller, which is how the paper comes by its 10 ns (section 4.2, Fig. 6b).
+    // The write-back leaves so early that no access waits for it. A store's buffer is held longer than a load's because
+    // writes delay reads at the controller, from which the paper derives its 10 ns (section 4.2, Fig. 6b).
     near(get(&o, "lfb_lat_ns"), get(&o, "c2m_read_lat_ns"), 2e-3, "line fill buffer");
 }
 
@@ -96,14 +98,14 @@ fn d02b_a_lone_core_that_stores_holds_its_buffers_13_ns_longer_than_one_that_rea
 #[test]
 fn d03_an_unloaded_device_write_takes_300_ns() {
     let o = measured(&probe("p2m_write"));
-    // Entries held when the window opens count from then.
+    // Entries that are held when the window opens count from that time.
     near(get(&o, "iio_write_lat_ns"), 300.0, 1e-3, "P2M write");
     near(get(&o, "p2m_write_unloaded_ns"), 300.0, 1e-4, "sum of hops");
     assert!(get(&o, "iio_write_peak") < 92.0, "no credit runs out");
 }
 
-/// 150 ns and 55 ns between IIO and home agent, 6.06 ns of look-up, 31.8 ns of controller, column
-/// access and burst of 14.322 + 2.728 ns.
+/// 150 ns and 55 ns between IIO and home agent, 6.06 ns of look-up, 31.8 ns of controller, column access and burst of
+/// 14.322 + 2.728 ns.
 #[test]
 fn d04_an_unloaded_device_read_takes_the_sum_of_its_hops() {
     let mut host = Host::new(Arc::new(spec(&probe("p2m_read")))).expect("a host");
@@ -124,7 +126,8 @@ fn books_balance(text: &str) {
     let p = &host.machine.mem.paths;
     let sum = |path: Path| p.sums()[path as usize].iter().map(|ps| u128::from(*ps)).sum::<u128>();
     let cores: u128 = host.line_fill_buffers().map(|d| d.held_ps()).sum();
-    // A write-back's way to the home agent and that of its acknowledgement lie within the read that it makes room for.
+    // The path of a write-back to the home agent, and the path of its acknowledgement, lie within the read for which it
+    // makes room.
     let ways: u64 = [5, 10, 9, 9].map(|cycles| cycles * 10_000 / 33).iter().sum();
     let within = u128::from(p.count[Path::C2mWrite as usize] * ways);
     assert_eq!(cores, sum(Path::C2mRead) + sum(Path::C2mWrite) - within, "line fill buffers");
@@ -169,14 +172,14 @@ fn d06_and_with_contention() {
     for (fraction, op) in [(1.0, "p2m_write"), (1.0, "p2m_read"), (0.5, "p2m_write"), (0.5, "p2m_read")] {
         books_balance(&text(6, fraction, op, ""));
     }
-    // The home agent's buffers are full all the time.
+    // The buffers of the home agent are always full.
     books_balance(&text(6, 0.5, "p2m_write", "[override.caches.llc]\nwrite_buffer = 8\n"));
 }
 
 #[test]
 fn d07_a_full_line_fill_buffer_bounds_a_core_by_credits_over_latency() {
     let o = measured(&text(2, 1.0, "", ""));
-    // Streams keep every buffer in use, but for the 14.4 ns until the next miss takes a free one.
+    // Streams keep every buffer in use, except for the 14.4 ns until the next miss takes a free buffer.
     let latency = get(&o, "lfb_lat_ns");
     near(get(&o, "lfb_occ"), 12.0 * latency / (latency + 14.4), 5e-3, "buffers in use");
     let bound = 2.0 * 12.0 * 64.0 / (latency + 14.4);
@@ -184,8 +187,8 @@ fn d07_a_full_line_fill_buffer_bounds_a_core_by_credits_over_latency() {
     near(get(&o, "lfb_lat_ns"), get(&o, "lfb_little_ns"), 2e-3, "Little's law");
 }
 
-/// 8 GT/s x 4 lanes x 128/130 less 3 % of link packets, on four ports; 24 bytes around 256 of a write, 20
-/// around a completion.
+/// 8 GT/s x 4 lanes x 128/130, less 3 % of link packets, on four ports; a write has 24 bytes around 256 of payload, and
+/// a completion 20.
 #[test]
 fn d08_devices_alone_move_what_their_links_carry() {
     let link = 4.0 * 8.0 * 4.0 * 128.0 / 130.0 * 0.97 / 8.0;
@@ -215,7 +218,8 @@ fn d09_too_few_entries_bound_devices_by_credits_over_latency() {
     }
 }
 
-/// Devices are dealt out: two controllers give four devices twice the entries of one, and a lone device no more than one has.
+/// Devices are distributed over controllers: two controllers give four devices twice the entries of one, and give a
+/// single device no more than one controller has.
 #[test]
 fn d20_a_second_controller_brings_credits_of_its_own() {
     let two = "[override.iio]\ncount = 2\nwrite_buffer = 8\nread_buffer = 8\n";
@@ -249,7 +253,7 @@ fn d11_a_full_home_agent_makes_cores_and_devices_wait_alike() {
     near(get(&o, "iio_write_peak"), 92.0, 1e-9, "the device's credits run out");
 }
 
-/// Buffers far larger than the DDIO ways: every line brought in pushes one out.
+/// Buffers far larger than the DDIO ways: every line that enters displaces one.
 #[test]
 fn d12_ddio_leaves_the_memory_traffic_of_large_blocks_unchanged() {
     let long = text(0, 1.0, "p2m_write", "").replace("queue_depth = 8", "queue_depth = 16");
@@ -280,7 +284,7 @@ fn d21_lines_leave_the_iio_a_clock_apart() {
     assert!((two - none - 3.0).abs() < 0.05, "{two} and {none} ns");
 }
 
-/// Four SSDs that write, and what the kernel keeps about `depth` commands of 8 MiB for each.
+/// Four SSDs that write, with the kernel's page accounting for `depth` commands of 8 MiB each.
 fn storage(depth: u32, cores: u32) -> String {
     text(0, 1.0, "p2m_write", "")
         .replace("queue_depth = 8", &format!("queue_depth = {depth}\ncores = {cores}"))
@@ -294,25 +298,25 @@ fn d22_the_kernel_reads_and_writes_three_lines_for_each_page_that_a_device_moves
         let pages = get(o, "p2m_gbs") / 4096.0;
         (get(o, "mem_p2m_read_gbs") / 64.0 / pages, (get(o, "mem_p2m_write_gbs") - get(o, "p2m_gbs")) / 64.0 / pages)
     };
-    // 2 GiB of buffers have 64 MiB of books. Between two uses of a line the kernel writes half of them, more than the LLC's
-    // 24.75 MiB, so that all of them come from memory and go back there.
+    // 2 GiB of buffers need 64 MiB of page accounting. Between two uses of a line the kernel writes half of these
+    // lines, more than the LLC's 24.75 MiB, so that all of them come from memory and return to memory.
     let (reads, writes) = extra(&measured(&storage(64, 2)));
     near(reads, 3.0, 0.02, "lines read");
     near(writes, 2.875, 0.03, "lines written");
-    // 32 MiB of buffers have 1 MiB of books, half of it for each of two L2s, where it stays.
+    // 32 MiB of buffers need 1 MiB of page accounting, half of it for each of two L2s, where it stays.
     let (reads, writes) = extra(&measured(&storage(1, 2)));
     assert!(reads < 0.02 && writes.abs() < 0.02, "{reads} {writes}");
-    // Without cores that work is left out.
+    // Without cores of the kernel there is no page accounting.
     let o = measured(&storage(64, 0));
     assert_eq!(get(&o, "mem_p2m_read_gbs"), 0.0);
     assert_eq!(o.values.get("storage_busy"), None);
 }
 
-/// Rows that stay open however long nobody uses them.
+/// Rows stay open however long they are unused.
 const OPEN: &str = "[override.memory]\npage_idle_ns = 0\n[run]";
 
-/// Structures of neighbouring pages are neighbours and find rows open that they opened, unless the device's lines have closed
-/// them meanwhile; those of single pages hardly do.
+/// Structures of neighbouring pages are neighbours and find rows open that they opened themselves, unless the device's
+/// lines have closed these rows in the meantime; structures of single pages hardly do.
 #[test]
 fn d24_structures_of_neighbouring_pages_share_rows() {
     let opened = |contiguous: &str| {
@@ -327,9 +331,9 @@ fn d24_structures_of_neighbouring_pages_share_rows() {
     assert!(single > 1.1 * together, "{single} of the kernel's reads open a row, with neighbours {together}");
 }
 
-/// Reads behind everything else come at the rate that was asked for, at random times, and are neither the cores' nor the
-/// devices' traffic. Each opens a row of its own, beside the 1.6 % of a stream in pieces of 21 KiB on the mean (two
-/// rows or more for 330 lines), and now and then the stream's again.
+/// Background reads arrive at the requested rate, at random times, and count neither as traffic of the cores nor of
+/// devices. Each read opens a row, in addition to the 1.6 % of a stream in pieces of 21 KiB on average (at least two
+/// rows for 330 lines), and occasionally makes the stream open its row again.
 #[test]
 fn d25_an_idle_system_reads_lines_anywhere() {
     let run = |gbs: f64| {
@@ -355,8 +359,8 @@ fn d23_the_kernel_s_cores_are_no_application() {
         measured(&text(2, 1.0, "p2m_write", "").replace("queue_depth = 8", &format!("queue_depth = 64\ncores = {n}")))
     };
     let (without, with) = (cores(0), cores(4));
-    // The line fill buffers of two streaming cores are full but for 14.4 ns a miss, with or without others that work now
-    // and then.
+    // The line fill buffers of two streaming cores are full except for 14.4 ns per miss, with or without other cores
+    // that work occasionally.
     for o in [&without, &with] {
         let latency = get(o, "lfb_lat_ns");
         near(get(o, "lfb_occ"), 12.0 * latency / (latency + 14.4), 0.01, "line fill buffers");
@@ -364,7 +368,7 @@ fn d23_the_kernel_s_cores_are_no_application() {
     assert!((0.05..2.0).contains(&get(&with, "storage_busy")));
     let kernel = |o: &Outcome| o.tables["domains"].to_string().matches("\"kernel core ").count();
     assert_eq!((kernel(&without), kernel(&with)), (0, 4), "domains say whose core they are of");
-    // Device and cores move what they move, whoever keeps the books.
+    // Device and cores move the same amount, whichever cores do the page accounting.
     near(get(&with, "p2m_gbs"), get(&without, "p2m_gbs"), 0.01, "P2M");
 }
 
@@ -412,8 +416,8 @@ fn d15_what_cannot_run_says_so_in_one_sentence() {
     assert!(bad("platform = \"cascadelake\"", "platform = \"sim24\"").contains("platform \"sim24\" lacks"));
 }
 
-/// Sharing a channel's writes evenly, each side gets the rate of the other or all it asks for; in order of
-/// arrival cores crowd the device out.
+/// When writes of a channel are shared evenly, each side reaches the rate of the other side or all that it asks for; in
+/// order of arrival, cores displace the device.
 #[test]
 fn d18_writes_in_turns_keep_the_cores_from_crowding_the_device_out() {
     let by = |order: &str| {
@@ -431,7 +435,7 @@ fn d18_writes_in_turns_keep_the_cores_from_crowding_the_device_out() {
     near(get(&turns, "mem_bw_gbs"), get(&arrival, "mem_bw_gbs"), 0.05, "nothing is lost by taking turns");
 }
 
-/// Section 2.2: DDIO changes no regime. Large blocks miss, and each line waits for the one that it throws out.
+/// Section 2.2: DDIO changes no regime. Large blocks miss, and each line waits for the line that it evicts.
 #[test]
 fn d19_ddio_does_not_save_a_device_from_full_write_queues() {
     let spec = |policy: &str| {
@@ -446,7 +450,7 @@ fn d19_ddio_does_not_save_a_device_from_full_write_queues() {
     near(get(&on, "mem_bw_gbs"), get(&off, "mem_bw_gbs"), 0.05, "memory traffic");
 }
 
-/// Two SSDs whose blocks do not fit the LLC: every write misses in the ways that it may take.
+/// Two SSDs whose blocks do not fit the LLC: every write misses in the ways that it may use.
 #[test]
 fn d26_dynamic_ways_grow_beside_a_peripheral_too() {
     let ways = |iat: &str| {

@@ -1,4 +1,4 @@
-//! Holds the memory model against the measurements of Ramulator 2.1, DRAMsim3 and gem5 on the same traces and
+//! Compares the memory model with measurements of Ramulator 2.1, DRAMsim3 and gem5 on the same traces and
 //! configurations (`validation/dram/dram.csv`).
 
 use crate::hierarchy_reference::drive::replay::{self, profile, references, trace, Measured, Offer, Reference};
@@ -6,8 +6,8 @@ use hostnet::kernel::{LineAddr, NodeId, Time, TxnId};
 use hostnet::memory::dram::standards::Standard;
 use hostnet::memory::dram::{DramController, DramRequest, DramSpec};
 
-/// Relative tolerance of the bandwidth and of the mean read latency, and the row hits in
-/// fractions of the requests.
+/// Relative tolerance of the bandwidth and of the mean read latency; the tolerance of row hits is in fractions of the
+/// requests.
 const BANDWIDTH: f64 = 0.05;
 const LATENCY: f64 = 0.10;
 const HITS: f64 = 0.02;
@@ -21,7 +21,7 @@ fn deviations(r: &Reference) -> (f64, f64, f64) {
     (m.gbps / r.gbps - 1.0, m.latency_ns / r.latency_ns - 1.0, hits)
 }
 
-/// Every row of `simulator` but the known ones, which have to deviate still.
+/// Compares every row of `simulator`; the known deviations must still deviate.
 fn compare(simulator: &str, known: &[(u32, &str)]) {
     let mut wrong = Vec::new();
     let rows: Vec<_> = references().into_iter().filter(|r| r.simulator.starts_with(simulator)).collect();
@@ -87,7 +87,7 @@ fn interleaved_bank_groups_fill_the_bus() {
 
 #[test]
 fn row_misses_over_all_banks_are_bound_by_tfaw() {
-    // Another row with every access, bank after bank and group after group.
+    // Every access needs another row, bank after bank and group after group.
     let spec = DramSpec { mapping: "rocorababgch".into(), ..quiet(1) };
     let lines: Vec<(u64, bool)> = (0..100_000u64).map(|i| (i % 16 + (i / 16) * 16 * 128, false)).collect();
     let m = replay::replay(&spec, &lines, Offer::PerClock).unwrap();
@@ -102,7 +102,7 @@ fn refresh_costs_trfc_of_every_trefi_and_little_more() {
     let time = |refresh| replay::replay(&spec(refresh), &lines, Offer::PerClock).unwrap().sim_ns;
     let loss = 1.0 - time(false) / time(true);
     let (refi, rfc) = (9364.0, 421.0);
-    // Besides tRFC: closing the rows (tRTP + tRP) and opening the first again (tRCD).
+    // In addition to tRFC: closing the rows (tRTP + tRP) and opening the first row again (tRCD).
     assert!(loss > rfc / refi && loss < (rfc + 9.0 + 17.0 + 17.0 + 30.0) / refi, "{loss}");
 }
 
@@ -135,7 +135,7 @@ fn unloaded_latency_agrees_with_gem5() {
         };
         let (spec, _) = profile(&r);
         let lines = trace(&r.trace, 20_000).unwrap();
-        // Not 200 ns, of which tREFI is a multiple: gem5's requests met refresh in all phases.
+        // The period is not 200 ns, of which tREFI is a multiple: gem5's requests met refresh in all phases.
         let m = replay::replay(&spec, &lines, Offer::Every(200_401)).unwrap();
         let off = m.latency_ns / expected - 1.0;
         assert!(off.abs() < 0.03, "{pattern} x{channels}: {} against {expected}", m.latency_ns);

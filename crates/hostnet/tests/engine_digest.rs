@@ -1,11 +1,11 @@
-//! The engine's digest changes with what the compiler sees, and with nothing else.
+//! The engine's digest changes with the tokens that the compiler sees, and with nothing else.
 
 #[path = "../digest.rs"]
 pub mod digest;
 
 use std::path::{Path, PathBuf};
 
-/// A source with everything that does not reach the compiled engine beside what does.
+/// A source that contains parts that reach the compiled engine and parts that do not.
 const LIB: &str = r#"
 //! What the module is.
 pub mod part;
@@ -27,7 +27,7 @@ mod tests {
 }
 "#;
 
-/// A tree of sources of its own, removed at the end.
+/// A temporary tree of sources, which is removed at the end.
 struct Tree(PathBuf);
 
 impl Tree {
@@ -50,7 +50,7 @@ impl Tree {
     fn digest(&self) -> u64 {
         digest::of_sources(&self.0)
     }
-    /// The digest with `from` of lib.rs replaced.
+    /// The digest after `from` in lib.rs has been replaced.
     fn with(&self, from: &str, to: &str) -> u64 {
         assert!(LIB.contains(from), "{from}");
         self.write("lib.rs", &LIB.replace(from, to));

@@ -1,4 +1,4 @@
-//! Tests of replies of two segments: a header in an mbuf, and an object that is sent from where it lies.
+//! Tests of replies with two segments: a header in an mbuf, and an object that is sent from its place in memory.
 
 use crate::common::{close, get, platforms, scenario, simulate};
 use hostnet::config::resolve;
@@ -18,7 +18,7 @@ fn run(get_fraction: f64) -> Outcome {
     simulate(&text(get_fraction, ""))
 }
 
-/// The NIC reads both segments of a GET's reply, each with a descriptor of its own, and one of a SET's.
+/// The NIC reads both segments of a GET's reply, each with its own descriptor, and the single segment of a SET's reply.
 #[test]
 fn a_get_s_reply_is_two_reads_of_payload_and_a_set_s_is_one() {
     for (fraction, expected) in [(1.0, 2.0), (0.0, 1.0), (0.5, 1.5)] {
@@ -28,7 +28,8 @@ fn a_get_s_reply_is_two_reads_of_payload_and_a_set_s_is_one() {
     }
 }
 
-/// Geo's mean object is exp(mu + sigma^2 / 2) with mu and sigma from its two quantiles: 13 % below 100 B, 0.01 % above 9536 B.
+/// Geo's mean object is exp(mu + sigma^2 / 2), with mu and sigma from its two quantiles: 13 % below 100 B, 0.01 % above
+/// 9536 B.
 #[test]
 fn all_lines_of_an_object_are_read() {
     let o = run(1.0);
@@ -36,12 +37,14 @@ fn all_lines_of_an_object_are_read() {
     let sigma = (9536.0_f64 / 100.0).ln() / (cut - z);
     let mean = (100.0_f64.ln() - z * sigma + sigma * sigma / 2.0).exp();
     let lines = get(&o, "p2m_gbs") * 1e3 / 64.0 / get(&o, "throughput_mrps");
-    // A line of request and one of header, half a line that the last of an object leaves empty, and up to three of descriptors.
+    // A line of request and a line of header, half a line that the last line of an object leaves empty, and up to three
+    // lines of descriptors.
     let expected = 2.0 + mean / 64.0 + 0.5;
     assert!(lines > expected * 0.9 && lines < (expected + 3.0) * 1.1, "{lines} lines a reply, about {expected}");
 }
 
-/// On a wire of 10 Gb/s a reply takes its header's line, the object, the check sequence of 4 B, and 20 B of preamble and gap.
+/// On a wire of 10 Gb/s a reply takes the line of its header, the object, the check sequence of 4 B, and 20 B of
+/// preamble and gap.
 #[test]
 fn both_segments_are_one_frame_on_the_wire() {
     let slow = text(1.0, "")
@@ -49,7 +52,8 @@ fn both_segments_are_one_frame_on_the_wire() {
         .replace("kind = \"ethernet\"", "kind = \"ethernet\"\nlink = \"10 Gbps\"");
     let o = simulate(&slow);
     let bytes = 10e9 / 8.0 / (get(&o, "throughput_mrps") * 1e6);
-    // See above for the mean, which 4000 draws have to 2 %. What of the header stays in its line is not known here: up to 4 B.
+    // See above for the mean, which 4000 draws determine to 2 %. The part of the header in its line is not known in
+    // this test: up to 4 B.
     let expected = 64.0 + 24.0 + 449.0;
     assert!(close(bytes, expected, 0.07), "{bytes} B a reply, about {expected}");
 }
@@ -63,14 +67,15 @@ fn replies_of_two_segments_need_the_driver_that_has_them() {
     let _ = scenario(&text(1.0, ""));
 }
 
-/// Instructions of a request on one core of 3.1 GHz that always has some.
+/// Instructions of a request on one core of 3.1 GHz that always has requests.
 fn instructions(text: &str) -> f64 {
     let o = simulate(&text.replace("cores = 2", "cores = 1").replace("zipf = 0.75", "zipf = 0.0"));
     3.1e3 / (get(&o, "throughput_mrps") * get(&o, "t0_cpi"))
 }
 
-/// A GET takes an mbuf for the header and one that stands for the object, which goes down with it; a SET takes one. A user of the
-/// object is counted up and down. Each atomic operation is an instruction here.
+/// A GET takes an mbuf for the header and an mbuf that represents the object, which is freed with it; a SET takes one
+/// mbuf. The number of users of the object is incremented and decremented. Each atomic operation is one instruction in
+/// this test.
 #[test]
 fn a_get_s_second_segment_has_an_mbuf_and_a_user_of_its_object() {
     let driver = |more: &str| format!("[override.poll_mode]\nallocate_instructions = {more}\n");
@@ -91,8 +96,8 @@ fn a_get_s_second_segment_has_an_mbuf_and_a_user_of_its_object() {
     }
 }
 
-/// A million keys, of which no cache holds the buckets and entries (16 and 32 MB): one after the other a look-up waits for a bucket
-/// and then for an entry, 80 ns each, in bulk those of a burst overlap. Nothing of the packets changes.
+/// A million keys, whose buckets and entries (16 and 32 MB) are in no cache. With single look-ups, a look-up waits for
+/// a bucket and then for an entry, 80 ns each; with bulk look-ups, those of a burst overlap. Packets do not differ.
 #[test]
 fn misses_of_a_burst_s_look_ups_overlap_in_bulk() {
     let run = |lookup: &str| {

@@ -1,4 +1,4 @@
-//! Holds caches and DRAM together against gem5's measurements with the same generator
+//! Compares caches and DRAM together with gem5's measurements with the same generator
 //! (`validation/hierarchy/gem5_hierarchy.csv`).
 
 #[path = "../examples/hierarchy_ladder/drive.rs"]
@@ -12,7 +12,7 @@ const LATENCY: f64 = 0.10;
 /// Hits and misses, in fractions of the requests.
 const HITS: f64 = 0.02;
 
-/// What deviates, by the names that `Row::name` gives; `validation/DEVIATIONS.md` says why.
+/// Rows that deviate, by the names that `Row::name` gives; `validation/DEVIATIONS.md` gives the reasons.
 const KNOWN: &[&str] = &[
     "caches linear ch1 16KiB mshr256 r100 p333",
     "caches linear ch1 1048576KiB mshr256 r50 p1666",
@@ -73,7 +73,7 @@ fn unloaded_latencies_agree_with_gem5_within_5_percent() {
 
 #[test]
 fn unloaded_latency_through_the_caches_is_the_sum_of_the_parts() {
-    // DRAM alone, 4 + 10 + 30 cycles of look-ups and 2 x 5 of crossbar at 3 GHz
+    // DRAM alone, 4 + 10 + 30 cycles of look-ups and 2 x 5 cycles of crossbar at 3 GHz
     let latency = |caches: bool| {
         let rows = drive::rows();
         let row = rows.iter().find(|r| r.caches == caches && unloaded(r) && !r.random);

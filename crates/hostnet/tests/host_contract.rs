@@ -9,7 +9,7 @@ use hostnet::machine::{Machine, MachineSignal};
 use hostnet::meter::drops::{DropCause, DropPlace};
 use hostnet::placement::Placement;
 
-/// TouchDrop on two cores. The LLC is small (12 ways of 64 KiB), so that rings outgrow it quickly.
+/// TouchDrop on two cores. The LLC is small (12 ways of 64 KiB), so that rings exceed it quickly.
 struct Touch<'a> {
     ways: u32,
     placement: &'a str,
@@ -89,15 +89,15 @@ fn beyond_capacity_what_is_not_delivered_is_dropped() {
     let o = Touch { traffic: r#"arrivals = "poisson", rate = "150 Mpps""#, ..Touch::default() }.go();
     let (offered, done) = (get(&o, "offered_mrps"), get(&o, "throughput_mrps"));
     let dropped = get(&o, "drops") / (o.measured.as_ns() / 1e3);
-    // at most both rings' fill of 512 packets may differ at the ends of the window
+    // at most the contents of both rings, 512 packets, may differ at the ends of the window
     let slack = 512.0 / (o.measured.as_ns() / 1e3);
     assert!((offered - done - dropped).abs() <= slack, "{offered} {done} {dropped}");
     assert!(get(&o, "drop_rate") > 0.3);
 }
 
-/// Rings of 8192 buffers swallow twice the rate that cores serve for all of a window of 5000 requests: nothing is dropped,
-/// and against an objective of a second nothing is late. Still no such rate is a peak, because its backlog grows for as
-/// long as it lasts.
+/// Rings of 8192 buffers absorb twice the rate that cores serve for a whole window of 5000 requests: no packet is
+/// dropped, and none misses an objective of a second. Still no such rate is a peak, because its backlog grows as long
+/// as the rate lasts.
 #[test]
 fn an_overload_that_deep_rings_swallow_is_no_peak() {
     let go = |load, traffic| {
@@ -132,7 +132,7 @@ fn the_same_scenario_gives_the_same_result_to_the_last_bit() {
 
 #[test]
 fn premature_evictions_are_the_receive_lines_that_cores_fetch_from_dram() {
-    // Two cores with 2 x 768 KiB behind 64 KiB of open ways, and half the ring always waiting
+    // Two cores with 2 x 768 KiB behind 64 KiB of open ways, and half of the ring always waiting
     let o = Touch {
         ways: 1,
         rings: "rx_buffers = 512",
@@ -159,7 +159,7 @@ fn proactive_drop_bounds_the_wait() {
     let shallow = go("rx_buffers = 256, proactive_drop = 4");
     let service = get(&shallow, "service_mean_us");
     assert!(get(&deep, "lat_p50_us") > 100.0 * get(&deep, "service_mean_us"));
-    // at most four wait, one is served: five services, and 35 ns in the NIC
+    // at most four packets wait and one is served: five service times, and 35 ns in the NIC
     let most = 5.0 * service + 0.035;
     assert!(get(&shallow, "lat_mean_us") < most, "{} {most}", get(&shallow, "lat_mean_us"));
     assert!(get(&shallow, "lat_max_us") < 2.0 * most);
@@ -191,7 +191,7 @@ fn dynamic_ways_grow_while_nic_writes_miss() {
         let o = Touch { ways: 1, placement: &iat, ..Touch::default() }.go();
         get(&o, "llc_rx_lines")
     };
-    // a way is 1024 lines; two rings of 4096 lines do not fit one, and go round
+    // a way is 1024 lines; two rings of 4096 lines do not fit one way, and wrap around
     let (one, eight) = (loop_of(1), loop_of(8));
     assert!(one <= 1100.0, "{one}");
     assert!(eight >= 7.0 * 1024.0, "{eight}");
@@ -240,7 +240,7 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
         }
     }
     assert_eq!(ids.len(), 16);
-    // one buffer comes back: one packet fits, into that buffer, at the end of the ring
+    // one buffer returns: one packet fits, into that buffer, at the end of the ring
     m.nic.release(ids[3]);
     assert_eq!(m.nic.arrive(&mut m.cal, packet, m.now), Err(DropCause::NoDescriptor), "nobody handed it to the NIC");
     m.nic.replenish(QueueId(0), 1, m.now);
@@ -283,7 +283,7 @@ fn directed_on(platform: &str, placement: &str, app: &str) -> Outcome {
     ))
 }
 
-/// Reads in the background never end, and a directed run is over when nothing is left to do.
+/// Background reads never end, and a directed run ends when no other work is left.
 #[test]
 fn directed_runs_end_on_a_platform_that_reads_in_the_background() {
     let o = directed_on("cascadelake", r#"policy = "ddio""#, r#"kind = "directed_rx", blocks = 16"#);
@@ -331,8 +331,8 @@ fn the_first_read_takes_an_llc_hit_under_ddio_and_dram_under_dma() {
     // look-ups of 4 + 14 + 35 cycles and 2 x 8 of crossbar
     let hit = first(r#"policy = "ddio""#);
     assert!(close(hit, 69.0, 0.05), "{hit}");
-    // and controller, column access and burst, 26.25 ns at 3.2 GHz, if the NIC's write left the row open;
-    // 13.75 more for an activate
+    // and controller, column access and burst, 26.25 ns at 3.2 GHz, if the NIC's write left the row open; 13.75 ns more
+    // for an activate
     let miss = first(r#"policy = "dma""#);
     assert!((69.0 + 84.0..=1.05 * (69.0 + 128.0)).contains(&miss), "{miss}");
 }

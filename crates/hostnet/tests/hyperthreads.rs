@@ -1,5 +1,5 @@
-//! Tests of two hardware threads of one core and of the resources that they share: slots of a cycle, caches, and lines
-//! under way.
+//! Tests of two hardware threads of one core and of the resources that they share: issue slots, caches, and lines in
+//! flight.
 
 use crate::common::{get, refused, scenario, simulate, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op};
@@ -9,7 +9,7 @@ use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::stats::AccessClass;
 use hostnet::memory::{Memory, Siblings};
 
-/// Threads on cores of sim24, and a region of all.
+/// Threads on cores of sim24, and a region that all threads share.
 struct Bench {
     m: Machine,
     line: LineAddr,
@@ -19,7 +19,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// `cores` has the core of each thread.
+    /// A bench whose threads run on the given `cores`.
     fn new(cores: &[u16], change: impl FnOnce(&mut CoreSpec)) -> Bench {
         let s = scenario(ONE_CORE);
         let mut core = s.platform.core;
@@ -44,7 +44,7 @@ impl Bench {
         Bench { m, line, core, ends: vec![Vec::new(); cores.len()] }
     }
 
-    /// Each thread runs its program, again and again as often as it says.
+    /// Each thread runs its program the given number of times.
     fn go(&mut self, programs: &[(&[Op], u32)]) {
         let mut left: Vec<u32> = programs.iter().map(|p| p.1).collect();
         for (t, (ops, _)) in programs.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Bench {
         }
     }
 
-    /// Nanoseconds of a program of thread `t`, averaged over the last half of its runs.
+    /// Nanoseconds of a program of thread `t`, averaged over the second half of its runs.
     fn each(&self, t: usize) -> f64 {
         let ends = &self.ends[t];
         let half = ends.len() / 2;
@@ -77,7 +77,8 @@ impl Bench {
 
 const PROGRAM: [Op; 1] = [Op::Compute(1000)];
 
-/// Code that sustains the core's width takes every slot: two threads get half each, and a thread alone all.
+/// Code that sustains the core's width takes every slot: each of two threads gets half of the slots, and a thread alone
+/// gets all.
 #[test]
 fn threads_that_each_fill_all_slots_take_twice_as_long() {
     let all = |s: &mut CoreSpec| s.compute_ipc = f64::from(s.width);
@@ -93,8 +94,8 @@ fn threads_that_each_fill_all_slots_take_twice_as_long() {
     }
 }
 
-/// Code that sustains a quarter of the width leaves three quarters: neither thread is slower for the other. A thread on another
-/// core leaves all.
+/// Code that sustains a quarter of the width leaves three quarters: neither thread slows the other. A thread on another
+/// core leaves all slots.
 #[test]
 fn threads_that_leave_each_other_slots_run_at_full_speed() {
     let quarter = |s: &mut CoreSpec| s.compute_ipc = f64::from(s.width) / 4.0;
@@ -107,8 +108,8 @@ fn threads_that_leave_each_other_slots_run_at_full_speed() {
     }
 }
 
-/// Independent misses are as many at once as there are line fill buffers. Each of two threads has half of them, so that one
-/// takes twice as long for the same lines.
+/// As many independent misses overlap as there are line fill buffers. Each of two threads has half of the buffers, so
+/// that a thread takes twice as long for the same lines.
 #[test]
 fn a_thread_beside_another_has_half_the_line_fill_buffers() {
     let lines = 2048;
@@ -125,7 +126,7 @@ fn a_thread_beside_another_has_half_the_line_fill_buffers() {
     assert!((half / whole - 2.0).abs() < 0.1, "{half} ns with half of them, {whole} with all");
 }
 
-/// Both threads miss on the same line: one request goes to memory, and both get the line when it comes.
+/// Both threads miss on the same line: one request goes to memory, and both threads get the line when it arrives.
 #[test]
 fn a_line_that_one_thread_has_asked_for_is_not_asked_for_again() {
     let load = |b: &Bench| [Op::Anchor { line: b.line }, Op::Await];
@@ -141,7 +142,7 @@ fn a_line_that_one_thread_has_asked_for_is_not_asked_for_again() {
     assert!(both.ends[1][0] >= alone.ends[0][0] && both.ends[1][0] <= alone.ends[0][0] + hit);
 }
 
-/// What one thread has loaded is in the other one's L1.
+/// A line that one thread has loaded is in the L1 of the other thread.
 #[test]
 fn threads_of_a_core_have_its_caches_in_common() {
     let mut b = Bench::new(&[0, 0], |_| {});
@@ -155,7 +156,7 @@ fn threads_of_a_core_have_its_caches_in_common() {
     assert_eq!((b.reads(), b.m.cpus[ThreadId(1)].now() - start), (1, b.m.mem.lat.l1));
 }
 
-/// One thread's store to a line that it has makes the other one wait for nothing: both have the same copy.
+/// A store of one thread to a line that it has does not delay the other thread: both have the same copy.
 #[test]
 fn a_line_that_one_thread_has_written_is_the_other_one_s_to_write() {
     let mut b = Bench::new(&[0, 0], |_| {});
@@ -172,7 +173,8 @@ const KV: &str = "name = \"kv\"\nplatform = \"icx\"\nplacement = { policy = \"dd
                   \"ethernet\"\n[traffic]\narrivals = \"closed\"\noutstanding = 768\nspread = \"flow\"\n[run]\nload = \
                   \"fixed\"\nrequests = 6000\nwarmup_requests = 6000\n";
 
-/// 24 threads of 16 cores on both sockets: nothing is lost, and every packet is accounted for (`simulate` checks the books).
+/// 24 threads of 16 cores on both sockets: no packet is lost, and every packet is accounted for, which `simulate`
+/// checks.
 #[test]
 fn a_key_value_store_on_second_threads_loses_nothing_and_gains_on_its_cores_alone() {
     let rate = |n: &str| {

@@ -34,7 +34,7 @@ impl Rig {
         Rig::reserving(0, read_hit, hints, mshrs, victims, change)
     }
 
-    /// Hints leave `reserve` of the L2's misses to loads and stores.
+    /// Hints leave `reserve` of the L2's MSHRs to loads and stores.
     fn reserving(
         reserve: u32,
         read_hit: ReadHit,
@@ -73,7 +73,7 @@ impl Rig {
         self.run(&[Op::Store { line, lines: 1 }, Op::Fence]);
     }
 
-    /// A device writes lines; `settle` lets it happen.
+    /// A device writes lines; `settle` waits until the writes are complete.
     fn send(&mut self, line: LineAddr, lines: u16, to: Inbound) {
         let t = Txn::dma_write(Sender::Nic(None), AccessClass::NicRxWr, to, line, lines, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
@@ -95,7 +95,7 @@ impl Rig {
         self.m.settle();
     }
 
-    /// What the L2, or L1, and the LLC have of a line, and whether the LLC's copy is in the ways of devices.
+    /// Copies of a line in the L2 or L1 and in the LLC, and whether the LLC's copy is in the ways of devices.
     fn at(&self, line: LineAddr) -> (CopyState, CopyState, bool) {
         let mem = &self.m.mem;
         let ddio = mem.llc_way(line).is_some_and(|w| DDIO >> w & 1 == 1);
@@ -109,7 +109,7 @@ impl Rig {
     }
 }
 
-/// A rig and a line of it at `place`, dirty in the private caches or not where it is there.
+/// A rig, and one of its lines at `place`; in the private caches the line is dirty or not, where it is there.
 fn line_at(place: LineLocation, dirty: bool) -> (Rig, LineAddr) {
     let read_hit = if place == LineLocation::Both { ReadHit::Retain } else { ReadHit::Migrate };
     let mut r = Rig::new(read_hit, 32, None);
@@ -130,7 +130,7 @@ fn line_at(place: LineLocation, dirty: bool) -> (Rig, LineAddr) {
             r.push_out(line);
         }
         LineLocation::Ddio => r.write(line, INTO_LLC),
-        LineLocation::Dram => r.write(line + 64, INTO_LLC), // so that the ways of devices are known
+        LineLocation::Dram => r.write(line + 64, INTO_LLC), // so that the ways for devices are known
     }
     let expected = match place {
         LineLocation::Mlc => (if dirty { CopyState::Dirty } else { CopyState::Clean }, CopyState::Nowhere, false),
@@ -150,8 +150,8 @@ fn counted(at: LineLocation) -> [u64; 5] {
     n
 }
 
-/// All ends are a dirty line in the LLC and no DRAM access; P1 and P5 allocate in the ways of devices, the others are
-/// updated where they are.
+/// Every case ends with a dirty line in the LLC and without a DRAM access; P1 and P5 allocate in the ways of devices,
+/// and lines in the other places are updated in place.
 #[test]
 fn a_device_write_updates_the_llc_in_place_or_allocates_in_its_ways() {
     for (place, in_ddio, invalidated) in [
@@ -178,8 +178,8 @@ fn a_device_write_updates_the_llc_in_place_or_allocates_in_its_ways() {
     }
 }
 
-/// P1 and dirty P2 go down to the LLC and leave the private caches; clean P2, P3 and P4 stay; P5 is read from DRAM and
-/// enters no cache.
+/// Lines in P1 and dirty lines in P2 are evicted to the LLC and leave the private caches; clean lines in P2, and lines
+/// in P3 and P4, stay; a line in P5 is read from DRAM and enters no cache.
 #[test]
 fn a_device_read_takes_what_only_a_core_has_down_to_the_llc() {
     use CopyState::{Clean, Dirty, Nowhere};
@@ -206,7 +206,7 @@ fn a_device_read_takes_what_only_a_core_has_down_to_the_llc() {
     }
 }
 
-/// A line in the LLC moves to the L2; one that was evicted comes from DRAM, past the LLC.
+/// A line in the LLC moves to the L2; an evicted line comes from DRAM and bypasses the LLC.
 #[test]
 fn a_core_moves_a_received_line_from_the_llc_or_fetches_it_from_dram() {
     let (mut r, line) = line_at(LineLocation::Ddio, false);
@@ -221,13 +221,14 @@ fn a_core_moves_a_received_line_from_the_llc_or_fetches_it_from_dram() {
     r.balanced();
 }
 
-/// A read line that the L2 gives up leaves the ways of devices, and write-backs to DRAM are told apart by whether
-/// anybody had read the line.
+/// A read line that the L2 evicts leaves the ways of devices, and write-backs to DRAM are distinguished by whether a
+/// core had read the line.
 #[test]
 fn a_victim_of_the_l2_is_outside_the_ways_of_devices_and_its_write_back_is_no_leak() {
     let (mut r, line) = line_at(LineLocation::Ddio, false);
     r.load(line);
-    // Lines 16 apart share a set of both L2 and LLC. Four more displace the first from four ways of L2 and two of L1.
+    // Lines 16 apart share a set of both L2 and LLC. Four more lines displace the first from four ways of L2 and two of
+    // L1.
     for i in 1..=4 {
         r.load(line + 16 * i);
     }
@@ -244,8 +245,9 @@ fn a_victim_of_the_l2_is_outside_the_ways_of_devices_and_its_write_back_is_no_le
     assert_eq!((r.m.mem.stats.llc_wb, r.m.mem.stats.rx_evct_premature), (2, 1));
 }
 
-/// Of four ways the lowest is the devices', the highest the directory's. What a core has too is in the last; what only
-/// the LLC has is in the first when a device has written it, and between them when an L2 gave it up.
+/// Of four ways the lowest belongs to devices and the highest to the directory. A line that a core also has is in the
+/// highest way. A line that only the LLC has is in the lowest way when a device has written it, and in between when an
+/// L2 evicted it.
 #[test]
 fn each_line_is_in_the_ways_of_its_kind() {
     let way = |r: &Rig, line: LineAddr| r.m.mem.llc_way(line);
@@ -280,7 +282,7 @@ fn each_line_is_in_the_ways_of_its_kind() {
     }
 }
 
-/// Victims of the L2 fill their own two ways and no others: of lines of one set, two stay.
+/// Victims of the L2 fill their own two ways and no others: of the lines of one set, two stay.
 #[test]
 fn victims_of_the_l2_have_what_the_directory_and_devices_leave() {
     let mut r = Rig::with(ReadHit::Migrate, 32, None, 0b1110, |llc| llc.inclusive_ways = 1);
@@ -295,13 +297,15 @@ fn victims_of_the_l2_have_what_the_directory_and_devices_leave() {
     r.balanced();
 }
 
-/// A line that comes to the directory's ways pushes another out, as a miss does: its register is back with that.
+/// A line that enters the directory's ways displaces another line, as a miss does: its MSHR is freed when the displaced
+/// line has been accepted.
 #[test]
 fn a_register_for_a_line_that_comes_to_the_directory_s_ways_is_given_back() {
     for n in [1, 2] {
         let own = |llc: &mut LlcSpec| (llc.inclusive_ways, llc.mshrs) = (1, n);
         let mut r = Rig::with(ReadHit::Retain, 32, None, 0b1110, own);
-        // All of one set, so that later ones push earlier ones out of the only way that a core's lines have there.
+        // All lines belong to one set, so that later lines displace earlier ones from the only way that lines of a core
+        // have in that set.
         for i in 0..2 * u64::from(n) + 2 {
             let line = r.rx + 5 + 16 * i;
             r.write(line, Inbound::Llc { ways: 0b0001 });
@@ -314,8 +318,8 @@ fn a_register_for_a_line_that_comes_to_the_directory_s_ways_is_given_back() {
     }
 }
 
-/// The hinted line moves from the LLC to the L2 without a DRAM access. That is no use of it: when it is evicted before
-/// the core reads it, that was premature.
+/// The hinted line moves from the LLC to the L2 without a DRAM access. The hint is not a use of the line: an eviction
+/// before the core reads the line is premature.
 #[test]
 fn a_hint_brings_the_line_to_the_l2_and_is_no_use_of_it() {
     let mut r = Rig::new(ReadHit::Migrate, 32, None);
@@ -328,7 +332,7 @@ fn a_hint_brings_the_line_to_the_l2_and_is_no_use_of_it() {
     let now = r.m.now;
     r.m.mem.force_out(&mut r.m.cal, line, now);
     assert_eq!((r.m.mem.stats.rx_evct_premature, r.m.mem.stats.rx_evct_consumed), (1, 0));
-    // What the core has read is consumed, however it came.
+    // A line that the core has read is consumed, whichever way it arrived.
     r.write(line, HINT);
     r.load(line);
     r.m.mem.consumed(line, 1);
@@ -339,8 +343,8 @@ fn a_hint_brings_the_line_to_the_l2_and_is_no_use_of_it() {
     r.balanced();
 }
 
-/// Hints share the L2's misses with loads. Four may be under way, and each takes 1 + 4 + 14 + ... cycles, so that of 40
-/// hints at once four become prefetches, as many as there are places wait and the others are lost.
+/// Hints share the L2's MSHRs with loads. Four may be in flight, and each takes 1 + 4 + 14 + ... cycles, so that of 40
+/// simultaneous hints four become prefetches, as many as there are places wait, and the others are lost.
 #[test]
 fn hints_wait_for_misses_of_the_l2_and_are_lost_when_the_queue_is_full() {
     let mut r = Rig::new(ReadHit::Migrate, 8, Some(4));
@@ -350,14 +354,14 @@ fn hints_wait_for_misses_of_the_l2_and_are_lost_when_the_queue_is_full() {
     assert_eq!((h.came, h.fetched, h.dropped), (40, 12, 28), "four at once, and eight that waited");
     assert_eq!(r.m.cpus[ThreadId(0)].mshrs.as_ref().map(|m| m.used()), Some(0));
     r.balanced();
-    // Two of the four are left to accesses.
+    // Two of the four MSHRs are left to accesses.
     let mut r = Rig::reserving(2, ReadHit::Migrate, 8, Some(4), VICTIMS, |_| {});
     r.send(r.rx, 40, HINT);
     r.m.settle();
     let h = r.m.cpus[ThreadId(0)].hints.as_ref().expect("follows hints").counts;
     assert_eq!((h.came, h.fetched, h.dropped), (40, 10, 30), "two at once, and eight that waited");
     r.balanced();
-    // Loads that miss keep hints waiting: those of the core, from DRAM, come first.
+    // Loads that miss make hints wait: the core's loads, from DRAM, go first.
     let mut r = Rig::new(ReadHit::Migrate, 8, Some(4));
     let now = r.m.now + Time::us(1);
     r.m.cpus[ThreadId(0)].program.ops = (0..4).map(|i| Op::Load { line: r.rx + 100 + i, lines: 1 }).collect();
@@ -377,7 +381,7 @@ fn hints_wait_for_misses_of_the_l2_and_are_lost_when_the_queue_is_full() {
     r.balanced();
 }
 
-/// A hint is no use of a line; the load that finds the line is one.
+/// A hint is not a use of a line; the load that finds the line is one.
 #[test]
 fn a_hinted_line_is_unread_until_a_load_hits_it() {
     let mut r = Rig::new(ReadHit::Migrate, 32, None);
@@ -389,7 +393,7 @@ fn a_hinted_line_is_unread_until_a_load_hits_it() {
     assert_eq!(r.m.mem.received_lines()[3..], [0, 1, 1, 1], "read, in the L2");
 }
 
-/// A load of a line whose prefetch is under way waits for that, and asks for it no second time.
+/// A load of a line whose prefetch is in flight waits for the prefetch, and does not request the line again.
 #[test]
 fn a_load_joins_the_prefetch_of_its_line() {
     let mut r = Rig::new(ReadHit::Migrate, 32, None);
@@ -411,7 +415,7 @@ fn a_load_joins_the_prefetch_of_its_line() {
     r.balanced();
 }
 
-/// Copies that an invalidation leaves, by place and depth; dirty data is dropped and DRAM is not touched.
+/// Copies that an invalidation leaves, by place and depth; dirty data is dropped and DRAM is not accessed.
 #[test]
 fn an_invalidation_drops_lines_as_deep_as_it_reaches_without_a_write_back() {
     for place in [LineLocation::Mlc, LineLocation::Both, LineLocation::Llc, LineLocation::Ddio] {
@@ -429,7 +433,7 @@ fn an_invalidation_drops_lines_as_deep_as_it_reaches_without_a_write_back() {
     }
 }
 
-/// A range takes one instruction, lines one each.
+/// An invalidation of a range takes one instruction, an invalidation by lines takes one per line.
 #[test]
 fn a_range_is_one_instruction_and_drops_every_line_of_it() {
     for (instructions, each) in [(24, 24), (1, 1)] {
@@ -446,8 +450,8 @@ fn a_range_is_one_instruction_and_drops_every_line_of_it() {
     }
 }
 
-/// On a page without the bit the instruction does nothing, so that nobody sees what was there before the page was
-/// zeroed.
+/// On a page without the bit the instruction has no effect, so that no program sees the content from before the page
+/// was zeroed.
 #[test]
 fn pages_without_the_bit_keep_their_newest_data() {
     for op in [Sweep::InvalidateOwn, Sweep::Invalidate] {
@@ -459,7 +463,7 @@ fn pages_without_the_bit_keep_their_newest_data() {
         r.run(&[Op::Invalidate { line: zeroed, lines: 1, op, instructions: 1 }, Op::Fence]);
         assert_eq!(r.at(zeroed).0, CopyState::Dirty);
         assert_eq!((r.m.mem.version(zeroed), r.m.mem.stats.refused_invalidations), (version, 1), "{op:?}");
-        // On one that has the bit, what was written is lost.
+        // On a page with the bit, written data is lost.
         r.store(r.rx);
         let version = r.m.mem.version(r.rx);
         r.run(&[Op::Invalidate { line: r.rx, lines: 1, op, instructions: 1 }, Op::Fence]);
@@ -468,7 +472,7 @@ fn pages_without_the_bit_keep_their_newest_data() {
     }
 }
 
-/// Payload of class 1 is one DRAM write, and what caches had of it is dropped.
+/// Payload of class 1 is one DRAM write, and copies in caches are dropped.
 #[test]
 fn a_line_for_dram_invalidates_every_copy_without_writing_it_back() {
     for place in PLACES {

@@ -1,4 +1,4 @@
-//! Tests of IDIO in whole runs: modes, invalidation, classes, recycling, bursts, and a control plane of the user's own.
+//! Tests of IDIO in whole runs: modes, invalidation, classes, recycling, bursts, and a user-defined control plane.
 
 use crate::common::{get, refusal, scenario, simulate, IDIO_RUN};
 use hostnet::host::Outcome;
@@ -20,8 +20,8 @@ fn mode(mode: &str, more: &[(&str, &str)]) -> Outcome {
     with(&changes)
 }
 
-/// Hints for each packet in each mode. Below the burst threshold the FSM of an L2 that writes back little comes down to
-/// 0b00 all the same, and stays off when it may leave 0b11 only by a burst.
+/// Hints for each packet in each mode. Below the burst threshold the FSM of an L2 that writes back little still
+/// decreases to 0b00; the FSM stays off when only a burst may end state 0b11.
 #[test]
 fn each_mode_hints_the_lines_that_it_is_to() {
     let sticky = ("ways = 2 }", "ways = 2, idio = { sticky = true } }");
@@ -97,7 +97,7 @@ fn payload_of_class_1_goes_to_dram_and_its_header_to_the_l2() {
 }
 
 /// A packet that is sent in place is invalidated after its transmission, so that no line of it is written to DRAM and
-/// none stays; without invalidation the ring's lines stay.
+/// none stays cached; without invalidation the ring's lines stay.
 #[test]
 fn forwarded_packets_are_invalidated_after_transmission() {
     let app = [("kind = \"touchdrop\"", "kind = \"l2fwd\""), ("1514 B", "1024 B")];
@@ -109,7 +109,7 @@ fn forwarded_packets_are_invalidated_after_transmission() {
     };
     let (keep, drop) = (mode("prefetch", &[app[0], app[1], timeline]), mode("static", &[app[0], app[1], timeline]));
     assert!(spent(&keep) > 16.0 * 1024.0, "{}", spent(&keep));
-    // Bins have what the window's mean has: lines of 64 B that DRAM moved.
+    // The bins sum up to the window's mean: lines of 64 B that DRAM moved.
     let rows = keep.tables["timeline"]["rows"].as_array().expect("rows");
     let mean = rows.iter().filter_map(|r| r[14].as_f64()).sum::<f64>() / rows.len() as f64;
     let of_window = get(&keep, "mem_bw_gbs");
@@ -118,8 +118,8 @@ fn forwarded_packets_are_invalidated_after_transmission() {
     assert_eq!((get(&drop, "llc_wb"), get(&drop, "acc_nic_tx_rd")), (0.0, 0.0));
 }
 
-/// Bursts of a ring for each core every millisecond; no packet is lost, and the time of a burst is at least that of its
-/// arrival, 2047 gaps of 300 ns.
+/// Each core receives bursts of a whole ring every millisecond; no packet is lost, and the duration of a burst is at
+/// least the duration of its arrival, 2047 gaps of 300 ns.
 #[test]
 fn bursts_fill_the_rings_and_are_timed() {
     let o = with(&[
@@ -132,7 +132,7 @@ fn bursts_fill_the_rings_and_are_timed() {
     assert_eq!(get(&o, "drops"), 0.0);
     let us = get(&o, "burst_us");
     assert!((614.1..1000.0).contains(&us), "{us}");
-    // At least what a frame takes on the link, less than two of them take to come.
+    // The start takes at least the time of a frame on the link, and less than the time between two frames.
     let start = get(&o, "burst_start_us");
     assert!((0.01..0.6).contains(&start), "{start}");
     let rows = o.tables["timeline"]["rows"].as_array().expect("rows");
@@ -152,7 +152,7 @@ fn an_antagonist_has_an_l2_of_its_own_size_and_tells_its_cycles_of_an_instructio
         get(&o, "t1_cpi")
     };
     let (whole, small) = (of(""), of("l2_size = \"256 KiB\","));
-    // 900 KiB fit an L2 of 1 MiB; of 256 KiB, most accesses go to the LLC.
+    // 900 KiB fit an L2 of 1 MiB; with an L2 of 256 KiB, most accesses go to the LLC.
     assert!(small > 1.5 * whole, "{small} against {whole}");
 }
 
@@ -175,7 +175,7 @@ fn what_does_not_fit_is_one_sentence() {
     }
 }
 
-/// The same two cores behind the PCIe NIC, with a poll-mode driver.
+/// The two cores of `IDIO_RUN` behind the PCIe NIC, with a poll-mode driver.
 fn polled(changes: &[(&str, &str)]) -> Outcome {
     let mut text = r#"
         name = "polled"
@@ -194,8 +194,8 @@ fn polled(changes: &[(&str, &str)]) -> Outcome {
     simulate(&text)
 }
 
-/// Behind a PCIe port the header is a write of its own, and of a core whose FSM is off it alone is hinted; in the
-/// static mode so are its other 23 lines, and descriptors beside.
+/// Behind a PCIe port the header is a separate write. Only the header is hinted for a core whose FSM is off; in the
+/// static mode its other 23 lines are hinted as well, and also descriptors.
 #[test]
 fn tags_reach_the_policy_through_a_pcie_port() {
     let off = polled(&[]);
@@ -206,8 +206,8 @@ fn tags_reach_the_policy_through_a_pcie_port() {
     assert_eq!(get(&off, "drops") + get(&all, "drops"), 0.0);
 }
 
-/// Behind a PCIe port, too, packets are a NIC's transfers of DRAM. Of 24 lines 23 are payload, which goes to DRAM; what
-/// is forwarded comes from there again.
+/// Behind a PCIe port, packets also count as a NIC's transfers of DRAM. Of 24 lines 23 are payload, which goes to DRAM;
+/// a forwarded packet is read from DRAM again.
 #[test]
 fn packets_behind_a_pcie_port_count_as_the_nic_s() {
     let class_1 = ("burst_threshold", "class1_dscp = [8], burst_threshold");
@@ -219,8 +219,9 @@ fn packets_behind_a_pcie_port_count_as_the_nic_s() {
     assert_eq!((per("acc_io_wr"), per("acc_io_rd")), (0.0, 0.0));
 }
 
-/// A 16 B descriptor takes the header's part of a line's time on the I/O bus and a quarter of the rest; a frame of 1514 B is
-/// 23 lines and 42 B. At 250 ns a line, of which 50 are the header, a packet takes 23 x 250 + 50 + 131.25 + 50 + 50 ns.
+/// A descriptor of 16 B takes the header's part of a line's time on the I/O bus and a quarter of the remainder; a frame
+/// of 1514 B is 23 lines and 42 B. At 250 ns per line, of which the header takes 50, a packet takes 23 x 250 + 50 +
+/// 131.25 + 50 + 50 ns.
 #[test]
 fn short_writes_take_their_share_of_the_io_bus() {
     for (header, per_packet) in [("250 ns", 25.0 * 250.0), ("50 ns", 23.0 * 250.0 + 181.25 + 100.0)] {
@@ -234,15 +235,15 @@ fn short_writes_take_their_share_of_the_io_bus() {
             ),
             ("run = {", &bus),
         ]);
-        // One descriptor is read for each packet as well, four in a line.
+        // In addition one descriptor is read for each packet, four descriptors in a line.
         let expected = 1e3 / (per_packet + 250.0 / 4.0);
         let got = get(&o, "throughput_mrps");
         assert!((got / expected - 1.0).abs() < 0.02, "{header}: {got} Mpps, not {expected}");
     }
 }
 
-/// Invalidation ends write-backs of buffers in each mode; of what was copied, 24 lines a packet, more than the L2 holds
-/// is written back.
+/// Invalidation ends write-backs of buffers in each mode; of copied packets, 24 lines each, the lines beyond the
+/// capacity of the L2 are written back.
 #[test]
 fn buffers_are_dropped_in_each_recycling_mode_and_copies_are_not() {
     for (mode, least, most) in [("run_to_completion", 0.0, 1.0), ("reallocate", 0.0, 1.0), ("copy", 20.0, 26.0)] {
@@ -254,7 +255,8 @@ fn buffers_are_dropped_in_each_recycling_mode_and_copies_are_not() {
     }
 }
 
-/// A control plane of the user's own is asked once an epoch, what it says holds from then on, and its error ends the run.
+/// The engine calls a user-defined control plane once per epoch, applies its settings from then on, and ends the run on
+/// its error.
 #[test]
 fn a_control_plane_of_ones_own_turns_prefetching_off() {
     use hostnet::host::control::{Control, EpochView};
@@ -286,8 +288,9 @@ fn a_control_plane_of_ones_own_turns_prefetching_off() {
     }
 }
 
-/// Of 1518 B the last line is written in part, and gem5's I/O cache reads it first. In a buffer that software has dropped, or the
-/// NIC has swept, that is no use of old data: the bytes behind a frame's end are nobody's. All frames come back.
+/// Of 1518 B the last line is written in part, and gem5's I/O cache reads it first. In a buffer that software has
+/// dropped, or the NIC has swept, this read is not a use of old data: no agent uses the bytes behind a frame's end. All
+/// frames return.
 #[test]
 fn frames_that_end_within_a_line_may_go_to_buffers_that_were_dropped() {
     for placement in

@@ -8,7 +8,7 @@ use hostnet::kernel::{RandomStream, Time};
 use hostnet::traffic::arrival::Arrivals;
 use std::sync::Arc;
 
-/// Costs in instructions, so large that what caches and links add is small beside them.
+/// Costs in instructions, so large that the time of caches and links is small in comparison.
 const BASE: &str = r#"
 name = "udp"
 placement = { policy = "ddio", ways = 4 }
@@ -33,10 +33,11 @@ send = 12000
 free = 400
 receive_buffer = "212992 B"
 "#;
-/// Instructions of one request in the kernel: two lines are copied each way, and a socket buffer is freed each way.
+/// Instructions of one request in the kernel: two lines are copied in each direction, and a socket buffer is freed in
+/// each direction.
 const POLLED: f64 = 6000.0 + 5000.0 + 400.0;
 const CALLED: f64 = 9000.0 + 12000.0 + 400.0 + 2.0 * (300.0 + 2.0 * 6.0);
-/// Those of the application, `touchfwd`: 20 and each byte.
+/// Instructions of one request in the application, `touchfwd`: 20, and those for each byte.
 const SERVED: f64 = 20.0 + 10.0 * 128.0;
 
 struct Setting {
@@ -73,22 +74,23 @@ impl Setting {
     }
 }
 
-/// Instructions of a microsecond on cascadelake at `ghz`.
+/// Instructions per microsecond on cascadelake at `ghz`.
 fn per_us(ghz: f64) -> f64 {
     ghz * 1e3 * scenario(&Setting::default().text()).platform.core.compute_ipc
 }
 
-/// The core sleeps between requests, so that each of them is interrupted for after the moderation, and wakes the application.
+/// The core sleeps between requests, so that each request causes an interrupt after the moderation time and wakes the
+/// application.
 #[test]
 fn an_unloaded_request_takes_the_moderation_and_the_sum_of_its_costs() {
     for (moderation, us) in [("16 us", 16.0), ("40 us", 40.0)] {
         let nic = format!("moderation = \"{moderation}\"");
         let o = Setting { nic: nic.leak(), ..Setting::default() }.run();
-        // What the poll frees has been sent before; the reply's own comes in a later one.
+        // A poll frees buffers that were sent before; a later poll frees the buffer of this reply.
         let instructions = 20000.0 + POLLED + 24000.0 + CALLED + SERVED;
         let expected = us + instructions / per_us(3.3);
         let seen = get(&o, "lat_mean_us");
-        // Beside it: DMA and doorbells of about 2 us, and a few misses.
+        // In addition: DMA and doorbells of about 2 us, and a few misses.
         assert!(seen > expected && seen < expected + 4.0, "{seen} us, the sum is {expected}");
         assert_eq!(get(&o, "drops"), 0.0);
     }
@@ -102,8 +104,8 @@ fn many_completions_interrupt_at_once() {
     assert!((39.0..41.0).contains(&sooner), "{sooner}");
 }
 
-/// Interrupts a second, from the time that they cost: e1000's low latency has 20,000 at most, 49.92 us apart. One more interval goes
-/// by after a poll. Without throttling there are more.
+/// Interrupts per second, from the time that they take: e1000's low-latency class has at most 20,000, which are
+/// 49.92 us apart. One more interval passes after a poll. Without throttling there are more interrupts.
 #[test]
 fn a_throttled_queue_interrupts_an_interval_apart() {
     let interrupts = |throttle: &str| {
@@ -118,7 +120,8 @@ fn a_throttled_queue_interrupts_an_interval_apart() {
     assert!((10_000.0..20_050.0).contains(&throttled), "{throttled}");
 }
 
-/// 16 requests are always under way: no sleep, and the core does one after the other. Interrupts cost nothing here.
+/// 16 requests are always in flight: the core never sleeps, and serves one after the other. Interrupts take no time in
+/// this test.
 fn saturated(clock: &'static str) -> Outcome {
     let more = format!("[platform.core]\nclock = \"{clock}\"\n");
     let s =
@@ -126,8 +129,8 @@ fn saturated(clock: &'static str) -> Outcome {
     simulate(&s.text().replace("interrupt = 20000", "interrupt = 0"))
 }
 
-/// What a request takes is the sum of its instructions at the core's clock, and a rest that the clock does not change: lines
-/// that devices have written or read, and doorbells.
+/// The time of a request is the sum of its instructions at the core's clock, and a remainder that the clock does not
+/// change: lines that devices have written or read, and doorbells.
 #[test]
 fn a_saturated_server_takes_the_sum_of_its_costs_for_each_request_at_any_clock() {
     let took = ["1 GHz", "2 GHz", "3.3 GHz"].map(|clock| {
@@ -146,14 +149,15 @@ fn a_saturated_server_takes_the_sum_of_its_costs_for_each_request_at_any_clock()
     }
 }
 
-/// Rows of the drop table whose place and cause have these words.
+/// Rows of the drop table whose place and cause contain the given words.
 fn ledger(o: &Outcome, place: &str, cause: &str) -> f64 {
     let rows = o.tables["drops"]["rows"].as_array().expect("rows");
     let says = |v: &serde_json::Value, word: &str| v.as_str().is_some_and(|s| s.contains(word));
     rows.iter().filter(|r| says(&r[0], place) && says(&r[1], cause)).map(|r| r[2].as_f64().expect("a count")).sum()
 }
 
-/// Linux: a poll that has spent its budget leaves the rest to a thread, so that the application gets half of the core.
+/// Linux: a poll that has used up its budget leaves the remaining frames to a thread, so that the application gets half
+/// of the core.
 #[test]
 fn an_overloaded_socket_drops_and_the_application_keeps_half_of_the_core() {
     let o = Setting { traffic: fixed(1.0), ..Setting::default() }.run();
@@ -165,7 +169,7 @@ fn an_overloaded_socket_drops_and_the_application_keeps_half_of_the_core() {
     assert!((lost + ledger(&o, "NIC", "") - get(&o, "drops")).abs() < 0.5);
 }
 
-/// 212992 bytes are 256 socket buffers of 832 (Linux), and one more is let in.
+/// 212992 bytes are 256 socket buffers of 832 bytes (Linux), and one more is accepted.
 #[test]
 fn a_socket_holds_256_small_datagrams_and_one() {
     let text = Setting { nic: "moderation = \"1 ms\"\nmoderation_frames = 300", ..Setting::default() }.text();
@@ -183,7 +187,7 @@ fn a_socket_holds_256_small_datagrams_and_one() {
     assert_eq!((nic.counts.sent, lost_in_sockets(nic)), (257, nic.counts.offered - 257));
 }
 
-/// Of a host at rest, whose application answers everything.
+/// Number of datagrams that sockets of an idle host lose, whose application answers every datagram.
 fn lost_in_sockets(nic: &Nic) -> u64 {
     nic.counts.offered - nic.drops.total() - nic.counts.sent
 }

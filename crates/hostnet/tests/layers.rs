@@ -1,7 +1,7 @@
 //! A module of the engine imports only from modules above it in the table of docs/develop/architecture.md.
 //!
-//! The sources are read as tokens, so comments and strings are not taken for imports, and the bodies of macros, `$crate` and
-//! unit tests are seen like all other code.
+//! The test reads the sources as tokens, so comments and strings do not count as imports, and the bodies of macros,
+//! `$crate` and unit tests count like all other code.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,11 +17,11 @@ fn order(page: &str) -> Vec<String> {
     rows.map(|(name, _)| name.to_string()).collect()
 }
 
-/// The tokens of a file, and what is known of the module that it holds.
+/// The tokens of a file, with the module to which the file belongs.
 struct Source {
     /// The directory of the file, which `#[path]` counts from.
     dir: PathBuf,
-    /// The path of every item that the file names from the crate's root.
+    /// The paths of all items that the file names from the crate's root.
     named: BTreeSet<Vec<String>>,
     /// Files that belong to a module of another name.
     elsewhere: BTreeMap<PathBuf, Vec<String>>,
@@ -56,7 +56,7 @@ impl Source {
         }
     }
 
-    /// Notes the item, or the group of items, that `rest` names behind `prefix`.
+    /// Records the item, or the group of items, that `rest` names after `prefix`.
     fn path(&mut self, rest: &[TokenTree], prefix: Vec<String>) {
         match behind_colons(rest) {
             Some([TokenTree::Ident(name), ..]) => {
@@ -74,7 +74,7 @@ impl Source {
         }
     }
 
-    /// Notes where `#[path = "file"] mod name;` puts a file; `attribute` is what stands in the brackets.
+    /// Records the file to which `#[path = "file"] mod name;` refers; `attribute` is the content of the brackets.
     fn note_file(&mut self, attribute: TokenStream, rest: &[TokenTree], module: &[String]) {
         let attribute: Vec<TokenTree> = attribute.into_iter().collect();
         let ([key, _, TokenTree::Literal(file)], [word, TokenTree::Ident(name), ..]) = (&attribute[..], rest) else {
@@ -95,7 +95,7 @@ fn is_colon(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Punct(p) if p.as_char() == ':')
 }
 
-/// What follows `::`, if the tokens begin with it.
+/// The tokens that follow `::`, if the tokens begin with `::`.
 fn behind_colons(tokens: &[TokenTree]) -> Option<&[TokenTree]> {
     match tokens {
         [a, b, rest @ ..] if is_colon(a) && is_colon(b) => Some(rest),

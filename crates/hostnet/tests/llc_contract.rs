@@ -1,5 +1,5 @@
-//! Tests of the choices of a last-level cache: registers for misses, inclusion, reads of devices that install, and the
-//! order of requests at a memory controller.
+//! Tests of the choices of a last-level cache: MSHRs, inclusion, reads of devices that install lines, and the order of
+//! requests at a memory controller.
 
 use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
 use hostnet::kernel::units::Size;
@@ -20,7 +20,7 @@ fn with(mshrs: u32) -> HierarchySpec {
     h
 }
 
-/// Sends everything that `ask` puts into the calendar, and returns how long that takes to be over.
+/// Sends all requests that `ask` puts into the calendar, and returns the time until all are complete.
 fn time_of(r: &mut Rig, ask: impl FnOnce(&mut Rig)) -> Time {
     let start = r.m.now;
     ask(r);
@@ -28,7 +28,7 @@ fn time_of(r: &mut Rig, ask: impl FnOnce(&mut Rig)) -> Time {
     r.answers.iter().map(|a| a.0).max().expect("answers") - start
 }
 
-/// 64 reads of rows in banks that nobody else uses, all at once.
+/// 64 simultaneous reads of rows in banks that no other request uses.
 fn reads_of_all_banks(r: &mut Rig) {
     for i in 0..64 {
         r.request(0, r.app + i % 4 + i / 4 * 512, TxnOp::Read);
@@ -39,12 +39,12 @@ fn reads_of_all_banks(r: &mut Rig) {
 fn a_slice_with_n_registers_serves_n_misses_in_the_time_of_one() {
     for n in [1, 2, 8] {
         let mut h = with(n);
-        h.llc.clean_victim = CleanVictim::Drop; // an L2's victim takes a register as well
+        h.llc.clean_victim = CleanVictim::Drop; // a victim of an L2 takes an MSHR as well
         let mut r = Rig::new(&h, ALL);
         let t = r.m.mem.dram.timing().clone();
         let lat = r.m.mem.lat;
         let took = time_of(&mut r, reads_of_all_banks);
-        // Held from the look-up to the answer: activate, read, burst, and the way back.
+        // The MSHR is held from the look-up to the answer: activate, read, burst, and the path back.
         let held = Time(t.rcd + t.cl + t.burst) + lat.llc + lat.noc;
         let expected = held.0 * 64 / u64::from(n) + (lat.l1 + lat.l2 + lat.noc).0;
         assert!(close(took.0 as f64, expected as f64, 0.03), "{n}: {took:?}, expected {expected} ps");
@@ -73,7 +73,7 @@ fn a_miss_holds_its_register_until_the_controller_has_taken_its_victim() {
         burst(&mut r);
         r.settle();
         assert_eq!(r.m.mem.stats.of(AccessClass::RxEvct), 400 - 64);
-        // Each victim at the door has a register of its own.
+        // Each victim that waits for a memory-controller queue has an MSHR of its own.
         assert_eq!(r.m.mem.nodes[NodeId(0)].cha_writes.peak(), n);
         r.m.mem.check().unwrap();
     }
@@ -89,7 +89,7 @@ fn while_a_slice_has_no_register_hits_wait_too() {
         r.m.mem.push_out(&mut r.m.cal, line, r.m.now);
         r.answers.clear();
         for i in 0..80 {
-            // Of other sets than the line's.
+            // The written lines belong to other sets than the line.
             r.device_writes_later(Agent::Nic, r.rx + 16 * i + 1, Inbound::Llc { ways: ALL });
         }
         let start = r.m.now;
@@ -135,7 +135,7 @@ fn a_burst_of_the_nic_ends_as_its_lines_do_when_they_come_one_by_one() {
                 r.settle();
             }
             r.m.mem.check().unwrap();
-            // Lines by the time of their answer.
+            // Lines by the time of their answers.
             let mut done = BTreeMap::new();
             for (at, t) in r.answers.iter().filter(|a| a.1.agent() == Agent::Nic) {
                 *done.entry(*at).or_insert(0) += t.lines;
@@ -164,7 +164,7 @@ fn what_an_inclusive_llc_evicts_leaves_the_private_caches_and_dirty_data_goes_to
         assert_eq!(r.m.mem.llc_copy(NodeId(0), line), CopyState::Clean);
         let before = r.m.mem.stats.of(AccessClass::OtherEvct);
         for i in 0..4 {
-            // To the line's set.
+            // The writes go to the set of the line.
             r.device_writes(Agent::Nic, r.rx + 16 * i, 1, Inbound::Llc { ways: ALL });
         }
         assert_eq!(r.m.mem.copies(line).0, 0);
@@ -235,7 +235,7 @@ fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store
     assert_eq!(r.m.mem.stats.tenants[TenantId(0)].llc_hits, hits + 1);
     assert_eq!(r.write(line).probe, Probe::L1, "the core owns it now");
     assert_eq!(r.dram_transfers(), before);
-    // The LLC loses the line: the core still has the data, and needs leave alone.
+    // The LLC loses the line: the core still has the data, and needs only permission to write.
     r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
     let now = r.m.now;
     assert_eq!(r.m.mem.force_out(&mut r.m.cal, line, now), Some(true));
@@ -243,7 +243,7 @@ fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store
     let before = r.dram_transfers();
     assert_eq!(r.write(line).probe, Probe::Miss);
     assert_eq!((r.dram_transfers(), r.m.mem.private_copy(CoreId(0), line)), (before, CopyState::Dirty));
-    // A line that nobody has comes from memory and stays, in the ways of device writes.
+    // A line that no cache has comes from memory and stays, in the ways of device writes.
     r.device_writes(Agent::Nic, r.rx, 1, Inbound::Llc { ways: 0b0001 });
     for i in 1..5 {
         r.device_reads(Agent::Nic, r.app + 16 * i + 5, 1, Outbound::Nearest);
@@ -267,7 +267,7 @@ fn ways_of_devices_count_from_the_end_that_is_chosen() {
     }
 }
 
-/// A read that comes while `n` writes of one bank wait at the door.
+/// A read that arrives while `n` writes of one bank wait for the memory-controller queue.
 fn read_behind(overflow: Overflow, n: u64) -> Time {
     let d = DramSpec {
         channels: 1,
@@ -293,15 +293,16 @@ fn read_behind(overflow: Overflow, n: u64) -> Time {
 #[test]
 fn at_a_shared_door_a_read_waits_behind_the_writes_that_came_before_it() {
     let (apart, shared) = (read_behind(Overflow::Separate, 24), read_behind(Overflow::Shared, 24));
-    // All but those that the queue still holds have been sent before it enters: a burst of 2.5 ns each at least.
+    // All writes except those that the queue still holds were sent before the read enters: a burst of at least 2.5 ns
+    // each.
     assert!(shared.0 > apart.0 + 20 * 2_500, "{apart:?} {shared:?}");
     let empty = |o| read_behind(o, 0);
     assert_eq!(empty(Overflow::Separate), empty(Overflow::Shared), "with room for all both are the same");
 }
 
 proptest! {
-    /// One set of four ways against a list from the least recently used line to the most recently used one. Private
-    /// caches hold all lines that are tried, so that the LLC hears of first accesses and of what is pushed out alone.
+    /// Compares one set of four ways with a list from the least to the most recently used line. Private caches hold all
+    /// lines of the test, so that only first accesses and evictions reach the LLC.
     #[test]
     fn whether_a_write_back_is_a_use_decides_who_leaves_next(
         uses in any::<bool>(), steps in prop::collection::vec((0..3u8, 0..8u64), 1..150),
@@ -370,8 +371,8 @@ fn even_gaps_to_the_shortest_queue_make_nobody_wait() {
         simulate(&(FORWARDER.replace("[[tenant]]", &format!("{load}\n[[tenant]]"))))
     };
     let (even, random) = (run("shortest_queue"), run("random"));
-    // D/D/4 has no queue: a packet waits for the end of an empty poll at most, 200 instructions at two a cycle. With random
-    // choice some wait for the whole service of another.
+    // D/D/4 has no queue: a packet waits at most for the end of an empty poll, 200 instructions at two per cycle. With
+    // a random choice of the core, some packets wait for the whole service of another.
     let spread = get(&even, "lat_p99_us") - get(&even, "lat_p50_us");
     assert!(spread < 0.0313 + 0.002, "{spread}");
     assert!(get(&random, "lat_p99_us") > get(&even, "lat_p99_us") + get(&even, "service_mean_us"));
@@ -403,7 +404,7 @@ fn a_nic_whose_lines_go_on_one_by_one_delivers_as_many_packets() {
     assert!(close(get(&each, "lat_p50_us"), get(&all, "lat_p50_us"), 0.03));
 }
 
-/// Packets in the system by Little's law, a core.
+/// Number of packets per core in the system, by Little's law.
 fn standing(queue_pair: &str) -> f64 {
     let o = simulate(&format!(
         "{}
@@ -425,7 +426,8 @@ fn standing(queue_pair: &str) -> f64 {
 fn a_standing_queue_that_counts_completions_holds_half_as_many_packets() {
     let plain = standing("send_completions = false");
     assert!((100.0..103.0).contains(&plain), "{plain}");
-    // Taken packets are replaced by their completions, which take next to no time: the packets fall evenly from all to none.
+    // Completions replace the packets that are taken, and take hardly any time: the number of packets decreases evenly
+    // from all to none.
     let counted = standing("send_completions = true\npoll_instructions = 4");
     assert!((45.0..58.0).contains(&counted), "{counted}");
 }
@@ -443,22 +445,22 @@ fn a_standing_queue_may_fill_its_ring() {
         requests = 8000",
         FORWARDER
     ));
-    // Of 512 buffers the core has one.
+    // Of 512 buffers the core holds one.
     let held = get(&o, "throughput_mrps") * get(&o, "lat_mean_us") / 4.0;
     assert!(held <= 513.0, "{held}");
 }
 
 #[test]
 fn a_batch_is_off_the_queue_before_its_first_packet_is_served() {
-    // Of the batch (n + 1) / 2 are left on the mean.
+    // On average (n + 1) / 2 packets of the batch remain.
     let more = standing("send_completions = false\nbatch = 32") - standing("send_completions = false");
     assert!(close(more, 15.5, 0.1), "{more}");
 }
 
 #[test]
 fn a_batch_of_packets_passes_over_completions() {
-    // 100 waiting packets become completions 32 at a time: 132, 100, 68 and 36 packets are there when a batch begins. The fifth
-    // batch finds four, takes all completions, and the packets that come for them.
+    // 100 waiting packets become completions 32 at a time: 132, 100, 68 and 36 packets are there when a batch begins.
+    // The fifth batch finds four packets, and takes all completions and the packets that arrive for them.
     let of = |what: &str| {
         standing(&format!(
             "send_completions = true\npoll_instructions = 4\nbatch = 32\nbatch_of = \"{what}\"\nbatch_polls = 2000"
@@ -466,7 +468,7 @@ fn a_batch_of_packets_passes_over_completions() {
     };
     let packets = of("packets");
     assert!(close(packets, (132.0 + 100.0 + 68.0 + 36.0) / 4.0 - 15.5, 0.03), "{packets}");
-    // The fifth batch of entries is four packets, and as many more come for its completions as leave later.
+    // The fifth batch of entries is four packets, and as many more arrive for its completions as leave later.
     let entries = of("entries");
     assert!(entries < 0.97 * packets, "{entries}");
 }
@@ -486,14 +488,14 @@ fn rings_in_step_evict_into_one_rank_at_a_time() {
             ring_start = \"{start}\""
         ))
     };
-    // All 16 lines of a packet leave for DRAM: 61 of 102 GB/s. Rings are four ranks long, so that the same slots of all
-    // of them lie in one rank, whose eight banks carry a third of the peak by themselves (94 clocks a write).
+    // All 16 lines of a packet go to DRAM: 61 of 102 GB/s. Rings are four ranks long, so that the same slots of all
+    // rings lie in one rank, whose eight banks carry a third of the peak (94 clocks per write).
     let (apart, together) = (run("random"), run("first"));
     assert!(close(get(&apart, "mem_bw_gbs"), 60.0 * 16.0 * 64.0 / 1000.0, 0.01), "{}", get(&apart, "mem_bw_gbs"));
     assert!(get(&together, "throughput_mrps") < 0.67 * get(&apart, "throughput_mrps"));
 }
 
-/// Mean latency of a core that gets a packet every 2 us, and its service time.
+/// Mean latency of a core that receives a packet every 2 us, and the core's service time.
 fn batched(queue_pair: &str) -> (f64, f64) {
     let o = simulate(&format!(
         "{}
@@ -517,15 +519,16 @@ fn batched(queue_pair: &str) -> (f64, f64) {
 #[test]
 fn a_batch_is_served_when_it_is_whole_or_has_waited_for_its_polls() {
     let (alone, service) = batched("batch_polls = 0");
-    // The first of eight waits for seven gaps, the last for seven services.
+    // The first of eight packets waits for seven gaps, the last for seven services.
     let whole = batched("batch_polls = 1000").0;
     assert!(close(whole - alone, 3.5 * (2.0 + service), 0.02), "{whole} {alone} {service}");
-    // 64 polls of 100 instructions, two a cycle of 3.2 GHz, are 1 us: each packet is served alone.
+    // 64 polls of 100 instructions, two per cycle of 3.2 GHz, are 1 us: each packet is served alone.
     let late = batched("batch_polls = 64").0;
     assert!((late - alone - 1.0).abs() < 0.02, "{late} {alone}");
 }
 
-/// Hits of an LRU cache of `c` lines, by Che's approximation: `classes` of (share of the accesses, lines).
+/// Hit rate of an LRU cache of `c` lines, by Che's approximation: `classes` holds pairs of (share of the accesses,
+/// lines).
 fn che(c: f64, classes: &[(f64, f64)]) -> f64 {
     let held = |t: f64| classes.iter().map(|(p, n)| n * (1.0 - (-p / n * t).exp())).sum::<f64>();
     let (mut lo, mut hi) = (0.0, 1e9);
@@ -571,7 +574,8 @@ fn an_exact_match_table_misses_as_its_size_over_the_cache_s_says() {
             role = "strictly_inclusive"
             "#
         ));
-        // Of n keys thrown into m buckets, a bucket has as many as a Poisson number of mean n / m says, and is read as often.
+        // When n keys are distributed over m buckets at random, the number of keys in a bucket follows a Poisson
+        // distribution with mean n / m, and the bucket is read in proportion.
         let (n, m) = (f64::from(rules), f64::from(entries) / 8.0);
         let mut with = m * (-n / m).exp();
         let mut classes = vec![(0.5, n)];
@@ -579,7 +583,8 @@ fn an_exact_match_table_misses_as_its_size_over_the_cache_s_says() {
             with *= n / m / f64::from(k);
             classes.push((0.5 * with * f64::from(k) / n, with));
         }
-        // What the private caches hit is no use of the LLC's line; 64 transmit buffers of a line live in the cache, too.
+        // Hits in the private caches are not uses of the LLC's line; 64 transmit buffers of one line also stay in the
+        // private caches.
         let hits = che(24_576.0 - 64.0, &classes);
         let expected = 2.0 * (1.0 - hits);
         let seen = get(&o, "acc_cpu_other_rd");

@@ -1,5 +1,6 @@
-//! Tests of cores that send packets through a PCIe NIC whose wire loops back, and read them (CC-NIC, section 5.1): the
-//! parts of a round trip, the cost of a burst, the number of packets under way, and the place of every packet.
+//! Tests of cores that send packets through a PCIe NIC in loopback mode, and read the packets (CC-NIC, section 5.1).
+//! The tests check the parts of a round trip, the cost of a burst, the number of packets in flight, and the place of
+//! every packet.
 
 use crate::common::{get, refused, simulate};
 use hostnet::host::Outcome;
@@ -55,7 +56,8 @@ fn median_ns(s: &Setting) -> f64 {
     1e3 * get(&s.run(), "rtt_median_us")
 }
 
-/// A poll that finds nothing, in ns: what a round trip can be longer for the moment at which its frame comes.
+/// Time in ns of a poll that finds no packet, by which a round trip can be longer, depending on the time at which its
+/// frame arrives.
 const POLL: f64 = 25.0;
 
 #[test]
@@ -71,13 +73,14 @@ fn the_wire_is_in_a_round_trip_twice_and_a_frames_time_on_it_once() {
     assert!((slow - fast - frame).abs() < POLL, "{slow} and {fast} ns: {frame} expected");
 }
 
-/// The host's writes and reads are part of it, as the stamp is written before the rest of the payload: of 24 lines instead of one,
-/// each is written by the core and read by the NIC, and written by the NIC and read by the core.
+/// The host's writes and reads are part of the round trip, because the stamp is written before the other lines of the
+/// payload. Of 24 lines instead of one, the core writes each and the NIC reads it, and then the NIC writes each and the
+/// core reads it.
 #[test]
 fn a_large_packet_takes_longer_by_its_way_over_the_link_both_ways_at_least() {
     let nic = "link = \"100 Gbps\"";
     let [small, large] = [64, 1500].map(|bytes| median_ns(&Setting { nic, bytes, ..Setting::default() }));
-    // 1436 B more each way over eight lanes at 8 GT/s, and on the wire.
+    // 1436 B more in each direction over eight lanes at 8 GT/s, and on the wire.
     let link = 1436.0 * 8.0 / (8.0 * 8.0 * 128.0 / 130.0);
     let least = 2.0 * link + 1436.0 * 8.0 / 100.0;
     assert!(large - small > least && large - small < least + 600.0, "{small} and {large} ns: {least} at least");
@@ -93,12 +96,13 @@ fn a_frame_is_written_to_memory_once_and_read_once() {
 
 #[test]
 fn a_burst_has_one_doorbell() {
-    // More is due than a core can send, and the NIC is faster than the core, so that every burst is full and finds room.
+    // More packets are due than a core can send, and the NIC is faster than the core, so that every burst is full and
+    // finds room.
     for n in [1, 4, 16] {
         let driver = format!("transmit_burst = {n}\nallocate_instructions = 600");
         let traffic = "arrivals = \"fixed\"\nrate = \"100 Mpps\"";
         let o = Setting { driver: &driver, traffic, requests: 20_000, ..Setting::default() }.run();
-        // Of packets sent: those that came back are fewer while rings fill.
+        // Per packet sent; fewer packets have returned while rings fill.
         let sent = get(&o, "offered_mrps") / get(&o, "throughput_mrps");
         let bells = get(&o, "doorbells_per_packet") * f64::from(n) / sent;
         assert!((bells - 1.0).abs() < 0.01, "{bells} doorbells for a burst of {n}");
@@ -108,7 +112,8 @@ fn a_burst_has_one_doorbell() {
 
 #[test]
 fn what_is_due_goes_at_once_and_waits_for_no_burst() {
-    // A packet every 5 us takes no longer than one alone: none waits for the others of a burst of 32.
+    // A packet every 5 us takes no longer than a single packet: it does not wait for the other packets of a burst of
+    // 32.
     let alone = median_ns(&Setting::default());
     let traffic = "arrivals = \"fixed\"\nrate = \"0.2 Mpps\"";
     let o = Setting { traffic, ..Setting::default() }.run();
@@ -117,7 +122,7 @@ fn what_is_due_goes_at_once_and_waits_for_no_burst() {
     assert!((get(&o, "doorbells_per_packet") - 1.0).abs() < 0.01);
 }
 
-/// Little's law over the window; a packet that has been read is sent again with its core's next burst.
+/// Little's law over the window; a packet that has been read is sent again with the next burst of its core.
 #[test]
 fn a_window_bounds_the_packets_under_way_at_each_core() {
     for (window, cores) in [(1, 1), (1, 3), (8, 1), (64, 2)] {
@@ -130,7 +135,7 @@ fn a_window_bounds_the_packets_under_way_at_each_core() {
     }
 }
 
-/// What was inside, what began, what was served, what was lost, and what is inside now.
+/// Numbers of packets that were inside, began, were served, were lost, and are inside now.
 fn ledger(o: &Outcome) -> [u64; 5] {
     let rows = o.tables["packets"]["rows"].as_array().expect("rows");
     std::array::from_fn(|i| rows[i][1].as_u64().expect("a count"))
@@ -139,7 +144,7 @@ fn ledger(o: &Outcome) -> [u64; 5] {
 #[test]
 fn every_packet_is_read_lost_or_under_way() {
     let lossless = Setting { traffic: "arrivals = \"closed\"\noutstanding = 256", ..Setting::default() };
-    // One packet's DMA at a time is slower than the wire: 256 frames do not fit the receive buffer.
+    // The DMA of one packet at a time is slower than the wire: 256 frames do not fit the receive buffer.
     let traffic = "arrivals = \"closed\"\noutstanding = 256\ntimeout = \"100 us\"";
     let (nic, rings) = ("link = \"100 Gbps\"\nreceive_buffer = \"64 KiB\"", "receive_packets = 1");
     let losing = Setting { bytes: 1500, nic, rings, traffic, requests: 4000, ..Setting::default() };
@@ -157,7 +162,7 @@ fn every_packet_is_read_lost_or_under_way() {
 
 #[test]
 fn a_packet_comes_back_to_the_queue_that_it_left_from() {
-    // Cores of unequal share would end with unequal counts; each has a window of its own.
+    // Cores with unequal shares would end with unequal counts; each core has a window of its own.
     let traffic = "arrivals = \"closed\"\noutstanding = 4";
     let o = Setting { traffic, cores: 4, requests: 8000, ..Setting::default() }.run();
     assert_eq!(get(&o, "drops"), 0.0);

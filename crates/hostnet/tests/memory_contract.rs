@@ -50,8 +50,8 @@ fn a_ddio_write_that_misses_allocates_only_in_the_open_ways_and_reads_no_dram() 
     r.balanced();
 }
 
-/// A device writes one of 96 lines, or a core, a sweep or a device does something to one that was written, `n` times over;
-/// asked each `every` times where received lines are. Returns what the last count says.
+/// `n` times, a device writes one of 96 lines, or a core, a sweep or a device accesses a written line; after each
+/// `every` operations the test asks for the places of received lines. Returns the result of the last count.
 fn received_after(n: u64, every: u64) -> [u64; 7] {
     let mut r = rig();
     let mut dice = RandomStream::new(7, "received lines", 0);
@@ -90,7 +90,7 @@ fn where_received_lines_are_does_not_hang_on_how_often_one_asks() {
     assert!(all.iter().all(|n| *n > 0), "each place has been seen: {all:?}");
 }
 
-/// More changes than are noted between two counts.
+/// More changes than are recorded between two counts.
 #[test]
 fn where_received_lines_are_is_counted_anew_after_very_many_moves() {
     assert_eq!(received_after(150_000, 140_000), received_after(150_000, u64::MAX - 1));
@@ -265,7 +265,7 @@ fn a_store_whose_line_the_llc_has_lost_takes_it_into_the_tenant_s_ways_only_wher
         assert_eq!(r.of(AccessClass::CpuTxRdWr), 1 + fetches, "and the first store");
         r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
         pushes(&mut r, 2);
-        // Read back into the devices' ways it goes again; in the tenant's way it stays.
+        // A line that is read back into the devices' ways is evicted again; in the tenant's way it stays.
         assert_eq!(r.of(AccessClass::TxEvct), 2 - fetches);
         r.balanced();
     }
@@ -301,7 +301,7 @@ fn dirty_l2_victims_always_reach_the_llc_and_from_there_dram() {
         let line = r.app + i;
         r.write(line);
     }
-    // 16 sets of one way, and L2 and L1: what is not there was written
+    // 16 sets of one way, and L2 and L1: all other lines were written
     let resident = (0..n).filter(|i| r.m.mem.copies(r.app + *i).0 > 0).count() as u64;
     assert!((LLC_SETS + 16..=LLC_SETS + 20).contains(&resident), "{resident}");
     assert_eq!(r.of(AccessClass::OtherEvct), n - resident);
@@ -345,7 +345,7 @@ fn a_sweep_drops_dirty_data_at_every_level_without_a_dram_write() {
             r.write(l); // L1
         },
         |r, l| {
-            // dirty in the L2: two more lines of the same L1 set push it down
+            // dirty in the L2: two more lines of the same L1 set evict the line
             r.write(l);
             r.read(l + 2);
             r.read(l + 4);
@@ -425,7 +425,7 @@ fn evictions_before_the_first_read_are_premature_and_cost_a_dram_read_each() {
     }
     assert_eq!(r.of(AccessClass::CpuRxRd), premature);
     assert_eq!(r.m.mem.stats.rx_evct_premature, premature);
-    // a second round pushes the consumed ones out
+    // a second round evicts the consumed lines
     for i in 0..n {
         let line = r.rx + 200 + i;
         r.nic(line, LOW_TWO);
@@ -477,7 +477,7 @@ fn a_dirty_line_that_gets_lost_is_caught() {
     let line = r.rx;
     r.nic(line, LOW_TWO);
     r.request(0, line, TxnOp::Own);
-    r.m.settle(); // the answer is thrown away, and with it the only dirty copy
+    r.m.settle(); // the answer is discarded, and with it the only dirty copy
     let why = r.m.mem.check().unwrap_err();
     assert!(why.contains("dirty lines are not conserved: 0 resident"), "{why}");
 }
@@ -508,7 +508,7 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
         let entered = r.m.mem.stats.tenants[TenantId(0)].llc_misses == 1;
         assert_eq!(entered, core_enters, "{waiting} writes wait");
         assert_eq!(r.m.mem.stats.dma(Agent::Nic).writes - writes, u64::from(nic_enters), "{waiting} writes wait");
-        r.m.cal = Events::default(); // what stood still lies before the last event
+        r.m.cal = Events::default(); // the commands that stood still lie before the last event
         for (t, e) in later {
             r.m.cal.push(t, e);
         }
@@ -518,9 +518,9 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
     }
 }
 
-/// A ring of five lines of a set with four ways, each written by the NIC, then read by it. Where a read makes a line young,
-/// the next to be written is always the one that has just gone. Where it makes it old, all are, and the first way takes what
-/// the other three do not have: two of five lines.
+/// A ring of five lines of a set with four ways, where the NIC writes and then reads each line. Where a read makes a
+/// line the youngest, the next line to be written is always the one that was just evicted. Where a read makes a line
+/// the oldest, all lines are, and the first way takes the lines that the other three do not hold: two of five lines.
 #[test]
 fn lines_that_a_device_has_read_and_that_go_first_leave_room_for_the_others() {
     let hits = |ages: bool| {
@@ -545,8 +545,8 @@ fn lines_that_a_device_has_read_and_that_go_first_leave_room_for_the_others() {
 
 #[test]
 fn an_inclusive_llc_loses_no_write_back_whether_home_agents_admit_them_or_not() {
-    // Eight streams that write all that they read, beside an LLC so small that a line may leave it before it comes to the
-    // core. It then enters again and pushes a written one out, also where the L2 has room for it.
+    // Eight streams that write all lines that they read, with an LLC so small that a line may leave it before the line
+    // reaches the core. The line then enters again and evicts a written one, also where the L2 has room for the line.
     for (writebacks, victims) in [("admitted", "allocate"), ("admitted", "drop"), ("immediate", "allocate")] {
         let o = simulate(&format!(
             "name = \"stream\"
@@ -569,7 +569,7 @@ fn an_inclusive_llc_loses_no_write_back_whether_home_agents_admit_them_or_not() 
             writebacks = \"{writebacks}\"
             clean_victim = \"{victims}\""
         ));
-        // The run itself fails if a dirty line is not conserved. In the steady state all that is read is written.
+        // The run fails if a dirty line is not conserved. In the steady state all lines that are read are written.
         let (reads, writes) = (get(&o, "mem_c2m_read_gbs"), get(&o, "mem_c2m_write_gbs"));
         assert!(close(writes, reads, 0.03), "{writebacks}, {victims}: {reads} and {writes} GB/s");
     }

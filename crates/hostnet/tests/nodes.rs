@@ -15,7 +15,7 @@ use hostnet::memory::spec::{HierarchySpec, ReadHit};
 use hostnet::memory::stats::AccessClass;
 use hostnet::memory::{Agent, Inbound, Sweep, Txn, TxnOp};
 
-/// Cores 0 and 1 are of node 0, cores 2 and 3 of node 1.
+/// A rig whose cores 0 and 1 belong to node 0, and cores 2 and 3 to node 1.
 fn rig(h: &HierarchySpec, nodes: &NodesSpec) -> Rig {
     let d = DramSpec { refresh: false, static_latency_ns: 20.0, ..DramSpec::default() };
     let mut r = Rig::with_nodes(h, 0b1111, &d, nodes, vec![0, 0, 1, 1]);
@@ -28,7 +28,7 @@ fn later(r: &mut Rig) {
     r.m.mem.restart_meters(r.m.now);
 }
 
-/// The hops of `small()` and `two_nodes()`, from their numbers alone.
+/// The hops of `small()` and `two_nodes()`, computed only from their numbers.
 struct Hops {
     l1: Time,
     l2: Time,
@@ -37,12 +37,12 @@ struct Hops {
     link: Time,
     message: Time,
     data: Time,
-    /// A read from a row that is open, and what opening it takes before.
+    /// Time of a read from an open row; `activate` is the additional time to open a row.
     hit: Time,
     activate: Time,
 }
 
-/// From `t` to the next edge of DDR4-3200's clock, with which commands leave.
+/// Time from `t` to the next edge of DDR4-3200's clock, on which commands leave.
 fn edge(t: Time) -> Time {
     Time(t.0.next_multiple_of(625)) - t
 }
@@ -72,7 +72,7 @@ impl Hops {
     fn ask(&self) -> Time {
         self.noc + self.l2 + self.noc
     }
-    /// A message goes, and data comes back.
+    /// A message travels out, and data travels back.
     fn round(&self) -> Time {
         self.message + self.link + self.data + self.link
     }
@@ -81,16 +81,16 @@ impl Hops {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum From {
     Dram,
-    /// A core has written the line.
+    /// A core has written the line, which is in its L2.
     L2,
-    /// So it has, and its L2 has given it up.
+    /// A core has written the line, and its L2 has evicted it.
     Llc,
 }
 
-/// When the load of `latency` begins.
+/// Time at which the load of `latency` begins.
 const START: Time = Time::us(10);
 
-/// The latency of core 0's load of a line whose home is `home`, after core `by` has left it so.
+/// The latency of core 0's load of a line whose home is `home`, after core `by` has left the line in the given state.
 fn latency(nodes: &NodesSpec, home: u8, by: Option<u32>, from: From) -> (Rig, Time) {
     let mut r = rig(&small(), nodes);
     let line = if home == 0 { r.shared } else { r.far } + 5;
@@ -132,7 +132,7 @@ fn an_access_takes_the_sum_of_its_hops() {
     for (home, by, from, expected) in cases {
         let (r, took) = latency(&n, home, by, from);
         assert_eq!(took, expected, "home {home}, by {by:?} from {from:?}");
-        // Its milestones tile it, and there is nothing else.
+        // The milestones of the load cover its whole time, and no other request exists.
         let paths = &r.m.mem.paths;
         let read = Path::C2mRead as usize;
         assert_eq!(paths.count[read], 1);
@@ -151,10 +151,10 @@ fn a_useless_read_of_the_own_memory_holds_the_answer_back_and_costs_bandwidth() 
     assert_eq!(with, without + Time::ns(7));
     assert_eq!(r.m.mem.inter_socket().unwrap().speculative_reads, 1);
     assert_eq!(r.m.mem.stats.of(AccessClass::CpuOtherRd), 1);
-    // Homed where it was written, nothing is read.
+    // For a line homed where it was written, nothing is read from memory.
     let (r, took) = latency(&n, 1, Some(2), From::L2);
     assert_eq!((took, r.m.mem.inter_socket().unwrap().speculative_reads), (without, 0));
-    // Memory that is slower than the other node is waited for.
+    // When memory is slower than the other node, the load waits for memory.
     let mut near = two_nodes();
     near.protocol.speculative = true;
     near.link.as_mut().unwrap().latency = Span(100);
@@ -261,7 +261,7 @@ fn a_non_temporal_store_crosses_the_link_and_ends_when_the_home_has_it() {
     assert_eq!((b.read(NodeId(0), r.m.now).bytes, b.read(NodeId(1), r.m.now).bytes), (80, 16));
     r.m.mem.check().unwrap();
     r.m.mem.coherent(line).unwrap();
-    // To the own memory, of a line that the other node has: a snoop and its answer.
+    // A load from the own memory, of a line that the other node has: a snoop and its answer.
     let line = r.shared + 5;
     r.access(2, line, true);
     later(&mut r);
@@ -291,7 +291,7 @@ fn maintenance_of_a_line_that_the_other_node_has_written_writes_it_home() {
     }
 }
 
-/// All combinations that can come about: a node with a modified copy is the only one with any.
+/// All combinations that can occur: a node with a modified copy is the only one with any copy.
 fn every_row() -> impl Iterator<Item = (CoreRequest, Copies, Copies, NodeSide, NodesProtocolSpec, NodeTransition)> {
     let copies = || HELD.into_iter().flat_map(|p| HELD.into_iter().map(move |l| Copies { private: p, llc: l }));
     let all = WANTS.into_iter().flat_map(move |w| copies().flat_map(move |n| copies().map(move |f| (w, n, f))));
@@ -314,7 +314,7 @@ fn every_row() -> impl Iterator<Item = (CoreRequest, Copies, Copies, NodeSide, N
 fn the_table_keeps_one_writer_and_the_newest_data() {
     for (want, near, far, home, p, row) in every_row() {
         let at = format!("{want:?} near {near:?} far {far:?} home {home:?} {p:?}: {row:?}");
-        // Whoever is to write is alone afterwards.
+        // A core that is going to write is the only holder afterwards.
         let leaves = row.far == PrivateAction::Drop || far.none();
         assert!(want == CoreRequest::Read || leaves, "{at}");
         // The newest copy answers.
@@ -334,13 +334,13 @@ fn the_table_keeps_one_writer_and_the_newest_data() {
         if row.source == NodeDataSource::Far {
             assert!(!far.none(), "{at}");
         }
-        // Only a snoop of a line of the own memory makes memory be read in vain.
+        // Only a snoop for a line of the own memory causes a read of memory whose data is not used.
         assert_eq!(row.speculates, home == NodeSide::Near && row.source == NodeDataSource::Far, "{at}");
     }
 }
 
-/// A rig in which core 1 and the LLC of node 0, and core 2 and the LLC of node 1 hold the line so, and core 0 a clean copy
-/// if it upgrades; None if that does not come about.
+/// A rig in which core 1 and the LLC of node 0, and core 2 and the LLC of node 1, hold the line in the given states.
+/// Core 0 has a clean copy if it upgrades. None if the combination cannot occur.
 fn rig_with(
     want: CoreRequest,
     near: Copies,
@@ -362,7 +362,7 @@ fn rig_with(
                 r.m.mem.push_out(&mut r.m.cal, line, now);
             }
             CopyState::Clean => {
-                // Of the other node's copies, those stay that stand beside it.
+                // Of the other node's copies, those stay that may coexist with the line.
                 r.access(spare, line, false);
                 r.m.mem.demote(&mut r.m.cal, CoreId(spare as u16), line, now);
             }
@@ -429,7 +429,7 @@ fn the_memory_system_does_what_every_row_between_nodes_says() {
     assert!(rows >= 60, "{rows} rows have been seen");
 }
 
-/// Many reads under way keep the link busy: it carries lines at its rate less their headers.
+/// Many reads in flight keep the link busy: the link carries lines at its rate, less their headers.
 #[test]
 fn reads_of_the_other_node_s_memory_reach_the_link_s_data_maximum() {
     for credits in [64, 4] {
@@ -463,7 +463,7 @@ fn reads_of_the_other_node_s_memory_reach_the_link_s_data_maximum() {
             assert!(close(got, link, 0.02), "{got} GB/s of {link}");
             assert!(back.utilisation > 0.98, "{back:?}");
         } else {
-            // What the credits allow: so many lines in the time that each is under way.
+            // The rate that the credits allow: this number of lines in the time that each is in flight.
             let there = r.m.mem.inter_socket().unwrap().read(NodeId(0), r.m.now).requests;
             assert!(close(got, 4.0 * 64.0 / there.latency_ns, 0.02), "{got} GB/s, {there:?}");
             assert_eq!(there.peak, 4);
@@ -532,7 +532,7 @@ fn the_probe_s_latencies_are_sums_of_the_platform_s_hops() {
         assert!((got - expected).abs() < 1e-6, "{place}: {got} ns, not {expected}");
         assert_eq!(get(&o, "speculative_reads"), f64::from(u8::from(place == "remote_l2_lh")), "{place}");
     }
-    // DDR4-3200: tRCD and CL of 22 clocks of 0.625 ns, a burst of 4, and up to a clock until the first command.
+    // DDR4-3200: tRCD and CL of 22 clocks of 0.625 ns, a burst of 4, and up to one clock until the first command.
     let dram = 31.8 + 48.0 * 0.625;
     for (place, hops) in [("local_dram", out + llc + noc), ("remote_dram", remote)] {
         let got = get(&probe(place), "access_ns") - hops - dram;
@@ -572,7 +572,7 @@ fn what_is_not_built_for_two_nodes_is_refused_in_a_sentence() {
     assert!(said(&unlinked).contains("platform.nodes.count = 2 needs a table link"));
 }
 
-/// Free-running cores of both sockets: metrics of the links are there, and books balance.
+/// Free-running cores of both sockets: the metrics of the links have values, and all conservation checks pass.
 #[test]
 fn tenants_of_two_nodes_run_beside_each_other() {
     let text = PROBE
@@ -582,18 +582,19 @@ fn tenants_of_two_nodes_run_beside_each_other() {
         )
         .replace("run = { load = \"none\" }", "run = { load = \"saturate\", time = \"20 us\" }");
     let o = simulate(&text);
-    // Each has its data in its own node.
+    // Each tenant has its data in its own node.
     assert_eq!((get(&o, "link_utilisation"), get(&o, "remote_reads")), (0.0, 0.0));
     assert!(get(&o, "c2m_read_lat_ns") > 0.0);
 }
 
-/// What a device's write pushes out of the LLC may belong to the other node: the link takes it, and the device hears of its own.
+/// A line that a device's write evicts from the LLC may belong to the other node: the link takes the evicted line, and
+/// the device's own write is answered.
 #[test]
 fn a_device_s_write_ends_when_it_pushes_a_line_of_the_other_node_out() {
     for to in [Inbound::Llc { ways: 0b1111 }, Inbound::Dram] {
         let mut r = rig(&small(), &two_nodes());
         for i in 0..400 {
-            r.access(0, r.far + i, true); // most end in the LLC of node 0, dirty
+            r.access(0, r.far + i, true); // most lines end in the LLC of node 0, dirty
         }
         let before = r.answers.len();
         let written = r.m.mem.stats.ledger.written;

@@ -1,4 +1,4 @@
-//! Holds the closed form of PCIe against the public pcie-bench model (`validation/pcie/pcie_bench.csv`), and against
+//! Compares the closed form of PCIe with the public pcie-bench model (`validation/pcie/pcie_bench.csv`), and with
 //! numbers that follow from the standard by hand.
 
 use hostnet::model::pcie::{ethernet_gbps, DriverModel, LinkSpec, ModelGeneration, PacketFlow};
@@ -60,7 +60,7 @@ fn every_row_agrees_with_pcie_bench() {
         assert_eq!(values.len(), 14);
         for (column, expected) in values {
             let off = ours(link, *frame, column) / expected - 1.0;
-            // Ethernet's limit is published with frames four bytes short; everything else is the same sum.
+            // Ethernet's limit is published with frames four bytes short; all other terms are the same.
             let tolerance = if column.starts_with("eth") { TOLERANCE } else { 1e-4 };
             if off.abs() > tolerance {
                 wrong.push(format!("{link:?} {frame} B {column}: {:+.2} %", 100.0 * off));
@@ -72,7 +72,7 @@ fn every_row_agrees_with_pcie_bench() {
 
 #[test]
 fn the_descriptor_request_costs_receivers_upstream_bytes() {
-    // 24 bytes more beside the packet and its descriptor, 84 + 40: upstream binds the poll-mode driver.
+    // 24 bytes more than the packet and its descriptor, 84 + 40: the upstream direction limits the poll-mode driver.
     let link = LinkSpec::default();
     let with = DriverModel::DPDK.gbps(&link, 60, PacketFlow::Receive);
     let without = DriverModel { rx_fetch_request: false, ..DriverModel::DPDK }.gbps(&link, 60, PacketFlow::Receive);

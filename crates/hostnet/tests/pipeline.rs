@@ -1,4 +1,4 @@
-//! Tests of a poll-mode driver whose work two cores share: one receives, the other serves and sends.
+//! Tests of a poll-mode driver whose work two cores share: one core receives, the other serves and sends.
 
 use crate::common::{get, platforms, simulate};
 use hostnet::config::resolve;
@@ -48,7 +48,7 @@ requests = 20000
     }
 }
 
-/// Packets a microsecond that a core serves with so many instructions each.
+/// Packets per microsecond that a core serves with the given number of instructions per packet.
 fn bound(instructions: u32) -> f64 {
     let s = Setting { cores: 1, pipeline: "", receive: 40, serve: 20, rate: 1.0 };
     let p = resolve(&s.text(), "p.toml", &[platforms()]).expect("a scenario").platform;
@@ -67,7 +67,7 @@ fn two_cores_in_a_row_are_as_fast_as_the_slower_of_them() {
         let (of_one, of_two) = (bound(receive + serve), bound(receive.max(serve)));
         assert!(one < of_one && one > 0.85 * of_one, "{one} of {of_one}");
         assert!(two < of_two && two > 0.85 * of_two, "{receive} {serve}: {two} of {of_two}");
-        // The cores are why packets are lost, whichever of them is slow.
+        // The cores cause the packet losses, whichever of them is slow.
         assert!(
             get(&pair, "drop_rate") > 0.5 && get(&pair, "drop_core_share") > 0.99,
             "{}",
@@ -95,7 +95,8 @@ fn below_the_capacity_nothing_is_lost_and_a_packet_takes_the_way_between_the_cor
     assert_eq!(get(&alone, "drops") + get(&pair, "drops"), 0.0);
     assert!((get(&pair, "throughput_mrps") - 1.0).abs() < 0.02);
     let more = get(&pair, "lat_mean_us") - get(&alone, "lat_mean_us");
-    // Lines of index, slot, descriptor and header change cores, each a trip over the crossbar; none goes to memory.
+    // Lines of index, slot, descriptor and header move between the cores, each a trip over the crossbar; none goes to
+    // memory.
     assert!(more > 0.05 && more < 1.5, "{more} us");
     assert!(get(&pair, "cpu_utilisation") < 0.5);
 }
@@ -107,7 +108,7 @@ fn a_small_ring_holds_the_first_core_back_and_loses_nothing_itself() {
     let (small, large) = (simulate(&small.text()), simulate(&large.text()));
     let (a, b) = (get(&small, "throughput_mrps"), get(&large, "throughput_mrps"));
     assert!((a / b - 1.0).abs() < 0.03, "{a} {b}");
-    // What waits in the ring waits longer: 4032 packets more, at the second core's rate.
+    // Packets in the ring wait longer: 4032 packets more, at the second core's rate.
     let waits = get(&large, "lat_p50_us") - get(&small, "lat_p50_us");
     assert!((waits / (4032.0 / b) - 1.0).abs() < 0.1, "{waits} us, {} expected", 4032.0 / b);
 }

@@ -8,7 +8,7 @@ use hostnet::traffic::frame::rss_hash;
 use hostnet::traffic::generator::addresses;
 use std::sync::Arc;
 
-/// A NIC on eight lanes of the third generation, and a driver; the rest is said by each test.
+/// A NIC on eight lanes of the third generation, and a driver; each test adds the other settings.
 const BASE: &str = r#"
 name = "pmd"
 placement = { policy = "ddio", ways = 4 }
@@ -69,13 +69,14 @@ impl Setting<'_> {
 /// Bits per second that eight lanes at 8 GT/s carry after the line code.
 const GEN3_X8: f64 = 8.0 * 8e9 * 128.0 / 130.0;
 
-/// Bytes of transaction-layer packets for each packet, by the time that a link was busy.
+/// Bytes of transaction-layer packets for each packet, from the time for which a link was busy.
 fn link_bytes(o: &Outcome, metric: &str) -> f64 {
     get(o, metric) * GEN3_X8 / 8.0 / (get(o, "throughput_mrps") * 1e6)
 }
 
-/// Writes of at most 256 bytes with 24 more on the link, a write-back of 24 bytes and 16 a descriptor, and requests of 24 bytes
-/// for at most 512 bytes of descriptors (Neugebauer et al., SIGCOMM'18, section 3).
+/// Bytes up the link per packet: writes of at most 256 bytes with 24 more on the link, a write-back of 24 bytes and 16
+/// per descriptor, and requests of 24 bytes for at most 512 bytes of descriptors (Neugebauer et al., SIGCOMM'18,
+/// section 3).
 fn receive_bytes(frame: u32, per_write_back: f64) -> f64 {
     let payload = f64::from(frame - 4);
     payload + 24.0 * (payload / 256.0).ceil() + 16.0 + 24.0 / per_write_back + 24.0 / 32.0
@@ -95,8 +96,8 @@ fn the_receive_path_puts_the_closed_forms_bytes_on_the_link() {
     }
 }
 
-/// `dpdk_rx_gbps` of pcie-bench for eight lanes of the third generation, which leaves out the request for descriptors and takes
-/// 8.14 % of the link for data-link packets.
+/// `dpdk_rx_gbps` of pcie-bench for eight lanes of the third generation, which omits the request for descriptors and
+/// takes 8.14 % of the link for data-link packets.
 #[test]
 fn a_nic_that_its_link_limits_receives_as_fast_as_pcie_bench_says() {
     for (frame, published) in [(512, 49.338), (1024, 51.0748), (1518, 51.6122)] {
@@ -116,8 +117,8 @@ fn a_nic_that_its_link_limits_receives_as_fast_as_pcie_bench_says() {
     }
 }
 
-/// Two DDIO ways, 6 MiB. Frames of 24 lines pass through the receive ring's 512 buffers, 0.75 MiB, and through those that
-/// the driver keeps: up to 8,192 descriptors' worth, 12 MiB.
+/// Two DDIO ways, 6 MiB. Frames of 24 lines pass through the receive ring's 512 buffers, 0.75 MiB, and through the
+/// buffers that the driver keeps: up to the buffers of 8,192 descriptors, 12 MiB.
 #[test]
 fn packets_pass_through_the_buffers_that_the_driver_has_not_freed() {
     let nowhere = |free: &str| {
@@ -130,20 +131,20 @@ fn packets_pass_through_the_buffers_that_the_driver_has_not_freed() {
     };
     let (burst, threshold) = (nowhere("burst"), nowhere("threshold"));
     assert!(burst < 0.02, "{burst}");
-    // Lines come round again after 12.75 MiB, of which 6 fit, and those that cores take out besides.
+    // Lines are reused after 12.75 MiB, of which 6 MiB fit, and cores take some lines out in addition.
     assert!(threshold > 1.0 - 6.0 / 12.75 - 2.0 / 24.0, "{threshold}");
 }
 
 #[test]
 fn what_is_written_back_at_once_follows_the_policy() {
-    // A packet every 10 us is written back by itself.
+    // With a packet every 10 us, each descriptor is written back alone.
     let one = Setting { rate: 0.1, ..Setting::default() }.run();
     assert!(
         (1.0..1.05).contains(&get(&one, "descriptors_per_write_back")),
         "{}",
         get(&one, "descriptors_per_write_back")
     );
-    // Only when the whole cache is used, and never because the buffer has run empty.
+    // Only when the whole cache is used, and never because the buffer has become empty.
     for cache in [32, 64] {
         let rings = format!("receive_cache = {cache}\nwrite_back = \"all_used\"\nwrite_back_idle = false");
         let all = Setting { rings, ..Setting::default() }.run();
@@ -155,15 +156,15 @@ fn what_is_written_back_at_once_follows_the_policy() {
     assert!((7.9..8.8).contains(&eight), "{eight}"); // the end of the ring cuts one short
 }
 
-/// Losses by cause as the drop table has them.
+/// Losses by cause, as in the drop table.
 fn ledger(o: &Outcome, cause: &str) -> f64 {
     let rows = o.tables["drops"]["rows"].as_array().expect("rows");
     let of = rows.iter().filter(|r| r[1].as_str().is_some_and(|s| s.contains(cause)));
     of.map(|r| r[2].as_f64().expect("a count")).sum()
 }
 
-/// A slow core enters the chain at the receive ring, a slow DMA at the receive buffer, a slow wire at the transmit
-/// ring.
+/// A slow core causes losses first at the receive ring, a slow DMA at the receive buffer, and a slow wire at the
+/// transmit ring.
 #[test]
 fn packets_are_lost_in_the_receive_buffer_and_the_cause_is_what_filled_first() {
     let slow_core = Setting {
@@ -173,7 +174,7 @@ fn packets_are_lost_in_the_receive_buffer_and_the_cause_is_what_filled_first() {
         ..Setting::default()
     };
     let slow_dma = Setting { nic: "lanes = 1", frame: 1024, rate: 3.0, ..Setting::default() };
-    // One read request at a time: frames are fetched more slowly than they come.
+    // With one read request at a time, frames are fetched more slowly than they arrive.
     let slow_fetch = Setting { nic: "lanes = 8\ntags = 1", rate: 4.0, ..Setting::default() };
     for (setting, cause, share) in [
         (slow_core, "CoreDrop", "drop_core_share"),
@@ -183,7 +184,7 @@ fn packets_are_lost_in_the_receive_buffer_and_the_cause_is_what_filled_first() {
         let o = setting.run();
         assert!(get(&o, "drop_rate") > 0.1, "{cause}: {}", get(&o, "drop_rate"));
         assert!(get(&o, share) > 0.99, "{cause}: {}", get(&o, share));
-        // The machine's counts are the ledger's.
+        // The counts of the drop machine equal those of the ledger.
         for (name, share) in
             [("DmaDrop", "drop_dma_share"), ("CoreDrop", "drop_core_share"), ("TxDrop", "drop_tx_share")]
         {
@@ -196,7 +197,7 @@ fn dice<T: Copy>(d: &mut RandomStream, of: &[T]) -> T {
     of[d.below(of.len() as u64) as usize]
 }
 
-/// Any small configuration, at rates far below and far beyond what it takes, looked at every microsecond.
+/// Any small configuration, at rates far below and far beyond its capacity, checked every microsecond.
 #[test]
 fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
     let mut d = RandomStream::new(3, "configurations", 0);
@@ -254,7 +255,7 @@ fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
             ..Setting::default()
         };
         let rate = s.rate * 1e6;
-        // What is offered is more than the link carries at times.
+        // The offered rate sometimes exceeds the link's rate.
         let mut text = Setting { rate: 0.1, ..s }.text();
         if i % 2 == 1 {
             text = text
@@ -287,7 +288,7 @@ fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
     assert!(lost > 1000, "the test loses packets");
 }
 
-/// A core that polls an empty ring is busy with packets for the time that they take, and with nothing else.
+/// A core that polls an empty ring is busy with packets for the time that they take, and only for that time.
 #[test]
 fn an_idle_core_polls_and_a_loaded_one_does_not() {
     let app = r#"kind = "touchfwd", instructions_per_byte = 10.0"#;
@@ -298,10 +299,11 @@ fn an_idle_core_polls_and_a_loaded_one_does_not() {
     assert!(over > 0.97, "{over}");
 }
 
-/// 60,000 instructions of each burst on either side: what an overloaded core takes for a packet follows from the
-/// packets of both, and packets are gathered for a transmit burst longer than a receive burst.
-/// Four packets a line of descriptors, which takes the LLC 1 us. A core that stops at each poll has at most four in that time. One
-/// that foresees what polls find reads the next lines meanwhile, as far as its reorder buffer goes: half as many again at least.
+/// 60,000 instructions of each burst on either side. The time of a packet on an overloaded core follows from the
+/// packets of both bursts, and packets are gathered for a transmit burst longer than for a receive burst. Four packets
+/// share a line of descriptors, which takes 1 us from the LLC. A core that stops at each poll has at most four packets
+/// in that time. A core that predicts its polls reads the next lines in the meantime, as far as its reorder buffer
+/// allows: at least half as many again.
 #[test]
 fn a_core_that_foresees_its_polls_does_not_wait_for_each_line_of_descriptors() {
     let per_us = |pipeline: &str| {
@@ -320,8 +322,9 @@ fn a_core_that_foresees_its_polls_does_not_wait_for_each_line_of_descriptors() {
     assert!(stopped <= 4.0 && foreseen > 6.0, "{foreseen} and {stopped} packets in a microsecond");
 }
 
-/// A buffer that has just been swept or invalidated is the next to be taken, and its core writes an answer there before the
-/// sweep has reached the home agent. Program order has the sweep first, so that nothing of the answer may be lost.
+/// A buffer that has just been swept or invalidated is the next to be taken, and its core writes an answer there before
+/// the sweep has reached the home agent. In program order the sweep comes first, so that no part of the answer may be
+/// lost.
 #[test]
 fn what_is_written_to_a_swept_buffer_survives_the_sweep() {
     let store = r#"kind = "mica", item_size = "512 B", get_fraction = 0.5, pairs = 20000, buckets = 8000, log_size = "16 MiB", zipf = 0.9"#;
@@ -357,7 +360,8 @@ fn transmit_bursts_have_lengths_of_their_own() {
     }
 }
 
-/// The interval is waited once a burst. At one packet a burst it is part of each packet's latency.
+/// The core waits for the interval once per burst. At one packet per burst the interval is part of each packet's
+/// latency.
 #[test]
 fn rxptx_waits_once_a_burst() {
     let mean = |app| Setting { app, rate: 0.02, requests: 2_000, ..Setting::default() }.run();
@@ -370,11 +374,11 @@ fn rxptx_waits_once_a_burst() {
             "throughput_mrps",
         )
     };
-    // 32 packets in 10 us and what they take.
+    // 32 packets in 10 us, and the time that they take.
     assert!((2.6..3.2).contains(&most(10.0)), "{}", most(10.0));
 }
 
-/// Frames that each of three queues has sent of flows at random.
+/// Number of frames that each of three queues has sent, of random flows.
 fn sent_by_queue(flows: u32, rules: &str) -> [u64; 3] {
     let text = Setting { cores: 3, ..Setting::default() }.text();
     let text = text.replace("lanes = 8\n", &format!("lanes = 8\nflow_director = [{rules}]\n"));
@@ -391,7 +395,7 @@ fn sent_by_queue(flows: u32, rules: &str) -> [u64; 3] {
     std::array::from_fn(|queue| nic.sent_descriptors(QueueId::new(queue)))
 }
 
-/// RSS: a table of the queues in turn, and the Toeplitz hash of the flow's addresses.
+/// RSS: a table with the queues in turn, and the Toeplitz hash of the flow's addresses.
 fn rss_queue(flow: u32) -> usize {
     let (source, destination) = addresses(flow);
     rss_hash(source, destination) as usize % 3
@@ -406,7 +410,7 @@ fn rss_spreads_flows_by_the_hash_of_their_addresses() {
     let sent = sent_by_queue(50, "");
     let all = sent.iter().sum::<u64>() as f64;
     for (n, share) in sent.into_iter().zip(share) {
-        // Five standard deviations of about 12000 packets' shares, and the frames that are not written back yet.
+        // Five standard deviations of the shares of about 12000 packets, and the frames that are not written back yet.
         assert!((n as f64 / all - share).abs() < 0.03, "{sent:?}");
     }
 }
@@ -416,7 +420,7 @@ fn the_flow_director_comes_before_rss_and_only_for_its_flows() {
     let other = (rss_queue(0) + 1) % 3;
     let alone = |queue| std::array::from_fn(|q| q == queue);
     assert_eq!(sent_by_queue(1, &format!("{{ flow = 0, queue = {other} }}")).map(|n| n > 0), alone(other));
-    // All but the flows of one queue stay where they are.
+    // All flows except those of one queue keep their queue.
     let rules: Vec<_> =
         (0..50).filter(|f| rss_queue(*f) == 0).map(|f| format!("{{ flow = {f}, queue = 2 }}")).collect();
     let (before, after) = (sent_by_queue(50, ""), sent_by_queue(50, &rules.join(", ")));
@@ -470,7 +474,8 @@ fn a_mempool_of_no_size_holds_what_rings_caches_and_bursts_can_hold() {
     }
 }
 
-/// What a `[[peripheral]]` does not say its platform's `[ethernet]` says, and what that does not say has a default.
+/// Keys that a `[[peripheral]]` lacks are taken from its platform's `[ethernet]`, and keys that this table lacks have a
+/// default.
 #[test]
 fn a_nic_takes_what_it_does_not_say_from_its_platform() {
     let platform = "[platform.ethernet]\nlink = \"40 Gbps\"\nlanes = 4\n[platform.ethernet.rings]\nreceive = 256\n[platform.poll_mode]\n";
@@ -482,7 +487,7 @@ fn a_nic_takes_what_it_does_not_say_from_its_platform() {
     assert_eq!((rings.receive, rings.transmit, rings.receive_cache), (256, 128, 64));
 }
 
-/// Frames are read out of order where they come from DRAM; a core that is offered more than it serves goes on serving.
+/// Frames from DRAM are read out of order; a core that is offered more than it serves continues to serve.
 #[test]
 fn an_overloaded_core_goes_on_when_frames_are_fetched_out_of_order() {
     let s = Setting { frame: 128, ..Setting::default() };

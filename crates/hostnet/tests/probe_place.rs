@@ -25,8 +25,8 @@ fn probe(request: &str, place: &str, dirty: bool) -> Outcome {
     simulate(&text(request, place, dirty, r#"policy = "ddio", ways = 2"#, read_hit))
 }
 
-/// Places P1 to P5 of IDIO, by whether a write takes a line of the LLC and whether the line ends in devices' ways; a
-/// line of both is in a way of the directory. No write reads memory or makes an L2 write back.
+/// Places P1 to P5 of IDIO, by whether a write allocates a line in the LLC and whether the line ends in the ways of
+/// devices; a line in both caches is in a way of the directory. No write reads memory or makes an L2 write back.
 #[test]
 fn a_write_takes_a_line_of_the_devices_ways_unless_the_llc_has_it() {
     for (place, allocates, in_ddio) in
@@ -49,7 +49,8 @@ fn a_write_takes_a_line_of_the_devices_ways_unless_the_llc_has_it() {
     assert_eq!(get(&probe("write", "dram", false), "ways_allocated"), 2.0, "of eleven");
 }
 
-/// The LLC serves what it has; a line that no cache has comes from memory; one of an L2 goes to the LLC.
+/// The LLC answers with a line that it holds; a line that no cache has comes from memory; a line of an L2 goes to the
+/// LLC.
 #[test]
 fn a_read_goes_to_memory_for_what_no_cache_has_alone() {
     for (place, reads, write_backs) in [("mlc", 0.0, 1.0), ("llc", 0.0, 0.0), ("ddio", 0.0, 0.0), ("dram", 1.0, 0.0)] {
@@ -60,7 +61,7 @@ fn a_read_goes_to_memory_for_what_no_cache_has_alone() {
     }
 }
 
-/// A cache that gives lines up to the core that reads them has none in both.
+/// A cache that hands lines over to the core that reads them has no line in both places.
 #[test]
 fn a_place_that_the_platform_does_not_know_is_refused() {
     let s = scenario(&text("write", "both", false, r#"policy = "ddio", ways = 2"#, "migrate"));
@@ -68,7 +69,7 @@ fn a_place_that_the_platform_does_not_know_is_refused() {
     assert!(said.contains("tenant[0].app.place = \"both\"") && said.contains("caches.llc.read_hit"), "{said}");
 }
 
-/// The probe of a core's loads names lines of another node, and its third core is there.
+/// The probe of a core's loads names lines of another node, on which its third core is.
 #[test]
 fn a_place_in_another_node_needs_one_and_three_cores() {
     let why = |place: &str, cores: u32| {
@@ -83,7 +84,7 @@ fn a_place_in_another_node_needs_one_and_three_cores() {
     assert!(why("local_dram", 2).is_err_and(|e| e.contains("tenant[0].cores = 2")));
 }
 
-/// gem5's controllers keep writes in their queues until these are half full: refreshes go on, and the test ends.
+/// gem5's controllers keep writes in their queues until these are half full: refreshes continue, and the test ends.
 #[test]
 fn a_test_ends_where_controllers_keep_writes() {
     for request in ["write", "read"] {

@@ -1,4 +1,4 @@
-//! Tests of the protocol table: every row satisfies the invariants, and the memory system does what the rows say.
+//! Tests of the protocol table: every row satisfies the invariants, and the memory system behaves as the rows say.
 
 use crate::common::{small, Rig};
 use hostnet::kernel::{CoreId, LineAddr, NodeId, Time};
@@ -60,7 +60,7 @@ fn data_comes_from_the_newest_copy() {
         };
         match r {
             LineRequest::Read | LineRequest::Own => assert_eq!(t.data, newest, "{h:?} {r:?} {p:?} {l:?}"),
-            // Private copies answer a device first: what they have is never older.
+            // Private copies answer a device first, because they are never older.
             LineRequest::DmaRead if p != CopyState::Nowhere => assert_eq!(t.data, DataHolder::Private),
             LineRequest::DmaRead => assert_eq!(t.data, newest),
             LineRequest::Upgrade => assert!(t.data == newest || t.data == DataHolder::Nobody && p != CopyState::Dirty),
@@ -99,7 +99,8 @@ fn dirty_data_is_kept_given_on_overwritten_swept_or_written() {
     }
 }
 
-/// A rig whose core 1 and LLC hold the line so, and core 0 a clean copy if it `upgrades`, if that can come about.
+/// A rig whose core 1 and LLC hold the line in the given states, and whose core 0 has a clean copy if it `upgrades`, if
+/// the combination can occur.
 fn rig_with(h: LlcProtocol, private: CopyState, llc: CopyState, upgrades: bool) -> Option<(Rig, LineAddr)> {
     let mut spec: HierarchySpec = small();
     (spec.llc.role, spec.llc.read_hit, spec.llc.clean_victim) = (h.role, h.read_hit, CleanVictim::Drop);
@@ -132,7 +133,7 @@ fn rig_with(h: LlcProtocol, private: CopyState, llc: CopyState, upgrades: bool) 
     if upgrades {
         let installs = h.device_read == DeviceRead::Install;
         if private == CopyState::Dirty || !installs && private == CopyState::Nowhere {
-            return None; // nobody else has a copy, so that no request is made
+            return None; // no other cache has a copy, so that no request is made
         }
         r.access(0, line, false);
         if installs {
@@ -152,7 +153,7 @@ fn rig_with(h: LlcProtocol, private: CopyState, llc: CopyState, upgrades: bool) 
     there.then_some((r, line))
 }
 
-/// What the memory system does, as a row.
+/// The behaviour of the memory system, as a row of the table.
 fn observe(r: &mut Rig, line: LineAddr, ask: LineRequest) -> (CopyState, CopyState, CopyState, u64, u64) {
     let writes = |r: &Rig| r.m.mem.stats.ledger.written;
     let reads = |r: &Rig| r.dram_transfers() - r.m.mem.stats.ledger.written;
@@ -225,7 +226,7 @@ fn the_memory_system_does_what_every_row_says() {
         r.m.mem.check().unwrap_or_else(|e| panic!("{at}: {e}"));
         assert_eq!(r.m.mem.in_flight(), 0, "{at}");
     }
-    // The others cannot come about: a victim cache gives a line away when a core takes it, and beside a strictly
-    // inclusive one no core has what it has not.
+    // The other rows cannot occur: a victim cache gives a line away when a core takes it, and no core has a line that a
+    // strictly inclusive LLC lacks.
     assert!(rows >= 480, "{rows} of 990 rows have been seen");
 }

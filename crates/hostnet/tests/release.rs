@@ -1,4 +1,4 @@
-//! Tests of stores that become visible in order, and of branches on loads, by what two cores see of each other.
+//! Tests of stores that become visible in order, and of branches on loads, observed by two cores.
 
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Retired};
@@ -7,7 +7,7 @@ use hostnet::machine::{Machine, MachineSignal};
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::Memory;
 
-/// Two cores of sim24 and a region of both; and what happened when.
+/// Two cores of sim24 and a region that both share, with a record of events.
 struct Bench {
     m: Machine,
     line: LineAddr,
@@ -30,7 +30,7 @@ impl Bench {
         Bench { m, line, free: [Time::ZERO; 2], told: Vec::new() }
     }
 
-    /// Runs these programs from now until all is over.
+    /// Runs the given programs from now until all are complete.
     fn go(&mut self, programs: &[(usize, &[Op])]) {
         self.told.clear();
         for (core, ops) in programs {
@@ -53,7 +53,7 @@ impl Bench {
         }
     }
 
-    /// How long these ops take until all stores are done.
+    /// Time that the given ops take until all stores are done.
     fn time(&mut self, ops: &[Op]) -> Time {
         let start = self.m.now;
         self.go(&[(0, ops)]);
@@ -94,7 +94,7 @@ fn releases_are_told_in_their_order_though_the_second_line_is_there_first() {
     assert_eq!(b.told.iter().map(|t| t.1).collect::<Vec<_>>(), [1, 2]);
 }
 
-/// The other core reads the line again and again; its last read comes behind the store.
+/// The other core reads the line repeatedly; its last read comes after the store.
 #[test]
 fn a_line_that_another_core_takes_is_asked_for_again_and_stored_to_once() {
     for offset in 0..60 {
@@ -105,7 +105,7 @@ fn a_line_that_another_core_takes_is_asked_for_again_and_stored_to_once() {
         b.go(&[(0, &[Op::Store { line: payload, lines: 1 }, Op::Release { line: signal, tag: 3 }]), (1, &reads)]);
         assert_eq!(b.told.iter().filter(|t| t.1 == 3).count(), 1, "{offset}");
         let told = b.told[0].2;
-        // Who reads afterwards has to ask for the line.
+        // A core that reads afterwards has to request the line.
         let hit = b.time(&[Op::Anchor { line: signal }, Op::Await]);
         assert!(told > Time::ZERO && hit < Time::ns(10), "the core that stored has the line, at offset {offset}");
     }

@@ -1,5 +1,5 @@
 //! Tests of the time that a line takes through caches on its way to the core (gem5's `response_latency`): each cache
-//! that it passes adds its own, and the cache that has the line adds none.
+//! that the line passes adds its own time, and the cache that holds the line adds none.
 
 use crate::common::{execute, scenario, ONE_CORE};
 use hostnet::core::{Cpu, Op};
@@ -10,11 +10,11 @@ use hostnet::memory::Memory;
 
 /// Cycles of responses through L1, L2 and LLC.
 const RESPONSES: [u32; 3] = [30, 110, 230];
-/// Of the load that measures another one's end, which goes to DRAM.
+/// Line of the load that measures the end of another load, and goes to DRAM.
 const FAR: u64 = 65_000;
 
-/// How long a load takes on sim24 together with one from DRAM whose address it brings. `others` lines have been loaded since
-/// its line was, which nothing has loaded if it is `cold`.
+/// Time that a load takes on sim24 together with a load from DRAM whose address it provides. `others` lines have been
+/// loaded after its line; if it is `cold`, the line itself has not been loaded.
 fn load_and_one_from_dram(responses: [u32; 3], cold: bool, others: u32) -> Time {
     let s = scenario(ONE_CORE);
     let mut caches = s.platform.caches;
@@ -52,7 +52,7 @@ fn each_cache_that_a_line_passes_adds_its_response() {
         let expected = (more + from_dram).as_ns();
         let without = load_and_one_from_dram([0; 3], cold, others);
         let with = load_and_one_from_dram(RESPONSES, cold, others);
-        // DRAM works by a clock of its own.
+        // DRAM runs on a separate clock.
         let added = (with - without).as_ns();
         assert!((added - expected).abs() < 2.0, "{level}: {added} ns more, not {expected}");
     }

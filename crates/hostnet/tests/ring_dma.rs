@@ -4,7 +4,7 @@
 use crate::common::{arrivals, get, simulate};
 use hostnet::host::Outcome;
 
-/// A NIC that takes packets at the highest rate that it can, when more is offered.
+/// A NIC that receives packets at its highest rate, when more packets are offered.
 fn at_the_limit(mode: &str, frame: u32, rate: f64, rings: &str, change: &[(&str, &str)]) -> Outcome {
     let text = format!(
         "name = \"dma\"\nplacement = {{ policy = \"ddio\", ways = 16 }}\n[platform]\nname = \"gem5\"\n[[tenant]]\nname = \
@@ -18,7 +18,7 @@ fn at_the_limit(mode: &str, frame: u32, rate: f64, rings: &str, change: &[(&str,
     o
 }
 
-/// Nanoseconds a packet of that.
+/// Time per packet in ns at that rate.
 fn period(mode: &str, frame: u32, rate: f64, rings: &str, change: &[(&str, &str)]) -> f64 {
     ns(&at_the_limit(mode, frame, rate, rings, change))
 }
@@ -32,11 +32,11 @@ fn requests_of_cores(o: &Outcome) -> f64 {
     arrivals(o, "path c2m_read") / get(o, "throughput_mrps")
 }
 
-/// No I/O cache, so that its write-backs are no limit.
+/// Setting without an I/O cache, so that its write-backs are no limit.
 const NO_CACHE: (&str, &str) =
     ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.iio]\nwrite_back_interval = \"0 ns\"\n");
 
-/// Requests of cores take no crossbar.
+/// Setting in which requests of cores do not use the crossbar.
 const WITHOUT_CORES: (&str, &str) =
     ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.iio]\nshared_with_cores = false\n");
 
@@ -44,9 +44,10 @@ fn lines(frame: u32) -> f64 {
     f64::from(frame.div_ceil(64))
 }
 
-/// A line of 64 B holds the I/O bus for 5 cycles of 1 ns, its header and 16 B a cycle (mem/XBar.py). The answer to the last one
-/// comes 15 ns after it has set out: 3 on the bus, 2 in the I/O cache, 1 in the crossbar, 4 in the L3 (12 cycles of the core),
-/// and 1, 2 and 2 back. Two steps of the state machine later the next packet begins (dev/net/i8254xGBe.cc).
+/// A line of 64 B holds the I/O bus for 5 cycles of 1 ns, its header and 16 B per cycle (mem/XBar.py). The answer to
+/// the last line arrives 15 ns after the line was sent: 3 ns on the bus, 2 in the I/O cache, 1 in the crossbar, 4 in
+/// the L3 (12 cycles of the core), and 1, 2 and 2 back. The next packet begins two steps of the state machine later
+/// (dev/net/i8254xGBe.cc).
 #[test]
 fn one_packet_in_flight_takes_its_lines_and_one_round_trip() {
     for (frame, rate) in [(512, 22.0), (1024, 13.0), (1518, 9.0)] {
@@ -56,9 +57,9 @@ fn one_packet_in_flight_takes_its_lines_and_one_round_trip() {
     }
 }
 
-/// Without an I/O cache. Of a forwarded packet the bus carries 5 ns for each line written and 1 for each line asked for;
-/// descriptors add a write of 2 and requests of 1 each way. The engine has one list of requests, so these times add up, and
-/// between two packets it waits for one round trip and two steps at most.
+/// Without an I/O cache, the bus takes 5 ns for each written line and 1 ns for each requested line of a forwarded
+/// packet; descriptors add a write of 2 ns and requests of 1 ns in each direction. The engine has one list of requests,
+/// so these times add up, and between two packets it waits for at most one round trip and two steps.
 #[test]
 fn one_engine_for_both_ways_carries_a_packets_writes_and_reads_after_each_other() {
     for (frame, rate) in [(1024, 12.0), (1518, 9.0)] {
@@ -68,11 +69,12 @@ fn one_engine_for_both_ways_carries_a_packets_writes_and_reads_after_each_other(
     }
 }
 
-/// The crossbar of the L3 at 1 GHz carries 1 ns for each request of the I/O cache and 3 for each line that it writes back: a
-/// header, and 64 B at 32 B a cycle (mem/XBar.py). Written back is what the NIC has written, and what it has read and the L3 had
-/// modified: all of a packet both ways, but the line that the core has looked at and holds itself. Descriptors add a part of a
-/// line and a quarter of a line that are written, each with its write-back, and a request or two to read them. Each line that the
-/// core asks the L3 for takes a request more.
+/// The crossbar of the L3 at 1 GHz takes 1 ns for each request of the I/O cache and 3 ns for each line that the I/O
+/// cache writes back: a header, and 64 B at 32 B per cycle (mem/XBar.py). The I/O cache writes back lines that the NIC
+/// has written, and lines that the NIC has read and that were modified in the L3. These are all lines of a packet in
+/// both directions, except the line that the core has read and holds itself. Descriptors add a part of a line and a
+/// quarter of a line that are written, each with its write-back, and a request or two to read them. Each line that the
+/// core requests from the L3 takes one request more.
 #[test]
 fn a_forwarded_packet_crosses_to_the_llc_twice_for_each_line_that_is_modified() {
     for (frame, rate) in [(1024, 12.0), (1518, 9.0)] {
@@ -84,8 +86,9 @@ fn a_forwarded_packet_crosses_to_the_llc_twice_for_each_line_that_is_modified() 
     }
 }
 
-/// At the DMA's limit a packet takes 1 ns more for each request of its core. A core that waits finds more packets in a poll, and
-/// so rings and writes descriptors less often: each line that devices move more takes 1 ns, and 3 if it is written back.
+/// At the limit of the DMA a packet takes 1 ns more for each request of its core. A core that waits finds more packets
+/// in a poll, and so rings doorbells and writes descriptors less often. Each additional line that devices move takes
+/// 1 ns, and 3 ns if it is written back.
 #[test]
 fn requests_of_cores_take_their_time_on_the_crossbar() {
     for (frame, rate) in [(1024, 12.0), (1518, 9.0)] {
@@ -104,7 +107,8 @@ fn requests_of_cores_take_their_time_on_the_crossbar() {
     }
 }
 
-/// Where devices write to memory, lines go to four channels, each with a way of its own: no write-back takes the crossbar.
+/// Where devices write to memory, lines go to four channels, each with a separate path: no write-back takes the
+/// crossbar.
 #[test]
 fn lines_that_go_to_dram_take_no_write_back_to_the_llc() {
     let dma = ("policy = \"ddio\", ways = 16", "policy = \"dma\"");
@@ -116,9 +120,10 @@ fn lines_that_go_to_dram_take_no_write_back_to_the_llc() {
     assert!((with / without - 1.0).abs() < 0.01, "{with:.2} ns a frame, {without:.2} without");
 }
 
-/// With one frame's payload being read at a time, each waits for the data of the one before it: a round trip of 15 ns, 5 ns for
-/// each further line on the way down, and the turnaround, which is long here so that nothing else is the limit. The first line
-/// lies in the caches of the core that has looked at it: 2 ns and 14 of its cycles more, which hold up the others.
+/// When the payload of one frame is read at a time, each frame waits for the data of the previous one: a round trip of
+/// 15 ns, 5 ns for each further line on the way down, and the turnaround, which is long in this test so that nothing
+/// else is the limit. The first line lies in the caches of the core that has read it: 2 ns and 14 of the core's cycles
+/// more, which delay the other lines.
 #[test]
 fn frames_that_are_read_one_at_a_time_wait_for_each_others_data() {
     let one = "[peripheral.rings]\nreceive_packets = 16\none_engine = false";
@@ -131,9 +136,10 @@ fn frames_that_are_read_one_at_a_time_wait_for_each_others_data() {
     assert!((two * 2.0 / got - 1.0).abs() < 0.05, "{two:.2} ns with two, {got:.2} with one");
 }
 
-/// A queue that has as many read requests under way as it may begins no frame. Of four queues each has those of one frame of
-/// 1024 B: one for its descriptor and two of 512 B; they come back a long turnaround behind its last line. So each queue sends a
-/// frame in a round trip and the turnaround, and four queues four; with twice the requests twice as many.
+/// A queue with the maximum number of read requests in flight begins no frame. Each of four queues may have the
+/// requests of one frame of 1024 B: one for its descriptor and two of 512 B; they return a long turnaround after the
+/// frame's last line. Each queue therefore sends a frame in a round trip and the turnaround, and four queues send four
+/// frames; with twice the requests the rate doubles.
 #[test]
 fn a_queue_s_read_requests_bound_its_frames_by_their_round_trip() {
     let open = "[peripheral.rings]\nreceive_packets = 64\ntransmit_packets = 64\none_engine = false\nqueue_turnaround = \"1000 ns\"";
@@ -147,8 +153,9 @@ fn a_queue_s_read_requests_bound_its_frames_by_their_round_trip() {
     assert!((six * 2.0 / three - 1.0).abs() < 0.06, "{six:.1} ns with six, {three:.1} with three");
 }
 
-/// Of 1518 B the last line is written in part. Where devices write to memory, the read that this takes is one of DRAM: 33 ns on
-/// its way and 14.16 + 3.33 at an open row at least, where a write waits for 9 ns. Frames of whole lines wait for no read.
+/// Of 1518 B the last line is written in part. Where devices write to memory, this write needs a read of DRAM: 33 ns of
+/// path and at least 14.16 + 3.33 ns at an open row, whereas a write waits for 9 ns. Frames of whole lines wait for no
+/// read.
 #[test]
 fn a_part_of_a_line_waits_for_the_line() {
     let dma = ("policy = \"ddio\", ways = 16", "policy = \"dma\"");

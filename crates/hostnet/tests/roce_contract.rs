@@ -18,11 +18,12 @@ fn near(a: f64, b: f64, tolerance: f64, what: &str) {
     assert!((a / b - 1.0).abs() <= tolerance, "{what}: {a} against {b}");
 }
 
-/// 16 packets of 4096 B a message, each with 8 of preamble, 14 Ethernet, 20 IPv4, 8 UDP, 12 BTH, 4 ICRC, 4 FCS and 12 of
-/// gap; 16 of RETH on the first: 97.96 of 100 Gb/s. The paper's two servers reach about 98.
+/// Line rate of a message of 16 packets of 4096 B, each with 8 of preamble, 14 Ethernet, 20 IPv4, 8 UDP, 12 BTH, 4
+/// ICRC, 4 FCS and 12 of gap; the first has 16 of RETH: 97.96 of 100 Gb/s. The paper's two servers reach about 98.
 const LINE_RATE: f64 = 12.5 * 65536.0 / (16.0 * (4096.0 + 82.0) + 16.0);
 
-/// A pause frame's way and effect, and what is in flight by then; hysteresis: the defaults of the spec.
+/// Time of a pause frame's path and effect, and of the data in flight by then; and the hysteresis: the defaults of the
+/// spec.
 const REACTION_NS: f64 = 2017.28 + 2.0 * 100.0;
 
 #[test]
@@ -37,7 +38,7 @@ fn n01_an_idle_host_takes_and_gives_line_rate_and_pauses_nobody() {
 }
 
 /// A host that takes r of the link's c pauses its peer for the share 1 - r/c. From one pause frame to the next, the
-/// buffer climbs by (c - r) D beyond XOFF, falls to XON and by r D below it, and climbs back: c (c D + h) / (r (c - r)).
+/// buffer rises by (c - r) D above XOFF, falls to XON and by r D below XON, and rises again: c (c D + h) / (r (c - r)).
 #[test]
 fn n02_a_slow_host_pauses_the_peer_for_what_it_cannot_take() {
     for entries in [16.0, 32.0] {
@@ -45,7 +46,7 @@ fn n02_a_slow_host_pauses_the_peer_for_what_it_cannot_take() {
         let r = get(&o, "p2m_gbs");
         near(r, entries * 64.0 / get(&o, "iio_write_lat_ns"), 1e-2, "credits over latency");
         near(get(&o, "pfc_pause_fraction"), 1.0 - r / LINE_RATE, 3e-2, "share of time paused");
-        // A packet is payload and wire time, and buffers fill by whole ones: half a packet at each turn.
+        // A packet is payload and wire time, and buffers fill by whole packets: half a packet at each turn.
         let hysteresis = 87_920.0 - 83_720.0 + 4096.0;
         let cycle = LINE_RATE * (LINE_RATE * REACTION_NS + hysteresis) / (r * (LINE_RATE - r));
         near(get(&o, "pfc_pauses"), 400e3 / cycle, 0.12, "pause frames");

@@ -44,14 +44,14 @@ fn resolved(text: &str) -> Result<Scenario, String> {
     resolve(text, "dir/test.toml", &[platforms()]).map_err(|e| e.to_string())
 }
 
-/// The message for `GOOD` with `from` turned into `to`.
+/// The message for `GOOD` after `from` has been replaced by `to`.
 fn message(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     let text = GOOD.replacen(from, to, 1);
     resolved(&text).err().unwrap_or_else(|| panic!("{to} was taken"))
 }
 
-/// One sentence: one line, ending in a full stop, without the debris of a parser.
+/// Checks that a message is one sentence: one line that ends in a full stop, without remains of a parser's message.
 fn one_sentence(e: &str) {
     assert!(!e.contains('\n') && e.ends_with('.') && !e.ends_with(".."), "{e}");
     for debris in ["panicked", "Error(", "None", "Some(", "`", "::", "u32", "u64", "f64", "?"] {
@@ -65,7 +65,7 @@ fn the_scenario_itself_runs() {
     run(&s, &mut |_| Ok(())).unwrap();
 }
 
-/// Keys of one choice beside another would change nothing. Each sentence names the key, its value and the choice.
+/// Keys of one choice would have no effect with another choice. Each sentence names the key, its value and the choice.
 #[test]
 fn a_key_that_another_choice_makes_void_is_refused() {
     let pcap = r#"pcap = { file = "test.rs" }"#;
@@ -146,7 +146,7 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
     }
 }
 
-/// The numbers are those of the processors: a slice of Skylake has 11 ways, gem5's L3 16, Sapphire Rapids 15.
+/// The numbers of ways are those of the processors: a slice of Skylake has 11 ways, gem5's L3 16, Sapphire Rapids 15.
 #[test]
 fn all_ways_are_those_of_the_llc_that_the_scenario_runs_on() {
     let own = GOOD.replacen("llc_ways = 12\n", "", 1);
@@ -173,7 +173,7 @@ fn a_part_of_a_table_that_the_platform_lacks_is_refused_with_both_names() {
     for word in ["platform.poll_mode", "missing", "override.poll_mode", "platform \"sim24\" lacks"] {
         assert!(said.contains(word), "{word}: {said}");
     }
-    // The table is there, and what is missing is the scenario's own.
+    // The table exists, and the missing key belongs to the scenario itself.
     let own = GOOD.replacen("cores = 2\n", "", 1) + "\n[override.poll_mode]\nburst = 64\n";
     assert!(!resolved(&own.replacen("sim24", "gem5", 1)).unwrap_err().contains("override"));
 }
@@ -215,7 +215,7 @@ fn a_platform_may_be_a_name_with_some_values() {
     assert!(resolved(&nameless).unwrap_err().contains("missing field"), "no name");
 }
 
-/// `base`: a platform's file says only what it changes, its provenance included; errors name the file at fault.
+/// `base`: a platform's file contains only its changes, with their provenance; errors name the file at fault.
 #[test]
 fn a_platform_may_change_values_of_another() {
     let dir = std::env::temp_dir().join(format!("hostnet-base-{}", std::process::id()));
@@ -244,7 +244,7 @@ fn a_platform_may_change_values_of_another() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
-/// What a platform's file says of its sources is checked as its values are: docs/use/cli.md has the kinds.
+/// The provenance in a platform's file is checked like its values: docs/use/cli.md lists the kinds of sources.
 #[test]
 fn a_source_is_of_a_value_that_the_platform_has_and_of_a_known_kind() {
     let dir = std::env::temp_dir().join(format!("hostnet-sources-{}", std::process::id()));
@@ -285,7 +285,7 @@ fn a_source_is_of_a_value_that_the_platform_has_and_of_a_known_kind() {
 #[test]
 fn every_bad_value_is_named_with_its_file_and_key() {
     let cases: &[(&str, &str, &[&str])] = &[
-        // unknown keys, and what was meant
+        // unknown keys, and the nearest valid key
         ("ways = 2\n", "wayz = 2\n", &["placement", "\"wayz\"", "did you mean \"ways\""]),
         ("seed = 1", "sead = 1", &["\"sead\"", "did you mean \"seed\""]),
         ("requests = 400", "request = 400", &["run", "\"request\"", "\"requests\""]),
@@ -404,7 +404,8 @@ fn every_bad_value_is_named_with_its_file_and_key() {
     }
 }
 
-/// Lines that a link carries as one need as many requests under way: a frame of a longer train would never leave.
+/// Lines that a link carries as one packet need as many requests in flight: a frame of a longer train would never
+/// leave.
 #[test]
 fn a_device_may_ask_for_as_many_lines_as_its_link_carries_together() {
     let forwarder = std::fs::read_to_string(platforms().join("../scenarios/testpmd.toml")).unwrap();
@@ -493,7 +494,7 @@ fn captures_that_cannot_be_replayed_are_named() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// Values that somebody may write anywhere.
+/// Values that a user may write at any key.
 const VALUES: &[&str] = &[
     "0",
     "-1",
@@ -561,7 +562,7 @@ proptest! {
         }
     }
 
-    /// Damaged text is refused, not feared.
+    /// Damaged text is refused with a sentence, without a panic.
     #[test]
     fn no_damage_to_the_text_panics(
         cuts in prop::collection::vec((0usize..GOOD.len(), 0usize..12, "[ -~\\n]{0,6}"), 1..5),
@@ -579,7 +580,7 @@ proptest! {
     }
 }
 
-/// A key of the version before, in a scenario: the note names the new one, and the value is that of the new one.
+/// An old key in a scenario: the note names the new key, and the new key gets the value.
 #[test]
 fn an_old_name_of_a_key_is_accepted_and_noted() {
     let text = r#"

@@ -14,7 +14,7 @@ fn refused(text: &str) -> String {
     e
 }
 
-/// The sentence about a shipped scenario whose platform has another value.
+/// The sentence about a shipped scenario after a value of its platform has been changed.
 fn with(name: &str, table: &str, line: &str) -> String {
     refused(&format!("{}\n[override.{table}]\n{line}\n", shipped(name)))
 }
@@ -61,7 +61,7 @@ fn dram_that_could_never_answer_is_refused_with_the_timing_at_fault() {
     assert!(said.contains("platform.memory.ranks = 3000000000 is more than 1073741824"), "{said}");
 }
 
-/// Without refreshes their timings say nothing.
+/// Without refreshes, the timings of refreshes have no effect.
 #[test]
 fn timings_of_refreshes_are_free_where_there_are_none() {
     let own = "[override.memory]\nrefresh = false\n[override.memory.timing]\nrefi_ps = 1";
@@ -98,7 +98,7 @@ fn sizes_times_and_counts_beyond_all_machines_are_refused() {
     assert!(probe.contains("traffic.dctcp.probe = \"1 ps\" is below 1 us"), "{probe}");
 }
 
-/// Tables of several kinds are read as a whole, and yet the key is told.
+/// Tables of several kinds are read as a whole, and the message names the key nevertheless.
 #[test]
 fn a_value_of_the_wrong_kind_in_a_table_of_several_kinds_is_told_with_its_key() {
     for (to, says) in [
@@ -114,7 +114,7 @@ fn a_value_of_the_wrong_kind_in_a_table_of_several_kinds_is_told_with_its_key() 
     assert!(said.contains("peripheral[0].block: expected a size such as \"36 MiB\", not \"8 GHz\""), "{said}");
 }
 
-/// What is missing is told with what may stand there, whatever it is.
+/// The message about a missing value lists the valid choices, for every kind of value.
 #[test]
 fn a_key_that_is_missing_comes_with_what_may_stand_there() {
     for (name, line, says) in [
@@ -132,7 +132,7 @@ fn a_key_that_is_missing_comes_with_what_may_stand_there() {
     }
 }
 
-/// A tenant waits for packets, and nothing says how they arrive: in a table of its own, or without one.
+/// A tenant waits for packets, and the scenario does not say how they arrive: with a table `traffic`, or without one.
 #[test]
 fn traffic_that_is_missing_comes_with_the_ways_packets_can_arrive() {
     let kvs = shipped("kvs");

@@ -1,10 +1,11 @@
-//! Tests of one path to the home agent for cores and devices: its long-run throughput, and the waiting of each for the
-//! other.
+//! Tests of one path to the home agent for cores and devices: its long-run throughput, and the waiting of each side for
+//! the other.
 
 use crate::common::{arrivals, get, simulate};
 use hostnet::host::Outcome;
 
-/// A way whose requests and write-backs take so many nanoseconds, `cores` cores that stream, and an SSD.
+/// Measures a path whose requests and write-backs take the given number of nanoseconds, with `cores` streaming cores
+/// and an SSD.
 fn measured(shared: bool, [request, write_back]: [u32; 2], cores: u32, reads: f64, more: &str) -> Outcome {
     simulate(&format!(
         "name = \"way\"\nplatform = \"cascadelake\"\nplacement = {{ policy = \"dma\" }}\n[override]\nbackground_read_gbs = \
@@ -14,7 +15,7 @@ fn measured(shared: bool, [request, write_back]: [u32; 2], cores: u32, reads: f6
     ))
 }
 
-/// An SSD that does next to nothing, and four that write as fast as they can.
+/// An SSD with next to no load, and four SSDs that write as fast as they can.
 const IDLE: &str = "op = \"p2m_write\"\nqueue_depth = 1\nblock = \"4 KiB\"\ncommand_latency = \"1 ms\"";
 const BUSY: &str = "op = \"p2m_write\"\ncount = 4\nqueue_depth = 8\nblock = \"1 MiB\"";
 
@@ -22,8 +23,9 @@ fn near(got: f64, expected: f64, tolerance: f64, what: &str) {
     assert!((got / expected - 1.0).abs() <= tolerance, "{what}: {got:.3}, {expected:.3} expected");
 }
 
-/// Of two cores and of six, whose misses would go faster: one request in 20 ns. By Little's law each of a core's 12 takes as long
-/// as all of them do on the way, less the 14.4 ns until a miss finds the buffer free (`core.lfb_retry`).
+/// Two cores, and six cores, whose misses would be faster without the path: one request in 20 ns. By Little's law each
+/// of a core's 12 misses takes as long as all of them take on the path, less the 14.4 ns until a miss takes a free
+/// buffer (`core.lfb_retry`).
 #[test]
 fn cores_that_read_have_one_request_at_a_time_on_the_way() {
     for cores in [2, 6] {
@@ -35,7 +37,7 @@ fn cores_that_read_have_one_request_at_a_time_on_the_way() {
     }
 }
 
-/// Each line that is stored to is asked for once, and written back once by its L2. A line that is only read is not written back.
+/// Each stored line is requested once, and written back once by its L2. A line that is only read is not written back.
 #[test]
 fn a_line_that_cores_modify_takes_its_request_and_its_write_back() {
     for (reads, takes) in [(1.0, 20.0), (0.5, 20.0 + 15.0)] {
@@ -44,7 +46,7 @@ fn a_line_that_cores_modify_takes_its_request_and_its_write_back() {
     }
 }
 
-/// Cores and devices take turns, a packet each: both have half of the way, and fill it together.
+/// Cores and devices take turns, one packet each: each side has half of the path, and together they fill it.
 #[test]
 fn cores_and_devices_fill_the_way_together() {
     let o = measured(true, [20, 0], 4, 1.0, BUSY);
@@ -53,7 +55,7 @@ fn cores_and_devices_fill_the_way_together() {
     near(cores, 0.5, 0.05, "share of cores");
 }
 
-/// A core with one miss at a time beside devices that fill the way: its request waits for one of their lines.
+/// A core with one miss at a time, and devices that fill the path: the core's request waits for one of their lines.
 #[test]
 fn a_request_of_a_core_waits_for_one_packet_of_the_devices() {
     let one = format!("{BUSY}\n[override.core]\nlfb = 1");

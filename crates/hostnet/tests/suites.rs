@@ -1,5 +1,5 @@
-//! All tests of this crate beyond the modules' own, as one program: one program for each file would link the engine as
-//! often.
+//! All tests of this crate outside its modules, as one program: with one program per file, the engine would be linked
+//! once for each file.
 //!
 //! `cargo test -p hostnet --test suites coherence::` runs the file `coherence.rs`.
 

@@ -39,8 +39,9 @@ fn text(overlay: bool, fast: u32, (flows, pipelined): (u32, u32), calls: &str, r
     )
 }
 
-/// The host checks at any time that packets and requests are conserved, that bytes of a flow come in order, that nothing is
-/// answered before it is read, and that no two threads of the fast path work on a flow.
+/// At any time the host checks that packets and requests are conserved, and that the bytes of a flow arrive in order.
+/// It also checks that no request is answered before it is read, and that no two threads of the fast path work on one
+/// flow.
 #[test]
 fn requests_are_answered_once_and_in_order_with_any_threads_calls_and_interfaces() {
     for (overlay, fast, flows, calls, preset) in [
@@ -67,7 +68,7 @@ fn requests_are_answered_once_and_in_order_with_any_threads_calls_and_interfaces
     }
 }
 
-/// A closed loop: requests without a reply are the rate times the round trip (Little's law).
+/// A closed loop: the number of requests without a reply is the rate times the round-trip time (Little's law).
 #[test]
 fn the_clients_always_have_as_many_requests_without_a_reply_as_they_should() {
     for (overlay, calls) in [(false, "sockets"), (true, "low_level")] {
@@ -77,24 +78,25 @@ fn the_clients_always_have_as_many_requests_without_a_reply_as_they_should() {
     }
 }
 
-/// One request under way is one segment each way; the server's acknowledgement and the client's are one each. A frame of 134 B
-/// with its check sequence takes 20 B more on the wire.
+/// One request in flight is one segment in each direction; the server and the client each send one acknowledgement. A
+/// frame of 134 B with its check sequence takes 20 B more on the wire.
 #[test]
 fn rpcs_that_wait_go_in_one_segment_and_a_lone_one_by_itself() {
     let alone = simulate(&text(false, 1, (1, 1), "low_level", 300));
     assert_eq!(get(&alone, "tcp_rpcs_per_segment"), 1.0);
-    // 64 RPCs of one flow: TAS's own calls answer all of an event at once, and a segment holds 1448 B, 22.6 of them.
+    // 64 RPCs of one flow: with TAS's own calls, all RPCs of an event are answered together, and a segment holds
+    // 1448 B, which are 22.6 RPCs.
     let many = simulate(&text(false, 1, (1, 64), "low_level", 6400));
     let n = get(&many, "tcp_rpcs_per_segment");
     assert!((20.0..=1448.0 / 64.0 + 1e-9).contains(&n), "{n} RPCs a segment");
-    // With sockets each turn of epoll answers one of a flow.
+    // With sockets each turn of epoll answers one RPC of a flow.
     let sockets = simulate(&text(false, 1, (1, 64), "sockets", 3200));
     let n = get(&sockets, "tcp_rpcs_per_segment");
     assert!((1.0..2.0).contains(&n), "{n} RPCs a segment");
 }
 
-/// One RPC is two frames each way: data and an acknowledgement. Frames of 64 B and of 1448 B of data differ by 21 lines, and
-/// nothing else that the NIC moves depends on them.
+/// One RPC is two frames in each direction: data and an acknowledgement. Frames of 64 B and of 1448 B of data differ by
+/// 21 lines, and no other traffic of the NIC depends on the size.
 #[test]
 fn an_rpc_moves_two_frames_each_way_and_the_lines_of_its_data() {
     let bytes = |rpc: &str| {
@@ -108,14 +110,14 @@ fn an_rpc_moves_two_frames_each_way_and_the_lines_of_its_data() {
     assert!((more - f64::from(2 * (lines(1448) - lines(64)))).abs() < 0.1, "{more} lines more");
 }
 
-/// The application's thread bounds the rate: counted instructions at two a cycle and 3.1 GHz, with as many events as flows in
-/// each turn, are the least time. Loads and stores come on top.
+/// The application's thread limits the rate: counted instructions, at two per cycle and 3.1 GHz, with as many events as
+/// flows in each turn, are the least time. Loads and stores add to that time.
 #[test]
 fn the_server_s_thread_is_no_faster_than_its_instructions() {
     for (calls, flows, rpcs) in [("sockets", 48u32, 1.0), ("low_level", 48, 22.6)] {
         let o = simulate(&text(false, 8, (flows, 64), calls, 20_000));
         let c = if calls == "sockets" { Calls::Sockets.costs() } else { Calls::LowLevel.costs() };
-        // The most that a turn can have: all flows.
+        // The largest number of events that a turn can have: all flows.
         let events = f64::from(flows) * rpcs;
         let turn = f64::from(c.poll + 8 * c.queue) / events;
         let per_rpc = turn + f64::from(c.event) / 22.6 + f64::from(c.rpc);
@@ -126,11 +128,12 @@ fn the_server_s_thread_is_no_faster_than_its_instructions() {
     }
 }
 
-/// What was counted in TAS at d3926ba: see docs/models/nodes.md.
+/// Counts of instructions in TAS at d3926ba: see docs/models/nodes.md.
 #[test]
 fn costs_are_those_that_were_counted() {
     let c = FastPathCosts::default();
-    // Bursts of 16 and of one, and nothing, without the stubs that play the driver: instructions of the loop's parts.
+    // Bursts of 16 and of one, and empty turns, without the stubs that simulate the driver: instructions of the parts
+    // of the loop.
     let (sixteen, one, idle) = (10_607.5, 803.1, 48.0);
     let data = (sixteen - one) / 15.0;
     let table = [
@@ -156,7 +159,8 @@ fn costs_are_those_that_were_counted() {
     assert!((f64::from(own.event) - ((5573.0 - 300.0) / 16.0 + 40.0)).abs() <= 1.0);
 }
 
-/// A frame that a NIC's full buffer loses ends the run. The sentence says where it was lost and why, and what would keep it.
+/// A frame that a NIC's full buffer loses ends the run. The sentence says where and why the frame was lost, and which
+/// setting would prevent the loss.
 #[test]
 fn a_lost_segment_is_told_with_its_place_its_cause_and_what_to_change() {
     let with = |buffer: &str| {

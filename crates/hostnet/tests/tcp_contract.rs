@@ -1,5 +1,5 @@
 //! Tests of TCP receivers: line rate where cores and memory keep up, the kernel's costs where they do not, windows that
-//! throttle the sender, marks that hold a queue, and no byte lost for good.
+//! throttle the sender, marks that limit a queue, and no lost bytes.
 
 use crate::common::{get, platforms, scenario, simulate};
 use hostnet::config::resolve;
@@ -21,7 +21,7 @@ fn near(a: f64, b: f64, tolerance: f64, what: &str) {
 
 const PAYLOAD: f64 = 9000.0 - 52.0;
 
-/// 8948 bytes of payload in 9038 on the wire; 9014 of them go to memory, in 141 lines, with a line of completion.
+/// 8948 bytes of payload in 9038 on the wire; 9014 of them go to memory, in 141 lines, with one line of completion.
 #[test]
 fn t01_four_cores_take_what_the_link_carries() {
     let o = simulate(&text(4, "", "", ""));
@@ -39,12 +39,13 @@ fn t02_a_slow_kernel_bounds_a_flow_by_its_costs() {
     let runs =
         [1, 2, 3].map(|seed| simulate(&format!("seed = {seed}\n{}", text(1, "", "", slow).replace("600 us", "6 ms"))));
     let mean = |f: &dyn Fn(&Outcome) -> f64| runs.iter().map(f).sum::<f64>() / runs.len() as f64;
-    // Beside that: two misses of 63 (unloaded) to 85 ns, 137 lines that wait as long with twelve under way, and up to 14.4 ns
-    // for their turn, a 15th of a recv and a select of 1.26 us, 4.2 pieces of 200 instructions, each of which may leave half of the line
-    // fill buffers idle for a miss, 6.4 counts of pages in the LLC at 16 ns: 7.06 to 7.83 us.
+    // In addition: two misses of 63 (unloaded) to 85 ns, 137 lines that wait as long with twelve in flight, and up to
+    // 14.4 ns for their turn; a 15th of a recv and a select of 1.26 us; 4.2 pieces of 200 instructions, each of which
+    // may leave half of the line fill buffers idle for a miss; 6.4 counts of pages in the LLC at 16 ns. The sum is 7.06
+    // to 7.83 us.
     let each = mean(&|o| PAYLOAD / get(o, "net_gbs"));
     assert!((7_060.0..7_830.0).contains(&each), "{each} ns a frame");
-    // Now and then the sender is told late that the window has opened.
+    // Occasionally the sender learns late that the window has opened.
     let busy = mean(&|o| get(o, "net_busy"));
     assert!((0.97..=1.0 + 1e-9).contains(&busy), "the core hardly rests: {busy}");
     assert!(runs.iter().all(|o| get(o, "packet_loss") == 0.0), "flow control holds the sender");
@@ -56,7 +57,8 @@ fn t03_a_flow_gets_no_more_than_its_window_in_a_round_trip() {
     let o = simulate(&text(4, "", "ack_delay = \"300 us\"", small).replace("600 us", "5 ms"));
     let windows = 4.0 * 7.0 * PAYLOAD; // half of the buffer, seven segments, each
     let used = get(&o, "net_gbs") / (windows / get(&o, "tcp_rtt_us") / 1e3);
-    // The receiver says that its window has opened when it has doubled: of seven, four are sure to be told in time.
+    // The receiver announces that its window has opened when it has doubled: of seven segments, four are sure to be
+    // announced in time.
     assert!((4.0 / 7.0..=1.02).contains(&used), "{used} of the window");
     assert!(get(&o, "tcp_rtt_us") > 300.0 && get(&o, "tcp_rtt_us") < 345.0, "{}", get(&o, "tcp_rtt_us"));
 }
@@ -69,14 +71,15 @@ fn t04_a_slow_iio_loses_packets_and_none_for_good() {
     near(get(&o, "tcp_retransmits"), get(&o, "packet_loss"), 0.2, "each loss is sent again");
     let bound = 24.0 * 64.0 / get(&o, "iio_write_lat_ns");
     assert!(get(&o, "p2m_gbs") <= 1.01 * bound && get(&o, "p2m_gbs") > 0.8 * bound, "{}", get(&o, "p2m_gbs"));
-    // Everything that went to memory in order came to the application, but for what waited at either end.
+    // All bytes that arrived in memory in order reached the application, except those that waited at either end.
     near(get(&o, "net_gbs"), get(&o, "p2m_gbs") * PAYLOAD / (142.0 * 64.0), 4e-2, "goodput");
     let peak = get(&o, "nic_buffer_peak_kib") * 1024.0;
     assert!(peak <= 130_944.0 && peak > 130_944.0 - 9014.0, "{peak}");
 }
 
-/// Flows from several hosts meet at a switch; DCTCP holds its queue near the mark: half of it to once and a half. Below a mark
-/// of four bursts of 64 KiB, the queue would run dry between them.
+/// Flows from several hosts meet at a switch; DCTCP holds the switch's queue near the mark: between half of the mark
+/// and one and a half times the mark. With a mark below four bursts of 64 KiB, the queue would become empty between the
+/// bursts.
 #[test]
 fn t05_marks_hold_the_switch_s_queue_near_the_threshold() {
     let alone = get(&simulate(&text(4, "", "", "")), "tcp_rtt_us");
@@ -119,8 +122,8 @@ fn t07_the_same_seed_gives_the_same_bits() {
     assert_eq!(simulate(&t).values, simulate(&t).values);
 }
 
-/// iperf with small segments on the gem5 Test Node, whose platform has descriptor rings for other drivers. A frame costs its
-/// instructions in the driver at least, and no frame is lost for good; small ones carry less.
+/// iperf with small segments on the gem5 Test Node, whose platform has descriptor rings for other drivers. A frame
+/// takes at least its instructions in the driver, and no frame is lost for good; small frames carry less payload.
 #[test]
 fn t14_frames_of_any_size_are_received_on_a_platform_with_rings() {
     let mut before = 0.0;
@@ -132,7 +135,8 @@ fn t14_frames_of_any_size_are_received_on_a_platform_with_rings() {
         let us = payload / (get(&o, "net_gbs") * 1e3);
         // 5082 instructions of a frame, 12 of each line copied beyond its head of four, 2 a cycle of 3 GHz.
         let frame = (5082.0 + 12.0 * (lines - 4.0).max(0.0)) / 6e3;
-        // What the socket held when the window of 20 ms began was paid for before: half of 6 MiB, in buffers of 832 B at least.
+        // The content of the socket when the window of 20 ms began was processed before: half of 6 MiB, in buffers of
+        // at least 832 B.
         let least = frame / (1.0 + f64::from(3 << 20) / payload.max(832.0) * frame / 20e3);
         assert!(us > least && us < 3.0 * frame, "{us} us a frame of {mtu} B, {least} at least");
         assert!(get(&o, "net_gbs") > before && get(&o, "net_busy") > 0.9);
@@ -150,8 +154,9 @@ fn behind_rings(nic: &str, more: &str) -> String {
         .replace("time = \"600 us\"", "time = \"4 ms\"")
 }
 
-/// Behind descriptor rings a frame costs what the kernel's tables say, a written-back descriptor and its share of an interrupt,
-/// and the books balance to the frame. 1448 bytes of payload, 24 lines, of which four are copied to the head.
+/// Behind descriptor rings a frame takes the instructions of the kernel's tables, a written-back descriptor and its
+/// share of an interrupt, and all frames are accounted for. A frame has 1448 bytes of payload in 24 lines, of which
+/// four are copied to the head.
 #[test]
 fn t15_frames_that_come_through_rings_cost_the_kernel_s_instructions() {
     let costs = "[override.tcp]\nframe = 6000\nsegment = 0\nread = 0\npiece = 0\nline = 0\ninterrupt = 0\nwake = 0\n";
@@ -166,8 +171,8 @@ fn t15_frames_that_come_through_rings_cost_the_kernel_s_instructions() {
     }
 }
 
-/// Of the socket's buffer each frame takes its room, head and structures (2048 + 576 + 256 B); half of the rest is window, and
-/// a round trip takes 200 us of flight and 20 of the way back.
+/// Each frame takes its memory, head and structures of the socket's buffer (2048 + 576 + 256 B); half of the remaining
+/// space is window, and a round trip takes 200 us of flight and 20 us for the acknowledgement.
 #[test]
 fn t16_the_window_behind_rings_counts_socket_buffers() {
     let o = simulate(&behind_rings("", "[override.tcp]\nreceive_buffer = \"256 KiB\"\n"));
@@ -177,7 +182,7 @@ fn t16_the_window_behind_rings_counts_socket_buffers() {
     assert!(get(&o, "tcp_rtt_us") > 220.0, "{}", get(&o, "tcp_rtt_us"));
 }
 
-/// An interrupt that waits longer holds a window-bound flow back by that much of each round trip.
+/// An interrupt that waits longer delays a window-bound flow by that much in each round trip.
 #[test]
 fn t17_the_nic_moderates_the_interrupts_of_rings() {
     let small = "[override.tcp]\nreceive_buffer = \"64 KiB\"\n";
@@ -240,8 +245,8 @@ fn t08_what_cannot_run_says_so_in_one_sentence() {
     bad(&icelake, "platform \"icelake\" lacks");
 }
 
-/// A slow IIO loses packets of senders that see no mark (t04). Told of its full buffer, they keep the average below the mark,
-/// and nothing is lost.
+/// A slow IIO loses packets of senders that see no mark (t04). With marks for the full buffer, senders keep the average
+/// below the mark, and no packet is lost.
 #[test]
 fn t10_marks_of_a_congested_host_replace_losses() {
     let slow = |more: &str| {
@@ -256,8 +261,8 @@ fn t10_marks_of_a_congested_host_replace_losses() {
     assert!(get(&told, "iio_write_occ") < 18.0, "{} entries", get(&told, "iio_write_occ"));
 }
 
-/// Cai et al. (SIGCOMM 2021): 42.2 Gb/s on a core of 3.4 GHz, 19 % less without DDIO. What does not wait for memory scales
-/// with the clock: between 33.2 and 34.2 Gb/s here.
+/// Cai et al. (SIGCOMM 2021): 42.2 Gb/s on a core of 3.4 GHz, 19 % less without DDIO. The part that does not wait for
+/// memory scales with the clock: between 33.2 and 34.2 Gb/s at the clock of this test.
 #[test]
 fn t09_a_core_alone_receives_what_was_measured_without_ddio() {
     let runs =
@@ -267,8 +272,8 @@ fn t09_a_core_alone_receives_what_was_measured_without_ddio() {
     runs.iter().for_each(|o| near(get(o, "net_busy"), 1.0, 1e-2, "the core is the bottleneck"));
 }
 
-/// Four cores that store leave the network less than its target of 10 GB/s and cost it packets. Held back, they leave it nearly
-/// as much: the level falls when the target is met.
+/// Four cores that store leave the network less than its target of 10 GB/s and cause packet loss. When the host delays
+/// these cores, the network reaches nearly its target: the level falls when the target is met.
 #[test]
 fn t11_a_host_that_responds_gives_the_network_its_target() {
     let stores = "[[tenant]]\nname = \"mem\"\ncores = 4\napp = { kind = \"stream\", buffer = \"64 MiB\", read_fraction = 0.5 }\n";
@@ -287,7 +292,8 @@ fn t11_a_host_that_responds_gives_the_network_its_target() {
     assert!(get(&answered, "t1_mops") < get(&deaf, "t1_mops"), "at the cost of those that store");
 }
 
-/// With DDIO a frame's lines leave the LLC once, for the device that brought them; cores write back what they copied.
+/// With DDIO a frame's lines leave the LLC once, for the device that wrote them; cores write back the lines that they
+/// copied.
 #[test]
 fn t20_with_ddio_frames_leave_the_llc_as_device_traffic() {
     let o = simulate(
@@ -295,18 +301,20 @@ fn t20_with_ddio_frames_leave_the_llc_as_device_traffic() {
     );
     near(get(&o, "net_gbs"), 12.5 * PAYLOAD / 9038.0, 2e-2, "payload");
     let frames = get(&o, "p2m_gbs");
-    // A lap of the pools takes 8 ms. A line that is still in the LLC when its buffer's turn comes again is written over; the others have left.
+    // A lap of the pools takes 8 ms. A line that is still in the LLC when its buffer is used again is overwritten; the
+    // other lines have left.
     let (left, missed) = (get(&o, "mem_p2m_write_gbs"), get(&o, "p2m_llc_miss_ratio"));
     assert!(missed > 0.5, "pools of 24 MiB a core go round in far more than the LLC holds: {missed}");
     assert!((0.97 * missed * frames..=frames).contains(&left), "{left} of {frames} GB/s, {missed} of them missed");
     assert!(get(&o, "mem_c2m_write_gbs") < 0.25 * frames, "{}", get(&o, "mem_c2m_write_gbs"));
-    // The core finds in the LLC what has just come.
+    // The core finds the most recent lines in the LLC.
     assert!(get(&o, "mem_net_read_gbs") < 0.25 * frames, "{}", get(&o, "mem_net_read_gbs"));
 }
 
-/// What the kernel costs is instructions: 39,600 for a frame, a 14.6th of a recv and a select of 8316, 4.2 pieces of 200 and 137
-/// lines of 6 to copy it. At half of the clock they take twice as long; but those that copy may hide behind the lines that they
-/// wait for. The private caches' share of what goes to memory is less than 0.2 us.
+/// The kernel's cost is instructions: 39,600 for a frame, a 14.6th of a recv and a select of 8316, and 4.2 pieces of
+/// 200 and 137 lines of 6 to copy it. At half of the clock these instructions take twice as long, but the instructions
+/// of the copy may overlap with the lines for which they wait. The private caches' share of the traffic to memory is
+/// less than 0.2 us.
 #[test]
 fn t12_a_slower_core_takes_longer_for_the_same_instructions() {
     let each = |clock: &str| {
@@ -323,7 +331,7 @@ fn t12_a_slower_core_takes_longer_for_the_same_instructions() {
     );
 }
 
-/// With DDIO frames come through the LLC: cores find them there, and memory sees next to nothing of what they read.
+/// With DDIO frames pass through the LLC: cores find them there, and hardly any of their reads reach memory.
 #[test]
 fn t13_ddio_keeps_frames_out_of_memory_until_they_have_been_copied() {
     let run = |policy: &str| simulate(&text(4, "", "", "").replace("\"dma\"", policy));

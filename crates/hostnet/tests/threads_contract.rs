@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// sim24: 3.2 GHz and two instructions a cycle.
 const PER_NS: f64 = 6.4;
 
-/// One core that drops packets of 64 B, and polls an empty queue with so many instructions.
+/// One core that drops packets of 64 B, and polls an empty queue with the given number of instructions.
 fn drops(polls: u32) -> String {
     format!(
         r#"
@@ -27,7 +27,7 @@ fn drops(polls: u32) -> String {
     )
 }
 
-/// A host with a packet every 10 us, for 2 ms: instructions in the second one, and events.
+/// A host with a packet every 10 us, for 2 ms: instructions in the second millisecond, and events.
 fn idle(polls: u32) -> (Host, f64, u64) {
     let mut host = Host::new(Arc::new(scenario(&drops(polls)))).expect("a host");
     host.offer(hostnet::kernel::TenantId(0), Some(Arrivals::fixed(1e5)), 0);
@@ -43,7 +43,8 @@ fn idle(polls: u32) -> (Host, f64, u64) {
 fn an_empty_ring_costs_the_instructions_that_a_core_polls_all_the_time() {
     for polls in [20, 200, 6_400] {
         let (_, instructions, _) = idle(polls);
-        // But for 100 packets whose loads and 550 instructions take some 0.2 us each, 2 % of the time.
+        // All instructions except those of 100 packets, whose loads and 550 instructions take about 0.2 us each, 2 % of
+        // the time.
         let all = PER_NS * 1e6;
         assert!((0.97 * all..=1.01 * all).contains(&instructions), "{polls}: {instructions} of {all}");
     }
@@ -57,7 +58,8 @@ fn waiting_is_no_event() {
 
 #[test]
 fn a_core_notices_a_packet_with_the_next_whole_poll() {
-    // Polls of 1 us against polls of 3 ns: a packet waits for half a poll in the mean, for a whole one at most.
+    // Polls of 1 us compared with polls of 3 ns: a packet waits for half a poll on average, and for a whole poll at
+    // most.
     let (close_by, coarse) = (simulate(&drops(20)), simulate(&drops(6_400)));
     let more = |m| get(&coarse, m) - get(&close_by, m);
     let whole = 6_400.0 / PER_NS / 1e3;
@@ -96,7 +98,8 @@ fn forwards(zero_copy: bool) -> Outcome {
     ))
 }
 
-/// 16 lines come, the core reads the first, edits it, and the NIC takes all: the edited one is written to memory before.
+/// 16 lines arrive, the core reads and edits the first, and the NIC reads all: the edited line is written to memory
+/// before.
 #[test]
 fn l3fwd_touches_the_header_of_what_it_forwards_in_place() {
     let o = forwards(true);
@@ -113,8 +116,8 @@ fn l3fwd_touches_the_header_of_what_it_forwards_in_place() {
     }
 }
 
-/// Each of 16 lines is read and copied to a transmit buffer of a ring that the L2 keeps, which is written to memory when the
-/// NIC asks for it.
+/// Each of 16 lines is read and copied to a transmit buffer of a ring that the L2 keeps; the buffer is written to
+/// memory when the NIC reads it.
 #[test]
 fn l3fwd_copies_what_it_does_not_forward_in_place() {
     let o = forwards(false);
@@ -131,7 +134,7 @@ fn l3fwd_copies_what_it_does_not_forward_in_place() {
     }
 }
 
-/// The capture's requests, each once, to servers with these keys of `app`.
+/// The capture's requests, each once, to servers with the given keys of `app`.
 fn memcached(more: &str) -> (Capture, Outcome) {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../captures/memcached-udp.pcap");
     let capture = Capture::load(Path::new(file), Wanted::default()).expect("the capture");
@@ -172,8 +175,8 @@ fn memcached_answers_a_capture_at_the_rate_that_it_comes() {
     assert!(close(get(&o, "acc_nic_rx_wr"), mean, 0.01), "{} of {mean} lines", get(&o, "acc_nic_rx_wr"));
     let gbps = 4.0 * 8.0 * bytes as f64 / n as f64 / 1e3;
     assert!(close(get(&o, "net_gbps"), gbps, 0.02), "{} of {gbps} Gb/s", get(&o, "net_gbps"));
-    // A reply is written to memory for the NIC, of one line at least.
+    // A reply of at least one line is written to memory for the NIC.
     assert!(get(&o, "acc_nic_tx_rd") >= 1.0 && get(&o, "acc_tx_evct") > 0.0);
-    // Every request takes its 1200 instructions at least.
+    // Every request takes at least its 1200 instructions.
     assert!(get(&o, "service_mean_us") > 1_200.0 / PER_NS / 1e3);
 }

@@ -1,5 +1,5 @@
-//! Tests of the load generator: rates, sizes and flows as asked, closed loops, round trips, the bandwidth test, and
-//! captures of what came back.
+//! Tests of the load generator: requested rates, sizes and flows, closed loops, round trips, the bandwidth test, and
+//! captures of returned packets.
 
 use crate::common::{close, get, platforms, refusal, scenario, simulate};
 use hostnet::host::{run_and_capture, Outcome};
@@ -60,7 +60,7 @@ fn a_rate_in_bits_is_that_of_the_frames_whatever_their_sizes() {
     for (traffic, mean) in [(one, 1518.0), (mix, 361.833), (own, 400.0)] {
         let o = Load { traffic, ..Load::default() }.go();
         assert!(close(get(&o, "offered_mrps"), 2e3 / 8.0 / mean, 0.002), "{traffic}: {}", get(&o, "offered_mrps"));
-        // Of 8000 packets' sizes, whose standard deviation is 1.1 of their mean: 2.5 standard errors are 3 %.
+        // Sizes of 8000 packets, whose standard deviation is 1.1 of their mean: 2.5 standard errors are 3 %.
         assert!(close(get(&o, "offered_gbps"), 2.0, 0.03), "{traffic}: {}", get(&o, "offered_gbps"));
         assert!(close(get(&o, "achieved_gbps"), get(&o, "offered_gbps"), 0.01), "{traffic}");
     }
@@ -103,14 +103,14 @@ fn a_closed_loop_gives_up_requests_that_nobody_answers() {
     assert_eq!(o.values.get("rtt_mean_us"), None, "nothing came back");
 }
 
-/// There and back: 2 x 3 us, and 84 bytes (a frame of 64 with preamble and gap) at 40 Gb/s twice, 2 x 16.8 ns.
+/// Out and back: 2 x 3 us, and 84 bytes (a frame of 64 with preamble and gap) at 40 Gb/s twice, 2 x 16.8 ns.
 #[test]
 fn a_round_trip_is_the_wire_both_ways_and_the_host() {
     let traffic =
         r#"arrivals = "fixed", rate = "1 Mpps", packet = "64 B", link = { rate = "40 Gbps", propagation = "3 us" }"#;
     let o = Load { traffic, ..Load::default() }.go();
     let on_the_wire = get(&o, "rtt_mean_us") - get(&o, "lat_mean_us");
-    // The latency is kept in whole ns.
+    // Latencies are recorded in whole ns.
     assert!((on_the_wire - 6.0336).abs() < 0.002, "{on_the_wire}");
     assert!(get(&o, "rtt_median_us") <= get(&o, "rtt_p90_us") && get(&o, "rtt_p99_us") <= get(&o, "rtt_p999_us"));
 }
@@ -136,7 +136,7 @@ fn bursts_have_the_period_and_the_gap_that_were_asked_for() {
     let traffic = r#"arrivals = "burst", burst = 20, burst_period = "50 us", burst_gap = "500 ns", packet = "64 B""#;
     let o = Load { traffic, ..Load::default() }.go();
     assert!(close(get(&o, "offered_mrps"), 0.4, 0.01));
-    // 500 ns are enough for a packet before the next comes: nobody waits.
+    // 500 ns suffice for a packet before the next one arrives: no packet waits.
     let together = r#"arrivals = "burst", burst = 20, burst_period = "50 us", packet = "64 B""#;
     let packed = Load { traffic: together, ..Load::default() }.go();
     assert!(close(get(&packed, "offered_mrps"), 0.4, 0.01));
@@ -148,12 +148,12 @@ fn every_arrival_process_offers_the_rate() {
     for process in ["uniform", "log_normal", "pareto", "poisson"] {
         let traffic = format!(r#"arrivals = "{process}", rate = "2 Mpps", packet = "64 B""#);
         let o = Load { traffic: &traffic, ..Load::default() }.go();
-        // 4 standard errors of the mean of 8000 gaps as wide as their mean.
+        // 4 standard errors of the mean of 8000 gaps whose standard deviation equals their mean.
         assert!(close(get(&o, "offered_mrps"), 2.0, 0.045), "{process}: {}", get(&o, "offered_mrps"));
     }
 }
 
-/// What one core that touches packets of 64 bytes serves.
+/// Rate that one core serves which touches packets of 64 bytes.
 fn served(rings: &str) -> f64 {
     let traffic = r#"arrivals = "keep_depth", depth = 8, packet = "64 B""#;
     let run = r#"load = "saturate", requests = 20000"#;
@@ -161,8 +161,8 @@ fn served(rings: &str) -> f64 {
 }
 const TOUCH: &str = r#"kind = "touchdrop", instructions = 1000"#;
 
-/// Rings of 2 x 8192 packets take up the excess of 3 % over 20000 packets 27 times over: nothing is dropped, and the loss
-/// shows all the same.
+/// Rings of 2 x 8192 packets can absorb the excess of 3 % over 20000 packets 27 times: no packet is dropped, and the
+/// loss is visible nevertheless.
 #[test]
 fn an_overload_that_deep_queues_swallow_is_a_loss() {
     let rings = "rx_buffers = 8192";
@@ -208,7 +208,7 @@ fn a_step_puts_every_rate_of_the_test_on_its_grid() {
     }
 }
 
-/// 1 Gb/s carries 1e9 / (8 x 84) frames of 64 bytes a second.
+/// 1 Gb/s carries 1e9 / (8 x 84) frames of 64 bytes per second.
 #[test]
 fn a_host_that_is_faster_than_the_link_has_its_rate_as_peak() {
     let traffic = r#"arrivals = "fixed", packet = "64 B", link = { rate = "1 Gbps" }"#;
@@ -274,7 +274,7 @@ fn what_came_back_is_a_capture_of_valid_frames_stamped_with_their_round_trips() 
         let frame = &bytes[at + 16..][..le(at + 8)];
         assert_eq!(le(at + 8), le(at + 12), "whole frames");
         assert!([60, 590, 1514].contains(&frame.len()), "{} bytes without the checksum", frame.len());
-        // To the generator, from the host: a forwarder swaps the two.
+        // Frames go to the generator, from the host: a forwarder swaps the two addresses.
         assert_eq!((&frame[..6], &frame[6..12]), (&[2, 0, 0, 0, 0, 2][..], &[2, 0, 0, 0, 0, 1][..]));
         assert_eq!((be(&frame[12..15]), be(&frame[16..18])), (0x0008_0045, frame.len() as u64 - 14));
         assert_eq!((frame[23], ones_sum(&frame[14..34])), (17, 0xffff), "UDP, and a right header checksum");
@@ -299,7 +299,7 @@ fn what_came_back_is_a_capture_of_valid_frames_stamped_with_their_round_trips() 
 fn captured_frames_come_back_with_their_addresses_swapped_or_rewritten() {
     let folder = Folder::new("replayed");
     let (own, out) = (folder.0.join("in.pcap"), folder.0.join("out.pcap"));
-    // Made by this generator, which calls itself 02:..:07 there.
+    // Frames made by this generator, whose address in them is 02:..:07.
     let first = r#"arrivals = "fixed", rate = "1 Mpps", sizes = "imix", source_mac = "02:00:00:00:00:07""#;
     captured(&Load { traffic: first, ..Load::default() }, &own);
     let read = |file: &Path| {
@@ -314,7 +314,7 @@ fn captured_frames_come_back_with_their_addresses_swapped_or_rewritten() {
         captured(&Load { traffic: &traffic, run, ..Load::default() }, &out);
         read(&out)
     };
-    // The capture's source is this host's address, as it was recorded on its way back.
+    // The capture's source is the address of this host, as it was recorded on the way back.
     let back = replay(r#"destination_mac = "02:00:00:00:00:99""#);
     assert_eq!(back.len(), 1000);
     for frame in &back {
@@ -326,7 +326,7 @@ fn captured_frames_come_back_with_their_addresses_swapped_or_rewritten() {
     assert!(back.iter().all(|f| f[..12] == [2, 0, 0, 0, 0, 0xaa, 2, 0, 0, 0, 0, 1]));
 }
 
-/// Requests of the committed capture are numbered; answers bear their numbers and go back to the port that asked.
+/// Requests of the committed capture are numbered; answers carry these numbers and go back to the port of the request.
 #[test]
 fn answers_of_memcached_bear_the_ids_of_their_requests() {
     let folder = Folder::new("memcached");
@@ -391,7 +391,8 @@ fn behind_a_port(traffic: &str, run: &str) -> Outcome {
     ))
 }
 
-/// The NIC sends over its own wire, which its latency has; 256 + 20 bytes at 100 Gb/s there and 100 ns each way are left.
+/// The NIC sends over its own wire, which its latency includes; 256 + 20 bytes at 100 Gb/s to the NIC, and 100 ns in
+/// each direction, remain.
 #[test]
 fn a_round_trip_over_an_ethernet_nic_has_its_link() {
     let run = r#"load = "fixed", requests = 8000, warmup_requests = 2000"#;
@@ -403,7 +404,7 @@ fn a_round_trip_over_an_ethernet_nic_has_its_link() {
     assert!(close(under_way, 16.0, 0.01), "{under_way}");
 }
 
-/// What a wire and a calendar carry: 100 Gb/s are 11.97 Mpps of 1024 bytes and 20 beside them.
+/// The capacity of a wire and of a calendar: 100 Gb/s are 11.97 Mpps of 1024 bytes and 20 bytes of framing.
 #[test]
 fn traffic_that_cannot_come_is_refused() {
     let pmd = "name = \"p\"\nplatform = \"gem5\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"p\"\ncores = 1\nstack \
@@ -432,7 +433,8 @@ fn traffic_that_cannot_come_is_refused() {
     }
 }
 
-/// A link's flight of 200 us each way is longer than a try of 2,000 packets: what the probe has left must be gone by then.
+/// A link's flight of 200 us in each direction is longer than a run of 2,000 packets: the packets of the probe must
+/// have left by then.
 #[test]
 fn each_rate_of_a_bandwidth_test_is_offered() {
     let text = "name = \"t\"\nplatform = \"gem5\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"t\"\ncores = 4\nstack = \
@@ -446,7 +448,7 @@ fn each_rate_of_a_bandwidth_test_is_offered() {
     assert!(curve.len() > 2);
 }
 
-/// 100 Gb/s carries 100e9 / (8 x 276) frames of 256 bytes; one core serves fewer.
+/// 100 Gb/s carries 100e9 / (8 x 276) frames of 256 bytes per second; one core serves fewer.
 #[test]
 fn the_bandwidth_test_ends_below_the_link_s_rate_where_the_core_is_slower() {
     let o = behind_a_port(r#"arrivals = "fixed", rate = "60 Gbps""#, r#"load = "peak_loss", requests = 8000"#);

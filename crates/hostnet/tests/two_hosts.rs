@@ -1,5 +1,5 @@
-//! Tests of two hosts joined by a link, where the one is the software load generator of the other, and of packets that
-//! begin on a core.
+//! Tests of two hosts joined by a link, where one host is the software load generator of the other, and of packets that
+//! originate on a core.
 
 use crate::common::{get, platforms, refused, simulate};
 use hostnet::config::resolve;
@@ -56,16 +56,17 @@ fn a_client_that_keeps_up_offers_the_plan_and_sees_the_link_and_its_own_software
     }
     assert_eq!(get(&pair, "client_drops"), 0.0);
     assert!(get(&pair, "client_late") < 20.0);
-    // Twice 3 us of flight and twice the frame at 100 Gb/s bound both; software and PCIe of a second host come on top.
+    // Twice 3 us of flight and twice the frame at 100 Gb/s are lower bounds of both; software and PCIe of a second host
+    // add to them.
     let wire = 2.0 * (3.0 + f64::from(frame + 20) * 8.0 / 100e3);
     let (least, more) = (get(&alone, "rtt_mean_us"), get(&pair, "rtt_mean_us"));
     assert!(least > wire && more > least + 1.0 && more < least + 6.0, "{wire} {least} {more}");
-    // The two machines together are more work than one.
+    // The two machines together do more work than one.
     assert!(get(&pair, "sim_events") > 1.3 * get(&alone, "sim_events"));
     assert!(alone.values.get("client_utilisation").is_none() && get(&pair, "client_utilisation") > 0.05);
 }
 
-/// An in-order calculation: a request takes its instructions at 2 an instruction cycle, and nothing else counts by then.
+/// A calculation for in-order code: a request takes its instructions at 2 per cycle, and no other time is significant.
 #[test]
 fn a_slow_client_bounds_the_rate_and_loses_nothing() {
     let instructions = 20_000;
@@ -78,7 +79,7 @@ fn a_slow_client_bounds_the_rate_and_loses_nothing() {
     assert!(got < bound && got > 0.9 * bound, "{got} Mrps, bound {bound}");
     assert_eq!(get(&o, "drops") + get(&o, "client_drops"), 0.0);
     assert!(get(&o, "client_utilisation") > 0.999, "{}", get(&o, "client_utilisation"));
-    // What was planned and not sent waits at the client.
+    // Requests that were planned and not sent wait at the client.
     assert!(get(&o, "client_late") > 10_000.0);
     // Two cores send twice as much.
     let two = simulate(&text(2.0, 256, &client(2, &format!(", request_instructions = {instructions}"))));
@@ -87,7 +88,8 @@ fn a_slow_client_bounds_the_rate_and_loses_nothing() {
 
 #[test]
 fn packets_are_conserved_between_two_hosts_to_the_packet_whoever_loses_some() {
-    // A server that is too slow; and a client that sends half a thousand before the first reply is back, and has hardly a buffer.
+    // A server that is too slow; and a client that sends half a thousand requests before the first reply returns, and
+    // has hardly a buffer.
     let slow = text(4.0, 1024, &client(2, "")).replace("mode = \"macswap\"", "mode = \"macswap\", instructions = 4000");
     let few = "[client.ethernet]\nreceive_buffer = \"16 KiB\"\nrings = { receive = 64, receive_cache = 32, replenish = 16 }\n[run]";
     let deaf = text(1.0, 1024, &client(1, ", reply_instructions = 4000")).replace("[run]", few);
@@ -110,7 +112,7 @@ fn what_lies_between_two_hosts_is_checked() {
     let mut world = hosts(&Arc::new(spec), false).expect("two hosts");
     assert_eq!(world.members.len(), 2);
     assert_eq!(world.check(), Ok(()));
-    // A frame that nobody sent.
+    // A frame that no host sent.
     let frame = hostnet::device::nic::Packet { wire_bytes: 64, lines: 1, uses: 1, ..Default::default() };
     world.members[0].machine.arrive(hostnet::device::NicAt::Port, frame).expect("there is room");
     assert!(world.check().expect_err("nobody sent it").contains("requests left"));
@@ -122,7 +124,7 @@ fn a_client_of_another_platform_is_looked_up_and_what_is_not_built_is_one_senten
     let spec = resolve(&good, "two.toml", &[platforms()]).expect("a scenario");
     let host = spec.client_host().expect("a client");
     assert_eq!(host.platform.name, "skylake");
-    // The link is the server's.
+    // The link belongs to the server.
     assert_eq!(host.peripherals[0].ethernet().map(|e| e.propagation.0), Some(3_000_000));
     refused(
         &good,
@@ -143,7 +145,7 @@ fn a_client_of_another_platform_is_looked_up_and_what_is_not_built_is_one_senten
     );
 }
 
-/// testpmd's txonly: what goes is bounded by the link, and, with short frames, by the core.
+/// testpmd's txonly: the link limits the rate, and with short frames the core does.
 #[test]
 fn a_core_that_only_sends_fills_the_link_with_long_frames_and_is_the_bound_with_short_ones() {
     let of = |frame: u32, instructions: u32| {

@@ -1,4 +1,4 @@
-//! A name of the engine means one type.
+//! A name of the engine denotes one type.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 fn types_of(file: &str, text: &str, into: &mut BTreeMap<String, Vec<String>>) {
     let mut tests = false;
     for (i, line) in text.lines().enumerate() {
-        // A file's tests end it, and their helpers are theirs alone.
+        // The tests of a file are at its end, and their helpers are local to them.
         tests |= line == "#[cfg(test)]";
         let indent = line.len() - line.trim_start().len();
         let mut words = line.split_whitespace().filter(|w| !w.starts_with("pub"));
@@ -21,7 +21,7 @@ fn types_of(file: &str, text: &str, into: &mut BTreeMap<String, Vec<String>>) {
     }
 }
 
-/// Visitors of deserializers, which are types of one function.
+/// Visitors of deserializers, each of which is a type of one function.
 const LOCAL: &[&str] = &["V"];
 
 fn walk(dir: &Path, root: &Path, into: &mut BTreeMap<String, Vec<String>>) {

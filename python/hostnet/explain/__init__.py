@@ -22,8 +22,9 @@ __all__ = ["Domain", "Estimate", "Explanation", "main", "of_counters", "of_resul
 def of_counters(
     file: str | Path, changes: tuple[str, ...] = (), seconds: float | None = None, platform: str | None = None
 ) -> Explanation:
-    """Explain recorded counters of a machine: the paper's, or ``platform``, but for ``changes`` ("channels=6"). A file of
-    ``--write-counters`` describes its machine itself."""
+    """Explain recorded counters of a machine: the paper's machine, or
+    ``platform``, with ``changes`` ("channels=6"). A file of ``--write-counters`` contains the description of its
+    machine."""
     from . import counters, machine, real
 
     recorded = counters.read(file, seconds)
@@ -51,7 +52,7 @@ def main(
     platform: str | None = None,
     processor: str | None = None,
 ) -> None:
-    """The command: prints the explanation of a result, a scenario or a recording, or a recording script."""
+    """The command: prints the explanation of a result, a scenario or a recording, or prints a recording script."""
     import typer
 
     from .. import _core, api

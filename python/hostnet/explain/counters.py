@@ -1,4 +1,5 @@
-"""Reads recorded hardware counters: what `perf stat` prints (`-x`, `-j`, or for people) and PCM's CSV files."""
+"""Reads recorded hardware counters: output of `perf stat` (with `-x`, with `-j`, or in its default format) and PCM's
+CSV files."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from .events import BY_NAME, SUMS, VENDOR
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d$")
 _SCOPE = re.compile(r"(CPU-?\d+|[SNDC]\d+(-[A-Z0-9]+)*)$")
-# What perf writes instead of a number.
+# Texts that perf writes instead of a number.
 _MISSING = ("<not counted>", "<not supported>")
 # Units into which perf converts counts of 64-byte lines.
 _BYTES = {"B": 1.0, "Bytes": 1.0, "KB": 1e3, "KiB": 2.0**10, "MB": 1e6, "MiB": 2.0**20, "GB": 1e9, "GiB": 2.0**30}
 _NS = {"": 1.0, "ns": 1.0, "us": 1e3, "usec": 1e3, "ms": 1e6, "msec": 1e6, "s": 1e9, "sec": 1e9}
-# A counter that ran for less of the time than this percentage is an estimate that says so.
+# Percentage of the time below which a counter's value is an estimate, and is reported as one.
 _RARE = 10.0
-# Shape of the lines that perf prints for people: count, unit, event, and the share of time that the counter ran.
+# Pattern of the lines of perf's default format: count, unit, event, and the share of time that the counter ran.
 _PLAIN = re.compile(
     r"\s*(?P<stamp>\d+[.,]\d{9}\s+)?(?P<scope>(?:S\d+\S*|CPU\d+)\s+(?:\d+\s+)?)?"
     r"(?P<count><not counted>|<not supported>|\d[\d.,'’\u00a0\u202f ]*)\s+(?:(?P<unit>[A-Za-z]+)\s+)?(?P<event>[A-Za-z_][^\s#]*)"
@@ -34,9 +35,8 @@ _ELAPSED = re.compile(r"\s*(\d[\d.,]*)\s+(?:\+-.*)?seconds time elapsed")
 class Recording:
     """Events per second, summed over all units, by the names of `events.EVENTS`.
 
-    ``lost`` says why an event has no rate although the file names it, ``notes`` what limits the others, and ``machine`` what
-    the file itself says about its machine. ``busy_cores`` counts CPUs that held line fill buffers, where the file tells CPUs
-    apart.
+    ``lost`` says why an event has no rate although the file names the event. ``notes`` says what limits the other rates, and ``machine`` what the file says about its machine. ``busy_cores``
+    counts CPUs that held line fill buffers, where the file tells CPUs apart.
     """
 
     file: str
@@ -50,14 +50,14 @@ class Recording:
         return name in self.rates
 
     def rate(self, *names: str) -> float:
-        """The sum of the rates. Raises HostnetError when one was not recorded."""
+        """The sum of the rates. Raises HostnetError when one of them was not recorded."""
         for name in names:
             if name not in self.rates:
                 raise HostnetError(f"{self.file}: {self.why(name)}.")
         return sum(self.rates[name] for name in names)
 
     def why(self, name: str) -> str:
-        """Why an event has no rate."""
+        """Reason why an event has no rate."""
         e = BY_NAME[name]
         return self.lost.get(name) or f"the event `{name}` ({e.meaning}) is missing; record it as `{e.perf}`"
 
@@ -76,7 +76,8 @@ class _Row:
 
 
 def read(path: str | Path, seconds: float | None = None) -> Recording:
-    """The recording in ``path``. Raises HostnetError when it is not one, names no duration or lacks counts."""
+    """The recording in ``path``. Raises HostnetError when the file is not a recording, names no duration or lacks
+    counts."""
     file = str(path)
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
@@ -97,7 +98,7 @@ def _split(line: str) -> list[str]:
 
 
 def _name(field: str) -> tuple[str, str]:
-    """The event that a field names, without PMU, modifiers and unit; and that unit, such as ``uncore_imc_0``."""
+    """The event in a field, without PMU, modifiers and unit; and the unit of the event, such as ``uncore_imc_0``."""
     text, unit = field.strip(), ""
     if m := re.fullmatch(r"(\S+)\s*\[(\w+)\]", text):
         text, unit = m[1], m[2]
@@ -114,7 +115,8 @@ def _known(name: str) -> bool:
 
 
 def _figure(text: str) -> float | None:
-    """A number as any locale writes it; None when it is none. A single mark before three digits groups thousands."""
+    """A number in the notation of any locale; None when the text is not a number. A single mark before three digits
+    groups thousands."""
     digits = re.sub(r"[\s'’\u00a0\u202f_]", "", text)
     if not re.fullmatch(r"\d[\d.,]*", digits):
         return None
@@ -166,7 +168,7 @@ def _perf(file: str, told: list[tuple[int, str]], seconds: float | None) -> Reco
     if not parts:
         found = next(filter(None, strangers), None)
         near = nearest(found, [*BY_NAME, *VENDOR]) if found else ""
-        hint = f"; {near}" if near.startswith("did you mean") else ""  # all events would be no hint
+        hint = f"; {near}" if near.startswith("did you mean") else ""  # a list of all events would be no help
         raise HostnetError(
             f"{file}: holds none of the events that are needed{f' (found `{found}`{hint})' if found else ''}; "
             "`hostnet explain --template perf` records them."
@@ -296,11 +298,11 @@ def _of_people(text: str) -> _Row | None:
 
 
 def _apart(file: str, rows: list[_Row]) -> list[list[_Row]]:
-    """The recordings that `perf stat --append` put into one file: time stamps that begin again, or a second duration. Raises
-    HostnetError where a duration stands between the events of two recordings."""
+    """The recordings that `perf stat --append` put into one file: time stamps that begin again, or a second duration.
+    Raises HostnetError where a duration lies between the events of two recordings."""
     summary = [r for r in rows if r.scope.startswith("summary")]
     stamps = [r.stamp for r in rows if r.stamp is not None]
-    if summary:  # the sum of the intervals above it
+    if summary:  # the sum of the intervals above this line
         last = f"{max(stamps, default=0.0) * 1e9:.0f}"
         return [summary if _timed(summary) or not stamps else [*summary, _Row(0, "duration_time", last, "ns")]]
     if stamps:
@@ -338,7 +340,8 @@ def _timed(rows: list[_Row]) -> bool:
 
 
 def _duration(file: str, rows: list[_Row]) -> float:
-    """Seconds that rows were recorded for: of each interval the longest time of any scope, else the last time stamp."""
+    """Recorded duration in seconds: for intervals, the sum of the longest times of any scope; otherwise the last time
+    stamp."""
     longest: dict[float | None, float] = {}
     for row in rows:
         if _name(row.event)[0] == "duration_time" and row.count not in _MISSING:
@@ -352,13 +355,13 @@ def _duration(file: str, rows: list[_Row]) -> float:
 
 
 def _merged(rows: list[_Row]) -> list[_Row]:
-    """Rows without those of single units where the file has their sum, too."""
+    """Rows without those of single units, where the file also contains the sum over units."""
     whole = {(r.stamp, r.scope, _name(r.event)[0]) for r in rows if not _name(r.event)[1]}
     return [r for r in rows if not _name(r.event)[1] or (r.stamp, r.scope, _name(r.event)[0]) not in whole]
 
 
 def _lines(file: str, row: _Row) -> float:
-    """A count; of bytes, as perf converts lines read and written, in lines again."""
+    """A count in lines; perf converts counts of lines to bytes, which this function reverses."""
     value = _number(file, row.line, row.event, row.count)
     if not row.unit:
         return value
@@ -378,7 +381,8 @@ _OF_LINES = {"cas_read", "cas_write", *_parts_of("cas_read"), *_parts_of("cas_wr
 
 
 def _canonical(rates: Mapping[str, float], lost: Mapping[str, str]) -> tuple[dict[str, float], dict[str, str]]:
-    """Rates under the names of `events.EVENTS`: of one that is a sum on some processor, only when every part was recorded."""
+    """Rates under the names of `events.EVENTS`. An event that is a sum on some processor has a rate only when every
+    part was recorded."""
     found: dict[str, float] = {}
     gone: dict[str, str] = {}
     for name, value in rates.items():
@@ -399,7 +403,7 @@ def _canonical(rates: Mapping[str, float], lost: Mapping[str, str]) -> tuple[dic
             gone.setdefault(event, why)
     for event in set(gone) & set(found):
         if event in {BY_NAME[n].name for n in lost if n in BY_NAME}:
-            del found[event]  # a part of its units was not counted
+            del found[event]  # some of its units were not counted
         else:
             del gone[event]
     return found, gone
@@ -433,7 +437,7 @@ def _pcm(file: str, rows: list[tuple[int, list[str]]]) -> Recording:
         total = totals.setdefault(name, [0.0, 0.0])
         total[0] += sum(counts)
         if key in seen:
-            twice.add(name)  # another row of units of the same interval
+            twice.add(name)  # another row for units of the same interval
         else:
             total[1] += ms / 1e3
         seen.add(key)
@@ -450,7 +454,7 @@ def _pcm(file: str, rows: list[tuple[int, list[str]]]) -> Recording:
 
 
 def _pcm_memory(file: str, rows: list[tuple[int, list[str]]], head: list[list[str]]) -> Recording:
-    """The bandwidths that `pcm-memory -csv` writes, as lines: of all sockets."""
+    """The bandwidths that `pcm-memory -csv` writes, in lines, over all sockets."""
     names = next([f.lower() for f in fields] for fields in head if "mem read (mb/s)" in (f.lower() for f in fields))
     data = [(line, fields) for line, fields in rows if _DATE.match(fields[0])]
     rates: dict[str, float] = {}

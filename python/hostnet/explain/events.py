@@ -1,7 +1,7 @@
 """The hardware events that an explanation of a real machine needs, and commands that record them.
 
 Encodings are those of Skylake and Cascade Lake servers, as "Understanding the Host Network" (SIGCOMM'24) and its
-published scripts use them; other generations need others.
+published scripts use them; other generations need other encodings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..paths import nearest
 
 @dataclass(frozen=True)
 class Event:
-    """One hardware event; ``name`` is what the recorded file must call it (or one of ``aliases``)."""
+    """One hardware event; the recorded file must call it ``name``, or one of ``aliases``."""
 
     name: str
     pmu: str  # core, imc, cha or irp
@@ -29,7 +29,7 @@ class Event:
 
     @property
     def perf(self) -> str:
-        """The event for ``perf stat -e``; named, because its encoding holds commas."""
+        """The event as an argument of ``perf stat -e``, with a name, because its encoding contains commas."""
         if self.pmu == "core":
             return f"cpu/event={self.event:#x},umask={self.umask:#x},name={self.name}/"
         extra = f",thresh={self.threshold:#x}" if self.threshold else ""
@@ -38,7 +38,7 @@ class Event:
 
     @property
     def pcm(self) -> str:
-        """The event for ``pcm-raw -e``."""
+        """The event as an argument of ``pcm-raw -e``."""
         enable = 0x430000 if self.pmu == "core" else 0x400000
         config = self.threshold << 24 | enable | self.umask << 8 | self.event
         opcode = f",config2={self.opcode:#x}" if self.opcode else ""
@@ -189,11 +189,12 @@ def _processors() -> dict[str, tuple[str, dict[str, list[str]]]]:
     return {key: (p["name"], {**events.get(p.get("as", ""), {}), **events[key]}) for key, p in told.items()}
 
 
-#: Each processor's name, and the vendor's events that add up to each event of ``EVENTS``; none for the one that ``EVENTS`` encode.
+#: Each processor's name, and the vendor's events that add up to each event of
+#: ``EVENTS``; empty for the processor whose encodings ``EVENTS`` holds.
 PROCESSORS = _processors()
-#: Each event's alternatives, each of which is a sum of the vendors' events.
+#: The alternatives of each event, each of which is a sum of the vendors' events.
 SUMS: dict[str, list[list[str]]] = {}
-#: The vendors' events, with those of ``EVENTS`` that they are a part of.
+#: The vendors' events, each with the event of ``EVENTS`` that it is a part of.
 VENDOR: dict[str, tuple[str, ...]] = {}
 for _processor in PROCESSORS.values():
     for _event, _parts in _processor[1].items():
@@ -204,8 +205,8 @@ for _processor in PROCESSORS.values():
 
 
 def template(tool: str, seconds: int = 10, processor: str = "skylake") -> str:
-    """A script that records every event with ``perf`` or ``pcm``; print it, read it, run it as root. Raises HostnetError for a
-    processor that is not known, or that the tool has no encodings of."""
+    """A script that records every event with ``perf`` or ``pcm``, to be printed, read and run as root. Raises
+    HostnetError for an unknown processor, and for one without encodings for the tool."""
     if processor not in PROCESSORS:
         raise HostnetError(f"--processor {processor}: is not known; {nearest(processor, list(PROCESSORS))}")
     name, named = PROCESSORS[processor]
@@ -232,7 +233,8 @@ def template(tool: str, seconds: int = 10, processor: str = "skylake") -> str:
         lines = [f"perf stat -x, -a -o counters.csv -e duration_time \\\n{_lines('  -e ', [e.perf for e in EVENTS])}"]
         lines[0] += f" \\\n  sleep {seconds}"
     else:
-        # One run per unit and occupancy event, as pcm-raw does not multiplex and the CHA counts occupancy on one counter.
+        # One run per unit and occupancy event, because pcm-raw does not multiplex and the CHA counts occupancy on one
+        # counter.
         lines = ["rm -f counters.csv"]
         for group in _groups():
             events = _lines("  -e ", [e.pcm for e in group])
@@ -247,7 +249,8 @@ def _lines(prefix: str, events: list[str]) -> str:
 
 
 def _groups() -> list[list[Event]]:
-    """Events that fit on the counters of their unit together: four, and in the CHA one occupancy with its inserts."""
+    """Groups of events that fit on the counters of their unit together: four, and in the CHA one occupancy with its
+    inserts."""
     groups: list[list[Event]] = []
     for e in EVENTS:
         room = 2 if e.pmu in ("cha", "irp") else 4

@@ -1,4 +1,5 @@
-"""Contents of an explanation: domains, estimates, regime and why. Filled from real counters or from a simulated run."""
+"""Contents of an explanation: domains, estimates, regime and reasons. Real counters or a simulated run supply the
+contents."""
 
 from __future__ import annotations
 
@@ -7,17 +8,19 @@ from typing import Any
 
 from ..model import domains as read_domains
 
-# Latency above the unloaded one, and losses, up to here count as none (as section 2 of the paper reads its plots).
+# Latency above the unloaded one, and losses, up to these values count as none (as section 2 of the paper reads its
+# plots).
 UNAFFECTED = 0.03
-# A recorded machine is never quite silent; the paper's own background is 0.2 to 0.6 GB/s. Below it nobody competes.
+# Throughput in GB/s below which traffic of a recorded machine counts as background; the paper's own background is 0.2
+# to 0.6 GB/s.
 BACKGROUND_GBS = 0.5
-# A link whose bytes are used to this share holds its device back, whatever credits are left.
+# Share of a link's bytes in use from which on the link limits its device, whatever credits are left.
 LINK_FULL = 0.97
-# Credits whose headroom is beyond this are as good as unused; the number would say nothing.
+# Headroom of credits beyond which credits count as unused, because the number would have no meaning.
 AMPLE = 10.0
-# Credits used up to this share are idle: they bind nobody.
+# Share of credits in use up to which credits are idle and limit no traffic.
 IDLE = 0.05
-# Cores that are busy for more than this share of the time are the limit.
+# Share of busy time above which cores are the limit.
 CORES_BUSY = 0.95
 
 TERMS = {
@@ -31,11 +34,11 @@ TERMS = {
 
 @dataclass
 class Domain:
-    """One sender's credits. Rates and credits are of all senders of the kind together."""
+    """The credits of one kind of sender. Rates and credits cover all senders of the kind together."""
 
     name: str
-    traffic: str  # c2m, p2m, or shared where both pass
-    credits: float | None  # None: unbounded
+    traffic: str  # c2m, p2m, or shared where both kinds of traffic pass
+    credits: float | None  # None: unlimited
     held: float
     rate_gbs: float
     direct_ns: float | None = None
@@ -57,18 +60,18 @@ class Domain:
 
     @property
     def busy(self) -> float:
-        """The share of the credits in use, from 0 to 1; 0 where credits are unbounded."""
+        """The share of the credits in use, from 0 to 1; 0 where credits are unlimited."""
         return self.used or 0.0
 
     @property
     def inflation(self) -> float | None:
-        """Latency over the unloaded latency."""
+        """Ratio of the latency to the unloaded latency."""
         return self.little_ns / self.unloaded_ns if self.unloaded_ns else None
 
 
 @dataclass
 class Estimate:
-    """A class's latency by the analytical formula, and the throughput that follows."""
+    """Latency of a traffic class by the analytical formula, and the throughput that follows from it."""
 
     traffic: str
     terms: dict[str, float]
@@ -79,7 +82,7 @@ class Estimate:
     error_pct: float
 
     def dominant(self) -> tuple[str, float]:
-        """The largest term beside the constant, with its share of all of them."""
+        """The largest term other than the constant, and its share of these terms."""
         parts = {k: v for k, v in self.terms.items() if k != "constant"}
         name = max(parts, key=parts.__getitem__)
         total = sum(parts.values())
@@ -88,37 +91,37 @@ class Estimate:
 
 @dataclass
 class Explanation:
-    """Everything that is said about one run or recording."""
+    """The explanation of one run or recording."""
 
     title: str
     domains: list[Domain]
     estimates: list[Estimate]
-    facts: dict[str, float]  # what the reasons draw on, by name; what is not known is absent
+    facts: dict[str, float]  # values that the reasons use, by name; unknown values are absent
     missing: list[str] = field(default_factory=list)  # parts that were not measured, in words
-    notes: list[str] = field(default_factory=list)  # what limits the parts that were measured
-    unmeasured: set[str] = field(default_factory=set)  # of c2m and p2m, the traffic of which nothing is known
+    notes: list[str] = field(default_factory=list)  # limits of the parts that were measured, in words
+    unmeasured: set[str] = field(default_factory=set)  # c2m or p2m, where nothing is known of that traffic
     path: list[tuple[str, str, float]] = field(default_factory=list)  # (path, segment, mean ns) of a simulated run
-    losses: list[str] = field(default_factory=list)  # packets lost in a simulated run: how many, where, why
-    causes: dict[str, float] = field(default_factory=dict)  # why packets were lost, with the share of the lost ones
+    losses: list[str] = field(default_factory=list)  # packets lost in a simulated run: number, place, cause
+    causes: dict[str, float] = field(default_factory=dict)  # causes of losses, with their shares of the lost packets
 
     def of(self, traffic: str) -> list[Domain]:
         return [d for d in self.domains if d.traffic == traffic]
 
     def binding(self, traffic: str) -> Domain | None:
-        """The domain whose credits allow the class least, of those that are not idle."""
+        """The domain whose credits allow the class the lowest throughput, among the domains that are not idle."""
         bounds = [(d.bound_gbs, d) for d in self.of(traffic) if d.bound_gbs is not None and d.busy > IDLE]
         return min(bounds, key=lambda b: b[0], default=(0.0, None))[1]
 
     @property
     def slowed(self) -> list[Domain]:
-        """Domains of cores and devices whose latency is above the unloaded one, the longest wait first."""
+        """Domains of cores and devices whose latency exceeds the unloaded latency, the longest wait first."""
         found = filter(_inflated, self.of("c2m") + self.of("p2m"))
         return sorted(found, key=lambda d: (d.unloaded_ns or 0.0) - d.little_ns)
 
     @property
     def regime(self) -> str:
-        """`red`, `blue`, `calm`, `cores alone` / `devices alone` where there is no pair to judge, or `not judged` where one of
-        the two was not recorded."""
+        """The regime: `red`, `blue` or `calm`; `cores alone` or `devices alone` where only one side has traffic;
+        `not judged` where one of the two sides was not recorded."""
         cores, devices = ([d for d in self.of(t) if d.rate_gbs >= BACKGROUND_GBS] for t in ("c2m", "p2m"))
         if (not cores and "c2m" in self.unmeasured) or (not devices and "p2m" in self.unmeasured):
             return "not judged"
@@ -129,7 +132,8 @@ class Explanation:
         return "blue" if any(_inflated(d) for d in cores) else "calm"
 
     def reasons(self) -> list[str]:
-        """Why requests take longer than unloaded, weightiest first, each a clause with its number; none where they do not."""
+        """Reasons why requests take longer than unloaded, the weightiest first, each a clause with its number; empty
+        where no request does."""
         f: dict[str, float] = self.facts
         found: list[str] = []
         if self.regime == "idle" or not self.slowed:
@@ -164,7 +168,7 @@ class Explanation:
         return found
 
     def paragraph(self) -> str:
-        """The whole story in a few sentences."""
+        """The whole explanation in a few sentences."""
         said = [self._waits() if self.regime == "calm" else _OPENING[self.regime]]
         for traffic, who in (("c2m", "Core"), ("p2m", "Device")):
             d = self.binding(traffic)
@@ -214,7 +218,7 @@ class Explanation:
         return " ".join(said)
 
     def _waits(self) -> str:
-        """Domains whose requests wait longer than unloaded where neither the red nor the blue regime holds."""
+        """Domains whose requests wait longer than unloaded, where the host is in neither the red nor the blue regime."""
         if self.slowed:
             d = self.slowed[0]
             return (
@@ -243,7 +247,7 @@ class Explanation:
         return said + [f"{why.rstrip('.')}: {100 * part:.3g} % of them." for why, part in self.causes.items()]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain data."""
+        """The explanation as plain data."""
         return {
             "title": self.title,
             "regime": self.regime,
@@ -285,7 +289,7 @@ def estimate(
     measured_ns: float | None,
     admission_ns: float = 0.0,
 ) -> Estimate:
-    """The formula of ``traffic`` against what was measured, with the credits that were in use."""
+    """The formula of ``traffic`` compared with the measured values, with the credits that were in use."""
     from ..model import formula
 
     f = formula(

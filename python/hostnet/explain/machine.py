@@ -1,4 +1,4 @@
-"""Properties of a machine that an explanation of its counters needs, with where each value comes from."""
+"""Properties of a machine that an explanation of its counters needs, each with its source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OWN = (
 )
 
 
-#: Constants of the paper's machine that another one does not share.
+#: Constants of the paper's machine that do not apply to other machines.
 _PAPERS = ("c2m_read_ns", "c2m_write_ns", "p2m_write_ns", "iio_to_cha_ns", "cha_dram_read_ns")
 _KNOWN = ("cores", "p2m_read_ns")
 
@@ -31,9 +31,10 @@ _KNOWN = ("cores", "p2m_read_ns")
 def machine(
     changes: Iterable[str] = (), platform: str | None = None, recorded: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """The paper's machine, or ``platform``, or what a recording says of its own, with ``changes`` such as ``channels=6``.
+    """Properties of the paper's machine, of
+    ``platform``, or of the machine that a recording describes, with ``changes`` such as ``channels=6``.
 
-    A key that is not known of the machine is absent. Raises HostnetError for a key, a value or a platform that it cannot use.
+    A key whose value is unknown is absent. Raises HostnetError for a key, a value or a platform that is invalid.
     """
     values: dict[str, float] = {name: value for name, value, _, _ in _OWN}
     values.update({k: v for k, v in hardware().items() if v is not None})
@@ -62,7 +63,7 @@ def machine(
 
 
 def clocks(platform: Mapping[str, Any]) -> dict[str, float]:
-    """Clocks, channels, cores and credits of a platform, as explanations name them."""
+    """Clocks, channels, cores and credits of a platform, under the names that explanations use."""
     core, memory = platform["core"], platform["memory"]
     found = {
         "core_ghz": _ghz(core["clock"]),
@@ -87,5 +88,5 @@ def _ghz(clock: str) -> float:
 
 
 def formula_part(values: Mapping[str, float]) -> dict[str, float]:
-    """The part of ``values`` that the formulae take."""
+    """The values among ``values`` that the formulae use."""
     return {k: v for k, v in values.items() if k in hardware() or k == "p2m_read_ns"}

@@ -1,4 +1,4 @@
-"""An explanation from recorded hardware counters: of what was recorded, and of nothing else."""
+"""An explanation from recorded hardware counters, which uses only what was recorded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READ_CONSTANTS = ("channels", "dclk_ghz", "c2m_read_ns", "c2m_write_ns", "p2m_w
 
 
 def explain(r: Recording, m: dict[str, float]) -> Explanation:
-    """Explain the recording ``r`` of the machine ``m``. Raises HostnetError when nothing in it can be judged."""
+    """Explain the recording ``r`` of the machine ``m``. Raises HostnetError when the recording allows no conclusion."""
     if r.busy_cores is not None:
         m = {"cores": float(r.busy_cores), **m}
     counters = _read_formula(r, m)
@@ -89,7 +89,8 @@ def _facts(r: Recording, m: dict[str, float]) -> dict[str, float]:
 def _traffic(
     ex: Explanation, r: Recording, m: dict[str, float], occupancy: str, inserts: str, clock: str, what: str
 ) -> tuple[float, float] | None:
-    """Entries in use and GB/s of a class of traffic; None when it cannot be judged, which is noted, or is background."""
+    """Entries in use and GB/s of a traffic class; None when the class cannot be judged, which is noted, or when its
+    traffic is background."""
     lacking = _lacking(r, m, (occupancy, inserts), (clock,))
     if lacking:
         ex.missing.append(f"{what} ({lacking})")
@@ -99,7 +100,7 @@ def _traffic(
 
 
 def _latency_ns(r: Recording, what: str, ghz: float | None) -> float | None:
-    """Mean time in a unit by Little's law, from its occupancy and its inserts."""
+    """Mean time in a unit by Little's law, from the unit's occupancy and inserts."""
     names = (f"{what}_occupancy", f"{what}_inserts")
     if ghz is None or not all(n in r for n in names) or not r.rate(names[1]):
         return None
@@ -141,7 +142,7 @@ def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[st
         note=note,
     )
     ex.domains.append(lfb)
-    # Section 6.2: what of the LFB latency is neither the CHA's nor the memory's is admission.
+    # Section 6.2: the part of the LFB latency that belongs neither to the CHA nor to memory is admission.
     cha = _latency_ns(r, "drd", m.get("cha_ghz"))
     if cha is not None:
         ex.facts["cha_dram_read_ns"] = cha
@@ -152,7 +153,7 @@ def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[st
     if cha is None:
         ex.missing.append("admission at the CHA (events drd_occupancy and drd_inserts)")
         return
-    # Without contention the same difference is the way from core to CHA, and the write's part.
+    # Without contention the same difference is the path from core to CHA, plus the part of the write.
     if "cha_dram_read_ns" in m:
         admission = lfb.little_ns - cha
         ex.facts["admission_c2m_ns"] = max(admission - (unloaded - m["cha_dram_read_ns"]), 0.0)
@@ -162,7 +163,7 @@ def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[st
 
 
 def _writes(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[str, float] | None) -> bool:
-    """Whether device writes were recorded; what can be said of them goes to ``ex``."""
+    """Whether device writes were recorded; conclusions about device writes are added to ``ex``."""
     before = len(ex.missing)
     found = _traffic(ex, r, m, "irp_occupancy", "irp_inserts", "irp_ghz", "device writes")
     if found is None:
@@ -191,7 +192,7 @@ def _writes(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[s
 
 
 def _reads(ex: Explanation, r: Recording, m: dict[str, float]) -> bool:
-    """Whether device reads were recorded; what can be said of them goes to ``ex``."""
+    """Whether device reads were recorded; conclusions about device reads are added to ``ex``."""
     before = len(ex.missing)
     found = _traffic(ex, r, m, "rdcur_occupancy", "rdcur_inserts", "cha_ghz", "device reads")
     if found is None:

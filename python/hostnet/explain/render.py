@@ -1,4 +1,4 @@
-"""An explanation for people: tables and a paragraph on the terminal, a picture in a file."""
+"""An explanation in readable form: tables and a paragraph on the terminal, a picture in a file."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _FACTS = {
 
 
 def explain(result: Result) -> Explanation:
-    """Explain a run. Raises HostnetError when it carries none of the host network's metrics."""
+    """Explain a run. Raises HostnetError when the run has none of the host network's metrics."""
     m = result.metrics
     if m.get("lfb_occ") is None and m.get("iio_write_occ") is None and m.get("iio_read_occ") is None:
         raise HostnetError(
@@ -49,7 +49,7 @@ def explain(result: Result) -> Explanation:
         )
     facts = {name: value for name, metric in _FACTS.items() if (value := m.get(metric)) is not None}
     memory = (result.spec.get("platform") or {}).get("memory") or {}
-    if str(memory.get("page_policy")).startswith("closed"):  # every line opens a row by intent, the unloaded one's, too
+    if str(memory.get("page_policy")).startswith("closed"):  # every line opens a row on purpose, unloaded as well
         facts.pop("row_miss_ratio", None)
     facts |= _of_packets(m, result.spec)
     lost = drops.losses(result.data)
@@ -85,7 +85,7 @@ def explain(result: Result) -> Explanation:
 
 
 def _of_packets(m: Mapping[str, float | None], spec: Mapping[str, Any]) -> dict[str, float]:
-    """Shares of packets lost and of time that cores are busy with packets, as far as the run has them."""
+    """Shares of packets lost, and of time that cores are busy with packets, where the run has these metrics."""
     lost = m.get("drop_rate")
     facts = {"lost_share": m.get("packet_loss") if lost is None else lost}
     busy, cores, net_busy = m.get("cores_busy"), m.get("cores"), m.get("net_busy")
@@ -99,7 +99,7 @@ def _of_packets(m: Mapping[str, float | None], spec: Mapping[str, Any]) -> dict[
     return {name: value for name, value in facts.items() if value is not None}
 
 
-# Rows of a result's table of domains: what lies on each class's way between its sender and DRAM.
+# Rows of a result's table of domains: the domains on each class's path between its sender and DRAM.
 _WAY = {
     "path c2m_read": ("C2M-Read, in the line fill buffers", "c2m", "c2m_read_unloaded_ns"),
     "path c2m_write": ("C2M-Write, to the CHA (its way within the read)", "c2m", "c2m_write_unloaded_ns"),
@@ -158,7 +158,7 @@ def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int)
     occupied, lat, credits = m.get("lfb_occ"), m.get("lfb_little_ns"), m.get("lfb_credits")
     if not occupied or not lat or credits is None:
         return
-    # `lfb_occ` is of one core; entries and lines of all cores count here.
+    # `lfb_occ` is the mean of one core; this function needs the entries and lines of all cores.
     held = occupied * cores
     unloaded = m.get("c2m_read_unloaded_ns")
     rate = held * 64 / lat
@@ -180,7 +180,7 @@ def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int)
         return
     counters, hw = counters_of(m), hardware_of(m)
     ex.estimates.append(estimate(traffic, counters, hw, held, rate, m.get("lfb_lat_ns")))
-    # A line that is written back asks for admission twice.
+    # A line that is written back asks for admission a second time.
     admission = (m.get("cha_adm_c2m_ns") or 0.0) * (2 if traffic == "c2m-readwrite" else 1)
     if admission > 1.0:
         e = estimate(traffic, counters, hw, held, rate, m.get("lfb_lat_ns"), admission)

@@ -1,6 +1,6 @@
-"""A simulated run under the vendor's event names: what `perf` would have counted on such a machine.
+"""Events of a simulated run under the vendor's names: the counts that `perf` would have reported on such a machine.
 
-Lets tools for real counters run on simulated ones, where the truth is known.
+Tools for real counters can so run on simulated ones, whose true causes are known.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from .events import BY_NAME, EVENTS
 from .machine import clocks, machine
 from .simulated import cores_of
 
-#: How a file of simulated counters begins.
+#: First line of a file of simulated counters.
 MARK = "# simulated by hostnet"
 
-# Event -> metric that counts it, and -> metric whose mean occupancy the event accumulates over the clock named.
+# Two tables: the metric that counts each event, and the metric whose mean occupancy an event accumulates over the clock
+# named.
 _COUNTS = {
     "wmm_to_rmm": "wr_switches",
     "act_read": "act_read",

@@ -61,8 +61,9 @@ def plot_study(
 ) -> list[Path]:
     """Draws a study's figure into `out_dir` as PNG and SVG; returns the paths.
 
-    `study` is a Study or its table name (`sweeper_fig5`), `frame` its table, `tables` its further tables by SQL name
-    (`sweeper_fig6_left_dram_latency_cdf`). A study without a drawing of its own gets bars of its metrics.
+    `study` is a Study or the name of its table (`sweeper_fig5`), `frame` is the table, and `tables` holds the study's
+    further tables by SQL name (`sweeper_fig6_left_dram_latency_cdf`). A study without a drawing function gets bars of
+    its metrics.
     """
     name = study if isinstance(study, str) else study.table
     figure = figure_of(name, frame, tables, metrics=None if isinstance(study, str) else study.metrics)
@@ -83,11 +84,12 @@ def figure_of(
 
 
 def _compare(fig: Figure, name: str, frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> None:
-    """A line below the figure for each numeric claim that this table alone decides: the paper's number and ours."""
+    """A line below the figure for each numeric claim that this table alone decides: the paper's number and the measured
+    one."""
     from ..scoreboard import numbers_of
 
     size = 7.5
-    width = int(fig.get_figwidth() * 72 / (0.57 * size))  # a letter is about 0.57 times as wide as its size
+    width = int(fig.get_figwidth() * 72 / (0.57 * size))  # a letter is about 0.57 times as wide as the font size
     lines = [
         fill(f"{text}  —  paper {expected}, here {measured}", width, subsequent_indent="    ")
         for text, expected, measured in numbers_of(name, frame, tables)

@@ -1,4 +1,4 @@
-"""Plots of what `ccnic-bench` and `compare.py` measured on a real machine; medians over repetitions."""
+"""Plots of measurements of `ccnic-bench` and `compare.py` on a real machine; values are medians over repetitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLOUR = "#3A93CE"
 
 
 def _settled(frame: pl.DataFrame) -> pl.DataFrame:
-    """Without runs during which the CPUs were moved, if others are left."""
+    """Rows without runs during which the CPUs were moved, if any other rows exist."""
     import polars as pl
 
     kept = frame.filter(pl.col("place") != "moved") if "place" in frame.columns else frame
@@ -29,7 +29,7 @@ def _places(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
 
 
 def _variants(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """(label, part) of each variant at each place."""
+    """(label, part) of each variant at each placement of the CPUs."""
     return [
         (f"{variant}, {place}".rstrip(", "), one)
         for place, part in _places(frame)
@@ -38,7 +38,7 @@ def _variants(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
 
 
 def _ends(frame: pl.DataFrame) -> tuple[int, int]:
-    """The smallest and the largest number of packets under way."""
+    """The smallest and the largest number of outstanding packets."""
     windows = frame["window"].to_list()
     return min(windows), max(windows)
 
@@ -62,11 +62,12 @@ def _bars(ax: Axes, names: list[str], values: list[float], label: str) -> None:
 
 
 def compare(frame: pl.DataFrame) -> Figure:
-    """Contenders side by side: rate with the widest window, round trips with the narrowest, for each size and place."""
+    """Interfaces side by side: rate with the widest window, round-trip time with the narrowest, for each size and
+    placement."""
     import polars as pl
 
     frame = _settled(frame)
-    # Tables of earlier versions measured 4 KiB pages only and do not say so.
+    # Tables of earlier versions contain only 4 KiB pages and have no column for the page size.
     frame = frame if "pages" in frame.columns else frame.with_columns(pl.lit("4K").alias("pages"))
     with style():
         groups = frame.partition_by(["place", "pages", "size_bytes"], as_dict=True, maintain_order=True)
@@ -110,7 +111,7 @@ def loopback(frame: pl.DataFrame) -> Figure:
 
 
 def batch(frame: pl.DataFrame) -> Figure:
-    """Rate over the burst size of one direction, the other at its largest (Fig. 16)."""
+    """Rate over the burst size of one direction, with the largest burst size in the other (Fig. 16)."""
     import polars as pl
 
     frame = _settled(frame)
@@ -131,7 +132,7 @@ def batch(frame: pl.DataFrame) -> Figure:
 
 
 def variants(frame: pl.DataFrame) -> Figure:
-    """One bar per variant (Figs. 14 and 15 and whatever else is compared so): rate and round trip."""
+    """One bar per variant (Figs. 14 and 15 and other comparisons of variants): rate and round-trip time."""
     import polars as pl
 
     frame = _settled(frame)

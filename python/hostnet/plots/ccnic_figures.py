@@ -1,4 +1,4 @@
-"""The figures of CC-NIC (ASPLOS'24) that are curves, from their study tables; the others are bars."""
+"""The figures of CC-NIC (ASPLOS'24) that are curves, from their study tables; the other figures are bars."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Drawing = Callable[["pl.DataFrame", Mapping[str, "pl.DataFrame"]], "Figure"]
 
 
 def panels_of(rows: Sequence[Row]) -> list[tuple[str, int]]:
-    """The platforms and packet sizes that rows have, in order."""
+    """The platforms and packet sizes in the rows, in order."""
     there = {(r["platform"], r["packet_bytes"]) for r in rows}
     return sorted(there, key=lambda p: (list(PLATFORMS).index(p[0]), p[1]))
 
 
 def side_by_side(width: float, height: float, n: int) -> tuple[Figure, Any]:
-    """A figure of `n` panels, one at least, each so wide; and all axes."""
+    """A figure of `n` panels, at least one, of the given width; and all axes."""
     fig = new_figure(width * max(n, 1), height)
     return fig, fig.subplots(1, max(n, 1), squeeze=False)[0]
 
 
 def _curves(title: str) -> Drawing:
-    """Median round trip over rate, from one packet under way to the peak: a panel for each platform and size."""
+    """Median round-trip time over rate, from one outstanding packet to the peak: a panel for each platform and size."""
 
     def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
         rows = [{**r, "rtt_us": r["rtt_ns"] / 1e3} for r in frame.to_dicts() if r.get("rtt_ns") is not None]
@@ -51,7 +51,7 @@ def _curves(title: str) -> Drawing:
         for ax, (platform, size) in zip(axes, shown):
             here = picked(rows, platform=platform, packet_bytes=size)
             for system in (s for s in NAMES if picked(here, system=s)):
-                # What waits in rings at the peak says nothing about the interface.
+                # Packets that wait in rings at the peak say nothing about the interface.
                 line = [r for r in picked(here, system=system) if r["load"] != "peak"]
                 draw(ax, line, "mpps", "rtt_us", color=COLOURS[system], label=NAMES[system])
             ax.set_title(f"{PLATFORMS[platform]}, {size} B")
@@ -66,7 +66,7 @@ def _curves(title: str) -> Drawing:
 
 
 def _over(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool = False) -> Drawing:
-    """A line for each value of `hue`, a panel for each platform."""
+    """A line for each value of `hue`, and a panel for each platform."""
 
     def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
         rows = [r for r in frame.to_dicts() if r.get(x) is not None and r.get(y) is not None]
@@ -96,7 +96,7 @@ def _over(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool
 
 
 def _servers(title: str, x: str, y: str, label: str, axis: str) -> Drawing:
-    """A line for each system and variant, one panel."""
+    """A line for each system and variant, in one panel."""
 
     def figure(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         named = [{**r, "line": f"{NAMES.get(r['system'], r['system'])}, {r['variant']}"} for r in frame.to_dicts()]
@@ -106,7 +106,7 @@ def _servers(title: str, x: str, y: str, label: str, axis: str) -> Drawing:
 
 
 def _stores(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool = False) -> Drawing:
-    """A line for each value of `hue`, one panel."""
+    """A line for each value of `hue`, in one panel."""
 
     def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
         rows = [r for r in frame.to_dicts() if r.get(y) is not None]
@@ -126,7 +126,7 @@ def _stores(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bo
 
 
 def _links(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
-    """Latency of remote reads over what they move, here and on real machines."""
+    """Latency of remote reads over their throughput, simulated and on real machines."""
     rows = frame.to_dicts()
     fig, axes = panels(8.8, 3.2, 2)
     for ax, platform in zip(axes, PLATFORMS):
@@ -143,7 +143,7 @@ def _links(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
 
 
 def _library(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
-    """Loopback between two cores over the packets under way, simulated and measured."""
+    """Loopback between two cores over the number of outstanding packets, simulated and measured."""
     rows = frame.to_dicts()
     fig, axes = panels(8.8, 3.4, 2)
     for ax, column, label in zip(axes, ("mpps", "ns"), ("Mpps", "median round trip (ns)")):

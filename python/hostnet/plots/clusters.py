@@ -1,4 +1,4 @@
-"""Bars side by side: which configuration stands where, in which colour, under which name."""
+"""Bars side by side: position, colour and name of each configuration."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Clusters:
         ax.margins(x=0.01)
 
     def name_bars(self, ax: Axes) -> None:
-        """Each bar's configuration below it, the cluster's name below that."""
+        """Writes each bar's configuration below the bar, and the cluster's name below the configurations."""
         ax.set_xticks(
             self.position, [config_name(config_of(r), short=True) for r in self.rows], rotation=90, fontsize=6.5
         )

@@ -41,25 +41,25 @@ def panels(width: float, height: float, n: int = 1) -> tuple[Figure, Any]:
 
 
 def picked(rows: Sequence[Row], **match: Any) -> list[Row]:
-    """Rows whose columns are as given."""
+    """Rows whose columns have the given values."""
     return [r for r in rows if all(r.get(k) == v for k, v in match.items())]
 
 
 def apps_of(rows: Sequence[Row], value: str) -> list[str]:
-    """The applications that have a value, in the order of the paper."""
+    """The applications that have a value, in the paper's order."""
     there = {r["app"] for r in rows if r.get(value) is not None}
     return [a for a in NAMES if a in there]
 
 
 def draw(ax: Axes, rows: Sequence[Row], x: str, y: str, **style: Any) -> None:
-    """A line through the rows that have both values, by x."""
+    """A line through the rows that have both values, ordered by x."""
     points = sorted((r[x], r[y]) for r in rows if r.get(x) is not None and r.get(y) is not None)
     if points:
         ax.plot(*zip(*points), linewidth=1.5, markersize=4, marker="o", **style)
 
 
 def _causes(frame: pl.DataFrame, _tables: Tables) -> Figure:
-    """Fig. 5: drops by cause beyond each knee."""
+    """Fig. 5: drops by cause beyond the knee of each application."""
     rows = sorted(
         (r for r in frame.to_dicts() if r.get("rate_basis") == "knee" and r.get("drop_core_share") is not None),
         key=lambda r: (list(NAMES).index(r["app"]), r["packet_bytes"] or 0),
@@ -105,7 +105,7 @@ def _curves(title: str, app: str) -> Drawing:
 
 
 def _over(title: str, knob: str, label: str) -> Drawing:
-    """Bandwidth and requests over a knob: a panel for each application."""
+    """Bandwidth and requests over the swept value: a panel for each application."""
 
     def figure(frame: pl.DataFrame, _tables: Tables) -> Figure:
         rows = picked(frame.to_dicts(), load="peak_loss")

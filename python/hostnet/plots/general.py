@@ -102,7 +102,7 @@ def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = 
         ax.set_xlabel(axis_label(metric))
         ax.grid(axis="y", visible=False)
         ax.margins(x=0.18)
-        ax.locator_params(axis="x", nbins=4)  # numbers of five digits fit beside each other
+        ax.locator_params(axis="x", nbins=4)  # numbers of five digits fit next to each other
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].invert_yaxis()
     fig.suptitle(name.replace("_", " "), fontweight="bold")
@@ -110,7 +110,8 @@ def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = 
 
 
 def _bar_labels(frame: pl.DataFrame) -> list[str]:
-    """Labels that tell the rows apart. Columns that only some studies have are named where the usual ones do not suffice."""
+    """Labels that distinguish the rows. Columns that only some studies have are named where the usual columns do not
+    suffice."""
     from ..studies import COLUMN_ORDER
 
     def varying(columns: Sequence[str]) -> list[str]:

@@ -93,7 +93,8 @@ def root_causes(
     other: str = "P2M",
     xlabel: str = "C2M cores",
 ) -> Callable[..., Figure]:
-    """Panels over cores; `runs` says which rows are of both together, of cores alone and of the `other` traffic alone."""
+    """Panels over cores; `runs` names the rows with both kinds of traffic, with cores alone, and with the `other`
+    traffic alone."""
 
     def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         columns = min(len(panels), 4)
@@ -144,7 +145,7 @@ def components(title: str) -> Callable[..., Figure]:
         panels = [*((q, "c2m", f"{q}: C2M") for q in _TITLES), (3, "p2m", "3: P2M")]
         for ax, (q, side, panel) in zip(axes, panels):
             rows = rows_of(frame, run="colo", quadrant=q)
-            # The paper draws admission in quadrant 3 only, and quadrant 4 with the adjusted occupancy.
+            # The paper draws admission in quadrant 3 only, and quadrant 4 with the corrected occupancy.
             adjusted = {"write_hol_ns": "adj_write_hol_ns", "read_hol_ns": "adj_read_hol_ns"} if q == 4 else {}
             stack(
                 ax,

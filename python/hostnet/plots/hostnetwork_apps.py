@@ -1,4 +1,5 @@
-"""Applications beside storage, and the knobs ("Understanding the Host Network", Fig. 1, 2, 15 to 17 and section 2.2)."""
+"""Applications and storage together, and the swept settings ("Understanding the Host Network", Fig. 1, 2, 15 to 17 and
+section 2.2)."""
 
 from __future__ import annotations
 

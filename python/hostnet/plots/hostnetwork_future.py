@@ -1,4 +1,4 @@
-"""Figures of the studies beyond "Understanding the Host Network" (SIGCOMM'24): nothing of the paper to compare with."""
+"""Figures of the studies beyond "Understanding the Host Network" (SIGCOMM'24), for which the paper has no results."""
 
 from __future__ import annotations
 

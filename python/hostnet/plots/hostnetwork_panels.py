@@ -38,7 +38,7 @@ def paper(pattern: str) -> list[tuple[int, float]]:
 
 
 def rows_of(frame: pl.DataFrame, **match: Any) -> list[dict[str, Any]]:
-    """The rows whose columns are as given, by cores."""
+    """The rows whose columns have the given values, sorted by cores."""
     rows = (r for r in frame.to_dicts() if all(r[k] == v for k, v in match.items()))
     return sorted(rows, key=lambda r: r["n"])
 
@@ -82,7 +82,7 @@ def over_cores(ax: Axes, xlabel: str = "C2M cores") -> None:
 
 
 def level(ax: Axes, y: float, **style: Any) -> None:
-    """A line across: no loss, or all there is."""
+    """A horizontal line: no loss, or the maximum."""
     ax.axhline(y, **{"color": "#777777", "linewidth": 0.8, **style})
 
 
@@ -96,7 +96,7 @@ def bandwidth(ax: Axes, rows: Sequence[Row], points: Sequence[tuple[int, float]]
 
 
 def error_bars(ax: Axes, rows: Sequence[Row], bars: Sequence[tuple[str, str, str]], width: float) -> None:
-    """Errors of the formula beside each other, on the band of 10 %."""
+    """Errors of the formula side by side, over a band of 10 %."""
     for i, (column, label, colour) in enumerate(bars):
         x = [r["n"] + (i - (len(bars) - 1) / 2) * width for r in rows]
         ax.bar(x, [r.get(column) or 0.0 for r in rows], width, color=colour, label=label)
@@ -105,12 +105,13 @@ def error_bars(ax: Axes, rows: Sequence[Row], bars: Sequence[tuple[str, str, str
 
 # A panel of a root-cause figure: (column, label, factor), and the pattern of the paper's points.
 Panel = tuple[tuple[str, str, float], str]
-# What a device alone has as well; the rest is compared with cores alone.
+# Quantities that a device alone has as well; all other quantities are compared with cores alone.
 _OF_DEVICE = ("iio_", "cha_p2m", "wpq", "packet")
 
 
 def cause(ax: Axes, panel: Panel, runs: Sequence[Sequence[Row]], other: str, xlabel: str) -> None:
-    """A root cause together with the `other` traffic and alone; `runs` are both together, the cores and the other."""
+    """A root cause with the `other` traffic and alone; `runs` names the rows with both, with cores alone, and with the
+    other traffic alone."""
     (column, label, scale), pattern = panel
     together, without, device = runs
     line(ax, together, column, scale, color=C2M, marker="o", label=f"with {other}")
@@ -128,7 +129,7 @@ def cause(ax: Axes, panel: Panel, runs: Sequence[Sequence[Row]], other: str, xla
 
 
 def finished(fig: Figure, title: str | None, axes: Sequence[Axes]) -> Figure:
-    """`fig` with its title, if it has one above all axes, and one legend of everything that `axes` show."""
+    """`fig` with its title above all axes, if it has one, and one legend of everything that `axes` show."""
     if title is not None:
         fig.suptitle(title, fontweight="bold")
     seen: dict[str, Any] = {}
@@ -147,7 +148,7 @@ def degradations(
     below: str = "memory bandwidth [GB/s]",
     xlabel: str = "C2M cores",
 ) -> Figure:
-    """Finishes degradations above something else, a column per case."""
+    """Finishes a figure with degradations in the upper row, a column per case."""
     for upper, lower in zip(top, bottom):
         level(upper, 1.0)
         over_cores(lower, xlabel)

@@ -69,8 +69,8 @@ def present(rows: Sequence[Row], column: str, order: Sequence[Any]) -> list[Any]
 def phases(line: Sequence[Row], burst_us: float | None) -> tuple[float, float, float] | None:
     """Start of a burst's DMA phase, its end, and the end of the execution phase.
 
-    Times are the ends of bins. The DMA phase is of those with more than a tenth of the busiest one's requests; execution
-    ends `burst_us` after its start.
+    Times are the ends of bins. The DMA phase covers the bins with more than a tenth of the requests of the busiest bin;
+    the execution phase ends `burst_us` after the start of the DMA phase.
     """
     step = line[1]["t_us"] - line[0]["t_us"] if len(line) > 1 else 0.0
     peak = max((r["dma_requests"] for r in line), default=0)
@@ -81,7 +81,7 @@ def phases(line: Sequence[Row], burst_us: float | None) -> tuple[float, float, f
 
 
 def mark_phases(ax: Axes, marks: tuple[float, float, float], zero: float) -> None:
-    """Two bars at the top of `ax`: what the NIC does, and what the core does."""
+    """Two bars at the top of `ax`: the activity of the NIC, and the activity of the core."""
     start, dma, done = (m - zero for m in marks)
     above = ax.get_xaxis_transform()
     bars: tuple[tuple[float, float, str, str, dict[str, Any]], ...] = (
@@ -119,7 +119,7 @@ def over_time(ax: Axes, line: Sequence[Row], zero: float, scale: float = 1.0, dm
 
 
 def burst_panel(ax: Axes, line: Sequence[Row], burst_us: float | None) -> Axes | None:
-    """One burst from its first request on, with room before and behind, its phases marked."""
+    """One burst from its first request on, with a margin before and after, and with its phases marked."""
     line = sorted(line, key=lambda r: r["t_us"])
     marks = phases(line, burst_us)
     if marks is None:
@@ -155,7 +155,7 @@ def _grid(name: str, title: str, systems: Sequence[str]) -> Callable[[pl.DataFra
     return draw
 
 
-# Phases are marked above what is drawn.
+# Phases are marked above the curves.
 HEADROOM = 1.3
 
 
@@ -169,7 +169,7 @@ def from_zero(axes: Sequence[Axes], room: float = 1.06) -> None:
 
 
 def level_right(rights: Sequence[Axes | None]) -> None:
-    """One scale for all right axes of a row, with numbers at the last."""
+    """One scale for all right axes of a row, with numbers at the last axis."""
     there = [r for r in rights if r is not None]
     top = max((r.get_ylim()[1] for r in there), default=1.0)
     for r in there:
@@ -219,7 +219,7 @@ def _fig13(frame: pl.DataFrame, tables: Tables) -> Figure:
 
 
 def mark(ax: Axes, claim: str) -> None:
-    """A dashed line where the paper puts a number on the x axis."""
+    """A dashed line at the paper's value on the x axis."""
     from ..scoreboard import shipped
 
     for c in shipped():
@@ -229,7 +229,7 @@ def mark(ax: Axes, claim: str) -> None:
 
 
 def _elsewhere(row: Row) -> float:
-    """Lines of receive buffers that are in no cache."""
+    """Number of lines of receive buffers that are in no cache."""
     whole = row["n"] * row["ring"] * -(-row["packet_bytes"] // 64)
     lines: float = max(whole - row["rx_mlc"] - row["rx_ddio"] - row["rx_llc"], 0)
     return lines
@@ -259,7 +259,8 @@ def _fig3(frame: pl.DataFrame, tables: Tables) -> Figure:
 
 
 def clusters(ax: Axes, groups: Sequence[str], bars: Mapping[str, tuple[str, Sequence[float | None]]]) -> None:
-    """Bars side by side in each group: bar label -> its colour and a value per group. A missing value leaves a gap."""
+    """Bars side by side in each group: `bars` maps each label to its colour and a value per group. A missing value
+    leaves a gap."""
     width = 0.8 / max(len(bars), 1)
     for i, (label, (colour, values)) in enumerate(bars.items()):
         x = [g + (i - (len(bars) - 1) / 2) * width for g, v in enumerate(values) if v is not None]

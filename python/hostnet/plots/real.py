@@ -1,4 +1,5 @@
-"""Plots of studies that run the settings of a real machine: ours as lines, what was measured as points of the same colour."""
+"""Plots of studies with the settings of a real machine: simulated values as lines, measured values as points of the
+same colour."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLOURS = ("#0072B2", "#B5400A", "#E69F00", "#3B3B3B")
-# Sweep, the swept column with its label, and the column that tells its curves apart.
+# Sweep, the swept column with its label, and the column that distinguishes its curves.
 _SWEEPS = (
     ("ways", "ways", "DDIO ways", "packet_bytes"),
     ("cores and ways", "ways", "DDIO ways", "n"),
@@ -26,7 +27,7 @@ _METRICS = (("write_hit_pct", "write hits [%]"), ("received_gbps", "received [Gb
 
 
 def _named(by: str, value: int) -> str:
-    """Name in a legend of the curve of that value of the column ``by``."""
+    """Legend entry of the curve for that value of the column ``by``."""
     if by == "packet_bytes":
         return f"{value} B"
     return "1 core" if value == 1 else f"{value} cores"
@@ -53,7 +54,7 @@ def _panel(ax: Axes, part: pl.DataFrame, x: str, by: str, metric: str) -> None:
 
 
 def _ddio(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
-    """Hits of PCIe writes and rates over what the measurements sweep."""
+    """Hit rate of PCIe writes and throughput over the swept values of the measurements."""
     import polars as pl
 
     fig = new_figure(13.5, 5.0)

@@ -63,7 +63,7 @@ _UNITS = {
 
 
 def axis_label(column: str) -> str:
-    """A column's name for an axis, its unit (the last part of the name) in brackets."""
+    """A column's name as an axis label, with its unit (the last part of the name) in brackets."""
     if column in _LABELS:
         return _LABELS[column]
     stem, _, last = column.rpartition("_")
@@ -78,7 +78,7 @@ def style() -> Any:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    # Not pyplot: no global state, no display, safe in threads.
+    # pyplot is not used: no global state, no display, safe in threads.
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")

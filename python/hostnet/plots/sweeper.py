@@ -27,7 +27,7 @@ def _paper(claim: str) -> float | None:
 def _paper_mark(
     ax: Axes, clusters: Clusters, claim: str, group: str, of: tuple[str, int], over: tuple[str, int]
 ) -> None:
-    """A dashed mark where the paper's factor puts bar `of`: `claim` times the measured bar `over`."""
+    """A dashed mark at the paper's value for bar `of`: `claim` times the measured bar `over`."""
     factor, bar, base = _paper(claim), clusters.of(group, *of), clusters.of(group, *over)
     if factor is None or bar is None or base is None or not base[1]["throughput_mrps"]:
         return
@@ -180,7 +180,7 @@ def _fig6(title: str, name: str) -> Callable[[pl.DataFrame, Mapping[str, pl.Data
 
 
 def _paper_rate(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows at the rate that the paper names, where a study has several."""
+    """The rows at the rate that the paper names, where a study has several rates."""
     return (
         frame.filter(frame["rate_basis"] == "paper")
         if "rate_basis" in frame.columns and "paper" in frame["rate_basis"]
@@ -202,7 +202,7 @@ def cdf_points(table: pl.DataFrame | None, row: Mapping[str, Any] | None = None)
 
 
 def _cdf_axes(ax: Axes, label: str, points: Sequence[tuple[float, float]], log: bool = False) -> None:
-    # The last per mille stretches the axis without showing anything.
+    # The last per mille would stretch the axis and show nothing.
     limit = max((x for x, f in points if f <= 0.999), default=1.0)
     ax.set(xlabel=label, ylabel="fraction of accesses", ylim=(0, 1.01))
     if log:

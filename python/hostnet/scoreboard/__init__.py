@@ -1,4 +1,4 @@
-"""Claims about studies, checked: `hostnet scoreboard`. docs/use/claims.md says what a claims file holds and decides."""
+"""Evaluation of claims about studies: `hostnet scoreboard`. docs/use/claims.md explains claims files and verdicts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def shipped() -> tuple[Claim, ...]:
 
 
 def select(claims: Iterable[Claim], only: str | None) -> list[Claim]:
-    """Claims whose id or experiment matches the glob `only`; all for None. Raises HostnetError when none does."""
+    """Claims whose id or experiment matches the glob `only`; all claims for None. Raises HostnetError when no claim
+    matches."""
     claims = list(claims)
     if only is None:
         return claims
@@ -62,7 +63,7 @@ def select(claims: Iterable[Claim], only: str | None) -> list[Claim]:
 
 
 def _hint(word: str, names: list[str]) -> str:
-    # All of a hundred claims would not be a hint.
+    # A list of all hundred claims would not be a helpful hint.
     near = nearest(word, names)
     return near if near.startswith("did you mean") else f"ids look like {names[0]!r}."
 
@@ -83,11 +84,11 @@ def main(
 ) -> int:
     """Evaluates the claims of `files` (default: the shipped ones), prints the board and writes it where asked.
 
-    Studies run on their own platform or on the one of `platforms`; with several of these the board has a column for each,
-    and `sources` may hold the studies of each in place of the built ones. With `first`, the results are kept as the first
-    run of their systems' boards, which is refused when there is one.
-    Returns the exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not
-    be evaluated. Raises HostnetError for malformed input, before anything runs.
+    Studies run on their own platform, or on the platform in `platforms`. With several platforms the board has a column
+    for each, and `sources` may hold the studies of each platform in place of the built ones. With `first`, the results
+    are kept as the first run of their systems' boards; a system that has a first run already is refused. Returns the
+    exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not be
+    evaluated. Raises HostnetError for malformed input, before anything runs.
     """
     loaded = [(Path(file), claim) for file in files or shipped_files() for claim in load(file)]
     every = [claim for _, claim in loaded]
@@ -113,13 +114,13 @@ def main(
     if console is None:
         from ..tables import console as standard
 
-        console = standard(240)  # its columns of text share the width
+        console = standard(240)  # its text columns share the width
     if len(boards) > 1:
         named = {str(name): board for name, board in evaluated.items()}
         beside.to_terminal(named, console)
         as_json_text, as_page = beside.as_json(named), beside.as_markdown(named, _engine_version())
     else:
-        # First runs are those of the studies' own platform.
+        # First runs use the studies' own platform.
         kept = {} if platforms else {system: first_run.read(path) for system, path in firsts_at.items()}
         firsts = {system: run for system, run in kept.items() if run is not None}
         to_terminal(results, console, firsts)
@@ -137,9 +138,10 @@ def main(
 
 
 def first_page(name: str, files: Sequence[str | Path] | None = None) -> str:
-    """The first run `name` that lies beside the claims of `files` (default: the shipped ones), as Markdown.
+    """The first run `name` of a system beside the claims of `files` (default: the shipped ones), as Markdown.
 
-    `name` is a system, or a system and a platform as in `sweeper-artifact`. Raises HostnetError when there is no such run.
+    `name` is a system, or a system and a platform as in `sweeper-artifact`. Raises HostnetError when there is no such
+    run.
     """
     folders = dict.fromkeys(Path(file).parent / "first" for file in files or shipped_files())
     kept = {path.stem: path for folder in folders for path in sorted(folder.glob("*.json"))}
@@ -156,7 +158,7 @@ def first_page(name: str, files: Sequence[str | Path] | None = None) -> str:
 class BuiltStudies:
     """The studies of `hostnet.studies`, run or taken from the cache.
 
-    Those of `systems` run on `platform` where one is named. Raises HostnetError where they do not.
+    Studies of `systems` run on `platform`, if given. Raises HostnetError for studies that cannot run there.
     """
 
     def __init__(
@@ -191,7 +193,8 @@ def _engine_version() -> str:
 def numbers_of(table: str, frame: Any, others: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """(statement, expected, measured) of the shipped claims about one number that the study `table` alone decides.
 
-    `others` are the study's further tables. Weightiest first; claims that these tables cannot decide are left out.
+    `others` are the study's further tables. The weightiest claims come first; claims that these tables cannot decide
+    are omitted.
     """
     own = {name: other for name, other in others.items() if name.startswith(table + "_")}
     source = _Given(table, {table: frame, **own})
@@ -208,7 +211,7 @@ def numbers_of(table: str, frame: Any, others: Mapping[str, Any]) -> list[tuple[
 
 @dataclass(frozen=True)
 class _Given:
-    """A StudySource with one study, computed already."""
+    """A StudySource with one study that has been computed already."""
 
     study: str
     tables: Mapping[str, Any]

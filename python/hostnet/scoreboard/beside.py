@@ -13,13 +13,13 @@ Boards = Mapping[str, Sequence[Result]]
 
 
 def counts(boards: Boards, weight: str | None = None) -> list[str]:
-    """How many of the outcomes hold on each platform; those of one `weight`, or all."""
+    """Number of outcomes that hold on each platform, of one `weight` or of all weights."""
     chosen = {n: [r for r in rs if r.claim.counts and weight in (None, r.claim.weight)] for n, rs in boards.items()}
     return [held([r.verdict for r in results])[0] for results in chosen.values()]
 
 
 def rows(boards: Boards) -> Iterable[tuple[str, list[list[Result]]]]:
-    """(heading, a list for each claim of its results by platform) per system and figure."""
+    """(heading, a list for each claim of its results by platform) for each system and figure."""
     by_id = [{r.claim.id: r for r in results} for results in boards.values()]
     for heading, members in grouped(next(iter(boards.values()))):
         yield heading, [[found[m.claim.id] for found in by_id] for m in members]

@@ -1,4 +1,4 @@
-"""Claims files: what they may contain, and one clear sentence when they do not."""
+"""Claims files: their contents, and one clear sentence about an error in them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Claim:
     tolerance: float
     unit: str
     file: str
-    eval: str = ""  # empty for what no study measures yet
+    eval: str = ""  # empty for a claim that no study measures yet
     where: str = ""
     metric: str = ""
     at: str = ""
@@ -54,17 +54,17 @@ class Claim:
 
     @property
     def system(self) -> str:
-        """The system's key: what stands before the first dot of `experiment`."""
+        """The system's key: the part of `experiment` before the first dot."""
         return self.experiment.split(".")[0]
 
     @property
     def figure(self) -> str:
-        """The study's name: what stands after the last dot of `experiment`."""
+        """The study's name: the part of `experiment` after the last dot."""
         return self.experiment.split(".")[-1]
 
     @property
     def counts(self) -> bool:
-        """Whether it is in the counts: the model produced the number, and no constant was set from it."""
+        """Whether the claim counts: the model produced the number, and no constant was set from it."""
         return self.role == "outcome"
 
     @property
@@ -74,7 +74,7 @@ class Claim:
 
     @property
     def every(self) -> bool:
-        """A `range` whose points must all lie in it, rather than span it."""
+        """Whether all points of a `range` must lie within the range, rather than span it."""
         return self.metric.startswith("within:")
 
     @property
@@ -93,8 +93,8 @@ def table_name(system: str, figure: str) -> str:
 
 
 def load(path: str | Path) -> list[Claim]:
-    """All claims of one TOML file, in its order. Raises ClaimError for anything malformed."""
-    # Those that come with hostnet are named as in the repository, wherever they are installed.
+    """All claims of one TOML file, in order. Raises ClaimError for malformed contents."""
+    # Claims that come with hostnet have the same names as in the repository, wherever they are installed.
     file = f"claims/{Path(path).name}" if Path(path).parent == CLAIMS else str(path)
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Runs claims' queries over study tables in an in-memory DuckDB that can reach neither files nor the network."""
+"""Runs claims' queries over study tables in an in-memory DuckDB that can access neither files nor the network."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..paths import nearest
 from .claims import Claim, ClaimError
 from .judge import MissingValue, judge
 
-#: What one query may take; every shipped one takes milliseconds and a few megabytes.
+#: Limits of one query; every shipped query takes milliseconds and a few megabytes.
 QUERY_SECONDS, QUERY_MEMORY, QUERY_ROWS = 30.0, "1GB", 100_000
 
 VERDICTS = ("reproduced", "off", "disputed", "not built yet", "error")
 
 
 class StudySource(Protocol):
-    """Where study tables come from: `hostnet.studies` in the product, hand-made frames in tests."""
+    """Source of study tables: `hostnet.studies` in the product, hand-made frames in tests."""
 
     def studies(self) -> Mapping[str, tuple[str, str]]:
         """SQL table name -> (system, figure) of every study that can be run."""
@@ -41,7 +41,7 @@ class Result:
 
     @property
     def note(self) -> str:
-        """Why the verdict is what it is, then how the claim was read."""
+        """Reason for the verdict, followed by the reading of the claim."""
         return " ".join(_sentence(s) for s in (self.reason, self.claim.note) if s)
 
 
@@ -50,7 +50,7 @@ def _sentence(text: str) -> str:
 
 
 def connect() -> Any:
-    """A DuckDB connection that holds what is registered with it and nothing else."""
+    """A DuckDB connection that holds only the tables that are registered with it."""
     import duckdb
 
     con = duckdb.connect(config={"enable_external_access": "false", "memory_limit": QUERY_MEMORY, "temp_directory": ""})
@@ -97,7 +97,8 @@ def _walk(node: Any, read: set[str], local: set[str]) -> None:
 
 
 def study_of(table: str, studies: Mapping[str, tuple[str, str]]) -> str | None:
-    """The study that makes `table`: the one of that name, or the longest that it extends (`<study>_events`)."""
+    """The study that makes `table`: the study of that name, or the longest study name that the table's name extends
+    (`<study>_events`)."""
     owners = [s for s in studies if table == s or table.startswith(s + "_")]
     return max(owners, key=len, default=None)
 
@@ -107,8 +108,8 @@ def evaluate(
 ) -> list[Result]:
     """A Result per claim, in order. `on_study(table, i, n)` is called before study i of n is asked for.
 
-    Raises ClaimError, before any study runs, for a query that cannot be read or a table that no study makes. A query
-    that fails later, or a study that does, gives that claim the verdict `error`.
+    Raises ClaimError, before any study runs, for a query that cannot be read or a table that no study makes. A query or
+    a study that fails later gives its claim the verdict `error`.
     """
     claims = list(claims)
     con = connect()
@@ -132,7 +133,7 @@ def evaluate(
             needs[_key(claim)] = owners
     wanted = list(dict.fromkeys(s for c in claims for s in sorted(needs.get(_key(c), ()))))
     failures: dict[str, str] = {}
-    lacking: dict[str, str] = {}  # study -> what some of its rows need and what is not built yet
+    lacking: dict[str, str] = {}  # study -> the models that some of its rows need and that are not built yet
     for i, study in enumerate(wanted, 1):
         if on_study:
             on_study(study, i, len(wanted))
@@ -150,7 +151,7 @@ def evaluate(
 
 
 def _ask(con: Any, claim: Claim) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Columns and rows of a claim's query, within the limits of time, memory and rows."""
+    """Columns and rows of the result of a claim's query, within the limits of time, memory and rows."""
     alarm = threading.Timer(QUERY_SECONDS, con.interrupt)
     alarm.start()
     try:

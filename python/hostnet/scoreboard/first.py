@@ -1,7 +1,8 @@
-"""At first sight: what the first run of a system's board gave, before anything was changed in view of it.
+"""First runs: the results of the first run of a system's board, before any change was made in view of them.
 
-A system's file, `first/SYSTEM.json` beside its claims, is written once and committed. Where no such run was kept the file says
-so, so that no later run can pass for it. `hostnet scoreboard --show-first NAME` makes a page of `first/NAME.json`.
+A system's file, `first/SYSTEM.json` beside its claims, is written once and committed. Where no first run was kept, the
+file says so, so that no later run can be mistaken for the first one. `hostnet scoreboard --show-first NAME` makes a
+page of `first/NAME.json`.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ class First:
     """The first run of one system's board."""
 
     engine: str
-    verdicts: Mapping[str, tuple[str, str]]  # claim id -> (verdict, what was measured, for people); empty when not kept
-    missing: str = ""  # why no first run was kept
-    lines: Sequence[Mapping[str, Any]] = ()  # the file's claims as they stand there, with what the board said of them
-    platform: str = ""  # where the run was not on the studies' own platform
-    remark: str = ""  # what a reader of the board has to know, in sentences
+    verdicts: Mapping[str, tuple[str, str]]  # claim id -> (verdict, measured value as text); empty when not kept
+    missing: str = ""  # reason why no first run was kept
+    lines: Sequence[Mapping[str, Any]] = ()  # the claims in the file at that time, with the board's results
+    platform: str = ""  # the platform, if it was not the studies' own
+    remark: str = ""  # notes for readers of the board, in sentences
 
     @property
     def kept(self) -> bool:
-        """Whether there is anything to show."""
+        """Whether the first run has results."""
         return not self.missing
 
 
 def path_of(claims_file: str | Path, system: str) -> Path:
-    """Where the first run of `system` lies, for claims in `claims_file`."""
+    """Path of the first run of `system`, for claims in `claims_file`."""
     return Path(claims_file).parent / "first" / f"{system}.json"
 
 
@@ -62,9 +63,10 @@ def read(path: Path) -> First | None:
 
 
 def check(paths: Mapping[str, Path], claims: Sequence[Claim], every: Sequence[Claim], quick: bool) -> None:
-    """Raises HostnetError, before anything runs, when a first run cannot be kept: it has been, or this is no whole run.
+    """Raises HostnetError, before anything runs, when a first run cannot be kept: one exists already, or this run is
+    incomplete.
 
-    `claims` are those chosen, `every` those of the files; `paths` has a file per system.
+    `claims` holds the chosen claims, `every` all claims of the files; `paths` has a file per system.
     """
     if quick:
         raise HostnetError("--first: a quick run is not a system's first run; leave out --quick.")
@@ -107,7 +109,8 @@ def as_json(results: Iterable[Result], engine: str) -> str:
 
 
 def as_markdown(run: First, name: str) -> str:
-    """The first run `name` as a page: counts of the outcomes, then a table per figure, inputs and definitions at the end."""
+    """The first run `name` as a page: counts of the outcomes, then a table per figure, with inputs and definitions at
+    the end."""
     on = f" on the platform `{run.platform}`" if run.platform else ""
     text = [f"# First run of {name}", "", f"What the board showed when it first ran{on}, engine {run.engine}."]
     if run.remark:
@@ -136,7 +139,7 @@ def as_markdown(run: First, name: str) -> str:
 
 
 def _table(lines: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
-    """Rows of a page's table; columns that no line fills are left out."""
+    """Rows of a page's table, without columns that are empty in all lines."""
     others = list(dict.fromkeys(platform for c in lines for platform in c.get("beside", {})))
     rows = []
     for c in lines:

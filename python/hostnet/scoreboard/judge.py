@@ -1,4 +1,4 @@
-"""From the rows of a claim's query to a verdict; docs/use/claims.md is the specification of this module."""
+"""Verdicts from the rows of claims' queries; docs/use/claims.md is the specification of this module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ..paths import nearest
 from .claims import Claim, ClaimError
 
-# Rounding of the arithmetic itself, so that `tolerance = 0.0` accepts 24 / 6 == 4.
+# Tolerance for rounding errors of the arithmetic, so that `tolerance = 0.0` accepts 24 / 6 == 4.
 _ROUNDING = 1e-9
 
 
@@ -21,12 +21,12 @@ class MissingValue(ClaimError):
 
 @dataclass(frozen=True)
 class Judgement:
-    """Verdict of a query's rows on a claim."""
+    """Verdict on a claim from the rows of its query."""
 
     reproduced: bool
     measured: Any  # JSON: a number, [min, max], {name: value} or [[x, y], ...] of the worst point or group
-    shown: str  # the same for people
-    reason: str  # by how much and where it is off; empty when reproduced
+    shown: str  # the same as text
+    reason: str  # size and place of the deviation; empty when reproduced
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class _Group:
 
 
 def judge(claim: Claim, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Judgement:
-    """Verdict on `claim` from its query's result. Raises ClaimError (key `eval`) when the result cannot decide it."""
+    """Verdict on `claim` from the result of its query. Raises ClaimError (key `eval`) when the result cannot decide the
+    claim."""
     if not rows:
         raise claim.error("eval", "the query returned no row")
     needed = {"order": ("name", "value"), "trend": ("x", "y")}.get(claim.kind, ("value",))
@@ -153,7 +154,7 @@ def _range(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
     ends = (min(points), max(points))
     reasons = []
     for name, (value, label), bound in zip(("minimum", "maximum"), ends, claim.expected, strict=False):
-        # A bound of 0 has no relative error of its own: the width of the interval stands in.
+        # A bound of 0 has no relative error, so the width of the interval takes its place.
         scale = abs(bound) or claim.expected[1] - claim.expected[0]
         error = (value - bound) / scale
         if abs(error) > claim.tolerance + _ROUNDING:
@@ -170,8 +171,8 @@ def _within(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
     low, high = claim.expected
 
     def beyond(point: tuple[float, str]) -> float:
-        """By which share of the bound a point lies outside; negative inside."""
-        # A bound of 0 has no relative error of its own: the width of the interval stands in.
+        """Distance of a point from the interval, as a share of the bound; negative inside the interval."""
+        # A bound of 0 has no relative error, so the width of the interval takes its place.
         return max((low - point[0]) / (abs(low) or high - low), (point[0] - high) / (abs(high) or high - low))
 
     worst = max(points, key=beyond)
@@ -206,8 +207,8 @@ def _order(claim: Claim, groups: list[_Group]) -> Judgement:
             if name not in values:
                 raise claim.error("eval", f"no row named `{name}`{_at(group.label)}")
         chain = {name: values[name] for name in claim.expected}
-        # (how far the pair misses, its two names) of the pair that misses most. Pairs that are no neighbours are
-        # compared, too: along a chain slack does not add up.
+        # (deviation of the pair, its two names) for the pair with the largest deviation. Pairs that are not neighbours
+        # are compared as well, because slack does not accumulate along a chain.
         shortfall, large, small = max(
             (_shortfall(chain[a], chain[b]), a, b) for a, b in combinations(claim.expected, 2)
         )
@@ -230,7 +231,7 @@ def _order(claim: Claim, groups: list[_Group]) -> Judgement:
 
 
 def _chain(chain: dict[str, float], slack: float) -> str:
-    """The values in the expected order, each pair of neighbours with the sign that is true of it."""
+    """The values in the expected order, with the relation (`>`, `≈`, `<` or `=`) between each two neighbours."""
     names = list(chain)
     text = f"{names[0]} {show(chain[names[0]])}"
     for a, b in zip(names, names[1:], strict=False):
@@ -248,7 +249,7 @@ def _chain(chain: dict[str, float], slack: float) -> str:
 
 
 def _shortfall(large: float, small: float) -> float:
-    """By which share of itself `small` exceeds `large`; negative when the order is right."""
+    """Amount by which `small` exceeds `large`, as a share of `small`; negative when the order is right."""
     return (small - large) / abs(small) if small else (0.0 if large == 0 else math.copysign(math.inf, -large))
 
 
@@ -285,7 +286,7 @@ def _trend(claim: Claim, groups: list[_Group]) -> Judgement:
 
 
 def _steps(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, str]:
-    """(largest miss of two points, what is wrong or '') for `up`, `down` and `flat`."""
+    """(largest deviation of two points, description or '') for `up`, `down` and `flat`."""
     direction = claim.expected[0]
     sign = {"up": 1.0, "down": -1.0, "flat": 0.0}[direction]
 
@@ -293,7 +294,7 @@ def _steps(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, str]:
         change = (after - before) / abs(before) if before else math.copysign(math.inf, after) if after else 0.0
         return abs(change) if sign == 0 else -sign * change
 
-    # Every point against every earlier one: slack is allowed once, not once a step.
+    # Every point is compared with every earlier one: slack is allowed once, not once per step.
     largest, x, a, z, b = max((miss(a, b), x, a, z, b) for (x, a), (z, b) in combinations(line, 2))
     if largest > claim.tolerance + _ROUNDING:
         step = f"{show(a)} → {show(b)} from x = {show(x)} to {show(z)}"
@@ -306,7 +307,7 @@ def _steps(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, str]:
 
 
 def _crossover(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, str]:
-    """Where the difference y changes sign, by linear interpolation, against the expected x."""
+    """Place where the difference y changes its sign, by linear interpolation, compared with the expected x."""
     expected = claim.expected[1]
     crossings = [
         x + (z - x) * a / (a - b)
@@ -323,12 +324,12 @@ def _crossover(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, st
     return abs(error), ""
 
 
-# A curve has left its start when it has gone this share of its whole way.
+# Share of its total change after which a curve counts as having left its start.
 _LEFT = 0.1
 
 
 def _knee(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, str]:
-    """The first x at which y has left its first value, against the expected x."""
+    """The first x at which y has left its first value, compared with the expected x."""
     expected = claim.expected[1]
     start = line[0][1]
     way = max(abs(y - start) for _, y in line)

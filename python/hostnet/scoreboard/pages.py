@@ -1,13 +1,13 @@
-"""Figures on pages of documentation, as the scoreboard has them: `python -m hostnet.scoreboard.pages BOARD PAGE...`.
+"""Writes the scoreboard's figures into pages of documentation: `python -m hostnet.scoreboard.pages BOARD PAGE...`.
 
-Two kinds of tables are kept, told by the head of their first column:
+The module keeps two kinds of tables up to date, which the head of their first column identifies:
 
 - `claim`: a row names one claim by its id in backticks, without `SYSTEM.c.`. The columns `paper` and `here` are written
   from the board; a claim that does not hold is marked.
 - `system`: a row names one system in backticks. The columns `judged`, `reproduced`, `share`, `headline` and `disputed`
   are counted from the board's outcomes, `inputs` and `definitions` are how many of those it has.
 
-Other columns, such as what a figure is and why it is off, are the writer's.
+The author of a page writes the other columns, such as the meaning of a figure and the reason for a deviation.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _CELLS = re.compile(r"(?<!\\)\|")
 
 @dataclass(frozen=True)
 class Line:
-    """One claim on the board; `paper` and `here` are its expected and measured sides as written there."""
+    """One claim on the board; `paper` and `here` are its expected and measured values as written there."""
 
     system: str
     name: str
     verdict: str
-    weight: str  # of an outcome; `input` or `definition` for the others
+    weight: str  # weight of an outcome; `input` or `definition` for other claims
     paper: str
     here: str
 
@@ -54,7 +54,7 @@ def _cells(row: str) -> list[str]:
 
 
 def _tables(lines: list[str]) -> Iterator[tuple[list[str], range]]:
-    """Head and line numbers of the rows of each table that is kept."""
+    """Head and line numbers of the rows of each table that the module keeps up to date."""
     for i, line in enumerate(lines):
         head = _cells(line) if line.startswith("|") else []
         if head and head[0] in ("claim", "system"):
@@ -76,7 +76,7 @@ def named(page: str) -> set[str]:
 
 
 def refreshed(page: str, claims: list[Line]) -> str:
-    """The page with the board's figures. Raises HostnetError for a claim or a system that the board does not have."""
+    """The page with the board's figures. Raises HostnetError for a claim or a system that is not on the board."""
     lines = page.split("\n")
     known = {
         "claim": {c.name: _of_claim(c) for c in claims},
@@ -122,7 +122,7 @@ def unexplained(claims: list[Line], pages: list[str]) -> list[str]:
 
 
 def main(args: list[str]) -> int:
-    """Rewrites the pages; names what they leave unexplained."""
+    """Rewrites the pages, and names the claims that the pages leave unexplained."""
     claims = board(Path(args[0]).read_text(encoding="utf-8"))
     texts = {}
     for file in map(Path, args[1:]):

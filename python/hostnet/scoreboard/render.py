@@ -1,4 +1,4 @@
-"""The scoreboard for people (terminal, Markdown) and for programs (JSON)."""
+"""The scoreboard in readable form (terminal, Markdown) and for programs (JSON)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def _place(result: Result) -> tuple[str, str]:
 
 
 def summary(results: Sequence[Result]) -> list[tuple[str, list[int], str]]:
-    """(weight, count per verdict, share of the judged that is reproduced) of the outcomes, last row the total."""
+    """(weight, count per verdict, share of the judged claims that are reproduced) of the outcomes; the last row is the
+    total."""
     rows = []
     for weight in (*WEIGHTS, "all"):
         verdicts = [r.verdict for r in results if r.claim.counts and weight in ("all", r.claim.weight)]
@@ -62,15 +63,16 @@ def summary(results: Sequence[Result]) -> list[tuple[str, list[int], str]]:
 
 
 def held(verdicts: Sequence[str]) -> tuple[str, str]:
-    """(`3 of 4`, `75 %`): how many of the judged claims are reproduced. All but the disputed are judged, so that what could
-    not be evaluated does not hold."""
+    """(`3 of 4`, `75 %`): number and share of the judged claims that are reproduced. All claims except the disputed
+    ones are judged, so that a claim that could not be evaluated does not hold."""
     judged = [v for v in verdicts if v != "disputed"]
     good = judged.count("reproduced")
     return f"{good} of {len(judged)}", percent(good / len(judged)) if judged else "-"
 
 
 def systems(results: Sequence[Result], firsts: Mapping[str, First]) -> list[tuple[str, ...]]:
-    """Per system: its key, outcomes and headline outcomes that hold, the same at first sight, inputs, definitions."""
+    """Per system: its key, the outcomes and headline outcomes that hold, the same counts of the first run, inputs,
+    definitions."""
     rows: list[tuple[str, ...]] = []
     for system in dict.fromkeys(r.claim.system for r in results):
         own = [r for r in results if r.claim.system == system]
@@ -115,9 +117,9 @@ def as_json(results: Sequence[Result]) -> str:
 
 
 def as_markdown(results: Sequence[Result], version: str, firsts: Mapping[str, First] | None = None) -> str:
-    """The whole board as Markdown; carries no date, so that it changes only when a verdict does.
+    """The whole board as Markdown, without a date, so that the text changes only when a result changes.
 
-    `firsts` has the first run of each system's board that was kept, and why others were not.
+    `firsts` has the first run of each system's board, or the reason why no first run was kept.
     """
     firsts = firsts or {}
     lines = [
@@ -149,7 +151,7 @@ def as_markdown(results: Sequence[Result], version: str, firsts: Mapping[str, Fi
 
 
 def by_system(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
-    """(system, results), in the order in which the files name systems; within one, by role."""
+    """(system, results), in the order in which the files name the systems; within a system, ordered by role."""
     found: dict[str, list[Result]] = {}
     for r in sorted(results, key=lambda r: ROLES.index(r.claim.role)):
         found.setdefault(r.claim.system, []).append(r)
@@ -180,7 +182,7 @@ def _table(members: Sequence[Result], kind: str, first: First | None) -> list[st
 
 
 def measured_text(result: Result) -> str:
-    """The measured side of a line, with the claim's unit where it is one number or an interval."""
+    """The measured value of a line, with the claim's unit where the value is one number or an interval."""
     if not result.shown and result.verdict == "disputed":
         return "not modelled"
     if not result.shown or result.claim.kind in ("order", "trend"):
@@ -198,7 +200,8 @@ def cell(text: str) -> str:
 
 
 def to_terminal(results: Sequence[Result], console: Any, firsts: Mapping[str, First] | None = None) -> None:
-    """Prints the board on a rich console: a table per figure, inputs and definitions apart, then the counts of outcomes."""
+    """Prints the board on a rich console: a table per figure, separate tables for inputs and definitions, then the
+    counts of outcomes."""
     from rich.table import Table
 
     for heading, members in grouped([r for r in results if r.claim.counts]):

@@ -1,7 +1,7 @@
 """Published figures as data: which points to simulate, from which base scenario.
 
-A study lists points; each is a set of swept columns (what the row says it is) and the changes
-that make it so. Points with equal resolved specs are one simulation, so figures share work.
+A study lists points. Each point has swept columns, which describe its row, and changes to the base scenario. Points
+with equal resolved specs are one simulation, so figures share results.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .columns import MEANINGS
 if TYPE_CHECKING:
     import polars as pl
 
-# What a column is that neither the points nor the engine bring.
+# Description of a column that comes from neither the points nor the engine.
 _DERIVED = "made of the row's other columns: docs/boards/study-tables.md"
 
 SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic", "real")
 
-# Where the studies of a system are, when not in the module of its name alone.
+# Modules of a system's studies, where the module with the system's name does not hold all of them.
 _MODULES = {
     "sweeper": ("sweeper", "sweeper_artifact"),
     "hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future"),
@@ -53,8 +53,8 @@ _MODULES = {
 class Point:
     """One row: its swept ``columns``, and the ``changes`` (dotted path to value, None removes) to ``base``.
 
-    A point that ``needs`` a model which is not built yet is not run: its row has that reason in the column ``not_built``,
-    and no metrics.
+    A point that ``needs`` a model which is not built yet does not run: its row has that reason in the column
+    ``not_built``, and no metrics.
     """
 
     base: str
@@ -68,7 +68,8 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Study:
-    """A figure. ``points(quick)`` gives its rows; ``then(rows, quick)`` gives more once those have been measured."""
+    """A figure. ``points(quick)`` gives its rows; ``then(rows, quick)`` gives further rows after these have been
+    measured."""
 
     system: str
     figure: str
@@ -81,11 +82,11 @@ class Study:
     derived_units: Mapping[str, str] = field(default_factory=dict)
     # Columns that compare rows, such as a ratio to the isolated run: one mapping per row, from all rows.
     across: Callable[[Rows], Sequence[Mapping[str, float | str | None]]] | None = None
-    # Figures of one case study go by ``group-figure``, too, such as ``rdma-fig18``.
+    # Figures of one case study also have a name ``group-figure``, such as ``rdma-fig18``.
     group: str = ""
-    # Runs of each point, of which the shortest gives its wall time. A study of wall times asks for several.
+    # Number of runs of each point, of which the shortest gives the wall time. A study of wall times needs several.
     wall_runs: int = 1
-    # The platform that ``on`` has moved it to; empty for the one that its points name themselves.
+    # The platform to which ``on`` has moved the study; empty for the platform that the points name.
     platform: str = ""
 
     @property
@@ -95,7 +96,7 @@ class Study:
 
     @property
     def command(self) -> str:
-        """The command that runs it, after `hostnet`."""
+        """The command that runs the study, after `hostnet`."""
         return f"study {self.system} {self.figure}" + (f" --platform {self.platform}" if self.platform else "")
 
     @property
@@ -134,7 +135,7 @@ class StudyRun:
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The tidy table: swept columns, every metric, provenance; and what a row lacks, where one lacks a model."""
+        """The tidy table: swept columns, every metric, provenance; and for a row without a model, the missing model."""
         import polars as pl
 
         frame = tidy(self.results, self.columns)
@@ -246,15 +247,17 @@ def get(system: str, figure: str) -> Study:
 
 
 def matching(system: str, pattern: str) -> list[Study]:
-    """The studies of ``system`` with a name like ``pattern`` (``rdma-*``), or all of them (``all``), in their order. Raises
-    as ``get`` does when there is none."""
+    """The studies of
+    ``system`` with a name like ``pattern`` (``rdma-*``), or all of them (``all``), in their order. Raises as ``get``
+    does when there is no such study."""
     pattern = "*" if pattern == "all" else pattern
     found = [s for s in all_studies() if s.system == system and any(fnmatchcase(n, pattern) for n in s.names)]
     return found or [get(system, pattern)]
 
 
 def on(study: Study, name: str) -> Study:
-    """``study`` on another platform, with what its figures change there. Raises HostnetError where its system has no such."""
+    """``study`` on another platform, with the changes that its figures need there. Raises HostnetError when the system
+    has no such platform."""
     places = getattr(import_module(f".{study.system}", __name__), "PLATFORMS", {})
     if name not in places:
         known = f"; {nearest(name, list(places))}" if places else ", nor on any but their own"
@@ -279,8 +282,9 @@ def run(
     plot: bool = True,
     replace: bool = False,
 ) -> StudyRun:
-    """Run a study, and make ``out`` its directory when given (which is checked before any point runs). Other points that are
-    there, and those of a full study when this one is quick, are refused unless ``replace`` is set."""
+    """Run a study, and write its files to
+    ``out`` when given, which is checked before any point runs. Raises HostnetError when ``out`` holds other points, or points of a full study while this run is quick, unless ``replace``
+    is set."""
     points, missing = _built(study.points(quick))
     if not points:
         raise NotBuiltYet(f"{study.system} {study.figure} is not built yet: it needs {missing[0].needs}.")
@@ -310,8 +314,8 @@ def _least_wall(
     cache: Cache | None,
     progress: Progress | None,
 ) -> list[Result]:
-    """The results, each with the least wall time of ``study.wall_runs`` runs. Further runs have names of their own, which is all
-    that the cache tells them by."""
+    """The results, each with the smallest wall time of ``study.wall_runs`` runs. Further runs have different names, by
+    which the cache distinguishes them."""
     for i in range(2, study.wall_runs + 1):
         renamed = [replace(p, changes={**p.changes, "name": f"{p.base}, run {i}"}) for p in points]
         again = _run_points(renamed, study, jobs, cache, progress)
@@ -323,7 +327,7 @@ def _least_wall(
 
 
 def _built(points: Iterable[Point]) -> tuple[list[Point], list[Point]]:
-    """The points that can be run, and those that need a model which is not built yet."""
+    """The points that can run, and the points that need a model which is not built yet."""
     points = list(points)
     return [p for p in points if not p.needs], [p for p in points if p.needs]
 

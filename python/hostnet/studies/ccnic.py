@@ -1,8 +1,9 @@
 """The experiments of CC-NIC (ASPLOS'24) that loop packets back: throughput and latency, ablations, batches, counters.
 
-Latencies of lines, ping-pong, streams and the sensitivity to the link are in ``ccnic_links``. ``mpps`` are packets that came
-back, ``gbps`` their payload, ``rtt_ns`` the median round trip, for all interfaces alike. So is the generator:
-threads of the host, whose packets come back from a NIC's threads, or from the wire of a PCIe NIC.
+Latencies of lines, ping-pong, streams and the sensitivity to the link are in
+``ccnic_links``. For every interface, ``mpps`` is the rate of packets that return, ``gbps`` the rate of their payload, and ``rtt_ns``
+the median round-trip time. The generator is also the same for every interface: threads of the host, whose packets
+return from a NIC's threads, or from the wire of a PCIe NIC.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ SMALL, LARGE, HUGE = 64, 1500, 4096
 
 NOT_BUILT: dict[str, str] = {}
 
-# Packets under way at each queue pair for the peak: beyond what rings and latency take.
+# Outstanding packets of each queue pair at the peak: more than rings and latency can hold.
 DEEP = 128
-# Packets of each queue pair by size that warm up and that are measured: all small buffers are used once before.
+# Packets of each queue pair, by size, that warm up and that are measured: all small buffers have been used once before
+# the measurement.
 EACH = {SMALL: (1600, 600), LARGE: (400, 200), HUGE: (150, 80)}
-# Of all queues of a PCIe NIC together.
+# Packets of all queues of a PCIe NIC together.
 EACH_PCIE = {SMALL: (40_000, 40_000), LARGE: (15_000, 15_000)}
 ALONE, QUICK_ALONE = 400, 100
-# One packet under way: rings of 1024 descriptors have been round once, so that no line of them comes from memory. Behind a PCIe
-# NIC buffers wait in the rings of both ways, one after the other.
+# With one outstanding packet, warm-up passes once through rings of 1024 descriptors, so that none of their lines comes
+# from memory. Behind a PCIe NIC, buffers wait in the rings of both directions, one after the other.
 ROUND, ROUND_PCIE = 1100, 2200
 # Shares of its own peak at which an interface is loaded; the paper names 80 %.
 SHARES, LOADED = (0.3, 0.6, 0.8, 0.95), (0.8,)
@@ -65,7 +67,7 @@ def point(
     changes: Mapping[str, Any] | None = None,
     needs: str = "",
 ) -> Point:
-    """One run: one packet under way (`min`), the peak, or `mpps` that are a share of it (`loaded`)."""
+    """One run: one outstanding packet (`min`), the peak, or a rate `mpps`, which is a share of the peak (`loaded`)."""
     n = (1 if load == "min" else CORES[platform]) if n is None else n
     if load == "min":
         count = QUICK_ALONE if quick else ALONE
@@ -103,7 +105,7 @@ def point(
 
 
 def mpps(row: Mapping[str, Any]) -> float | None:
-    """Packets that came back, a microsecond."""
+    """Rate of packets that return, in millions per second."""
     return row.get("throughput_mrps")
 
 
@@ -114,12 +116,12 @@ def gbps(row: Mapping[str, Any]) -> float | None:
 
 
 def rtt_ns(row: Mapping[str, Any]) -> float | None:
-    """The median round trip."""
+    """The median round-trip time in ns."""
     return None if row.get("rtt_median_us") is None else 1e3 * row["rtt_median_us"]
 
 
 def host_cycles(row: Mapping[str, Any]) -> float | None:
-    """Cycles of the host's threads for each packet, when these work as fast as they can."""
+    """Cycles of the host's threads per packet, when these threads work as fast as they can."""
     rate = mpps(row)
     if row.get("load") != "peak" or not rate or not row.get("n"):
         return None
@@ -215,7 +217,7 @@ HEADER = {"tenant.0.app": {"kind": "loopback", "bytes": f"{HUGE} B", "touch": "h
 
 
 def cores(quick: bool) -> list[Point]:
-    """Packets of 64 B and 4 KiB over host cores; and one core that looks at headers alone."""
+    """Packets of 64 B and 4 KiB over host cores, and one core that reads only headers."""
     out = [
         point(quick, plat, "ccnic", size, n=n, columns={"touch": "payload"})
         for plat, counts in SWEPT.items()
@@ -227,8 +229,8 @@ def cores(quick: bool) -> list[Point]:
 
 # --- Ablations (Figs. 6, 10, 14, 15, section 3.3) -------------------------------------------------------------------
 
-# Buffer management, each step with those before it, as the paper takes features away. Caches of a driver would bring back what the
-# first step takes away.
+# Steps of buffer management. Each step includes the previous ones, in the order in which the paper removes features.
+# Caches of a driver would restore what the first step removes.
 STEPS: dict[str, dict[str, Any]] = {
     "full": {},
     "no_recycle_nonseq": {"ccnic.recycle": False, "ccnic.nonsequential": False},
@@ -238,7 +240,8 @@ STEPS["no_shared_pool"] = {**STEPS["no_small"], "ccnic.pool": "host", "ccnic.cac
 
 
 def features(labels: Mapping[str, Any]) -> dict[str, Any]:
-    """The switches that labels of a row stand for; what is CC-NIC's own choice is left alone, so that figures share runs."""
+    """The switches that the labels of a row stand for; choices that CC-NIC makes itself are omitted, so that figures
+    share runs."""
     out: dict[str, Any] = dict(STEPS.get(labels.get("variant") or "full", {}))
     if labels.get("signal") == "register":
         out["ccnic.signal"] = "register"
@@ -256,7 +259,7 @@ def switched(
 
 
 def fig6(quick: bool) -> list[Point]:
-    """One packet under way, one descriptor a signal."""
+    """One outstanding packet, one descriptor per signal."""
     return [switched(quick, plat, "min", signal=s) for plat in CORES for s in ("register", "inline")]
 
 
@@ -285,8 +288,8 @@ ORDERS = {"nonsequential": {}, "sequential": {"ccnic.nonsequential": False}}
 
 
 def cache_management(quick: bool) -> list[Point]:
-    """Treatment of a payload that the NIC has read, and whether the host gets that buffer back at once; and what the NIC's
-    prefetchers take from the host, by the order in which the pool is filled."""
+    """Treatment of a payload that the NIC has read, and whether the host gets that buffer back immediately; and the
+    lines that the NIC's prefetchers take from the host, by the order in which the pool is filled."""
     out = [
         point(quick, plat, "ccnic", columns={"policy": name}, changes=changes)
         for plat in CORES
@@ -342,7 +345,7 @@ def batches(side: str) -> Callable[[bool], list[Point]]:
 
 
 def fig17(quick: bool) -> list[Point]:
-    """Bursts of eight in full lines, and one packet under way."""
+    """Bursts of eight in full lines, and one outstanding packet."""
     batched = {"ccnic.tx_batch": 8, "ccnic.rx_batch": 8}
     return [
         p
@@ -362,7 +365,8 @@ def fig18(quick: bool) -> list[Point]:
     ]
 
 
-# The platform's prefetchers of the L1 and the L2, by socket. Elsewhere the host's runs and the NIC's does not, as in the paper.
+# The platform's prefetchers of the L1 and the L2, by socket. In the other studies the host's prefetchers are on and the
+# NIC's are off, as in the paper.
 PREFETCH = {
     "off": {"ccnic.host_prefetch": False},
     "host": {},
@@ -387,7 +391,7 @@ FORWARDERS, FORWARDED = 8, 8
 
 
 def events(quick: bool) -> list[Point]:
-    """One thread of the NIC and one active queue pair among many, with one packet under way."""
+    """One thread of the NIC and one active queue pair among many, with one outstanding packet."""
     return [
         point(
             quick,
@@ -403,15 +407,15 @@ def events(quick: bool) -> list[Point]:
 
 
 def forwards(quick: bool) -> list[Point]:
-    """Packets whose header alone the host touches, at a load well below the peak: in a NIC that keeps payload, in one that reads
-    it anew, and behind an E810."""
+    """Packets of which the host reads only the header, at a load well below the peak: with a NIC that keeps the
+    payload, with one that reads the payload again, and behind an E810."""
     count = {"run.requests": 1000 if quick else 8000, "run.warmup_requests": 1000 if quick else 8000}
     named = {"platform": "spr", "packet_bytes": LARGE, "n": FORWARDERS}
     out = [
         Point("ccnic-forward", {**named, "system": "ccnic", "nic_reads": reads}, {**count, "ccnic.nic_reads": reads})
         for reads in ("header", "payload")
     ]
-    # Frames come from outside here, with their check sequence, which stays in the NIC.
+    # In this study frames come from outside, with their check sequence, which stays in the NIC.
     pcie = {
         **count,
         "tenant.0.cores": FORWARDERS,
@@ -425,7 +429,8 @@ def forwards(quick: bool) -> list[Point]:
 
 
 def crossed(row: Mapping[str, Any]) -> float | None:
-    """Bytes of payload of a packet that crossed to or from the NIC: lines asked for over the link, or what a device moved."""
+    """Bytes of payload per packet that crossed to or from the NIC: lines requested over the link, or lines that a
+    device moved."""
     if row.get("payload_lines_crossed") is not None:
         lines: float = row["payload_lines_crossed"]
         return 64 * lines
@@ -434,7 +439,8 @@ def crossed(row: Mapping[str, Any]) -> float | None:
 
 
 def retained_rfos(row: Mapping[str, Any]) -> float | None:
-    """Remote requests of the host for ownership of payload, for each line that it writes to a buffer that the NIC had last."""
+    """Remote requests of the host for ownership of payload, per line that the host writes to a buffer that the NIC used
+    last."""
     written = row.get("host_writes_retained")
     return row["host_remote_rfos_payload"] / written if written else None
 
@@ -444,7 +450,7 @@ AGENTS = {"thread": {}, "agent": {"ccnic.nic": "agent", "ccnic.wake": "event"}}
 
 
 def agents(quick: bool) -> list[Point]:
-    """A NIC of threads beside one of a device's agents, which make the same requests without instructions."""
+    """A NIC of threads compared with a NIC of device agents, which make the same requests without instructions."""
     return [
         point(quick, plat, "ccnic", load=load, columns={"made_of": name}, changes=changes)
         for plat in CORES
@@ -458,7 +464,7 @@ SERVING = (1, 2, 4, 8, 16)
 
 
 def nic_threads(quick: bool) -> list[Point]:
-    """How many threads of the NIC the host's cores need, when one serves several queue pairs."""
+    """Number of the NIC's threads that the host's cores need, when one thread serves several queue pairs."""
     return [
         point(quick, "icx", "ccnic", size, columns={"nic_threads": t}, changes={"ccnic.nic_threads": t})
         for size in (SMALL, LARGE)
@@ -477,7 +483,7 @@ PLACED = {
 
 
 def versus(quick: bool) -> list[Point]:
-    """CC-NIC beside the E810 under three placements, at 16 cores and one, with 64 B and 1500 B."""
+    """CC-NIC compared with the E810 under three placements, at 16 cores and at one, with 64 B and 1500 B."""
     out = []
     for size in (SMALL, LARGE):
         for load in ("min", "peak"):

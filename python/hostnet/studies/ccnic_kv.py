@@ -1,10 +1,10 @@
 """A key-value store with CliqueMap's object sizes (CC-NIC, Fig. 19 and Table 2), over server threads.
 
-``cx6`` is directly on the ConnectX-6. The others reach it through an overlay on the other socket: CC-NIC with all of that
-socket's cores, and with as many threads as the server has (``upi-1to1``); and the interface of a PCIe NIC over coherent
-memory with all of its cores (``unopt-overlay``), whose host alone manages buffers.
-A socket has 16 cores of two hardware threads. Each server thread has a queue pair, and each queue pair a thread beside the NIC:
-beyond 16 server threads an overlay has second threads, too.
+``cx6`` uses the ConnectX-6 directly. The other variants reach the ConnectX-6 through an overlay on the other socket.
+The overlay is CC-NIC with all of that socket's cores, CC-NIC with as many threads as the server has (``upi-1to1``), or
+the interface of a PCIe NIC over coherent memory with all of the socket's cores (``unopt-overlay``), where only the host
+manages buffers. A socket has 16 cores of two hardware threads. Each server thread has a queue pair, and each queue pair
+has a thread on the NIC's socket: beyond 16 server threads an overlay uses second hardware threads as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ THREADS = (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32)
 CORES = 16
 # Objects below 100 B, by workload.
 SIZES = {"ads": 0.61, "geo": 0.13}
-# Requests that are under way for each thread, and of each thread that warm up and are measured.
+# Outstanding requests of each thread, and requests of each thread that warm up and that are measured.
 DEEP, WARM, EACH = 256, 4000, 4000
 # The scenario of each overlay.
 OVERLAYS = {"ccnic-overlay": "kv-overlay", "upi-1to1": "kv-overlay", "unopt-overlay": "kv-overlay-unoptimised"}
@@ -43,7 +43,7 @@ def point(quick: bool, system: str, sizes: str, n: int) -> Point:
 
 
 def fig19(sizes: str) -> Callable[[bool], list[Point]]:
-    """Server threads, until the NIC or the socket's cores are the limit."""
+    """Number of server threads, up to the limit of the NIC or of the socket's cores."""
     return lambda quick: [point(quick, system, sizes, n) for system in ("cx6", *OVERLAYS) for n in THREADS]
 
 

@@ -1,4 +1,5 @@
-"""The interconnect under CC-NIC: latencies of lines, ping-pong, streams, and what a slower or another link does to it."""
+"""The interconnect under CC-NIC: latencies of lines, ping-pong, streams, and the effect of a slower or a different
+link."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def on(platform: str) -> dict[str, Any]:
 
 # --- Table 1: rates of links ----------------------------------------------------------------------------------------
 
-# Transfers a nanosecond on a lane, lanes, and the share that the line code or the flits leave.
+# Transfers per nanosecond on a lane, number of lanes, and the share that the line code or the flits leave.
 PCIE_LINKS = {"pcie4-x16": (16, 16, 128 / 130), "pcie5-x16": (32, 16, 128 / 130), "pcie6-x16": (64, 16, 242 / 256)}
 UPI_LINKS = {"icx-upi": "icx", "spr-upi": "spr"}
 
@@ -46,7 +47,7 @@ def raw_gbs(row: Mapping[str, Any]) -> float:
 
 
 def tab1(quick: bool) -> list[Point]:
-    """Arithmetic; nothing is simulated but sizes."""
+    """Arithmetic only; no traffic is simulated."""
     return [Point(SIZES_ONLY, {"link": name}, {"run.load": "none"}) for name in (*PCIE_LINKS, *UPI_LINKS)]
 
 
@@ -65,7 +66,7 @@ PLACES = (
 )
 
 
-# A line is looked for alone, as programs that measure latency switch prefetchers off.
+# One line is loaded at a time, as programs that measure latency switch prefetchers off.
 ALONE = {"override.core.prefetch.enabled": False, "override.core.l1_prefetch.enabled": False}
 
 
@@ -94,8 +95,9 @@ def fig8(quick: bool) -> list[Point]:
 
 
 PAIRS = {"icx": (4, 16), "spr": (14, 56)}
-# The paper tells the reader of each MiB. In a window of a simulation a pair moves less than that: of each 128 KiB, in a buffer
-# of 512 KiB that L2 holds as it holds the MiB. Reads alone want a buffer beyond all caches, and settle at once.
+# In the paper the writer notifies the reader after each MiB. In a simulated window a pair moves less than that, so the
+# writer notifies after each 128 KiB, in a buffer of 512 KiB, which the L2 holds as it holds the MiB. Reads alone need a
+# buffer beyond all caches, and settle immediately.
 STREAMS = {
     "cached": {
         "tenant.0.app.chunk": "128 KiB",
@@ -145,7 +147,7 @@ def uncore(ghz: float) -> dict[str, Any]:
 
 
 def fig21a(quick: bool) -> list[Point]:
-    """Latency of the other socket's memory at two clocks; the clocks for wanted latencies follow from it."""
+    """Latency of the other socket's memory at two uncore clocks, from which the clocks for given latencies follow."""
     return [
         probe("spr", "remote_dram", uncore(f), uncore_ghz=f, slowdown=1.0 if f == UNCORE_GHZ else None)
         for f in PROBED_GHZ
@@ -174,7 +176,7 @@ def slowed(rows: Rows, quick: bool) -> list[Point]:
 
 
 def fig21b(quick: bool) -> list[Point]:
-    """1500 B at the peak, and what lines that are only read get of the link."""
+    """1500 B at the peak, and the throughput that pure reads reach over the link."""
     out = [
         point(quick, "spr", system, LARGE, columns={"uncore_ghz": f}, changes=uncore(f))
         for f in UNCORES
@@ -185,7 +187,8 @@ def fig21b(quick: bool) -> list[Point]:
 
 # --- A link of another class (no paper has it) ----------------------------------------------------------------------
 
-# One-way latency so that memory behind the link takes 285 ns, half as much again as over UPI (section 5.9).
+# One-way latency with which memory behind the link takes 285 ns, one and a half times as long as over UPI (section
+# 5.9).
 CXL_LATENCY = "80.3 ns"
 CXL: dict[str, dict[str, Any]] = {
     "upi": {},
@@ -222,11 +225,11 @@ class RealLink(NamedTuple):
 
     idle_ns: float
     most_gbs: float
-    #: (share of the most, latency over idle) under load
+    #: (share of the maximum throughput, ratio of latency to idle latency) under load
     curve: tuple[tuple[float, float], ...]
 
 
-# Mess, Platinum 8480+ over UPI, reads alone. Intel MLC, Platinum 8360Y: the two ends alone.
+# Mess, Platinum 8480+ over UPI, reads only. Intel MLC, Platinum 8360Y: only the two ends of the curve.
 MEASURED = {
     "spr": RealLink(194.3, 126.4, ((0.0, 1.0), (0.33, 1.054), (0.636, 1.118), (0.903, 1.24), (0.953, 1.793))),
     "icx": RealLink(142.7, 55.7, ()),
@@ -248,7 +251,7 @@ def interpolated(curve: tuple[tuple[float, float], ...], x: float) -> float | No
 
 
 def beside_measured(rows: Rows) -> list[dict[str, float | None]]:
-    """Each row as a share of its platform's most, with what the real machine's latency was at that share."""
+    """Each row's throughput as a share of its platform's maximum, with the latency of the real machine at that share."""
     most = {
         plat: max((r["stream_gbps"] or 0.0 for r in rows if r["platform"] == plat), default=0.0) for plat in MEASURED
     }
@@ -267,7 +270,7 @@ def beside_measured(rows: Rows) -> list[dict[str, float | None]]:
     return out
 
 
-# From the line fill buffer's allocation to the data; the look-ups of L1 and L2 are in it.
+# Latency from the allocation of the line fill buffer to the data, which includes the look-ups of L1 and L2.
 LATENCY = {"access_ns": lambda row: row.get("c2m_read_lat_ns")}
 
 STUDIES: list[Study] = [

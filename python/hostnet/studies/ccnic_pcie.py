@@ -1,4 +1,5 @@
-"""Costs of the interface of a PCIe NIC to a core and a packet (CC-NIC, section 2): accesses to registers, stores, one transmission."""
+"""Costs of a PCIe NIC's interface for a core and for a packet (CC-NIC, section 2): accesses to registers, stores, one
+transmission."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ LOADS = (8, 64)
 
 
 def pcie_latency(quick: bool) -> list[Point]:
-    """A core's loads from the NIC; and the NIC's shortest read of memory while it sends single frames of 64 B."""
+    """A core's loads from the NIC, and the NIC's shortest read of memory while the NIC sends single frames of 64 B."""
     out = [Point(PROBE, {"access": "mmio_read", "load_bytes": n}, {"tenant.0.app.bytes": n}) for n in LOADS]
     dma = point(quick, "icx", "e810", load="min", n=1)
     return [*out, Point(dma.base, {"access": "dma_read", "load_bytes": SMALL}, dma.changes)]
@@ -34,7 +35,7 @@ LINE = 64
 
 
 def fig2(quick: bool) -> list[Point]:
-    """One core stores blocks of so many bytes, with a fence after each."""
+    """One core stores blocks of the given number of bytes, with a fence after each block."""
     return [
         Point(
             STORES, {"target": t, "block_bytes": b}, {"tenant.0.app.target": NAMES[t], "tenant.0.app.block": f"{b} B"}
@@ -45,7 +46,7 @@ def fig2(quick: bool) -> list[Point]:
 
 
 def write_gbps(row: Mapping[str, Any]) -> float | None:
-    """The lines that the core stores."""
+    """Rate in Gb/s of the lines that the core stores."""
     return None if row.get("t0_mops") is None else 8e-3 * LINE * row["t0_mops"]
 
 
@@ -53,7 +54,7 @@ MOST_STORES = 64
 
 
 def fig3(quick: bool) -> list[Point]:
-    """N stores of 4 B, each to a line of its own, timed together; all buffers are empty before the first."""
+    """N stores of 4 B, each to a different line, timed together; all buffers are empty before the first store."""
     return [
         Point(
             PROBE,
@@ -79,8 +80,8 @@ COHERENT_TRIPS = ("nic_signal_reads", "nic_remote_reads_payload")
 
 
 def tx_serial_trips(row: Mapping[str, Any]) -> float | None:
-    """Trips over the link from the host's publication until the NIC has the payload. Each waits for the one before, as the
-    payload is one line."""
+    """Number of trips over the link from the host's publication until the NIC has the payload. Each trip waits for the
+    previous one, because the payload is one line."""
     counted = [row.get(name) for name in (PCIE_TRIPS if row["system"] == "e810" else COHERENT_TRIPS)]
     parts: list[float] = [n for n in counted if n is not None]
     return sum(parts) if len(parts) == len(counted) else None

@@ -1,8 +1,8 @@
-"""Columns that the tables of studies have beside metrics: what each one says about a point."""
+"""Columns of study tables in addition to metrics, with the meaning of each column."""
 
 from __future__ import annotations
 
-#: Swept columns come first in every table, in this order. Units are those of the study where it states one.
+#: Swept columns come first in every table, in this order. A unit given here applies unless the study states another.
 MEANINGS = {
     "platform": "platform that the point runs on",
     "quadrant": "quadrant of the paper: which of cores and devices read or write",

@@ -1,12 +1,13 @@
 """The experiments of "Userspace Networking in gem5" (ISPASS'24): drops, bandwidth tests, memcached, and the method.
 
 Sweeps of one part of the machine (Figs. 10 to 17) are in ``gem5net_sweeps``. ``msb_gbps`` is the maximum sustainable
-bandwidth: frame bits of the highest offered rate of which at most 1 % is lost. ``krps`` is the same for memcached. A TCP
-flow finds its rate itself: for iperf ``msb_gbps`` is the payload that it receives, as iperf reports it.
+bandwidth: frame bits of the highest offered rate of which at most 1 % is lost. ``krps`` is the corresponding request
+rate for memcached. TCP determines its own rate: for iperf ``msb_gbps`` is the received payload, as iperf reports it.
 
-The authors' released configuration decides what the paper leaves open. Their RXpTX waits a number of ticks of a slow counter,
-so that its "1 us" is nearly four; ``interval_ns`` is the paper's number, and `waits` what the program does. Direct cache access
-has the whole LLC there, as no limit is in effect; Fig. 13, for which the paper says so, has 4 of 16 ways.
+The authors' released configuration decides what the paper leaves open. RXpTX in that release waits a number of ticks of
+a slow counter, so that its "1 us" is nearly four; ``interval_ns`` is the paper's number, and `waits` gives the actual
+wait. Direct cache access may use the whole LLC in the release, because no limit is in effect; in Fig. 13, as the paper
+says, it has 4 of 16 ways.
 """
 
 from __future__ import annotations
@@ -21,41 +22,45 @@ BASE, IPERF = "testpmd", "iperf"
 SERVERS = {"mc-dpdk": "memcached-dpdk", "mc-kernel": "memcached-kernel"}
 SIZES = (64, 128, 256, 512, 1024, 1518)
 
-# Packets a second of one step of the authors' rates (artifact: run-scripts/run-droprate-exp*.sh): 1.1 Gb/s of frame bits.
+# Packets per second of one step of the authors' rates (artifact: run-scripts/run-droprate-exp*.sh): 1.1 Gb/s of frame
+# bits.
 STEP = {64: 2_150_786, 128: 1_075_393, 256: 537_696, 512: 268_848, 1024: 134_424, 1518: 88_418}
 
-# The real server's client is Pktgen, whose rate is a per cent of the link's (README of the release; Pktgen's "set rate").
+# The client of the real server is Pktgen, whose rate is set in per cent of the link's rate (README of the release;
+# Pktgen's "set rate").
 PERCENT = 0.01
 
-# The counter that RXpTX reads (artifact): N ns are N / 10 of its ticks, and the first tick has begun already.
+# The counter that RXpTX reads (artifact): N ns are N / 10 ticks of this counter, and the first tick has already begun.
 TICK_NS = {"gem5": 1e9 / 25_165_824, "altra": 1e9 / 25e6}
 
 RXPTX = {"rxptx-10ns": 10, "rxptx-1us": 1000}
 FORWARDERS = ("testpmd", "touchfwd", *RXPTX)
 
-# An in-order core of gem5 (MinorCPU) issues two instructions a cycle; that dependences leave one of them is assumed.
+# An in-order core of gem5 (MinorCPU) issues two instructions per cycle; it is assumed that dependences leave one of
+# them.
 IN_ORDER = {"override.core.pipeline": "in_order", "override.core.width": 2, "override.core.compute_ipc": 1.0}
 
-# Packets of a run at a fixed rate, and of each rate that a bandwidth test tries; in a quick run, of both.
+# Packets of a run at a fixed rate, and packets of each rate that a bandwidth test tries; a quick run uses fewer for
+# both.
 REQUESTS, TRIED, QUICK_REQUESTS = 60_000, 20_000, 10_000
-# Receive buffer and rings of the platform, which are full before the first packet is lost.
+# Receive buffer and rings of the platform, all of which are full before the first packet is lost.
 BUFFER, RING = 4 << 20, 1024
-# The link, in bits a second; a frame takes 20 bytes beside its own.
+# Rate of the link in bits per second; a frame takes 20 bytes in addition to its own.
 LINK = 100e9
-# Pktgen's ceiling on the client of the real server (Sec. VII-B): 8 Gb/s of 64-byte frames.
+# Maximum rate of Pktgen on the client of the real server (Sec. VII-B): 8 Gb/s of 64-byte frames.
 CLIENT_PPS = 8e9 / (64 * 8)
 
 
 def waits(platform: str, interval_ns: float) -> str:
-    """The time that RXpTX really waits after a burst, on average, for an interval as the paper names it."""
+    """The mean time for which RXpTX actually waits after a burst, for an interval that the paper names."""
     ticks = interval_ns / 10 - 0.5
     return f"{round(ticks * TICK_NS[platform], 1)} ns"
 
 
 def iperf(quick: bool, size: int) -> dict[str, Any]:
-    """A flow of IP packets of that size, as far as the MTU lets it (artifact: guest-scripts/iperf-*.sh, an MSS of 40 bytes less).
+    """A flow of IP packets of that size, up to the MTU (artifact: guest-scripts/iperf-*.sh, an MSS of 40 bytes less).
 
-    Its rate is counted in reads of 64 KiB, each of which is 0.13 % of 10 Gb/s in 40 ms.
+    The rate of the flow is counted in reads of 64 KiB, each of which is 0.13 % of 10 Gb/s in 40 ms.
     """
     return {"peripheral.0.mtu": f"{min(size, 1500)} B", "run.time": "2 ms" if quick else "40 ms"}
 
@@ -66,12 +71,12 @@ PER_BYTE = 6.0
 
 
 def step_pps(platform: str, size: int) -> int:
-    """Packets a second between two rates that are tried."""
+    """Packets per second between two successive rates that a bandwidth test tries."""
     return STEP[size] if platform == "gem5" else round(PERCENT * LINK / (8 * (size + 20)))
 
 
 def application(app: str, platform: str, interval_ns: float) -> dict[str, Any]:
-    """The application's table. TouchDrop is TouchFwd without sending."""
+    """The application's table. TouchDrop is TouchFwd without transmission."""
     if app.startswith("rxptx"):
         return {"kind": "rxptx", "interval": waits(platform, interval_ns)}
     if app.startswith("touch"):
@@ -92,13 +97,13 @@ def machine(
     channels: int | None = None,
     write_back: int | str = 1,
 ) -> dict[str, Any]:
-    """The changes that make the base scenario this machine; what is as on the platform is left alone, so that equal machines
-    are one simulation."""
+    """The changes that make the base scenario this machine. Values that equal the platform's are omitted, so that equal
+    machines are one simulation."""
     out: dict[str, Any] = {} if platform == "gem5" else {"platform": platform}
     if (dca or ("on" if platform == "gem5" else "off")) == "off":
         out["placement"] = {"policy": "dma"}
     if clock_ghz != 3.0:
-        # The L3's 12 cycles are the core's, its unit here is the uncore's nanosecond.
+        # The paper states the L3's 12 cycles in core cycles; the unit here is the uncore's nanosecond.
         out |= {"override.core.clock": f"{clock_ghz} GHz", "override.caches.llc.latency_cycles": round(12 / clock_ghz)}
     if core == "in-order":
         out |= IN_ORDER
@@ -115,7 +120,7 @@ def machine(
     if write_back != 1:
         out["peripheral.0.rings.write_back"] = {"after": write_back} if isinstance(write_back, int) else write_back
     if write_back == "all_used":
-        out["peripheral.0.rings.write_back_idle"] = False  # nothing else writes back: section III-A3
+        out["peripheral.0.rings.write_back_idle"] = False  # no other agent writes back: section III-A3
     return out
 
 
@@ -132,7 +137,8 @@ def point(
     changes: Mapping[str, Any] | None = None,
     **knobs: Any,
 ) -> Point:
-    """One run: a bandwidth test, or a fixed rate of `pps`. ``knobs`` are those of `machine`, and columns too."""
+    """One run: a bandwidth test, or a fixed rate of `pps`. ``knobs`` holds parameters of `machine`, which are columns
+    as well."""
     dca = knobs.get("dca") or ("on" if platform == "gem5" else "off")
     interval_ns = RXPTX.get(app, interval_ns)
     named = {
@@ -171,14 +177,14 @@ def point(
 
 
 def peak_of(rows: Rows, **wanted: Any) -> float:
-    """Packets a second of the bandwidth test whose row has the wanted columns."""
+    """Packets per second of the bandwidth test whose row has the requested columns."""
     (row,) = [r for r in rows if r.get("load") == "peak_loss" and all(r.get(k) == v for k, v in wanted.items())]
     return 1e6 * float(row["offered_mrps"])
 
 
 def beyond(peak: float, size: int | None, quick: bool) -> float:
-    """A rate beyond the knee: a tenth more than the peak, on the authors' grid; half as much again in a quick run. The link
-    carries no more than its own."""
+    """A rate beyond the knee: a tenth above the peak, on the authors' grid; in a quick run one and a half times the
+    peak. The rate never exceeds the link's."""
     rate = peak * (1.5 if quick else 1.1)
     if size not in STEP:
         return rate
@@ -187,7 +193,8 @@ def beyond(peak: float, size: int | None, quick: bool) -> float:
 
 
 def overload(peak: float, rate: float, size: int | None) -> int:
-    """Packets after which buffers are full at that rate and as many as usual have met them so."""
+    """Number of packets after which buffers are full at the given rate, and the usual number of packets have then found
+    them full."""
     if rate <= peak:
         return REQUESTS
     waiting = BUFFER // (size or 110) + RING
@@ -195,10 +202,10 @@ def overload(peak: float, rate: float, size: int | None) -> int:
 
 
 def at_knee(rows: Rows, quick: bool, app: str, size: int | None, like: str = "", **knobs: Any) -> Point:
-    """`app` at the rate beyond the knee of `like`, which is itself unless said.
+    """`app` at the rate beyond the knee of `like`, which defaults to `app`.
 
-    Bursts are longer there and a core serves more than at its knee. What is left of the step for buffers to fill with is taken
-    to be a quarter at least.
+    At that rate bursts are longer, and a core serves more packets than at its knee. The remaining excess, which fills
+    the buffers, is assumed to be at least a quarter of the step.
     """
     peak = peak_of(rows, app=like or app, packet_bytes=size, **knobs)
     rate = beyond(peak, size, quick)
@@ -219,7 +226,7 @@ def msb_gbps(row: Mapping[str, Any]) -> float | None:
 
 
 def krps(row: Mapping[str, Any]) -> float | None:
-    """Offered rate of key-value servers, in thousands of requests a second."""
+    """Offered rate of key-value servers, in thousands of requests per second."""
     good = row.get("load") == "peak_loss" and str(row["app"]).startswith("mc-") and row.get("offered_mrps") is not None
     return 1e3 * row["offered_mrps"] if good else None
 
@@ -231,7 +238,8 @@ def client_gbps(row: Mapping[str, Any]) -> float | None:
 
 
 def seen_gbps(row: Mapping[str, Any]) -> float | None:
-    """The bandwidth that the real client could have found: that of the server, unless the client ends first."""
+    """The bandwidth that the real client could have measured: the server's bandwidth, unless the client reaches its own
+    limit first."""
     msb = msb_gbps(row)
     return msb if msb is None else min(msb, client_gbps(row) or msb)
 
@@ -259,7 +267,7 @@ DERIVED = {"msb_gbps": msb_gbps, "krps": krps, "client_gbps": client_gbps, "seen
 
 
 def wall_s(row: Mapping[str, Any]) -> float:
-    """Seconds that the shortest of three runs took on this machine. Comparable with one worker (`--jobs 1`)."""
+    """Seconds that the shortest of three runs took on this machine. Values are comparable with one worker (`--jobs 1`)."""
     return float(row["wall_s"])
 
 
@@ -287,7 +295,7 @@ def fig5(quick: bool) -> list[Point]:
 
 
 def fig5_knees(rows: Rows, quick: bool) -> list[Point]:
-    """Beyond each knee, where packets are lost; TouchDrop has none of its own and takes TouchFwd's."""
+    """Packets lost beyond the knee of each application; TouchDrop has no knee and uses TouchFwd's."""
     out = [at_knee(rows, quick, app, size) for app in FORWARDERS for size in DROP_SIZES]
     out += [at_knee(rows, quick, "touchdrop", size, like="touchfwd") for size in DROP_SIZES]
     return out + [at_knee(rows, quick, app, None) for app in SERVERS]
@@ -390,7 +398,8 @@ def fig19(quick: bool) -> list[Point]:
 
 
 def fig19_loads(rows: Rows, quick: bool) -> list[Point]:
-    """Two rates, equal at every clock: a low one, which both servers can take, and one near each server's own peak."""
+    """Two request rates, equal at every clock: a low rate, which both servers can serve, and a rate near each server's
+    own peak."""
     out = []
     peaks = {app: peak_of(rows, app=app, clock_ghz=3.0) for app in SERVERS}
     for app in SERVERS:
@@ -410,14 +419,15 @@ def fig19_loads(rows: Rows, quick: bool) -> list[Point]:
     return out
 
 
-# Requests a second of both ways of generating load: below the knees of all four servers, the kernel's on an in-order core included.
+# Requests per second of both ways of generating load: below the knees of all four servers, including the kernel on an
+# in-order core.
 BOTH_RPS = 100_000
-# The second node is one like the first, as in their dual mode, and its client software one core's.
+# The second node equals the first one, as in gem5's dual mode, and its client software runs on one core.
 CLIENT = {"cores": 1, "app": {"kind": "load_generator"}}
 
 
 def fig20(quick: bool) -> list[Point]:
-    """Requests that come from the generator and from software on a second host."""
+    """Requests from the generator, and requests from software on a second host."""
     return [
         point(
             quick,
@@ -453,7 +463,7 @@ def write_backs(quick: bool) -> list[Point]:
 
 
 def write_backs_at_one_rate(rows: Rows, quick: bool) -> list[Point]:
-    """Every rule at the same rate, a tenth below the knee of the platform's own."""
+    """Every rule at the same rate, a tenth below the knee of the platform's own rule."""
     return [
         point(
             quick,

@@ -1,7 +1,8 @@
 """Sweeps of "Userspace Networking in gem5" (ISPASS'24) over one part of the machine at a time: Figs. 10 to 17.
 
-Every point is a bandwidth test. Where the paper does not list the swept values, powers of two lie between those it names.
-The released scripts have LLCs of 4, 16, 32 and 64 MiB (run-scripts/run-droprate-exp-l3cache.sh); 1 and 2 MiB are beside them.
+Every point is a bandwidth test. Where the paper does not list the swept values, powers of two lie between those it
+names. The released scripts have LLCs of 4, 16, 32 and 64 MiB (run-scripts/run-droprate-exp-l3cache.sh); these studies
+add 1 and 2 MiB.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ROB = (32, 64, 128, 256, 512)
 def sweep(
     quick: bool, knob: str, values: Iterable[Any], apps: tuple[str, ...] = FORWARDERS, **fixed: Any
 ) -> list[Point]:
-    """Applications and packet sizes over the values of a knob of `machine`; iperf and both servers with them."""
+    """Applications and packet sizes over the values of one parameter of `machine`; iperf and both servers are included."""
     out = []
     for value in values:
         knobs = {knob: value, **fixed}
@@ -65,7 +66,7 @@ def fig16(quick: bool) -> list[Point]:
 
 
 def fig17_channels(quick: bool) -> list[Point]:
-    """Without direct cache access, so that memory sees the packets."""
+    """Without direct cache access, so that the packets go to memory."""
     return sweep(quick, "channels", CHANNELS, ("testpmd", "touchfwd"), dca="off")
 
 
@@ -91,7 +92,8 @@ def fig13(quick: bool) -> list[Point]:
 
 
 def fig13_at_one_rate(rows: Rows, quick: bool) -> list[Point]:
-    """Just under what the shortest processing time sustains, for all of them. A tenth too slow still fills all buffers."""
+    """A rate just below the one that the shortest processing time sustains, for all processing times. A processing time
+    that is a tenth too long still fills all buffers."""
     out = []
     for size in LEAK_SIZES:
         rate = JUST_UNDER * peak_of(rows, packet_bytes=size)

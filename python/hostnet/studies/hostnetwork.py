@@ -17,10 +17,11 @@ Points = Callable[[bool], list[Point]]
 CORES = (1, 2, 3, 4, 5, 6)
 QUADRANTS = {1: ("read", "write"), 2: ("read", "read"), 3: ("readwrite", "write"), 4: ("readwrite", "read")}
 
-# Results settle within 2 % over seeds in 5 ms. A quick run measures a shorter one; its tables say so in the column `quick`.
+# Results settle within 2 % over seeds in 5 ms. A quick run measures a shorter window; its tables say so in the column
+# `quick`.
 TIME, QUICK_TIME = "5 ms", "500 us"
 
-# The paper attributes this part of a P2M write's latency to the way from IIO to CHA (section 6.2).
+# The paper attributes this part of a P2M write's latency to the path from IIO to CHA (section 6.2).
 IIO_TO_CHA_NS = 205.0
 
 
@@ -42,7 +43,7 @@ def point(
 ) -> Point:
     """One run; equal arguments give equal specs, so figures and quadrants share results.
 
-    `beside` is the scenario of the device; cores alone are the same simulations beside any.
+    `beside` is the scenario of the device; runs of cores alone are the same simulations for every device.
     """
     cores = {"tenant": None} if c2m is None else streaming(n, c2m)
     device = {"peripheral": None} if p2m is None else {"peripheral.0.op": f"p2m_{p2m}"}
@@ -82,7 +83,8 @@ def all_quadrants(beside: str = BASE) -> Points:
 def degradations(
     rows: Rows, cores: Sequence[str] = ("c2m", "n"), device: Sequence[str] = ("p2m",)
 ) -> list[dict[str, Any]]:
-    """Isolated over colocated throughput of cores and device, and the regime they make (sections 2.1 and 2.2).
+    """Ratio of isolated to colocated throughput of cores and device, and the regime that follows from both ratios
+    (sections 2.1 and 2.2).
 
     A row is compared with the isolated run that equals it in the columns `cores`, and in `device`.
     """
@@ -107,18 +109,18 @@ def ratio(a: float | None, b: float | None) -> float | None:
 
 
 def regime(degr_c2m: float | None, degr_p2m: float | None) -> str | None:
-    """`red` when the device loses more than 3 %, else `blue` when the cores do, else `calm`."""
+    """`red` when the device loses more than 3 %, otherwise `blue` when the cores do, otherwise `calm`."""
     if degr_c2m is None or degr_p2m is None:
         return None
     return "red" if degr_p2m > 1.03 else "blue" if degr_c2m > 1.03 else "calm"
 
 
-# Section 6: the analytical latency of both classes, every term, and how far the throughput it gives is off.
+# Section 6: the analytical latency of both classes, every term, and the error of the throughput that follows.
 TERMS = ("switching", "write_hol", "read_hol", "top_of_queue")
 
 
 def held(row: Mapping[str, Any], traffic: str) -> float | None:
-    """Credits that a class has in use, of all its senders."""
+    """Credits that all senders of a class have in use."""
     if traffic.startswith("c2m"):
         return row["lfb_occ"] * row["n"] if row.get("lfb_occ") is not None else None
     return row.get("iio_write_occ" if traffic == "p2m-write" else "iio_read_occ")
@@ -139,16 +141,17 @@ def admission_ns(row: Mapping[str, Any], traffic: str) -> float | None:
 
 
 def lone_read(rows: Rows) -> Mapping[str, Any] | None:
-    """One core that reads, alone: what the authors took for an unloaded read."""
+    """One core that reads, without other traffic, which the authors took for an unloaded read."""
     return next((r for r in rows if (r["run"], r.get("c2m"), r["n"]) == ("iso-c2m", "read", 1)), None)
 
 
 def constants(row: Mapping[str, Any], lone: Mapping[str, Any] | None) -> tuple[dict[str, Any], float]:
-    """A row's hardware for the formula, and what of a core's latency is its way to and from the CHA.
+    """The formula's hardware parameters for a row, and the part of a core's latency on the path to and from the CHA.
 
-    The latency of `lone`, a core that reads alone, is the read formula's constant, as in the paper; without it, the sum
-    of hops is. The way, which the constant holds, is not admission when that is added; a write-back's is, as in the paper
-    alone cores that store are held 5.9 ns outside the CHA, those that read 5.0 (Fig. 6a, b).
+    The latency of `lone`, a core that reads without other traffic, is the read formula's constant, as in the paper;
+    without `lone` the constant is the sum of hops. The constant contains the path of a read, which therefore does not
+    count as admission. The path of a write-back does count: in the paper, without other traffic, cores that store wait
+    5.9 ns outside the CHA, and cores that read 5.0 ns (Fig. 6a, b).
     """
     hw = hardware_of(row)
     if lone is None:
@@ -182,8 +185,9 @@ def analyse(row: Mapping[str, Any], side: str, lone: Mapping[str, Any] | None = 
     return dict(zip(names, values, strict=True))
 
 
-# `err` is the formula's throughput error; `err_adm` with admission at the CHA added; `err_adj` with the read queue's
-# occupancy corrected for reads that wait at the CHA, as the authors' code does in quadrant 4.
+# `err` is the formula's throughput error; `err_adm` is the error with admission at the CHA added; `err_adj` is the
+# error with the read queue's occupancy corrected for reads that wait at the CHA, as in the authors' code for quadrant
+# 4.
 COLUMNS = (
     "formula_ns",
     "estimate_gbs",
@@ -207,7 +211,7 @@ def compared(rows: Rows) -> list[dict[str, Any]]:
 
 
 def predicted(row: Mapping[str, Any]) -> dict[str, float | None]:
-    """How far the closed form, which measures nothing, is from the run."""
+    """Error of the closed form, which needs no measurement, relative to the run."""
     ratios = ((side, ratio(row.get(f"predicted_{side}_gbs"), row.get(f"{side}_gbs"))) for side in ("c2m", "p2m"))
     return {f"{side}_predicted_err_pct": None if ratio is None else 100 * (ratio - 1) for side, ratio in ratios}
 
@@ -223,7 +227,7 @@ def units() -> dict[str, str]:
 
 
 def fig6cd(quick: bool) -> list[Point]:
-    """One 4 KB read at a time from one device, beside cores that read and write."""
+    """One 4 KB read at a time from one device, while cores read and write."""
     probe = {
         "peripheral.0.count": 1,
         "peripheral.0.queue_depth": 1,
@@ -241,7 +245,7 @@ REPEATS = 3
 
 
 def repeats(quick: bool) -> list[Point]:
-    """Quadrants with other seeds: what a run-to-run variation is in a simulation."""
+    """Quadrants with other seeds, which show the run-to-run variation of a simulation."""
     return [
         point(quick, "colo", *QUADRANTS[q], n, columns={"quadrant": q, "repeat": i}, changes={"seed": i})
         for q in QUADRANTS
@@ -255,12 +259,12 @@ def alone(c2m: str) -> Points:
 
 
 def lone(quick: bool) -> Point:
-    """The core that reads alone: its latency is the read formula's constant."""
+    """A core that reads without other traffic, whose latency is the read formula's constant."""
     return point(quick, "iso-c2m", "read", None, 1)
 
 
 def quadrant(q: int, beside: str = BASE) -> Points:
-    """A quadrant, and the lone core where the quadrant has none."""
+    """A quadrant, and the core of `lone` where the quadrant has no such row."""
     return lambda quick: colocation(quick, q, beside=beside) + ([] if QUADRANTS[q][0] == "read" else [lone(quick)])
 
 
@@ -337,5 +341,5 @@ STUDIES = [
     study("fig14", "Quadrant 4: root causes", quadrant(4), READ_ROOT),
 ]
 
-# Figures that lack a model, and which.
+# Figures that lack a model, and the missing model.
 NOT_BUILT: dict[str, str] = {}

@@ -1,7 +1,8 @@
-"""Applications beside storage, and the knobs, of "Understanding the Host Network" (SIGCOMM'24).
+"""The studies of applications with storage, and of the swept settings, of "Understanding the Host Network"
+(SIGCOMM'24).
 
 Redis and GAP kernels on either platform (section 2.1, appendix B), with DDIO and prefetchers on and off; and the
-quadrants of section 2.2 with each knob. `app` names the application, `ddio` and `prefetch` are `on` or `off`.
+quadrants of section 2.2 with each setting. `app` names the application, `ddio` and `prefetch` are `on` or `off`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from . import hostnetwork as quadrants
 
 BASE = "redis"
 
-# What runs, and for how long results settle: within 2 % over seeds.
+# Applications, and the time after which their results settle within 2 % over seeds.
 APPS: dict[str, tuple[dict[str, Any], str, str]] = {
     "redis-read": ({"kind": "redis", "command": "get", "keys": 1_000_000, "value": "1 KiB"}, "3 ms", "750 us"),
     "redis-write": ({"kind": "redis", "command": "set", "keys": 1_000_000, "value": "1 KiB"}, "3 ms", "750 us"),
@@ -58,7 +59,7 @@ def point(quick: bool, platform: str, run: str, app: str | None, p2m: str, n: in
 def colocation(
     quick: bool, platform: str, apps: Iterable[str], p2m: str, ddio: Iterable[str], prefetch: Iterable[str]
 ) -> list[Point]:
-    """Applications and storage, each alone and together. Alone, applications do not feel DDIO."""
+    """Applications and storage, each alone and both together. Alone, applications do not depend on DDIO."""
     ddio, out = tuple(ddio), []
     for pf in prefetch:
         out += [point(quick, platform, "iso-p2m", None, p2m, 0, d, pf) for d in ddio]
@@ -70,7 +71,7 @@ def colocation(
 
 
 def compared(rows: Rows) -> list[dict[str, Any]]:
-    """Isolated over colocated throughput of cores and device; GAPBS's time is the inverse of its throughput."""
+    """Ratio of isolated to colocated throughput of cores and device; GAPBS's time is the inverse of its throughput."""
     cores = {(r["app"], r["n"], r["prefetch"]): r["t0_mops"] for r in rows if r["run"] == "iso-c2m"}
     device = {(r["ddio"], r["prefetch"]): r["p2m_gbs"] for r in rows if r["run"] == "iso-p2m"}
     out: list[dict[str, Any]] = []
@@ -115,7 +116,8 @@ def _study(
 
 
 def knob_points(quick: bool) -> list[Point]:
-    """The quadrants of Fig. 3 with each setting of both knobs. Its windows are shorter: 200 points, none for a root cause."""
+    """The quadrants of Fig. 3 with each combination of both settings. The windows are shorter: 200 points, none for a
+    root cause."""
     window = {"run.time": quadrants.QUICK_TIME if quick else "2 ms"}
 
     def at(q: int, run: str, n: int, ddio: str, prefetch: str) -> Point:
@@ -134,13 +136,13 @@ def knob_points(quick: bool) -> list[Point]:
     for q, prefetch in product(quadrants.QUADRANTS, BOTH):
         out += [at(q, "iso-p2m", 0, ddio, prefetch) for ddio in BOTH]
         for n in quadrants.CORES:
-            out.append(at(q, "iso-c2m", n, "off", prefetch))  # cores alone do not feel DDIO
+            out.append(at(q, "iso-c2m", n, "off", prefetch))  # cores alone do not depend on DDIO
             out += [at(q, "colo", n, ddio, prefetch) for ddio in BOTH]
     return out
 
 
 def knobs_compared(rows: Rows) -> list[dict[str, Any]]:
-    """Degradation and regime of each point, by its own knobs."""
+    """Degradation and regime of each point, compared at its own settings."""
     return quadrants.degradations(rows, ("c2m", "n", "prefetch"), ("p2m", "ddio", "prefetch"))
 
 

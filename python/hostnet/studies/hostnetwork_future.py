@@ -9,14 +9,15 @@ from . import Point, Rows, Study
 from .hostnetwork import colocation, degradations
 from .hostnetwork_net import TCP_CORES, tcp_point
 
-# Cores beside a device of the same four SSDs, at the highest generation that each host's root ports have.
+# Number of cores that run with the same four SSDs, at the highest PCIe generation of each host's root ports.
 MEMORIES = {
     "DDR4-2933, 2 channels": ("cascadelake", (1, 2, 4, 6)),
     "DDR5-4800, 2 channels": ("sapphirerapids", (1, 2, 4, 6, 10, 12)),
     "HBM2E, 8 channels": ("xeonmax", (1, 2, 4, 6, 10, 12)),
 }
 ORDERS = {"by arrival": "arrival", "in turns": "round_robin"}
-# hostCC (SIGCOMM'23) calls a host congested from 70 of its 93 write entries on; 80 Gb/s is its target for the network.
+# hostCC (SIGCOMM'23) considers a host congested from 70 of its 93 write entries on; its target for the network is
+# 80 Gb/s.
 MARKS = {"peripheral.0.host_mark": 70}
 RESPONSE = {"peripheral.0.host_response": {"target": "80 Gbps", "occupancy": 70}}
 RESPONSES: dict[str, dict[str, Any]] = {
@@ -67,7 +68,7 @@ def responses(quick: bool) -> list[Point]:
 
 
 def within_cases(rows: Rows) -> list[dict[str, Any]]:
-    """Degradations, each against the same host alone."""
+    """Degradations, each relative to the same host with one kind of traffic."""
     return degradations(rows, ("case", "c2m", "n"), ("case", "p2m"))
 
 

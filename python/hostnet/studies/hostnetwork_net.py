@@ -1,7 +1,7 @@
-"""The network case studies of "Understanding the Host Network" (SIGCOMM'24; technical report, appendices C to E): the four
-quadrants with a RoCE NIC in place of the SSDs, and a DCTCP receiver beside cores.
+"""The network case studies of "Understanding the Host Network" (SIGCOMM'24; technical report, appendices C to E): the
+four quadrants with a RoCE NIC in place of the SSDs, and a DCTCP receiver on a host whose other cores use memory.
 
-Runs, columns and formulae are those of the storage studies; cores alone are the same simulations.
+Runs, columns and formulae equal those of the storage studies; runs of cores alone are the same simulations.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROCE, DCTCP = "roce-quadrant3", "dctcp-receiver"
 
 
 def trace(quick: bool) -> list[Point]:
-    """50 us at a time, in steps of 1 us, as the paper's polling core saw them."""
+    """50 us at a time, in steps of 1 us, as the paper's polling core sampled them."""
     window = {"run.time": "50 us", "run.trace": "1 us"}
     return [
         point(quick, "colo", "readwrite", "write", n, columns={"quadrant": 3}, changes=window, beside=ROCE)
@@ -49,7 +49,7 @@ def trace(quick: bool) -> list[Point]:
 
 TCP_CORES = (1, 2, 3, 4)
 NET_CORES = 4
-# Hundreds of round trips: sockets and windows have settled.
+# Hundreds of round trips, after which sockets and windows have settled.
 TCP_TIME, TCP_QUICK_TIME = "4 ms", "1 ms"
 
 
@@ -77,7 +77,7 @@ def tcp_point(
 
 
 def beside_tcp(*kinds: str) -> Points:
-    """The network application alone and beside each kind of cores, and these cores alone."""
+    """The network application alone and with each kind of cores, and each kind of cores alone."""
 
     def points(quick: bool) -> list[Point]:
         out = [tcp_point(quick, "iso-net", None, 0)]
@@ -93,11 +93,12 @@ NET_COLUMNS = ("net_formula_ns", "net_estimate_gbs", "net_err_pct", "net_err_adm
 
 
 def analyse_net(row: Mapping[str, Any], lone: Mapping[str, Any] | None) -> dict[str, float | None]:
-    """The formula for the cores that copy: their measured credits over the C2M latency of the experiment (appendix E.2).
+    """The formula for the cores that copy: their measured credits over the C2M latency of the experiment (appendix
+    E.2).
 
-    Beside cores that store that is these cores' latency: with the constant of reads the errors of Fig. 29 would say that
-    copies wait no longer than stores' reads, while beside cores that read they wait 9 % longer than those. Admission at the CHA
-    is that of the same cores.
+    With cores that store, the latency of these cores is used: with the constant of reads, the errors of Fig. 29 would
+    mean that copies wait no longer than the reads of stores, while with cores that read, copies wait 9 % longer than
+    reads. The admission delay at the CHA is that of the same cores.
     """
     if row.get("net_lfb_rate") is None:
         return dict.fromkeys(NET_COLUMNS)
@@ -112,7 +113,7 @@ def analyse_net(row: Mapping[str, Any], lone: Mapping[str, Any] | None) -> dict[
 
 
 def compared_tcp(rows: Rows) -> list[dict[str, Any]]:
-    """Isolated over colocated throughput of both applications, and the formulae of all three classes of traffic."""
+    """Ratio of isolated to colocated throughput of both applications, and the formulae of all three classes of traffic."""
     alone = {(r["c2m"], r["n"]): r["c2m_gbs"] for r in rows if r["run"] == "iso-c2m"}
     one = lone_read(rows)
     net = next((r["net_gbs"] for r in rows if r["run"] == "iso-net"), None)

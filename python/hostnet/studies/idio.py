@@ -2,7 +2,8 @@
 ``PLATFORMS`` has what another simulated machine changes.
 
 Bursts fill a receive ring of each function once every 10 ms. Rates of the simulated machine count 2^30 bits as G: only
-so does a burst last as long as the paper says (1.155 ms at 10 Gbps). docs/use/policies.md lists what else was left open.
+so does a burst last as long as the paper says (1.155 ms at 10 Gbps). docs/use/policies.md lists the other choices that
+the paper leaves open.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ FRAME, RING, FUNCTIONS = 1514, 1024, 2
 RATES = (100, 25, 10)
 SERVER_FUNCTIONS = 10
 
-# The paper's four configurations of its policy, and how a scenario writes them.
+# The paper's four configurations of its policy, and the settings of each in a scenario.
 MODES = {"inval": "invalidate", "pref": "prefetch", "static": "static", "idio": "dynamic"}
 EVALUATED = ("ddio", *MODES)
 
-# Bursts of each function that warm the caches and the long-run average up, and bursts measured. A quick run warms with one.
+# Bursts of each function that warm up the caches and the long-run average, and bursts that are measured. A quick run
+# warms up with one burst.
 WARM_BURSTS, QUICK_WARM_BURSTS = 2, 1
 G = 2**30
 SECOND = 10**9
@@ -42,12 +44,13 @@ def ring(entries: int) -> dict[str, Any]:
     return {"peripheral.0.rings.receive": entries, "peripheral.0.rings.transmit": entries}
 
 
-# Packets at both ends of a burst that a window inside it leaves out: two batches of each function.
+# Packets at both ends of a burst that a window inside the burst omits: two batches of each function.
 MARGIN = FUNCTIONS * 32
 
 
 def bursts(quick: bool, gbps: float, frame: int, measured: int = 1, inside: bool = False) -> dict[str, Any]:
-    """Traffic of bursts at `gbps` to each function, and the run that measures some of them, or one without its ends."""
+    """Traffic of bursts at `gbps` to each function, with a run that measures several bursts, or one burst without its
+    ends."""
     burst = FUNCTIONS * RING
     warm = (QUICK_WARM_BURSTS if quick else WARM_BURSTS) * burst
     return {
@@ -61,7 +64,7 @@ def bursts(quick: bool, gbps: float, frame: int, measured: int = 1, inside: bool
 
 
 def steady(packets: int, warm: int, gbps: float, n: int, frame: int, unit: int) -> dict[str, Any]:
-    """Traffic at a constant rate of `gbps` for each of `n` functions, `unit` bits to the G."""
+    """Traffic at a constant rate of `gbps` for each of `n` functions, where `unit` bits are one G."""
     return {
         "traffic.arrivals": "fixed",
         "traffic.rate": f"{max(round(n * gbps * unit / (8 * frame)), 1)} pps",
@@ -106,7 +109,7 @@ def touchdrop(
 
 
 def l2fwd(quick: bool, system: str, gbps: float, *, drop: bool = False) -> Point:
-    """A burst that two forwarders send on from the receive buffers, or `drop` after a look at the header."""
+    """A burst that two forwarders send from the receive buffers, or with `drop` drop after they have read the header."""
     changes = {**placement(system), **bursts(quick, gbps, 1024), "run.timeline": "10 us"}
     if drop:
         changes |= {
@@ -141,9 +144,10 @@ PLACES = {"P1": "mlc", "P2": "both", "P3": "llc", "P4": "ddio", "P5": "dram"}
 
 
 def fig1(quick: bool) -> list[Point]:
-    """One request for a line in the MLC alone, in both, in the LLC's other ways, in its DDIO ways, or in DRAM alone.
+    """One request for a line in the MLC alone, in MLC and LLC, in the LLC's ways for cores, in its DDIO ways, or in
+    DRAM alone.
 
-    A line is in both where the LLC keeps what an MLC reads.
+    A line is in MLC and LLC where the LLC keeps lines that an MLC reads.
     """
 
     def point(request: str, name: str, dirty: bool | None) -> Point:
@@ -164,12 +168,14 @@ def fig1(quick: bool) -> list[Point]:
 
 
 def fig2(quick: bool) -> list[Point]:
-    """How much of the LLC received data takes: deep inspection with one burst after the other, and a shallow one."""
+    """Share of the LLC that received data takes: deep inspection with one burst after the other, and shallow
+    inspection."""
     return [touchdrop(quick, "ddio", 100), l2fwd(quick, "ddio", 100)]
 
 
 def fig3(quick: bool) -> list[Point]:
-    """Where ring buffers are under a steady load below saturation; and, with a short ring, classic DMA beside DDIO."""
+    """Location of ring buffers under a steady load below saturation; and, with a short ring, classic DMA compared with
+    DDIO."""
     return [
         ring_point("residency", "touchdrop", "ddio", 256, 5.0),
         ring_point("residency", "l2fwd", "ddio", 256, 5.0),
@@ -178,7 +184,7 @@ def fig3(quick: bool) -> list[Point]:
 
 
 def ring_point(case: str, app: str, system: str, entries: int, gbps: float) -> Point:
-    """Four rounds of a ring at a constant rate, after four that warm up."""
+    """Four rounds of a ring at a constant rate, after four rounds of warm-up."""
     base, frame = (TOUCHDROP, FRAME) if app == "touchdrop" else (L2FWD, 1024)
     packets = 4 * FUNCTIONS * entries
     return Point(
@@ -203,18 +209,19 @@ def ring_point(case: str, app: str, system: str, entries: int, gbps: float) -> P
     )
 
 
-# Loads of all ten functions together; the paper does not say whether they are each function's.
+# Loads of all ten functions together; the paper does not say whether it means the load of each function.
 LEVELS = {"low": 0.008, "med": 1.0, "high": 20.0}
-# Below, around and above the 692 frames that fill an MLC of 1 MB.
+# Frames below, around and above the 692 frames that fill an MLC of 1 MB.
 KNEE_RINGS = (64, 256, 448, 512, 576, 640, 704, 768, 832, 896, 1024)
-# The first way that is neither the directory's, the lowest two of eleven, nor the devices', the highest two.
+# The first way that belongs neither to the directory, which has the lowest two of eleven, nor to devices, which have
+# the highest two.
 ONE_WAY = "2"
 
 
 def server(
     quick: bool, level: str, entries: int, app_ways: str, n: int = SERVER_FUNCTIONS, case: str = "loads"
 ) -> Point:
-    """Ten TouchDrop functions, or `n` with their share of the load, on the Skylake-like server."""
+    """Ten TouchDrop functions, or `n` functions with their share of the load, on the Skylake-like server."""
     rounds = 2 if quick else 3
     packets = rounds * n * entries
     changes = {
@@ -249,7 +256,7 @@ def fig4(quick: bool) -> list[Point]:
 
 
 def fig5(quick: bool) -> list[Point]:
-    """Three bursts in 30 ms, and one of them closer."""
+    """Three bursts in 30 ms, and a detailed view of one burst."""
     over = touchdrop(quick, "ddio", 100, measured=3)
     zoom = touchdrop(quick, "ddio", 100, timeline="1 us")
     return [Point(p.base, {**p.columns, "case": case}, p.changes) for case, p in (("overview", over), ("zoom", zoom))]
@@ -257,12 +264,12 @@ def fig5(quick: bool) -> list[Point]:
 
 # --- Sections V and VI ----------------------------------------------------------------------------------------------
 
-# No rate is a burst and low pressure changes nothing: every core stays at LLC, where its FSM begins.
+# No rate counts as a burst, and low pressure has no effect: every core stays in the state LLC, in which its FSM begins.
 NEVER = {"burst_threshold": "100 Tbps", "sticky": True}
 
 
 def mech(quick: bool) -> list[Point]:
-    """Destination of header and payload by class and status, and an invalidation where every cache has room."""
+    """Destination of header and payload by class and FSM state, and an invalidation where every cache has room."""
 
     def point(status: str, drop: bool) -> Point:
         system = "static" if status == "mlc" else "idio"
@@ -290,11 +297,11 @@ def fig9(quick: bool) -> list[Point]:
 
 
 def fig10(quick: bool) -> list[Point]:
-    """All five systems, though the paper's bars have three: the text compares the others too."""
+    """All five systems. The paper's bars show three, but the text compares the others as well."""
     return [touchdrop(quick, system, rate) for rate in RATES for system in EVALUATED]
 
 
-# As in the scenario of both.
+# The value in the scenarios of both.
 ANTAGONIST = {
     "name": "antagonist",
     "cores": 1,
@@ -320,9 +327,9 @@ def alone(quick: bool) -> Point:
 
 
 def fig10corun(quick: bool) -> list[Point]:
-    """Whole periods, for the time of a burst; and windows inside a burst, for all that is counted.
+    """Whole periods, for the duration of a burst, and windows inside a burst, for all counters.
 
-    The antagonist works through the pause between bursts, too.
+    The antagonist also runs between bursts.
     """
 
     def point(case: str, system: str, rate: int) -> Point:
@@ -334,7 +341,7 @@ def fig10corun(quick: bool) -> list[Point]:
 
 
 def fig11(quick: bool) -> list[Point]:
-    """The paper names two rates without their numbers: those of Fig. 9."""
+    """The paper mentions two rates without their values; this study uses those of Fig. 9."""
     return [l2fwd(quick, system, rate) for rate in (100, 25) for system in ("ddio", "idio")]
 
 
@@ -375,12 +382,12 @@ def at_constant_rate(quick: bool, system: str, gbps: float, case: str) -> Point:
     )
 
 
-# Long enough that an overload of half a step fills a ring: 1024 / (0.25 / 12) packets are 48 rings.
+# The run is so long that an overload of half a step fills a ring: 1024 / (0.25 / 12) packets are 48 rings.
 ONSET_ROUNDS, QUICK_ONSET_ROUNDS = 48, 12
 
 
 def onset(quick: bool) -> list[Point]:
-    """Constant rates in steps of 0.5 Gbps, for the one at which packets begin to be lost."""
+    """Constant rates in steps of 0.5 Gbps, to find the rate at which packets begin to be lost."""
     rates = [8.0 + 0.5 * i for i in range(17)]
     points = []
     for gbps in rates:
@@ -402,7 +409,8 @@ THRESHOLDS = (10, 25, 50, 75, 100)
 
 
 def fig14(quick: bool) -> list[Point]:
-    """The paper sweeps 10 to 100 MTPS at 100 Gbps and says that slower bursts depend less on it: all three rates."""
+    """The paper sweeps 10 to 100 MTPS at 100 Gbps, and says that slower bursts depend less on the threshold; this study
+    has all three rates."""
     points = []
     for rate in RATES:
         points.append(touchdrop(quick, "ddio", rate))
@@ -411,7 +419,7 @@ def fig14(quick: bool) -> list[Point]:
 
 
 def summary(quick: bool) -> list[Point]:
-    """The points that the paper's largest gains are taken from."""
+    """The points from which the paper's largest gains are taken."""
     return fig12(quick) + fig11(quick)
 
 
@@ -421,7 +429,7 @@ ARTIFACT = "idio-gem5-artifact"
 
 
 def on_artifact(point: Point) -> Point:
-    """The point with the release's prefetcher in the MLCs; what the Skylake-like server runs stays there."""
+    """The point with the release's prefetcher in the MLCs; points on the Skylake-like server do not change."""
     simulated = point.base in (TOUCHDROP, CORUN, L2FWD)
     return replace(point, changes={"platform": ARTIFACT, **point.changes}) if simulated else point
 
@@ -433,7 +441,7 @@ PLATFORMS = {"idio-gem5": lambda point: point, ARTIFACT: on_artifact}
 
 
 def lines_of(row: Mapping[str, Any]) -> float | None:
-    """Lines of all packets measured."""
+    """Lines of all measured packets."""
     if not row.get("packets"):
         return None
     lines: float = row["packets"] * -(-row["packet_bytes"] // 64)
@@ -441,7 +449,7 @@ def lines_of(row: Mapping[str, Any]) -> float | None:
 
 
 def per_rx(row: Mapping[str, Any], count: str) -> float | None:
-    """Bytes of the lines counted over bytes received."""
+    """Bytes of the counted lines, relative to the received bytes."""
     if row.get(count) is None or not row.get("packets"):
         return None
     share: float = 64 * row[count] / (row["packets"] * row["packet_bytes"])
@@ -449,7 +457,7 @@ def per_rx(row: Mapping[str, Any], count: str) -> float | None:
 
 
 def burst_ms(row: Mapping[str, Any]) -> float | None:
-    """How long a burst lasts at its rate, first packet to last."""
+    """Duration of a burst at its rate, from the first packet to the last."""
     if not row.get("rate_gbps"):
         return None
     ms: float = 1e3 * row["ring"] * row["packet_bytes"] * 8 / (row["rate_gbps"] * G)
@@ -490,7 +498,7 @@ SAVINGS = {
 
 
 def over_ddio(rows: Rows) -> list[dict[str, Any]]:
-    """Each row over DDIO's at the same application, rate and scenario: the bars of Fig. 10, 12 and 14."""
+    """Each row relative to DDIO at the same application, rate and scenario: the bars of Figs. 10, 12 and 14."""
 
     def key(r: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(r.get(c) for c in ("case", "app", "scenario", "rate_gbps", "core_gbps", "ring"))

@@ -1,7 +1,7 @@
 """Placement policies side by side: DDIO, Sweeper, IDIO, and IDIO with Sweeper's transmit path.
 
-No paper has this figure. Four applications on eight cores of the Skylake-like server, beside one core whose data lives in
-the LLC. Loads are shares of what each application sustains under DDIO.
+No paper has this figure. Four applications run on eight cores of the Skylake-like server, and a ninth core has its data
+in the LLC. Loads are shares of the rate that each application sustains under DDIO.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ QUICK_REQUESTS = 16_384
 
 
 def point(quick: bool, app: str, system: str, share: float | None, rate_mrps: float | None) -> Point:
-    """An application under a policy: at `rate_mrps`, or as much as it sustains when there is none."""
+    """An application under a policy: at `rate_mrps`, or at the highest rate that the application sustains when
+    `rate_mrps` is None."""
     changes: dict[str, Any] = {"tenant.0.app": APPS[app], "placement": SYSTEMS[system]}
     if rate_mrps is not None:
         changes |= {"run.load": "fixed", "run.loss": None, "traffic.rate": f"{round(rate_mrps * 1e6)} pps"}

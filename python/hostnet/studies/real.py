@@ -1,8 +1,9 @@
-"""Settings of measurements on real machines, ours beside theirs.
+"""Simulated results for the settings of measurements on real machines.
 
-``ddio``: a Xeon Gold 6140 with a ConnectX-5 forwards at layer 2 (public measurements of Farshin et al., "Reexamining Direct
-Cache Access", ATC'20). Swept there: DDIO ways, descriptors, frame size, offered rate, cores, uncore clock, work per packet.
-``data/ddio_atc20.csv`` has what they measured. A quick study has the settings that stand there; a whole one those between, too.
+``ddio``: a Xeon Gold 6140 with a ConnectX-5 forwards at layer 2 (public measurements of Farshin et al., "Reexamining
+Direct Cache Access", ATC'20). The measurements sweep DDIO ways, descriptors, frame size, offered rate, cores, uncore
+clock and work per packet. ``data/ddio_atc20.csv`` has the measured values. A quick study has the settings of that file;
+a full study also has the settings between them.
 """
 
 from __future__ import annotations
@@ -19,28 +20,29 @@ from . import Point, Rows, Study
 
 BASE = "ddio-bench"
 
-# Bits per second that their generator offered by frame size (without checksum), preamble and gap included; it is the limit with
-# short frames.
+# Bits per second that the authors' generator offered, by frame size (without check sequence), including preamble and
+# gap; this is the limit with short frames.
 OFFERED_GBPS = {256: 26.75, 512: 90.4, 1024: 99.35, 1500: 99.4}
-BESIDE = 24  # bytes of a frame on the wire beside those: checksum, preamble, gap
-# Their replay's rate setting, in Gb/s a unit: 200 is 9.75.
+BESIDE = 24  # bytes of a frame on the wire in addition to those: check sequence, preamble, gap
+# Gb/s per unit of the rate setting of the authors' replay: 200 is 9.75.
 REPLAY_GBPS = 9.75 / 200
 # A call of a random-number generator: a multiplication, three other operations and the loop; assumed.
 CALL_INSTRUCTIONS = 6
 
-# Experiments whose number of descriptors is that of all cores together; in the others it is each core's (their scripts).
+# Experiments whose number of descriptors is the total over all cores; in the other experiments it is the number per
+# core (authors' scripts).
 SHARED = ("cores and ways", "processing time")
 
 QUICK_REQUESTS, REQUESTS = 40_000, 200_000
 
-# How near is aimed for: points of a hit rate, and relative for a throughput.
+# Intended accuracy: points of a hit rate, and a relative error for a throughput.
 NEAR_POINTS, NEAR_GBPS = 10.0, 0.1
-# The knee of a sweep is where the hit rate passes this.
+# The knee of a sweep is where the hit rate crosses this value.
 KNEE_PCT = 95.0
 COMPARED = {"write_hit_pct": "write hits, %", "received_gbps": "received, Gb/s"}
-# The heading of the page's part that is written by hand.
+# The heading of the part of the page that is written by hand.
 CAUSES = "## Where they differ, and why\n"
-# What settings are called in tables, with their units.
+# Names of settings in tables, with their units.
 NAMES = {
     "packet_bytes": "frames, B",
     "ring": "descriptors",
@@ -54,7 +56,7 @@ SETTINGS = ("case", "packet_bytes", "ring", "ways", "n", "rate_gbps", "uncore_gh
 
 
 def setting(row: Mapping[str, Any]) -> tuple[str | float, ...]:
-    """Key of a row's setting, which tells it from others."""
+    """Key of a row's setting, which distinguishes the setting from others."""
     return tuple(str(row[k]) if k == "case" else round(float(row[k]), 2) for k in SETTINGS)
 
 
@@ -108,7 +110,7 @@ def point(
 
 
 def ddio(quick: bool) -> list[Point]:
-    """Every value between the ends of each sweep that the public tables name; a quick study has those of our table."""
+    """Every value between the ends of each sweep in the public tables; a quick study has the values of the file."""
     out = [point(quick, "ways", frame=1024, ways=w) for w in range(2, 12)]
     out += [point(quick, "cores and ways", ways=w, cores=n) for n in (1, 2, 4) for w in (2, 4, 6, 8)]
     out += [point(quick, "cores", descriptors=256, cores=n) for n in (1, 2, 4, 6, 8, 10, 12, 14, 16, 18)]
@@ -124,32 +126,33 @@ def ddio(quick: bool) -> list[Point]:
 
 
 def write_hit_pct(row: Mapping[str, Any]) -> float | None:
-    """Lines written by the NIC that some cache had, in percent.
+    """Lines written by the NIC that some cache held, in percent.
 
-    Lines that only a core's L2 has count as hits: the measurements have 100 % with 128 descriptors of 256 B, although the core
-    reads each header and each completion entry into its L2.
+    Lines that only a core's L2 has count as hits: the measurements have 100 % with 128 descriptors of 256 B, although
+    the core reads each header and each completion entry into its L2.
     """
     return None if row.get("p2m_write_uncached_ratio") is None else 100 * (1 - row["p2m_write_uncached_ratio"])
 
 
 def received_gbps(row: Mapping[str, Any]) -> float | None:
-    """Rate of what the core forwarded as the measurements count it: the wire's bits, preamble and gap included."""
+    """Rate of the packets that the core forwarded, counted as in the measurements: bits on the wire, including preamble
+    and gap."""
     return (
         None if row.get("throughput_mrps") is None else row["throughput_mrps"] * 8e-3 * (row["packet_bytes"] + BESIDE)
     )
 
 
 def near(metric: str, ours: float, their: float) -> bool:
-    """Whether a figure of ours is as near to theirs as is aimed for."""
+    """Whether a simulated figure is within the intended accuracy of the measured one."""
     return abs(ours - their) <= (NEAR_POINTS if metric == "write_hit_pct" else NEAR_GBPS * their)
 
 
 def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
-    """Published figures for the rows of ours; None where there are none."""
+    """Published figures for the simulated rows; None where there are none."""
     return [{f"their_{m}": measured().get(setting(r), {}).get(m) for m in COMPARED} for r in rows]
 
 
-# Sweeps with a knee: title, the swept column, what else the rows have, and whether hits rise along the sweep.
+# Sweeps with a knee: title, the swept column, the values of the other columns, and whether hits rise along the sweep.
 KNEES: tuple[tuple[str, str, Mapping[str, Any], bool], ...] = (
     ("ways, 1024 B", "ways", {"case": "ways"}, True),
     *((f"ways, {n} cores, 1500 B", "ways", {"case": "cores and ways", "n": n}, True) for n in (2, 4)),
@@ -158,7 +161,7 @@ KNEES: tuple[tuple[str, str, Mapping[str, Any], bool], ...] = (
 )
 
 
-# Figures that keys of the platform are fitted to (its provenance says which), which therefore do not count.
+# Figures to which keys of the platform are fitted (the provenance names them), and which therefore do not count.
 INPUTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("received_gbps", {"case": "ways", "ways": 9}),
     ("received_gbps", {"case": "descriptors", "packet_bytes": 1500, "ring": 4096}),
@@ -178,14 +181,15 @@ def judged(metric: str, row: Mapping[str, Any]) -> bool:
 
 
 def knee(hits: Iterable[tuple[float, float]], rising: bool) -> int | None:
-    """Of (value, hit rate) along a sweep, the place of the first value that is past the knee, or of the last one before it when
-    hits fall; None when there is none."""
+    """Index, in a list of (value, hit rate) along a sweep, of the first value past the knee, or of the last value
+    before it when hits fall; None when there is no knee."""
     high = [i for i, (_, hit) in enumerate(sorted(hits)) if hit >= KNEE_PCT]
     return (high[0] if rising else high[-1]) if high else None
 
 
 def page(rows: Rows) -> str:
-    """The comparison as a page: how many figures are near, sweep by sweep, where the knees are, and every setting."""
+    """The comparison as a page: the number of figures within the accuracy, sweep by sweep, the knees, and every
+    setting."""
     rows = [r for r in rows if setting(r) in measured()]
     text = [
         "# Fidelity: DDIO on a real machine",
@@ -231,7 +235,7 @@ def page(rows: Rows) -> str:
 
 
 def _table(rows: Rows) -> list[str]:
-    """A sweep's settings and both figures of each: what all settings share in a line, the others in columns."""
+    """A sweep's settings with both figures of each: values that all settings share in a line, the others in columns."""
     varied = [k for k in NAMES if len({str(r[k]) for r in rows}) > 1]
     shared = ", ".join(_said(k, rows[0][k]) for k in NAMES if k not in varied and float(rows[0][k]))
     heads = [*(NAMES[k] for k in varied), *COMPARED.values()]
@@ -255,7 +259,7 @@ def _said(key: str, value: object) -> str:
 
 
 def main(table: str, out: str) -> None:
-    """Write the page ``out`` from the study's ``table`` (CSV). Causes that stand in it already stay."""
+    """Write the page ``out`` from the study's ``table`` (CSV). Explanations that the page already contains stay."""
     with Path(table).open(encoding="utf-8") as f:
         rows = [
             {k: int(float(v)) if k in ("packet_bytes", "ring", "ways", "n", "calls") else v for k, v in r.items()}

@@ -1,8 +1,9 @@
 """Measurements of ccnic-bench between two cores of a real socket, and their counterpart in the simulator.
 
-``data/ccnic_bench.csv`` has medians of docs/ccnic/data. One figure of it, the load of a line that the other core has modified, goes
-into the simulated machine as `hostnet calibrate` does it. Ping-pong and loopback of 64 B then follow. The rules are the library's:
-its instructions, its free check, its requests for ownership ahead. Prefetchers run at both cores, as nobody has turned them off there.
+``data/ccnic_bench.csv`` has medians of docs/ccnic/data. One of its figures, the load of a line that the other core has
+modified, calibrates the simulated machine, as `hostnet calibrate` does. Ping-pong and loopback of 64 B then follow. The
+simulated interface uses the library's rules: its instructions, its free check, its early requests for ownership.
+Prefetchers are on at both cores, as they were on the real machine.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from . import Point, Rows, Study
 # Emerald Rapids. Parts with its LLC (260 MiB) run at 4.0 GHz at most (datasheet: Xeon Platinum 8558).
 BASE, CLOCK = "spr", "4 GHz"
 LAYOUTS = {"one_line": "S0C", "two_lines": "S0"}
-# What the library does that is a switch here: instructions a packet as counted (docs/ccnic/measurements.md), and its look-ahead.
+# Choices of the library that are switches of the simulator: instructions per packet as counted
+# (docs/ccnic/measurements.md), and its look-ahead.
 LIBRARY: Mapping[str, Any] = {
     "ccnic.nic_node": 0,
     "ccnic.free_check": "ahead",
@@ -37,8 +39,9 @@ LIBRARY: Mapping[str, Any] = {
         "pool": 60,
     },
 }
-# Its unoptimised interface has no cache in front of the pool: four operations a packet, as its table counts. Its host takes 1,137
-# instructions a packet and its NIC 652, where CC-NIC's take 456 and 432: single descriptors, blanks, and frees behind a sweep.
+# The library's unoptimised interface has no cache in front of the pool: four operations per packet, as its table
+# counts. Its host takes 1,137 instructions per packet and its NIC 652, where CC-NIC's take 456 and 432: single
+# descriptors, blanks, and frees behind a sweep.
 UNOPTIMISED: Mapping[str, Any] = {
     "ccnic.preset": "unoptimised",
     "ccnic.cache": 0,
@@ -49,7 +52,7 @@ PACKETS, QUICK_PACKETS = 4000, 1000
 
 @cache
 def measured() -> Mapping[tuple[str, str, int], Mapping[str, float]]:
-    """Medians by case, variant and packets under way."""
+    """Medians by case, variant and number of outstanding packets."""
     with (DATA / "ccnic_bench.csv").open(encoding="utf-8") as f:
         rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
     return {
@@ -58,7 +61,7 @@ def measured() -> Mapping[tuple[str, str, int], Mapping[str, float]]:
 
 
 def machine() -> dict[str, Any]:
-    """The simulated machine, with the crossbar that the measured transfer asks for."""
+    """The simulated machine, with the crossbar latency that follows from the measured transfer."""
     transfer = measured()[("transfer", "modified_line", 1)]["ns"]
     return {
         "platform": BASE,
@@ -68,7 +71,7 @@ def machine() -> dict[str, Any]:
 
 
 def library(quick: bool) -> list[Point]:
-    """Ping-pong by layout, and loopback with 1 to 512 packets under way, with CC-NIC and the unoptimised interface."""
+    """Ping-pong by layout, and loopback with 1 to 512 outstanding packets, with CC-NIC and the unoptimised interface."""
     out = []
     for case, variant, under_way in measured():
         columns = {"case": case, "variant": variant, "packets": under_way}
@@ -91,19 +94,19 @@ def library(quick: bool) -> list[Point]:
 
 
 def ns(row: Mapping[str, Any]) -> float | None:
-    """A ping-pong, or the median round trip of a packet."""
+    """Time of a ping-pong, or the median round-trip time of a packet."""
     if row.get("case") == "pingpong":
         return row.get("pingpong_ns")
     return None if row.get("rtt_median_us") is None else 1e3 * row["rtt_median_us"]
 
 
 def mpps(row: Mapping[str, Any]) -> float | None:
-    """Packets that came back, a microsecond."""
+    """Rate of packets that return, in millions per second."""
     return row.get("achieved_mpps") if row.get("case") == "loopback" else None
 
 
 def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
-    """Measured figures beside ours, and ours over them."""
+    """Measured figures with the simulated ones, and the ratio of simulated to measured."""
     out = []
     for r in rows:
         their = measured()[(r["case"], r["variant"], r["packets"])]

@@ -1,7 +1,7 @@
-"""The experiments of Sweeper (MICRO'22), on the platform ``sim24``; ``PLATFORMS`` has what another one changes.
+"""The experiments of Sweeper (MICRO'22), on the platform ``sim24``; ``PLATFORMS`` has the changes for other platforms.
 
-Where the paper leaves a swept value open, the choice made here is stated beside it. What the authors' published runs say
-about a figure goes before a guess.
+Where the paper leaves a swept value open, a comment next to the value states the choice. The authors' published runs
+take precedence over a guess.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def l3fwd_point(quick: bool, system: str, ways: int | None, depth: int) -> Point
 
 
 def peak_of(rows: Rows, **wanted: Any) -> float:
-    """The throughput measured in the one row that has the wanted columns."""
+    """The throughput measured in the only row with the requested columns."""
     (row,) = [r for r in rows if all(r.get(k) == v for k, v in wanted.items())]
     return float(row["throughput_mrps"])
 
@@ -148,7 +148,7 @@ def sizing(quick: bool) -> list[Point]:
     ]
     # 20 cores with rings of the depth that DPDK installs by default, in MTU-sized buffers.
     dpdk = [point("dpdk-20-cores", 1024, 1536, 2, 20)]
-    # A ring per remote endpoint (RDMA, VIA): N rings of depth M occupy what one of depth N x M does.
+    # A ring per remote endpoint (RDMA, VIA): N rings of depth M take as much memory as one ring of depth N x M.
     via = [point("ring-of-128-per-endpoint", 128 * n, 1024, 2, 24, endpoints=n) for n in (4, 16, 64)]
     shared = [point("shared-by-endpoints", 1024, 1024, 2, 1, endpoints=256)]
     return rings + dpdk + via + shared
@@ -246,7 +246,7 @@ def fig1(quick: bool) -> list[Point]:
 
 
 def fig1_at_dma_peak(rows: Rows, quick: bool) -> list[Point]:
-    """Systems of figure 1 at the rate that DMA sustains, so that latencies compare at equal load."""
+    """Systems of figure 1 at the rate that DMA sustains, so that latencies are compared at equal load."""
     return [
         kvs_point(
             quick,
@@ -328,15 +328,15 @@ def fig7(quick: bool) -> list[Point]:
 
 # --- Two tenants ----------------------------------------------------------------------------------------------------
 
-# (DDIO, X-Mem) ways of the published runs. The paper speaks of six splits; no run has a sixth.
+# (DDIO, X-Mem) ways of the published runs. The paper mentions six splits; the runs have five.
 SPLITS = ((2, 10), (4, 8), (6, 6), (8, 4), (10, 2))
 
 
 def colocated(quick: bool, system: str, ddio_ways: int, xmem_ways: int, mode: str) -> Point:
-    """Two tenants; ways and arrays as the published runs have them.
+    """Two tenants, with ways and arrays as in the published runs.
 
-    Partitioned, the forwarder's own fills keep to the DDIO ways. Overlapping, they keep to the last four, and X-Mem's to the
-    first ten, where the paper says all; its arrays are larger there.
+    Partitioned, the forwarder's own fills go only to the DDIO ways. Overlapping, the forwarder's fills go only to the
+    last four ways and X-Mem's only to the first ten, where the paper says all; X-Mem's arrays are larger in this case.
     """
     partition = mode == "partition"
     return Point(
@@ -388,7 +388,7 @@ def fig10b_peaks(quick: bool) -> list[Point]:
 
 
 def fig10b(rows: Rows, quick: bool) -> list[Point]:
-    """Rates from below the lowest drop-free peak to beyond the highest, evenly spaced in ratio."""
+    """Rates from below the lowest drop-free peak to above the highest, at equal ratios."""
     peaks = [peak_of(rows, system=system, buf=buf) for system, buf in FIG10B]
     low, high, steps = 0.8 * min(peaks), 1.25 * max(peaks), 6 if quick else 12
     rates = [round(low * (high / low) ** (i / (steps - 1)), 3) for i in range(steps)]
@@ -427,10 +427,12 @@ ARTIFACT = "sim24-artifact"
 
 
 def on_artifact(point: Point) -> Point:
-    """The point as the authors' simulator has it: their LLC, cores and memory, and the grid of rates of their clock.
+    """The point with the parameters of the authors' simulator: LLC, cores, memory, and the grid of rates that follows
+    from their clock.
 
-    The runs of two tenants have a scenario of their own there, with a clock and memory of their own and an LLC that is not
-    inclusive. No run of the key-value store is published; it has what the forwarder's runs have.
+    The authors' runs of two tenants have a separate scenario, with another clock, another memory and an LLC that is not
+    inclusive. No run of the key-value store is published; points of that store use the parameters of the forwarder's
+    runs.
     """
     if point.base.startswith("artifact"):
         return point

@@ -1,7 +1,7 @@
-"""The runs that Sweeper's authors published, on their own settings, ours beside theirs.
+"""Simulated results for the runs that Sweeper's authors published, with the authors' settings.
 
-``data/sweeper_artifact.csv`` has settings and counters of 71 runs. A peak of theirs is run at the rate where they found it:
-a throughput below says that this model does not carry it.
+``data/sweeper_artifact.csv`` has settings and counters of 71 runs. A peak of the authors' is run at the rate at which
+they found it: a lower throughput means that this model does not sustain that rate.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from ..paths import DATA
 from . import Point, Rows, Study
 
-# Relative, or in lines a packet: the larger of both for lines.
+# Intended accuracy: a relative error, or an error in lines per packet; for lines the larger of both.
 NEAR, NEAR_LINES, NEAR_LOADED = 0.05, 0.3, 0.15
 LINES = ("acc_cpu_rx_rd", "acc_cpu_other_rd", "acc_rx_evct", "acc_tx_evct", "acc_other_evct", "acc_total")
 LOADED = ("throughput_mrps", "mem_bw_gbs", "dram_lat_avg_ns")
 COMPARED = (*LOADED, *LINES)
 
-# What the page says of each metric, and before its tables.
+# Text of the page about each metric, and before its tables.
 MEANING = {
     "throughput_mrps": "million packets a second",
     "mem_bw_gbs": "GB/s to and from DRAM",
@@ -49,21 +49,22 @@ INTRO = (
     "Written by `python -m hostnet.studies.sweeper_artifact` from the table of `hostnet study sweeper artifact`.",
 )
 
-# Their latency of a read begins behind the first 10 cycles of a controller, ours before them: 3210 MHz, 2500 MHz.
+# The authors' latency of a read begins after the first 10 cycles of a controller, the simulated one before them:
+# 3210 MHz, 2500 MHz.
 FRONT_NS = {"standing": 10 / 3.21, "partition": 10 / 2.5, "overlap": 10 / 2.5}
 
-# Of each family of runs, one of each system that is quick to run.
+# One run of each system in each family of runs, chosen to be quick.
 QUICK = {("standing", "2", "50", "4"), ("standing", "12", "450", "8")}
 
 
 def runs() -> list[dict[str, str]]:
-    """The authors' runs: settings and compared counters, as the file has them."""
+    """The authors' runs: settings and compared counters, as in the file."""
     with (DATA / "sweeper_artifact.csv").open(encoding="utf-8") as f:
         return list(csv.DictReader(line for line in f if not line.startswith("#")))
 
 
 def gap_cycles(per_1000_cycles: int) -> int:
-    """Whole cycles between two packets, as their generator rounds."""
+    """Whole cycles between two packets, rounded as the authors' generator does."""
     return 1000 // per_1000_cycles
 
 
@@ -80,13 +81,14 @@ def changes(run: Mapping[str, str]) -> dict[str, Any]:
         return made | {"traffic.depth": int(run["depth"])}
     made["traffic.rate"] = f"{round(2_500_000_000 / gap_cycles(int(run['per_1000_cycles'])))} rps"
     if run["family"] == "overlap":
-        # X-Mem has ten of the ways there, the forwarder's own fills the last four, and the arrays are larger.
+        # In the authors' runs X-Mem has ten of the ways, the forwarder's own fills have the last four, and the arrays
+        # are larger.
         return made | {"tenant.0.llc_ways": "8-11", "tenant.1.llc_ways": "0-9", "tenant.1.app.array": "2560 KiB"}
     return made | {"tenant.0.llc_ways": f"{12 - ways}-11", "tenant.1.llc_ways": f"0-{int(run['xmem_ways']) - 1}"}
 
 
 def points(quick: bool) -> list[Point]:
-    """A point for each of their runs; a quick study has a few of the standing queues."""
+    """A point for each of the authors' runs; a quick study has a few of the standing queues."""
     chosen = [r for r in runs() if not quick or (r["family"], r["ways"], r["depth"], r["channels"]) in QUICK]
     return [
         Point(
@@ -108,7 +110,7 @@ def points(quick: bool) -> list[Point]:
 
 
 def theirs(row: Mapping[str, Any]) -> dict[str, str]:
-    """Authors' run with the settings of a row of ours."""
+    """The authors' run with the settings of a simulated row."""
     keys = {
         "case": "family",
         "system": "system",
@@ -126,19 +128,19 @@ def theirs(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def near(metric: str, ours: float, their: float) -> bool:
-    """Whether a figure of ours is as near to theirs as is aimed for."""
+    """Whether a simulated figure is within the intended accuracy of the authors' figure."""
     if metric in LINES:
         return abs(ours - their) <= max(NEAR * abs(their), NEAR_LINES)
     return abs(ours - their) <= NEAR_LOADED * abs(their)
 
 
 def counted(metric: str, row: Mapping[str, Any]) -> float:
-    """A figure of ours as they count it."""
+    """A simulated figure in the authors' way of counting."""
     return float(row[metric]) - (FRONT_NS[str(row["case"])] if metric == "dram_lat_avg_ns" else 0)
 
 
 def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
-    """Authors' figures beside ours, and how many of a row's are near."""
+    """Authors' figures with the simulated ones, and the number of a row's figures within the accuracy."""
     out = []
     for row in rows:
         run = theirs(row)
@@ -151,7 +153,7 @@ def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
 
 
 def page(rows: Rows) -> str:
-    """The comparison as a page: how many figures are near, metric by metric, and every run."""
+    """The comparison as a page: the number of figures within the accuracy, metric by metric, and every run."""
     text = [*INTRO, ""]
     if len(rows) < len(runs()):
         text += [f"{len(rows)} of their {len(runs())} runs have a result here.", ""]
@@ -182,7 +184,7 @@ def page(rows: Rows) -> str:
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    """A run by what its family varies."""
+    """A run, named by the values that its family varies."""
     load = (
         f"{row['channels']} channels, D {row['depth']}"
         if row["case"] == "standing"
@@ -192,7 +194,7 @@ def _name(row: Mapping[str, Any]) -> str:
 
 
 def _pairs(metric: str, rows: Rows) -> list[tuple[float, float]]:
-    """Ours and theirs of the runs that have both."""
+    """(simulated, authors') figures of the runs that have both."""
     return [
         (counted(metric, r), float(t[metric])) for r in rows if (t := theirs(r))[metric] and r[metric] not in (None, "")
     ]

@@ -27,7 +27,7 @@ pub struct BlockStoresSpec {
     pub target: StoredTo,
     /// Bytes that are stored between two fences: whole lines of 64 B, up to 64 KiB.
     pub block: Size,
-    /// Size of the buffer that is written repeatedly: whole blocks, up to 1 GiB. The default is 128 KiB.
+    /// Size of the buffer that a core writes repeatedly: whole blocks, up to 1 GiB. The default is 128 KiB.
     #[serde(default = "buffer")]
     pub buffer: Size,
     /// Instructions per line in addition to its store. The default is 4.
@@ -70,7 +70,7 @@ impl Application for BlockStores {
         Ok(BlockStores { spec: s.clone(), cores })
     }
 
-    /// Appends the stores of one block; its lines are the operations.
+    /// Appends the stores of one block; each line counts as one operation.
     fn free_run(&mut self, core: usize, _: &mut RandomStream, p: &mut Program) -> Option<u32> {
         let (base, at) = &mut self.cores[core];
         let lines = (self.spec.block.0 / LINE).to_u32();

@@ -30,11 +30,11 @@ use index::CuckooIndex;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LookupMode {
-    /// Each GET by itself (`rte_hash_lookup_data`).
+    /// Each GET is looked up separately (`rte_hash_lookup_data`).
     #[default]
     Single,
-    /// All GETs of a burst together (`rte_hash_lookup_bulk_data`): both buckets of each key are fetched, then the
-    /// entries, and then keys are compared.
+    /// All GETs of a burst are looked up together (`rte_hash_lookup_bulk_data`): both buckets of each key are fetched,
+    /// then the entries, and then keys are compared.
     Bulk,
 }
 
@@ -49,8 +49,8 @@ pub struct CliqueMapSpec {
     pub zipf: f64,
     /// Fraction of objects below 100 B (0.001 to 0.999). Sizes are log-normal.
     pub below_100: f64,
-    /// Size that 0.01 % of the objects would exceed: larger objects are cut to it. The default is 9536 B, which is 9600
-    /// B with headers.
+    /// Size that 0.01 % of the objects would exceed; larger objects are cut to this size. The default is 9536 B, which
+    /// is 9600 B with headers.
     #[serde(default = "largest")]
     pub largest: Size,
     /// Bytes of a frame in addition to the object. The default is 64.
@@ -61,17 +61,17 @@ pub struct CliqueMapSpec {
     #[serde(default)]
     pub lookup: LookupMode,
     /// Instructions of a GET in addition to those of the driver and for mbufs: the received header, the look-up, the
-    /// reply's header and its second segment. The default is 309, or 319 with `lookup = "bulk"`; both are measured with
-    /// callgrind in a server over DPDK 22.11.
+    /// reply's header and its second segment. The default is 309, or 319 with `lookup = "bulk"`; both values were
+    /// measured with callgrind in a server on DPDK 22.11.
     #[serde(default)]
     pub get_instructions: Option<u32>,
     /// Instructions of a SET in addition to those of the driver, for mbufs and for copying the object: the new object,
     /// two look-ups, locks, and the replaced object. The default is 582, or 597 with `lookup = "bulk"`, whose loop
-    /// passes SETs by; both are measured with callgrind in a server over DPDK 22.11.
+    /// skips SETs; both values were measured with callgrind in a server on DPDK 22.11.
     #[serde(default)]
     pub set_instructions: Option<u32>,
-    /// Whether an object's users are counted, by an atomic operation when a reply refers to the object and by another
-    /// one when the reply has been sent. When false, an object may be replaced while it is being sent. The default is
+    /// Whether the server counts an object's users: one atomic operation when a reply refers to the object, and another
+    /// one when the reply has been sent. When false, a SET may replace an object while it is being sent. The default is
     /// true.
     #[serde(default = "counted")]
     pub counted: bool,
@@ -93,7 +93,7 @@ const SMALL: f64 = 100.0;
 const ENTRY: u64 = 32;
 /// Lines of an object before its data: `rte_mbuf_ext_shared_info` of 24 bytes, and the length.
 const HEADER: u64 = 1;
-/// Number of locks of SETs, one line each: SETs of one key take turns.
+/// Number of locks of SETs, one line each: SETs of one key execute one after the other.
 const LOCKS: u64 = 1024;
 const GET: u8 = 0;
 const SET: u8 = 1;
@@ -133,7 +133,7 @@ fn normal_quantile(p: f64) -> f64 {
     }
 }
 
-/// Objects and index, which no core changes.
+/// Objects and index, which no core modifies.
 #[derive(Debug)]
 struct ObjectTable {
     /// First line of each object relative to the first object, and its bytes.
@@ -215,7 +215,7 @@ impl Application for CliqueMap {
         let mut rng = RandomStream::new(context.seed, "object sizes", 0);
         let mut at = 0u64;
         let mut size = || {
-            // Box-Muller.
+            // The Box-Muller transform.
             let (u, v) = (1.0 - rng.unit(), rng.unit());
             let z = (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos();
             let bytes = (mean + sigma * z).exp().clamp(1.0, s.largest.0.to_f64()).whole();
@@ -244,7 +244,7 @@ impl Application for CliqueMap {
 
     #[inline]
     fn content(&mut self, _core: usize, rng: &mut RandomStream) -> Content {
-        // Popularity is independent of sizes, which are drawn in the order of keys.
+        // Popularity does not depend on size: sizes are drawn in the order of the keys' numbers.
         let key = self.zipf.draw(rng);
         let get = rng.unit() < self.spec.get_fraction;
         let carried = if get { 0 } else { self.bytes(key) };
@@ -258,8 +258,8 @@ impl Application for CliqueMap {
         }
     }
 
-    /// Appends the bulk look-up of a burst, which passes over all keys three times with half of the instructions of a
-    /// GET.
+    /// Appends the bulk look-up of a burst, which goes through all keys three times and takes half of the instructions
+    /// of a GET.
     fn begin_burst(&mut self, _core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
         if self.spec.lookup == LookupMode::Single {
             return;
@@ -310,7 +310,7 @@ impl Application for CliqueMap {
             let users = self.spec.counted.then_some(header);
             return (ServeOutcome::Gather { object, bytes: bytes.into(), users }, 1);
         }
-        // A new object, whose location here is that of the old one, is in place before the index leads to it.
+        // A new object takes the place of the old one in this model, and is complete before the index refers to it.
         let work = self.spec.set_instructions();
         p.compute(work / 2);
         p.push(Op::Store { line: header, lines: 1 });
@@ -369,7 +369,8 @@ mod tests {
         }
     }
 
-    /// Every object lies behind the previous one: a line of DPDK's shared information and the length, then its data.
+    /// Every object begins behind the end of the previous one: first a line with DPDK's shared information and the
+    /// length, then the data.
     #[test]
     fn objects_do_not_overlap() {
         let m = map(0.61);
@@ -394,7 +395,7 @@ mod tests {
         ops.iter().filter_map(line).collect()
     }
 
-    /// A GET sends the object from where it lies and touches none of it; a SET writes all of it.
+    /// A GET sends the object from its place in memory and accesses none of its data; a SET writes all of its data.
     #[test]
     fn a_get_copies_nothing_and_a_set_copies_the_object() {
         let mut m = map(0.13);
@@ -414,7 +415,7 @@ mod tests {
 
     /// A GET makes one `rte_mbuf_ext_refcnt_update` for the segment that is attached. A SET takes and releases the lock
     /// of its key, which lies with 1023 other locks before the index's own (RTE_HASH_EXTRA_FLAGS_MULTI_WRITER_ADD), and
-    /// releases the object that it has replaced.
+    /// releases the replaced object.
     #[test]
     fn a_get_is_one_atomic_operation_before_it_is_sent_and_a_set_is_five() {
         let mut m = map(0.13);
@@ -431,7 +432,7 @@ mod tests {
     }
 
     /// A GET waits for its bucket, its entry and its object, one after the other. Entries are 32 bytes (a pointer, a
-    /// key of 16, KEY_ALIGNMENT), so that two share a line, and the first belongs to no key.
+    /// key of 16, KEY_ALIGNMENT), so that two entries share a line, and the first entry belongs to no key.
     #[test]
     fn a_get_reads_a_bucket_an_entry_and_a_header() {
         let mut m = map(0.13);
@@ -482,12 +483,12 @@ mod tests {
         for (pair_read, k) in read[..6].chunks(2).zip(keys) {
             let mut pair = pair(k);
             if k != second {
-                pair.reverse(); // the last one leads to the entry
+                pair.reverse(); // the last line leads to the entry
             }
             assert_eq!(pair_read, pair);
         }
         assert_eq!(read[6..], keys.map(|k| m.entry(k)));
-        // A GET of the burst continues from its entry to the object.
+        // A GET of the burst proceeds from its entry to the object.
         m.serve(0, &burst[0], LineAddr(1 << 40), LineAddr(1 << 41), &mut p);
         m.serve(0, &burst[1], LineAddr(1 << 40), LineAddr(1 << 41), &mut p);
         m.serve(0, &burst[3], LineAddr(1 << 40), LineAddr(1 << 41), &mut p);

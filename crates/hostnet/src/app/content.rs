@@ -1,4 +1,4 @@
-//! Content of packets: the requests that they carry.
+//! Content of packets: the requests that packets carry.
 
 use super::lines;
 use crate::device::nic::Packet;
@@ -22,13 +22,13 @@ impl Content {
         Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes }
     }
 
-    /// Content in a frame of a captured packet's size.
+    /// Content of a packet in a frame of the size that a captured packet has.
     #[inline]
     pub fn of_size(self, packet: &Captured) -> Content {
         self.sized(packet.wire_len)
     }
 
-    /// Content in a frame of `bytes` bytes.
+    /// Content of a packet in a frame of `bytes` bytes.
     #[inline]
     pub fn sized(self, bytes: u32) -> Content {
         Content { lines: lines(bytes.into()), wire_bytes: bytes, ..self }

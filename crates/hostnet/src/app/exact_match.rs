@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 /// Signatures per bucket.
 const WAYS: usize = 8;
-/// Maximum number of keys that move for a new one before the table counts as full.
+/// Maximum number of keys that move to make room for a new key before the table counts as full.
 const MOST_MOVES: usize = 500;
 
 /// Location of one key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeyPlace {
-    /// Bucket that is looked at first; `other` is the key's second bucket where the key is not in the first.
+    /// Bucket that a look-up reads first; `other` is the key's second bucket where the key is not in the first.
     pub bucket: u32,
     pub other: Option<u32>,
 }
@@ -117,8 +117,8 @@ mod tests {
         }
         assert!(held.values().all(|n| *n <= 8) && held.values().sum::<u32>() == 900);
         let overflowed = t.keys.iter().filter(|f| f.other.is_some()).count();
-        // The mean is 7.03 keys a bucket: of a Poisson distribution with that mean 0.65 keys lie above eight, hence 84
-        // in all, and some keys that had to move.
+        // The mean is 7.03 keys per bucket. In a Poisson distribution with that mean, 0.65 keys per bucket exceed the
+        // eighth, hence 84 in all, and some keys that had to move.
         assert!((84..252).contains(&overflowed), "{overflowed}");
     }
 

@@ -1,8 +1,8 @@
 //! Graph kernels of the GAP Benchmark Suite on a uniform random graph that all cores share: PageRank in pull direction,
 //! and betweenness centrality by Brandes' algorithm ("Understanding the Host Network", section 2.1 and appendix B).
 //!
-//! The graph is the same at every visit, but it is computed instead of stored: a node's neighbours are a hash of its
-//! number. Cores that run a kernel touch every line of its arrays that the suite's code touches.
+//! The graph never changes, but it is computed instead of stored: a hash of a node's number gives its neighbours. Cores
+//! that run a kernel access every line of the kernel's arrays that the suite's code accesses.
 
 use super::{AppBuildContext, Application};
 use crate::core::{Op, Program};
@@ -21,7 +21,7 @@ pub enum Kernel {
     /// PageRank: each node adds up the contributions of its neighbours.
     #[default]
     Pagerank,
-    /// Betweenness centrality: a breadth-first search that counts shortest paths, and its way back, which adds up
+    /// Betweenness centrality: a breadth-first search that counts shortest paths, and a backward pass that adds up
     /// dependencies.
     Betweenness,
 }
@@ -38,8 +38,8 @@ pub struct GapbsSpec {
     /// is 16.
     #[serde(default = "degree")]
     pub degree: u32,
-    /// Contiguity of the arrays' physical memory: "buddy" (the default), which is memory as Linux's buddy allocator
-    /// hands it out, or the size of contiguous pieces, such as "32 KiB". Pieces lie anywhere.
+    /// Contiguity of the arrays' physical memory: "buddy" (the default) for memory as Linux's buddy allocator provides
+    /// it, or the size of contiguous pieces, such as "32 KiB". The pieces lie anywhere in memory.
     #[serde(default)]
     pub contiguous: Contiguous,
 }
@@ -64,13 +64,13 @@ impl GapbsSpec {
     }
 }
 
-/// Instructions per edge in addition to the accesses, counted from the loops of the suite's source (pr.cc, bc.cc) as a
-/// compiler leaves them: address, arithmetic, compare and branch. `NODE` counts those per node: the surrounding loop
-/// and the division or reset.
+/// Instructions per edge in addition to the accesses, counted from the loops of the suite's source (pr.cc, bc.cc) after
+/// compilation: address, arithmetic, compare and branch. `NODE` is the number of instructions per node: the surrounding
+/// loop and the division or reset.
 const EDGE: u32 = 4;
 const NODE: u32 = 12;
-/// Instructions that stand for the twenty cycles or so of a locked read-modify-write, which lets nothing overlap (Fog's
-/// tables, Skylake).
+/// Instructions that represent the about twenty cycles of a locked read-modify-write, with which no other instruction
+/// overlaps (Fog's tables, Skylake).
 const LOCKED: u32 = 40;
 /// Number of nodes whose stores make one program of `stores`.
 const CHUNK: u64 = 64;
@@ -99,7 +99,8 @@ fn uniform(x: u64) -> f64 {
 }
 
 /// Expected number of nodes that a breadth-first search from a random node finds at each depth, in a graph of `nodes`
-/// nodes with `degree` random neighbours each: a node remains unseen when none of the frontier's edges leads to it.
+/// nodes with `degree` random neighbours each. A node remains undiscovered when none of the frontier's edges leads to
+/// that node.
 fn levels(nodes: f64, degree: f64) -> Vec<f64> {
     let (mut found, mut seen) = (vec![1.0], 1.0);
     while nodes - seen >= 1.0 {
@@ -117,9 +118,9 @@ fn levels(nodes: f64, degree: f64) -> Vec<f64> {
 /// Position of a thread in its kernel.
 #[derive(Clone, Copy)]
 struct GraphCursor {
-    /// The node: by number, or for searches in the order of discovery.
+    /// The node: its number, or for searches its position in the order of discovery.
     at: u64,
-    /// Progress of a search, as the share of nodes found; `back` is set on the way back.
+    /// Progress of a search, as the share of nodes found; `back` is set in the backward pass.
     found: f64,
     back: bool,
 }
@@ -252,7 +253,7 @@ impl Gapbs {
     }
 
     /// PageRank: a node gathers the contributions of its neighbours. The pass that updates contributions between two
-    /// such passes moves 1 % of their lines, and is left out.
+    /// such passes moves 1 % of their lines, and is not modelled.
     fn pull(&mut self, core: usize, p: &mut Program) -> u32 {
         let u = self.cores[core].at;
         self.cores[core].at = (u + 1) % self.nodes;
@@ -270,8 +271,8 @@ impl Gapbs {
         self.edges.to_u32()
     }
 
-    /// Advances a core to its next node. In the suite, passes over all depths, there and back, follow each other; here
-    /// nodes of all passes follow each other in the proportion of their numbers.
+    /// Advances a core to its next node. In the suite, passes over all depths, forward and backward, follow each other.
+    /// Here nodes of all passes follow each other, each pass with a share of nodes that matches its size.
     fn work(&mut self, core: usize) -> (GraphCursor, u8) {
         let w = &mut self.cores[core];
         w.back = !w.back;
@@ -289,7 +290,7 @@ impl Gapbs {
         (upto(level.into()), upto(level.to_usize() + 1))
     }
 
-    /// Forward step of a search: unseen neighbours of a node are found; paths are added to all neighbours one level
+    /// Forward step of a search: finds undiscovered neighbours of a node, and adds paths to all neighbours one level
     /// deeper.
     fn search(&mut self, at: u64, level: u8, p: &mut Program) -> u32 {
         let u = self.node(at, p);
@@ -361,8 +362,8 @@ impl Gapbs {
         u
     }
 
-    /// Whether a search finds `v` in the level that these shares enclose. A node's level is a property of the node,
-    /// drawn in the proportion of the levels.
+    /// Whether a search finds `v` in the level that these shares enclose. A node's level is a property of the node;
+    /// levels are drawn in proportion to their sizes.
     #[inline]
     fn is_deeper(&self, v: u64, (from, to): (f64, f64)) -> bool {
         let x = uniform(v ^ self.seed);
@@ -457,7 +458,7 @@ mod tests {
         assert!((lines.len() as f64 / walked - 1.0).abs() < 0.01, "{} for {walked}", lines.len());
     }
 
-    /// Paths are added along every edge to the next level, and as many successors are read on the way back.
+    /// The search adds paths along every edge to the next level, and the backward pass reads as many successors.
     #[test]
     fn betweenness_follows_the_edges_to_the_next_level() {
         let mut g = gapbs("betweenness", 25, &mut AddressMap::default());
@@ -471,7 +472,7 @@ mod tests {
             locked += p.ops.iter().filter(|o| matches!(o, Op::Fence)).count() / 2;
             p.ops.clear();
             g.search_back(at, level, &mut p);
-            // own paths and successors, then two per successor
+            // the node's own paths and successors, then two per successor
             read += p.ops.iter().filter(|o| matches!(o, Op::DependentLoad { .. })).count() - 2;
         }
         let successors = n as f64 * 32.0 * share;

@@ -26,7 +26,7 @@ pub enum RouteTable {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct L3fwdSpec {
-    /// Number of routes, each a /24 or a 5-tuple of its own; packets spread evenly over them.
+    /// Number of routes, each a /24 prefix or a 5-tuple; packets spread evenly over the routes.
     pub rules: u32,
     /// Route look-up: "lpm" (longest-prefix match, the default) or "exact_match".
     #[serde(default)]
@@ -35,8 +35,8 @@ pub struct L3fwdSpec {
     /// default is twice `rules`.
     #[serde(default)]
     pub table_entries: Option<u32>,
-    /// Whether the packet is edited in its receive buffer and sent from there. When false (the default), it is copied
-    /// to a transmit buffer.
+    /// Whether the forwarder edits the packet in its receive buffer and sends it from there. When false (the default),
+    /// the forwarder copies the packet to a transmit buffer.
     #[serde(default)]
     pub zero_copy: bool,
     /// Instructions per packet in addition to loads and stores of lines. The default is 150.
@@ -122,7 +122,7 @@ impl Application for L3fwd {
         self.at(route, rng.below(256).to_u32())
     }
 
-    /// Content of a packet of a captured flow: all packets of a flow take one route.
+    /// Content of a packet of a captured flow; all packets of a flow take one route.
     #[inline]
     fn replay(&mut self, _core: usize, packet: &Captured, _i: usize, _pass: u64, _rng: &mut RandomStream) -> Content {
         let route = mix(packet.flow.into()).to_usize() % self.routes.count();

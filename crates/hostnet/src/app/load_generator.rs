@@ -1,4 +1,4 @@
-//! A software load generator: it writes requests into packets, and reads the replies.
+//! A software load generator, which writes requests into packets and reads the replies.
 
 use super::{AppBuildContext, Application, Content, Origin, ServeOutcome};
 use crate::core::{Op, Program};
@@ -13,8 +13,8 @@ pub struct LoadGeneratorSpec {
     /// is assumed.
     #[serde(default = "request")]
     pub request_instructions: u32,
-    /// Instructions of a reply in addition to the load of its first line: matching it to its request, measuring its
-    /// latency. The default, 50, is assumed.
+    /// Instructions of a reply in addition to the load of its first line: matching the reply to its request, and
+    /// measuring the latency. The default, 50, is assumed.
     #[serde(default = "reply")]
     pub reply_instructions: u32,
 }

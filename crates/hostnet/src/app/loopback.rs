@@ -1,6 +1,6 @@
-//! Application that sends packets that it writes, and reads the packets that come back (CC-NIC, section 5.1). With
-//! CC-NIC the threads of `stack/ccnic` do the work. Behind a PCIe NIC a poll-mode driver calls the application for its
-//! accesses to packets.
+//! Application that writes and sends packets, and reads the packets that return (CC-NIC, section 5.1). With CC-NIC the
+//! threads of `stack/ccnic` do the work. Behind a PCIe NIC a poll-mode driver calls the application for its accesses to
+//! packets.
 
 use super::{lines, AppBuildContext, Application, Content, Origin, ServeOutcome, WorkSource};
 use crate::core::{Op, Program};
@@ -9,7 +9,7 @@ use crate::kernel::{Int, LineAddr, RandomStream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Part of a packet that the host touches.
+/// Part of a packet that the host accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Touched {

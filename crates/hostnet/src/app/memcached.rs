@@ -16,16 +16,17 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemcachedSpec {
-    /// Copies of the captured key population, each with items of its own: the table of a server that keeps more items
-    /// than one short capture touches. All requests of one pass over the capture go to one copy. The default is 1.
+    /// Number of copies of the captured key population, each with its own items: the table of a server that keeps more
+    /// items than one short capture accesses. All requests of one pass over the capture go to one copy. The default is
+    /// 1.
     #[serde(default = "one")]
     pub populations: u32,
     /// Instructions per request in addition to loads and stores of lines (parsing, hashing, formatting). The default is
     /// 1200.
     #[serde(default = "instructions")]
     pub instructions: u32,
-    /// Instructions per request that stores an item, in addition to loads and stores of lines. When absent, as
-    /// `instructions`.
+    /// Instructions per request that stores an item, in addition to loads and stores of lines. When absent, the value
+    /// of `instructions`.
     #[serde(default)]
     pub set_instructions: Option<u32>,
     /// Atomic operations per key that is read: locks that are taken and released, and the item's reference count. The
@@ -87,7 +88,7 @@ pub struct Memcached {
     slot: u64,
     index: LineAddr,
     items: LineAddr,
-    /// First line of the locks; no locks are touched without atomic operations.
+    /// First line of the locks; without atomic operations, no lock is accessed.
     locks: LineAddr,
     item_count: u64,
     /// Address translation of each core, where the platform describes its TLB.
@@ -207,8 +208,8 @@ impl Application for Memcached {
             let k = self.keys[at.to_usize()];
             let id = population * self.item_count + u64::from(k.item);
             let bucket = mix(id) & (self.buckets - 1);
-            // Atomic operations go to the item's lock, its release and the item's reference count, as far as these
-            // exist; then to all other locks.
+            // Atomic operations go to the item's lock, to the release of the lock and to the item's reference count, as
+            // far as these exist; further ones go to all other locks.
             let (atomics, lock) = (self.atomics[usize::from(r.set)], self.locks + bucket % LOCKS);
             if atomics > 0 {
                 match self.walk(core, LOCKED, lock - self.locks, p) {
@@ -258,8 +259,8 @@ const ITEMS: usize = 1;
 const LOCKED: usize = 2;
 
 impl Memcached {
-    /// Appends the page-table read for line `at` of a region, where `core`'s TLB does not hold its page; returns the
-    /// additional cycles of the walk.
+    /// Appends the read of the page table for line `at` of a region, where `core`'s TLB does not hold the page; returns
+    /// the additional cycles of the page walk.
     fn walk(&mut self, core: usize, region: usize, at: u64, p: &mut Program) -> u16 {
         let Some(mmu) = self.mmus.get_mut(core) else { return 0 };
         let before = [0, self.buckets.div_ceil(8), self.item_count * self.populations * self.slot];
@@ -341,8 +342,8 @@ mod tests {
         assert_eq!(waits(), [20, 4]);
     }
 
-    /// thread.c: item_lock, refcount_incr, item_unlock; a store additionally takes the locks of slabs, of the LRU and
-    /// of statistics.
+    /// thread.c: item_lock, refcount_incr, item_unlock; a store additionally takes the locks of the slabs, of the LRU
+    /// and of the statistics.
     #[test]
     fn atomic_operations_go_to_the_items_lock_its_reference_count_and_the_other_locks() {
         assert!(touched([0, 0], 0).is_empty() && touched([3, 0], 1).is_empty());

@@ -1,8 +1,8 @@
 //! MICA key-value store: per-core partitions (EREW), each with a lossy bucket index and a circular log (Lim et al.,
 //! NSDI 2014), as HERD serves it; Sweeper, section III and appendix.
 //!
-//! The index and the layout of the log are modelled exactly: keys are hashed, tags compared, entries displaced, the log
-//! wraps. Only values are not stored.
+//! The index and the layout of the log are modelled exactly: keys are hashed, tags are compared, entries are displaced,
+//! and the log wraps. Only the values are not stored.
 
 use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
@@ -22,9 +22,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Update {
-    /// Overwrites the item where it lies (MICA, section 4.3.1, when the new value is no longer than the old one).
+    /// Overwrites the item in its place (MICA, section 4.3.1, when the new value is no longer than the old one).
     InPlace,
-    /// Appends the item at the log's head and points the index to it (HERD's MICA).
+    /// Appends the item at the log's head, and updates the index (HERD's MICA).
     #[default]
     Append,
 }
@@ -43,7 +43,7 @@ pub enum CopyKind {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MicaSpec {
-    /// Size of an item in the log, header and key included; also the size of a SET's packet. At least 64 B.
+    /// Size of an item in the log, including header and key; also the size of a SET's packet. At least 64 B.
     pub item_size: Size,
     /// Fraction of requests that are GETs.
     pub get_fraction: f64,
@@ -193,7 +193,7 @@ pub struct Mica {
     stride: u64,
     item: u16,
     parts: Vec<Partition>,
-    /// Number of GETs that found nothing.
+    /// Number of GETs that found no item.
     pub misses: u64,
 }
 
@@ -215,7 +215,8 @@ impl Application for Mica {
         let log_lines = s.log_size.0 / LINE;
         let keys = s.pairs / cores;
         let buckets = s.buckets / cores;
-        // Popularity must not follow the order of insertion: ranks are spread by a step coprime to the number of keys.
+        // Popularity must not follow the order of insertion, so a step that is coprime to the number of keys spreads
+        // the ranks.
         let stride = step(keys);
         let parts = context
             .cores

@@ -1,6 +1,7 @@
-//! Address translation for applications whose data lies in far more pages than a TLB holds: pages of 4 KiB, the
-//! second-level TLB of a core, and the last level of the page table, whose lines are cached and fetched like data. The
-//! upper levels lie in a core's own structures (Intel, TLBs, Paging-Structure Caches, and Their Invalidation, 2007).
+//! Address translation for applications whose data lies in far more pages than a TLB holds. The model has pages of
+//! 4 KiB, the second-level TLB of a core, and the last level of the page table, whose lines are cached and fetched like
+//! data. The upper levels lie in the paging-structure caches of a core (Intel, TLBs, Paging-Structure Caches, and Their
+//! Invalidation, 2007).
 
 use crate::core::spec::TlbSpec;
 use crate::kernel::{LineAddr, RandomStream, TenantId, ThreadId};
@@ -11,7 +12,7 @@ use crate::memory::LINE;
 /// Page table entries per line.
 const ENTRIES: u64 = LINE / 8;
 
-/// A core's translation of its application's pages, by number.
+/// A core's translation of the pages of its application; pages have numbers.
 #[derive(Clone)]
 pub struct Mmu {
     tlb: CacheArray,
@@ -43,8 +44,8 @@ impl Mmu {
         Ok(Mmu { tlb, table, ways: s.ways, walk: s.walk_cycles })
     }
 
-    /// Line of `page`'s entry, which the core must read before it can access the page; None when its TLB holds the
-    /// page.
+    /// Line of `page`'s page table entry, which the core must read before it can access the page; None when the TLB of
+    /// the core holds the page.
     pub fn walk(&mut self, page: u64) -> Option<LineAddr> {
         if let Some(slot) = self.tlb.find(LineAddr(page)) {
             self.tlb.touch(slot);

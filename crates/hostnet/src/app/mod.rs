@@ -1,5 +1,5 @@
-//! Workloads, one file each: the content of a request, and the operations that serve it. Applications see buffers and
-//! their own data as simulated addresses, never caches.
+//! Workloads, one file each: the content of requests, and the operations that serve requests. An application sees
+//! simulated addresses of buffers and of its own data, and no caches.
 
 mod content;
 pub mod exact_match;
@@ -77,11 +77,11 @@ pub struct PageReuseSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbePlace {
-    /// The core's own L1.
+    /// The L1 of the core that loads the line.
     LocalL1,
-    /// The core's own L2 alone.
+    /// Only the L2 of the core that loads the line.
     LocalL2,
-    /// The LLC of the core's node alone.
+    /// Only the LLC of the core's node.
     LocalLlc,
     /// Memory of the core's node, and no cache.
     LocalDram,
@@ -119,7 +119,7 @@ pub struct ProbeLatencySpec {
 pub enum DeviceProbe {
     /// One uncached load of `bytes`.
     Load,
-    /// `stores` write-combining stores of `bytes` each, every one to a line of its own.
+    /// `stores` write-combining stores of `bytes` each, every store to a different line.
     Store,
 }
 
@@ -167,16 +167,16 @@ pub struct ProbePlaceSpec {
 pub enum ServeOutcome {
     /// A reply is in a transmit buffer.
     Reply,
-    /// A reply is in a transmit buffer, followed by `bytes` bytes that are sent from where they lie, from line `object`
-    /// on; line `users` counts their users.
+    /// A reply is in a transmit buffer, followed by `bytes` bytes from line `object` on that are sent from their place
+    /// in memory; line `users` counts their users.
     Gather { object: LineAddr, bytes: u32, users: Option<LineAddr> },
     /// The receive buffer itself is to be sent.
     Forward,
-    /// Nothing is to be sent.
+    /// No packet is to be sent.
     Consumed,
 }
 
-/// Resources and surroundings from which an application is built.
+/// Resources and parameters from which an application is built.
 pub struct AppBuildContext<'a> {
     pub map: &'a mut AddressMap,
     pub tenant: TenantId,
@@ -215,23 +215,24 @@ pub enum WorkSource {
 pub enum Origin {
     /// Packets that the cores have received from the network.
     Network,
-    /// Packets of the application's own, as many as possible.
+    /// Packets that the application generates, as many as possible.
     Always,
-    /// Packets that a scenario's traffic asks the application to originate: its cores are the load generator.
+    /// Packets that the scenario's traffic asks the application to send; the application's cores are the load
+    /// generator.
     Due,
-    /// Packets that a scenario's traffic asks the application to originate and that come back to it: its cores are
-    /// generator and sink.
+    /// Packets that the scenario's traffic asks the application to send and that return to the application; its cores
+    /// are generator and sink.
     Loop,
 }
 
 /// One tenant's application on all its cores. The default methods suit an application that drops all packets unread.
 pub trait Application: Sized {
-    /// Parameters of the application: the rest of `app` in a scenario.
+    /// Parameters of the application: all keys of `app` in a scenario except the kind.
     type Spec;
 
     const WORK: WorkSource = WorkSource::Packets;
 
-    /// Whether `stores` is implemented, so that warm-up can use it.
+    /// Whether the application implements `stores`, so that warm-up can use it.
     const WARMS_BY_STORES: bool = false;
 
     /// Checks that the parameters fit together on `cores` cores.
@@ -243,8 +244,8 @@ pub trait Application: Sized {
         Ok(())
     }
 
-    /// Size of the largest packet that carries a request: `drawn`, which is None for captures, unless the application
-    /// determines it.
+    /// Size of the largest packet that carries a request: `drawn`, unless the application determines its size. `drawn`
+    /// is None for captures.
     fn largest(s: &Self::Spec, drawn: Option<Size>) -> Option<Size> {
         let _ = s;
         drawn
@@ -278,15 +279,15 @@ pub trait Application: Sized {
         self.content(core, rng).of_size(packet)
     }
 
-    /// Announces that core number `core` of the tenant will soon be asked for `key`, so that the simulator's host may
-    /// prefetch the data of the look-up.
+    /// Announces that core number `core` of the tenant will soon ask for `key`, so that the computer that runs the
+    /// simulation may prefetch the data of the look-up.
     #[inline]
     fn prefetch_on_host(&self, core: usize, key: u64) {
         let _ = (core, key);
     }
 
-    /// Appends the operations before the service of a burst of packets, which are given with their receive buffers,
-    /// where packets come in bursts.
+    /// Appends the operations that precede the service of a burst of packets, where packets arrive in bursts. The
+    /// packets are given with their receive buffers.
     #[inline]
     fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
         let _ = (core, packets, p);
@@ -300,34 +301,35 @@ pub trait Application: Sized {
         (ServeOutcome::Consumed, 0)
     }
 
-    /// Appends the operations that make a packet of the application's own with content `c` in the buffer at `tx`.
+    /// Appends the operations that write a packet with content `c`, which the application generates, to the buffer at
+    /// `tx`.
     #[inline]
     fn make(&mut self, core: usize, c: &Content, tx: LineAddr, p: &mut Program) {
         let _ = (core, c, tx, p);
     }
 
-    /// Appends the operations between the service of a burst of `packets` packets and the sending of its replies, where
-    /// packets come in bursts.
+    /// Appends the operations between the service of a burst of `packets` packets and the transmission of the replies,
+    /// where packets arrive in bursts.
     #[inline]
     fn end_burst(&mut self, core: usize, packets: u32, p: &mut Program) {
         let _ = (core, packets, p);
     }
 
-    /// Appends operations of a core that serves no packets; returns the number of operations that they count as, or
-    /// None for applications that only react.
+    /// Appends operations of a core that serves no packets; returns the number of operations that these count as, or
+    /// None for applications that only react to packets.
     #[inline]
     fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {
         let _ = (core, rng, p);
         None
     }
 
-    /// Appends the stores that a stretch of `free_run` makes, to warm caches that keep nothing else.
+    /// Appends the stores of a stretch of `free_run`, to warm caches that hold only stored lines.
     fn stores(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) {
         let _ = (core, rng, p);
     }
 }
 
-/// Boxes an application, so that large ones stay small in `App`.
+/// Boxes an application, so that large applications stay small in `App`.
 impl<T: Application> Application for Box<T> {
     type Spec = T::Spec;
     const WORK: WorkSource = T::WORK;
@@ -412,7 +414,7 @@ macro_rules! apps {
                 }
             }
 
-            /// Source of the work of the application's cores; for directed tests, packets.
+            /// Source of the work of the application's cores; packets, for directed tests.
             pub fn work(&self) -> WorkSource {
                 match self {
                     $(AppSpec::$name(_) => <$app>::WORK,)*
@@ -428,8 +430,8 @@ macro_rules! apps {
                 }
             }
 
-            /// Size of the largest packet that carries a request, when it is known; packets whose size the application
-            /// does not determine have `drawn`.
+            /// Size of the largest packet that carries a request, when that size is known; packets whose size the
+            /// application does not determine have size `drawn`.
             pub fn largest(&self, drawn: Option<Size>) -> Option<Size> {
                 match self {
                     $(AppSpec::$name(s) if <$app>::WORK == WorkSource::Packets => <$app>::largest(s, drawn),)*
@@ -495,7 +497,8 @@ macro_rules! apps {
             pub fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {
                 match self { $(App::$name(a) => a.free_run(core, rng, p),)* }
             }
-            /// Appends the stores of a stretch of `free_run`; returns false when only `free_run` itself knows them.
+            /// Appends the stores of a stretch of `free_run`; returns false for an application that does not implement
+            /// `stores`.
             pub fn stores(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> bool {
                 match self { $(App::$name(a) => a.stores(core, rng, p),)* }
                 self.warms_by_stores()
@@ -521,7 +524,7 @@ apps! {
     mod xmem => Xmem(xmem::Xmem),
     /// Sequential or random reads or updates of a private buffer, as fast as memory allows.
     mod stream => Stream(stream::StreamApp),
-    /// Redis servers, each queried by a client that never waits.
+    /// Redis servers, each queried by a client that keeps a pipeline of queries waiting.
     mod redis => Redis(redis::Redis),
     /// A kernel of the GAP Benchmark Suite on a random graph.
     mod gapbs => Gapbs(Box<gapbs::Gapbs>),
@@ -548,14 +551,13 @@ apps! {
     mod pingpong => Pingpong(pingpong::PingPong),
     /// Streams from writers to readers, in pairs.
     mod stream_transfer => StreamTransfer(stream_transfer::StreamTransfer),
-    /// Sender of packets through CC-NIC, or through a PCIe NIC whose wire loops back, which reads the packets that come
-    /// back.
+    /// Sender of packets through CC-NIC, or through a PCIe NIC in loopback mode, which reads the packets that return.
     mod loopback => Loopback(loopback::Loopback),
-    /// Key-value server with objects of many sizes, which are sent from where they lie (CliqueMap).
+    /// Key-value server with objects of many sizes, which are sent from their place in memory (CliqueMap).
     mod clique_map => CliqueMap(clique_map::CliqueMap),
     /// Stores of blocks to a device or to memory, with a fence after each block.
     mod block_stores => BlockStores(block_stores::BlockStores),
-    /// RPC server that sends requests back over TCP as a service (TAS), whose fast path has cores of its own.
+    /// RPC server that returns requests over TCP as a service (TAS), whose fast path has cores of its own.
     mod tcp_echo => TcpEcho(tcp_echo::TcpEcho),
     --- directed tests ---
     /// Directed test of the life of one receive buffer.

@@ -1,8 +1,8 @@
 //! Redis: one single-threaded server per core with a keyspace of its own, queried over connections that always have a
 //! pipeline of queries waiting ("Understanding the Host Network", section 2.1).
 //!
-//! The index and every object lie where Redis 6 with jemalloc puts them. A client costs its server system calls and
-//! copies; the client itself runs elsewhere and touches lines that stay on the chip, so it is not simulated.
+//! The index and every object lie where Redis 6 with jemalloc puts them. A client causes system calls and copies at its
+//! server. The client itself runs elsewhere and accesses lines that stay on the chip, so it is not simulated.
 
 use super::mmu::Mmu;
 use super::{AppBuildContext, Application, WorkSource};
@@ -52,11 +52,11 @@ pub struct RedisSpec {
     /// Instructions of a connection's turn in addition to its queries: poll, receive, send. The default is 12,300.
     #[serde(default = "turn_instructions")]
     pub turn_instructions: u32,
-    /// Size of the socket memory of each server, which its copies pass through in turn. The default is 208 KiB.
+    /// Size of the socket memory of each server; copies pass through this memory in turn. The default is 208 KiB.
     #[serde(default = "socket")]
     pub socket: Size,
-    /// Contiguity of the heap's physical memory: "buddy" (the default), which is memory as Linux's buddy allocator
-    /// hands it out, or the size of contiguous pieces, such as "32 KiB". Pieces lie anywhere.
+    /// Contiguity of the heap's physical memory: "buddy" (the default) for memory as Linux's buddy allocator provides
+    /// it, or the size of contiguous pieces, such as "32 KiB". The pieces lie anywhere in memory.
     #[serde(default)]
     pub contiguous: Contiguous,
 }
@@ -67,8 +67,9 @@ fn pipeline() -> u32 {
     32
 }
 // Without pipelining Redis answers 200 k GET/s over a Unix socket on a Xeon X5670 (2.93 GHz), and with 16 queries at a
-// time 863 k on a Core i7 920 (2.66 GHz): 14,650 and 3,083 cycles, both published by its author and users. Hence 2,300
-// cycles a query and 12,300 a turn, on cores of one generation; as many instructions are assumed.
+// time 863 k on a Core i7 920 (2.66 GHz). These are 14,650 and 3,083 cycles; Redis's author and users published both
+// rates. Hence a query takes 2,300 cycles and a turn 12,300, on cores of one generation; as many instructions are
+// assumed.
 fn query_instructions() -> u32 {
     2300
 }
@@ -104,7 +105,7 @@ impl RedisSpec {
     }
 }
 
-/// Bytes of a hash entry in jemalloc's size classes; `KEY` and `OBJECT` are those of a key string and of an object
+/// Bytes of a hash entry in jemalloc's size classes; `KEY` and `OBJECT` are the bytes of a key string and of an object
 /// header.
 const ENTRY: u64 = 24;
 const KEY: u64 = 32;
@@ -115,7 +116,7 @@ const STRING: u64 = 6;
 /// Cycles that a mispredicted branch costs after its data has arrived.
 const REDIRECT: u16 = 16;
 
-/// jemalloc's size class of `bytes`: there are four to each power of two.
+/// jemalloc's size class of `bytes`; there are four classes for each power of two.
 fn size_class(bytes: u64) -> u64 {
     let step = bytes.next_power_of_two() / 8;
     bytes.next_multiple_of(step.max(16))
@@ -219,10 +220,10 @@ struct RedisServer {
     /// User-space buffers from which a connection sends and into which it receives, one per connection.
     buffers: Vec<BufferRing>,
     socket: BufferRing,
-    /// Queries left of the connection's turn.
+    /// Number of queries that remain in the connection's turn.
     left: u32,
     connection: usize,
-    /// Object and string that the last SET freed, which the allocator hands out first.
+    /// Object and string that the last SET freed, and which the allocator reuses first.
     freed: u32,
     mmu: Option<Mmu>,
     /// Location of each key's object and string. Only SETs move them.
@@ -324,7 +325,7 @@ impl Application for Redis {
     }
 }
 
-/// Line of the page table that an access to `page` must wait for, and the additional cycles.
+/// Line of the page table that an access to `page` must wait for, and the additional cycles of the page walk.
 fn walk(mmu: &mut Option<Mmu>, page: u64) -> Option<(LineAddr, u16)> {
     mmu.as_mut().and_then(|m| m.walk(page).map(|line| (line, m.walk)))
 }
@@ -340,8 +341,8 @@ fn chase(mmu: &mut Option<Mmu>, slab: &mut Slab, i: u32, p: &mut Program) {
 }
 
 impl RedisServer {
-    /// Ends a connection's turn and begins the next one's: the kernel copies the values that SETs receive and GETs
-    /// reply with.
+    /// Ends a connection's turn and begins the turn of the next connection: the kernel copies the values that SETs
+    /// receive and that GETs return.
     fn turn(&mut self, spec: &RedisSpec, value_lines: u64, p: &mut Program) {
         let copy = |p: &mut Program, from, to| {
             let lines = value_lines.to_u32();
@@ -365,8 +366,8 @@ impl RedisServer {
         self.left = spec.pipeline;
     }
 
-    /// Walks the key's bucket. Entries before the key's own entry (which were inserted later) are compared and passed
-    /// by, against the core's prediction; the comparison of the key's own entry is off the critical path.
+    /// Walks the bucket of a key. The core compares the entries before the key's own entry, which were inserted later,
+    /// and its prediction fails at each of them; the comparison of the key's own entry is not on the critical path.
     fn find(&mut self, index: &RedisIndex, key: u32, p: &mut Program) {
         let bucket = index.bucket(key);
         let line = self.buckets.line(bucket.to_u32());
@@ -389,7 +390,7 @@ impl RedisServer {
         p.push(Op::DependentLoad { line: self.keys.line(key), lines: 1 });
     }
 
-    /// Serves a GET: the object's last use is updated, and its string is copied to the reply.
+    /// Serves a GET: updates the object's time of last use, and copies its string to the reply.
     fn get(&mut self, key: u32, bytes: u64, value_lines: u64, p: &mut Program) {
         chase(&mut self.mmu, &mut self.objects, key, p);
         p.push(Op::DependentStore { line: self.objects.line(key), lines: 1 });
@@ -400,7 +401,7 @@ impl RedisServer {
         p.push(Op::Store { line, lines: value_lines.to_u32() });
     }
 
-    /// Reads the page table for strings that cross into another page, which needs translation, too.
+    /// Reads the page table for strings that extend into another page, which needs a translation as well.
     fn second_page(&mut self, i: u32, bytes: u64, p: &mut Program) {
         let end = (u64::from(i) * self.values.size + bytes + STRING - 1) / PAGE.0;
         for page in self.values.page(i) + 1..=self.values.first + end {
@@ -410,13 +411,14 @@ impl RedisServer {
         }
     }
 
-    /// Serves a SET: writes a new object and string where the ones freed last were, and frees the old ones.
+    /// Serves a SET: writes a new object and string in the place that was freed last, and frees the old object and
+    /// string.
     fn set(&mut self, key: u32, bytes: u64, value_lines: u64, p: &mut Program) {
         let new = std::mem::replace(&mut self.freed, self.slots[key.to_usize()]);
         let old = std::mem::replace(&mut self.slots[key.to_usize()], new);
         chase(&mut self.mmu, &mut self.objects, old, p);
         p.push(Op::DependentStore { line: self.objects.line(old), lines: 1 });
-        chase(&mut self.mmu, &mut self.values, old, p); // its header says how large it is
+        chase(&mut self.mmu, &mut self.values, old, p); // the header contains the object's size
         self.second_page(new, bytes, p);
         let line = self.buffers[self.connection].take(value_lines);
         p.push(Op::Load { line, lines: value_lines.to_u32() });
@@ -461,8 +463,8 @@ mod tests {
         }
     }
 
-    /// Chained hashing with load factor a: a successful search looks at 1 + a / 2 entries (Knuth, vol. 3, 6.4), each
-    /// but the last at the cost of a comparison and a redirected branch.
+    /// Chained hashing with load factor a: a successful search visits 1 + a / 2 entries (Knuth, vol. 3, 6.4). Each
+    /// entry but the last costs a comparison and a redirected branch.
     #[test]
     fn a_get_touches_the_lines_that_its_objects_take() {
         let keys = 1_000_000;
@@ -471,7 +473,7 @@ mod tests {
         let (mut chased, mut values, mut stored) = (0, 0, 0);
         for _ in 0..n {
             let mut p = Program::default();
-            r.servers[0].left = 8; // no turn
+            r.servers[0].left = 8; // no end of a turn
             r.free_run(0, &mut rng, &mut p);
             for op in &p.ops {
                 match op {
@@ -486,12 +488,13 @@ mod tests {
         let passed = keys as f64 / (1 << 20) as f64 / 2.0;
         // bucket, own entry, object, string; three more for each entry passed
         assert!((mean(chased) - (4.0 + 3.0 * passed)).abs() < 0.15, "{}", mean(chased));
-        // 1030 bytes at a multiple of 256 take 17 lines; the first is chased, the key's own line comes on top
+        // 1030 bytes at a multiple of 256 take 17 lines; the first line is chased, and the line of the key is added
         assert!((mean(values) - 17.0).abs() < 0.01, "{}", mean(values));
         assert_eq!(mean(stored), 17.0);
     }
 
-    /// Strings of 1030 bytes lie every 1280 bytes: the first lies in one page, the fourth (3840 to 4869) in two.
+    /// Strings of 1030 bytes begin every 1280 bytes: the first string lies in one page, the fourth (3840 to 4869) in
+    /// two.
     #[test]
     fn a_string_in_two_pages_takes_two_walks() {
         let text = "keys = 64\nvalue = \"1 KiB\"\ncontiguous = \"1 MiB\"";

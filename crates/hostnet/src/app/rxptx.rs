@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RxptxSpec {
-    /// Time that the core waits, in a loop, after each burst that it has received.
+    /// Time for which the core waits in a loop after each received burst.
     pub interval: Span,
     /// Instructions per packet. The default is 20.
     #[serde(default = "instructions")]

@@ -26,7 +26,7 @@ pub enum AccessOrder {
 pub struct StreamSpec {
     /// Size of each core's buffer.
     pub buffer: Size,
-    /// Share of reads in all memory traffic (0.5 to 1): with 1 (the default) there are only loads, with 0.5 every line
+    /// Share of reads in all memory traffic (0.5 to 1). With 1, the default, there are only loads; with 0.5 every line
     /// is stored to.
     #[serde(default = "all")]
     pub read_fraction: f64,
@@ -39,8 +39,8 @@ pub struct StreamSpec {
     /// Instructions per line in addition to the access: address, arithmetic, loop. The default is 3.
     #[serde(default = "instructions")]
     pub instructions: u32,
-    /// Contiguity of the buffer's physical memory: "buddy" (the default), which is memory as Linux's buddy allocator
-    /// hands it out, or the size of contiguous pieces, such as "32 KiB". Pieces lie anywhere.
+    /// Contiguity of the buffer's physical memory: "buddy" (the default) for memory as Linux's buddy allocator provides
+    /// it, or the size of contiguous pieces, such as "32 KiB". The pieces lie anywhere in memory.
     #[serde(default)]
     pub contiguous: Contiguous,
 }
@@ -85,7 +85,7 @@ struct StreamCursor {
     pages: Pages,
     at: u64,
     run_left: u32,
-    /// Fraction of a store that is owed, so that the share of stores is exact.
+    /// Fraction of a store that has been carried over, so that the share of stores is exact.
     owed: f64,
 }
 

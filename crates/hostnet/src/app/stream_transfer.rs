@@ -14,7 +14,7 @@ pub enum Written {
     Cached,
     /// Stores that bypass the caches; the buffer is in the reader's memory.
     Nontemporal,
-    /// No stores: the tenant's threads read the other node's memory, as fast as they can.
+    /// No stores: the tenant's threads read the other node's memory as fast as possible.
     None,
 }
 
@@ -24,14 +24,15 @@ pub struct StreamTransferSpec {
     /// Kind of stores that write the buffer: "cached" (the default), "nontemporal" or "none".
     #[serde(default)]
     pub stores: Written,
-    /// Bytes that a writer writes before it notifies the reader: whole lines, at least 4 KiB. The default is 1 MiB.
+    /// Number of bytes that a writer writes before it notifies the reader: whole lines, at least 4 KiB. The default is
+    /// 1 MiB.
     #[serde(default = "chunk")]
     pub chunk: Size,
-    /// Size of a pair's buffer: whole chunks. The default is 4 MiB, or 256 MiB, beyond all caches, with
-    /// `stores = "none"`.
+    /// Size of a pair's buffer: whole chunks. The default is 4 MiB. With `stores = "none"` the default is 256 MiB,
+    /// which exceeds all caches.
     #[serde(default)]
     pub buffer: Option<Size>,
-    /// Node of the other side: of the readers, or of the memory that is read. The default is 0.
+    /// Node of the readers, or of the memory that is read with `stores = "none"`. The default is 0.
     #[serde(default)]
     pub peer_node: u8,
 }

@@ -1,6 +1,8 @@
-//! An RPC server over TCP as a service (TAS, EuroSys 2019): it sends each request back (CC-NIC, section 5.7).
+//! An RPC server over TCP as a service (TAS, EuroSys 2019), which returns each request to its client (CC-NIC, section
+//! 5.7).
 //!
-//! The tenant's last core runs the application, the other cores run TAS's fast path. `stack/tas` has their threads.
+//! The tenant's last core runs the application, and the other cores run TAS's fast path. The module `stack/tas`
+//! contains their threads.
 
 use super::{AppBuildContext, Application, Content};
 use crate::kernel::units::Size;
@@ -13,28 +15,28 @@ pub const HEADERS: u64 = 14 + 20 + 20 + 12;
 pub const MSS: u64 = 1448;
 /// Bytes of a flow's receive and transmit buffer (artifact: defaults of `tcp-rxbuf-len` and `tcp-txbuf-len`).
 pub const SOCKET_BUFFER: u64 = 8192;
-/// Most threads of the fast path (artifact: `FLEXNIC_PL_APPST_CTX_MCS`).
+/// Largest number of threads of the fast path (artifact: `FLEXNIC_PL_APPST_CTX_MCS`).
 pub const CONTEXTS: u32 = 16;
 
 /// Interface through which an application uses TAS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Calls {
-    /// Sockets: `epoll_wait`, then a `read` and a `write` of one RPC for each socket that has one.
+    /// Sockets: `epoll_wait`, then for each socket with an RPC a `read` and a `write` of one RPC.
     #[default]
     Sockets,
-    /// TAS's own low-level interface: a poll returns events, and all complete RPCs of an event are copied from the
-    /// receive to the transmit buffer.
+    /// TAS's own low-level interface: a poll returns events, and the application copies all complete RPCs of an event
+    /// from the receive buffer to the transmit buffer.
     LowLevel,
 }
 
-/// Instructions of the application's thread, libTAS's included.
+/// Instructions of the application's thread, including those of libTAS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallCosts {
-    /// Instructions of a poll; `queue` are those for each context queue in it.
+    /// Instructions of a poll; `queue` is the number of instructions for each context queue that the poll visits.
     pub poll: u32,
     pub queue: u32,
-    /// Instructions of an event; `rpc` are those of an RPC.
+    /// Instructions of an event; `rpc` is the number of instructions of an RPC.
     pub event: u32,
     pub rpc: u32,
     /// Instructions of an entry that only announces an acknowledgement.
@@ -42,7 +44,8 @@ pub struct CallCosts {
 }
 
 impl Calls {
-    /// Instructions counted in TAS's libraries (d3926ba, gcc -O3, x86-64-v3), in a harness that plays the fast path.
+    /// Instructions counted in TAS's libraries (d3926ba, gcc -O3, x86-64-v3), in a harness that simulates the fast
+    /// path.
     pub const fn costs(self) -> CallCosts {
         match self {
             Calls::Sockets => CallCosts { poll: 2889, queue: 56, event: 445, rpc: 214 + 262, acknowledged: 180 },
@@ -58,7 +61,8 @@ pub struct TcpEchoSpec {
     pub rpc: Size,
     /// Number of TCP connections. RSS spreads them over the queues of the NIC.
     pub flows: u32,
-    /// Number of requests that a connection has outstanding at any time. The default, 64, is that of TAS's own client.
+    /// Number of requests that a connection has outstanding at any time. The default, 64, is the value of TAS's own
+    /// client.
     #[serde(default = "pipelined")]
     pub pipelined: u32,
     /// Interface through which the application uses TAS: "sockets" (the default) or "low_level".
@@ -73,24 +77,25 @@ fn pipelined() -> u32 {
 }
 
 /// Instructions of TAS's fast path in addition to those of the NIC's driver. The defaults were counted in TAS (d3926ba,
-/// gcc -O3, x86-64-v3), in a harness that plays NIC and application, as the difference between bursts of one and of
-/// sixteen.
+/// gcc -O3, x86-64-v3), in a harness that simulates NIC and application, as the difference between bursts of one and of
+/// sixteen packets.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FastPathCosts {
-    /// Instructions of a turn that finds nothing: NIC, queue manager, sixteen contexts, slow path. The default is 2004.
+    /// Instructions of a turn in which the thread finds no work: NIC, queue manager, sixteen contexts, slow path. The
+    /// default is 2004.
     pub turn: u32,
-    /// Fixed instructions of a burst that was received. The default is 101.
+    /// Fixed instructions of a received burst. The default is 101.
     pub burst: u32,
     /// Instructions per segment with data: look-up, parsing, flow state, entry for the application, acknowledgement.
     /// The default is 654.
     pub data: u32,
-    /// Instructions per segment that only acknowledges. The default is 422.
+    /// Instructions per segment without data, which only acknowledges. The default is 422.
     pub acknowledgement: u32,
-    /// Instructions per entry of the application: flow state, and place in the queue manager, whose flows have a rate
-    /// (TAS's default). The default is 501.
+    /// Instructions per entry of the application: flow state, and the flow's place in the queue manager, which limits
+    /// the rate of flows (TAS's default). The default is 501.
     pub entry: u32,
-    /// Instructions per segment that is sent. The default is 375.
+    /// Instructions per sent segment. The default is 375.
     pub segment: u32,
 }
 

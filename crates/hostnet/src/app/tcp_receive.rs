@@ -1,5 +1,5 @@
-//! Receiver of a long TCP flow (iperf3): `recv` after `recv` into one buffer, whose content nobody looks at. The kernel
-//! path that copies into the buffer is `stack::tcp`.
+//! Receiver of a long TCP flow (iperf3), which calls `recv` repeatedly with one buffer and ignores the content.
+//! `stack::tcp` is the kernel's path that copies into the buffer.
 
 use super::{AppBuildContext, Application, WorkSource};
 use crate::kernel::units::Size;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpReceiveSpec {
-    /// Bytes that a `recv` asks for, and size of each core's buffer. The default is 128 KiB.
+    /// Bytes that a `recv` asks for, which is also the size of each core's buffer. The default is 128 KiB.
     #[serde(default = "read")]
     pub read: Size,
-    /// Instructions between two buffers: iperf3 calls `select`. The default, 3300, is half a microsecond, as lmbench
-    /// measures for a few TCP sockets, on a core of 3.3 GHz with two instructions per cycle.
+    /// Instructions between two buffers: iperf3 calls `select`. The default, 3300, takes half a microsecond on a core
+    /// of 3.3 GHz with two instructions per cycle, as lmbench measures for a few TCP sockets.
     #[serde(default = "gap_instructions")]
     pub gap_instructions: u32,
 }

@@ -1,5 +1,4 @@
-//! TestPMD: forwards packets, or drops them, and looks at no more than their Ethernet header; or sends packets of its
-//! own.
+//! TestPMD: forwards or drops packets and reads at most their Ethernet header, or sends packets that it generates.
 
 use super::{lines, AppBuildContext, Application, Content, Origin, ServeOutcome};
 use crate::core::{Op, Program};
@@ -18,8 +17,8 @@ pub enum TestpmdMode {
     Macswap,
     /// Packets are freed unread.
     Rxonly,
-    /// Packets of TestPMD's own are sent as fast as possible, and none are received. Their headers fit one line, which
-    /// is written.
+    /// TestPMD generates and sends packets as fast as possible, and receives none. The headers of a packet fit one
+    /// line, which is written.
     Txonly,
 }
 

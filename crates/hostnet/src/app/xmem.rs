@@ -16,13 +16,13 @@ pub enum ReadOrder {
     /// A random line for each read.
     #[default]
     Random,
-    /// Every 64-bit word once, in a random order that repeats and is the same for all cores. LRU keeps less of such a
-    /// cycle than of random lines. X-Mem follows pointers that it has shuffled; this is its walk if the shuffle leaves
-    /// one cycle.
+    /// Every 64-bit word is read once, in a random order that repeats and is the same for all cores. LRU keeps fewer
+    /// lines of such a cycle than of random lines. X-Mem follows pointers that it has shuffled; if the shuffle leaves
+    /// one cycle, X-Mem's walk equals this order.
     Cycle,
 }
 
-/// Largest array in bytes that is read in a cycle, whose order must be stored.
+/// Largest array in bytes that can be read in a cycle, because the order of a cycle must be stored.
 const MOST_WALKED: u64 = 256 << 20;
 /// 64-bit words per line.
 const WORDS: u64 = LINE / 8;
@@ -140,7 +140,7 @@ mod tests {
     use crate::kernel::{TenantId, ThreadId};
     use crate::memory::region::AddressMap;
 
-    /// First lines that core number `core` of two reads, relative to the start of its array.
+    /// First lines that core number `core` of two cores reads, relative to the start of its array.
     fn reads(app: &mut Xmem, core: usize, n: usize) -> Vec<u64> {
         let (mut rng, mut p) = (RandomStream::new(1, "test", 0), Program::default());
         while p.ops.len() < 2 * n {
@@ -180,8 +180,9 @@ mod tests {
 
     #[test]
     fn lru_keeps_less_of_a_cycle_than_of_drawn_lines() {
-        // A line of eight words is absent from the last t of the cycle's words with (1-t)^8, and a read misses with
-        // (1-t)^7: where LRU keeps half of the lines, 2^(-7/8) = 0.545 of reads miss. Of drawn lines it is half.
+        // A line of eight words is absent from the last t of the cycle's words with probability (1-t)^8, and a read
+        // misses with probability (1-t)^7: where LRU keeps half of the lines, 2^(-7/8) = 0.545 of reads miss. For
+        // random lines the share is one half.
         for (order, miss) in [("cycle", 0.545), ("random", 0.5)] {
             let mut app = xmem(&format!("array = \"256 KiB\"\norder = \"{order}\"")).unwrap();
             let lines = reads(&mut app, 0, 96 << 10);

@@ -29,7 +29,7 @@ pub(super) fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
     }
 }
 
-/// The word for a choice in a scenario.
+/// The word by which a scenario names a choice.
 pub fn word(choice: impl Serialize) -> String {
     serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
 }
@@ -53,7 +53,7 @@ pub fn check(s: &Scenario) -> Check {
     unused(s)
 }
 
-/// Checks that names are not empty: they appear in messages, tables and file names.
+/// Checks that no name is empty, because names appear in messages, tables and file names.
 fn names(s: &Scenario) -> Check {
     let tenants = s.tenants.iter().enumerate().map(|(i, t)| (format!("tenant[{i}].name"), &t.name));
     for (key, name) in [("name".into(), &s.name), ("platform.name".into(), &s.platform.name)].into_iter().chain(tenants)
@@ -368,7 +368,7 @@ pub fn serves(t: &TenantSpec) -> bool {
     t.work() == WorkSource::Packets
 }
 
-/// Whether a tenant's cores use a device's registers or memory themselves.
+/// Whether the cores of a tenant access a device's registers or memory without caches.
 pub(super) fn past_caches(t: &TenantSpec) -> bool {
     matches!(t.app, AppSpec::ProbeDevice(_) | AppSpec::BlockStores(_))
 }
@@ -519,7 +519,7 @@ pub fn rx_buffers(s: &Scenario) -> u32 {
 mod tests {
     use super::*;
 
-    /// A user's own policy may compute its ways; one way too many must not end in lost lines.
+    /// A user's own policy may compute its ways; a policy that names too many ways must not lose lines.
     #[test]
     fn a_policy_that_names_more_ways_than_there_are_is_one_sentence() {
         assert_eq!(within(Inbound::Llc { ways: 0xfff }, 12), Ok(()));

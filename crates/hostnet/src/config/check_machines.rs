@@ -1,4 +1,4 @@
-//! Checks of machines of several nodes, and of a second host: combinations that are not built.
+//! Checks of machines with several nodes and of a second host: combinations that are not supported.
 
 use super::check::{check, directed, need, Check};
 use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec};
@@ -6,7 +6,7 @@ use crate::app::{AppSpec, Origin, WorkSource};
 use crate::memory::spec::{DeviceRead, LlcRole};
 use crate::placement::PlacementPolicy;
 
-/// Checks the second host, which is built for an open loop at one rate, towards a NIC with descriptor rings in memory.
+/// Checks the second host, which needs an open loop at one rate and a NIC with descriptor rings in memory.
 pub(super) fn client(s: &Scenario) -> Check {
     let Some(c) = &s.client else {
         let senders = s.find_tenant(|t| t.app.origin() == Origin::Due);
@@ -102,7 +102,7 @@ pub(super) fn second_threads(s: &Scenario) -> Check {
     }
 }
 
-/// Checks that machines of several nodes have no combination that is not built yet.
+/// Checks that a scenario with several nodes uses no combination that is not supported yet.
 pub(super) fn several_nodes(s: &Scenario) -> Check {
     let count = s.nodes().count;
     if let Some((i, t)) = s.tenants.iter().enumerate().find(|(_, t)| u32::from(t.node) >= count) {

@@ -9,14 +9,14 @@ use serde_json::Value;
 /// Keys whose values are words, and the seed, which may be any number.
 const WORDS: [&str; 7] = ["name", "description", "provenance", "file", "mapping", "seed", "llc_ways"];
 
-/// Keys of rates that are only compared, so that nothing is divided by them.
+/// Keys of rates that are only compared with other rates, so that no division depends on them.
 const COMPARED: [&str; 3] = ["rate", "step", "burst_threshold"];
 
 /// Tables of components on a chip or beside it, where nothing takes longer than `ON_CHIP`.
 const CHIP: [&str; 7] = ["core.", "caches.", "memory.", "nodes.", "iio.", "pcie.", "nic."];
 const ON_CHIP: Span = Span(100_000_000);
 const ANYWHERE: Span = Span(10_000_000_000_000);
-/// Maximum duration of runs, and of the times that traffic has.
+/// Maximum length of a run, and maximum of the times in `traffic`.
 const RUNS: Span = Span(3_600_000_000_000_000);
 
 /// Range of clock frequencies of cores and uncores.
@@ -26,7 +26,7 @@ const BYTES: (ByteRate, ByteRate) = (ByteRate(1_000_000), ByteRate(100_000_000_0
 const FASTEST: Rate = Rate(1_000_000_000_000);
 const FASTEST_PACE: Pace = Pace(1_000_000_000_000);
 
-/// Maximum capacities by the end of their keys; the last entry is for all other keys.
+/// Maximum capacity by the end of the key; the last entry is for all other keys.
 const SIZES: [(&str, Size); 4] = [
     ("caches.l1d.size", Size(16 << 20)),
     ("caches.l2.size", Size(256 << 20)),
@@ -34,8 +34,8 @@ const SIZES: [(&str, Size); 4] = [
     ("", Size(1 << 40)),
 ];
 
-/// Maximum whole numbers by a part of their keys; the last entry is for all other keys. The first ones are of hardware,
-/// for which the engine has one place each.
+/// Maximum whole number by a part of the key; the last entry is for all other keys. The first entries count hardware
+/// resources, each of which the engine represents separately.
 const COUNTS: [(&str, u64); 19] = [
     ("core.width", 64),
     ("core.rob", 1 << 16),

@@ -1,4 +1,4 @@
-//! Checks of the stacks that hand packets to tenants: drivers, the kernel, CC-NIC, and their requirements.
+//! Checks of the stacks that hand packets to tenants: drivers, the kernel and CC-NIC, with the requirements of each.
 
 use super::check::{need, past_caches, serves, word, Check};
 use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, RingDriver, Scenario, SpreadSpec, StackSpec, TenantSpec};
@@ -8,7 +8,7 @@ use crate::kernel::TenantId;
 use crate::placement::{Spent, SweepTx};
 use crate::stack::ccnic::spec::{CcnicMode, CcnicSpec, ReleaseKind, Wake};
 
-/// Checks that each tenant has a stack, and the stack what it needs.
+/// Checks that each tenant has a stack, and that the scenario has all that the stack requires.
 pub(super) fn stacks(s: &Scenario) -> Check {
     for (i, t) in s.tenants.iter().enumerate() {
         let gathers = matches!(t.app, AppSpec::CliqueMap(_));
@@ -151,7 +151,7 @@ fn several_pairs(c: &CcnicSpec, threads: u32, cores: u32) -> Check {
     })
 }
 
-/// Checks that a NIC whose wire loops back has a generator on the host, and that nothing else sends packets.
+/// Checks that a NIC in loopback mode has a generator on the host, and that nothing else sends packets.
 fn looped(s: &Scenario) -> Check {
     let nic = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.loopback));
     let tenant = s.find_tenant(TenantSpec::loops);
@@ -200,7 +200,8 @@ fn looped(s: &Scenario) -> Check {
     })
 }
 
-/// Bytes in memory of the shortest Ethernet frame, whose check sequence stays in the NIC (IEEE 802.3, 3.2.7).
+/// Bytes in memory of the shortest Ethernet frame, without the check sequence, which the NIC removes (IEEE 802.3,
+/// 3.2.7).
 const LEAST: u64 = 60;
 
 /// Checks that an overlay has a PCIe NIC at the NIC's node, a server of packets, and room for whole packets.

@@ -1,5 +1,5 @@
-//! Checks for keys that belong to another choice than the one made: such keys would change nothing, so their author
-//! meant something else.
+//! Checks for keys that have no effect with the choices of a scenario. Such a key would change nothing, so the author
+//! of the scenario meant something else.
 //!
 //! A key counts as given when its value is neither the default nor, for a NIC, the platform's. The resolved form of a
 //! scenario therefore passes, too.
@@ -67,7 +67,7 @@ pub(super) fn arrivals(t: &TrafficSpec) -> Check {
     Ok(())
 }
 
-/// Checks that no packet size is given beside an application that sets another one itself.
+/// Checks that no packet size is given together with an application that sets the size itself.
 fn sizes(s: &Scenario) -> Check {
     let Some(packet) = s.traffic.packet else { return Ok(()) };
     for (i, t) in s.tenants.iter().enumerate().filter(|(_, t)| serves(t)) {

@@ -1,10 +1,10 @@
-//! Keys and choices that have a new name: for one version the old one is accepted, with a sentence that names the new one.
+//! Renamed keys and choices: for one version hostnet accepts the old name, with a warning that names the new one.
 
 use serde_json::Value;
 
-/// Old and new name of each renamed key (`path`, then the key's new name) and of each renamed choice (`path = word`, then the
-/// new word). A path names the tables from the scenario's root, without indices or kinds; a platform's keys begin with
-/// `platform`, wherever they are written.
+/// Old and new name of each renamed key (`path`, then the key's new name) and of each renamed choice (`path = word`,
+/// then the new word). A path names the tables from the scenario's root, without indices or kinds; a platform's keys
+/// begin with `platform`, in a scenario and in a platform's file.
 pub const RENAMED: &[(&str, &str)] = &[
     ("tenant.app.between", "gap_instructions"),
     ("platform.caches.llc.writebacks = at_once", "immediate"),
@@ -14,8 +14,9 @@ pub const RENAMED: &[(&str, &str)] = &[
     ("tenant.app.order = drawn", "random"),
 ];
 
-/// Replaces the old names in `root` by the new ones, and returns a sentence without its full stop for each. `below` is the path
-/// at which `root` stands: empty for a scenario, `platform` for a platform's file. `table` is [`RENAMED`] or a test's own.
+/// Replaces the old names in `root` by the new ones, and returns a sentence without its full stop for each. `below` is
+/// the path at which `root` stands: empty for a scenario, `platform` for a platform's file. `table` is [`RENAMED`], or
+/// a table of a test.
 ///
 /// # Errors
 /// A clause that names both keys when a table has the old and the new one.
@@ -48,8 +49,8 @@ pub fn rename(root: &mut Value, below: &str, table: &[(&str, &str)]) -> Result<V
     Ok(notes)
 }
 
-/// Renames the key at `path` below `table`, which stands at `at`, or the choice `word` of that key, in every element of the
-/// lists on the way.
+/// Renames, in every element of the lists along the path, the key at `path` below `table`, or the choice `word` of that
+/// key; `at` is the path of `table`.
 fn replace(
     table: &mut Value,
     at: &str,

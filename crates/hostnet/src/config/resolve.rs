@@ -18,7 +18,7 @@ impl fmt::Display for SpecError {
 }
 impl std::error::Error for SpecError {}
 
-/// Makes one line of a text, whatever the values that it quotes contain.
+/// Makes one line of a text, whatever characters the quoted values contain.
 fn sentence(text: String) -> SpecError {
     let escape = |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
     SpecError(text.chars().map(escape).collect())
@@ -107,8 +107,8 @@ fn with_platforms_that_have_it(why: String, file: &str, search: &[PathBuf]) -> S
     }
 }
 
-/// Fills in keys of an Ethernet NIC from its platform; not descriptor rings under a TCP receiver that asks for no
-/// driver of rings.
+/// Fills in keys of an Ethernet NIC from its platform. A TCP receiver without a driver of descriptor rings gets no
+/// rings.
 fn ethernet_of_platform(root: &mut Value) {
     let Some(mut of_platform) = root.pointer("/platform/ethernet").filter(|e| e.is_object()).cloned() else { return };
     let kind = |t: &Value| {
@@ -126,8 +126,8 @@ fn ethernet_of_platform(root: &mut Value) {
     }
 }
 
-/// Fills in keys of CC-NIC from the platform. A preset's choices come between the platform's and the scenario's keys,
-/// or below the platform's other keys when the platform has the preset.
+/// Fills in keys of CC-NIC from the platform. A preset of the scenario overrides the platform's keys, and a preset of
+/// the platform is overridden by the platform's other keys.
 fn ccnic_of_platform(root: &mut Value) {
     let Some(table) = root.as_object_mut() else { return };
     let asked = |t: &Value| t.get("stack").and_then(Value::as_str) == Some("ccnic");
@@ -163,7 +163,7 @@ fn all_ways(table: &mut Value) {
     }
 }
 
-/// Fills in what `[client]` leaves out: the platform, its NIC, and the shared link.
+/// Fills in what `[client]` omits: the platform, the NIC, and the shared link.
 fn client(root: &mut Value, file: &str, search: &[PathBuf], notes: &mut Vec<String>) -> Result<(), SpecError> {
     let Some(mut client) = root.get("client").and_then(Value::as_object).cloned() else { return Ok(()) };
     let platform = match client.get("platform") {
@@ -192,7 +192,7 @@ fn client(root: &mut Value, file: &str, search: &[PathBuf], notes: &mut Vec<Stri
     Ok(())
 }
 
-/// Tables of `over` that the platform lacks entirely, each with the platform's name.
+/// Tables of `over` that are missing in the platform, each with the platform's name.
 fn tables_without(platform: &Value, over: &Value) -> Vec<(String, String)> {
     let name = platform.get("name").and_then(Value::as_str).unwrap_or_default();
     let mut absent = Vec::new();
@@ -234,7 +234,8 @@ fn part_of_platform(table: &mut Map<String, Value>) -> Option<Value> {
     Some(part)
 }
 
-/// The tables of `text` under their new names. `below` is where they stand in a scenario, as [`renamed::rename`] has it.
+/// The tables of `text` under their new names. `below` is the path of these tables in a scenario, as for
+/// [`renamed::rename`].
 fn parse(text: &str, file: &str, below: &str, notes: &mut Vec<String>) -> Result<Value, SpecError> {
     let mut root = tables(text, file)?;
     let said = renamed::rename(&mut root, below, renamed::RENAMED).or_else(|why| err(file, why))?;
@@ -269,8 +270,8 @@ fn infinite(path: &str, v: &toml::Value) -> Option<String> {
     }
 }
 
-/// Loads the platform `name`, checked on its own, so that messages name the right file. When its file has the key
-/// `base`, its values replace those of the platform of that name, which has no base itself.
+/// Loads the platform `name`, checked on its own, so that messages name the right file. When the file has the key
+/// `base`, its other values replace those of the platform with that name, which cannot have a base itself.
 fn platform(name: &str, file: &str, search: &[PathBuf], notes: &mut Vec<String>) -> Result<Value, SpecError> {
     let (path, text) = find_platform("platform", name, file, search)?;
     let mut own = parse(&text, &path, "platform", notes)?;
@@ -293,14 +294,15 @@ fn platform(name: &str, file: &str, search: &[PathBuf], notes: &mut Vec<String>)
     Ok(all)
 }
 
-/// Checks a platform, and the sources of values that its file, `own`, gives.
+/// Checks a platform, and the provenance that the platform's file, `own`, gives.
 fn check_platform(all: &Value, own: &Value, file: &str) -> Result<(), SpecError> {
     sources::are_quoted(own).or_else(|why| err(file, why))?;
     let platform: Platform = typed(all.clone(), file)?;
     sources::check(own, &platform).or_else(|why| err(file, why))
 }
 
-/// Marks the values that `own` changes and gives no source for, because the sources of its base do not describe them.
+/// Marks the values that `own` changes without a source, because the provenance of the base platform does not describe
+/// them.
 fn add_default_sources(own: &mut Value, base: &str, file: &str) {
     let Some(table) = own.as_object_mut() else { return };
     let words = |key: &str| matches!(key, "name" | "description" | "provenance");
@@ -351,7 +353,7 @@ fn platforms_of(search: &[PathBuf]) -> Vec<String> {
     let mut known: Vec<String> = search
         .iter()
         .flat_map(|d| [d.clone(), d.join("platforms")])
-        .filter(|d| d.ends_with("platforms")) // beside a scenario lie other scenarios
+        .filter(|d| d.ends_with("platforms")) // the folder of a scenario also holds other scenarios
         .filter_map(|d| std::fs::read_dir(d).ok())
         .flatten()
         .filter_map(|e| {
@@ -366,7 +368,7 @@ fn platforms_of(search: &[PathBuf]) -> Vec<String> {
 
 /// Text `; did you mean "x"` for the choice nearest to `word`, or an empty text if none is near.
 pub fn nearest<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
-    let word = word.to_lowercase(); // as all choices are written
+    let word = word.to_lowercase(); // in the same notation as all choices
     choices
         .map(|c| (strsim::damerau_levenshtein(&word, c), c))
         .min()
@@ -385,7 +387,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// Deserializes a value, with the key path in the message of an error.
+/// Deserializes a value; an error message contains the path of the key.
 fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
     serde_path_to_error::deserialize(&v).map_err(|e| {
         let why = e.inner().to_string();
@@ -413,7 +415,8 @@ fn key_at_fault(path: String, root: &Value, why: &str) -> String {
     }
 }
 
-/// Valid values, in brackets, for the field whose absence is `why`: those that the error for an empty word names.
+/// Valid values, in brackets, for the field whose absence caused the error `why`: the values that the error for an
+/// empty word names.
 fn choices<T: DeserializeOwned>(v: &Value, path: &str, why: &str) -> Option<String> {
     let field = why.strip_prefix("missing field `")?.split('`').next()?;
     let mut v = v.clone();
@@ -449,7 +452,7 @@ fn explain(path: &str, root: &Value, why: &str) -> String {
     }
 }
 
-/// Description of the numbers that fit a type, for a number that is too large for it.
+/// Range of the numbers that fit a type, for the message about a number that is too large.
 fn most(wanted: &str) -> Option<String> {
     let most = match wanted {
         "u8" => u8::MAX.into(),

@@ -88,7 +88,7 @@ pub struct Platform {
     pub provenance: BTreeMap<String, String>,
 }
 
-/// Buffers between the integrated NIC and cores.
+/// Buffers through which the integrated NIC and the cores exchange packets.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RingSpec {
@@ -109,7 +109,7 @@ fn tx_buffers() -> u32 {
 }
 
 impl Default for RingSpec {
-    /// Buffers for hosts without packets.
+    /// Buffers of a scenario without packets.
     fn default() -> RingSpec {
         RingSpec { rx_buffers: 64, buffer_size: Size(2048), tx_buffers: tx_buffers(), proactive_drop: 0 }
     }
@@ -137,7 +137,7 @@ pub struct TenantSpec {
     /// Node of the tenant's cores, in whose memory its data lies. The default is 0.
     #[serde(default)]
     pub node: u8,
-    /// LLC ways that this tenant's L2 victims may fill (Intel CAT). When absent, all ways.
+    /// LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). When absent, all ways.
     #[serde(default)]
     pub llc_ways: Option<WaysSpec>,
     /// Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways.
@@ -171,7 +171,7 @@ impl TenantSpec {
     pub fn receivers(&self) -> u32 {
         match &self.app {
             _ if self.pipeline.is_some() => self.cores / 2,
-            // The last core belongs to the application.
+            // The last core runs the application and receives no packets.
             AppSpec::TcpEcho(_) => self.cores.saturating_sub(1),
             _ => self.cores,
         }
@@ -252,7 +252,7 @@ pub enum Load {
     None,
 }
 
-/// Length of the run, and objective of a search.
+/// Length of the run, and objective of a search for a rate.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
@@ -270,7 +270,7 @@ pub struct RunSpec {
     /// determines the resolution.
     #[serde(default)]
     pub step: Option<OfferedRate>,
-    /// Number of requests measured, of the tenants that serve packets. The default is 60,000.
+    /// Number of measured requests, over all tenants that serve packets. The default is 60,000.
     #[serde(default = "requests")]
     pub requests: u64,
     /// Number of requests before the measurement. When absent, the end of the warm-up is detected.
@@ -286,8 +286,8 @@ pub struct RunSpec {
     /// Sampling interval of the trace of the I/O controllers' buffers and of pauses. When absent, there is no trace.
     #[serde(default)]
     pub trace: Option<Span>,
-    /// Width of the bins of the table `timeline`: the traffic in each bin, and the locations of received lines. When
-    /// absent, there are only a few samples.
+    /// Width of the bins of the table `timeline`, which shows the traffic in each bin and the locations of received
+    /// lines. When absent, the table has only a few samples.
     #[serde(default)]
     pub timeline: Option<Span>,
     /// Relative width of the bracket at which a search stops. The default is 0.006.
@@ -310,7 +310,8 @@ fn tolerance() -> f64 {
     0.006
 }
 
-/// A second host, at the other end of the Ethernet NIC's link, whose software sends the traffic and takes the replies.
+/// A second host at the other end of the Ethernet NIC's link. Software on this host sends the traffic and takes the
+/// replies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClientSpec {
@@ -319,16 +320,16 @@ pub struct ClientSpec {
     pub platform: Option<Platform>,
     /// Number of cores that send and receive; requests go to them in turn.
     pub cores: u32,
-    /// Stack of the second host's cores. The default, "poll_mode", is the only one that is built.
+    /// Stack of the second host's cores. The default, "poll_mode", is the only supported one.
     #[serde(default = "poll_mode")]
     pub stack: StackSpec,
-    /// Application of the second host's cores: of kind "load_generator".
+    /// Application of the second host's cores; must be of kind "load_generator".
     pub app: AppSpec,
-    /// Placement of the lines of the second host's NIC. When absent, as in the scenario.
+    /// Placement of the lines that the second host's NIC writes. When absent, the scenario's `placement` applies.
     #[serde(default)]
     pub placement: Option<PlacementSpec>,
-    /// Ethernet NIC of the second host, for the keys that its platform's `ethernet` leaves out or that differ. Rate and
-    /// flight time are those of the link to the first host.
+    /// Ethernet NIC of the second host: the keys that differ from the platform's table `ethernet` or that this table
+    /// lacks. Rate and flight time are those of the link to the first host.
     #[serde(default)]
     pub ethernet: Option<EthernetSpec>,
 }
@@ -369,7 +370,7 @@ pub struct Scenario {
     /// loses nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Box<ClientSpec>>,
-    /// Load, length and objective of the run.
+    /// Length and load of the run, or the objective of a search.
     pub run: RunSpec,
 }
 
@@ -392,7 +393,7 @@ impl RingDriver<'_> {
     }
 }
 
-/// Tenant whose packets come through descriptor rings in memory, with the rings and their driver.
+/// Tenant whose packets come through descriptor rings in memory, with those rings and their driver.
 #[derive(Clone, Debug)]
 pub struct RingTenant<'a> {
     /// The tenant, counted from 0.
@@ -403,7 +404,7 @@ pub struct RingTenant<'a> {
     pub driver: RingDriver<'a>,
 }
 
-/// Additional cores with which a tenant's threads work, and their node.
+/// Additional cores on which a tenant's threads run, with the node of these cores.
 #[derive(Clone, Copy, Debug)]
 pub struct Peers {
     /// The tenant, counted from 0.
@@ -513,7 +514,7 @@ impl Scenario {
         self.platform.nodes.clone().unwrap_or_default()
     }
 
-    /// The second host as a scenario of its own, which has no traffic but that planned by the first host's scenario.
+    /// The second host as a scenario of its own; the scenario of the first host plans all of its traffic.
     pub fn client_host(&self) -> Option<Scenario> {
         let c = self.client.as_ref()?;
         let tenant = TenantSpec {

@@ -4,11 +4,11 @@ use super::resolve::nearest;
 use super::Platform;
 use serde_json::Value;
 
-/// Kinds with which a source begins.
+/// Kinds of sources; each source begins with one of them.
 const KINDS: [&str; 7] = ["datasheet", "paper", "artifact", "standard", "measured", "fitted", "assumed"];
-/// Kinds of sources that hostnet itself gives where nobody else does.
+/// Kinds of sources that hostnet itself adds where a platform's file gives no source.
 const OWN_KINDS: [&str; 2] = ["default", "no source"];
-/// Keys of a platform that are not values.
+/// Keys of a platform that hold text instead of values.
 const WORDS: [&str; 3] = ["name", "description", "provenance"];
 
 /// Refuses tables below `table.provenance`, which TOML makes of a dotted key without quotes.

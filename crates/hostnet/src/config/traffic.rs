@@ -19,7 +19,7 @@ use std::fmt::{self, Display};
 pub const STAMP: u64 = 8;
 /// Maximum number of flows for which the generator has addresses.
 const MOST_FLOWS: u32 = 1 << 20;
-/// Maximum hours of simulated time of a run: the calendar has 20.
+/// Maximum simulated hours of a run; the calendar holds 20 hours.
 const MOST_HOURS: f64 = 16.0;
 
 /// Arrival process of packets.
@@ -32,7 +32,8 @@ pub enum ArrivalsSpec {
     Fixed,
     /// Gaps at `rate`, uniformly distributed around their mean, with coefficient of variation `cv`.
     Uniform,
-    /// Log-normal gaps at `rate`, with coefficient of variation `cv`.
+    /// Gaps at `rate` from a Pareto distribution with coefficient of variation `cv`: many gaps close to the shortest
+    /// one, and rare long gaps.
     LogNormal,
     /// Pareto gaps at `rate`, with coefficient of variation `cv`: a shortest gap, and rare long ones.
     Pareto,
@@ -52,16 +53,16 @@ pub enum ArrivalsSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SpreadSpec {
-    /// Any core, at random.
+    /// Each packet goes to a random core.
     #[default]
     Random,
-    /// Each core in turn.
+    /// Packets go to the cores in turn.
     RoundRobin,
-    /// The core with the fewest entries in its completion queue; in turn, among several.
+    /// Each packet goes to the core with the fewest entries in its completion queue; several such cores take turns.
     ShortestQueue,
-    /// The core of the packet's client, for `arrivals = "closed"`: each of the `outstanding` requests belongs to a
-    /// client, which sends its next request to the same core. Clients have cores in turn; with `flows`, they have flows
-    /// in turn.
+    /// Each packet goes to its client's core, for `arrivals = "closed"`: each of the `outstanding` requests belongs to
+    /// a client, which sends its next request to the same core. The clients are assigned to cores in turn, or with
+    /// `flows` to flows in turn.
     Flow,
 }
 
@@ -215,8 +216,8 @@ pub struct TrafficSpec {
     /// Protocol of the frames: "udp" (the default) or "ethernet".
     #[serde(default)]
     pub protocol: Protocol,
-    /// Number of waiting packets per core that `arrivals = "keep_depth"` maintains; completions of sends count, where
-    /// `queue_pair.send_completions` is set.
+    /// Number of waiting packets per core that `arrivals = "keep_depth"` maintains. Completions of sends count as well
+    /// where `queue_pair.send_completions` is set.
     #[serde(default)]
     pub depth: u32,
     /// Number of packets per burst, for `arrivals = "burst"`.
@@ -237,15 +238,16 @@ pub struct TrafficSpec {
     /// is also its default), "log_normal" and "pareto" (1 when absent).
     #[serde(default)]
     pub cv: Option<f64>,
-    /// Maximum number of requests without a reply, for `arrivals = "closed"`: of all cores together, but with CC-NIC of
-    /// each queue pair.
+    /// Maximum number of requests without a reply, for `arrivals = "closed"`: over all cores together, or with CC-NIC
+    /// per queue pair.
     #[serde(default)]
     pub outstanding: u32,
     /// Time after which a request without a reply is given up and the next one is sent, for `arrivals = "closed"`. The
     /// default is 1 ms.
     #[serde(default = "timeout")]
     pub timeout: Span,
-    /// Wire between the generator and an integrated NIC. When absent, there is none. An Ethernet NIC has its own link.
+    /// Wire between the generator and an integrated NIC. When absent, there is no wire. An Ethernet NIC has a link of
+    /// its own.
     #[serde(default)]
     pub link: Option<WireSpec>,
     /// Ethernet address that packets go to, captured ones included. The default is "02:00:00:00:00:01".
@@ -327,7 +329,7 @@ impl TrafficSpec {
     }
 }
 
-/// Whether the traffic, and not the application itself, determines how large the application's requests are.
+/// Whether the traffic, rather than the application, determines the size of requests.
 pub fn sets_no_size(app: &AppSpec) -> bool {
     app.largest(Some(Size(1))) == Some(Size(1))
 }
@@ -383,7 +385,7 @@ pub fn check(s: &Scenario) -> Check {
     rates(s)
 }
 
-/// Checks the keys of the arrival process.
+/// Checks that only keys of one arrival process are given.
 fn one_process(t: &TrafficSpec) -> Check {
     arrivals(t)?;
     need(t.timeout.0 > 0, || "traffic.timeout = \"0 ps\" must be positive".into())?;
@@ -411,7 +413,8 @@ fn one_process(t: &TrafficSpec) -> Check {
     })
 }
 
-/// Checks that the shortest queue is only used with a NIC on the chip, because behind a wire nobody knows the queues.
+/// Checks that `spread = "shortest_queue"` is used only with a NIC on the chip, because a load generator behind a wire
+/// does not know the queues.
 fn shortest_queue(s: &Scenario) -> Check {
     let on_port = s.ringed().is_some() && s.peripherals.iter().any(|p| p.ethernet().is_some());
     need(s.traffic.spread != SpreadSpec::ShortestQueue || !on_port, || {
@@ -470,7 +473,7 @@ fn rates(s: &Scenario) -> Check {
     })?;
     need(!s.run.step.is_some_and(OfferedRate::is_zero), || "run.step = 0 must be positive".into())?;
     need(s.run.loss > 0.0 && s.run.loss < 1.0, || format!("run.loss = {} is not above 0 and below 1", s.run.loss))?;
-    // The number of packets at the objective must not be too small.
+    // The number of packets that meet the objective must not be too small.
     need(!peak || s.run.requests.to_f64() * s.run.loss >= 10.0, || {
         let least = (10.0 / s.run.loss).ceil();
         format!("run.requests = {} cannot tell a loss of {}; give {least} or more", s.run.requests, s.run.loss)
@@ -521,8 +524,8 @@ pub fn carries(s: &Scenario, key: &str, value: &dyn Display, pps: f64, bytes: f6
     })
 }
 
-/// Rate of the wire between generator and host, and the bytes of a frame on the wire in addition to its own; None
-/// without a wire.
+/// Rate of the wire between generator and host, and the number of bytes that a frame takes on the wire beyond its own;
+/// None without a wire.
 pub fn line_rate(s: &Scenario) -> Option<(Bandwidth, u32)> {
     let checksum = if s.traffic.arrivals == ArrivalsSpec::Pcap { CHECKSUM } else { 0 };
     let of_nic = || s.peripherals.iter().find_map(PeripheralSpec::ethernet).map(|e| e.link);

@@ -1,4 +1,4 @@
-//! Queue of prefetch hints at the L2: lines that a device has written for this core and that the L2 is to prefetch
+//! Queue of prefetch hints at the L2: lines that a device has written for this core, and which the L2 is to prefetch
 //! (IDIO, section V-C).
 
 use crate::flow::Domain;
@@ -26,7 +26,7 @@ pub struct HintCounts {
     pub dropped: u64,
     /// Hints whose line the core had or had requested already.
     pub late: u64,
-    /// Hints that became a prefetch.
+    /// Hints that caused a prefetch.
     pub fetched: u64,
 }
 
@@ -54,7 +54,7 @@ impl Hints {
         }
     }
 
-    /// Adds a hint for `line`; a full queue drops the hint or leaves it with the controller.
+    /// Adds a hint for `line`; when the queue is full, drops the hint or leaves the hint with the controller.
     pub fn push(&mut self, line: LineAddr, now: Time) {
         self.counts.came += 1;
         if self.places.take(now) {
@@ -71,7 +71,7 @@ impl Hints {
         self.queue.front().map(|h| h.0)
     }
 
-    /// Removes the oldest hint; `fetched` says that it became a prefetch rather than having been late.
+    /// Removes the oldest hint; `fetched` says whether the hint caused a prefetch, rather than arriving late.
     pub fn pop(&mut self, fetched: bool, now: Time) {
         let Some((_, since)) = self.queue.pop_front() else { return };
         self.places.give(now.max(since), since);
@@ -93,7 +93,8 @@ impl Hints {
 mod tests {
     use super::*;
 
-    /// The queue holds 32 hints in order of arrival; the overflow policy decides when it is full.
+    /// The queue holds 32 hints in order of arrival; the overflow policy decides what happens to a hint that finds the
+    /// queue full.
     #[test]
     fn a_full_queue_loses_hints_or_keeps_them_for_later() {
         for (overflow, left) in [(HintOverflow::Drop, 32), (HintOverflow::Stall, 40)] {

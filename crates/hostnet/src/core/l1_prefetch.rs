@@ -2,8 +2,9 @@
 //! the next line behind ascending loads ("DCU"), and the stride of an instruction ("DCU IP").
 //!
 //! The prefetchers follow loads only, hits and misses alike. A prefetched line lies in the load's page of 4 KiB. The
-//! prefetchers pause while many misses are outstanding and behind a run of stores. Since instructions have no address
-//! in this model, a kind of op and the region that it loads from stand for one. Distances are whole lines.
+//! prefetchers pause while many misses are outstanding and behind a run of stores. Instructions have no address in this
+//! model; the kind of an op and the region that the op loads from take the place of an address. Distances are whole
+//! lines.
 
 use super::prefetch::PAGE;
 use crate::kernel::units::Size;
@@ -19,16 +20,17 @@ use std::collections::VecDeque;
 pub struct L1PrefetchSpec {
     /// Whether the L1's prefetchers work.
     pub enabled: bool,
-    /// Number of most recently loaded lines that the next-line prefetcher remembers; 0 disables it. A load of the line
-    /// after a remembered one prefetches the line after its own, and so do several loads of one line.
+    /// Number of most recently loaded lines that the next-line prefetcher remembers; 0 disables the prefetcher. A load
+    /// of the line that follows a remembered line, or several loads of one line, make the prefetcher fetch the line
+    /// after the loaded one.
     pub recent: u32,
-    /// Number of instructions whose strides the stride prefetcher follows; 0 disables it. Each load at its
+    /// Number of instructions whose strides the stride prefetcher follows; 0 disables the prefetcher. Each load at its
     /// instruction's stride prefetches the line one stride further on.
     pub instructions: u32,
     /// Longest stride that the stride prefetcher follows, between 64 B and 4 KiB; longer distances between loads are
     /// ignored.
     pub longest: Size,
-    /// Number of loads at one distance, including the first load, from which on the stride prefetcher fetches.
+    /// Number of loads at one distance, including the first load, from which on the stride prefetcher fetches lines.
     pub trigger: u32,
     /// Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause.
     pub misses: u32,
@@ -212,8 +214,8 @@ mod tests {
 
     #[test]
     fn strides_beyond_the_longest_are_not_followed() {
-        // Four lines within a page are at most 21 apart, so a longest stride of 20 lines stands for the 32 lines of 2
-        // KiB.
+        // Four lines within a page are at most 21 apart, so a longest stride of 20 lines stands for the 32 lines of
+        // 2 KiB.
         let mut p = L1Prefetcher { longest: 20, ..of(0, 8) };
         let at = |stride: u64| [64 * 9, 64 * 9 + stride, 64 * 9 + 2 * stride];
         assert_eq!(fetched(&mut p, 1, &at(20)).concat(), [64 * 9 + 60]);

@@ -8,7 +8,7 @@ use crate::memory::Sweep;
 pub enum Mapped {
     /// A device: its registers and its memory.
     Device,
-    /// Memory of this machine, which the stores reach without entering a cache.
+    /// Memory of this machine; the stores reach it without entering a cache.
     Memory,
 }
 
@@ -19,14 +19,15 @@ pub enum Op {
     Compute(u32),
     /// Loads of `lines` consecutive lines whose addresses are known at dispatch.
     Load { line: LineAddr, lines: u32 },
-    /// Load whose address is known `delay` cycles after the data of the last anchor has arrived; it becomes the new
-    /// anchor.
+    /// Load whose address is known `delay` cycles after the data of the last anchor has arrived; the load becomes the
+    /// new anchor.
     Chase { line: LineAddr, delay: u16 },
     /// Load that becomes the anchor: later `Chase` and `Dependent…` ops wait for its data.
     Anchor { line: LineAddr },
     /// Walk over the bytes or words of a line: `loads` loads of the line, one after the other, with addresses known at
-    /// dispatch. Where a line fill buffer takes fewer accesses (`core.lfb_targets`), the next line's walk waits for
-    /// this one. The op dispatches the instructions of one load; the program adds those of the others.
+    /// dispatch. Where a line fill buffer takes fewer accesses (`core.lfb_targets`), the walk over the next line waits
+    /// for this walk. The op dispatches the instructions of one load; the program adds the instructions of the other
+    /// loads.
     Walk { line: LineAddr, loads: u16 },
     /// Stores of `lines` consecutive lines whose addresses are known at dispatch.
     Store { line: LineAddr, lines: u32 },
@@ -34,57 +35,57 @@ pub enum Op {
     DependentStore { line: LineAddr, lines: u32 },
     /// Loads of `lines` consecutive lines whose address comes from the data of the anchor.
     DependentLoad { line: LineAddr, lines: u32 },
-    /// Copies `lines` lines from `from` to `to`; `to` comes from the anchor if `dependent`, and `from` comes from it if
-    /// `behind`.
+    /// Copies `lines` lines from `from` to `to`. The address of `to` comes from the anchor's data if `dependent`, and
+    /// that of `from` if `behind`.
     Copy { from: LineAddr, to: LineAddr, lines: u32, dependent: bool, behind: bool },
-    /// Copies `lines` lines from `from` to `to` with non-temporal stores, which write whole lines past the caches;
-    /// `from` comes from the anchor if `behind`.
+    /// Copies `lines` lines from `from` to `to` with non-temporal stores, which write whole lines and bypass the
+    /// caches; the address of `from` comes from the anchor's data if `behind`.
     CopyStream { from: LineAddr, to: LineAddr, lines: u32, behind: bool },
     /// Software prefetches of `lines` consecutive lines for reading.
     Prefetch { line: LineAddr, lines: u32 },
     /// Software prefetch for reading of a line whose address comes from the anchor; the prefetch is sent when the
     /// anchor's data arrives.
     DependentPrefetch { line: LineAddr },
-    /// Read of a line that no instruction and no side effect waits for; nothing happens if the line is present.
+    /// Read of a line for which no instruction and no side effect waits; the read has no effect if the line is present.
     Ahead { line: LineAddr },
     /// Waits until the data of the last anchor has arrived, as a branch on the data does.
     Await,
     /// Store that becomes visible after all earlier accesses, as x86 orders stores, and then reports `tag`. Later
-    /// loads, and side effects that wait for no stores, do not wait for it.
+    /// loads, and side effects that wait for no stores, do not wait for this store.
     Release { line: LineAddr, tag: u32 },
     /// Software prefetches for writing (PREFETCHW) of `lines` consecutive lines: the core obtains ownership of the
     /// lines without writing them.
     PrefetchOwn { line: LineAddr, lines: u32 },
     /// Load of a line that the program is about to write, behind a PREFETCHW of the line: a single request for
-    /// ownership brings data and ownership. The stream and stride prefetchers do not observe the load, because it finds
-    /// its line outstanding; the adjacent-line prefetcher fetches the other line of the pair.
+    /// ownership brings data and ownership. The stream and stride prefetchers do not observe the load, because the load
+    /// finds its line outstanding; the adjacent-line prefetcher fetches the other line of the pair.
     LoadOwn { line: LineAddr },
     /// Non-temporal stores of `lines` consecutive whole lines, which bypass the caches.
     StoreStream { line: LineAddr, lines: u32 },
-    /// Atomic read-modify-write, such as a compare-and-swap: one store that waits for everything before it and that
-    /// everything after it waits for. The store becomes the anchor.
+    /// Atomic read-modify-write, such as a compare-and-swap: one store that waits for all earlier accesses and blocks
+    /// all later ones. The store becomes the anchor.
     Atomic { line: LineAddr },
     /// Cache maintenance (`clsweep`, `clflushopt` or `clwb`; `op` is a `memory::Sweep` as a number) of `lines` lines,
     /// once all earlier instructions have retired.
     Maintain { line: LineAddr, lines: u32, op: Sweep },
-    /// Invalidation of `lines` lines without write-back, by `instructions` instructions, once all earlier instructions
+    /// Invalidation of `lines` lines without write-back, by `instructions` instructions, after all earlier instructions
     /// have retired.
     Invalidate { line: LineAddr, lines: u32, op: Sweep, instructions: u32 },
-    /// Side effect that reports `tag` once all earlier instructions have retired; with `stores`, earlier stores must be
-    /// done too.
+    /// Side effect that reports `tag` after all earlier instructions have retired; with `stores`, earlier stores must
+    /// be done as well.
     Retire { tag: u32, stores: bool },
     /// Uncached store to a device's register (a doorbell), which leaves and reports `tag` once all earlier instructions
-    /// have retired. It first sends the contents of all write-combining buffers.
+    /// have retired. The store first sends the contents of all write-combining buffers.
     Mmio { tag: u32 },
-    /// Uncached load of `bytes` bytes from a device; nothing goes on before its data has arrived, so that only one is
-    /// outstanding.
+    /// Uncached load of `bytes` bytes from a device. The program continues only after the data has arrived, so that
+    /// only one such load is outstanding.
     LoadDevice { bytes: u8 },
-    /// Store of `bytes` bytes to a line that is mapped write-combining. Stores to one line gather in a buffer, which
-    /// leaves when it is full, when all buffers are in use and another line needs one, or with the next fence or
-    /// uncached access.
+    /// Store of `bytes` bytes to a line that is mapped write-combining. Stores to one line gather in a buffer. The core
+    /// sends the buffer's contents when the buffer is full, when another line needs a buffer and all are in use, or
+    /// with the next fence or uncached access.
     Combine { line: LineAddr, bytes: u8, to: Mapped },
-    /// Fence: waits until all earlier accesses are done, then sends all write-combining buffers and waits until they
-    /// are empty.
+    /// Fence: waits until all earlier accesses are done, then sends the contents of all write-combining buffers and
+    /// waits until the buffers are empty.
     Fence,
     /// Pause of a given number of picoseconds without computation: a spike of the service time, or a wait in a directed
     /// test.
@@ -93,7 +94,7 @@ pub enum Op {
 
 impl Op {
     /// Kind of the instruction that asks for the op's lines, which prefetchers use in place of an instruction address.
-    /// A loop over lines is one instruction, and an access to a single line another.
+    /// A loop over lines counts as one instruction, and an access to a single line as another.
     #[inline]
     pub fn site(&self) -> u8 {
         let (kind, lines) = match *self {

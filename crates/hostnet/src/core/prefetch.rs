@@ -1,7 +1,7 @@
 //! Hardware prefetcher of the L2 or the LLC. The stream prefetcher observes the L1's misses, follows ascending or
-//! descending accesses within a page, and fetches lines ahead of them into the L2 ("streamer", Intel 64 and IA-32
-//! Architectures Optimization Reference Manual). The stride prefetcher ([`super::strides`]) follows the strides of
-//! instructions.
+//! descending accesses within a page, and fetches the lines ahead of these accesses into the L2 ("streamer", Intel 64
+//! and IA-32 Architectures Optimization Reference Manual). The stride prefetcher ([`super::strides`]) follows the
+//! strides of instructions.
 
 use super::strides::{Strides, WaitingPrefetches};
 use crate::flow::Domain;
@@ -28,8 +28,8 @@ pub enum CacheLevel {
     /// The core's L2.
     #[default]
     L2,
-    /// The LLC. The requests of each core have a table of their own (gem5's `use_requestor_id`). Only lines that
-    /// neither the LLC nor the core's own caches hold are fetched.
+    /// The LLC. Each core's requests have a separate table (gem5's `use_requestor_id`). Only lines that neither the LLC
+    /// nor the core's own caches hold are fetched.
     Llc,
 }
 
@@ -37,7 +37,7 @@ pub enum CacheLevel {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrefetchSpec {
-    /// Whether the prefetcher works.
+    /// Whether the prefetcher is on.
     pub enabled: bool,
     /// Pattern of accesses that the prefetcher follows.
     #[serde(default)]
@@ -61,26 +61,26 @@ pub struct PrefetchSpec {
     /// Largest number of outstanding prefetches; on hardware, the entries of the L2's request queue that line fill
     /// buffers do not claim.
     pub credits: u32,
-    /// Largest number of prefetches that wait for a free MSHR of the L2 (`core.l2_mshrs`); one more displaces the
-    /// oldest. With 0, prefetches that find no free MSHR are dropped.
+    /// Largest number of prefetches that wait for a free MSHR of the L2 (`core.l2_mshrs`); a further prefetch displaces
+    /// the oldest. With 0, prefetches that find no free MSHR are dropped.
     #[serde(default)]
     pub waiting: u32,
-    /// Number of the L2's MSHRs (`core.l2_mshrs`) that prefetches leave to accesses. Prefetch hints of a NIC leave them
-    /// too, even if the prefetcher is not enabled.
+    /// Number of the L2's MSHRs (`core.l2_mshrs`) that prefetches leave to accesses. Prefetch hints of a NIC leave
+    /// these MSHRs free as well, even if the prefetcher is not enabled.
     #[serde(default)]
     pub reserve: u32,
     /// Whether a line that an access fetches into the L2 also brings the other line of its 128 bytes ("spatial
     /// prefetcher").
     #[serde(default)]
     pub adjacent: bool,
-    /// Whether prefetches that a request for ownership causes ask for ownership too (Intel's event `PF_L2_RFO`);
+    /// Whether prefetches that a request for ownership causes ask for ownership as well (Intel's event `PF_L2_RFO`);
     /// otherwise all prefetches are reads. Excludes `waiting`.
     #[serde(default)]
     pub ownership: bool,
 }
 
 impl PrefetchSpec {
-    /// Checks that every value is within its range and that the values go together.
+    /// Checks that every value is within its range and that the values are compatible.
     ///
     /// # Errors
     /// Fails with one clause that names key and value.
@@ -145,7 +145,7 @@ struct PageStream {
     /// First line of the page that the stream is in.
     page: Option<LineKey>,
     last: i32,
-    /// Direction of the accesses: 1 or -1, or 0 before there are two of them.
+    /// Direction of the accesses: 1 or -1, or 0 until there have been two accesses.
     step: i32,
     run: u32,
     /// Position within the page of the next line to fetch.
@@ -180,7 +180,7 @@ pub struct Prefetcher {
     pub reserve: u32,
     /// Whether the prefetcher completes 128-byte pairs of lines.
     pub adjacent: bool,
-    /// Whether prefetches that a request for ownership causes ask for ownership too.
+    /// Whether prefetches that a request for ownership causes ask for ownership as well.
     pub ownership: bool,
     tick: u64,
     flights: Vec<Option<PrefetchInFlight>>,
@@ -230,7 +230,7 @@ impl Prefetcher {
         }
     }
 
-    /// Raises the number of outstanding prefetches to `n`, unless the prefetcher's own credits are more.
+    /// Raises the number of prefetches that may be outstanding to `n`, unless the prefetcher has more credits.
     pub fn widen(&mut self, n: u32) {
         let n = n.max(self.flights.len().to_u32());
         self.flights.resize(n.to_usize(), None);
@@ -281,7 +281,7 @@ impl Prefetcher {
         if step == 0 || s.run < self.trigger {
             return (line, 0, 0);
         }
-        // Continue behind lines that an earlier access has prefetched, and stay within the page.
+        // The prefetcher continues behind the lines that an earlier access has prefetched, and stays within the page.
         let from = if (s.ahead - at) * step > 0 { s.ahead } else { at + step };
         let in_page = if step > 0 { PAGE as i32 - from } else { from + 1 };
         let room = (self.distance - (from - at).abs() + 1).min(self.degree as i32);
@@ -307,7 +307,7 @@ impl Prefetcher {
         Some(FIRST + slot.to_u8())
     }
 
-    /// Joins an access that misses the L2 to an outstanding prefetch of `line`, which must bring ownership if `own`;
+    /// Joins an access that misses the L2 to an outstanding prefetch of `line`, which must request ownership if `own`;
     /// record `r` then waits for the prefetch. Returns the cache that the prefetch was to fill.
     pub fn join(&mut self, line: LineAddr, own: bool, r: u8, at: Time) -> Option<CacheLevel> {
         let flight =
@@ -324,8 +324,8 @@ impl Prefetcher {
         flight.is_some_and(|f| f.into == CacheLevel::Llc && f.waiter.is_none())
     }
 
-    /// Ends the prefetch with `record`, whose data has arrived. Returns the cache to fill, and the record that waits
-    /// and since when.
+    /// Ends the prefetch with `record`, whose data has arrived. Returns the cache to fill, and the waiting record with
+    /// the time since which it has waited.
     pub fn land(&mut self, record: u8) -> (CacheLevel, Option<(u8, Time)>) {
         let flight = self.flights[usize::from(record - FIRST)].take().expect("a prefetch under way");
         (flight.into, flight.waiter)

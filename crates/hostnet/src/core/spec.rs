@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pipeline {
-    /// Out of order: misses block retirement; dispatch goes on until the ROB or a line fill buffer runs out.
+    /// Out of order: misses block retirement; dispatch continues until no ROB entry or no line fill buffer is free.
     #[default]
     OutOfOrder,
     /// In order: the core stalls where a loaded value is first used.
@@ -23,8 +23,8 @@ pub enum Pipeline {
 pub struct CoreSpec {
     /// Number of cores on the host.
     pub count: u32,
-    /// Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as Linux does:
-    /// numbers from the number of its cores on are the second threads of the same cores in the same order.
+    /// Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as in Linux:
+    /// first come the first threads of all cores, then the second threads of the same cores in the same order.
     #[serde(default = "one")]
     pub threads: u32,
     /// Clock frequency of the core.
@@ -44,15 +44,15 @@ pub struct CoreSpec {
     /// Number of line fill buffers: L1 misses, of loads and stores together, that may be outstanding.
     pub lfb: u32,
     /// Number of L2 MSHRs: L2 misses, including those of prefetches, that may be outstanding. When absent, only `lfb`
-    /// and the prefetcher's `credits` bound them; where the core follows a NIC's prefetch hints, the sum of both is the
-    /// bound.
+    /// and the prefetcher's `credits` limit the L2's misses; where the core follows a NIC's prefetch hints, the sum of
+    /// both is the limit.
     #[serde(default)]
     pub l2_mshrs: Option<u32>,
     /// Number of accesses that one line fill buffer takes. A further access blocks the L1 until the line has arrived,
-    /// and loads then proceed at one a cycle. Without a limit when absent.
+    /// and loads then proceed at one a cycle. When absent, there is no limit.
     #[serde(default)]
     pub lfb_targets: Option<u32>,
-    /// Time after which a miss that found no free line fill buffer takes one that has become free.
+    /// Time after which a miss that found no free line fill buffer takes a buffer that has become free.
     #[serde(default)]
     pub lfb_retry: Span,
     /// Number of write-combining buffers, each of one line; 1 when absent.
@@ -60,14 +60,14 @@ pub struct CoreSpec {
     pub combining_buffers: Option<u32>,
     /// Load or store instructions that it takes to move one 64-byte line.
     pub stores_per_line: u32,
-    /// Hardware prefetcher of the L2 or the LLC; none when absent. It follows accesses to application memory, and with
-    /// its key `network` also those to a NIC's buffers.
+    /// Hardware prefetcher of the L2 or the LLC; none when absent. The prefetcher follows accesses to application
+    /// memory, and with its key `network` also accesses to a NIC's buffers.
     #[serde(default)]
     pub prefetch: Option<PrefetchSpec>,
     /// Hardware prefetchers of the L1, which follow loads of application memory; none when absent.
     #[serde(default)]
     pub l1_prefetch: Option<L1PrefetchSpec>,
-    /// Second-level TLB, which Redis servers use; without it address translation takes no time.
+    /// Second-level TLB, which the model of Redis uses; without this TLB, address translation takes no time.
     #[serde(default)]
     pub stlb: Option<TlbSpec>,
 }
@@ -77,9 +77,9 @@ fn one() -> u32 {
 }
 
 impl CoreSpec {
-    /// Specification of one of two threads of a core while both run: half of the reorder buffer, the queues and the
+    /// Resources of one of two threads of a core while both threads run: half of the reorder buffer, the queues and the
     /// buffers for misses (Intel 64 and IA-32 Architectures Optimization Reference Manual, Hyper-Threading Technology,
-    /// partitioned resources). Buffers for which the threads compete on the processor are halved too.
+    /// partitioned resources). Buffers for which the threads of a real processor compete are halved as well.
     pub fn of_one_thread(&self) -> CoreSpec {
         let half = |n: u32| (n / 2).max(1);
         let mut of = self.clone();

@@ -35,7 +35,7 @@ pub struct Strides {
 }
 
 impl Strides {
-    /// Makes a table of `most` instructions; the access number `trigger` of a new instruction finds its stride
+    /// Makes a table of `most` instructions; at the access number `trigger`, the stride of a new instruction counts as
     /// confirmed.
     pub fn new(most: u32, degree: u32, trigger: u32) -> Strides {
         // The second access lowers the confidence by one, and each access that confirms the stride raises it by one.
@@ -80,7 +80,7 @@ impl Strides {
     }
 }
 
-/// Prefetches that wait for a free MSHR of the L2, oldest first, each with the time since which it has waited.
+/// Prefetches that wait for a free MSHR of the L2, oldest first, each with the time at which its wait began.
 #[derive(Clone, Debug)]
 pub struct WaitingPrefetches {
     queue: VecDeque<(LineAddr, Time)>,
@@ -105,12 +105,13 @@ impl WaitingPrefetches {
         self.queue.is_empty()
     }
 
-    /// Removes the waiting prefetch of `line`, since an access requests the line itself (`queue_squash`).
+    /// Removes the waiting prefetch of `line`, because an access requests the line itself (`queue_squash`).
     pub fn drop_line(&mut self, line: LineAddr) {
         self.queue.retain(|w| w.0 != line);
     }
 
-    /// Queues a prefetch of `line` at `at`, unless one waits already (`queue_filter`); a full queue drops the oldest.
+    /// Queues a prefetch of `line` at `at`, unless a prefetch of the line waits already (`queue_filter`); a full queue
+    /// drops the oldest.
     pub fn push(&mut self, line: LineAddr, at: Time) {
         if self.queue.iter().any(|w| w.0 == line) {
             return;
@@ -132,7 +133,7 @@ impl WaitingPrefetches {
         }
     }
 
-    /// Removes the deferred prefetch of `line` that an access at `at` overtakes, and returns its time.
+    /// Removes the deferred prefetch of `line` that an access at `at` overtakes, and returns the prefetch's time.
     pub fn overtaken(&mut self, line: LineAddr, at: Time) -> Option<Time> {
         let i = self.later.iter().position(|w| w.0 == line && w.1 < at)?;
         self.later.remove(i).map(|w| w.1)
@@ -164,8 +165,8 @@ mod tests {
     }
 
     /// Confidences computed by hand from stride.cc with a degree of 8, as released: 4 (new), 3, 4, 5, 6; 5 at the jump,
-    /// which prefetches at the jump's distance; 6; in the next page 5, without a prefetch because all 8 lines lie in
-    /// other pages; 6.
+    /// which prefetches at the jump's distance; 6. In the next page the confidence is 5, without a prefetch because all
+    /// 8 lines lie in other pages; 6.
     #[test]
     fn an_instruction_goes_on_at_its_stride_behind_a_jump_and_in_a_new_page() {
         let mut s = Strides::new(64, 8, 3);
@@ -236,7 +237,8 @@ mod tests {
         assert!(w.is_empty() && w.is_used() && !WaitingPrefetches::new(0).is_used());
     }
 
-    /// A prefetch made ahead of the calendar takes no place before its time, except when an access overtakes it.
+    /// A prefetch that a core makes ahead of the calendar takes no place in the queue before its time, except when an
+    /// access overtakes it.
     #[test]
     fn prefetches_of_times_to_come_wait_apart() {
         let mut w = WaitingPrefetches::new(1);

@@ -123,13 +123,14 @@ pub struct Piece {
     pub omits: u32,
 }
 
-/// Resources and surroundings from which a device is built.
+/// Resources and parameters with which a device is built.
 pub struct DeviceBuildContext<'a> {
     pub map: &'a mut AddressMap,
     pub seed: u64,
     /// Number of the port to which the device will be attached.
     pub port: usize,
-    /// Memory for the frames of the tenant that receives kernel TCP, which an Ethernet NIC takes; one entry per queue.
+    /// Memory for the frames of the tenant that receives kernel TCP, which an Ethernet NIC takes over; one entry per
+    /// queue.
     pub queues: Vec<FrameMemory>,
     /// Memory for the descriptor rings of the tenant whose rings lie in memory: a pair for each core.
     pub rings: Vec<RingMemory>,
@@ -149,9 +150,9 @@ impl DeviceBuildContext<'_> {
     }
 }
 
-/// A full-duplex device behind a PCIe port. The port calls `next` for each direction, then `take`, and `done` for every
-/// line written or read request completed; one direction proceeds while the other waits. The default methods suit a
-/// device that only moves lines.
+/// A full-duplex device behind a PCIe port. The port calls `next` for each direction, then `take`, and then `done` for
+/// every written line and every completed read request; one direction proceeds while the other waits. The default
+/// methods suit a device that only moves lines.
 pub trait Device: Sized {
     /// Parameters of the device: an entry of `peripheral` in a scenario.
     type Spec;
@@ -178,7 +179,7 @@ pub trait Device: Sized {
     /// Whether the device ever moves lines in direction `way`; the port never calls `next` for the other direction.
     fn moves(&self, way: DmaDirection) -> bool;
 
-    /// By `DmaDirection`: false where the device is certain to offer nothing until something happens to it, so that the
+    /// By `DmaDirection`: false where the device will offer nothing until another call changes its state, so that the
     /// port need not call `next`.
     #[inline]
     fn may_move(&self) -> [bool; 2] {
@@ -191,12 +192,12 @@ pub trait Device: Sized {
     /// Hands over the first `n` of the lines that `next` offered.
     fn take(&mut self, way: DmaDirection, n: u32, now: Time) -> Piece;
 
-    /// Reports that `n` lines of `slot` are done; returns true when the device may have more to transfer because of it.
+    /// Reports that `n` lines of `slot` are done; returns true when the device may have more to transfer as a result.
     fn done(&mut self, cal: &mut impl DevicePosts, way: DmaDirection, slot: u16, n: u32, now: Time) -> bool;
 
-    /// Announces that the `n` lines of a read request of `slot` will arrive soon, behind those of earlier requests.
-    /// Returns `Some(false)` when they complete nothing in the device and count as done, `Some(true)` when they
-    /// complete something, and None when the device is told of every request as it ends.
+    /// Announces that the `n` lines of a read request of `slot` will arrive soon, behind the lines of earlier requests.
+    /// Returns `Some(false)` when these lines complete no transfer and count as done, `Some(true)` when they complete a
+    /// transfer, and None when the device needs a call of `done` at the end of every request.
     fn expect(&mut self, slot: u16, n: u32) -> Option<bool> {
         let _ = (slot, n);
         None
@@ -205,7 +206,7 @@ pub trait Device: Sized {
     /// Number of commands, messages or frames that the device has completed.
     fn completed(&self) -> u64;
 
-    /// Whether the device generates work by itself, which must be stopped before the machine can drain.
+    /// Whether the device generates work without software, which must be stopped before the machine can drain.
     fn makes_work(&self) -> bool {
         true
     }
@@ -216,7 +217,7 @@ pub trait Device: Sized {
         None
     }
 
-    /// Ledger of the packets that the device has lost, where it can lose any.
+    /// Ledger of the packets that the device has lost; None for a device that cannot lose packets.
     fn drops(&self) -> Option<&DropLedger> {
         None
     }
@@ -229,7 +230,7 @@ pub trait Device: Sized {
     /// Checks the device's conservation laws at the end of a run.
     ///
     /// # Errors
-    /// Returns one sentence about what is not conserved.
+    /// Returns one sentence that names the quantity that is not conserved.
     fn audit(&self) -> Result<(), String> {
         Ok(())
     }

@@ -11,7 +11,7 @@ pub enum NicAt {
     Port,
 }
 
-/// A ring of descriptors: for packets that come, or for those that leave.
+/// A ring of descriptors: for received packets, or for packets to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingSide {
     Receive,
@@ -29,17 +29,17 @@ impl RingSide {
 /// An event of a queue of a NIC with descriptor rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingTask {
-    /// The doorbell that moves a ring's tail.
+    /// The doorbell that moves a ring's tail arrives.
     Tail(RingSide),
-    /// Descriptors are fetched from memory.
+    /// The NIC fetches descriptors from memory.
     Fetch(RingSide),
-    /// Used descriptors are written back to memory.
+    /// The NIC writes used descriptors back to memory.
     WriteBack(RingSide),
-    /// The places of written descriptors in the NIC's cache are free.
+    /// The places in the NIC's cache of descriptors that were written back become free.
     Recycled(RingSide),
-    /// Another packet's DMA may begin where one has ended.
+    /// Another packet's DMA may begin in the place of one that has ended.
     Next(RingSide),
-    /// Read requests of frames may be made again.
+    /// The NIC may make read requests for frames again.
     Requests,
 }
 
@@ -50,13 +50,13 @@ pub enum DeviceEvent {
     NicRx,
     /// A received packet is visible to its core.
     Delivered(PacketId),
-    /// A receive buffer's return reaches the NIC.
+    /// A returned receive buffer reaches the NIC.
     Freed(NicAt, PacketId),
     /// A transmit job of the NIC continues.
     NicTx(NicAt, PacketId),
     /// `task` is due at a queue of the NIC on a port, for `n` descriptors or requests. A ring has at most 65,535 descriptors in use.
     Ring { queue: QueueId, task: RingTask, n: u16 },
-    /// A packet of port `0` has reached the IIO, and its device goes on.
+    /// A packet of port `0` has reached the IIO, and the device of the port continues.
     Tlp(PortId),
     /// One direction of a port may proceed: the port asks its device for the next transfer.
     Turn { port: PortId, way: DmaDirection },
@@ -64,7 +64,7 @@ pub enum DeviceEvent {
     Completed(ReadJobId),
 }
 
-/// A calendar that devices post their events to, and those of the memory system that they ask.
+/// A calendar to which devices post their own events and those of the memory system.
 pub trait DevicePosts: Post<DeviceEvent> + memory::MemoryPosts {}
 impl<C: Post<DeviceEvent> + memory::MemoryPosts> DevicePosts for C {}
 

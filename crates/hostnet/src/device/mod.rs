@@ -121,7 +121,7 @@ macro_rules! devices {
             /// Checks the device's conservation laws.
             ///
             /// # Errors
-            /// Returns one sentence about what is not conserved.
+            /// Returns one sentence that names the quantity that is not conserved.
             pub fn check(&self) -> Result<(), String> {
                 match self { $(Endpoint::$name(d) => d.audit(),)* }
             }

@@ -38,7 +38,7 @@ impl Generation {
 pub struct PcieSpec {
     /// PCIe generation of the links: signalling rate and line code.
     pub generation: Generation,
-    /// Rate of one lane after the line code, instead of that of `generation`: for a bus that is not a PCIe link.
+    /// Rate of one lane after the line code, instead of the rate of `generation`: for a bus that is not a PCIe link.
     #[serde(default)]
     pub lane_rate: Option<Bandwidth>,
     /// Largest payload of a memory write or a completion.
@@ -59,16 +59,16 @@ pub struct PcieSpec {
     /// default), the receiver waits for the whole packet.
     #[serde(default)]
     pub cut_through: bool,
-    /// Number of packets for consecutive lines that are simulated as one, with all their bytes. All of them arrive when
-    /// the last one does, which delays the first ones by the time that the others occupy the link, and makes a
-    /// simulation faster. The default is 1.
+    /// Number of packets for consecutive lines that are simulated as one packet with all their bytes. All of them
+    /// arrive with the last packet, which delays the first packets by the time that the others occupy the link, and
+    /// makes a simulation faster. The default is 1.
     #[serde(default = "one")]
     pub train: u32,
-    /// Posted-data credits of a port of four lanes, in lines: writes that have been sent and whose IIO entries are not
-    /// yet free. A wider port has this number for each port of four lanes that it could be divided into.
+    /// Posted-data credits of a port of four lanes, in lines: the number of written lines that have been sent and whose
+    /// IIO entries are not yet free. A wider port has this number for each four of its lanes.
     pub posted_lines: u32,
-    /// Non-posted header credits of a port of four lanes: read requests that wait for IIO entries. A wider port has
-    /// this number for each port of four lanes that it could be divided into.
+    /// Non-posted header credits of a port of four lanes: the number of read requests that may wait for IIO entries. A
+    /// wider port has this number for each four of its lanes.
     pub non_posted: u32,
 }
 
@@ -133,7 +133,7 @@ impl PcieSpec {
         let bps = lane * f64::from(lanes) * (1.0 - self.dllp_share);
         Link::new(bps, self.propagation.into())
     }
-    /// The upstream link, from a device to the IIO, with the credits for what the device sends.
+    /// The upstream link, from a device to the IIO, with the credits that the device needs to send.
     pub fn up(&self, lanes: u32) -> Link {
         self.link(lanes).with_credits(&[self.posted(lanes), self.non_posted(lanes)])
     }
@@ -187,7 +187,7 @@ impl Framing {
     pub fn requests(&self, lines: u32) -> u32 {
         (lines * LINE_U32 + self.request - 1) >> self.request.trailing_zeros()
     }
-    /// Time at which the receiver acts on a packet with `bytes` bytes of payload that ends at `end`.
+    /// Time at which the receiver acts on a packet with `bytes` bytes of payload whose last byte arrives at `end`.
     pub fn acted_on(&self, link: &Link, bytes: u32, end: Time) -> Time {
         if self.cut_through {
             end - link.time(bytes.min(self.payload).into())

@@ -1,24 +1,24 @@
 //! A host's response to its own congestion: hostCC's host-local response (SIGCOMM'23), which slows the cores of tenants
-//! that do not receive until the network gets its share of the host.
+//! that do not receive packets until the network reaches its target rate.
 
 use crate::kernel::units::{Bandwidth, Span};
 use crate::kernel::{Int, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// hostCC's host-local response: levels by which memory requests of the other tenants' cores are held back. While the
-/// IIO is congested and the network receives less than `target`, the level rises; while the IIO is not congested and
-/// the network receives more than `target`, the level falls.
+/// hostCC's host-local response: levels that delay the memory requests of the other tenants' cores. While the IIO is
+/// congested and the network receives less than `target`, the level rises; while the IIO is not congested and the
+/// network receives more than `target`, the level falls.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostResponse {
-    /// Rate that the network is to receive, in bytes of frames that reach memory.
+    /// Rate that the network is meant to receive, in bytes of frames that reach memory.
     pub target: Bandwidth,
     /// IIO write-buffer entries in use, as a moving average, above which the IIO is congested.
     pub occupancy: u32,
-    /// Time for which a miss of the other tenants' cores additionally holds back from a line fill buffer, one entry per
-    /// level from level 1 on; level 0 adds nothing. The defaults are assumed: hostCC throttles the cores of more and
-    /// more of its nodes, and stops them at last.
+    /// Time for which a miss of the other tenants' cores additionally waits for a line fill buffer, one entry per level
+    /// from level 1 on; level 0 adds no wait. The defaults are assumed: with each level hostCC throttles the cores of
+    /// more nodes, and at the last level it stops these cores.
     #[serde(default = "levels")]
     pub levels: Vec<Span>,
     /// Time between two evaluations of the host's congestion. The default is assumed: about the time that a change of
@@ -66,7 +66,7 @@ impl HostResponse {
 pub struct Responder {
     spec: HostResponse,
     level: usize,
-    /// Time of the last evaluation; `bytes` are the bytes that had reached memory by then.
+    /// Time of the last evaluation; `bytes` is the number of bytes that had reached memory by then.
     looked: Time,
     bytes: u64,
     fell: Time,
@@ -81,8 +81,9 @@ impl Responder {
         Responder { spec, level: 0, looked: zero, bytes: 0, fell: zero, sum: 0, since: zero }
     }
 
-    /// Evaluates congestion when `interval` is over: `held` IIO entries are in use, and `bytes` bytes have reached
-    /// memory. Returns the new delay of misses when the level changes.
+    /// Evaluates the congestion if `interval` has passed since the last evaluation. `held` is the number of IIO entries
+    /// in use, and `bytes` the number of bytes that have reached memory. Returns the new delay of misses when the level
+    /// changes.
     pub fn look(&mut self, held: f64, bytes: u64, now: Time) -> Option<Time> {
         let span = (now - self.looked).0;
         if span < self.spec.interval.0 {
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!(r.look(90.0, 0, Time::us(22)), Some(Time::ns(100)));
     }
 
-    /// Level 1 holds from 22 us on, and the window begins at 30 us.
+    /// Level 1 begins at 22 us, and the window begins at 30 us.
     #[test]
     fn the_mean_level_counts_from_the_windows_start() {
         let mut r = responder();

@@ -2,7 +2,7 @@
 //! RDMA writes into this host, or reads out of it. The peer is a source or a sink; its host is not modelled.
 //!
 //! The link is evaluated lazily, when the port asks for lines: arrivals, pause frames and resumptions are processed in
-//! time order, and none of them can depend on something that the port has not done yet.
+//! time order, and none of these events can depend on a later action of the port.
 
 use super::endpoint::{
     check_buffer, check_counts, check_link, defaults, Device, DeviceBuildContext, DmaDirection, Offer, Piece,
@@ -37,7 +37,8 @@ pub struct RoceSpec {
     /// Bytes of a message: a multiple of `mtu`. The default is 64 KiB.
     #[serde(default = "message")]
     pub message: Size,
-    /// Memory that messages go to, or come from, one after the other: a multiple of `message`. The default is 64 KiB.
+    /// Size of the memory that messages go to, or come from, one after the other: a multiple of `message`. The default
+    /// is 64 KiB.
     #[serde(default = "message")]
     pub buffer: Size,
     /// Bytes of a packet on the wire in addition to its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap.
@@ -70,8 +71,8 @@ pub struct RoceSpec {
     /// Maximum number of PCIe read requests that the NIC has outstanding. The default is 64.
     #[serde(default = "defaults::tags")]
     pub tags: u32,
-    /// Contiguity of the physical memory of `buffer`: "buddy" (the default), which is memory as Linux's buddy allocator
-    /// hands it out, or the size of contiguous pieces, such as "32 KiB". Pieces lie anywhere.
+    /// Contiguity of the physical memory of `buffer`: "buddy" (the default) for memory as Linux's buddy allocator
+    /// provides it, or the size of contiguous pieces, such as "32 KiB". The pieces lie anywhere in memory.
     #[serde(default)]
     pub contiguous: Contiguous,
 }
@@ -161,13 +162,13 @@ impl RoceSpec {
 pub struct Roce {
     pub op: DmaDirection,
     pages: Pages,
-    /// Lines of a packet; `packets` are the packets of a message, `lines` the lines of the buffer.
+    /// Lines of a packet; `packets` is the number of packets of a message, `lines` the number of lines of the buffer.
     packet: u32,
     packets: u32,
     lines: u64,
-    /// Bytes on the link of a message's first packet, and of each other packet.
+    /// Bytes on the link of a message's first packet (index 0), and of each other packet (index 1).
     bytes: [u64; 2],
-    /// The link: from the peer when the peer writes, to the peer when it reads.
+    /// The link: from the peer when the peer writes, to the peer when the peer reads.
     link: Link,
     response: Time,
     /// Index of the link's next packet within its message.
@@ -182,7 +183,7 @@ pub struct Roce {
     transmit: RoceTransmit,
 }
 
-/// Receive side of the NIC: the receive buffer, the link behind it and the peer's transmitter.
+/// Receive side of the NIC: the receive buffer, the link from the peer, and the peer's transmitter.
 #[derive(Clone)]
 struct RoceReceive {
     /// Bytes of the receive buffer.
@@ -204,9 +205,9 @@ struct RoceReceive {
 /// Transmit side of the NIC.
 #[derive(Clone)]
 struct RoceTransmit {
-    /// Lines of the transmit buffer: taken when they are requested, returned when their packet has left.
+    /// Lines of the transmit buffer, taken when they are requested and returned when their packet has left.
     room: Credits,
-    /// Lines whose data has arrived and that no packet has taken.
+    /// Number of lines whose data has arrived and that are not yet part of a packet.
     ready: u32,
 }
 
@@ -302,8 +303,8 @@ impl Roce {
         }
     }
 
-    /// Since the restart: time that the peer was paused, number of pause frames that paused it, and largest number of
-    /// bytes in the receive buffer.
+    /// Counts since the restart: time for which the peer was paused, number of pause frames that paused the peer, and
+    /// largest number of bytes in the receive buffer.
     pub fn pauses(&self, now: Time) -> (Time, u64, u64) {
         let r = &self.receive;
         let (mut paused, mut since) = (r.paused, r.paused_since);
@@ -356,7 +357,7 @@ impl Device for Roce {
         Piece { line: self.pages.line(at), ..Piece::default() }
     }
 
-    /// Counts `n` lines as done: written to memory, or fetched from it and ready to be sent.
+    /// Counts `n` lines as done: written to memory, or fetched from memory and ready to be sent.
     fn done(&mut self, _cal: &mut impl DevicePosts, _way: DmaDirection, _slot: u16, n: u32, now: Time) -> bool {
         let message = u64::from(self.packet) * u64::from(self.packets);
         self.ended += u64::from(n);

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Identical NVMe SSDs, each on a port of its own, and their load.
+/// Identical NVMe SSDs, each on a port of its own, with their load.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SsdSpec {
@@ -28,12 +28,12 @@ pub struct SsdSpec {
     pub queue_depth: u32,
     /// Bytes of a command; the command's buffer in memory has the same size.
     pub block: Size,
-    /// Bytes that an SSD moves for one command before it turns to another: a power of two that divides `block`. The
-    /// default is 4 KiB.
+    /// Number of bytes that an SSD moves for one command before the SSD continues with another: a power of two that
+    /// divides `block`. The default is 4 KiB.
     #[serde(default = "interleave")]
     pub interleave: Size,
-    /// Time from the end of one command to the first byte of the command that takes its place: medium, firmware and the
-    /// submitting thread. The default is 10 us.
+    /// Time from the end of one command to the first byte of the next command in the same place of the queue: medium,
+    /// firmware and the submitting thread. The default is 10 us.
     #[serde(default = "latency")]
     pub command_latency: Span,
     /// Maximum rate of each SSD's medium. When absent, only the link limits the rate.
@@ -42,16 +42,17 @@ pub struct SsdSpec {
     /// Maximum number of PCIe read requests that each SSD has outstanding. The default is 64.
     #[serde(default = "defaults::tags")]
     pub tags: u32,
-    /// Number of cores for the kernel's block layer, which does the accounting of every page that these SSDs move; they
-    /// are numbered after all tenants' cores. At most `count`. With 0, the default, that work is left out.
+    /// Number of cores for the kernel's block layer, which does the accounting of every page that these SSDs move.
+    /// These cores are numbered after all tenants' cores. At most `count`. With 0, the default, the accounting is not
+    /// simulated.
     #[serde(default)]
     pub cores: u32,
     /// Size of the page for which the kernel's block layer does its accounting. The default is 4 KiB, because the
     /// authors' scripts request no huge pages.
     #[serde(default = "defaults::page")]
     pub page: Size,
-    /// Contiguity of the buffers' physical memory: "buddy" (the default), which is memory as Linux's buddy allocator
-    /// hands it out, or the size of contiguous pieces, such as "32 KiB". Pieces lie anywhere.
+    /// Contiguity of the buffers' physical memory: "buddy" (the default) for memory as Linux's buddy allocator provides
+    /// it, or the size of contiguous pieces, such as "32 KiB". The pieces lie anywhere in memory.
     #[serde(default)]
     pub contiguous: Contiguous,
 }
@@ -70,7 +71,7 @@ fn latency() -> Span {
 
 /// Maximum number of commands of one SSD.
 const DEPTH: u32 = 256;
-/// Largest command; `MOST` is the limit of all buffers together.
+/// Largest size of a command; `MOST` is the limit of all buffers together.
 const LARGEST: Size = Size(1 << 30);
 const MOST: Size = Size(1 << 40);
 
@@ -149,7 +150,7 @@ pub struct Ssd {
     turn: usize,
     chunk_left: u32,
     rng: RandomStream,
-    /// Picoseconds that the medium takes for a line; `media_free` is the time until which it is busy.
+    /// Time in picoseconds that the medium takes for a line; `media_free` is the time until which the medium is busy.
     media_ps: u64,
     media_free: Time,
     completed: u64,

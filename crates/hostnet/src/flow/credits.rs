@@ -25,7 +25,7 @@ pub enum CreditWait {
 }
 
 impl Credits {
-    /// Credits of a receiver that grants `credits` of them, all free.
+    /// The credits of a receiver that grants `credits` credits, all of them free.
     pub fn new(credits: u32) -> Credits {
         let domain = Domain::new(credits);
         Credits { domain, taken: VecDeque::with_capacity(64), returning: VecDeque::with_capacity(64) }
@@ -77,7 +77,7 @@ impl Credits {
     #[inline]
     pub fn look(&mut self, n: u32, now: Time) -> Result<(), CreditWait> {
         if self.domain.free() >= n {
-            return Ok(()); // whatever else is back
+            return Ok(()); // no credit on its way back is needed
         }
         self.collect(now);
         if self.domain.free() < n {
@@ -128,7 +128,7 @@ impl Credits {
         self.domain.peak()
     }
 
-    /// Starts a new window: forgets what was metered, keeps the credits that are out.
+    /// Starts a new window: clears the meters and keeps the credits in use.
     pub fn restart(&mut self, now: Time) {
         self.collect(now);
         self.domain.restart(now);
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!((c.free(), c.held()), (0, 4));
     }
 
-    /// Three credits are held for 30, 40 and 50 ns, in whatever order they are identified.
+    /// Three credits are held for 30, 40 and 50 ns, whichever identifiers they have.
     #[test]
     fn the_oldest_is_the_one_that_comes_back() {
         let mut c = Credits::new(8);

@@ -13,9 +13,9 @@ pub struct Domain {
     used: u32,
     peak: u32,
     since: Time,
-    /// Sum of the return times minus the sum of the take times, in picoseconds counted from `since`. The sum is
-    /// independent of the order of the reports, which is not that of time, since cores run ahead of the calendar.
-    /// Intermediate sums may wrap; the integral itself is credits x picoseconds of one window and fits.
+    /// Sum of the return times minus the sum of the take times, in picoseconds counted from `since`. The sum does not
+    /// depend on the order of the reports, which differs from the order in time because cores run ahead of the
+    /// calendar. Intermediate sums may wrap; the integral itself is credits x picoseconds of one window and fits.
     balance: u64,
     arrivals: u64,
     returns: u64,
@@ -235,7 +235,7 @@ impl Booked {
         }
     }
 
-    /// Inserts a return that precedes scheduled ones, or that has passed but counts until the next credit is taken.
+    /// Inserts a return that precedes scheduled returns, or that has passed but counts until the next credit is taken.
     #[cold]
     fn book_between(&mut self, at: Time) {
         self.settle();
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_credit_that_is_back_before_its_time_has_come_was_held_for_no_time() {
         let mut d = Domain::new(2);
-        d.force(Time::ns(80)); // by a core that is ahead
+        d.force(Time::ns(80)); // by a core that runs ahead of the calendar
         d.give(Time::ns(60), Time::ns(80));
         d.force(Time::ns(20));
         d.give(Time::ns(70), Time::ns(20));
@@ -308,7 +308,7 @@ mod tests {
             d.force(Time::ns(taken));
             d.give_at(Time::ns(back), Time::ns(taken));
         }
-        assert_eq!(d.read(Time::ns(100)).peak, 3); // [0, 50), [10, 30), [20, 60); the second is back at 40
+        assert_eq!(d.read(Time::ns(100)).peak, 3); // [0, 50), [10, 30), [20, 60); the second credit returns at 40
         d.restart(Time::ns(55));
         let r = d.read(Time::ns(100));
         assert_eq!((r.peak, r.occupancy), (2, 0.0));

@@ -84,7 +84,7 @@ impl Link {
         &mut self.classes[class]
     }
 
-    /// Starts a new window: forgets what was metered, keeps the packets that wait and the credits that are out.
+    /// Starts a new window: clears the meters, and keeps the packets that wait and the credits in use.
     pub fn restart(&mut self, now: Time) {
         self.busy = 0;
         self.packets.restart(now);
@@ -94,7 +94,7 @@ impl Link {
     pub fn busy(&self) -> Time {
         Time(self.busy)
     }
-    /// Readings of the packets that are ready and have not completely left.
+    /// Readings of the packets that are ready to be sent, or of which some bytes have not left.
     pub fn read(&self, now: Time) -> DomainReading {
         self.packets.read(now)
     }

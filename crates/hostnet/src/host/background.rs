@@ -1,5 +1,5 @@
-//! Background traffic of a system that is otherwise idle: daemons, timers, the other sockets. Only its memory reads are
-//! simulated, which take entries of the read queues and close rows.
+//! Background traffic of a system that is otherwise idle: daemons, timers, the other sockets. Only the memory reads of
+//! this traffic are simulated, which take entries of the read queues and close rows.
 
 use super::timer::Timer;
 use super::Host;

@@ -351,7 +351,7 @@ impl Host {
 struct RingCoreMemory {
     ring: RingMemory,
     thread: ThreadMemory,
-    /// First line of the data that an overlay's thread sends.
+    /// First line of the data that the thread of an overlay sends.
     sent: LineAddr,
 }
 
@@ -504,7 +504,7 @@ fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut A
                     structures: add(structures, RegionKind::App, own),
                     frames: add(frames, RegionKind::Rx, own),
                 };
-                // A TCP receiver has a buffer of its own.
+                // A TCP receiver has its own buffer.
                 let user = if check::serves(s.tenant(tenant)) { add(USER, RegionKind::App, own) } else { LineAddr(0) };
                 ThreadMemory::Socket(memory, user)
             }
@@ -526,8 +526,8 @@ fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut A
     all
 }
 
-/// The driver's costs with a mempool that also covers the software ring of a pipeline, where the platform does not set
-/// the mempool's size.
+/// The costs of the driver, with a mempool that also has room for the software ring of a pipeline where the platform
+/// does not set the mempool's size.
 fn sized(s: &Scenario, tenant: TenantId, costs: &PollModeSpec, rings: &RingsSpec) -> PollModeSpec {
     let ring = s.tenant(tenant).pipeline.as_ref().map_or(0, |p| p.ring);
     PollModeSpec { mempool: Some(costs.buffers_and(rings, ring)), ..costs.clone() }
@@ -617,8 +617,8 @@ fn driver_threads(
     threads
 }
 
-/// Memory for the frames of TCP receivers without descriptor rings, for their completions and for the structures of
-/// their pages, one entry per core.
+/// Memory for the frames of TCP receivers without descriptor rings, with the completions and the page structures of the
+/// frames; one entry per core.
 fn frame_memory(s: &Scenario, groups: &IdVec<TenantId, Vec<ThreadId>>, map: &mut AddressMap) -> Vec<FrameMemory> {
     let Some(tenant) = network::receiving(s).filter(|_| s.ringed().is_none()) else { return Vec::new() };
     let Some(nic) = s.peripherals.iter().find_map(PeripheralSpec::ethernet) else { return Vec::new() };

@@ -39,7 +39,7 @@ pub fn parts(s: &Scenario, tenant: TenantId) -> Option<CcnicTenant<'_>> {
     Some(CcnicTenant { tenant, queues, app, spec: s.ccnic.clone().unwrap_or_default() })
 }
 
-/// Objects by whose lines requests are counted, in the order of `CcnicMemory`'s regions.
+/// Objects to whose lines requests are counted, in the order of `CcnicMemory`'s regions.
 const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
 
 /// Allocates the memory of `tenant`'s interface, at its home nodes; any core's caches may hold all of it.
@@ -90,8 +90,8 @@ pub fn thread(
     }))
 }
 
-/// Requests that are counted: all, those that another node answered, or those of a NIC core for lines of the packet
-/// that it works on.
+/// Requests that are counted: all requests, requests that another node answered, or requests of a NIC core for lines of
+/// the packet that the core works on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CountedRequests {
     All,
@@ -114,7 +114,7 @@ impl Host {
         self.sources().next().is_some() || self.counts_own_requests()
     }
 
-    /// Whether the host's threads count requests that no NIC knows of.
+    /// Whether the host's threads count requests that do not pass through a NIC.
     pub(super) fn counts_own_requests(&self) -> bool {
         self.tenants.iter().any(TenantState::counts_own_requests)
     }
@@ -128,10 +128,10 @@ impl Host {
         })
     }
 
-    /// Checks that each buffer of CC-NIC is in one place.
+    /// Checks that each buffer of CC-NIC is in exactly one place.
     ///
     /// # Errors
-    /// Returns one sentence when a buffer is nowhere, or in two places.
+    /// Returns one sentence when a buffer is in no place, or in two.
     pub(super) fn check_ccnic(&self) -> Result<(), String> {
         let Some((tenant, i)) = self.interface() else { return Ok(()) };
         let all: u32 = i.pools.iter().flat_map(|p| p.count).sum();

@@ -42,7 +42,8 @@ pub fn generator(s: &Scenario, tenant: TenantId, order: u64) -> Generator {
     }
 }
 
-/// A file that gets its name when all of it is written; until then, and after a failure, no file of that name exists.
+/// A file that gets its name when all of its content has been written; until then, and after a failure, no file of that
+/// name exists.
 pub struct PartialFile {
     name: PathBuf,
     part: PathBuf,
@@ -81,7 +82,7 @@ impl PartialFile {
 
 impl Drop for PartialFile {
     fn drop(&mut self) {
-        // Once the file has been renamed, nothing is left to remove.
+        // After the file has been renamed, no unfinished file is left to remove.
         let _ = std::fs::remove_file(&self.part);
     }
 }
@@ -107,7 +108,7 @@ impl Host {
         let (wire, open) = (s.generator.has_wire(), s.arrivals.is_some());
         let closed = s.generator.is_closed() || state.tas.is_some();
         let owner = s.generator.due().map_or(PacketOwner::Any, PacketOwner::Client);
-        // A source that has changed to another process leaves its last event behind.
+        // A source that has changed to another process leaves its last event in the calendar.
         if !(closed || open) || self.stopped {
             return;
         }
@@ -177,14 +178,14 @@ impl Host {
         }
     }
 
-    /// Starts to record every packet that comes back, for `returned`.
+    /// Starts to record every packet that returns, for `returned`.
     pub fn record_returned(&mut self) {
         for s in self.tenants.iter_mut().filter_map(|t| t.source.as_mut()) {
             s.generator.record();
         }
     }
 
-    /// Contents of the frames that come back.
+    /// Contents of the frames that return to the generator.
     pub(super) fn frames(&self) -> FrameFormat {
         let t = &self.spec.traffic;
         FrameFormat {
@@ -197,7 +198,7 @@ impl Host {
         }
     }
 
-    /// Packets that came back in the window.
+    /// Packets that returned in the window.
     pub fn returned(&self) -> &[Returned] {
         self.sources().next().map_or(&[], |(_, s)| s.generator.returned())
     }
@@ -205,7 +206,7 @@ impl Host {
     /// Checks that every packet of the generator is accounted for.
     ///
     /// # Errors
-    /// Returns one sentence about packets that the generator has sent and that are nowhere.
+    /// Returns one sentence about packets that the generator has sent and that are unaccounted for.
     pub(super) fn check_client(&self) -> Result<(), String> {
         if self.end.is_some() || self.sources().next().is_none() {
             return Ok(());
@@ -258,8 +259,8 @@ impl Host {
         (!rows.is_empty()).then(|| table(&columns, rows))
     }
 
-    /// Table of the window's packets: those in the host at the start and those offered equal those served, lost and in
-    /// the host at the end.
+    /// Table of the window's packets. The packets in the host at the start and the packets offered equal the packets
+    /// served, the packets lost and the packets in the host at the end.
     pub(super) fn packet_table(&self) -> Option<Value> {
         self.sources().next()?;
         let before = self.window.packets;

@@ -15,36 +15,36 @@ pub struct CoreView {
     /// Lines that the core's L2 wrote back to the LLC; `mlc_invalidations` counts the lines that devices' writes
     /// invalidated in the core's caches.
     pub mlc_wb: u64,
-    /// Lines that devices' writes took from the core's L2.
+    /// Lines that writes of devices invalidated in the core's L2.
     pub mlc_invalidations: u64,
-    /// Prefetch hints that arrived at the core's L2; `hints_dropped` counts those that found its queue full.
+    /// Prefetch hints that arrived at the core's L2.
     pub hints: u64,
-    /// Hints to the core's L2 that found no place.
+    /// Prefetch hints that found the queue of the core's L2 full.
     pub hints_dropped: u64,
-    /// Distance from the core's position in its ring to the NIC's at the end of the epoch, in packets.
+    /// Distance in packets from the core's position in its ring to the NIC's position, at the end of the epoch.
     pub distance: u32,
-    /// State of IDIO's FSM at the end of the epoch, under that policy.
+    /// State of IDIO's FSM at the end of the epoch, with `policy = "idio"`.
     pub state: Option<u8>,
 }
 
 /// Observations of an epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EpochView {
-    /// The end of the epoch.
+    /// Time of the end of the epoch.
     pub now: Time,
     /// Counters of each core.
     pub cores: Vec<CoreView>,
-    /// Dirty lines that the LLC evicted to memory; `llc_wb_unread` counts those of packets that nobody had read.
+    /// Dirty lines that the LLC evicted to memory.
     pub llc_wb: u64,
-    /// Dirty lines of packets that nobody had read, given to memory by the LLC.
+    /// Dirty lines of unread packets that the LLC evicted to memory.
     pub llc_wb_unread: u64,
-    /// Lines that devices wrote; `dma_write_misses` counts those that missed in the LLC.
+    /// Lines that devices wrote.
     pub dma_writes: u64,
-    /// Lines that devices wrote and the LLC did not have.
+    /// Lines that devices wrote and that missed the LLC.
     pub dma_write_misses: u64,
-    /// Lines read from DRAM; `dram_writes` counts the lines written to it.
+    /// Lines read from DRAM.
     pub dram_reads: u64,
-    /// Lines that memory took.
+    /// Lines written to DRAM.
     pub dram_writes: u64,
     /// Number of LLC ways that devices may allocate into.
     pub ways: u32,
@@ -72,7 +72,7 @@ impl Control {
     }
 }
 
-/// Increase of a counter since `was`, or since the counter was restarted.
+/// Increase of a counter since the value `was`, or since the restart of the counter.
 fn since(is: u64, was: u64) -> u64 {
     is.checked_sub(was).unwrap_or(is)
 }

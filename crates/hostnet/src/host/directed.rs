@@ -19,13 +19,13 @@ use crate::placement::SweepTx;
 use crate::stack::qp::QpEffect;
 use serde_json::{json, Map};
 
-/// Number of consecutive DRAM events after which only refreshes are left.
+/// Number of consecutive DRAM events after which only refreshes remain.
 const REFRESHES: u32 = 1 << 16;
 
 /// Time that exceeds the drain time of any queue of an idle host.
 const SETTLE: Time = Time::us(10);
 
-/// Log of the events while the host ran until idle.
+/// Log of the events that occurred while the host ran until idle.
 #[derive(Default)]
 pub(super) struct DirectedLog {
     delivered: Option<PacketId>,
@@ -88,8 +88,8 @@ impl Host {
         self.machine.mem.map.iter().find(|r| r.kind == RegionKind::App).map_or(0, |r| r.lines)
     }
 
-    /// Runs until idle: handles events until only refreshes are left, which never end while a channel keeps writes in
-    /// its queue.
+    /// Runs until idle: handles events until only refreshes remain, which never end while a channel keeps writes in its
+    /// queue.
     pub(super) fn run_until_idle(&mut self) -> DirectedLog {
         let (mut log, mut of_dram) = (DirectedLog::default(), 0u32);
         while let Some(e) = self.machine.pop() {
@@ -123,7 +123,7 @@ impl Host {
         log
     }
 
-    /// Runs `ops` on core 0 from now until all of their effects are over; returns the time until the last op ended.
+    /// Runs `ops` on core 0 from now until all of their effects have ended; returns the time until the last op ended.
     pub(super) fn execute(&mut self, ops: &[Op]) -> (Time, DirectedLog) {
         self.execute_on(ThreadId(0), ops)
     }
@@ -221,7 +221,7 @@ impl Host {
         let mut swept = log.last_sweep;
         let mut released = log.freed.unwrap_or(sent);
         if self.spec.placement.sweep_tx == SweepTx::Cpu {
-            // The core returns to its completion queue only now.
+            // The core returns to its completion queue at this point.
             while let Some((line, lines, _)) = self.machine.nic.hint(QueueId(0)) {
                 let lines = u32::from(lines);
                 let (_, log) = self.execute(&[Op::Maintain { line, lines, op: Sweep::Sweep }]);
@@ -230,7 +230,7 @@ impl Host {
             }
         }
         self.machine.mem.restart_meters(self.machine.now);
-        // Private copies leave through the LLC, followed by the copies of the LLC.
+        // Private copies are evicted to the LLC, and the copies of the LLC are then evicted.
         for l in line.span(n) {
             self.machine.mem.push_out(&mut self.machine.cal, l, self.machine.now);
         }
@@ -249,7 +249,7 @@ impl Host {
         events
     }
 
-    /// Measures one load of core 0, of a line in `place`.
+    /// Measures one load of core 0, for a line in `place`.
     fn probe(&mut self, place: ProbePlace, v: &mut Values) {
         let shared: Vec<LineAddr> =
             self.machine.mem.map.iter().filter(|r| r.sharing == Sharing::Shared).map(|r| r.base).collect();
@@ -303,7 +303,7 @@ impl Host {
                 self.execute(&[zero, Op::Fence, maintain(Sweep::WriteBack), Op::Fence]);
             }
             Guard::Dma => {
-                // The write is not a packet of the NIC: it is that of a DMA engine of the kernel.
+                // The write does not belong to a packet of the NIC, but to a DMA engine of the kernel.
                 let now = self.machine.now;
                 let zero =
                     Txn::dma_write(Sender::Background, AccessClass::NicRxWr, Inbound::Dram, line, n.to_u16(), now);
@@ -311,7 +311,7 @@ impl Host {
                 self.run_until_idle();
             }
         }
-        // The next owner sweeps its new page and reads it.
+        // The next owner sweeps its new page and reads the page.
         self.execute(&[maintain(Sweep::Sweep), Op::Fence]);
         let stale = line.span(lines).zip(secret).filter(|(l, s)| self.machine.mem.version(*l) == *s);
         v.set("stale_blocks_readable", stale.count().to_f64());

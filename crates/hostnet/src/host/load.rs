@@ -25,17 +25,17 @@ use std::sync::Arc;
 /// Callback for the progress of a run, between 0 and 1; an error aborts the run.
 pub type Progress<'a> = &'a mut dyn FnMut(f64) -> Result<(), String>;
 
-/// Requests that a core finds waiting while the capacity is probed.
+/// Number of waiting requests at each core while the capacity is probed.
 const PROBE_DEPTH: u32 = 4;
-/// Maximum time for packets of the capacity probe to leave the host.
+/// Maximum time in which packets of the capacity probe may leave the host.
 const CLEARED: Time = Time::us(2000);
-/// Maximum growth of the backlog, as a share of a window's requests, at a sustained rate. A rate a few percent beyond
-/// the capacity meets an objective of a hundred service times, or fills no deep ring, for as long as a window lasts,
-/// but is not sustained.
+/// Maximum growth of the backlog, as a share of a window's requests, at a sustained rate. Within one window, a rate a
+/// few percent beyond the capacity may meet an objective of a hundred service times, or may not fill a deep ring, but
+/// such a rate is not sustained.
 const MOST_BACKLOG: f64 = 0.01;
-/// Maximum growth of the backlog, as a share of a window's requests, where rings are deep enough for every spike:
-/// queues swing by about 1 % of a window's requests there (24 cores whose queues spread by some 60 requests), and a
-/// rate that is not sustained grows them by 10 % or more.
+/// Maximum growth of the backlog, as a share of a window's requests, where rings are deep enough for every spike. With
+/// such rings queues fluctuate by about 1 % of a window's requests (24 cores whose queues spread by some 60 requests),
+/// and an unsustained rate makes the queues grow by 10 % or more.
 const MOST_BACKLOG_NODROP: f64 = 0.03;
 /// Requests between two updates of the progress.
 const SLICE: u64 = 4096;
@@ -43,7 +43,7 @@ const SLICE: u64 = 4096;
 /// Runs one point.
 ///
 /// # Errors
-/// Returns one sentence: what cannot be built, a broken conservation law, or the error of `progress`.
+/// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress`.
 pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
     run_of(spec, None, None, progress)
 }
@@ -51,8 +51,8 @@ pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
 /// Runs one point with a user-defined control plane.
 ///
 /// # Errors
-/// Returns one sentence: what cannot be built, a broken conservation law, or the error of `progress` or of the control
-/// plane; also when the run is a search or a directed test.
+/// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress` or of
+/// the control plane; also when the run is a search or a directed test.
 pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> Result<Outcome, String> {
     if spec.client.is_some() {
         return Err("a control plane beside a [client] is not built yet".into());
@@ -63,11 +63,11 @@ pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> 
     run_of(spec, None, Some(control), progress)
 }
 
-/// Runs one point and writes a capture of the packets that came back to the generator in the measured window.
+/// Runs one point and writes a capture of the packets that returned to the generator in the measured window.
 ///
 /// # Errors
-/// Returns one sentence: what cannot be built, a broken conservation law, or the error of `progress`; also when no
-/// packet can come back, or the file cannot be written. There is then no file.
+/// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress`; also
+/// when no packet can return, or the file cannot be written. After an error no file exists.
 pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Result<Outcome, String> {
     let what = "a capture of what came back needs";
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) {
@@ -93,7 +93,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     Ok(outcome)
 }
 
-/// Packets that came back, and the contents of their frames.
+/// Packets that returned, and the contents of their frames.
 type Back = Option<(FrameFormat, Vec<Returned>)>;
 
 fn run_of(
@@ -221,7 +221,7 @@ impl Run<'_> {
             Spec::Burst => {
                 let own = t.burst_period.filter(|_| rate.is_none()).map(Time::from);
                 let period = own.unwrap_or(Time((f64::from(t.burst) / open * 1e12).whole()));
-                // Back to back is a thousandth of the mean gap.
+                // Packets that are back to back are a thousandth of the mean gap apart.
                 let within = t.burst_gap.map_or(open * 1e3, |g| 1e12 / g.0.to_f64());
                 Arrivals::bursts(period, t.burst.into(), within)
             }
@@ -283,8 +283,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs until caches and traffic are steady. The caches are first filled in functional mode, without timing; then
-    /// memory accesses per request, throughput and lines held must agree over successive windows.
+    /// Runs until caches and traffic are steady. The function first fills the caches in functional mode, without
+    /// timing; then memory accesses per request, throughput and the number of cached lines must agree over successive
+    /// windows.
     fn warm_up(&mut self, to: f64) -> Result<(), String> {
         if let Some(n) = self.spec.run.warmup_requests {
             if n > 0 {
@@ -303,7 +304,7 @@ impl Run<'_> {
         }
         let entries = statics(self.spec).get("total_rx_entries").unwrap_or(0.0).whole();
         let window = (entries / 8).clamp(1_500, 5_000);
-        // Standing queues make a packet wait, and packets must have waited in every buffer.
+        // In standing queues each packet waits, and packets must have waited in every buffer.
         let standing = self.spec.traffic.depth > 0;
         let most = 60 + 4 * entries / window;
         let mut seen: Vec<(f64, f64, f64)> = Vec::new();
@@ -347,9 +348,9 @@ impl Run<'_> {
         Ok(outcome)
     }
 
-    /// Brings the host to a steady state near its capacity and returns the bracket with which a search begins. The
-    /// capacity is probed with a few requests always waiting, which also warms the caches; a bandwidth test with a
-    /// given rate begins at that rate.
+    /// Brings the host to a steady state near its capacity, and returns the bracket with which a search begins. The
+    /// function probes the capacity with a few requests always waiting, which also warms the caches. A bandwidth test
+    /// with a given rate begins at that rate.
     fn bracket(&mut self) -> Result<Bracket, String> {
         let load = self.spec.run.load;
         let tenants = self.searched();
@@ -410,8 +411,8 @@ impl Run<'_> {
         traffic::most_packets(self.spec, 1.0 / self.packets(tenant, OfferedRate::Bits(Bandwidth(8))))
     }
 
-    /// Whether a rate passes. Packets by which the queues grow count as lost: a longer run would lose them, however
-    /// deep the queues are.
+    /// Whether a rate passes. Packets by which the queues grow count as lost: in a longer run these packets would be
+    /// lost, however deep the queues are.
     fn passes(&self, o: &Outcome) -> bool {
         let get = |m| o.values.get(m).unwrap_or(f64::INFINITY);
         let growth = get("offered_mrps") * (1.0 - get("drop_rate")) - get("throughput_mrps");
@@ -427,7 +428,7 @@ impl Run<'_> {
         }
     }
 
-    /// Searches the highest rate that passes; every rate starts from a copy of the same warm state.
+    /// Searches for the highest rate that passes; every rate starts from a copy of the same warm state.
     fn peak(&mut self) -> Result<Outcome, String> {
         let bracket = self.bracket()?;
         let tenants = self.searched();

@@ -1,12 +1,12 @@
-//! A wire that loops back: packets that the host's cores send come back to the queue that sent them.
+//! A NIC in loopback mode: packets that the host's cores send return to the queue that sent them.
 //!
 //! ```text
 //!   core: stamp, write, tx_burst --> NIC --> wire, `propagation` --+
 //!   core: rx_burst, read         <-- NIC <-- wire, `propagation` <-+
 //! ```
 //!
-//! A frame has one record at a time: that of the transmit side until it is on the wire, and that of the receive side
-//! once it is back.
+//! A frame has one record at a time: a record of the transmit side until the frame is on the wire, and a record of the
+//! receive side after the frame has returned.
 
 use super::Host;
 use crate::device::nic::Packet;
@@ -49,7 +49,7 @@ impl Host {
         true
     }
 
-    /// Number of frames on a wire that loops.
+    /// Number of frames on a wire in loopback mode.
     pub(super) fn in_loop(&self) -> u64 {
         self.sources().filter(|(_, s)| s.loops).map(|(_, s)| s.generator.on_wire()).sum()
     }
@@ -58,14 +58,15 @@ impl Host {
         self.sources().any(|(_, s)| s.loops)
     }
 
-    /// Number of packets that originated here or at the other end of the wire. A looping packet counts once.
+    /// Number of packets that originated in the host or at the other end of the wire. A packet in loopback mode counts
+    /// once.
     pub(super) fn packets_begun(&self) -> u64 {
         let counts = &self.serving_nic().counts;
         counts.originated + if self.loops() { 0 } else { counts.offered }
     }
 
-    /// Number of packets that the generator has offered: those that came off the wire, or those that the host's cores
-    /// have sent into a loop.
+    /// Number of packets that the generator has offered: packets that arrived from the wire, or packets that the host's
+    /// cores have sent in loopback mode.
     pub(super) fn packets_offered(&self) -> u64 {
         let counts = &self.serving_nic().counts;
         if self.loops() {
@@ -75,7 +76,7 @@ impl Host {
         }
     }
 
-    /// Number of packets in the host, or on a wire that loops.
+    /// Number of packets in the host, or on a wire in loopback mode.
     pub(super) fn packets_inside(&self) -> u64 {
         self.serving_nic().unfinished() + self.in_loop()
     }

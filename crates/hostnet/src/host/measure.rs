@@ -20,7 +20,8 @@ use serde_json::{json, Value};
 pub struct Window {
     pub start: Time,
     nic: crate::device::nic::NicCounts,
-    /// Packets that had been offered at the window's start, and packets that were in the host then.
+    /// Number of packets that had been offered at the window's start, and number of packets that were in the host at
+    /// that time.
     pub(super) packets: (u64, u64),
     dram_rows: (u64, u64),
     pub(super) dram: Vec<crate::memory::dram::Stats>,
@@ -341,7 +342,7 @@ impl Host {
 }
 
 impl Host {
-    /// Share of the window in which cores with descriptor rings neither slept nor polled in vain.
+    /// Share of the window in which cores with descriptor rings neither slept nor polled without success.
     pub(super) fn polling_share(&self) -> f64 {
         let now = self.machine.now;
         let span = (now - self.window.start).0.max(1).to_f64();
@@ -385,7 +386,7 @@ impl Host {
     }
 }
 
-/// Thins rows to about 400 at most, keeping the tail, where the percentiles are.
+/// Reduces rows to about 400 at most, and keeps the tail of the distribution, which contains the high percentiles.
 fn thin(rows: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
     let step = rows.len().div_ceil(300).max(1);
     let tail = rows.len().saturating_sub(100);

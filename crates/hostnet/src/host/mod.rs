@@ -1,4 +1,4 @@
-//! A host: wired from its scenario, driven by the calendar.
+//! A host, which is built from its scenario and driven by the calendar.
 
 mod background;
 mod build;
@@ -61,12 +61,12 @@ enum IdleState {
     /// The thread sleeps until a notice or an interrupt wakes it.
     Asleep,
     /// The thread has polled since `since`, with `instructions` per poll, of which `counted` polls have been counted.
-    /// Polls are not events: their number follows from the time at which the wait ends. Polling ends at `until` if
-    /// nothing has come.
+    /// Polls are not events: their number follows from the time at which the wait ends. Polling ends at `until` if no
+    /// event has arrived.
     Polling { on: Awaited, since: Time, instructions: u32, counted: u64, until: Time },
 }
 
-/// Slot of a core: its thread and the thread's own state.
+/// Slot of a core: its thread, and the state of the thread.
 #[derive(Clone)]
 struct CoreSlot {
     tenant: TenantId,
@@ -90,7 +90,7 @@ pub struct Host {
     /// The tenants, and the kernel behind them.
     tenants: IdVec<TenantId, TenantState>,
     cores: IdVec<ThreadId, CoreSlot>,
-    /// Number of the tenants' cores; the kernel's cores come after them.
+    /// Number of the tenants' cores; the kernel's cores have higher numbers.
     tenant_cores: usize,
     /// Drivers of the queues of the NIC on a port, by queue.
     drivers: IdVec<QueueId, ThreadId>,
@@ -105,7 +105,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Posts the first events: free-running cores start, and traffic begins.
+    /// Posts the first events, with which free-running cores and traffic start.
     fn start(&mut self) {
         for c in self.cores.ids() {
             let tenant = self.spec.tenants.get(self.cores[c].tenant.index());
@@ -124,7 +124,7 @@ impl Host {
         self.next_epoch();
     }
 
-    /// Runs until `done` returns true, which is called after each event.
+    /// Runs until `done` returns true; `done` is called after each event.
     #[inline(never)]
     fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
         while let Some(e) = self.machine.pop() {
@@ -142,7 +142,7 @@ impl Host {
         }
     }
 
-    /// Handles a signal of the hardware to software or to the world outside.
+    /// Passes a signal of the hardware to software, or to the traffic outside the host.
     #[inline]
     fn on(&mut self, s: MachineSignal) {
         match s {
@@ -266,7 +266,7 @@ impl Host {
         if let Awaited::Line(line) = on {
             let of = self.machine.core_of(core);
             if !self.machine.mem.holds(of, line) {
-                // The line was invalidated after the thread has read it: this poll finds the new content.
+                // Another agent invalidated the line after the thread had read it, so this poll finds the new content.
                 return self.machine.cal.post(now, core::CoreEvent::Free(core));
             }
             self.machine.mem.watch(core, of, line);
@@ -333,7 +333,7 @@ impl Host {
         while let Some(r) = self.machine.retired(core) {
             match r {
                 Retired::Tag(tag) => self.with_thread(core, |thread, c| thread.retired(tag, c)),
-                Retired::Mmio(_) => {} // on its way
+                Retired::Mmio(_) => {} // the notice is already in the calendar
                 _ => continue,
             }
             self.end_batch(core);
@@ -372,7 +372,7 @@ impl Host {
         } else if p.zero_copy {
             self.machine.cal.post(released, device::DeviceEvent::Freed(NicAt::Chip, id));
         } else {
-            self.notify(thread, Notice::Queue); // it may have waited for a transmit buffer
+            self.notify(thread, Notice::Queue); // the thread may have waited for a transmit buffer
         }
     }
 
@@ -399,7 +399,7 @@ impl Host {
         }
     }
 
-    /// Notifies the cores whose descriptors in memory have been written back.
+    /// Notifies the cores whose descriptors the NIC has written back to memory.
     fn rings_landed(&mut self) {
         while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
             let Some(core) = self.driver_of(queue) else { continue };
@@ -444,7 +444,7 @@ impl Host {
         self.run_until(|h| h.machine.now >= end);
     }
 
-    /// Stops cores without packets and devices, and lets all work in flight end.
+    /// Stops devices, and cores that serve no packets, and lets all work in flight end.
     pub fn drain(&mut self) {
         self.stopped = true;
         if let Some(iio) = &mut self.machine.iio {
@@ -515,7 +515,7 @@ mod tests {
     use crate::traffic::arrival::Arrivals;
     use std::path::PathBuf;
 
-    /// A host with two cores that share tables, on which nothing happens by itself; and a line of the tables.
+    /// A host with two cores that share tables, on which no traffic arrives; and a line of the tables.
     fn pair() -> (Host, LineAddr) {
         let text = r#"
             name = "pair"
@@ -568,7 +568,7 @@ mod tests {
         assert!(woken > since + Time::ns(250));
         let polls = (resumed - since).as_ns() / 100.0;
         assert!((polls - polls.round()).abs() < 1e-3 && resumed >= woken && resumed < woken + Time::ns(100), "{polls}");
-        // The other core holds the line: a miss is a request to the home agent, both ways, and a snoop.
+        // The other core holds the line: a miss is a request to the home agent, in both directions, and a snoop.
         program(&mut host, ThreadId(0), &read);
         let (end, _) = until_free(&mut host, ThreadId(0));
         let l = host.machine.mem.lat;
@@ -602,7 +602,7 @@ mod tests {
             last = h.machine.now;
             h.completed_ever() >= from + 20
         });
-        // The packet of the slow process that was still to come, and then one packet each microsecond.
+        // The packet of the slow process that was already due, and then one packet per microsecond.
         let us = (last - begun).0 as f64 / 1e6;
         assert!((19.0..31.0).contains(&us), "{us} us");
     }

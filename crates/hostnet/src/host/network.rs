@@ -1,5 +1,4 @@
-//! The network of TCP receivers: senders beyond the wire, the NIC, and the host's signals of and response to its
-//! congestion.
+//! The network of TCP receivers: senders beyond the wire, the NIC, and the signals and responses of a congested host.
 
 use super::tenant::TenantState;
 use super::threads::tcp_receiver;
@@ -21,7 +20,7 @@ use crate::stack::{Notice, Thread};
 use crate::traffic::dctcp::Senders;
 use crate::traffic::TrafficEvent;
 
-/// Weight of a frame's sample of the IIO's occupancy in the moving average (hostCC's for occupancy).
+/// Weight of a frame's sample of the IIO's occupancy in the moving average (the weight that hostCC uses for occupancy).
 const WEIGHT: f64 = 1.0 / 8.0;
 
 /// TCP connections, one to each core of a tenant.
@@ -31,10 +30,11 @@ pub struct Network {
     /// The tenant's cores, by their number on the host.
     pub cores: Vec<ThreadId>,
     pub senders: Senders,
-    /// Bytes of payload in a segment; `frame` are the bytes of its frame in memory.
+    /// Bytes of payload in a segment; `frame` is the number of bytes of its frame in memory.
     payload: u64,
     frame: u64,
-    /// IIO entries in use from which on the host marks frames; `held` is the moving average of the entries in use.
+    /// Number of IIO entries in use from which on the host marks frames; `held` is the moving average of the entries in
+    /// use.
     host_mark: Option<u32>,
     held: f64,
     responder: Option<Responder>,
@@ -82,7 +82,7 @@ impl Network {
         })
     }
 
-    /// Whether a frame that finds `held` IIO entries in use is to be marked.
+    /// Whether the host marks a frame that finds `held` IIO entries in use.
     fn host_congested(&mut self, held: u32) -> bool {
         self.held += WEIGHT * (f64::from(held) - self.held);
         self.host_mark.is_some_and(|mark| self.held >= f64::from(mark))
@@ -121,7 +121,7 @@ impl Host {
         self.tenants.enumerate().map(of).sum()
     }
 
-    /// Warms caches in functional mode: the structures of all pages have been written when the pages were handed to the
+    /// Warms caches in functional mode: the kernel wrote the structures of all pages when it handed the pages to the
     /// NIC.
     pub(super) fn warm_network(&mut self) {
         let Some(nic) = self.machine.iio.as_ref().and_then(Iio::nic_ref) else { return };
@@ -170,7 +170,7 @@ impl Host {
                     uses: 1,
                     ..Packet::default()
                 };
-                // The senders detect losses here by themselves.
+                // The senders detect losses themselves in this model.
                 let _ = self.machine.arrive(NicAt::Port, frame);
                 let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
                 if let Some(delay) = delay {
@@ -181,7 +181,8 @@ impl Host {
         }
     }
 
-    /// Delays misses of applications that do not receive by `delay` before they get a line fill buffer, from now on.
+    /// From now on, makes misses of applications that do not receive wait for `delay` before they get a line fill
+    /// buffer.
     fn throttle_misses(&mut self, delay: Time) {
         for (c, cpu) in self.cores.iter().zip(&mut self.machine.cpus) {
             let state = &self.tenants[c.tenant];

@@ -9,7 +9,7 @@ use crate::memory::Agent;
 use crate::meter::Values;
 use serde_json::{json, Value};
 
-/// Agents that place lines of their own.
+/// Agents that write and read lines by themselves.
 const DEVICES: [(Agent, &str); 2] = [(Agent::Nic, "integrated NIC"), (Agent::Io, "devices behind the IIO")];
 
 impl Host {
@@ -21,7 +21,7 @@ impl Host {
         (instructions > 0).then(|| span * cores / instructions.to_f64())
     }
 
-    /// Counters of a thread's core; zero for a second thread, as both have the same caches.
+    /// Counters of the core of a thread; zero for a second thread, because both threads of a core have the same caches.
     pub(super) fn counts_of(&self, thread: ThreadId) -> CoreCounts {
         let core = self.machine.core_of(thread);
         let first = self.machine.cpus.ids().find(|t| self.machine.core_of(*t) == core);
@@ -106,7 +106,7 @@ impl Host {
         super::measure::table(&columns, self.cores.ids().map(row).collect())
     }
 
-    /// Table of the places of lines when devices requested them.
+    /// Table of the places in which requests of devices found lines.
     pub(super) fn place_table(&self) -> Value {
         let columns = [("device", ""), ("request", ""), ("place", ""), ("lines", "lines")];
         let names = ["MLC", "MLC and LLC", "LLC, other ways", "LLC, DDIO ways", "DRAM"];

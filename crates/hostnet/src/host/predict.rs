@@ -24,8 +24,8 @@ fn or(own: u32, standard: u32) -> f64 {
     f64::from(if own == 0 { standard } else { own })
 }
 
-/// Idle time of the data bus between a write and a read, and between a read and a write, in ns: means over the place of
-/// the next line.
+/// Idle time of the data bus between a write and a read, and between a read and a write, in ns: means over the possible
+/// places of the next line.
 fn turning(t: &DramTiming, ranks: u32) -> (f64, f64) {
     let ranks = f64::from(ranks);
     let mean = |same: f64, other: f64| same / ranks + other * (1.0 - 1.0 / ranks);
@@ -38,7 +38,7 @@ fn turning(t: &DramTiming, ranks: u32) -> (f64, f64) {
 }
 
 impl Host {
-    /// Sets the predictions of the closed form, for runs of sequential streams beside SSDs.
+    /// Sets the predictions of the closed form, for runs with sequential streams and SSDs.
     pub(super) fn predict(&self, v: &mut Values) {
         if let Some(p) = self.offered().zip(self.predict_input(v)).map(|(o, h)| h.predict(&o)) {
             v.set("predicted_c2m_gbs", p.c2m_gbs);
@@ -84,8 +84,8 @@ impl Host {
         Some(o)
     }
 
-    /// Rate of the SSDs on an unloaded host, in GB/s: that of their links or media, or of their queues where those are
-    /// short.
+    /// Rate of the SSDs on an unloaded host, in GB/s: the rate of their links or media, or of their command queues
+    /// where these are short.
     fn ssd_gbs(&self, ssd: &SsdSpec) -> Option<f64> {
         let pcie = self.spec.platform.pcie.as_ref()?;
         let tlp = pcie.framing();
@@ -100,7 +100,7 @@ impl Host {
         Some(wire.min(queue) * f64::from(ssd.count))
     }
 
-    /// Number of banks of a channel over which a page of consecutive lines is spread, mean over the channels.
+    /// Number of banks of a channel over which a page of consecutive lines is spread, as a mean over the channels.
     fn banks_per_stream(&self) -> f64 {
         let mut seen: Vec<(ChannelId, u8)> = LineAddr(0)
             .span(4096 / LINE)

@@ -1,4 +1,4 @@
-//! SSDs and the kernel's block layer: cores that account for the pages that the devices have moved.
+//! SSDs and the kernel's block layer: cores that do the accounting for the pages that the devices have moved.
 
 use super::Host;
 use crate::config::scenario::PeripheralSpec;
@@ -44,7 +44,7 @@ pub fn block_layer(
             let (core, port) = (ThreadId(core + (i % ssd.cores).to_u16()), PortId(port - 1));
             let page_lines = ssd.page.0 / LINE;
             let pages = ssd.lines().div_ceil(page_lines);
-            // Structures of neighbouring pages are neighbours.
+            // The structures of neighbouring pages are neighbours in memory.
             let (pieces, per_page) = match ssd.contiguous {
                 Contiguous::Buddy => (Contiguous::Buddy, PAGE.0 / ssd.page.0),
                 Contiguous::Pieces(s) => (Contiguous::Pieces(Size(s.0 / ssd.page.0 * PAGE.0)), 1),
@@ -80,8 +80,8 @@ impl Host {
         })
     }
 
-    /// Warms caches in functional mode: the kernel accounts for the pages of `lines` lines of each device, one device
-    /// after another as their pages come. Returns the number of devices.
+    /// Warms caches in functional mode: the kernel does the accounting for the pages of `lines` lines of each device,
+    /// one device after another in the order in which pages arrive. Returns the number of devices.
     pub(super) fn warm_storage(&mut self, lines: u64) -> u64 {
         let devices = self.storage.len();
         let pages = self.storage.iter().map(|d| lines / d.page_lines).max().unwrap_or(0);
@@ -96,8 +96,8 @@ impl Host {
         devices.to_u64()
     }
 
-    /// Fills the LLC with lines of the page accounting, in functional mode, where nothing else may fill it: sets do not
-    /// fill evenly.
+    /// Fills the LLC with lines of the page accounting, in functional mode, where no other agent may fill the LLC: sets
+    /// do not fill evenly.
     pub(super) fn fill_llc_with_accounting(&mut self) {
         let caches = &self.spec.platform.caches;
         if self.storage.is_empty() {
@@ -120,7 +120,7 @@ impl Host {
     /// Checks that the kernel's cores keep up with the SSDs.
     ///
     /// # Errors
-    /// Returns one sentence when the kernel has fallen behind by more than the devices can have requested.
+    /// Returns one sentence when more pages wait for the kernel than the devices can have requested.
     pub(super) fn check_storage(&self) -> Result<(), String> {
         let late = |d: &&ServedDevice| d.due() > d.accounting.pages;
         match self.block_layers().flat_map(|b| &b.devices).find(late) {
@@ -135,7 +135,7 @@ impl Host {
         }
     }
 
-    /// Core that accounts for the pages of the device on each of the IIO's `ports` ports, if any.
+    /// Core that does the accounting for the pages of the device on each of the IIO's `ports` ports, if any.
     pub(super) fn accounting_cores(kept: &[AccountedDevice], ports: usize) -> IdVec<PortId, Option<ThreadId>> {
         let mut all = IdVec::filled(None, ports);
         for k in kept {

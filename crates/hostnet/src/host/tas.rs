@@ -54,7 +54,7 @@ pub fn steer(service: &mut Service, nic: &Nic) {
     }
 }
 
-/// Thread of core `local` of TAS's tenant, over the next driver or over an overlay's queue pairs.
+/// Thread of core `local` of TAS's tenant, with the next driver or with queue pairs of an overlay.
 pub fn thread(
     s: &Scenario,
     fast: usize,
@@ -146,14 +146,14 @@ impl Host {
     /// Checks TAS's packets and requests.
     ///
     /// # Errors
-    /// Returns one sentence about packets or requests that are not conserved, or that come out of order.
+    /// Returns one sentence about packets or requests that are not conserved, or that arrive out of order.
     pub(super) fn check_tas(&self) -> Result<(), String> {
         self.tenants.iter().filter_map(|t| t.tas.as_ref()).try_for_each(|t| self.check_service(t))
     }
 
     fn check_service(&self, t: &Service) -> Result<(), String> {
         let nic = self.machine.iio.as_ref().and_then(Iio::nic_ref);
-        // Bytes out of order follow from a loss, which is the better message.
+        // Bytes out of order follow from a loss, and the message about the loss is more helpful.
         if let Some((drops, first)) = nic.and_then(|nic| Some((&nic.drops, nic.drops.first_ever()?))) {
             return Err(self.lost_of_tcp(first, drops.total()));
         }
@@ -177,7 +177,7 @@ impl Host {
         }
     }
 
-    /// Message about a loss that the clients would have to repair, with the user's options.
+    /// Message about a lost segment, which the clients cannot retransmit, with the choices that the user has.
     fn lost_of_tcp(&self, first: &Loss, all: u64) -> String {
         let s = &self.spec;
         let nics = s.peripherals.iter().enumerate();

@@ -2,9 +2,9 @@
 
 use crate::kernel::{CoreId, IdVec, Int, NodeId, ThreadId};
 
-/// Core of each hardware thread, where `nodes` has each thread's node and a node has `each` cores. Threads beyond the
-/// number of cores are the second threads of the first cores, as Linux numbers them. Cores are numbered by their first
-/// threads.
+/// Core of each hardware thread, where `nodes` holds each thread's node, and each node has `each` cores. Threads beyond
+/// the number of cores are the second threads of the first cores, as in Linux. A core has the number of its first
+/// thread.
 pub(super) fn cores_of(nodes: &[NodeId], each: u32) -> IdVec<ThreadId, CoreId> {
     let mut on: Vec<Vec<CoreId>> = Vec::new();
     let mut next = 0;

@@ -1,4 +1,4 @@
-//! The thread that runs each kind of application, and the values that its stack is built from, taken from the scenario.
+//! The thread that runs each kind of application, and the values from the scenario with which its stack is built.
 
 use crate::app::{AppSpec, WorkSource};
 use crate::config::scenario::{ArrivalsSpec as Kind, PeripheralSpec};
@@ -56,6 +56,6 @@ pub fn demand(s: &Scenario, tenant: TenantId, queue: usize, queues: usize, bytes
         Kind::Fixed => Arrivals::fixed(rate),
         _ => Arrivals::poisson(rate, RandomStream::new(s.seed, "ccnic arrivals", queue.to_u64())),
     };
-    // Queue pairs take turns within a gap.
+    // The first packets of the queue pairs are spread over one gap.
     Demand::open(arrivals, queue.to_f64() / queues.to_f64() / rate)
 }

@@ -1,4 +1,4 @@
-//! The timeline: the traffic in each bin of time, and the locations of received lines at its end.
+//! The timeline: the traffic in each bin of time, and the locations of received lines at the end of the bin.
 
 use super::timer::Timer;
 use super::Host;
@@ -26,8 +26,8 @@ const COLUMNS: [(&str, &str); 15] = [
     ("mem_bw_gbs", "GB/s"),
 ];
 
-/// Counters at an instant: write-backs of L2s, write-backs of the LLC, those of the LLC that L2 victims caused, lines
-/// that devices requested, packets served, and lines that DRAM read or wrote.
+/// Counters at an instant: write-backs of L2s, write-backs of the LLC, write-backs of the LLC that L2 victims caused,
+/// lines that devices requested, packets served, and lines that DRAM read or wrote.
 #[derive(Clone, Copy, Default)]
 struct TimelineCounters([u64; 6]);
 
@@ -48,12 +48,12 @@ impl TimelineCounters {
 #[derive(Clone, Default)]
 pub struct Timeline {
     every: Option<Time>,
-    /// Whether the end of a bin is in the calendar.
+    /// Whether the calendar holds the event for the end of a bin.
     pending: bool,
     last: TimelineCounters,
     start: Time,
     rows: Vec<[f64; COLUMNS.len()]>,
-    /// Lines of the packets of completed batches: those that a core's caches held then, and all.
+    /// Lines of the packets of completed batches: the lines that a core's caches held at that time, and all lines.
     batches: (u64, u64),
 }
 
@@ -100,7 +100,7 @@ impl Host {
         self.machine.cal.post(now + every, Timer::Bin);
     }
 
-    /// Counts, for the packets of a batch that have ended, the lines that the core's caches hold.
+    /// Counts, for the packets of a batch that has ended, the lines that the core's caches hold.
     pub(super) fn end_batch(&mut self, core: ThreadId) {
         let tenant = self.cores[core].tenant;
         let core = self.machine.core_of(core);

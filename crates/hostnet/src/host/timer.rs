@@ -6,22 +6,22 @@ use crate::machine::Event;
 /// A timer of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Timer {
-    /// A policy's control loop.
+    /// The control loop of a policy is due.
     Epoch,
-    /// A sample of the trace.
+    /// A sample of the trace is due.
     Sample,
     /// A bin of the timeline ends.
     Bin,
     /// An epoch of the user's own control plane ends.
     Control,
-    /// The system behind everything that is simulated reads a line.
+    /// A background read is due, of the part of the system that is not simulated.
     Background,
 }
 
 impl Timer {
     const ALL: [Timer; 5] = [Timer::Epoch, Timer::Sample, Timer::Bin, Timer::Control, Timer::Background];
 
-    /// The timer with this number of a machine's.
+    /// The timer with this number on the machine of a host.
     ///
     /// # Panics
     /// When a host has no such timer.

@@ -1,4 +1,4 @@
-//! A trace over time of peripherals and their flow control, for time scales that means hide.
+//! A trace of peripherals and their flow control over time, which shows changes that means hide.
 
 use super::timer::Timer;
 use super::Host;
@@ -21,10 +21,10 @@ struct TraceCounters {
 #[derive(Clone, Default)]
 pub struct HostTrace {
     every: Option<Time>,
-    /// Whether a sample is in the calendar.
+    /// Whether the calendar holds the event for a sample.
     pending: bool,
     last: TraceCounters,
-    /// Start of the window, from which the rows count time.
+    /// Start of the window; times in the rows count from this time.
     start: Time,
     rows: Vec<[f64; 6]>,
 }

@@ -1,4 +1,4 @@
-//! Packets that a load generator offers to a host: their destination, their time, and their way to the NIC.
+//! Packets that a load generator offers to a host: their destination, their time, and their path to the NIC.
 
 use super::Host;
 use crate::app::Content;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct TrafficSource {
     pub(super) arrivals: Option<Arrivals>,
-    /// Time that is zero for the arrival process.
+    /// Time at which the time of the arrival process is zero.
     pub(super) base: Time,
     pub(super) rng: RandomStream,
     /// NIC that receives the packets.
@@ -32,9 +32,9 @@ pub(super) struct TrafficSource {
     /// Differentiated services code point of the packets.
     pub(super) dscp: u8,
     pub(super) spread: SpreadSpec,
-    /// Whether the NIC's wire returns the packets that the host's cores, as the generator, send.
+    /// Whether the NIC is in loopback mode and returns the packets that the host's cores, as the generator, send.
     pub(super) loops: bool,
-    /// Queues whose frames were lost on their way back and have not been given up by their senders.
+    /// Queues whose frames were lost on their return, where the senders have not given the frames up.
     pub(super) lost: VecDeque<QueueId>,
     /// Number of waiting packets that the generator maintains per core; 0 for an open loop.
     pub(super) depth: u32,
@@ -46,7 +46,7 @@ pub(super) struct TrafficSource {
 }
 
 impl TrafficSource {
-    /// Core with the fewest entries in its queue; the next one after the last choice, among several.
+    /// Core with the fewest entries in its queue; several such cores take turns.
     fn shortest(&mut self, nic: &Nic) -> usize {
         let n = self.cores.len();
         let round = (0..n).map(|i| (self.turn + i) % n);
@@ -56,7 +56,7 @@ impl TrafficSource {
     }
 }
 
-/// Owner of the next packet: anybody, a core, or a client in a closed loop.
+/// Owner of the next packet: no particular core, a core, or a client in a closed loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PacketOwner {
     Any,
@@ -64,7 +64,7 @@ pub(super) enum PacketOwner {
     Client(u32),
 }
 
-/// A packet before it has an address: its core, its flow with the RSS hash, and its content.
+/// A packet before its address is known: its core, its flow with the RSS hash, and its content.
 pub(super) struct DrawnPacket {
     pub(super) core: ThreadId,
     pub(super) flow: Option<(u32, u32)>,
@@ -222,8 +222,8 @@ impl Host {
         self.machine.arrive(at, p).is_ok()
     }
 
-    /// Queue of a core's packets: the integrated NIC has one for each core, a NIC on a port one for each core that
-    /// drives it.
+    /// Queue of a core's packets: the integrated NIC has one queue for each core, a NIC on a port one for each core
+    /// that drives it.
     pub(super) fn queue(&self, core: ThreadId) -> QueueId {
         let slot = &self.cores[core];
         match &self.tenants[slot.tenant].source {
@@ -243,8 +243,8 @@ impl Host {
     }
 }
 
-/// A packet with content `c` for a queue of the NIC at `at`. On the chip its buffer and its reply are two uses of its
-/// record.
+/// A packet with content `c` for a queue of the NIC at `at`. On the chip the packet's buffer and its reply are two uses
+/// of the packet's record.
 pub(super) fn packet(queue: QueueId, at: NicAt, c: &Content) -> Packet {
     Packet {
         flow: queue.0.into(),

@@ -26,8 +26,8 @@ use std::sync::Arc;
 enum LinkMessage {
     /// A request of the traffic is due.
     Planned(Packet),
-    /// A frame with the time at which its last bit arrives; the number and the core of the request that it is or
-    /// answers.
+    /// A frame with the time at which its last bit arrives; also the number and the core of the request that the frame
+    /// carries or answers.
     Frame(Time, Packet, (u64, u16)),
 }
 
@@ -36,11 +36,11 @@ enum LinkMessage {
 pub(super) struct LinkEnd {
     flight: Time,
     out: VecDeque<LinkMessage>,
-    /// Frames on their way to this host.
+    /// Frames in flight to this host.
     coming: VecDeque<(Packet, (u64, u16))>,
     /// Number of frames that have left.
     left: u64,
-    /// Requests in this host, if it serves, by arrival time and flow.
+    /// Requests in this host, if it is the server, by arrival time and flow.
     asked: HashMap<(Time, u32), VecDeque<(u64, u16)>>,
     /// Requests that this host's cores are to send, if it is the client.
     pub client: Option<SoftwareClient>,
@@ -103,7 +103,7 @@ impl AsMut<Machine> for Host {
     }
 }
 
-/// Builds the host of a scenario, and that of its client if it has one.
+/// Builds the host of a scenario, and the host of its client if the scenario has one.
 ///
 /// # Errors
 /// Returns one sentence that names the key or the file that does not work.
@@ -124,7 +124,7 @@ pub fn hosts(spec: &Arc<Scenario>, keep_frames: bool) -> Result<World<Host>, Str
 }
 
 impl World<Host> {
-    /// Runs until `done` returns true for the first host, which is called after each event; the first host has the
+    /// Runs until `done` returns true for the first host; `done` is called after each event. The first host has the
     /// calendar afterwards.
     pub fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
         if self.members.len() == 1 {

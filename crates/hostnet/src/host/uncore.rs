@@ -248,7 +248,7 @@ impl Host {
         }
     }
 
-    /// Sets unloaded latencies as sums of the platform's hops, reads with their row open, and the timings of the
+    /// Sets unloaded latencies as sums of the platform's hops, with open rows for reads, and the timings of the
     /// formulae.
     fn hops(&self, v: &mut Values) {
         let (l, t) = (&self.machine.mem.lat, self.machine.mem.dram.timing());
@@ -261,7 +261,7 @@ impl Host {
         v.set("c2m_read_unloaded_ns", (out + dram + l.noc).as_ns());
         v.set("c2m_write_unloaded_ns", (out + l.noc).as_ns());
         if let Some((iio, pcie)) = self.spec.platform.iio.as_ref().zip(self.spec.platform.pcie.as_ref()) {
-            // Lines of a whole packet leave one after the other.
+            // The lines of a whole packet leave one after the other.
             let packet = Time(iio.line_interval.0 * (pcie.max_payload.0 / LINE).saturating_sub(1) / 2);
             let way = Time(iio.to_cha.0 + iio.from_cha.0);
             let write = Time(iio.ownership.0) + l.write_ack;
@@ -270,7 +270,7 @@ impl Host {
         }
     }
 
-    /// Readings of the domains beyond those of single cores.
+    /// Readings of the domains that several cores share.
     pub(super) fn shared_domains(&self) -> Vec<(String, DomainReading)> {
         let p = &self.machine.mem.paths;
         let mut rows = vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes(self.machine.now))];

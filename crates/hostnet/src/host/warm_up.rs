@@ -1,8 +1,8 @@
-//! Warming the caches in functional mode: the same packets, programs and placement as in timed mode, one after another
-//! and without timing.
+//! Warm-up of the caches in functional mode: the same packets, programs and placement as in timed mode, one after
+//! another and without timing.
 //!
-//! Caches need hundreds of thousands of requests to fill; timing does not influence their content then, except for
-//! standing queues, which the timed warm-up that follows brings about.
+//! Caches need hundreds of thousands of requests to fill. Timing does not influence the content of the caches in this
+//! phase, except through standing queues, which the following timed warm-up produces.
 
 use super::traffic_source::{packet, DrawnPacket, PacketOwner};
 use super::Host;
@@ -19,14 +19,16 @@ use crate::stack::{Notice, Software, Step, Thread};
 
 /// Minimum number of requests between two checks of whether the caches are steady.
 const CHUNK: u64 = 8192;
-/// Number of requests after which warming ends whatever the caches do.
+/// Number of requests after which warm-up ends in any case.
 const MOST: u64 = 4_000_000;
-/// Time for which a copy of the host runs to measure rates; `BEFORE` is the time for which it runs first.
+/// Time for which a copy of the host runs to measure rates; `BEFORE` is the time for which the copy runs before the
+/// measurement.
 const TRIAL: Time = Time(100_000_000);
 const BEFORE: Time = Time(20_000_000);
-/// Lines of each device between two turns of the applications: some pages.
+/// Lines that each device moves between two turns of the applications: some pages.
 const ROUND: u64 = 1 << 10;
-/// Rounds without a line for the LLC after which none will come: the kernel's caches are full by then.
+/// Number of rounds without a line for the LLC after which no further line is expected, because the kernel's caches are
+/// full by then.
 const PATIENCE: u32 = 1000;
 
 impl Host {
@@ -74,8 +76,8 @@ impl Host {
         Ok(())
     }
 
-    /// Fills the caches of a host without packets: free-running cores and devices move lines until neither fill the
-    /// caches further, and then the same number again, so that replacement is steady. Where clean victims are dropped,
+    /// Fills the caches of a host without packets. Free-running cores and devices move lines until neither fill the
+    /// caches further, and then as many lines again, so that replacement is steady. Where clean victims are dropped,
     /// the LLC fills with lines that applications store to, and the other accesses may be skipped.
     fn fill_caches(&mut self) {
         let caches = &self.spec.platform.caches;
@@ -92,8 +94,8 @@ impl Host {
             return;
         }
         self.fill_llc_with_accounting();
-        // An LLC full of the kernel's lines looks steady from the start; applications take their share in some more
-        // rounds.
+        // An LLC full of the kernel's lines looks steady from the start, so applications run some more rounds to take
+        // their share.
         let rounds = if !self.storage.is_empty() { 20 } else { 4 };
         let (mut held, mut steady) = (u64::MAX, 0);
         for _ in 0..64 {
@@ -122,8 +124,9 @@ impl Host {
 
     /// Fills the caches of a host with devices whose pages the kernel accounts for: the share of the LLC that the
     /// accounting and the applications hold takes up to tens of milliseconds to settle. A copy of the host runs for a
-    /// moment and measures how often each application accesses the LLC per line of the devices (or, where only stores
-    /// bring lines into the LLC, how many lines it brings); in that proportion both fill the LLC.
+    /// short time and measures how often each application accesses the LLC per line of the devices, or, where only
+    /// stores bring lines into the LLC, how many lines each application brings. Applications and devices then fill the
+    /// LLC in that proportion.
     fn fill_by_rates(&mut self, private: u64, stores_only: bool) {
         let cores = self.cores.len().to_u64();
         let mut moved = 0;
@@ -138,7 +141,8 @@ impl Host {
         }
     }
 
-    /// Accesses of each application to the LLC, or dirty lines that it brings there, per line of the devices.
+    /// Accesses of each application to the LLC, or dirty lines that the application brings into the LLC, per line of
+    /// the devices.
     fn rates_of_a_trial(&self, stores_only: bool) -> Vec<f64> {
         let mut trial = self.clone();
         trial.machine.mem.functional = false;
@@ -194,7 +198,7 @@ impl Host {
         }
     }
 
-    /// Lines that came to the LLC: dirty ones, or one for each miss of a core.
+    /// Number of lines that entered the LLC: dirty lines, or one line for each miss of a core.
     fn fills(&self, stores_only: bool) -> u64 {
         let of = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_misses };
         self.machine.mem.stats.tenants.iter().map(of).sum()
@@ -208,14 +212,14 @@ impl Host {
             self.step_functional(c);
             let turns = self.machine.mem.stats.tenants[tenant].llc_look_ups() - before;
             if turns == 0 {
-                *owed = 0.0; // all that it needs is with the cores
+                *owed = 0.0; // the core's caches hold all lines that the application needs
             }
             *owed -= turns.to_f64();
         }
     }
 
-    /// Puts the stores of a stretch of core `c`'s application into its program. Returns false when only steps can tell
-    /// them.
+    /// Puts the stores of a stretch of core `c`'s application into the core's program. Returns false for an application
+    /// that does not list its stores.
     fn stores_of(&mut self, c: ThreadId) -> bool {
         let slot = &mut self.cores[c];
         let Some(app) = &mut self.tenants[slot.tenant].app else { return false };
@@ -238,7 +242,7 @@ impl Host {
                 }
             }
             if *owed == before {
-                *owed = 0.0; // all that it stores to stays with the cores
+                *owed = 0.0; // all lines that the application stores to stay in the core's caches
             }
         }
     }
@@ -288,14 +292,14 @@ impl Host {
         burst.into()
     }
 
-    /// Notifies a core's thread in functional mode and runs it until it has no more to do.
+    /// Notifies a core's thread in functional mode and runs the thread until it has no more work.
     pub(super) fn notify_functional(&mut self, core: ThreadId, what: Notice) {
         self.cores[core].thread.notify(what, self.machine.now);
         while self.step_functional(core) {}
     }
 
-    /// Steps a core's thread in functional mode: its program takes effect without timing. Returns false when it runs
-    /// none.
+    /// Steps a core's thread in functional mode: its program takes effect without timing. Returns false when the thread
+    /// runs no program.
     fn step_functional(&mut self, core: ThreadId) -> bool {
         let runs = self.with_thread(core, |thread, c| thread.step(c)) == Step::Run;
         if runs {
@@ -309,8 +313,8 @@ impl Host {
         self.machine.execute_functional(core, |m, tag| thread.retired_functional(tag, m));
     }
 
-    /// Lets every free-running core execute one program, or only its stores, in functional mode; returns the number of
-    /// operations.
+    /// Lets every free-running core execute one program, or only the stores of the program, in functional mode; returns
+    /// the number of operations.
     fn free_run_functional(&mut self, stores_only: bool) -> u64 {
         let mut ops = 0;
         for c in self.cores.ids().take(self.tenant_cores) {

@@ -31,7 +31,7 @@ pub trait Post<E> {
 }
 
 impl<E, J: Copy + From<E>> Post<E> for Calendar<J> {
-    /// Part of its callers, as [`Calendar::push`] is: the conversion of a known variant costs nothing there.
+    /// Inlined into callers, as [`Calendar::push`] is, so that the conversion of a known variant costs nothing.
     #[inline(always)]
     fn post(&mut self, at: Time, event: E) {
         self.push(at, event.into());
@@ -158,7 +158,8 @@ impl<E: Copy> Calendar<E> {
         if self.nodes[tail.to_usize()].at <= at {
             self.last[b] = id;
         } else {
-            // Goes on to the last node that is not later; the list is circular, so the search may start at its tail.
+            // Searches for the last node that is not later than the new one; the list is circular, so the search may
+            // start at its last node.
             while self.nodes[next.to_usize()].at <= at {
                 (prev, next) = (next, self.nodes[next.to_usize()].next);
             }
@@ -226,7 +227,7 @@ impl<E: Copy> Calendar<E> {
         if first != 0 {
             return w * 64 + first.trailing_zeros().to_usize();
         }
-        // Search from the next word round to this one, whose buckets before `start` come last.
+        // The search begins with the next word and ends with the first one, whose buckets before `start` come last.
         debug_assert!(self.words != 0, "near > 0, so a bucket is in use");
         let ahead = self.words.rotate_right(w.to_u32() + 1).trailing_zeros().to_usize();
         let i = (w + 1 + ahead) % WORDS;

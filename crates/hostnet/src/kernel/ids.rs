@@ -1,7 +1,7 @@
 //! Identifiers and addresses as types, so that a core is never taken for a thread, nor a line for a byte.
 //!
-//! An identifier is an index into a table of what it names: [`IdVec`] is such a table. Each constructor checks the range of
-//! its type, and `index` gives the position in a table.
+//! An identifier is an index into a table, such as an [`IdVec`], of the things that it names. Each constructor checks
+//! the range of its type, and `index` gives the position in a table.
 
 use super::num::Int;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::ops::{Add, AddAssign, Index, IndexMut, Sub};
 
 /// Bytes of a cache line, everywhere.
 pub const LINE: u64 = 64;
-/// Bytes of a cache line, where sizes have 32 bits.
+/// Bytes of a cache line, as a 32-bit number.
 pub const LINE_U32: u32 = 64;
 
 /// The address of a cache line: the address of its first byte, divided by 64.
@@ -189,14 +189,13 @@ macro_rules! plain_id {
     };
 }
 
-/// An identifier whose number is never zero, so that `None` needs no room beside it.
+/// An identifier whose number is never zero, so that an `Option` of the identifier takes no additional memory.
 macro_rules! niche_id {
     ($(#[$doc:meta])* $name:ident($number:ty)) => {
         $(#[$doc])*
-        ///
-        /// An `Option` of it takes no more room.
+        ///  An `Option` of this identifier takes no additional memory.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name($number); // the position and one
+        pub struct $name($number); // the position plus one
 
         impl $name {
             /// The identifier of position `index`.
@@ -250,11 +249,12 @@ plain_id!(
     ThreadId(u16)
 );
 plain_id!(
-    /// A tenant: an application with its stack, its cores and its memory.
+    /// A tenant: an application with the stack, the cores and the memory that the application uses.
     TenantId(u8)
 );
 plain_id!(
-    /// A node of a machine: an LLC with its home agent, the memory behind it and the cores beside it.
+    /// A node of a machine: an LLC with its home agent, the memory channels of that home agent, and the cores attached
+    /// to it.
     NodeId(u8)
 );
 plain_id!(

@@ -1,8 +1,9 @@
-//! Conversions between kinds of numbers that `From` does not offer because they can lose something.
+//! Conversions between types of numbers that `From` does not offer because such a conversion can lose information.
 //!
-//! Each conversion names its guarantee, and builds with debug assertions check the guarantee; `as` does neither.
+//! Each conversion names the guarantee that its caller gives, and builds with debug assertions check the guarantee;
+//! `as` does neither.
 
-/// An integer that becomes another kind of number with the same value.
+/// An integer that can be converted to another integer or floating-point type with the same value.
 pub trait Int: Copy {
     /// The nearest `f64`, which equals the number below 2^53.
     fn to_f64(self) -> f64;
@@ -16,11 +17,11 @@ pub trait Int: Copy {
     fn to_u64(self) -> u64;
     /// The number as an index or a length; the caller guarantees that it fits the address space.
     fn to_usize(self) -> usize;
-    /// The lowest 32 bits, for hashes and packed values: the rest is dropped on purpose.
+    /// The lowest 32 bits, for hashes and packed values; the other bits are dropped on purpose.
     fn low_u32(self) -> u32;
-    /// The lowest 16 bits, for hashes and packed values: the rest is dropped on purpose.
+    /// The lowest 16 bits, for hashes and packed values; the other bits are dropped on purpose.
     fn low_u16(self) -> u16;
-    /// The lowest 8 bits, for hashes and packed values: the rest is dropped on purpose.
+    /// The lowest 8 bits, for hashes and packed values; the other bits are dropped on purpose.
     fn low_u8(self) -> u8;
 }
 
@@ -76,9 +77,9 @@ macro_rules! ints {
 
 ints!(u8, u16, u32, u64, u128, usize, i32, i64, i128);
 
-/// A real number that becomes a whole one.
+/// A real number that can be converted to an integer.
 pub trait Real: Copy {
-    /// The number without its fraction; zero when it is negative or no number, and `u64::MAX` at most.
+    /// The number without its fraction: zero when the number is negative or not a number, and `u64::MAX` at most.
     fn whole(self) -> u64;
 }
 

@@ -4,7 +4,7 @@ use super::{Int, Real};
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
-/// A point in simulated time or a span of it, in picoseconds. `u64` holds 213 days.
+/// A point in simulated time, or a span of time, in picoseconds. A `u64` of picoseconds holds 213 days.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Time(pub u64);
 
@@ -136,7 +136,7 @@ impl Clock {
             return Time::ZERO;
         }
         if cycles < 1 << 24 {
-            return Time((cycles * 1_000_000_000_000 + self.hz / 2) / self.hz); // of 64 bits: 24 and 40
+            return Time((cycles * 1_000_000_000_000 + self.hz / 2) / self.hz); // the significands have 24 and 40 of 64 bits
         }
         Time(((u128::from(cycles) * 1_000_000_000_000 + u128::from(self.hz) / 2) / u128::from(self.hz)).to_u64())
     }

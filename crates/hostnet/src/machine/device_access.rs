@@ -14,26 +14,26 @@ use super::Machine;
 use crate::core::Retired;
 use crate::kernel::{Post, ThreadId, Time};
 
-/// How far an access of a thread to a device has come.
+/// Progress of a thread's access to a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeviceAccess {
     /// A doorbell with this tag is at the IIO.
     Doorbell { thread: ThreadId, tag: u32 },
     /// A write-combining buffer is at the IIO.
     Store { thread: ThreadId, buffer: u8, bytes: u8 },
-    /// The IIO has taken it, and the thread knows.
+    /// The IIO has taken the store, and the thread has received the acknowledgement.
     Taken { thread: ThreadId, buffer: u8 },
     /// An uncached load is at the IIO.
     Load { thread: ThreadId, bytes: u8 },
-    /// The device answers it.
+    /// The device answers an uncached load.
     Answer { thread: ThreadId, bytes: u8 },
     /// The data of an uncached load is at the thread.
     Loaded { thread: ThreadId },
 }
 
 impl Machine {
-    /// Sends a retired access on its way to a device, if `r` is one. Returns the effect that is left for the machine's
-    /// caller: a doorbell of the NIC on the chip becomes a tag.
+    /// Sends a retired access to a device, if `r` is one. Returns the effect that the machine's caller has to perform:
+    /// a doorbell of the NIC on the chip becomes a tag.
     #[inline]
     pub(super) fn send_to_device(&mut self, thread: ThreadId, r: Retired) -> Retired {
         let access = match r {
@@ -59,14 +59,14 @@ impl Machine {
         self.iio.as_mut().is_some_and(|i| i.nic().is_some())
     }
 
-    /// Time of the way from the IIO back to `core`.
+    /// Time of the path from the IIO back to `core`.
     fn latency_from_iio(&self, thread: ThreadId) -> Time {
         self.mem.latency_to_agent(self.core_of(thread)) - self.mem.lat.l1 - self.mem.lat.l2
     }
 
-    /// Shortest time between two doorbells of `core`. With a NIC on a port this is a round trip to the IIO, because
-    /// only one uncached store may be outstanding between a core and the root complex (CC-NIC, section 2.2). The NIC on
-    /// the chip takes messages without acknowledgement.
+    /// Shortest time between two doorbells of `core`. With a NIC on a port, the time is a round trip to the IIO,
+    /// because only one uncached store may be outstanding between a core and the root complex (CC-NIC, section 2.2).
+    /// The NIC on the chip takes messages without acknowledgement.
     pub(super) fn doorbell_gap(&mut self, thread: ThreadId) -> Time {
         if self.has_nic_on_port() {
             self.mem.latency_to_agent(self.core_of(thread)) + self.mem.lat.to_iio + self.latency_from_iio(thread)

@@ -49,16 +49,16 @@ pub enum MachineSignal {
     /// Packets have become visible in queues of the NIC on this port; [`Nic::landed`] takes them, or
     /// [`Nic::landed_ring`] where descriptors lie in memory.
     Landed(PortId),
-    /// The reply to a packet has been put on the wire.
+    /// The NIC has put the reply to a packet on the wire.
     Sent(NicAt, PacketId),
     /// The device on `port` has moved `lines` lines without making a packet visible.
     Moved { port: PortId, lines: u16 },
-    /// The memory system has answered a transaction of an agent that is no core or device of this machine;
-    /// `mem.answered` takes it.
+    /// The memory system has answered a transaction of an agent that is neither a core nor a device of this machine;
+    /// `mem.answered` takes the answer.
     Answer(TxnId),
     /// Traffic, which runs on top of the machine.
     Traffic(traffic::TrafficEvent),
-    /// A timer with this number, of whoever runs on top.
+    /// A timer with this number has expired; the machine's caller set the timer.
     Timer(u32),
 }
 
@@ -76,7 +76,7 @@ pub struct Machine {
     pub placement: Placement,
     /// Whether the machine has no devices; its caller then takes the answers to transactions of devices.
     without_devices: bool,
-    /// Whether requests of cores share the path of the IIO to the home agent.
+    /// Whether requests of cores share the path from the IIO to the home agent.
     shares_way: bool,
 }
 
@@ -116,7 +116,7 @@ impl Machine {
         Machine { without_devices: true, ..Machine::new(mem, cpus, Nic::integrated(&none, 0), None, placement) }
     }
 
-    /// Takes the next event and advances the time to the event's.
+    /// Takes the next event and advances the present time to the time of the event.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<Event> {
         let (at, e) = self.cal.pop()?;
@@ -144,7 +144,7 @@ impl Machine {
         }
     }
 
-    /// Dispatches an event to the component that handles it; returns a signal if the caller has to act.
+    /// Dispatches an event to the component that handles the event; returns a signal if the caller has to act.
     #[inline(always)]
     pub fn handle(&mut self, e: Event) -> Option<MachineSignal> {
         let now = self.now;
@@ -260,7 +260,7 @@ impl Machine {
         None
     }
 
-    /// Posts the end of a core's program, if it is known.
+    /// Posts an event for the end of a core's program, if that time is known.
     #[inline]
     fn end_program(&mut self, thread: ThreadId, end: Option<Time>) {
         if let Some(t) = end {
@@ -334,7 +334,7 @@ impl Machine {
         }
     }
 
-    /// Sets the issue slots of `thread`, which starts a program, by the share that its sibling takes.
+    /// Sets the issue slots of `thread`, which starts a program, according to the share that the sibling thread takes.
     #[cold]
     fn share_slots(&mut self, thread: ThreadId) {
         let Some(other) = self.mem.sibling(thread) else { return };
@@ -342,8 +342,8 @@ impl Machine {
         self.cpus[thread].share_slots(share, self.now);
     }
 
-    /// Takes the next side effect of `core` that is due now. Cache maintenance, and a doorbell of a NIC on a port, have
-    /// been sent on their way; a doorbell of the NIC on the chip is returned as a tag.
+    /// Takes the next side effect of `core` that is due now. The function sends cache maintenance, and a doorbell of a
+    /// NIC on a port, to their destinations; a doorbell of the NIC on the chip is returned as a tag.
     #[inline]
     pub fn retired(&mut self, thread: ThreadId) -> Option<Retired> {
         let Some(r) = self.cpus[thread].retired(&mut self.mem, &mut self.cal, self.now) else {
@@ -357,7 +357,8 @@ impl Machine {
         if let Retired::Maintain { line, lines, op } = r {
             self.mem.stats.clsweeps += if op == Sweep::Sweep { lines.into() } else { 0 };
             if op.drops_data() {
-                // A sweep message that then finds the buffer's next instance, not yet consumed, counts as a race.
+                // A sweep message that finds the next packet in the buffer, which no core has read yet, counts as a
+                // race.
                 self.mem.consumed(line, lines.into());
             }
             let arrives = if op == Sweep::InvalidateOwn {

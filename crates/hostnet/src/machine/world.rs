@@ -6,14 +6,14 @@
 //! crosses a wire. Events leave in the order of time, then of lanes, then of insertion, so that the order of a world
 //! depends on nothing else.
 //!
-//! The calendar is lent to the machine that handles an event, so that a machine alone owns its calendar and worlds cost
-//! it nothing.
+//! The world lends the calendar to the machine that handles an event. A machine outside a world owns its calendar, so
+//! that worlds cost it nothing.
 
 use super::{Events, Machine, MachineSignal};
 use crate::kernel::Int;
 use std::mem::swap;
 
-/// Machines, or hosts with one machine each, that share one calendar.
+/// Several machines, or hosts with one machine each, that share one calendar.
 #[derive(Clone)]
 pub struct World<M> {
     pub members: Vec<M>,
@@ -40,8 +40,8 @@ impl<M: AsMut<Machine>> World<M> {
         World { members, cal, at_work: None }
     }
 
-    /// Handles the next event; returns the member that it was for, and the member's signal. This member holds the
-    /// calendar until the next call.
+    /// Handles the next event; returns the member that handled the event, and the member's signal. This member holds
+    /// the calendar until the next call.
     pub fn step(&mut self) -> Option<(usize, Option<MachineSignal>)> {
         let from = match self.at_work {
             Some(i) => &mut self.members[i].as_mut().cal,
@@ -100,7 +100,7 @@ mod tests {
             let Some(MachineSignal::Timer(n)) = s else { panic!("{s:?}") };
             let m = &mut world.members[i];
             seen.push((m.now, i, n));
-            // Some timers start a further one on the same machine and on the other.
+            // Some timers start a further timer on the same machine and on the other machine.
             if n % 7 == 0 && n < 500 {
                 m.cal.push(m.now + Time(700), Event::Timer(n + 1000));
                 m.cal.push_to(1 - i as u8, m.now + Time(700), Event::Timer(n + 2000));
@@ -121,11 +121,12 @@ mod tests {
         for lane in 0..2 {
             let first = |n: u32| n < 1000;
             let mut of = timers(lane as u64 + 1);
-            of.sort_by_key(|t| t.0); // stable: those of one instant stay in the order of their coming
+            of.sort_by_key(|t| t.0); // stable: timers of one instant stay in the order of their insertion
             let own: Vec<_> = seen.iter().filter(|s| s.1 == lane && first(s.2)).map(|s| (s.0, s.2)).collect();
             assert_eq!(own, of);
         }
-        // An event that a machine posts for the other one occurs there, at the time of the same event on its own lane.
+        // An event that a machine posts for the other machine occurs there, at the time of the same event on its own
+        // lane.
         let at = |lane: usize, n: u32| seen.iter().find(|s| s.1 == lane && s.2 == n).map(|s| s.0);
         assert!((0..500).step_by(7).all(|n| at(0, n + 1000) == at(1, n + 2000) && at(1, n + 1000) == at(0, n + 2000)));
         assert!((0..500).step_by(7).all(|n| at(0, n + 1000) == at(0, n).map(|t| t + Time(700))));

@@ -64,7 +64,7 @@ pub struct CacheArray {
     pub(super) moves: Option<(Range<LineAddr>, Box<ChangeLog<LineMove>>)>,
 }
 
-/// Place in which a cache looks for a line: the first block of its set, and its tag.
+/// Place at which a cache looks for a line: the first block of the line's set, and the line's tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineHome {
     base: u32,
@@ -485,7 +485,8 @@ impl CacheArray {
         Some(Victim { line: self.line(old, base), dirty: was_dirty, marked })
     }
 
-    /// Chooses an empty way of `mask`, or a random one other than the way used last where the policy spares that.
+    /// Chooses an empty way of `mask`. If the set has none, chooses a random way, other than the way used last where
+    /// the policy spares that way.
     #[inline]
     fn some_way(&mut self, base: u32, mask: u32) -> u32 {
         let empty = self.ways_with(base, None) & mask;
@@ -528,7 +529,7 @@ impl CacheArray {
         dirty
     }
 
-    /// Marks the line in `slot` until it leaves; its victim record will say so.
+    /// Marks the line in `slot` until the line leaves the array; the line's victim record then carries the mark.
     #[inline]
     pub fn mark(&mut self, slot: CacheSlot) {
         let first = self.first_mark();

@@ -103,8 +103,8 @@ fn a_line_that_expired_goes_before_lines_never_used_again_and_a_use_takes_that_b
     }
 }
 
-/// Compares SRRIP with the loop of its paper (Jaleel et al., ISCA 2010): all intervals are incremented until a way has
-/// the last one.
+/// Compares SRRIP with the loop of the paper (Jaleel et al., ISCA 2010), which increments all intervals until a way has
+/// the largest one.
 #[test]
 fn srrip_s_victim_is_the_first_way_that_reaches_the_last_interval_step_by_step() {
     for ways in [11, 16] {
@@ -353,8 +353,9 @@ fn a_scan_lets_an_older_line_of_a_higher_way_go_before_an_empty_way() {
     assert_eq!((slot.way(), gone.map(|v| v.line.0)), (1, Some(1)));
 }
 
-/// Twelve rings of 64 KiB. Back to back, two of their lines fall into each set of an eighth of all sets. With twice the
-/// alignment, four fall into each set of a sixteenth, and two ways hold only half of them.
+/// Twelve rings of 64 KiB. When the rings lie back to back, two of their lines fall into each set of an eighth of all
+/// sets. With twice the alignment, four lines fall into each set of a sixteenth of all sets, and two ways hold only
+/// half of the lines.
 #[test]
 fn two_ways_hold_small_rings_that_lie_back_to_back_and_half_of_those_with_gaps() {
     let (rings, lines) = (12, 1024);

@@ -55,7 +55,7 @@ impl Memory {
         }
         let arrays = self.l1.iter().chain(&self.l2).chain(self.nodes.iter().map(|n| &n.llc));
         let resident = arrays.map(|a| a.iter().filter(|l| l.2).count().to_u64()).sum::<u64>();
-        // Dirty lines in transactions: their ownership is on the way to a core.
+        // Dirty lines in transactions, whose ownership is on the way to a core.
         let moving = self.txns.iter().filter(|t| t.dirty).count().to_u64();
         if self.live_txns == 0 && self.lines.used() > 0 {
             return Err(format!("{} lines have an entry and no request is in flight", self.lines.used()));

@@ -13,9 +13,9 @@ use super::stats::LineLocation;
 use super::{rx_line_states, Memory, MemoryEvent, MemoryPosts, Txn};
 use crate::kernel::{CoreId, LineAddr, Time, TxnId};
 
-/// Source of the data for a device's read, and its cost beyond the look-up.
+/// Source of the data for a device's read, and the time that the source takes beyond the look-up.
 pub(super) enum ReadSource {
-    /// A cache on the chip answers; `modified` says that it is the LLC with a line that has yet to be written back.
+    /// A cache on the chip answers; `modified` says whether that cache is the LLC and holds the line modified.
     Chip {
         snoop: Time,
         modified: bool,
@@ -24,7 +24,7 @@ pub(super) enum ReadSource {
 }
 
 impl Memory {
-    /// Time of the way from the home agent back to the requester.
+    /// Time of the path from the home agent back to the requester.
     #[inline]
     pub(super) fn latency_from_agent(&self, t: &Txn) -> Time {
         if t.agent() == Agent::Io {
@@ -89,8 +89,8 @@ impl Memory {
         cal.post(freed + self.lat.to_iio, MemoryEvent::Fill(id));
     }
 
-    /// Puts the first line of a device's write where the policy sends it. Returns false when `waiter` has to wait for a
-    /// write queue: for the line itself, or for the line that it displaced.
+    /// Writes the first line of a device's write to the destination that the policy chose. Returns false when `waiter`
+    /// has to wait for a write queue: for the line itself, or for the line that it displaced.
     pub(super) fn place_first_line(
         &mut self,
         cal: &mut impl MemoryPosts,
@@ -141,7 +141,7 @@ impl Memory {
         placed
     }
 
-    /// Place of a line, given whether private caches held it and in which way the LLC holds it.
+    /// Place of a line, given whether private caches held the line and in which way the LLC holds it.
     #[inline]
     pub(super) fn location_of(&self, private: bool, way: Option<u32>) -> LineLocation {
         match way {
@@ -215,7 +215,7 @@ impl Memory {
         cal.post(now + self.nodes[DEVICES_AT].look_up + snoop + self.latency_from_agent(&t), MemoryEvent::Fill(id));
     }
 
-    /// Looks up a line that a device reads. A private copy answers in place of the LLC, which may take it over.
+    /// Looks up a line that a device reads. A private copy answers in place of the LLC, which may take over the line.
     pub(super) fn find_read_source(
         &mut self,
         cal: &mut impl MemoryPosts,
@@ -271,8 +271,8 @@ impl Memory {
         ReadSource::Chip { snoop: Time::ZERO, modified }
     }
 
-    /// Installs a line that a device reads in the LLC: from a core, which keeps a clean copy if `near`, or with the
-    /// data from DRAM.
+    /// Installs a line that a device reads in the LLC. The data comes from DRAM, or from a core, which keeps a clean
+    /// copy if `near`.
     fn allocate_for_device_read(
         &mut self,
         cal: &mut impl MemoryPosts,
@@ -301,7 +301,7 @@ impl Memory {
         }
         let ways =
             if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[DEVICES_AT].llc.ways()) } else { self.device_ways };
-        let looks_up = near && self.miss.is_none(); // what comes from a core misses the LLC as well
+        let looks_up = near && self.miss.is_none(); // a line that comes from a core misses the LLC as well
         if looks_up {
             self.allocate_mshr(home, now);
         }
@@ -311,7 +311,7 @@ impl Memory {
         }
     }
 
-    /// Evicts to the LLC a private copy that is dirty, or that the LLC does not hold too.
+    /// Evicts to the LLC a private copy that is dirty or whose line the LLC does not hold.
     fn demote_for_device(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, in_llc: bool, now: Time) {
         let holders = match self.sharing(line) {
             Sharing::Device => 0,

@@ -4,10 +4,10 @@ use super::Sweep;
 use crate::kernel::ids::ShortLine;
 use crate::kernel::{ChannelId, CoreId, LineAddr, Post, ThreadId, TxnId};
 
-/// An event of the memory system, or of a core that the memory system answers.
+/// An event of the memory system, or an event by which the memory system reaches a core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemoryEvent {
-    /// Transaction reaches the caching and home agent.
+    /// A transaction arrives at the caching and home agent.
     Cha(TxnId),
     /// Requests that wait for a register of an LLC slice may go on.
     Slices,
@@ -15,13 +15,13 @@ pub enum MemoryEvent {
     Dram(ChannelId),
     /// Transaction goes on between nodes.
     Link(TxnId),
-    /// Transaction's data reaches its requester.
+    /// The data of a transaction reaches the requester.
     Fill(TxnId),
-    /// A line that a core waits for has been written or taken away.
+    /// Another agent has written or taken away a line that a core waits for.
     Wake(ThreadId),
     /// `count` sweep (or flush) messages reach the home agent: see [`MemoryEvent::sweep`].
     Sweep { line: ShortLine, count: u32, op: Sweep },
-    /// A device has written a line for this core, whose L2 is to fetch it: see [`MemoryEvent::hint`].
+    /// A device has written a line for this core, and the core's L2 is to fetch the line: see [`MemoryEvent::hint`].
     Hint { core: CoreId, line: ShortLine },
 }
 
@@ -39,6 +39,6 @@ impl MemoryEvent {
     }
 }
 
-/// A calendar that the memory system posts its events to.
+/// A calendar to which the memory system posts its events.
 pub trait MemoryPosts: Post<MemoryEvent> {}
 impl<C: Post<MemoryEvent>> MemoryPosts for C {}

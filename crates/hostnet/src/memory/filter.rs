@@ -4,7 +4,7 @@ use super::region::AddressMap;
 use crate::kernel::rng::mix;
 use crate::kernel::{ids::LineKey, CoreId, Int, LineAddr};
 
-/// Cores of a bit mask, in ascending order.
+/// The cores whose bits are set in a mask, in ascending order.
 pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = CoreId> {
     std::iter::from_fn(move || {
         let c = mask.trailing_zeros().to_usize();
@@ -80,7 +80,7 @@ impl SharedFilter {
         holders
     }
     /// Removes entry `i` if no core holds its line, so that the filter stays as small as the caches. Later entries move
-    /// up as far as a look-up still finds them.
+    /// towards their first slots, so that a look-up still finds them.
     fn forget(&mut self, mut i: usize) {
         if self.keys[i].is_none() || self.masks[i] != 0 {
             return;

@@ -33,7 +33,7 @@ pub(super) enum LookupResult {
 
 /// Rights and duties that come with data from the chip.
 pub(super) enum DataGrant {
-    /// The core may keep a copy.
+    /// The core receives data and may keep a copy.
     Data,
     /// The line is network data outside the modelled caches, which the core must not keep.
     Nothing,
@@ -56,7 +56,8 @@ impl DataGrant {
 }
 
 impl Memory {
-    /// Handles `MemoryEvent::Cha`: a request arrives, and waits while the home agent admits none of its kind.
+    /// Handles `MemoryEvent::Cha`: a request arrives, and waits while the home agent does not admit requests of its
+    /// kind.
     pub fn on_cha(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         if self.txns[id].entry.is_some() {
             return self.resume_core_read(cal, id, now);
@@ -102,7 +103,7 @@ impl Memory {
         }
     }
 
-    /// Side that the writes of a path count for: devices (1) where they take turns with cores, otherwise 0.
+    /// Side that the writes of a path count for: 1 for devices where devices and cores take turns, otherwise 0.
     #[inline]
     pub(super) fn side(&self, path: Path) -> usize {
         usize::from(self.sides && path.is_peripheral())
@@ -152,7 +153,7 @@ impl Memory {
         }
     }
 
-    /// Starts an admitted request; returns false while there is no room for the rest of it.
+    /// Starts an admitted request; returns false while there is no room for the other lines of the request.
     #[inline(never)]
     pub(super) fn begin(&mut self, cal: &mut impl MemoryPosts, id: TxnId, lane: usize, now: Time) -> bool {
         if self.begin_at_home(cal, id, now) {
@@ -180,7 +181,7 @@ impl Memory {
         true
     }
 
-    /// Starts an admitted request of a device; returns false while there is no room for the rest of it.
+    /// Starts an admitted request of a device; returns false while there is no room for the other lines of the request.
     #[inline(never)]
     fn begin_device_request(
         &mut self,
@@ -203,7 +204,7 @@ impl Memory {
         true
     }
 
-    /// Starts an admitted store of a core past the caches.
+    /// Starts an admitted store of a core that bypasses the caches.
     #[inline(never)]
     fn begin_stream(&mut self, cal: &mut impl MemoryPosts, id: TxnId, waited: Time, now: Time) {
         self.paths.record_admission(Path::of(TxnOp::Stream), waited);
@@ -215,7 +216,7 @@ impl Memory {
         cal.post(now + self.latency_from_agent(&t), MemoryEvent::Fill(id));
     }
 
-    /// Starts a core's read, or lets it wait for its turn where several agents use the line.
+    /// Starts a core's read, or queues the read where several agents use the line.
     #[inline(always)]
     fn core_read(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         if self.inter_socket.is_some() {
@@ -249,8 +250,7 @@ impl Memory {
         }
     }
 
-    /// Whether another reader, whose turn came together with that of `id`, has taken the line; `id` has then lost its
-    /// turn.
+    /// Whether another reader took the line when it and `id` became eligible together; `id` has then lost its turn.
     pub(super) fn is_superseded(&mut self, id: TxnId) -> bool {
         let Txn { line, entry, .. } = self.txns[id];
         let Some(epoch) = entry else { return false };
@@ -285,7 +285,7 @@ impl Memory {
     }
 
     /// Ends a core's request for a line of several agents, and starts the next request for the line. Returns whether
-    /// the data may only be used once and not be kept, because the line was invalidated on its way.
+    /// the data may only be used once and not be kept, because the line was invalidated on its way to the core.
     #[inline(never)]
     pub(super) fn release_line(&mut self, cal: &mut impl MemoryPosts, id: TxnId, epoch: u16, now: Time) -> bool {
         let t = self.txns[id];
@@ -309,7 +309,7 @@ impl Memory {
         let Memory { lines, txns, .. } = self;
         while let Some((next, epoch)) = lines.dequeue(line, |id| txns[id].op == TxnOp::Own) {
             txns[next].entry = Some(epoch);
-            cal.post(at, MemoryEvent::Cha(next)); // behind the end of the request before it
+            cal.post(at, MemoryEvent::Cha(next)); // after the end of the previous request
         }
     }
 
@@ -416,7 +416,7 @@ impl Memory {
         }
         let llc =
             slot.map_or(CopyState::Nowhere, |s| if llc.is_dirty(s) { CopyState::Dirty } else { CopyState::Clean });
-        // Dirty copies of other cores have gone to the LLC by now.
+        // The dirty copies of other cores have already gone to the LLC.
         let becomes = self.core_rows.llc(op == TxnOp::Own, upgrades, !alone, llc);
         let Some(slot) = slot else {
             self.allocate_mshr(home, now);
@@ -441,7 +441,7 @@ impl Memory {
         LookupResult::Here { snoop, with: DataGrant::Copy }
     }
 
-    /// Notes a core's use of a line, which may consume a line of a receive buffer.
+    /// Records a core's use of a line; the first use of a line of a receive buffer consumes the line.
     #[inline(always)]
     pub(super) fn record_use(&mut self, t: &Txn, kind: RegionKind) {
         let Txn { line, op, ahead, .. } = *t;
@@ -487,7 +487,7 @@ impl Memory {
         noc + self.lat.l2 + noc
     }
 
-    /// Stores a whole line of a core of node `from` past the caches.
+    /// Stores a whole line of a core of node `from`, bypassing the caches.
     pub(super) fn stream(&mut self, cal: &mut impl MemoryPosts, from: NodeId, line: LineAddr, now: Time) {
         let dropped = self.invalidate_all_copies(cal, line, now).dirty + self.drop_llc(line);
         self.stats.ledger.overwritten += dropped;
@@ -556,8 +556,8 @@ impl Memory {
         }
     }
 
-    /// Invalidates the private copies of a line that an inclusive LLC evicts (`dirty` if it had it so); returns whether
-    /// any copy was dirty. Data on its way to a core enters the LLC again.
+    /// Invalidates the private copies of a line that an inclusive LLC evicts; `dirty` says whether the LLC's copy is
+    /// dirty. Returns whether any copy was dirty. Data on its way to a core enters the LLC again.
     pub(super) fn back_invalidate(
         &mut self,
         cal: &mut impl MemoryPosts,
@@ -604,7 +604,7 @@ impl Memory {
         }
     }
 
-    /// Writes a victim of the LLC to DRAM by itself, not together with a core's write-back.
+    /// Writes a victim of the LLC to DRAM separately, not together with a core's write-back.
     pub(super) fn write_victim(&mut self, cal: &mut impl MemoryPosts, node: NodeId, line: LineAddr, now: Time) {
         let id = self.evicts_for;
         if self.write_dram_for(cal, node, line, AccessClass::of_eviction(self.map.of(line).kind), id, now) {

@@ -7,8 +7,8 @@
 //!        <-                        <---data----
 //! ```
 //!
-//! Tags change when the home agent looks up the line. The path of a snoop is only time, and later requests for the line
-//! wait until its answer has arrived.
+//! Tags change when the home agent looks up the line. A snoop only takes time on its path, and later requests for the
+//! line wait until its answer has arrived.
 
 use super::filter::cores_of;
 use super::home::{DataGrant, LookupResult, CORES};
@@ -134,8 +134,8 @@ impl Memory {
         self.serve_between_nodes(cal, id, now);
     }
 
-    /// Sends a core's read to the other node when a credit is free. A read with an entry, which others wait for, has a
-    /// credit already.
+    /// Sends a core's read to the other node when a credit is free. A read with an entry in the line table already has
+    /// a credit.
     fn send_to_other_node(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let Txn { line, entry, op, .. } = self.txns[id];
         let who = self.txns[id].core();
@@ -223,7 +223,7 @@ impl Memory {
         cal.post(at, MemoryEvent::Link(id));
     }
 
-    /// Reads memory in parallel with the snoop of `parent`, whose answer waits for the read.
+    /// Reads memory in parallel with the snoop of `parent`, and the answer to the snoop waits for this read.
     fn issue_speculative_read(&mut self, cal: &mut impl MemoryPosts, parent: TxnId, now: Time) {
         let t = self.txns[parent];
         let class = AccessClass::of_read(self.map.of(t.line).kind);
@@ -238,7 +238,7 @@ impl Memory {
         self.read_dram(cal, id, class, now);
     }
 
-    /// Sends memory's data for transaction `id`, which the home agent has at `known`, on over the link; returns false
+    /// Sends memory's data for transaction `id`, which the home agent receives at `known`, over the link; returns false
     /// when the data stays in the node.
     #[cold]
     pub(super) fn forward_data(&mut self, cal: &mut impl MemoryPosts, id: TxnId, known: Time) -> bool {
@@ -284,7 +284,7 @@ impl Memory {
         }
     }
 
-    /// Notes the arrival at `at` of one of the parts that an answer waits for.
+    /// Notes that one of the parts that an answer waits for arrives at `at`.
     fn on_partial_answer(&mut self, cal: &mut impl MemoryPosts, id: TxnId, at: Time) {
         let near = self.node_of_core(self.txns[id].core());
         let noc = self.nodes[near].noc;
@@ -366,8 +366,8 @@ impl Memory {
         cal.post(at, MemoryEvent::Link(id));
     }
 
-    /// Performs a core's store of a whole line past the caches at the agent of its own node. The store is done when the
-    /// home node has the line and no cache has a copy.
+    /// Performs a core's store of a whole line that bypasses the caches, at the agent of the core's node. The store is
+    /// done when the home node has the line and no cache has a copy.
     #[cold]
     pub(super) fn stream_between_nodes(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let Txn { line, .. } = self.txns[id];
@@ -464,7 +464,7 @@ impl Memory {
                 self.nodes[far].llc.set_dirty(s, false);
             }
         }
-        // The LLC of the requester's node gives up a line that is to be written.
+        // The LLC of the requester's node gives up a line that the requester is going to write.
         let gives = self.llc_protocol.role == LlcRole::Victim && self.llc_protocol.store_hit == StoreHit::Move;
         let slot = self.nodes[near].llc.find(line).filter(|_| own);
         let kept = slot.is_some() && !gives;
@@ -474,7 +474,7 @@ impl Memory {
         self.stats.ledger.merged += dirty.saturating_sub(1);
         self.shared.add(line, who);
         if row.written {
-            // The line travels with the answer, or is at its home already.
+            // The line travels with the answer, or is already at its home node.
             let home = self.home_of(line);
             self.write_dram(cal, home, line, AccessClass::of_eviction(kind), now);
             dirty = 0;
@@ -492,7 +492,7 @@ impl Memory {
         NodeLookup::Across { row, asks, with }
     }
 
-    /// Notes, if there is a shadow, which copy supplies the answer and memory.
+    /// Notes, if there is a shadow memory, which copy supplies the answer and memory.
     fn record_source(&mut self, row: &NodeTransition, line: LineAddr, who: CoreId, far: NodeId) {
         if self.shadow.is_none() {
             return;

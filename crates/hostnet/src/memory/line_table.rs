@@ -80,7 +80,7 @@ impl LineTable {
         self.entries[i].line.is_some().then_some(i)
     }
 
-    /// Enters request `id` for `line`; `takes` says that the request ends with the line in exactly one core.
+    /// Enters request `id` for `line`; `takes` says whether the request leaves the line in exactly one core.
     #[inline(always)]
     pub fn enqueue(&mut self, line: LineAddr, id: TxnId, takes: bool) -> LineTurn {
         if self.used.to_usize() * 2 >= self.entries.len() {
@@ -114,7 +114,7 @@ impl LineTable {
         LineTurn::Later
     }
 
-    /// Makes a read that entered beside others the owner of the line, because no other cache had the line.
+    /// Makes a read that entered together with other reads the owner of the line, because no other cache had the line.
     #[inline]
     pub fn take_ownership(&mut self, line: LineAddr, id: TxnId) {
         if let Some(i) = self.find(line) {
@@ -143,8 +143,8 @@ impl LineTable {
         left
     }
 
-    /// Next request for `line` that may proceed, with its epoch, if one waits; `takes` tells whether a request takes
-    /// the line.
+    /// Next request for `line` that may proceed, with its epoch, if a request waits; `takes` tells whether a request
+    /// takes the line.
     pub fn dequeue(&mut self, line: LineAddr, takes: impl Fn(TxnId) -> bool) -> Option<(TxnId, u16)> {
         let i = self.find(line)?;
         let e = &mut self.entries[i];
@@ -162,7 +162,7 @@ impl LineTable {
     }
 
     /// Invalidates all copies of `line`, so that fills on their way must not be kept. Returns the request that holds
-    /// the line in flight, which may have the only dirty copy.
+    /// the line in flight, and which may have the only dirty copy.
     #[inline]
     pub fn invalidate(&mut self, line: LineAddr) -> Option<TxnId> {
         let i = self.find(line)?;
@@ -171,7 +171,7 @@ impl LineTable {
         e.owner
     }
 
-    /// Number of reads of `line` in flight that leave it where others may read it too.
+    /// Number of reads of `line` in flight after which other cores may read the line as well.
     pub fn readers(&self, line: LineAddr) -> u16 {
         self.find(line).map_or(0, |i| self.entries[i].readers)
     }
@@ -210,7 +210,7 @@ impl LineTable {
         }
     }
 
-    /// Moves up the entries behind slot `i` that it kept from their place.
+    /// Moves up the entries behind slot `i` that this slot kept from their place.
     #[inline(never)]
     fn close_up(&mut self, mut i: usize) {
         let mask = self.entries.len() - 1;
@@ -275,7 +275,7 @@ mod tests {
         assert!(l.release(LineAddr(6), id(3), 0).stale);
     }
 
-    /// Compares the table with one that cannot lose an entry.
+    /// Compares the table with a reference table that cannot lose an entry.
     #[test]
     fn entries_are_found_whatever_came_and_went_before() {
         let mut rng = crate::kernel::RandomStream::new(3, "lines", 0);

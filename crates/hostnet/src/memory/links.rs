@@ -16,7 +16,7 @@ pub(super) enum LinkLeg {
     ToHome,
     /// The answer leaves node `from`.
     Back { from: NodeId },
-    /// Memory has answered a speculative read, made in parallel with the snoop of `parent`, whose data is not used.
+    /// Memory has answered a speculative read, made in parallel with the snoop of `parent`; the data is not used.
     Useless { parent: TxnId },
     /// A line that is written back reaches its home node.
     Write,
@@ -37,7 +37,7 @@ pub(super) struct Trip {
     /// Number of parts that the answer still waits for (`awaits`), and arrival of the latest part so far (`ready`).
     pub awaits: u8,
     pub ready: Time,
-    /// Additional time in the requester's node once all parts have arrived.
+    /// Additional time in the requester's node after all parts have arrived.
     pub more: Time,
 }
 
@@ -181,7 +181,7 @@ mod tests {
             .expect("two nodes")
     }
 
-    /// A line of 96 B with 24 B to spare carries one message of 16 B, and two lines carry three.
+    /// A line of 96 B with 24 spare bytes carries one message of 16 B, and two lines carry three messages.
     #[test]
     fn messages_travel_in_what_lines_leave_free_while_the_link_is_busy() {
         let at = |b: &mut InterSocket, data, now: u64| b.send(NodeId(0), LineAddr(7), data, Time(now * 1000)).0 / 1000;
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!([at(&mut none, true, 0), at(&mut none, false, 0)], [96, 112]);
     }
 
-    /// Buffers of 128 B or 4 KiB of which only the first line travels must not leave links idle.
+    /// Buffers of 128 B or 4 KiB, of which only the first line travels, must not leave links idle.
     #[test]
     fn lines_at_any_power_of_two_from_each_other_spread_over_all_links() {
         for links in [1, 2, 3, 4] {

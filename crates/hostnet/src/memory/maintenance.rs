@@ -1,4 +1,4 @@
-//! Cache maintenance: lines that software or tests sweep, flush, write back or evict explicitly.
+//! Cache maintenance: lines that software or tests explicitly sweep, flush, write back or evict.
 
 use super::filter::cores_of;
 use super::node::Node;
@@ -17,10 +17,11 @@ pub enum Sweep {
     Flush,
     /// x86 `CLWB`: dirty data is written back, and clean copies stay.
     WriteBack,
-    /// Invalidation everywhere that drops dirty data where the page allows it (IDIO, section V-D, with the LLC).
+    /// Copies are invalidated everywhere, and dirty data is dropped where the page allows it (IDIO, section V-D, with
+    /// the LLC).
     Invalidate,
-    /// Invalidation in the issuing core's caches only that drops dirty data where the page allows it; no message leaves
-    /// the core.
+    /// Copies in the issuing core's caches are invalidated, and dirty data is dropped where the page allows it; no
+    /// message leaves the core.
     InvalidateOwn,
 }
 
@@ -82,7 +83,7 @@ impl Memory {
         dirty.or(moving)
     }
 
-    /// Writes a dirty line back wherever it lies, and leaves clean copies.
+    /// Writes a dirty line back from any cache, and leaves clean copies.
     pub(super) fn clean(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
         let mut dirty = self.clean_above(line).map(|core| self.node_of_core(core));
         for (n, node) in self.nodes.enumerate_mut() {
@@ -98,7 +99,7 @@ impl Memory {
             if let Some(s) = &mut self.shadow {
                 s.settle(line, CopyPlace::Dram);
                 self.nodes.enumerate().for_each(|(n, _)| s.settle(line, CopyPlace::Llc(n)));
-                // The LLC's copy is the one that passes through it.
+                // The line passes through the LLC, which keeps this copy.
             }
             self.write_dram(cal, from, line, class, now);
         }

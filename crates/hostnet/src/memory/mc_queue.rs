@@ -22,7 +22,7 @@ pub(super) struct McQueue {
     shared: Option<VecDeque<McRequest>>,
     /// Side that supplied the last write.
     pub last: usize,
-    /// Node that the channel belongs to.
+    /// Node of the channel.
     node: NodeId,
 }
 
@@ -80,7 +80,7 @@ impl McQueue {
         Some(r)
     }
 
-    /// Takes the write whose turn it is, with its side; the sides alternate.
+    /// Takes the write whose turn it is, with the write's side; the sides alternate.
     fn dequeue_write(&mut self) -> Option<(Write, usize)> {
         let turn = 1 - self.last;
         let side = if self.writes[turn].is_empty() { self.last } else { turn };
@@ -99,9 +99,9 @@ struct Write {
     at: Decoded,
     since: Time,
     path: Path,
-    /// Transaction of a device that waits for the queue to take it.
+    /// Transaction of a device that waits until the queue takes the write.
     id: Option<TxnId>,
-    /// The miss that pushed the line out.
+    /// The miss that displaced the line.
     miss: Option<MissId>,
 }
 
@@ -125,7 +125,7 @@ impl Memory {
         if c.shared.is_some() {
             self.enqueue_shared(cal, ch, McRequest::Read(id, at), now);
         } else if !c.reads.is_empty() {
-            return self.channels[ch].enqueue_read(id, at); // nothing changes for the channel
+            return self.channels[ch].enqueue_read(id, at); // the channel's next event does not change
         } else if self.has_room(ch, false, now) {
             self.enqueue(ch, line, Some(id), at, now);
         } else {
@@ -202,13 +202,13 @@ impl Memory {
             let first = !self.channels[ch].has_waiting_writes();
             self.enqueue_write(ch, w(), now);
             if !first {
-                return; // nothing changes for the channel
+                return; // the channel's next event does not change
             }
         }
         self.schedule_channel(cal, ch, now);
     }
 
-    /// Lets a write wait for room in the channel's queue; the write keeps its credit of the home agent.
+    /// Queues a write until the channel's queue has room; the write keeps its credit of the home agent.
     #[inline(always)]
     fn enqueue_write(&mut self, ch: ChannelId, w: Write, now: Time) {
         let side = self.side(w.path);
@@ -308,7 +308,7 @@ impl Memory {
     /// Handles `MemoryEvent::Dram`.
     pub fn on_dram(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, now: Time) {
         if self.channels[ch].next != now {
-            return; // an earlier event took this one's place
+            return; // an earlier event has replaced this one
         }
         self.channels[ch].next = Time::MAX;
         let goes_in = self.dram.advance(now, ch, &mut self.done) && self.can_admit(ch);

@@ -75,10 +75,12 @@ const HOST_CACHE: usize = 2 << 20;
 pub struct Latencies {
     pub l1: Time,
     pub l2: Time,
-    /// Time that a line takes through the L1 on its way to the core (`from_l2`), and through L2 and L1 (`from_llc`).
+    /// Time that a line takes through the L1 on its way to the core (`from_l2`), and through the L2 and the L1
+    /// (`from_llc`).
     pub from_l2: Time,
     pub from_llc: Time,
-    /// Time of one traversal of the crossbar (`noc`) and of a look-up in the LLC (`llc`): the shortest among all nodes.
+    /// Time of one traversal of the crossbar (`noc`) and of a look-up in the LLC (`llc`), each the shortest among all
+    /// nodes.
     pub noc: Time,
     pub llc: Time,
     /// Time of a write from the home agent to the controller and of its acknowledgement.
@@ -89,7 +91,7 @@ pub struct Latencies {
     pub to_iio: Time,
 }
 
-/// Lines that a fill sends down the hierarchy; see `private`.
+/// Lines that a fill evicts to the next level of the hierarchy; see `private`.
 #[derive(Clone, Copy)]
 struct PendingVictim {
     core: CoreId,
@@ -97,7 +99,7 @@ struct PendingVictim {
     issued: Time,
     victim: Option<LineAddr>,
     carried: bool,
-    /// Record of the write-back that holds the credit of the fill.
+    /// Record of the write-back that holds the line fill buffer of the fill.
     record: u8,
 }
 
@@ -121,7 +123,7 @@ pub struct Memory {
     write_back_uses: bool,
     /// Whether the ways of devices count from the last way down.
     from_last: bool,
-    /// Mask of the directory-inclusive ways, which hold lines that a core has too; 0 without such ways.
+    /// Mask of the directory-inclusive ways, which hold lines that a core also has; 0 without such ways.
     inclusive_ways: u32,
     /// MSHRs of the LLC, where they are limited (`mshrs`), and the miss whose look-up is in progress (`miss`).
     mshrs: Option<Box<Mshrs>>,
@@ -130,9 +132,9 @@ pub struct Memory {
     clean_victim_cleans: bool,
     /// Mask of the LLC ways that fills of each tenant may allocate into.
     tenant_ways: IdVec<TenantId, u32>,
-    /// Whether network data is kept in a cache of its own without a limit (ideal DDIO).
+    /// Whether network data is kept in a separate cache of unlimited size (ideal DDIO).
     pub ideal_network: bool,
-    /// Functional mode: accesses take no time and DRAM only counts, for warming the caches.
+    /// Functional mode, which warms the caches: accesses take no time, and DRAM only counts them.
     pub functional: bool,
     pub dram: DramController,
     channels: IdVec<ChannelId, McQueue>,
@@ -149,17 +151,17 @@ pub struct Memory {
     pub paths: Paths,
     /// Whether write-backs travel to the home agent as requests of their own.
     writebacks: bool,
-    /// Whether a region exists whose lines may change under a core that has them in its caches.
+    /// Whether some region has lines that another agent may change while a core has them in its caches.
     races: bool,
     /// Whether the tags exceed the cache of a core of the computer that runs the simulation.
     spread: bool,
     pending_victim: Option<PendingVictim>,
     /// Number of modified lines that L2s have evicted to the LLC, without those of functional mode.
     pub written_back: u64,
-    /// Transaction of a device that the next eviction makes room for.
+    /// Transaction of a device for which the next eviction makes room.
     evicts_for: Option<TxnId>,
     rx_line_states: rx_line_states::RxLineStates,
-    /// Places of received lines, which are counted from the first request for them on.
+    /// Places of received lines, which are counted from the first call that asks for them.
     received: Option<Box<received_lines::ReceivedLines>>,
     /// Whether L2s may hold received lines that no core has read, because hints or prefetches have fetched them.
     holds_unread: bool,
@@ -167,17 +169,17 @@ pub struct Memory {
     device_ways: u32,
     /// Snoop filter of shared regions.
     shared: filter::SharedFilter,
-    /// Lines that a device has read while a core may keep a copy, so that a store must ask for ownership
+    /// Lines that a device has read and of which a core may keep a copy, so that a store must ask for ownership
     /// (`device_read = "install"`).
     read_by_devices: filter::LineSet,
-    /// Outstanding requests of cores for lines that other agents use too.
+    /// Outstanding requests of cores for lines that other agents use as well.
     lines: line_table::LineTable,
     /// Lines that threads watch: line, thread, and the node of the thread's core.
     watched: Vec<(LineAddr, ThreadId, NodeId)>,
     pub shadow: Option<Box<shadow::Shadow>>,
-    /// Counters of the requests that leave cores, where they are wanted.
+    /// Counters of the requests that leave cores, where a caller has asked for them.
     pub off_core: Option<OffCores>,
-    /// Hardware threads that share a core, where there are any.
+    /// Hardware threads that share a core, if there are any.
     pub siblings: Option<Box<Siblings>>,
 }
 
@@ -187,8 +189,8 @@ fn build(c: &CacheSpec, what: &str) -> Result<CacheArray, String> {
 }
 
 impl Memory {
-    /// Makes a memory system with cold caches for `cores` cores with this clock. `tenant_ways[t]` is the mask of LLC
-    /// ways of tenant t.
+    /// Makes a memory system with cold caches for `cores` cores with the clock `clock`. `tenant_ways[t]` is the mask of
+    /// LLC ways of tenant t.
     ///
     /// # Errors
     /// Fails with one clause that names the cache whose shape does not work.
@@ -427,7 +429,8 @@ impl Memory {
         cal.post(at, MemoryEvent::Cha(id));
     }
 
-    /// Whether `MemoryEvent::Cha` of `id` is the arrival of a core's request, and not its turn at a line.
+    /// Whether `MemoryEvent::Cha` of `id` is the arrival of a core's request, rather than the turn of a request that
+    /// waited for a line.
     #[inline]
     pub fn is_arrival_from_core(&self, id: TxnId) -> bool {
         self.txns[id].agent() == Agent::Core && self.txns[id].entry.is_none()
@@ -439,7 +442,7 @@ impl Memory {
         cal.post(at, MemoryEvent::Cha(id));
     }
 
-    /// Prefetches the records of request `id`, which will soon be needed, on the computer that runs the simulation.
+    /// Prefetches the records of request `id`, which the engine needs soon, on the computer that runs the simulation.
     #[inline]
     fn prefetch_txn(&self, id: TxnId) {
         prefetch(&self.txns[id]);
@@ -452,7 +455,8 @@ impl Memory {
         &self.txns[id]
     }
 
-    /// Handles `MemoryEvent::Fill`: ends a request, accounts for its milestones, and returns the answer for its agent.
+    /// Handles `MemoryEvent::Fill`: ends a request, accounts for its milestones, and returns the answer for the
+    /// requesting agent.
     #[inline(always)]
     pub fn answered(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> Txn {
         // Copied before it is written, because the copy would otherwise stall; see `txn`.
@@ -506,8 +510,8 @@ impl Memory {
         }
     }
 
-    /// Marks lines of a receive buffer as consumed after the last read, so that evictions from now on are those of dead
-    /// data.
+    /// Marks lines of a receive buffer as consumed after the last read, so that later evictions count as evictions of
+    /// dead data.
     pub fn consumed(&mut self, line: LineAddr, lines: u64) {
         if self.map.of(line).kind != RegionKind::Rx {
             return;
@@ -535,7 +539,7 @@ impl Memory {
         self.mshrs.iter_mut().for_each(|m| m.restart(now));
     }
 
-    /// Mask of the LLC ways that the ways of a placement policy stand for.
+    /// Mask of the LLC ways to which the ways of a placement policy are mapped.
     #[inline]
     pub fn device_way_mask(&self, ways: u32) -> u32 {
         if self.from_last {
@@ -602,7 +606,7 @@ pub(crate) mod testing {
         clock: Freq,
     }
 
-    /// The memory system that `platform`, the text of a platform's file, describes for so many cores and one tenant.
+    /// The memory system that `platform`, the text of a platform's file, describes, for `cores` cores and one tenant.
     pub(crate) fn memory_of(platform: &str, cores: u32, map: AddressMap) -> Memory {
         let Platform { caches, memory, core } = toml::from_str(platform).expect("a platform");
         Memory::new(&caches, &memory, Clock::from_hz(core.clock.0), cores, vec![1], map).expect("a memory system")

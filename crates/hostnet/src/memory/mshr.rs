@@ -1,4 +1,4 @@
-//! Miss status holding registers (MSHRs) of the LLC's slices, and the requests that wait for one.
+//! Miss status holding registers (MSHRs) of the LLC's slices, and the requests that wait for an MSHR.
 
 use super::array::LineHome;
 use super::dma::ReadSource;
@@ -66,7 +66,7 @@ impl Mshrs {
         s.waiting.is_empty() && s.registers.free() > 0
     }
 
-    /// Queues request `id` at `slice`.
+    /// Appends request `id` to the queue of `slice`.
     fn enqueue(&mut self, slice: usize, id: TxnId) {
         self.slices[slice].waiting.push_back(id);
     }
@@ -82,13 +82,13 @@ impl Mshrs {
         self.misses.push(miss)
     }
 
-    /// Adds one event that the miss has to wait for.
+    /// Adds one event that has to occur before the miss ends.
     pub(super) fn add_dependency(&mut self, miss: MissId) {
         self.misses[miss].awaits += 1;
     }
 
-    /// One thing that the miss waited for has happened; with the last its register is free, and if somebody waits for
-    /// that, `MemoryEvent::Slices` makes them go on.
+    /// Records that one event that the miss waited for has occurred. The last such event frees the MSHR; if a request
+    /// waits for the MSHR, `MemoryEvent::Slices` resumes it.
     pub(super) fn complete_dependency(&mut self, cal: &mut impl MemoryPosts, miss: MissId, now: Time) {
         let m = &mut self.misses[miss];
         m.awaits -= 1;
@@ -103,7 +103,7 @@ impl Mshrs {
         }
     }
 
-    /// Lets the miss end when transaction `id` is answered.
+    /// Makes the answer of transaction `id` an event that the miss waits for.
     pub(super) fn bind_txn(&mut self, id: TxnId, miss: MissId) {
         if self.of.len() <= id.index() {
             self.of.resize(id.index() + 1, None);
@@ -170,8 +170,8 @@ impl Mshrs {
 }
 
 impl Memory {
-    /// Takes an MSHR for a miss at the LLC, where MSHRs are limited. The miss holds it until `end_lookup` or its
-    /// answer, and until the memory controller has accepted the line that it displaced.
+    /// Takes an MSHR for a miss at the LLC, where MSHRs are limited. The miss holds the MSHR until `end_lookup` or the
+    /// answer of a transaction, and until the memory controller has accepted the line that the miss displaced.
     #[inline(always)]
     pub(super) fn allocate_mshr(&mut self, home: LineHome, now: Time) {
         if self.functional {
@@ -191,7 +191,7 @@ impl Memory {
         }
     }
 
-    /// Lets the present miss end when transaction `id` is answered.
+    /// Makes the answer of transaction `id` the end of the present miss.
     #[inline]
     pub(super) fn bind_mshr(&mut self, id: TxnId) {
         if let Some(miss) = self.miss.take() {
@@ -269,7 +269,7 @@ impl Memory {
         self.free_txn(id);
     }
 
-    /// Splits a part off transaction `id` that proceeds by itself.
+    /// Splits a part off transaction `id`; the part proceeds separately.
     fn split_request(&mut self, id: TxnId, t: Txn) -> TxnId {
         let part = self.txn(t);
         self.milestones[part] = self.milestones[id];

@@ -1,4 +1,4 @@
-//! A node: an LLC with its home agent, the memory channels behind it, and the cores beside it.
+//! A node: an LLC with its home agent, the memory channels of that home agent, and the cores attached to it.
 
 use super::array::CacheArray;
 use crate::flow::Domain;
@@ -14,8 +14,8 @@ pub(super) const DEVICES_AT: NodeId = NodeId(0);
 #[derive(Clone)]
 pub struct Node {
     pub(super) llc: CacheArray,
-    /// Time of one traversal of the crossbar (`noc`) and of a look-up in the LLC (`look_up`), at the node's uncore
-    /// clock.
+    /// Time of one traversal of the crossbar (`noc`), and time of a look-up in the LLC (`look_up`), at the node's
+    /// uncore clock.
     pub(super) noc: Time,
     pub(super) look_up: Time,
     /// Time that a line from DRAM takes through the LLC on its way to the requester.
@@ -36,7 +36,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Makes `n` nodes, at least one, with `of`.
+    /// Makes `n` nodes, at least one; `of` makes each node.
     pub fn new(n: usize, mut of: impl FnMut(usize) -> Node) -> Nodes {
         Nodes { first: of(0), others: (1..n).map(of).collect() }
     }
@@ -69,7 +69,7 @@ impl Nodes {
         &mut self.others[n.index() - 1]
     }
 
-    /// The other node of a machine of two.
+    /// The other node of a machine with two nodes.
     #[inline]
     pub fn other_than(&self, node: NodeId) -> NodeId {
         NodeId(1 - node.0)

@@ -13,10 +13,10 @@ pub struct NodesSpec {
     /// `link`.
     #[serde(default = "one")]
     pub count: u32,
-    /// Number of cores of a node; `core.count` when absent.
+    /// Number of cores of a node. When absent, `core.count`.
     #[serde(default)]
     pub cores: Option<u32>,
-    /// Clock frequencies of LLC, crossbar and home agent, by node; `caches.uncore_clock` for nodes beyond the list.
+    /// Clock frequencies of LLC, crossbar and home agent, by node. Nodes beyond the list have `caches.uncore_clock`.
     #[serde(default)]
     pub uncore_clock: Vec<Freq>,
     /// Links between two nodes; needed when `count` is 2.
@@ -76,8 +76,8 @@ impl Default for NodesSpec {
     }
 }
 
-/// Links between two nodes (UPI, CXL). A hash of its address assigns each line to one of them; every value is for one
-/// direction.
+/// Links between two nodes (UPI, CXL). A hash of a line's address assigns the line to one of the links; every value is
+/// for one direction.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeLinkSpec {
@@ -85,7 +85,7 @@ pub struct NodeLinkSpec {
     pub links: u32,
     /// Data rate of one link, in bytes per second.
     pub rate: ByteRate,
-    /// Latency of a link from one agent to the other, without the time of serialisation.
+    /// Latency of a link from one agent to the other, without serialisation.
     pub latency: Span,
     /// Size of a message without data (a request, a snoop or a response), including its header.
     pub message: Size,
@@ -99,7 +99,7 @@ pub struct NodeLinkSpec {
     pub credits: u32,
 }
 
-/// Choices of the protocol between nodes beyond MESIF.
+/// Choices of the coherence protocol between nodes, which is MESIF.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodesProtocolSpec {
@@ -111,8 +111,8 @@ pub struct NodesProtocolSpec {
     /// parallel with the snoop. True when absent.
     #[serde(default = "yes")]
     pub speculative: bool,
-    /// Time that a speculative read whose data is not used adds to its miss, beyond the wait for the read; see
-    /// `speculative`. 0 when absent.
+    /// Time that a speculative read whose data is not used adds to the miss that caused the read, beyond the wait for
+    /// the read; see `speculative`. 0 when absent.
     #[serde(default)]
     pub speculative_penalty: Span,
 }

@@ -31,14 +31,14 @@ pub const PARTS: usize = 8;
 /// Parts of the latency of a request that never leaves its node.
 const WITHIN_NODE: [usize; 5] = [0, 1, 4, 5, 7];
 
-/// Whether a part occurs only between nodes: the way of a request to its home, a snoop of the other node, the way of
-/// the answer.
+/// Whether a part occurs only between nodes: the path of a request to its home node, a snoop of the other node, or the
+/// path of the answer.
 pub fn is_between_nodes(part: usize) -> bool {
     matches!(SEGMENTS[part], "to_home" | "snoop" | "link_back")
 }
 
 impl Path {
-    /// The position of the path in tables by path.
+    /// The index of the path in tables by path.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
@@ -56,25 +56,25 @@ impl Path {
     }
 }
 
-/// Times at which a request passed the borders between its hops. A hop that the request skips takes no time.
+/// Times at which a request passed from one hop to the next. A hop that the request skips takes no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Milestones {
     /// The source's credit was taken.
     pub start: Time,
     /// The request arrived at the home agent.
     pub cha: Time,
-    /// The home agent, or with several nodes the agent of the requester's node, admitted the request.
+    /// The home agent admitted the request; with several nodes, the agent of the requester's node did.
     pub admitted: Time,
     /// The home agent in another node admitted the request; earlier than `admitted` where the request stays in its
     /// node.
     pub home: Time,
-    /// Caches of another node supplied the data; earlier than `home` where they do not.
+    /// Caches of another node supplied the data; earlier than `home` where no other node supplied data.
     pub owner: Time,
     /// The channel's queue accepted the request.
     pub queued: Time,
     /// The data of a read reached the controller's exit; equal to `queued` for a write.
     pub data: Time,
-    /// The answer crossed the link; earlier than `data` where it does not.
+    /// The answer crossed the link; earlier than `data` where the answer did not cross a link.
     pub back: Time,
 }
 

@@ -48,7 +48,7 @@ impl Memory {
         Probe::Miss
     }
 
-    /// Notes that a core uses a line that its L2 has, or receives for a prefetch.
+    /// Records that a core uses a line of its L2, or that its L2 receives the line for a prefetch.
     #[inline]
     fn record_hit(&mut self, line: LineAddr) {
         if self.holds_unread
@@ -59,8 +59,8 @@ impl Memory {
         }
     }
 
-    /// Whether a store must ask for ownership: its copy is clean, and other cores may hold the line or a device has
-    /// read it.
+    /// Whether a store to `line` must ask for ownership: the core's copy is clean, and other cores may hold the line or
+    /// a device has read it.
     #[inline]
     fn others_hold(&self, core: CoreId, line: LineAddr, dirty: bool) -> bool {
         !dirty
@@ -69,7 +69,7 @@ impl Memory {
                 || self.device_reads_allocate() && self.read_by_devices.has(&self.map, line))
     }
 
-    /// Invalidates the copies of `line` in the other cores if `own`, or cleans them otherwise. Returns whether any core
+    /// Invalidates the copies of `line` in the other cores if `own`, or otherwise cleans them. Returns whether any core
     /// was snooped, and the core that supplied dirty data.
     pub(super) fn snoop(&mut self, core: CoreId, line: LineAddr, own: bool) -> (bool, Option<CoreId>) {
         let others = self.shared.holders(line) & !(1 << core.index());
@@ -116,8 +116,8 @@ impl Memory {
         }
     }
 
-    /// Whether an access of `core` would hit a line that must not be looked up ahead of time, because another core or a
-    /// device may write or read the line before.
+    /// Whether an access of `core` would hit a line that must not be looked up ahead of the calendar, because another
+    /// core or a device may write or read the line before the time of the access.
     #[inline(always)]
     pub fn hit_may_change(&self, core: CoreId, line: LineAddr, write: bool) -> bool {
         self.races && self.hit_races(core, line, write)
@@ -171,7 +171,7 @@ impl Memory {
         place.slot()
     }
 
-    /// Takes a dirty line that the L1 evicts into the L2.
+    /// Inserts a dirty line that the L1 evicts into the L2.
     #[inline(never)]
     fn write_back_from_l1(&mut self, cal: &mut impl MemoryPosts, core: CoreId, line: LineAddr, now: Time) {
         match self.l2[core].find_in_slice(line) {
@@ -244,9 +244,9 @@ impl Memory {
         }
     }
 
-    /// Fills L2 and L1 with the data of a core's miss. `write` leaves the line dirty in the L1; `t.dirty` says that the
-    /// duty to write it back came along. Returns true when a write-back left that keeps the line fill buffer until the
-    /// home agent has admitted it.
+    /// Fills L2 and L1 with the data of a core's miss. `write` leaves the line dirty in the L1; `t.dirty` says whether
+    /// the duty to write the line back came with the data. Returns true when a write-back left that keeps the line fill
+    /// buffer until the home agent has admitted the write-back.
     pub fn fill(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, write: bool, now: Time) -> bool {
         if self.writebacks && !self.functional {
             self.pending_victim = Some(PendingVictim {
@@ -262,8 +262,8 @@ impl Memory {
         self.send_pending_victim(cal, now)
     }
 
-    /// Fills the L2 with the data of a prefetch; a write-back that this causes carries `record`. Returns true when the
-    /// write-back keeps the prefetch's credit.
+    /// Fills the L2 with the data of a prefetch; a write-back that the fill causes carries `record`. Returns true when
+    /// the write-back keeps the prefetch's credit.
     pub fn fill_prefetch(&mut self, cal: &mut impl MemoryPosts, core: CoreId, t: &Txn, record: u8, now: Time) -> bool {
         if self.writebacks && !self.functional {
             self.pending_victim = Some(PendingVictim {
@@ -279,8 +279,8 @@ impl Memory {
         self.send_pending_victim(cal, now)
     }
 
-    /// Ends a fill; returns whether a write-back keeps its line fill buffer. An inclusive LLC may have evicted a line
-    /// where the L2 evicted none.
+    /// Ends a fill; returns whether a write-back keeps the fill's line fill buffer. An inclusive LLC may have evicted a
+    /// line where the L2 evicted none.
     #[inline]
     fn send_pending_victim(&mut self, cal: &mut impl MemoryPosts, now: Time) -> bool {
         let Some(l) = self.pending_victim.take() else { return false };
@@ -290,8 +290,8 @@ impl Memory {
         l.carried
     }
 
-    /// Whether the L2's prefetcher should fetch `line`: the core lacks it, and it belongs to application memory or, if
-    /// the prefetcher follows the `network`, to the core's receive buffers.
+    /// Whether the L2's prefetcher should fetch `line`: the core does not have the line, and the line belongs to
+    /// application memory or, if the prefetcher follows the `network`, to the core's receive buffers.
     pub fn worth_prefetching(&self, core: CoreId, line: LineAddr, network: bool) -> bool {
         let r = self.map.of(line);
         let own = network && r.kind == RegionKind::Rx && r.sharing == Sharing::Core(core);
@@ -313,14 +313,15 @@ impl Memory {
         self.fill_llc(cal, core, t.line, t.dirty, now);
     }
 
-    /// Whether the L1's prefetchers should fetch `line`: it belongs to application memory, and the L1 lacks it.
+    /// Whether the L1's prefetchers should fetch `line`: the line belongs to application memory, and the L1 does not
+    /// have it.
     pub fn worth_loading(&self, core: CoreId, line: LineAddr) -> bool {
         let r = self.map.of(line);
         r.kind == RegionKind::App && line < r.base + r.lines && self.l1[core].find_in_slice(line).is_none()
     }
 
-    /// Whether a hint should fetch `line`, which a device has written for the core: no private cache of the core has
-    /// it.
+    /// Whether a hint should fetch `line`, which a device has written for a core: no private cache of the core has the
+    /// line.
     pub fn worth_fetching(&self, core: CoreId, line: LineAddr) -> bool {
         self.l2[core].find_in_slice(line).is_none() && self.l1[core].find_in_slice(line).is_none()
     }
@@ -342,7 +343,7 @@ impl Memory {
         let record = l.record;
         let mut t = Txn {
             dirty: out.is_some(),
-            transient: l.carried || !v.dirty, // one at most holds the buffer
+            transient: l.carried || !v.dirty, // at most one write-back holds the buffer
             at_mc: now,
             sender: Sender::Core { core: l.core, thread: l.thread },
             ..Txn::new(TxnOp::WriteBack, out.unwrap_or(v.line), l.core, l.issued)
@@ -373,7 +374,7 @@ impl Memory {
         if self.shadow.is_some() && !self.holds(core, line) {
             self.record_copy(line, CopyPlace::ToCore(core), CopyPlace::Core(core));
         }
-        // The line may have come by an eviction while this request was in flight.
+        // An eviction may have brought the line while this request was in flight.
         match self.l2[core].find_in_slice(line) {
             Some(s) if dirty && self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) if dirty => self.l2[core].set_dirty(s, true),
@@ -537,12 +538,12 @@ impl Memory {
         self.nodes[DEVICES_AT].llc.find(line).map(|s| s.way())
     }
 
-    /// Whether `way` is one that the last write of a device could allocate into.
+    /// Whether the last write of a device could allocate into `way`.
     pub fn is_ddio_way(&self, way: Option<u32>) -> bool {
         way.is_some_and(|w| self.device_ways >> w & 1 == 1)
     }
 
-    /// Place at which a device's request would find `line`.
+    /// Place at which a request of a device would find `line`.
     pub fn place_of(&self, line: LineAddr) -> super::stats::LineLocation {
         let private = self.l2.ids().any(|c| self.private_copy(c, line) != CopyState::Nowhere);
         self.location_of(private, self.llc_way(line))

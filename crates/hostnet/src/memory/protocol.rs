@@ -1,7 +1,7 @@
 //! Protocol of the home agent as a table: the effect of each request on a line, by the copies of the line.
 //!
-//! Private caches are those of all cores but the requester; for devices and maintenance, those of all cores. The home
-//! agent acts on the rows of cores, and `tests/protocol.rs` checks the memory system against every row.
+//! *Private caches* are those of all cores except the requester; for devices and maintenance, the private caches of all
+//! cores. The home agent acts on the rows of cores, and `tests/protocol.rs` checks the memory system against every row.
 
 use super::spec::{DeviceRead, LlcRole, ModifiedRead, ReadHit, StoreHit, UpgradeMiss};
 
@@ -14,7 +14,7 @@ pub enum CopyState {
 }
 
 impl CopyState {
-    /// The position of the copy in tables by copy: the better, the higher.
+    /// The index of the copy in tables by copy; a better copy has a higher index.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
@@ -115,14 +115,15 @@ pub struct LlcProtocol {
 }
 
 impl LlcProtocol {
-    /// Whether a read takes a modified line from the core that has it.
+    /// Whether a read takes a modified line away from the core that has it.
     #[inline]
     pub fn takes_modified(&self) -> bool {
         self.modified_read == ModifiedRead::Take
     }
 }
 
-/// Effect on the LLC's copy when a core requests a line that no other core has dirty: a precomputed part of the table.
+/// Effect on the LLC's copy when a core requests a line of which no other core has a dirty copy: a precomputed part of
+/// the table.
 #[derive(Clone, Debug)]
 pub struct CoreRows([[[LlcAction; HELD.len()]; 2]; 3]);
 
@@ -133,7 +134,7 @@ impl CoreRows {
         CoreRows(asks.map(|r| others.map(|private| HELD.map(|llc| transition(r, private, llc, h).llc))))
     }
 
-    /// Effect of a core's read on the LLC's copy; the core may ask for ownership (`owns`) of a line it has
+    /// Effect of a core's read on the LLC's copy. The core may ask for ownership (`owns`) of a line that it already has
     /// (`upgrades`), and other cores may have copies (`others`).
     #[inline]
     pub fn llc(&self, owns: bool, upgrades: bool, others: bool, llc: CopyState) -> LlcAction {
@@ -172,7 +173,7 @@ pub fn transition(r: LineRequest, private: CopyState, llc: CopyState, h: LlcProt
         }
         (LineRequest::Upgrade, _, _) => transition(LineRequest::Own, private, llc, h),
 
-        // A dirty copy passes through the LLC, which gives it on.
+        // A dirty copy passes through the LLC, which supplies the data.
         (LineRequest::Own, Dirty, _) if gives => {
             row(PrivateAction::Drop, DataHolder::Private, LlcAction::HandOver, calm)
         }

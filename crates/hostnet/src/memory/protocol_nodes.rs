@@ -93,7 +93,7 @@ pub fn crossing(want: CoreRequest, near: Copies, far: Copies, home: NodeSide, p:
         CoreRequest::Own if far.modified() => {
             NodeTransition { dirty: true, ..row(NodeDataSource::Far, PrivateAction::Drop) }
         }
-        // A line that cores read beside their LLC's copy is shared already.
+        // A line that cores read while the LLC holds a copy is shared already.
         CoreRequest::Read if far.modified() && p.migratory && far.private != Clean => {
             NodeTransition { dirty: true, ..row(NodeDataSource::Far, PrivateAction::Drop) }
         }

@@ -12,7 +12,7 @@ const MOST_NOTES: usize = 1 << 16;
 /// Largest number of ways of an LLC.
 const MOST_WAYS: usize = 32;
 
-/// Changes since they were last taken; more than `MOST_NOTES` are not recorded.
+/// Changes since the last call that took them; more than `MOST_NOTES` are not recorded.
 #[derive(Clone, Debug)]
 pub(super) struct ChangeLog<T>(Vec<T>);
 
@@ -67,7 +67,7 @@ struct ReceivedCounts {
 }
 
 impl ReceivedCounts {
-    /// Adds a line to the counts, or subtracts it, with `by`.
+    /// Adds a line to the counts; with a negative `by`, subtracts the line.
     fn count(&mut self, s: LineRecord, by: fn(u64, u64) -> u64) {
         if s.life == rx_line_states::FREE {
             return;
@@ -118,9 +118,9 @@ impl ReceivedLines {
 }
 
 impl Memory {
-    /// Numbers of received lines: in L2s, in the LLC's ways for devices, and in its other ways; among all these, those
-    /// of packets that no core has read, and those of packets that were read; and in L2s, those that begin a packet,
-    /// and those of packets that were read.
+    /// Numbers of received lines: in L2s, in the LLC's ways for devices, and in the other ways of the LLC. Among all
+    /// these lines, the function counts those of packets that no core has read and those of packets that were read.
+    /// Among the lines in L2s, it counts those that begin a packet and those of packets that were read.
     pub fn received_lines(&mut self) -> [u64; 7] {
         if self.rx_line_states.range().is_empty() {
             return [0; 7];

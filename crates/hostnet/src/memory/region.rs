@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 
-/// Contents of a region.
+/// Purpose of the lines of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RegionKind {
@@ -36,8 +36,8 @@ pub enum Sharing {
 }
 
 impl Sharing {
-    /// The sharing of a region that only the core of `thread` uses. Until [`AddressMap::settle_on_cores`] names that core, the
-    /// thread's number stands for it.
+    /// The sharing of a region that only the core of `thread` uses. Until [`AddressMap::settle_on_cores`] determines
+    /// that core, the thread's number takes its place.
     pub const fn of_thread(thread: ThreadId) -> Sharing {
         Sharing::Core(CoreId(thread.0))
     }
@@ -61,14 +61,15 @@ pub struct Region {
 }
 
 impl Region {
-    /// Whether requests of cores for the region's lines can conflict with those of other agents, and so need an order.
+    /// Whether requests of cores for the region's lines can conflict with requests of other agents, and so need an
+    /// order.
     #[inline]
     pub fn is_ordered(&self) -> bool {
         self.sharing == Sharing::Shared || self.kind != RegionKind::App
     }
 }
 
-/// Default alignment of regions: so small that small rings lie back to back and spread over all banks of DRAM.
+/// Default alignment of regions, which is so small that small rings lie back to back and spread over all banks of DRAM.
 pub const ALIGNMENT: Size = Size(128 << 10);
 
 /// Simulated physical address space: regions lie back to back, as those of a pool in huge pages do.
@@ -111,8 +112,8 @@ impl AddressMap {
         });
         id
     }
-    /// Puts a region into the memory of `node`; by default it lies in that of its core's node, or in that of the first
-    /// node.
+    /// Puts a region into the memory of `node`. By default a region lies in the memory of its core's node, or in that
+    /// of the first node.
     pub fn set_home(&mut self, id: RegionId, node: NodeId) {
         self.regions[id].home = Some(node);
     }
@@ -152,7 +153,7 @@ impl AddressMap {
     pub fn set_polled(&mut self, id: RegionId) {
         self.regions[id].polled = true;
     }
-    /// Notes a write to the region of `line`.
+    /// Notes that an agent has written to the region of `line`.
     pub(super) fn note_write(&mut self, line: LineAddr) {
         let id = self.id(line);
         self.regions[id].written = true;
@@ -192,7 +193,7 @@ impl AddressMap {
 #[schemars(with = "String")]
 pub enum Contiguous {
     /// Pieces as from Linux' buddy allocator once memory is fragmented: equal amounts of memory in pieces of each of
-    /// its eleven orders, of 4 KiB to 4 MiB. docs/models/machine.md, "Pages", describes the measurement.
+    /// the allocator's eleven orders, from 4 KiB to 4 MiB. docs/models/machine.md, "Pages", describes the measurement.
     #[default]
     Buddy,
     /// Pieces of one size, a power of two.
@@ -300,7 +301,7 @@ pub struct Pages {
     base: LineAddr,
     shift: u32,
     pages: u64,
-    /// Whether the buffer has pieces of all orders, one cell of each in turn; otherwise every page is a piece.
+    /// Whether the buffer has pieces of all orders, in cells that alternate; otherwise every page is a piece.
     buddy: bool,
     key: u64,
     last: (u64, u64),

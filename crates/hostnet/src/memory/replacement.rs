@@ -1,4 +1,5 @@
-//! Replacement policies: their names, and the implementation of rare ones. LRU, random and NMRU are in `array`.
+//! Replacement policies: their names, and the implementation of the rare ones. LRU, random and NMRU are implemented in
+//! `array`.
 
 use super::array::{CacheArray, CacheSlot};
 use crate::kernel::Int;
@@ -15,20 +16,20 @@ pub enum Replacement {
     /// The least recently used line.
     #[default]
     Lru,
-    /// LRU as a scan from the lowest way on that moves to every empty way, and from there only to older lines in higher
-    /// ways: such a line is evicted although a way is empty. An emptied way keeps its age.
+    /// LRU as a scan from the lowest way on. The scan moves to every empty way, and from there only to older lines in
+    /// higher ways, so that such a line is evicted although a way is empty. An emptied way keeps its age.
     LruScan,
     /// Tree pseudo-LRU (Handy, The Cache Memory Book, 1998).
     TreePlru,
     /// Static re-reference interval prediction with 2 bits (Jaleel et al., ISCA 2010).
     Srrip,
     /// Not recently used, with one bit per line that a use sets; when the bits of all ways that a line may take are
-    /// set, the other bits are cleared. The victim is a random one of the ways with a clear bit (a choice of zSim;
+    /// set, the other bits are cleared. The victim is random among the ways with a clear bit (a choice of zSim;
     /// UltraSPARC T1's L2).
     Nru,
     /// A uniformly random line.
     Random,
-    /// A random line, but never the one used last.
+    /// A random line other than the line used last.
     Nmru,
 }
 
@@ -67,7 +68,7 @@ impl CacheArray {
         }
     }
 
-    /// Notes a use of `way` for NRU, which treats the ways of `mask` as a group.
+    /// Records a use of `way` for NRU, which treats the ways of `mask` as a group.
     fn use_among(&mut self, base: u32, way: u32, mask: u32) {
         let (ages, way) = (self.ages_mut(base), way.to_usize());
         ages[way] = 1;
@@ -91,7 +92,7 @@ impl CacheArray {
         }
     }
 
-    /// Way that the tree's bits lead to, turning where the mask leaves no way.
+    /// Way that the tree's bits lead to; where the mask leaves no way on one side, the search takes the other side.
     fn plru_way(&self, set: usize, mask: u32) -> u32 {
         let (mut node, mut lo, mut hi) = (1usize, 0, self.ways.next_power_of_two());
         let any = |a: u32, b: u32| (a..b.min(self.ways)).any(|w| mask >> w & 1 == 1);

@@ -13,9 +13,9 @@ pub enum TxnOp {
     Read,
     /// A core reads a line to write it.
     Own,
-    /// A core stores a whole line past the caches.
+    /// A core stores a whole line, bypassing the caches.
     Stream,
-    /// A core writes a line back; `dirty` says that this makes the LLC write `line` to memory.
+    /// A core writes a line back; `dirty` says whether the write-back makes the LLC write `line` to memory.
     WriteBack,
     /// A device reads lines without changing their places (PCIe reads take a snapshot).
     DmaRead,
@@ -40,7 +40,7 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// The position of the agent in tables by agent.
+    /// The index of the agent in tables by agent.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
@@ -103,7 +103,7 @@ pub enum Inbound {
     Llc { ways: u32 },
     /// The LLC, as with `LlcAction`, and the L2 of `core` receives a prefetch hint by `Event::Hint` (IDIO).
     Hint { ways: u32, core: CoreId },
-    /// A cache of its own without a limit (ideal DDIO).
+    /// A separate cache of unlimited size (ideal DDIO).
     OutsideCaches,
 }
 
@@ -128,18 +128,19 @@ pub struct Txn {
     pub record: u8,
     /// Whether the line comes with the duty to write it back.
     pub dirty: bool,
-    /// Whether the answer is a copy of a line that the LLC keeps.
+    /// Whether the answer is a copy of a line that stays in the LLC.
     pub copied: bool,
     /// Whether the line must not enter the private caches.
     pub transient: bool,
-    /// Whether the request fetches the line before an instruction asks for it, so that it is no use of the line.
+    /// Whether the request fetches the line before an instruction asks for it, so that the request does not count as a
+    /// use of the line.
     pub ahead: bool,
     /// Number of consecutive lines from `line` on. In an answer, the number of lines that are answered.
     pub lines: u16,
     pub tag: Tag,
     /// Set and tag under which LLCs look for the line, for a request of one line that has been sent.
     pub home: LineHome,
-    /// Epoch at which the request entered the table of lines that several agents use, if it did.
+    /// Epoch at which the request entered the line table, if it did.
     pub entry: Option<u16>,
     /// Class under which transfers with DRAM are counted.
     pub class: AccessClass,

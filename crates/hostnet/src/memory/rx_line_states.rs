@@ -9,7 +9,7 @@ pub const UNCONSUMED: u8 = 1;
 pub const CONSUMED: u8 = 2;
 pub const SWEPT: u8 = 3;
 
-/// States of all lines of receive buffers, four in a byte, because evictions look them up at random and they should fit
+/// States of all lines of receive buffers, four in a byte. Evictions look up states at random, so the table should fit
 /// into the cache of the computer that runs the simulation.
 #[derive(Clone, Debug)]
 pub(super) struct RxLineStates {

@@ -42,7 +42,7 @@ impl Shadow {
         self.copies.insert((line, to), v);
     }
 
-    /// Copies the newest version, wherever it is, to `to`.
+    /// Copies the newest version of the line, in whichever place, to `to`.
     #[cold]
     pub(super) fn settle(&mut self, line: LineAddr, to: CopyPlace) {
         let v = self.newest(line);
@@ -121,7 +121,7 @@ impl Memory {
             let Some(slot) = llc.find(line) else { continue };
             llc_dirty |= llc.is_dirty(slot);
             let v = s.at(line, CopyPlace::Llc(n));
-            // Under a core that has written the line, its own node's LLC may hold an older version.
+            // While a core has a newer version of the line, the LLC of the core's node may hold an older one.
             let behind = dirty.iter().any(|c| self.node_of_core(*c) == n);
             if v != newest && !behind {
                 return Err(format!("the LLC of node {n} holds version {v} of line {line}, the newest is {newest}"));

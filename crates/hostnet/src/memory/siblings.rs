@@ -17,13 +17,13 @@ struct Waiter {
 /// Outstanding requests of hardware threads that share a core.
 #[derive(Clone, Debug)]
 pub struct Siblings {
-    /// Sibling of each thread.
+    /// Sibling of each thread; None for a thread that has its core to itself.
     other: IdVec<ThreadId, Option<ThreadId>>,
     /// First thread of each core.
     first: IdVec<CoreId, ThreadId>,
     /// Lines that each thread has requested.
     under_way: IdVec<ThreadId, Vec<LineAddr>>,
-    /// Accesses that wait for a line of the sibling thread.
+    /// Accesses that wait for a line that the sibling thread has requested.
     waiting: Vec<Waiter>,
 }
 

@@ -29,10 +29,10 @@ pub struct CacheSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadHit {
-    /// The line stays, dirty if it was; the core receives a clean copy (Sweeper, section V-C).
+    /// The line stays in the LLC with its dirty state; the core receives a clean copy (Sweeper, section V-C).
     #[default]
     Retain,
-    /// The line moves to the private cache, dirty if it was (Skylake, as IDIO describes it).
+    /// The line moves to the private cache with its dirty state (Skylake, as IDIO describes it).
     Migrate,
 }
 
@@ -40,15 +40,15 @@ pub enum ReadHit {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceRead {
-    /// No copy changes: the device receives a snapshot.
+    /// No copy changes; the device receives a snapshot.
     #[default]
     Snapshot,
-    /// A private copy is first evicted to the LLC if it is dirty or the LLC does not hold the line (IDIO, sections II-A
-    /// and III).
+    /// A private copy is first evicted to the LLC if the copy is dirty or the LLC does not hold the line (IDIO,
+    /// sections II-A and III).
     Demote,
     /// The line is installed in the LLC with the duty to write it back: in place or in the ways of device writes, even
-    /// if it comes from DRAM. Private copies stay, shared and clean; a core asks the LLC for ownership before it stores
-    /// again.
+    /// if it comes from DRAM. Private copies stay, shared and clean; before its next store, a core asks the LLC for
+    /// ownership.
     Install,
 }
 
@@ -56,12 +56,13 @@ pub enum DeviceRead {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CleanVictim {
-    /// The LLC, as for dirty victims.
+    /// The victim goes to the LLC, as dirty victims do.
     #[default]
     Allocate,
-    /// The LLC if the line was fetched from DRAM; the copy of a line that the LLC supplied is dropped.
+    /// The victim goes to the LLC if its line was fetched from DRAM; the copy of a line that the LLC supplied is
+    /// dropped.
     AllocateFetched,
-    /// None: the victim is dropped.
+    /// The victim is dropped.
     Drop,
 }
 
@@ -83,10 +84,10 @@ pub enum LlcRole {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreHit {
-    /// The line moves to the private cache, dirty if it was.
+    /// The line moves to the private cache with its dirty state.
     #[default]
     Move,
-    /// The line stays, dirty if it was; the core receives a copy to write (zSim).
+    /// The line stays in the LLC with its dirty state; the core receives a copy to write (zSim).
     Retain,
 }
 
@@ -94,11 +95,11 @@ pub enum StoreHit {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UpgradeMiss {
-    /// Permission to write, without data.
+    /// The store asks for permission to write, without data.
     #[default]
     Grant,
-    /// The line itself: it is read from DRAM and enters the LLC in the ways of the core's tenant (zSim). Needs
-    /// `device_read = "install"`.
+    /// The store asks for the line itself, which is read from DRAM and enters the LLC in the ways of the core's tenant
+    /// (zSim). Needs `device_read = "install"`.
     Fetch,
 }
 
@@ -106,7 +107,7 @@ pub enum UpgradeMiss {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModifiedRead {
-    /// Both cores keep copies to read, and the LLC has a copy too.
+    /// Both cores keep clean copies, and the LLC receives a copy.
     #[default]
     Share,
     /// The line migrates to the reader with the permission to write. Needs `read_hit = "migrate"`.
@@ -117,7 +118,7 @@ pub enum ModifiedRead {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceWays {
-    /// The ways from way 0 on, where cores look for an empty way first.
+    /// The ways from way 0 on, in which cores look for an empty way first.
     #[default]
     Lowest,
     /// The ways from the last way down.
@@ -166,8 +167,8 @@ pub struct LlcSpec {
     /// Destination of clean victims of L2s.
     #[serde(default)]
     pub clean_victim: CleanVictim,
-    /// Whether a clean victim of an L2 that finds its line dirty in the LLC makes it clean, so that the data is lost.
-    /// Sweeper's published runs do so by mistake; no processor does. False when absent.
+    /// Whether a clean victim of an L2 marks its line in the LLC clean although the LLC's copy is dirty, so that data
+    /// is lost. Sweeper's published runs do so by mistake; no processor does. False when absent.
     #[serde(default)]
     pub clean_victim_cleans: bool,
     /// Whether a dirty victim of an L2 that finds its line in the LLC counts as a use of the line. True when absent.
@@ -183,9 +184,9 @@ pub struct LlcSpec {
     /// LLC ways that the first ways of a placement policy (`placement.ways`) are mapped to.
     #[serde(default)]
     pub device_ways: DeviceWays,
-    /// Number of directory-inclusive ways, which hold lines that a core has too. They lie at the other end of a set
-    /// than the ways of devices (`device_ways`), and victims of L2s go elsewhere. 0, the default, means none; otherwise
-    /// needs `role = "victim"`.
+    /// Number of directory-inclusive ways, which hold lines that a core also has. These ways lie at the other end of a
+    /// set than the ways of devices (`device_ways`), and victims of L2s go to other ways. 0, the default, means none;
+    /// any other number needs `role = "victim"`.
     #[serde(default)]
     pub inclusive_ways: u32,
     /// Number of miss status holding registers (MSHRs) of each slice; 0, the default, means no limit. A miss holds an
@@ -221,11 +222,11 @@ fn yes() -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteOrder {
-    /// In order of arrival.
+    /// Writes enter in order of arrival.
     #[default]
     Arrival,
-    /// Cores and devices take turns, and neither uses more than half of `write_buffer`, so that the source that fills
-    /// it is the one that waits (isolation in the sense of Understanding the Host Network, section 7).
+    /// Cores and devices take turns, and neither uses more than half of `write_buffer`, so that only the source that
+    /// fills the buffer waits (isolation in the sense of Understanding the Host Network, section 7).
     RoundRobin,
 }
 
@@ -233,12 +234,12 @@ pub enum WriteOrder {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteBacks {
-    /// Immediately and without a request; no line fill buffer waits.
+    /// The victim arrives immediately and without a request; no line fill buffer waits.
     #[default]
     Immediate,
-    /// The victim travels as a request that must be admitted; the line fill buffer whose fill caused the eviction is
-    /// free only then (Understanding the Host Network, section 4.1). The request leaves so early that an immediate
-    /// admission does not delay the buffer.
+    /// The victim travels as a request that must be admitted; the line fill buffer whose fill caused the eviction
+    /// becomes free only after the admission (Understanding the Host Network, section 4.1). The request leaves so early
+    /// that an immediate admission does not delay the buffer.
     Admitted,
 }
 
@@ -273,7 +274,7 @@ impl LlcSpec {
 }
 
 impl HierarchySpec {
-    /// Checks that the caches have possible shapes and that the LLC's choices go together.
+    /// Checks that the shapes of the caches are possible and that the choices of the LLC are compatible.
     ///
     /// # Errors
     /// Fails with one clause that names key and value.

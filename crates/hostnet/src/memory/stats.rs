@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Agent and cause of the transfer of a 64-byte line to or from DRAM (Sweeper, Fig. 1c).
+/// Agent and cause of a 64-byte transfer to or from DRAM (Sweeper, Fig. 1c).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum AccessClass {
@@ -27,7 +27,7 @@ pub enum AccessClass {
 pub const CLASSES: usize = 12;
 
 impl AccessClass {
-    /// The position of the class in tables by class.
+    /// The index of the class in tables by class.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
@@ -59,20 +59,21 @@ impl AccessClass {
                 | AccessClass::BackgroundRd
         )
     }
-    /// Whether the class is a write of data that a device brought, directly to memory or evicted from the LLC.
+    /// Whether the class counts writes to memory of data that a device brought, directly or by an eviction from the
+    /// LLC.
     pub fn is_device_write(self) -> bool {
         matches!(self, AccessClass::NicRxWr | AccessClass::RxEvct | AccessClass::IoWr | AccessClass::IoEvct)
     }
 }
 
-/// Ledger of dirty copies, from the store that made each to its end; the counts are never reset.
+/// Ledger of dirty copies, from the store that made each copy dirty to the end of the copy; the counts are never reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DirtyLedger {
     /// Copies that a store or a write of a device made dirty.
     pub created: u64,
     /// Lines written to DRAM from the caches.
     pub written: u64,
-    /// Lines written to DRAM without having been in a cache; `written` includes them.
+    /// Lines written to DRAM without having been in a cache; `written` includes these lines.
     pub bypassed: u64,
     /// Dirty copies that a sweep dropped.
     pub swept: u64,
@@ -80,7 +81,7 @@ pub struct DirtyLedger {
     pub overwritten: u64,
     /// Dirty copies that met another dirty copy of the same line at a lower level.
     pub merged: u64,
-    /// Dirty copies that a clean one replaced (`caches.llc.clean_victim_cleans`).
+    /// Dirty copies that a clean victim marked clean (`caches.llc.clean_victim_cleans`).
     pub lost: u64,
 }
 
@@ -120,13 +121,13 @@ impl TenantCounts {
 pub struct CoreCounts {
     /// Lines that went to the LLC: victims, and lines that devices' reads evicted.
     pub mlc_wb: u64,
-    /// Lines that went to the LLC and belonged to received packets that had been read.
+    /// Lines that went to the LLC and belonged to received packets that a core had read.
     pub mlc_wb_consumed: u64,
     /// Lines that writes of devices invalidated.
     pub mlc_invalidations: u64,
 }
 
-/// Place in which a line is that a device requests (IDIO, Fig. 1).
+/// Place in which a device's request finds a line (IDIO, Fig. 1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[repr(usize)]
@@ -144,7 +145,7 @@ pub enum LineLocation {
 }
 
 impl LineLocation {
-    /// The position of the place in tables by place.
+    /// The index of the place in tables by place.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
@@ -153,16 +154,16 @@ impl LineLocation {
 pub const PLACES: [LineLocation; 5] =
     [LineLocation::Mlc, LineLocation::Both, LineLocation::Llc, LineLocation::Ddio, LineLocation::Dram];
 
-/// Lines that devices of one kind read and wrote, and those among them that missed the LLC.
+/// Lines that devices of one kind read and wrote, and how many of them missed the LLC.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DmaCounts {
     pub reads: u64,
     pub read_misses: u64,
     pub writes: u64,
     pub write_misses: u64,
-    /// Lines written, by the [`LineLocation`] in which they were before; without ideal DDIO.
+    /// Lines written, by the [`LineLocation`] before the write; not counted with ideal DDIO.
     pub wrote_at: [u64; 5],
-    /// Lines read, by the [`LineLocation`] in which they were.
+    /// Lines read, by the [`LineLocation`] at the read.
     pub read_at: [u64; 5],
 }
 
@@ -262,7 +263,7 @@ pub struct OffCore {
     pub reads: u64,
     /// Requests for ownership.
     pub owns: u64,
-    /// Whole lines written past the caches.
+    /// Whole lines written by stores that bypass the caches.
     pub streams: u64,
 }
 

@@ -3,7 +3,7 @@
 
 use crate::kernel::{CoreId, Int};
 
-/// Code of all ones, which stands for class 1 in place of a core.
+/// Code whose bits are all ones, which stands for class 1 instead of a core.
 const CLASS_1: u8 = 0b11_1111;
 /// Number of cores that have a code.
 pub const CORES: usize = CLASS_1 as usize;
@@ -18,7 +18,7 @@ const HEADER_BIT: u32 = 31;
 /// Bit of the first dword that signals a burst.
 const BURST_BIT: u32 = 10;
 
-/// Destination core, header mark and burst mark, as eight reserved bits carry them.
+/// Steering tag: destination core, header mark and burst mark, as eight reserved bits carry them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tag(u8);
 
@@ -34,7 +34,7 @@ impl Tag {
         Tag(code | if header { HEADER } else { 0 } | if burst { BURST } else { 0 })
     }
 
-    /// Core that the line is for; None for class 1.
+    /// Core that the line is for; None for a line of class 1.
     #[inline]
     pub fn core(self) -> Option<CoreId> {
         let code = self.0 & CLASS_1;

@@ -4,8 +4,8 @@ use crate::kernel::Int;
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
-/// A cache line of the computer that runs the simulation. A set of up to 12 ways fits into one, so that a look-up and
-/// the following replacement touch memory only once.
+/// A cache line of the computer that runs the simulation. A set of up to 12 ways fits into one block, so that a look-up
+/// and the following replacement touch memory only once.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Zeroable, Pod)]
 pub(super) struct Block(pub [u32; 16]);
@@ -98,7 +98,7 @@ pub(super) fn bits(mut mask: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Position of the bit of `among` that has `nth` bits below it.
+/// Position of the set bit of `among` that has `nth` set bits below it.
 #[inline]
 pub(super) fn nth_bit(mut among: u32, nth: u32) -> u32 {
     // Masks are one run of ways, or a run with a single gap; both avoid a loop of unknown length.
@@ -120,7 +120,8 @@ pub(super) fn spread(mask: u32) -> [u8; 32] {
     std::array::from_fn(|i| 0u8.wrapping_sub((mask >> i & 1).to_u8()))
 }
 
-/// First of the lowest `ages` that are not `closed` (255 for a closed byte, else 0); at least one must be open.
+/// First of the lowest `ages` that are not `closed`, where a byte of 255 is closed and a byte of 0 is open; at least
+/// one byte must be open.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "loads of SSE2 take pointers")]
 #[inline]
@@ -148,7 +149,8 @@ pub(super) fn least(ages: &[u8; 32], closed: &[u8; 32]) -> u32 {
     }
 }
 
-/// First of the lowest `ages` that are not `closed` (255 for a closed byte, else 0); at least one must be open.
+/// First of the lowest `ages` that are not `closed`, where a byte of 255 is closed and a byte of 0 is open; at least
+/// one byte must be open.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(super) fn least(ages: &[u8; 32], closed: &[u8; 32]) -> u32 {

@@ -33,7 +33,7 @@ impl DropPlace {
 /// Cause of a packet's loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DropCause {
-    /// The receive buffer is full: the host takes packets more slowly than the wire brings them.
+    /// The receive buffer is full because the host takes packets more slowly than the wire delivers them.
     BufferFull,
     /// The receive ring is empty: software has posted no descriptor in time.
     NoDescriptor,
@@ -74,11 +74,11 @@ pub struct Loss {
     pub place: DropPlace,
     /// Cause of the losses.
     pub cause: DropCause,
-    /// Packets lost since the beginning of the run (`ever`) and since the start of the window (`count`).
+    /// Packets lost since the beginning of the run.
     pub ever: u64,
     /// Packets lost since the start of the window.
     pub count: u64,
-    /// Times of the window's first and last loss.
+    /// Time of the first loss in the window.
     pub first: Time,
     /// Time of the last loss in the window.
     pub last: Time,

@@ -6,11 +6,11 @@ pub mod drops;
 /// Declaration of one number that a run yields.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Name, as in columns of results.
+    /// Name of the metric and of its column in tables of results.
     pub name: &'static str,
     /// Unit; `fraction` for a share between 0 and 1.
     pub unit: &'static str,
-    /// One sentence on what is measured.
+    /// One sentence that says what is measured.
     pub description: &'static str,
 }
 
@@ -276,7 +276,7 @@ metrics! {
     sim_requests ["requests"] "Requests simulated, including warm-up and searches";
 }
 
-/// Old and new name of each metric that has a new name; whoever reads results by name accepts the old one in this version.
+/// Old and new name of each renamed metric; code that reads results by name accepts the old name in this version.
 pub const RENAMED: &[(&str, &str)] =
     &[("p2m_write_nowhere_ratio", "p2m_write_uncached_ratio"), ("batch_held", "batch_cached")];
 
@@ -309,7 +309,7 @@ impl Values {
     /// The value of the metric `name`, where it has one.
     ///
     /// # Panics
-    /// When nobody declared `name`.
+    /// Panics when no metric is called `name`.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0[index(name)]
     }

@@ -22,7 +22,7 @@ pub fn credits_needed(rate_gbs: f64, latency_ns: f64) -> f64 {
     rate_gbs * latency_ns / LINE
 }
 
-/// Share of a sender's credits in use from which on the sender counts as limited by them. Measured occupancies of full
+/// Smallest share of credits in use at which a sender counts as limited by its credits. Measured occupancies of full
 /// buffers lie slightly below the capacity, since a returned credit takes some time to be used again.
 const EXHAUSTED: f64 = 0.95;
 
@@ -61,7 +61,7 @@ pub struct DerivedReading {
 }
 
 impl Measured {
-    /// Derives latency, bound and use of the domain.
+    /// Derives the latency, the bound and the use of a domain from its measurements.
     pub fn reading(&self) -> DerivedReading {
         let latency_ns = little_ns(self.occupancy, self.rate_gbs);
         let used = self.occupancy / self.credits;
@@ -81,7 +81,7 @@ pub fn bottleneck(path: &[DerivedReading]) -> Option<&DerivedReading> {
     path.iter().min_by(|a, b| a.bound_gbs.total_cmp(&b.bound_gbs))
 }
 
-/// Regime of a host in which core and device traffic contend (section 2).
+/// Regime of a host on which traffic of cores and of a device contends (section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Regime {

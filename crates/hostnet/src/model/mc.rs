@@ -13,15 +13,15 @@ pub struct Hardware {
     pub channels: f64,
     /// Time for which one line occupies the channel, in ns.
     pub t_trans_ns: f64,
-    /// Turnaround time of the channel from writes to reads (`t_wtr_ns`), and from reads to writes (`t_rtw_ns`).
+    /// Time to turn the channel from writes to reads, in ns.
     pub t_wtr_ns: f64,
     /// Time to turn the channel from reads to writes, in ns.
     pub t_rtw_ns: f64,
-    /// Time to open a row (`t_act_ns`), and to close it (`t_pre_ns`).
+    /// Time to open a row, in ns.
     pub t_act_ns: f64,
     /// Time to close a row, in ns.
     pub t_pre_ns: f64,
-    /// Latencies of reads and writes of cores and devices without contention, in ns.
+    /// Latency of a core's read without contention, in ns.
     pub c2m_read_ns: f64,
     /// Latency of a core's write-back without contention, in ns.
     pub c2m_write_ns: f64,
@@ -76,11 +76,11 @@ pub struct McCounters {
     pub act_write: f64,
     /// Number of precharges of banks in which another row was open.
     pub pre_conflict: f64,
-    /// Share of time in which the read queue is full (`rpq_full`), and mean number of reads of cores and devices at the
-    /// CHA (`waiting_reads`), for the correction that the authors' code applies in quadrant 4.
+    /// Share of time in which the read queue is full, for the correction that the authors' code applies in quadrant 4.
     #[serde(default)]
     pub rpq_full: Option<f64>,
-    /// Mean number of reads, of cores and devices, that wait at the CHA; for the same correction.
+    /// Mean number of reads, of cores and devices, that wait at the CHA, for the correction that the authors' code
+    /// applies in quadrant 4.
     #[serde(default)]
     pub waiting_reads: Option<f64>,
 }
@@ -148,7 +148,7 @@ fn ratio(a: f64, b: f64) -> f64 {
 }
 
 impl McCounters {
-    /// Checks the inputs; the error names in one sentence the input that makes no sense.
+    /// Checks the inputs; the error names the invalid input in one sentence.
     pub fn check(&self) -> Result<(), String> {
         let named = [
             ("rpq_occupancy", self.rpq_occupancy),
@@ -174,8 +174,8 @@ impl McCounters {
         Ok(())
     }
 
-    /// Conflict precharges of reads and of writes. Hardware counts them together, so they are apportioned like the
-    /// activations.
+    /// Conflict precharges of reads and of writes. Hardware counts both together, so they are apportioned in proportion
+    /// to the activations.
     fn precharges(&self) -> (f64, f64) {
         let reads = ratio(self.act_read, self.act_read + self.act_write);
         (self.pre_conflict * reads, self.pre_conflict * (1.0 - reads))

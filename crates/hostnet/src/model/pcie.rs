@@ -106,7 +106,7 @@ fn pieces(bytes: u32, of: u32) -> f64 {
 }
 
 impl LinkSpec {
-    /// Checks the configuration; the error says in one sentence what is wrong.
+    /// Checks the configuration; the error says in one sentence which value is invalid.
     pub fn check(&self) -> Result<(), String> {
         for (key, value, low, high) in [
             ("lanes", self.lanes, 1, 32),
@@ -170,12 +170,12 @@ impl LinkSpec {
         }
     }
 
-    /// Bytes around the payload of a memory write, or of a read request.
+    /// Bytes of a memory write or a read request besides the payload.
     pub fn request_bytes(&self) -> u32 {
         FRAMING + HEADER + REQUEST + if self.wide_addresses { ADDRESS_HIGH } else { 0 } + self.extra()
     }
 
-    /// Bytes around the payload of a completion.
+    /// Bytes of a completion besides the payload.
     pub fn completion_bytes(&self) -> u32 {
         FRAMING + HEADER + COMPLETION + self.extra()
     }
@@ -220,12 +220,11 @@ impl LinkSpec {
 pub struct DriverModel {
     /// Packets per write of the transmit tail pointer.
     pub tx_tail: u32,
-    /// Descriptors that the NIC fetches with one transmit fetch (`tx_fetch`), and writes back with one write
-    /// (`tx_writeback`).
+    /// Transmit descriptors that the NIC fetches with one read.
     pub tx_fetch: u32,
-    /// Transmit descriptors that the NIC writes back at once.
+    /// Transmit descriptors that the NIC writes back with one write.
     pub tx_writeback: Option<u32>,
-    /// Packets per transmit interrupt (`tx_interrupt`), and per read of the transmit head pointer (`tx_head`).
+    /// Packets per transmit interrupt.
     pub tx_interrupt: Option<u32>,
     /// Packets per read of the transmit head pointer.
     pub tx_head: Option<u32>,
@@ -331,7 +330,7 @@ fn per(packets: Option<u32>) -> f64 {
 }
 
 /// Rate in Gb/s of frames without their frame check sequence on Ethernet of `rate_gbps`; `frame` is the size in bytes
-/// with it. Preamble, start delimiter and inter-frame gap add 20 bytes (IEEE 802.3).
+/// with that sequence. Preamble, start delimiter and inter-frame gap add 20 bytes (IEEE 802.3).
 pub fn ethernet_gbps(rate_gbps: f64, frame: u32) -> f64 {
     rate_gbps * f64::from(frame - 4) / f64::from(frame + 20)
 }

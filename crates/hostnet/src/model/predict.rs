@@ -20,10 +20,9 @@ use super::domain::LINE;
 pub struct PredictHost {
     /// Memory channels.
     pub channels: f64,
-    /// Number of banks of one channel, including all ranks (`banks`), and number of banks that a stream of consecutive
-    /// lines uses at a time (`banks_per_stream`).
+    /// Number of banks of one channel, including all ranks.
     pub banks: f64,
-    /// Banks of a channel that a stream of consecutive lines is in at a time.
+    /// Number of banks of a channel that a stream of consecutive lines uses at a time.
     pub banks_per_stream: f64,
     /// Lines in a row of a bank.
     pub lines_per_row: f64,
@@ -51,21 +50,20 @@ pub struct PredictHost {
     pub rpq: f64,
     /// Entries of a channel's write queue.
     pub wpq: f64,
-    /// Number of lines between the marks at which a write burst starts and ends (`write_drain`), longest write burst
-    /// (`write_burst`) and shortest read burst (`read_burst`).
+    /// Number of lines between the watermarks at which a write burst starts and ends.
     pub write_drain: f64,
     /// Longest burst of writes, in lines.
     pub write_burst: f64,
     /// Shortest burst of reads, in lines.
     pub read_burst: f64,
-    /// Whether writes below the mark are issued while no read waits, and yield to an arriving read.
+    /// Whether writes below the watermark are issued while no read waits, and yield to an arriving read.
     pub writes_yield: bool,
-    /// Share of a stream's write-backs that do not follow their neighbour out of the caches, because LLC slices scatter
-    /// them.
+    /// Share of a stream's write-backs that leave the caches separately from the neighbouring line, because LLC slices
+    /// scatter them.
     pub victims_apart: f64,
     /// Line fill buffers of a core.
     pub lfb_credits: f64,
-    /// Time from the end of a miss until the next miss has its line fill buffer, in ns.
+    /// Time from the end of a miss until the next miss occupies the line fill buffer, in ns.
     pub lfb_retry_ns: f64,
     /// Entries of the IIO's write buffer.
     pub iio_write_credits: f64,
@@ -93,24 +91,23 @@ pub struct Offered {
     pub core_writes: f64,
     /// Number of consecutive lines of a core's buffer, whose pages may lie anywhere in memory.
     pub core_run: f64,
-    /// Throughput of the device on an unloaded host (`device_gbs`), and whether the device writes memory
-    /// (`device_writes`).
+    /// Throughput of the device on an unloaded host, in GB/s.
     pub device_gbs: f64,
-    /// Whether the device writes memory; else it reads.
+    /// Whether the device writes memory; otherwise the device reads memory.
     pub device_writes: bool,
-    /// Number of sequential streams of the device (`device_streams`), lines of a stream before the device turns to
-    /// another (`device_run`), and lines of one request (`device_request`).
+    /// Number of sequential streams of the device.
     pub device_streams: f64,
-    /// Consecutive lines that the device moves at one place before it turns to another.
+    /// Number of consecutive lines of a stream that the device moves before it turns to another stream.
     pub device_run: f64,
     /// Lines of one request of the device.
     pub device_request: f64,
-    /// Number of lines that the kernel reads and writes for each line of the device as long as none is cached, each in
-    /// a row of its own, and number of different lines (`kernel_lines`).
+    /// Number of lines that the kernel reads for each line of the device while none is cached, each line in a row of
+    /// its own.
     pub kernel_reads: f64,
-    /// Lines that the kernel writes for each line of the device as long as none is cached, each in a row of its own.
+    /// Number of lines that the kernel writes for each line of the device while none is cached, each line in a row of
+    /// its own.
     pub kernel_writes: f64,
-    /// Different lines that the kernel touches.
+    /// Number of different lines that the kernel accesses.
     pub kernel_lines: f64,
 }
 
@@ -121,8 +118,7 @@ pub struct Prediction {
     pub c2m_gbs: f64,
     /// Lines that the device moves, in GB/s.
     pub p2m_gbs: f64,
-    /// Latency of the cores' domain, which includes the write-back where there is one, and latency of the device's
-    /// domain, in ns.
+    /// Latency of the cores' domain in ns, including the write-back where there is one.
     pub c2m_ns: f64,
     /// Latency of the device's domain, in ns.
     pub p2m_ns: f64,
@@ -132,8 +128,7 @@ pub struct Prediction {
     pub row_miss_ratio: f64,
     /// Share of time in which the channels are busy, including turnarounds.
     pub utilisation: f64,
-    /// Wait of a write at the CHA for the write queue (`write_wait_ns`), and of every request for admission to the CHA
-    /// (`admission_ns`).
+    /// Wait of a write at the CHA for the write queue, in ns.
     pub write_wait_ns: f64,
     /// Wait of every request for admission at the CHA, in ns.
     pub admission_ns: f64,
@@ -200,8 +195,8 @@ impl PredictHost {
         o.kernel_lines / 2.0 * (kernel + core) > self.llc_lines * kernel
     }
 
-    /// Prediction for cores that complete `x` lines per ns, and the latency at which they do; None when the channels
-    /// cannot carry the load.
+    /// Prediction for cores that complete `x` lines per ns, and the latency of a line at that rate; None when the
+    /// channels cannot carry the load.
     fn at(&self, o: &Offered, x: f64) -> Option<(Prediction, f64)> {
         let base = self.c2m_read_ns;
         let offered = o.device_gbs / LINE;
@@ -229,8 +224,8 @@ impl PredictHost {
             let device_run = (o.device_run / self.channels / self.banks_per_stream).max(1.0);
             let device_miss = self.bank(device, device_run, &all, scattered).0;
             let miss_reads = if reads > 0.0 { (x * miss + dr * device_miss + kr) / (x + dr + kr) } else { 0.0 };
-            // Lines of a stream are adjacent in the write queue unless other streams interleave there; write-backs that
-            // the caches scatter open a row each.
+            // Lines of a stream are adjacent in the write queue unless other streams interleave there; each write-back
+            // that the caches scatter opens a row.
             let core_writers = if o.core_writes > 0.0 { o.cores } else { 0.0 };
             let writers = core_writers + if dw > 0.0 { o.device_streams } else { 0.0 };
             let apart = (writers * self.banks_per_stream / self.wpq).min(1.0);
@@ -241,7 +236,7 @@ impl PredictHost {
             let held_read = miss_reads * (self.t_ras_ns + self.t_rp_ns) + (1.0 - miss_reads) * self.t_trans_ns;
             let write_cycle = self.t_rcd_ns + self.t_cwl_ns + self.t_trans_ns + self.t_wr_ns + self.t_rp_ns;
             let held_write = miss_writes * write_cycle + (1.0 - miss_writes) * self.t_trans_ns;
-            // Bus and banks both limit the rate, and neither hides the other entirely.
+            // Bus and banks both limit the rate, and the wait for one does not entirely hide the wait for the other.
             let queued = self.rpq.min((o.cores * self.lfb_credits + dr * self.p2m_read_ns) / self.channels);
             let per_read = lines.hypot(held_read / busy_banks(self.banks, queued.max(1.0)));
             let per_write = lines.hypot(held_write / busy_banks(self.banks, self.wpq));
@@ -251,8 +246,8 @@ impl PredictHost {
             let write_cost = per_write + turning / burst;
             let (read_load, write_load) = (reads * per_read, writes * write_cost);
             let batch = if reads > 0.0 { (x + dr * o.device_request / self.channels) / (x + dr) } else { 1.0 };
-            // Gaps between reads take writes; the channel turns from reads only for the rest. Reads that wait meanwhile
-            // leave no gaps until they have been served.
+            // Gaps between reads take writes; the channel turns from reads only for the other writes. Reads that wait
+            // meanwhile leave no gaps until they have been served.
             let free = (1.0 - read_load).max(1e-9);
             let gaps = free * (-turning * reads / batch).exp() / per_write;
             let in_gaps = if !self.writes_yield {
@@ -273,7 +268,8 @@ impl PredictHost {
                     return None;
                 }
                 let load = read_load / left;
-                // Reads that accumulate during a write burst are served before the next one, as long as all fits.
+                // Reads that accumulate during a write burst are served before the next burst, as long as the channel
+                // keeps up.
                 write_load * away / (1.0 - read_load) + per_read / left * load * batch / (2.0 * (1.0 - load))
             } else {
                 if read_load >= 1.0 {
@@ -343,7 +339,7 @@ impl PredictHost {
             }
         }
         self.at(o, low).map_or_else(Prediction::default, |(p, _)| {
-            // Cores that the channels limit wait for as long as their credits last.
+            // All credits are in use when the channels limit the cores, so the latency follows from Little's law.
             Prediction { c2m_ns: credits / low - self.lfb_retry_ns, ..p }
         })
     }
@@ -409,7 +405,7 @@ mod tests {
 
     #[test]
     fn one_idle_core_gets_its_credits_over_the_unloaded_latency() {
-        // A hundredth of the credits, so that nothing queues: 0.12 x 64 / 70, an opened row in 128 lines, and half a
+        // A hundredth of the credits, so that no request queues: 0.12 x 64 / 70, an opened row in 128 lines, and half a
         // refresh for the share of reads that meet one.
         let h = PredictHost { lfb_credits: 0.12, ..host() };
         let p = h.predict(&alone(1, 1.0));

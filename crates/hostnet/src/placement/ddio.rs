@@ -6,7 +6,7 @@ use super::{DataPlane, DeviceTransfer, EpochCounters, PlacementSpec, Settings};
 use crate::kernel::{Int, Time};
 use crate::memory::Inbound;
 
-/// Number of ways in Intel's default of `IIO LLC WAYS`.
+/// Default number of ways in Intel's register `IIO LLC WAYS`.
 pub fn default_ways() -> u32 {
     2
 }
@@ -54,10 +54,7 @@ impl DataPlane for Ddio {
     }
 }
 
-/// Checks that `placement.ways` is positive and that the LLC has so many ways.
-///
-/// # Errors
-/// Fails with one clause that names key and value.
+/// Checks that `placement.ways` is positive and does not exceed the number of ways of the LLC.
 pub(super) fn check_ways(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
     if s.ways == 0 {
         return Err("placement.ways = 0 must be positive".into());
@@ -73,7 +70,7 @@ pub fn low_ways(n: u32) -> u32 {
     ((1u64 << n) - 1).to_u32()
 }
 
-/// Bytes of the LLC that `ways` of its `of` ways hold.
+/// Bytes of the LLC that the first `ways` of its `of` ways hold.
 pub fn capacity(llc_bytes: u64, ways: u32, of: u32) -> u64 {
     llc_bytes * u64::from(ways) / u64::from(of)
 }

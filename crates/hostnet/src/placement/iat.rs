@@ -1,5 +1,5 @@
 //! Dynamic DDIO ways, after IAT (Yuan et al., ISCA 2021): a control loop gives the NIC more ways while many of its
-//! writes miss, and takes ways back when few do.
+//! writes miss, and takes ways back when few writes miss.
 
 use super::EpochCounters;
 use crate::kernel::units::Span;
@@ -48,10 +48,10 @@ impl IatSpec {
     }
 }
 
-/// State of IAT: what devices had written when the ways were last decided on.
+/// State of IAT: the counts of device writes at the last decision.
 #[derive(Clone, Debug, Default)]
 pub struct Iat {
-    /// Writes and write misses up to the last decision.
+    /// Writes and write misses of devices up to the last decision.
     seen: (u64, u64),
 }
 

@@ -1,4 +1,4 @@
-//! Ideal DDIO: incoming packets go to an LLC of their own without a limit (Sweeper, section III).
+//! Ideal DDIO: incoming packets go to an additional LLC of unlimited size (Sweeper, section III).
 
 use super::{DataPlane, DeviceTransfer, PlacementSpec};
 use crate::memory::Inbound;

@@ -15,13 +15,13 @@ use crate::memory::Inbound;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Set of IDIO's mechanisms that work (section VII).
+/// Set of IDIO's mechanisms that are active (section VII).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IdioMode {
-    /// DDIO, and software invalidates spent buffers.
+    /// DDIO; software invalidates spent buffers.
     Invalidate,
-    /// DDIO, and every line is hinted to its core's L2.
+    /// DDIO; every received line is hinted to the L2 of its core.
     Prefetch,
     /// Prefetching and invalidation together, and payload of class 1 goes to DRAM.
     Static,
@@ -34,10 +34,11 @@ pub enum IdioMode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BurstMarking {
-    /// The packet with which a core's bytes exceed the threshold, unless they exceeded it in the previous interval.
+    /// The packet with which the bytes for a core exceed the threshold, unless those bytes exceeded the threshold in
+    /// the previous interval.
     #[default]
     Edge,
-    /// Every packet after the threshold has been exceeded, until the end of the interval.
+    /// Every packet for a core after the core's bytes have exceeded the threshold, until the end of the interval.
     Level,
 }
 
@@ -93,7 +94,7 @@ pub struct IdioSpec {
     pub hint_queue: u32,
     /// Treatment of a prefetch hint that finds the queue full.
     pub hint_overflow: HintOverflow,
-    /// DSCP values, 0 to 63, of packets of class 1, whose payload is read hardly ever or late; none by default.
+    /// DSCP values, 0 to 63, of packets of class 1, whose payload software reads rarely or late; none by default.
     pub class1_dscp: Vec<u8>,
     /// Caches that invalidations of spent buffers reach; `llc` by default.
     pub invalidate: Depth,
@@ -166,15 +167,14 @@ impl IdioMode {
     }
 }
 
-/// State of a core's FSM (Fig. 8) in which it never prefetches; 0b00 is the state in which it always does.
+/// State of a core's FSM (Fig. 8) in which the FSM never prefetches; in state 0b00 the FSM always prefetches.
 const OFF: u8 = 0b11;
 
 /// State of the controller for one core (section V-B).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steering {
     fsm: u8,
-    /// Sum of the write-backs in the averaging period under way (`sum`), and mean per interval of the last complete
-    /// period (`average`).
+    /// Sum of the write-backs in the present averaging period.
     sum: u64,
     average: u64,
     /// Write-backs counted up to the last interval.
@@ -217,7 +217,7 @@ pub struct Idio {
     mode: IdioMode,
     ways: u32,
     cores: Vec<Steering>,
-    /// Intervals so far of the averaging period under way.
+    /// Number of intervals so far in the present averaging period.
     intervals: u32,
 }
 
@@ -403,8 +403,8 @@ mod tests {
         }
     }
 
-    /// State 0b11 places payload in the LLC and 0b00 in the MLC; the two other states are a choice, and so is whether
-    /// low pressure leaves 0b11.
+    /// State 0b11 places payload in the LLC and state 0b00 in the MLC. The scenario chooses for the two other states,
+    /// and whether low pressure ends state 0b11.
     #[test]
     fn status_is_of_the_state_as_chosen() {
         let payload = Tag::new(CoreId(3), false, false, false);
@@ -420,8 +420,8 @@ mod tests {
         assert_eq!(c.fsm, OFF);
     }
 
-    /// Pressure is high when write-backs exceed the average by more than 50 in 1 us; the average is taken over 8192
-    /// intervals, and is 0 before the first are complete.
+    /// Pressure is high when write-backs exceed the average by more than 50 in 1 us; the average covers 8192 intervals,
+    /// and is 0 until the first 8192 intervals are complete.
     #[test]
     fn pressure_is_measured_against_the_average_of_the_intervals_before() {
         let mut p = idio(IdioMode::Dynamic, IdioSpec { average: 4, ..IdioSpec::default() });
@@ -429,7 +429,7 @@ mod tests {
         p.core(CoreId(3)).fsm = 0;
         for (i, write_backs, state) in [
             (0, 51, 1),  // above 0 + 50
-            (1, 50, 0),  // not above
+            (1, 50, 0),  // equal to the threshold, not above
             (2, 60, 1),  // sums to 161
             (3, 40, 0),  // 201 / 4 = 50 from now on
             (4, 101, 1), // above 50 + 50

@@ -21,7 +21,7 @@ pub enum SweepTx {
     /// No agent sweeps transmit buffers.
     #[default]
     None,
-    /// The NIC sweeps the buffer right after transmission, as the SweepBuffer bit of the work queue entry tells it.
+    /// The NIC sweeps the buffer right after transmission, as the SweepBuffer bit of the work queue entry requests.
     Nic,
     /// The core sweeps the buffer when it processes the hint in the completion queue.
     Cpu,
@@ -42,7 +42,7 @@ enum AllWays {
     All,
 }
 
-/// Reads a number of ways. `config::resolve`, which knows the LLC, has replaced the word "all" by its number.
+/// Reads a number of ways. `config::resolve`, which knows the LLC, has replaced the word "all" by that number.
 fn counted<'de, D: Deserializer<'de>>(d: D) -> Result<u32, D::Error> {
     match WaysText::deserialize(d)? {
         WaysText::Count(n) => Ok(n),
@@ -75,7 +75,7 @@ pub struct PlacementSpec {
     /// (ResQ).
     #[serde(default)]
     pub resq: bool,
-    /// Set of IDIO's mechanisms that work; needs `policy = "idio"`. `dynamic` when absent.
+    /// Set of IDIO's mechanisms that are active; needs `policy = "idio"`. `dynamic` when absent.
     #[serde(default)]
     pub mode: Option<idio::IdioMode>,
     /// Thresholds, intervals and choices of IDIO; needs `policy = "idio"`.
@@ -91,11 +91,11 @@ pub enum Spent {
     Keep,
     /// Software sweeps the buffer's lines (Sweeper).
     Sweep,
-    /// Invalidates it without write-back (IDIO).
+    /// Software invalidates the buffer's lines without write-back (IDIO).
     Invalidate {
-        /// The caches that lose the line.
+        /// Effect of the invalidation, which determines the caches that lose the line.
         op: Sweep,
-        /// Whether each line takes an instruction, or one invalidates all.
+        /// Whether software executes an instruction for each line, instead of one for the whole buffer.
         each: bool,
     },
 }
@@ -115,14 +115,14 @@ impl Spent {
         }
     }
 
-    /// Whether a buffer that is sent in place is treated only after its transmission.
+    /// Whether software treats a buffer that is sent in place only after its transmission.
     pub fn follows_transmission(self) -> bool {
         matches!(self, Spent::Invalidate { .. })
     }
 }
 
 impl PlacementSpec {
-    /// Treatment of spent receive buffers by threads.
+    /// Treatment of spent receive buffers by the software of a scenario.
     pub fn spent(&self) -> Spent {
         if self.policy == PlacementPolicy::Idio && self.mode.unwrap_or_default().invalidates() {
             let s = self.idio.clone().unwrap_or_default();
@@ -150,7 +150,7 @@ pub enum DeviceKind {
     Nic,
     /// RDMA NIC: remote accesses to memory without software on this host.
     Rdma,
-    /// Blocks that software reads and writes.
+    /// Storage device: blocks that software reads and writes.
     Storage,
 }
 
@@ -178,9 +178,9 @@ impl DeviceTransfer {
 /// Counters that a policy sees at the end of an epoch, counted since the window began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EpochCounters<'a> {
-    /// Lines that devices wrote (`writes`), and those among them that missed the LLC (`write_misses`).
+    /// Lines that devices wrote.
     pub writes: u64,
-    /// Lines that devices wrote and the LLC did not have.
+    /// Lines that devices wrote and that missed the LLC.
     pub write_misses: u64,
     /// Write-backs of each core's L2.
     pub cores: &'a [CoreCounts],
@@ -223,12 +223,12 @@ pub trait DataPlane {
         Outbound::Nearest
     }
 
-    /// Number of LLC ways that writes may allocate into now.
+    /// Number of LLC ways that writes of devices may currently allocate into.
     fn ways(&self) -> u32 {
         0
     }
 
-    /// Whether receive buffers are kept in a cache of their own without a limit.
+    /// Whether receive buffers are kept in a separate cache of unlimited size.
     fn keeps_buffers_apart(&self) -> bool {
         false
     }
@@ -243,7 +243,7 @@ pub trait DataPlane {
         let _ = c;
     }
 
-    /// Notes that the counters start from zero again.
+    /// Tells the policy that the counters have been reset to zero.
     fn restart(&mut self) {}
 
     /// Applies the decision of the user's control plane.
@@ -268,7 +268,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Checks that the LLC has the number of ways.
+    /// Checks that the LLC has the number of ways that a setting names.
     ///
     /// # Errors
     /// Fails with one sentence when the number of ways is not within 1 to `of`.
@@ -326,11 +326,11 @@ macro_rules! policies {
             pub fn read(&mut self, t: &DeviceTransfer) -> Outbound {
                 match self { $(Placement::$name(p) => p.read(t),)* }
             }
-            /// Number of LLC ways that devices may allocate into now.
+            /// Number of LLC ways that writes of devices may currently allocate into.
             pub fn ways(&self) -> u32 {
                 match self { $(Placement::$name(p) => p.ways(),)* }
             }
-            /// Whether receive buffers are kept in a cache of their own without a limit.
+            /// Whether receive buffers are kept in a separate cache of unlimited size.
             pub fn keeps_buffers_apart(&self) -> bool {
                 match self { $(Placement::$name(p) => p.keeps_buffers_apart(),)* }
             }
@@ -350,7 +350,7 @@ macro_rules! policies {
                 s.check_ways(llc_ways)?;
                 match self { $(Placement::$name(p) => p.set(s),)* }
             }
-            /// Notes that the counters start from zero again.
+            /// Tells the policy that the counters have been reset to zero.
             pub fn restart(&mut self) {
                 match self { $(Placement::$name(p) => p.restart(),)* }
             }
@@ -363,7 +363,7 @@ policies! {
     mod dma => Dma(dma::Dma),
     /// DDIO: inbound lines go to some ways of the LLC.
     mod ddio => Ddio(ddio::Ddio),
-    /// Ideal DDIO: inbound lines go to an LLC of their own without a limit.
+    /// Ideal DDIO: inbound lines go to an additional LLC of unlimited size.
     mod ideal => Ideal(ideal::Ideal),
     /// IDIO: each inbound line goes to the L2 of its core, to the LLC or to DRAM.
     mod idio => Idio(idio::Idio),

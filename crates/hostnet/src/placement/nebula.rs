@@ -1,5 +1,5 @@
-//! Proactive drop after NeBuLa: a packet that would wait behind so many others that it misses its latency objective is
-//! dropped on arrival, which bounds buffer occupancy (Sweeper, section VII; Sutherland et al., ISCA 2020).
+//! Proactive drop after NeBuLa: the NIC drops an arriving packet when so many packets wait that the new one would miss
+//! its latency objective, which bounds buffer occupancy (Sweeper, section VII; Sutherland et al., ISCA 2020).
 
 use crate::kernel::{Int, Real};
 

@@ -2,10 +2,10 @@
 //! NVMe driver's PRP lists, `bio_release_pages`). Data bypasses the cores, but the kernel's accounting of each page
 //! does not.
 //!
-//! A page that comes back from the device is released: its `struct page` is written (dirty flag, reference count), and
-//! so are the entries of the lists that described it, which the next request finds in the cache and fills again. A page
-//! that is handed out is pinned: its page table entry is read and its `struct page` written. Between release and pin of
-//! a page lies the whole queue of the device.
+//! A page that comes back from the device is released: the kernel writes the page's `struct page` (dirty flag,
+//! reference count) and the entries of the lists that described the page. The next request finds these entries in the
+//! cache and fills them again. A page that the kernel hands to the device is pinned: the kernel reads its page table
+//! entry and writes its `struct page`. Between the release and the pin of a page, the device processes its whole queue.
 
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::core::{Op, Program};
@@ -24,8 +24,8 @@ pub struct BlockSpec {
     pub release: u32,
     /// Instructions to pin a page that is handed to the device.
     pub pin: u32,
-    /// Bytes of the lists that describe a page while the device has it: an entry each in the bio, the scatter-gather
-    /// list and the PRP list.
+    /// Bytes of the lists that describe a page while the device has the page: one entry each in the bio, the
+    /// scatter-gather list and the PRP list.
     pub lists: Size,
 }
 
@@ -51,7 +51,7 @@ impl BlockSpec {
     pub fn table_lines(pages: u64) -> u64 {
         (pages * ENTRY).div_ceil(LINE)
     }
-    /// Lines of the kernel's accounting for `pages` pages: structures, lists and page table entries.
+    /// Lines that hold the kernel's accounting for `pages` pages: structures, lists and page table entries.
     pub fn lines_kept(&self, pages: u64) -> u64 {
         pages + self.list_lines(pages) + BlockSpec::table_lines(pages)
     }
@@ -75,10 +75,11 @@ pub struct PageAccounting {
 }
 
 impl PageAccounting {
-    /// Page accounting whose lists and page table begin at these lines; `first` is the page that comes back first.
+    /// Page accounting whose lists and page table begin at the given lines; `first` is the page that the device returns
+    /// first.
     pub fn new(structures: Pages, lists: LineAddr, table: LineAddr, pages: u64, first: u64) -> PageAccounting {
-        // Half of the pages apart, the release and the pin of a page find nothing in a cache that the other has left
-        // there.
+        // The release and the pin are half of the pages apart, so that neither finds lines in a cache that the other
+        // has left there.
         PageAccounting { structures, lists, table, pages, released: first % pages, pinned: (first + pages / 2) % pages }
     }
 
@@ -96,7 +97,7 @@ impl PageAccounting {
     }
 }
 
-/// Pages that a core processes before it looks again for pages that are due.
+/// Pages that a core processes before it checks again for pages that are due.
 const BATCH: u64 = 16;
 
 /// One device whose pages a core accounts for.
@@ -105,7 +106,7 @@ pub struct ServedDevice {
     pub port: PortId,
     pub accounting: PageAccounting,
     pub page_lines: u64,
-    /// Lines moved towards the next page; `due` counts the pages that wait for the core.
+    /// Lines moved towards the next page; `due` is the number of pages that wait for the core.
     lines: u64,
     due: u64,
 }
@@ -208,7 +209,8 @@ mod tests {
         }
         assert_eq!(instructions, pages * 150);
         assert!((0..1000).all(|l| stores[&LineAddr(l)] == 2), "a release and a pin for each page");
-        // 56 B of lists: bytes 0 to 55,999 in 875 lines; a line is written once by each page that has a byte in it.
+        // 56 B of lists per page: bytes 0 to 55,999 lie in 875 lines, and each page writes every line that holds one of
+        // its bytes.
         let writers = |l: u64| (64 * l + 63) / 56 - 64 * l / 56 + 1;
         assert!((0..875).all(|l| stores[&LineAddr(2000 + l)] == writers(l)));
         assert_eq!(stores.len(), 1875);

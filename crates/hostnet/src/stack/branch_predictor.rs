@@ -9,7 +9,7 @@ use crate::kernel::LineAddr;
 pub(super) struct BranchPredictor(u8);
 
 impl BranchPredictor {
-    /// The predictor of a `core`'s polls; None for an in-order core, which stops at each poll.
+    /// The predictor of polls on `core`; None for an in-order core, which stops at each poll.
     pub fn of(core: &CoreSpec) -> Option<BranchPredictor> {
         (core.pipeline == Pipeline::OutOfOrder).then(BranchPredictor::default)
     }
@@ -24,8 +24,8 @@ impl BranchPredictor {
     }
 }
 
-/// Reads `line` and branches on it. A core that predicts success does not wait for a line whose unit is `there`;
-/// otherwise the core waits for the data.
+/// Reads `line` and branches on its content. A core that predicts success does not wait for a line whose unit is
+/// `there`; otherwise the core waits for the data.
 pub(super) fn poll(line: LineAddr, there: bool, foresees: Option<BranchPredictor>, p: &mut Program) {
     p.push(Op::Anchor { line });
     if !(there && foresees.is_some_and(BranchPredictor::expects)) {

@@ -1,13 +1,14 @@
 //! Demand of a generator on the host: the same load for CC-NIC and for the driver of a PCIe NIC.
 //!
-//! A burst consists of the packets that are due when its core looks, up to the maximum burst: a generator never waits
-//! for a burst to fill. In a closed loop as many packets are sent as have come back. In an open loop each queue has its
-//! share of the rate.
+//! A burst consists of the packets that are due when the core checks, up to the maximum burst: a generator never waits
+//! for a burst to fill. In a closed loop the generator sends as many packets as have returned. In an open loop each
+//! queue has its share of the rate.
 
 use crate::kernel::{Real, Time};
 use crate::traffic::arrival::Arrivals;
 
-/// Packets that a queue pair is offered: those of an arrival process, or a constant number outstanding.
+/// Packets that a queue pair is offered: the packets of an arrival process, or a constant number of outstanding
+/// packets.
 #[derive(Clone)]
 pub enum Demand {
     Closed { outstanding: u32 },
@@ -20,12 +21,12 @@ impl Demand {
         Demand::Closed { outstanding: 0 }
     }
 
-    /// Packets as `arrivals` says, the first of them `offset` seconds after the first look.
+    /// Packets according to `arrivals`, the first of them `offset` seconds after the first check.
     pub fn open(arrivals: Arrivals, offset: f64) -> Demand {
         Demand::Open { arrivals, base: None, next: Time((offset * 1e12).whole()), due: 0 }
     }
 
-    /// Number of packets that may be sent now, while `under_way` packets have no answer yet.
+    /// Number of packets that may be sent now, while `under_way` packets have not returned.
     pub fn due(&mut self, now: Time, under_way: u32) -> u32 {
         match self {
             Demand::Closed { outstanding } => outstanding.saturating_sub(under_way),
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn at_a_rate_what_was_not_sent_stays_due_and_the_next_has_a_time() {
-        // One packet per microsecond; the queue's first packet is due half a microsecond after its first look.
+        // One packet per microsecond; the queue's first packet is due half a microsecond after the first check.
         let us = |n: u64| Time::ns(1000 * n);
         let mut d = Demand::Open { arrivals: Arrivals::fixed(1e6), base: None, next: Time::ns(500), due: 0 };
         assert_eq!(d.due(us(7), 0), 0);

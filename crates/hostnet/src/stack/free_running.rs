@@ -1,4 +1,4 @@
-//! Threads of applications that nobody sends requests to: their core runs one batch of operations after another.
+//! Threads of applications without requests, whose cores run one batch of operations after another.
 
 use super::{Ctx, Software, Step};
 

@@ -54,7 +54,7 @@ impl TrafficKind {
         }
     }
 
-    /// Interrupts per second.
+    /// Interrupts per second that the driver aims at.
     fn rate(self) -> u32 {
         match self {
             TrafficKind::LowestLatency => 70_000,
@@ -89,7 +89,7 @@ impl Itr {
         Time::ns(256 * (1_000_000_000 / (u64::from(self.rate) * 256)))
     }
 
-    /// Updates the rate after the polls of an interrupt, which have found these received and sent packets. A rate rises
+    /// Updates the rate after the polls of an interrupt, which found these received and sent packets. A rate increases
     /// in steps.
     pub fn ended(&mut self, found: [PollCounts; 2]) {
         for (kind, f) in self.kinds.iter_mut().zip(found) {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     /// Linux's kernel documentation: 4,000 interrupts per second for bulk, 20,000 for low latency, 70,000 for lowest
-    /// latency, which the conservative mode does not have; rates rise by a quarter of the new one.
+    /// latency, a class that the conservative mode does not have; a rate rises by a quarter of the new rate.
     #[test]
     fn bulk_traffic_lowers_the_rate_at_once_and_small_packets_raise_it_in_steps() {
         let of = [(20, 1500), (60, 1500), (2, 100), (2, 100), (2, 100), (2, 100), (2, 100)];
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(itr.rate, 4000, "a way without packets stays what it was");
     }
 
-    /// 10^9 / (20,000 x 256) = 195.3 and 10^9 / (4,000 x 256) = 976.6, of which the register holds the whole units.
+    /// 10^9 / (20,000 x 256) = 195.3 and 10^9 / (4,000 x 256) = 976.6; the register holds only the whole units.
     #[test]
     fn the_register_has_whole_units_of_256_ns() {
         let mut itr = Itr::new(Throttle::DynamicConservative).expect("throttled");

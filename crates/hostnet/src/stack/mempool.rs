@@ -1,5 +1,5 @@
-//! Packet buffers (mbufs) of a poll-mode driver: a pool in memory, and for each core a cache of its own that hands out
-//! the most recently returned buffer first.
+//! Packet buffers (mbufs) of a poll-mode driver: a pool in memory, and for each core a cache from which the most
+//! recently returned buffer is taken first.
 
 use crate::core::{Op, Program};
 use crate::device::nic::DATA_ROOM;
@@ -18,13 +18,13 @@ pub const STRIDE: u64 = (HEADER + METADATA + HEADROOM + DATA_ROOM) / LINE;
 const POINTERS: u64 = LINE / 8;
 
 /// Memory of a pool: its buffers, and the ring of the buffers that are in no cache. Two lines behind the ring hold its
-/// consumer and producer index, which a compare-and-swap moves because several cores share the ring. With a cache these
-/// accesses are left out.
+/// consumer and producer index, which cores that share the ring move with a compare-and-swap. With a cache these
+/// accesses are not simulated.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolMemory {
     pub buffers: LineAddr,
     pub ring: LineAddr,
-    /// Number and first line of the buffers that lie elsewhere, if the pool's first buffers do.
+    /// Number and first line of the buffers that lie elsewhere, if the pool's first buffers lie elsewhere.
     pub first: Option<(u32, LineAddr)>,
 }
 
@@ -37,7 +37,8 @@ pub struct Mempool {
     cache_size: usize,
     cache: Vec<u32>,
     ring: VecDeque<u32>,
-    /// Buffers ever taken from the ring; `to` counts the buffers ever put into it. The ring is used round after round.
+    /// Number of buffers ever taken from the ring; `to` is the number of buffers ever put into the ring, which wraps
+    /// around.
     from: u64,
     to: u64,
 }
@@ -61,7 +62,7 @@ impl Mempool {
         u64::from(of).div_ceil(POINTERS) + if cache_size == 0 { 2 } else { 0 }
     }
 
-    /// Moves an index of the ring: 0 where buffers are taken from, 1 where they are put into.
+    /// Moves an index of the ring: 0 for the index at which buffers are taken, 1 for the index at which they are put.
     fn move_end(&self, end: u64, p: &mut Program) {
         if self.cache_size == 0 {
             p.push(Op::Atomic { line: self.memory.ring + self.of.div_ceil(POINTERS) + end });
@@ -89,13 +90,13 @@ impl Mempool {
         (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % of.div_ceil(POINTERS))
     }
 
-    /// Takes a buffer; the operations go to `p` when the cache must be refilled. None when no buffer is left.
+    /// Takes a buffer; the operations are appended to `p` when the cache must be refilled. None when no buffer is left.
     pub fn get(&mut self, p: &mut Program) -> Option<u32> {
         self.get_bulk(0, p)
     }
 
     /// Takes buffer number `i` of several that are allocated together (`rte_pktmbuf_alloc_bulk`): the ring's index
-    /// moves with the first.
+    /// moves with the first buffer.
     pub fn get_bulk(&mut self, i: usize, p: &mut Program) -> Option<u32> {
         if self.cache.is_empty() {
             let n = (self.cache_size + 1).min(self.ring.len());
@@ -111,7 +112,7 @@ impl Mempool {
         self.cache.pop()
     }
 
-    /// Returns a buffer; the operations go to `p` when the cache overflows, at one and a half times its size.
+    /// Returns a buffer; the operations are appended to `p` when the cache overflows, at one and a half times its size.
     pub fn put(&mut self, buffer: u32, p: &mut Program) {
         self.cache.push(buffer);
         if self.cache.len() > self.cache_size + self.cache_size / 2 {
@@ -125,14 +126,14 @@ impl Mempool {
         }
     }
 
-    /// Splits off the part of a second core that frees buffers which the pool's own core has taken: a cache of its own,
-    /// full from the start.
+    /// Splits off a part for a second core, which frees buffers that the pool's own core has taken: a separate cache,
+    /// which is full from the start.
     pub fn part(&mut self) -> Mempool {
         let cache: Vec<u32> = self.ring.drain(self.ring.len() - self.cache_size..).collect();
         Mempool { cache, ring: VecDeque::new(), from: 0, to: 0, ..self.clone() }
     }
 
-    /// Hands over the buffers that a part has put into the ring to the core that takes buffers from the ring.
+    /// Transfers the buffers that a part has put into the ring to the core that takes buffers from the ring.
     pub fn hand_over(&mut self, to: &mut VecDeque<u32>) {
         to.extend(self.ring.drain(..));
     }

@@ -11,8 +11,8 @@
 //!            +-- Idle: sleeps until it is notified
 //! ```
 //!
-//! Hardware notifies threads of packets, frames and lines that devices have moved. Warm-up steps the same threads in
-//! functional mode, without timing. A thread is one file here and one line of the list below.
+//! The hardware notifies threads of packets, frames and lines that devices have moved. Warm-up steps the same threads
+//! in functional mode, without timing. A thread is one file here and one line of the list below.
 
 mod branch_predictor;
 pub mod demand;
@@ -39,7 +39,7 @@ use std::collections::VecDeque;
 pub enum Step {
     /// Runs the program in the core's buffer.
     Run,
-    /// Polls, with `instructions` per poll, until the thread is notified. The thread goes on with the first poll that
+    /// Polls, with `instructions` per poll, until the thread is notified. The thread continues with the first poll that
     /// begins at that time or later.
     Wait { on: Awaited, instructions: u32 },
     /// Polls, with `instructions` per poll, until the thread is notified, but no longer than `until`.
@@ -53,10 +53,10 @@ pub enum Step {
 /// Object that a waiting thread polls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Awaited {
-    /// A queue whose entries arrive as messages: any notice is one.
+    /// A queue whose entries arrive as messages; every notice means an entry.
     Queue,
     /// A line of memory that the thread has read: another agent's write invalidates the line, and the next poll reads
-    /// it again.
+    /// the line again.
     Line(LineAddr),
 }
 
@@ -65,7 +65,7 @@ pub enum Awaited {
 pub enum Notice {
     /// A packet is in the thread's receive queue, or a transmit buffer is free again.
     Queue,
-    /// A packet that the thread has sent will not come back.
+    /// A packet that the thread has sent was lost and will not return.
     Lost,
     /// A packet that this thread originates is due.
     Begin,
@@ -73,7 +73,7 @@ pub enum Notice {
     Transmitted,
     /// A line that the thread watches (`Memory::watch`) has been written by another agent, or evicted.
     Line,
-    /// The time until which the thread waits has come.
+    /// The time until which the thread waits has passed.
     Due,
     /// In functional mode: the packet with this record is in the thread's buffers, and its reply is to go to line `tx`.
     Functional { packet: PacketId, tx: LineAddr },
@@ -90,15 +90,15 @@ pub enum Wakes {
     Now,
 }
 
-/// Resources that a thread may use while it is stepped.
+/// Resources that a thread may use during a step.
 pub struct Ctx<'a> {
-    /// Number of the core in the host; `local` is its number within its tenant.
+    /// Number of the core in the host; `local` is the number of the core within its tenant.
     pub core: ThreadId,
     pub local: usize,
     pub now: Time,
     /// Time at which a request that leaves the core now reaches the home agent.
     pub arrival_at_home: Time,
-    /// Whether nothing new is to begin, because the run ends.
+    /// Whether threads begin no new work, because the run ends.
     pub stopped: bool,
     pub program: &'a mut Program,
     pub cal: &'a mut Events,
@@ -106,11 +106,12 @@ pub struct Ctx<'a> {
     pub iio: Option<&'a mut Iio>,
     /// State shared by the threads of CC-NIC.
     pub ccnic: Option<&'a mut ccnic::CcnicInterface>,
-    /// Counts of the cores' requests that left their L2, where they are counted.
+    /// Counts of the cores' requests that left their L2; None where the scenario does not count them.
     pub off_core: Option<&'a mut OffCores>,
     /// State shared by the threads of TAS.
     pub tas: Option<&'a mut tas::Service>,
-    /// Values of the registers that pairs of threads share; `trips` records the round trips between them, in ps.
+    /// Values of the registers that pairs of threads share; `trips` records the round-trip times between the threads,
+    /// in ps.
     pub registers: &'a mut [u64],
     pub trips: &'a mut Histogram<u64>,
     /// Application of the tenant; None on the kernel's own cores.
@@ -121,23 +122,23 @@ pub struct Ctx<'a> {
     pub client: Option<&'a mut SoftwareClient>,
     /// Generator that records round trips, where packets come to the tenant.
     pub generator: Option<&'a mut Generator>,
-    /// Software ring between this core and another one.
+    /// Software ring between this core and another core.
     pub pipe: Option<&'a mut pmd::SoftwareRing>,
-    /// TCP senders that acknowledgements go to.
+    /// TCP senders to which acknowledgements go.
     pub senders: Option<&'a mut Senders>,
     pub tally: &'a mut Tally,
 }
 
 /// One state machine on a core.
 pub trait Software {
-    /// Decides what the core does next: its last program has ended, or the thread has been woken.
+    /// Decides what the core does next, after its last program has ended or the thread has been woken.
     fn step(&mut self, c: &mut Ctx) -> Step;
-    /// Tells the thread of `what`, which has arrived at `now`; returns whether the thread wakes.
+    /// Notifies the thread of event `what`, which arrived at `now`; returns whether the thread wakes.
     fn notify(&mut self, what: Notice, now: Time) -> Wakes {
         let _ = (what, now);
         Wakes::Now
     }
-    /// Performs the side effect `tag` of the thread's program: everything before it has retired.
+    /// Performs the side effect `tag` of the thread's program, after all earlier operations have retired.
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         let _ = (tag, c);
     }
@@ -191,7 +192,7 @@ threads! {
     mod pmd => PollMode(Box<pmd::PollMode>),
     /// A UDP socket of the kernel and its application.
     mod udp => Udp(Box<udp::UdpSocket>),
-    /// An application that needs nothing but its core.
+    /// An application that serves no packets and uses only its core.
     mod free_running => FreeRunning(free_running::FreeRunning),
     /// The kernel's TCP receive path.
     mod tcp => Tcp(Box<tcp::TcpReceiver>),
@@ -228,7 +229,8 @@ impl<T: Software> Software for Box<T> {
 /// Counters of the work of a tenant's threads in a measurement window.
 #[derive(Clone)]
 pub struct Tally {
-    /// Requests completed in the window; `completed_ever` counts those completed since the host began.
+    /// Number of requests completed in the window; `completed_ever` is the number of requests completed since the host
+    /// began.
     pub completed: u64,
     pub completed_ever: u64,
     /// Bytes on the wire of the completed requests.
@@ -237,14 +239,14 @@ pub struct Tally {
     pub latency_ns: Histogram<u64>,
     /// Requests taken from a queue since the host began.
     pub taken: u64,
-    /// Requests that cores have worked on; `service_ps` is the time that they took, in ps.
+    /// Number of requests that cores have worked on; `service_ps` is the time that these requests took, in ps.
     pub services: u64,
     pub service_ps: u128,
     /// Operations, of which a request is one.
     pub operations: u64,
     /// Durations of bursts of packets, where traffic comes in bursts.
     pub bursts: Option<BurstTimes>,
-    /// Received lines of the packets that have just been completed, where they are recorded.
+    /// Received lines of the packets that have just been completed; None where they are not recorded.
     pub batch: Option<Vec<(LineAddr, u16)>>,
 }
 
@@ -252,9 +254,9 @@ pub struct Tally {
 #[derive(Clone, Copy)]
 struct Burst {
     number: u64,
-    /// When its first line set out.
+    /// Time at which the burst's first line was sent to memory.
     began: Time,
-    /// When the last of its packets so far ended.
+    /// Time at which the last of the burst's packets so far was completed.
     ended: Time,
     packets: u64,
 }
@@ -275,7 +277,7 @@ impl BurstTimes {
         BurstTimes { base, period, seen: VecDeque::new(), first: VecDeque::new() }
     }
 
-    /// Delays the begin of the first burst by `by`.
+    /// Delays the start of the first burst by `by`.
     pub fn begin_later(&mut self, by: Time) {
         self.base += by;
     }
@@ -304,19 +306,19 @@ impl BurstTimes {
         }
     }
 
-    /// Mean duration of the bursts that lie wholly in the window, in microseconds.
+    /// Mean duration of the bursts that lie wholly within the window, in microseconds.
     pub fn mean_us(&self) -> Option<f64> {
         mean(self.whole().map(|b| b.ended - b.began))
     }
 
-    /// Bursts that lie wholly in the window: bursts cut off by its ends have fewer packets.
+    /// Bursts that lie wholly within the window; a burst that an end of the window cuts has fewer packets.
     fn whole(&self) -> impl Iterator<Item = &Burst> {
         let most = self.seen.iter().map(|b| b.packets).max().unwrap_or(0);
         self.seen.iter().filter(move |b| b.packets * 10 >= most * 9)
     }
 
-    /// Mean time from a burst's first line until a core takes its first packet, over the bursts that lie wholly in the
-    /// window, in microseconds.
+    /// Mean time from a burst's first line until a core takes the first packet of the burst, over the bursts that lie
+    /// wholly within the window, in microseconds.
     pub fn mean_start_us(&self) -> Option<f64> {
         let taken = |n| self.first.iter().find(|f| f.0 == n).map(|f| f.1);
         mean(self.whole().filter_map(|b| Some(taken(b.number)?.saturating_sub(b.began))))

@@ -6,7 +6,7 @@
 //!                  +-- budget spent: turns with the rest <--+
 //! ```
 //!
-//! A poll has priority over the core's other work. A poll that has spent its budget leaves the remaining frames to a
+//! A poll has priority over the core's other work. A poll that has used up its budget leaves the remaining frames to a
 //! kernel thread, which gets half of the core while the application has work (ksoftirqd).
 
 use super::itr::{Itr, PollCounts};
@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 
 /// Lines of a socket buffer's structure.
 pub const SKB: u32 = (STRUCTURE / LINE) as u32;
-/// Lines of the room for one frame.
+/// Lines of the memory for one frame.
 pub const ROOM: u64 = DATA_ROOM / LINE;
 
 /// Costs of the kernel's path for frames.
@@ -53,24 +53,24 @@ impl KernelCosts {
         self.tcp.head.0 / LINE
     }
 
-    /// Bytes of a socket's receive buffer that a frame of `lines` lines is charged with.
+    /// Bytes of a socket's receive buffer that a frame of `lines` lines takes.
     pub fn true_size(&self, lines: u64) -> u64 {
         true_size(&self.tcp, lines)
     }
 
-    /// Number of a core's socket buffers: those of both rings, of a full socket and of a poll.
+    /// Number of a core's socket buffers: as many as both rings, a full socket and a poll hold.
     fn buffers(&self, rings: &RingsSpec) -> u64 {
         u64::from(rings.receive + rings.transmit + self.tcp.poll_budget) + self.queued
     }
 
-    /// Lines of the socket buffers' structures with the heads of frames, and lines of the rooms for frames.
+    /// Lines of the socket buffers' structures with the heads of frames, and lines of the memory for frames.
     pub fn lines(&self, rings: &RingsSpec) -> (u64, u64) {
         let n = self.buffers(rings);
         (n * (u64::from(SKB) + self.head()), n * ROOM)
     }
 }
 
-/// Bytes of a socket's receive buffer that a frame of `lines` lines is charged with (Linux: `truesize`).
+/// Bytes of a socket's receive buffer that a frame of `lines` lines takes (Linux: `truesize`).
 pub fn true_size(tcp: &TcpSpec, lines: u64) -> u64 {
     let frame = if lines > tcp.head.0 / LINE { DATA_ROOM } else { 0 };
     tcp.small_buffer() + frame
@@ -101,16 +101,17 @@ pub struct Napi {
     memory: BufferMemory,
     /// Free socket buffers; the most recently freed one is allocated first.
     free: Vec<u32>,
-    /// Receive descriptors taken; `put` counts the transmit descriptors written.
+    /// Number of receive descriptors taken; `put` is the number of transmit descriptors written.
     taken: u64,
     put: u64,
     /// Socket buffers in transmit descriptors that have not been freed, with the bytes of their frames.
     in_ring: VecDeque<(u32, u32)>,
     polling: bool,
     full_poll: bool,
-    /// Time of polls, and time of other work since the first poll that spent its budget; None while no poll has.
+    /// Time of polls, and time of other work, since the first poll that used up its budget; None while no poll has used
+    /// up its budget.
     shared: Option<(Time, Time)>,
-    /// Interrupt throttling, where there is any; `found` is what polls have found since the interrupt, received and
+    /// Interrupt throttling, if configured; `found` counts what polls have found since the interrupt, received and
     /// sent.
     itr: Option<Itr>,
     found: [PollCounts; 2],
@@ -179,7 +180,7 @@ impl Napi {
         self.put - self.in_ring.len().to_u64()
     }
 
-    /// Whether a poll is due: an interrupt is due, or the last poll left frames.
+    /// Whether a poll is due: an interrupt is due, or the last poll left frames in the ring.
     pub fn is_due(&self, c: &mut Ctx) -> bool {
         self.polling || self.interrupt_due(c).is_some_and(|t| t <= c.now)
     }
@@ -189,7 +190,7 @@ impl Napi {
         port(c.iio.as_deref_mut()).interrupt_due(self.queue)
     }
 
-    /// Whether polls have had more of the core than the other work, which is ready to run.
+    /// Whether polls have had more of the core's time than the other work, which is ready to run.
     pub fn yields(&self) -> bool {
         self.shared.is_some_and(|(polls, rest)| rest < polls)
     }
@@ -229,12 +230,12 @@ impl Napi {
         let (buffer, data, lines) = (nic.packet(id).buffer, nic.packet(id).line, u64::from(nic.packet(id).lines));
         self.found[0].add(nic.packet(id).rx_bytes);
         let head = lines.min(self.costs.head());
-        // The descriptor says where the frame is, and the frame's header to which socket it belongs.
+        // The descriptor contains the frame's address, and the frame's header identifies the socket.
         p.push(Op::Load { line: data, lines: head.to_u32() });
         p.push(Op::Fence);
         p.compute(self.costs.tcp.frame);
         let other = self.allocate();
-        // A frame that fits the head leaves its room to the next frame; a longer frame keeps its room.
+        // A frame that fits the head leaves its buffer to the next frame; a longer frame keeps its buffer.
         let (skb, fresh) = if lines == head { (other, buffer) } else { (buffer, other) };
         p.push(Op::Store { line: self.structure(skb), lines: SKB });
         p.push(Op::Store { line: self.head(skb), lines: head.to_u32() });
@@ -268,7 +269,7 @@ impl Napi {
         }
     }
 
-    /// Copies `lines` lines between kernel and application; `from` gives the line from which each is read.
+    /// Copies `lines` lines between kernel and application; `from` returns the source of each line.
     pub fn copy(&self, lines: u64, from: impl Fn(u64) -> LineAddr, to: LineAddr, p: &mut Program) {
         p.compute(self.costs.tcp.piece);
         for i in 0..lines {
@@ -299,7 +300,7 @@ impl Napi {
         id
     }
 
-    /// Ends a poll that took `spent`. When nothing is left to be found, the queue's interrupt is unmasked.
+    /// Ends a poll that took `spent`. When the poll has found every frame, the function unmasks the queue's interrupt.
     pub fn end_poll(&mut self, spent: Time, c: &mut Ctx) {
         if self.full_poll {
             self.shared.get_or_insert_default();

@@ -7,10 +7,10 @@ use crate::kernel::{LineAddr, Time};
 /// Instructions of a poll, and of an increment.
 const POLL: u32 = 4;
 
-/// One of two threads: it increments its own register when the other's register has the awaited value.
+/// One of two threads, which increments its own register when the other thread's register has the awaited value.
 #[derive(Clone)]
 pub struct PingPongThread {
-    /// Whether this thread begins, and measures the round trips.
+    /// Whether this thread begins, and measures the round-trip times.
     leads: bool,
     /// Line and number of the thread's own register; `other` is the other thread's register.
     own: (LineAddr, usize),

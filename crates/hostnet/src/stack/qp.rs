@@ -1,4 +1,4 @@
-//! Queue pairs: a busy-polled completion queue, a work queue, and buffers that go back to their ring (Sweeper, section
+//! Queue pairs: a busy-polled completion queue, a work queue, and buffers that return to their ring (Sweeper, section
 //! III).
 
 use super::{Awaited, Ctx, Notice, Software, Step, Tally, Wakes};
@@ -17,29 +17,29 @@ use std::collections::VecDeque;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QpSpec {
-    /// Instructions to take a packet off the completion queue.
+    /// Instructions to take a packet from the completion queue.
     pub poll_instructions: u32,
-    /// Instructions to poll an empty completion queue. When absent, as many as `poll_instructions`.
+    /// Instructions to poll an empty completion queue. When absent, the value of `poll_instructions`.
     #[serde(default)]
     pub empty_poll_instructions: Option<u32>,
     /// Instructions to write a work queue entry.
     pub post_instructions: u32,
     /// Instructions to return a receive buffer.
     pub free_instructions: u32,
-    /// Maximum number of entries that are taken off the completion queue before the first packet of the batch is
-    /// served. The default is 1.
+    /// Maximum number of entries that software takes from the completion queue before it serves the first packet of the
+    /// batch. The default is 1.
     #[serde(default = "one")]
     pub batch: u32,
-    /// Entries that `batch` counts: "entries" (all entries, the default) or "packets" (packets alone).
+    /// Entries that `batch` counts: "entries" (all entries, the default) or "packets" (only packets).
     #[serde(default)]
     pub batch_of: BatchOf,
-    /// Number of polls without a packet after which an incomplete batch is served. With 0, the default, it is served as
-    /// soon as the queue is empty.
+    /// Number of polls without a packet after which software serves an incomplete batch. With 0, the default, software
+    /// serves the batch as soon as the queue is empty.
     #[serde(default)]
     pub batch_polls: u32,
     /// Whether a reply that has been sent also puts an entry into the completion queue, behind the packets that wait
-    /// there. Such entries count towards `traffic.depth` of "keep_depth" arrivals, and taking one costs
-    /// `poll_instructions`. The default is false.
+    /// there. Such entries count towards `traffic.depth` of "keep_depth" arrivals, and each takes `poll_instructions`.
+    /// The default is false.
     #[serde(default)]
     pub send_completions: bool,
 }
@@ -60,11 +60,11 @@ pub enum BatchOf {
     /// All entries: packets and completions of sends.
     #[default]
     Entries,
-    /// Packets only; completions that lie between packets are taken on the way.
+    /// Only packets; software also takes the completions that lie between packets.
     Packets,
 }
 
-/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the packet that they are for.
+/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the packet concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QpEffect {
     /// The reply is posted to the NIC.
@@ -92,8 +92,8 @@ pub struct QueuePair {
     spent: Spent,
     /// Packets taken and not served yet.
     batch: VecDeque<PacketId>,
-    /// Whether more packets are taken before the first of the batch is served; `room` is their number, `gathered` the
-    /// time of the last one.
+    /// Whether software takes more packets before it serves the first packet of the batch; `room` is their number, and
+    /// `gathered` the time at which the last one was taken.
     gathering: bool,
     room: u32,
     gathered: Time,
@@ -101,13 +101,13 @@ pub struct QueuePair {
     patience: Time,
     /// Start of the service of the present packet.
     since: Option<Time>,
-    /// Packet that arrived in functional mode, and the line that its reply goes to.
+    /// Packet that arrived in functional mode, and the line to which its reply goes.
     functional: Option<(PacketId, LineAddr)>,
 }
 
 impl QueuePair {
-    /// The queue pair of one core, whose polls take as long as `core` takes for their instructions. Receive buffers that nobody
-    /// reads again are treated as `spent` says.
+    /// The queue pair of one core; polls take as long as `core` takes for their instructions. `spent` determines the
+    /// treatment of receive buffers that software will not read again.
     pub fn new(costs: QpSpec, spent: Spent, core: &CoreSpec) -> QueuePair {
         let polls = f64::from(costs.batch_polls) * f64::from(costs.empty_poll());
         let per_ns = core.compute_ipc * core.clock.0.to_f64() / 1e9;
@@ -124,12 +124,12 @@ impl QueuePair {
         }
     }
 
-    /// Returns the packet to serve now; entries are taken off the queue as many at a time as a batch has.
+    /// Returns the packet to serve now; takes as many entries from the queue at a time as a batch has.
     fn next(&mut self, queue: QueueId, c: &mut Ctx) -> Option<PacketId> {
         while self.gathering {
             self.gather(queue, c);
             if self.costs.batch_of == BatchOf::Packets && !c.program.ops.is_empty() {
-                return None; // a completion: the next entry is taken when its poll is over
+                return None; // a completion: the core takes the next entry when this poll is over
             }
             if self.batch.is_empty() && self.room > 0 {
                 self.room = self.costs.batch;
@@ -149,8 +149,8 @@ impl QueuePair {
         id
     }
 
-    /// Takes entries off the queue until the batch is complete or the queue is empty; where packets are counted, until
-    /// after a completion.
+    /// Takes entries from the queue until the batch is complete or the queue is empty; where only packets are counted,
+    /// until after a completion.
     fn gather(&mut self, queue: QueueId, c: &mut Ctx) {
         let of_packets = self.costs.batch_of == BatchOf::Packets;
         while self.room > 0 {
@@ -205,15 +205,15 @@ impl QueuePair {
         answer
     }
 
-    /// Relinquishes the receive buffer if the policy says so, posts the reply and returns the buffer, in that order.
-    /// `rx` is the received packet's first line and its number of lines.
+    /// Relinquishes the receive buffer if the policy requires it, posts the reply and returns the buffer, in that
+    /// order. `rx` is the received packet's first line and its number of lines.
     fn end(&self, program: &mut Program, packet: PacketId, rx: (LineAddr, u32), answer: ServeOutcome) {
         if answer != ServeOutcome::Consumed {
             program.compute(self.costs.post_instructions);
             program.push(Op::Mmio { tag: QpEffect::Post.tag(packet) });
         }
         if answer == ServeOutcome::Forward {
-            return; // the buffer is free once the NIC has sent it
+            return; // the buffer becomes free when the NIC has sent it
         }
         self.free(program, packet, rx);
         if answer == ServeOutcome::Consumed {
@@ -223,7 +223,7 @@ impl QueuePair {
 }
 
 impl QueuePair {
-    /// Returns a receive buffer that nobody will read again to the ring.
+    /// Returns to the ring a receive buffer that software will not read again.
     fn free(&self, program: &mut Program, packet: PacketId, rx: (LineAddr, u32)) {
         self.spent.relinquish(program, rx.0, rx.1);
         program.compute(self.costs.free_instructions);
@@ -231,7 +231,7 @@ impl QueuePair {
     }
 }
 
-/// The queue of the thread: the NIC on the chip has one for each.
+/// The queue of the thread; the NIC on the chip has one queue for each thread.
 fn queue_of(c: &Ctx) -> QueueId {
     QueueId(c.core.0)
 }
@@ -278,7 +278,7 @@ impl Software for QueuePair {
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         match QpEffect::of(tag) {
             (QpEffect::Post, id) => c.nic.post(c.cal, id, c.now),
-            // The buffer is freed behind the sweeps, which travel as far.
+            // The buffer is freed behind the sweeps, which take the same path.
             (QpEffect::FreeRx, id) => c.cal.post(c.arrival_at_home, device::DeviceEvent::Freed(NicAt::Chip, id)),
             (QpEffect::Done, id) => {
                 ended(c.nic, id, c.tally, c.now);

@@ -6,7 +6,7 @@ use crate::kernel::{Int, LineAddr};
 
 /// Maximum number of lines of a program.
 const PIECE: u64 = 64;
-/// Instructions of a poll, and of the loop around a piece.
+/// Instructions of a poll; also the instructions of the loop around a piece.
 const POLL: u32 = 4;
 
 /// Role of a thread in a pair.
@@ -30,15 +30,15 @@ pub struct PairMemory {
     pub read: Register,
 }
 
-/// A register's line and number.
+/// Line and number of a register.
 type Register = (LineAddr, usize);
 
 #[derive(Clone)]
 pub struct TransferThread {
     role: Role,
     memory: PairMemory,
-    /// Chunks completed; `at` counts the lines of the next chunk, and `told` the chunks whose completion the other side
-    /// can see.
+    /// Number of chunks completed; `at` counts the lines of the next chunk, and `told` the chunks whose completion the
+    /// other side can see.
     done: u64,
     at: u64,
     known_done: u64,
@@ -50,7 +50,7 @@ impl TransferThread {
         TransferThread { role, memory, done: 0, at: 0, known_done: 0, polled: false }
     }
 
-    /// The thread's own register, and the other thread's register with the value that lets this thread go on.
+    /// The thread's own register, and the other thread's register with the value that lets this thread continue.
     fn registers(&self) -> Option<(Register, Register, u64)> {
         let m = &self.memory;
         match self.role {

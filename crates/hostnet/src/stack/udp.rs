@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Costs of datagrams in the kernel, in addition to those that they share with TCP. `[tcp]` has the costs of frames,
+/// Costs of datagrams in the kernel, in addition to the costs that TCP shares. `[tcp]` has the costs of frames,
 /// interrupts, wake-ups, calls that receive, and copies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -77,17 +77,17 @@ pub struct UdpSocket {
     /// First line of the application's buffers.
     user: LineAddr,
     socket: VecDeque<QueuedDatagram>,
-    /// Bytes that the datagrams in the socket's queue are charged with.
+    /// Number of bytes of the receive buffer that the datagrams in the socket's queue take.
     held: u64,
     /// Ledger of the datagrams that the full socket has lost.
     pub drops: DropLedger,
-    /// Packets that are completed once their program retires.
+    /// Packets that are completed when their program retires.
     consumed: VecDeque<PacketId>,
     /// Whether the application waits in `recvmsg`.
     asleep: bool,
     phase: SocketPhase,
     since: Time,
-    /// Time of polls that no request has been charged with.
+    /// Time of polls that has not been charged to any request.
     polls: Time,
     idle_since: Option<Time>,
     idle: Time,
@@ -121,12 +121,12 @@ impl UdpSocket {
         }
     }
 
-    /// Time in which the core slept since the restart.
+    /// Time for which the core has slept since the restart.
     pub fn idle_until(&self, now: Time) -> Time {
         self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s))
     }
 
-    /// Performs NAPI's poll: frames go to the protocol and the socket's queue.
+    /// Performs NAPI's poll: frames pass through the protocol to the socket's queue.
     fn poll(&mut self, c: &mut Ctx) {
         let (socket, held, drops) = (&mut self.socket, &mut self.held, &mut self.drops);
         self.napi.poll(c, |napi, Frame { id, lines, skb }, c| {

@@ -46,7 +46,7 @@ impl Arrivals {
     }
 
     /// Bursts of `length` packets every `period`, evenly spaced at `rate` per second within a burst; the first burst
-    /// starts at time zero. A burst that lasts longer than the period delays the next.
+    /// starts at time zero. A burst that lasts longer than the period delays the next burst.
     ///
     /// # Panics
     /// When `rate` is not positive and finite, or `length` or `period` is zero.
@@ -57,8 +57,8 @@ impl Arrivals {
         Arrivals::Bursts(BurstArrivals { period: period.max(lasts), length, gap_ps, start: Time::ZERO, n: 0 })
     }
 
-    /// An interrupted Poisson process: `rate` arrivals per second while on, none while off; both states last
-    /// exponentially distributed times with the given means. The process starts on.
+    /// An interrupted Poisson process: `rate` arrivals per second in the *on* state, and none in the *off* state. Both
+    /// states last exponentially distributed times with the given means. The process starts in the *on* state.
     ///
     /// # Panics
     /// When `rate` is not positive and finite, or `on` is zero.
@@ -70,8 +70,8 @@ impl Arrivals {
     }
 
     /// The times of a trace, repeated without end. Each repetition follows the previous one after the trace's mean gap,
-    /// so that rate and gaps stay those of the trace. With `rate`, all gaps are stretched alike until that many packets
-    /// arrive per second; without, times are the original ones. The first packet arrives at time zero.
+    /// so that rate and gaps equal those of the trace. With `rate`, all gaps are scaled so that this many packets
+    /// arrive per second; without `rate`, the times of the trace remain. The first packet arrives at time zero.
     ///
     /// # Errors
     /// Returns [`NoRate`] when there are fewer than two times or all are equal: such a trace has no rate.
@@ -166,7 +166,8 @@ enum UnitGaps {
     Pareto(Pareto<f64>),
 }
 
-/// Error of a trace without a rate of its own: it has fewer than two packets, or all at the same time.
+/// Error of a trace from which no rate follows: the trace has fewer than two packets, or all packets have the same
+/// time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRate;
 
@@ -280,7 +281,7 @@ impl OnOffArrivals {
                 self.at = at;
                 return at;
             }
-            // Exponential gaps have no memory: draw afresh from the start of the next on state.
+            // Exponential gaps have no memory, so the next gap is drawn from the start of the next *on* state.
             self.at = self.until + self.span(self.off);
             self.until = self.at + self.span(self.on);
         }
@@ -309,7 +310,7 @@ fn gap_ps(rate: f64) -> f64 {
     SECOND_PS / rate
 }
 
-/// Rounds to the nearest picosecond; `f64::round` is a call on the x86-64 baseline, this is not.
+/// Rounds to the nearest picosecond without a function call; on the x86-64 baseline `f64::round` is a call.
 #[inline]
 fn nearest(ps: f64) -> Time {
     Time((ps + 0.5).whole())
@@ -339,7 +340,7 @@ mod tests {
 
     #[test]
     fn fixed_arrivals_do_not_drift() {
-        // 3 per second: 333333333333.3 ps apart, on the second every third time.
+        // At 3 per second, arrivals are 333333333333.3 ps apart, and every third arrival falls on a whole second.
         let t = take(3_000_000, Arrivals::fixed(3.0));
         assert_eq!(t[0], Time(333_333_333_333));
         assert_eq!(t[2], Time::us(1_000_000));
@@ -403,7 +404,8 @@ mod tests {
         // / 0.8326) = Phi(-0.4163) = 0.3386.
         let (mean, cv, below) = shape(Gaps::LogNormal { cv: 1.0 });
         assert!(near(mean, 100.0, 0.008) && near(cv, 1.0, 0.05) && near(below, 0.3386, 0.02), "{mean} {cv} {below}");
-        // Shape 1 + sqrt(2) and least gap 58.58 ns: none below half the mean. A heavy tail: its variance is slow to show.
+        // Shape 1 + sqrt(2) and shortest gap 58.58 ns, so that no gap is below half the mean. The tail is heavy, so the
+        // sample variance converges slowly.
         let (mean, cv, below) = shape(Gaps::Pareto { cv: 1.0 });
         assert!(near(mean, 100.0, 0.02) && cv > 0.6 && below == 0.0, "{mean} {cv} {below}");
     }
@@ -441,10 +443,10 @@ mod tests {
         let rate = n as f64 / t[n - 1].as_secs();
         // 100 arrivals per on state, hence 4000 cycles: 4 standard errors are 7 %.
         assert!((rate / 2.5e6 - 1.0).abs() < 0.07, "{rate}");
-        // A gap holds no off state with probability rate / (rate + 1/on) = 100/101.
+        // A gap contains no *off* state with probability rate / (rate + 1/on) = 100/101.
         let gaps = gaps_ns(&t);
         let long = gaps.iter().filter(|g| **g > 2_000.0).count() as f64 / n as f64;
-        // Off states longer than 2 us: exp(-2/30) of 1/101.
+        // *Off* states longer than 2 us: exp(-2/30) of 1/101.
         assert!((long / ((-2.0f64 / 30.0).exp() / 101.0) - 1.0).abs() < 0.08, "{long}");
     }
 

@@ -1,8 +1,8 @@
-//! Senders of long TCP flows under DCTCP (RFC 8257; Linux 5.4's variant), the link that they share and, where they are
-//! attached to several ports, the switch queue in between. Windows are counted in segments of one frame each.
+//! Senders of long TCP flows under DCTCP (RFC 8257; Linux 5.4's variant), the link that these senders share, and the
+//! switch queue before the link where the senders use several ports. Windows are counted in segments of one frame each.
 //!
-//! Loss is detected by selective acknowledgements in the order of sending (RACK): a segment is lost once a segment that
-//! was sent three later has arrived. The receiving host sees segments and returns acknowledgements.
+//! Loss is detected by selective acknowledgements in the order of sending (RACK): a segment counts as lost when the
+//! third segment sent after it has arrived. The receiving host sees segments and returns acknowledgements.
 
 use super::{TrafficEvent, TrafficPosts};
 use crate::flow::Link;
@@ -23,16 +23,16 @@ pub struct DctcpSpec {
     /// Initial congestion window of a flow, in segments. The default is 10.
     #[serde(default = "initial_window")]
     pub initial_window: u32,
-    /// Bytes that a sender's socket may hold until they are acknowledged (`tcp_wmem`, with auto-tuning off). The
-    /// default is 1,000,000 B.
+    /// Number of bytes that a sender's socket may hold until the receiver acknowledges them (`tcp_wmem`, with
+    /// auto-tuning off). The default is 1,000,000 B.
     #[serde(default = "send_buffer")]
     pub send_buffer: Size,
-    /// Number of segments that a flow sends back to back before another flow has its turn (TCP segmentation offload).
-    /// The default is 7.
+    /// Number of segments that a flow sends back to back before the next flow sends (TCP segmentation offload). The
+    /// default is 7.
     #[serde(default = "burst")]
     pub burst: u32,
-    /// Number of ports that the flows are spread over. With more than one, a switch joins them; a single port (the
-    /// default) sends directly.
+    /// Number of ports over which the flows are spread. A switch joins several ports; a single port (the default) sends
+    /// directly to the receiver.
     #[serde(default = "ports")]
     pub ports: u32,
     /// Bytes in the switch's queue above which it marks segments (ECN), with `ports` above 1. The default is 400 KiB.
@@ -41,11 +41,11 @@ pub struct DctcpSpec {
     /// Bytes that the switch's queue holds, with `ports` above 1. The default is 2 MiB.
     #[serde(default = "queue")]
     pub queue: Size,
-    /// Time from the receiver's stack to the sender's for an acknowledgement: flight, interrupt and softirq of the
-    /// sender. The default is 20 us.
+    /// Time that an acknowledgement takes from the receiver's stack to the sender's stack: flight, and interrupt and
+    /// softirq of the sender. The default is 20 us.
     #[serde(default = "ack_delay")]
     pub ack_delay: Span,
-    /// Time without acknowledgements after which a flow retransmits its last outstanding segment. The default is 2 ms.
+    /// Time without acknowledgements after which a flow sends its last outstanding segment again. The default is 2 ms.
     #[serde(default = "probe")]
     pub probe: Span,
 }
@@ -122,8 +122,8 @@ impl DctcpSpec {
     }
 }
 
-/// Acknowledgement by the receiver: every segment below `next` has arrived, and `from..to` has just arrived; `edge` is
-/// the end of the receive window; `marked` of the new segments carried a mark.
+/// Acknowledgement by the receiver: every segment below `next` has arrived, and the segments `from..to` have just
+/// arrived. `edge` is the end of the receive window, and `marked` is the number of new segments that carried a mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ack {
     pub flow: u8,
@@ -220,7 +220,7 @@ impl DctcpFlow {
         f64::from(self.out) + 1.0 <= self.window && (self.lost > 0 || new)
     }
 
-    /// Sends a lost segment again, or a new one when none is lost; returns its number.
+    /// Sends a lost segment again, or a new segment when none is lost; returns the segment's number.
     fn send(&mut self, now: Time) -> u32 {
         self.stamp += 1;
         self.out += 1;
@@ -244,7 +244,7 @@ impl DctcpFlow {
             match s.state {
                 SegmentState::Here => continue,
                 SegmentState::Out => self.out -= 1,
-                SegmentState::Lost => self.lost -= 1, // it had only been late
+                SegmentState::Lost => self.lost -= 1, // the segment had only been late
             }
             s.state = SegmentState::Here;
             self.newest = self.newest.max(s.stamp);
@@ -268,7 +268,7 @@ impl DctcpFlow {
         if self.recover.is_some_and(|end| self.base >= end) {
             self.recover = None;
         }
-        // Acknowledgements that only fill in behind a gap do not let the window grow (Linux, tcp_may_raise_cwnd).
+        // Acknowledgements that only fill gaps do not increase the window (Linux, tcp_may_raise_cwnd).
         if self.recover.is_none() && limited && advances {
             let step = f64::from(arrived);
             self.window += if self.window < self.threshold { step } else { step / self.window };
@@ -278,8 +278,8 @@ impl DctcpFlow {
         }
     }
 
-    /// Ends a window of data: its share of marks moves alpha, and marks shrink the congestion window by half of alpha
-    /// (RFC 8257, section 3.3).
+    /// Ends a window of data: the share of marked segments updates alpha, and marks shrink the congestion window by
+    /// half of alpha (RFC 8257, section 3.3).
     fn end_round(&mut self, gain: f64) {
         let share = f64::from(self.marked) / f64::from(self.acked.max(1));
         self.alpha += gain * (share - self.alpha);
@@ -293,7 +293,7 @@ impl DctcpFlow {
 
     fn find_losses(&mut self) {
         if self.sent.len().to_u32() == self.out + self.lost {
-            return; // nothing has overtaken anything
+            return; // no later segment has arrived earlier
         }
         let newest = self.newest;
         let mut found = 0;
@@ -311,8 +311,8 @@ impl DctcpFlow {
         }
     }
 
-    /// Declares the last outstanding segment lost after a long silence, so that it is sent again; returns false when
-    /// none is outstanding.
+    /// Declares the last outstanding segment lost after a long time without acknowledgements, so that it is sent again;
+    /// returns false when no segment is outstanding.
     fn probe(&mut self) -> bool {
         let Some(s) = self.sent.iter_mut().rev().find(|s| s.state == SegmentState::Out) else { return false };
         s.state = SegmentState::Lost;
@@ -325,8 +325,8 @@ impl DctcpFlow {
 #[derive(Clone, Debug)]
 struct SwitchPort {
     pending: bool,
-    /// Flows of this port; `turn` is the index of the flow whose turn it is, `left` the number of segments left of its
-    /// turn.
+    /// Flows of this port; `turn` is the index of the flow that sends now, and `left` the number of segments that this
+    /// flow may still send.
     flows: Vec<u8>,
     turn: usize,
     left: u32,
@@ -340,7 +340,8 @@ pub struct Senders {
     ports: Vec<SwitchPort>,
     gain: f64,
     burst: u32,
-    /// Link to the receiver, from the switch where there is one; `wire_bytes` are a segment's bytes on it.
+    /// Link to the receiver, which begins at the switch where there is one; `wire_bytes` is the number of bytes of a
+    /// segment on this link.
     link: Link,
     wire_bytes: u64,
     ack_delay: Time,
@@ -354,7 +355,7 @@ pub struct Senders {
     acks_in_nic: Vec<(PacketId, Ack)>,
     pub stopped: bool,
     pub sent: u64,
-    /// Ledger of the segments that the switch's queue had no room for.
+    /// Ledger of the segments that were lost because the switch's queue was full.
     pub drops: DropLedger,
 }
 
@@ -453,14 +454,14 @@ impl Senders {
                 return;
             }
             segment.marked = waiting > self.mark;
-            ready = end; // the switch has all of it before it passes it on
+            ready = end; // the switch receives all of the segment before it sends the segment on
         }
         let leaves = self.link.send(self.wire_bytes, ready);
         self.wire.push_back(segment);
         cal.post(leaves + self.link.flight, TrafficEvent::Segment(self.tenant));
     }
 
-    /// Handles `TrafficEvent::Segment`: takes the segment that comes off the wire now.
+    /// Handles `TrafficEvent::Segment`: takes the segment that arrives from the wire now.
     pub fn arriving(&mut self) -> WireSegment {
         self.wire.pop_front().expect("a segment on the wire")
     }
@@ -492,7 +493,7 @@ impl Senders {
         self.start_port(cal, f % self.ports.len(), now);
     }
 
-    /// Handles `TrafficEvent::Probe`: checks whether flow `f` has fallen silent.
+    /// Handles `TrafficEvent::Probe`: checks whether flow `f` has received no acknowledgement for too long.
     pub fn on_probe(&mut self, cal: &mut impl TrafficPosts, f: usize, now: Time) {
         if self.stopped {
             return;
@@ -520,7 +521,7 @@ impl Senders {
         }
     }
 
-    /// Mean round-trip time in ns, and means over the flows of congestion window (in segments) and alpha.
+    /// Mean round-trip time in ns, and the means over all flows of the congestion window (in segments) and of alpha.
     pub fn state(&self) -> (f64, f64, f64) {
         let n = self.flows.len().max(1).to_f64();
         let (ps, trips) = self.flows.iter().fold((0, 0), |(a, b), f| (a + f.trips.0, b + f.trips.1));

@@ -31,7 +31,7 @@ fn alpha_follows_the_marked_share_and_the_window_follows_alpha() {
         assert!((f.alpha - (1.0 - G).powi(k as i32)).abs() < 1e-12);
     }
     let (alpha, out) = (f.alpha, f.window.floor());
-    let before = f.window + out / f.window; // what was acknowledged grows the window first
+    let before = f.window + out / f.window; // acknowledged segments increase the window first
     round(&mut f, (out / 2.0) as u32, Time::us(9));
     let expected = (1.0 - G) * alpha + G * (out / 2.0).floor() / out;
     assert!((f.alpha - expected).abs() < 1e-12, "{} against {expected}", f.alpha);
@@ -97,7 +97,7 @@ fn silence_sends_the_last_segment_again() {
     send_all(&mut f, Time::ZERO);
     assert!(f.probe());
     assert_eq!(f.send(Time::us(2000)), 3);
-    // The arrival of the last segment shows that the three before it are lost.
+    // The arrival of the last segment shows that the three segments before it are lost.
     f.acknowledge(&Ack { flow: 0, next: 0, from: 3, to: 4, edge: 10_000, marked: 0 }, G, 1, Time::us(2040));
     assert_eq!((f.lost, f.out), (2, 1));
 }

@@ -1,4 +1,4 @@
-//! Events of the world beyond the wire.
+//! Events of traffic: of generators, senders and networks outside the host.
 
 use crate::kernel::{Post, TenantId};
 
@@ -23,6 +23,6 @@ pub enum TrafficEvent {
     Probe { tenant: TenantId, flow: u8 },
 }
 
-/// A calendar that generators and senders post their events to.
+/// A calendar to which generators and senders post their events.
 pub trait TrafficPosts: Post<TrafficEvent> {}
 impl<C: Post<TrafficEvent>> TrafficPosts for C {}

@@ -39,8 +39,8 @@ pub struct RssFlow {
     pub dst_port: Option<u16>,
 }
 
-/// The UDP datagram in an Ethernet frame (with up to three VLAN tags, IPv4 options and IPv6 extension headers), of
-/// which the capture may have kept the first bytes only.
+/// The UDP datagram in an Ethernet frame, of which the capture may have kept only the first bytes. The frame may have
+/// up to three VLAN tags, IPv4 options and IPv6 extension headers.
 pub fn datagram(frame: &[u8]) -> Result<UdpDatagram<'_>, NoDatagram> {
     let (packet, src, dst, fragmented) = slice(frame)?;
     if fragmented {
@@ -59,11 +59,11 @@ pub fn datagram(frame: &[u8]) -> Result<UdpDatagram<'_>, NoDatagram> {
     }
 }
 
-/// The flow of an Ethernet frame that carries IP, whatever the IP packet contains.
+/// The flow of an Ethernet frame that carries IP, whatever protocol the IP packet contains.
 pub fn flow(frame: &[u8]) -> Result<RssFlow, NoDatagram> {
     let (packet, src, dst, fragmented) = slice(frame)?;
     let ports = match &packet.transport {
-        _ if fragmented => None, // only the first fragment has them, and all go to one queue
+        _ if fragmented => None, // only the first fragment has ports, and all fragments must go to one queue
         Some(TransportSlice::Udp(udp)) => Some((udp.source_port(), udp.destination_port())),
         Some(TransportSlice::Tcp(tcp)) => Some((tcp.source_port(), tcp.destination_port())),
         _ => None,
@@ -74,7 +74,8 @@ pub fn flow(frame: &[u8]) -> Result<RssFlow, NoDatagram> {
     })
 }
 
-/// Dissects a frame; returns it with the addresses of its IP packet and whether the packet is a fragment.
+/// Dissects a frame; returns the frame's parts with the addresses of its IP packet, and whether the packet is a
+/// fragment.
 fn slice(frame: &[u8]) -> Result<(LaxSlicedPacket<'_>, IpAddr, IpAddr, bool), NoDatagram> {
     let packet = LaxSlicedPacket::from_ethernet(frame).map_err(|_| NoDatagram::Malformed)?;
     let (src, dst, fragmented): (IpAddr, IpAddr, bool) = match &packet.net {

@@ -2,8 +2,8 @@
 //! records the replies.
 //!
 //! The generator takes no simulated time and loses nothing. A round trip lasts from the first bit on the wire to the
-//! last bit of the returned reply, so that only packets that return count. The time at which a packet left is derived
-//! from its arrival, so recording changes nothing.
+//! last bit of the returned reply, so that only packets that return count. The generator derives the time at which a
+//! packet left from the packet's arrival, so recording changes no result.
 
 use super::frame::rss_hash;
 use super::{TrafficEvent, TrafficPosts};
@@ -20,11 +20,11 @@ use std::sync::Arc;
 /// Bytes that a frame takes on the wire in addition to its own: preamble, delimiter and gap (IEEE 802.3, 3.1.1 and
 /// 4.4.2).
 pub const BETWEEN_FRAMES: u32 = 20;
-/// Bytes of the frame check sequence, which captures leave out.
+/// Bytes of the frame check sequence, which captures omit.
 pub const CHECKSUM: u32 = 4;
 /// Destination port of the generator's packets: UDP's discard service.
 const PORT: u16 = 9;
-/// First source port of flows, beyond the well-known ports, and number of ports per source address.
+/// First source port of the flows, above the well-known ports, and number of ports per source address.
 const PORTS: (u32, u32) = (1024, 64_000);
 
 /// Source and destination address of flow number `i`.
@@ -90,12 +90,12 @@ impl Flows {
     }
 }
 
-/// The wire to the host, and the way back where the NIC has no transmitter of its own.
+/// The wire to the host, and the return path where the NIC has no transmitter of its own.
 #[derive(Clone)]
 struct GeneratorWire {
     there: Link,
     back: Option<Link>,
-    /// Bytes of a frame on the wire in addition to those that the frame counts.
+    /// Bytes of a frame on the wire in addition to the bytes that the frame counts.
     beside: u32,
     /// Packets on the wire, and packets that wait for it.
     on_it: VecDeque<Packet>,
@@ -113,7 +113,7 @@ struct ClosedLoop {
     /// Tenant that serves the requests.
     tenant: TenantId,
     timeout: Time,
-    /// Clients whose requests have neither a reply nor been given up, by the time of sending.
+    /// Clients whose requests have neither been answered nor given up, by the time of sending.
     waiting: BTreeSet<(Time, u32)>,
     /// Clients whose replies are on their way back, with the time of sending.
     coming: VecDeque<(Time, u32)>,
@@ -123,14 +123,14 @@ struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    /// Makes a client's next request due now.
+    /// Makes the next request of a client due now.
     fn offer(&mut self, client: u32, cal: &mut impl TrafficPosts, now: Time) {
         self.due.push_back(client);
         cal.post(now, TrafficEvent::Offer(self.tenant));
     }
 }
 
-/// Round-trip times of the packets that came back in a measurement window.
+/// Round-trip times of the packets that returned in a measurement window.
 #[derive(Clone)]
 pub struct Rtt {
     /// Round-trip times in ns.
@@ -138,7 +138,7 @@ pub struct Rtt {
     sum_ps: u128,
     /// Sum of squares of the round-trip times, in ns^2.
     squares: f64,
-    /// Bytes of the frames that came back.
+    /// Bytes of the frames that returned.
     pub bytes: u64,
 }
 
@@ -184,24 +184,24 @@ pub struct SentRequest {
     pub number: u64,
     /// Flow of the packet, where there are flows.
     pub flow: u32,
-    /// Index of the packet in the capture that is replayed.
+    /// Index of the packet in the replayed capture; None without a capture.
     pub captured: Option<u32>,
 }
 
-/// A packet that came back.
+/// A packet that has returned to the generator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Returned {
     pub asked: SentRequest,
     /// Time at which the packet's first bit left the generator; `back` is the time at which the last bit of the reply
-    /// was back.
+    /// returned.
     pub sent: Time,
     pub back: Time,
-    /// Bytes of the request's frame; `reply` are those of the reply's frame.
+    /// Bytes of the request's frame; `reply` is the number of bytes of the reply's frame.
     pub request: u32,
     pub reply: u32,
 }
 
-/// Recorder of every packet that comes back, for a capture.
+/// Recorder of every packet that returns, for writing a capture.
 #[derive(Clone, Default)]
 struct Recorder {
     asked: HashMap<(Time, u32), VecDeque<SentRequest>>,
@@ -220,7 +220,8 @@ pub struct Generator {
     recorder: Option<Box<Recorder>>,
     /// Identity of the packet that was drawn last.
     pub drawn: SentRequest,
-    /// Packets sent since the beginning; `offered_bytes` are the bytes of their frames since the window's start.
+    /// Number of packets sent since the beginning; `offered_bytes` is the number of bytes of their frames since the
+    /// start of the window.
     pub sent: u64,
     pub offered_bytes: u64,
     pub rtt: Rtt,
@@ -244,7 +245,7 @@ impl Generator {
     }
 
     /// Puts a wire between generator and NIC. A NIC with a `transmitter` of its own sends replies at its own rate.
-    /// Frames that do not count their checksum have `checksum` more bytes on the wire.
+    /// Frames whose size excludes the check sequence have `checksum` more bytes on the wire.
     pub fn over(mut self, rate: Bandwidth, flight: Time, transmitter: bool, checksum: u32) -> Generator {
         let link = Link::ethernet(rate, flight);
         let back = (!transmitter).then(|| link.clone());
@@ -253,7 +254,7 @@ impl Generator {
         self
     }
 
-    /// Starts to record the packets that come back.
+    /// Starts to record the packets that return.
     pub fn record(&mut self) {
         self.recorder = Some(Box::default());
     }
@@ -304,7 +305,8 @@ impl Generator {
         arrives
     }
 
-    /// Puts the last bit of `p` on a wire whose far end returns it; returns the time at which the packet is back.
+    /// Puts the last bit of `p` on a wire whose far end returns the packet; returns the time at which the packet has
+    /// returned.
     ///
     /// # Panics
     /// Without a wire.
@@ -315,12 +317,12 @@ impl Generator {
         now + w.there.flight * 2
     }
 
-    /// Takes the packet that comes off the wire now, if there is one.
+    /// Takes the packet that arrives from the wire now, if there is one.
     pub fn take_off(&mut self) -> Option<Packet> {
         self.wire.as_mut()?.on_it.pop_front()
     }
 
-    /// Records the request in `p`, which is on its way and arrives at `p.arrived`.
+    /// Records the request in packet `p`, which arrives at `p.arrived`.
     #[inline]
     pub fn ask(&mut self, p: &Packet, cal: &mut impl TrafficPosts) {
         self.sent += 1;
@@ -367,7 +369,7 @@ impl Generator {
         }
     }
 
-    /// Time at which a frame of `bytes` bytes is back whose last bit the NIC sends now.
+    /// Time at which a frame of `bytes` bytes has returned, if the NIC sends its last bit now.
     pub fn back_at(&mut self, bytes: u32, now: Time) -> Time {
         match &mut self.wire {
             Some(GeneratorWire { there, back, beside, .. }) => {
@@ -378,7 +380,7 @@ impl Generator {
         }
     }
 
-    /// Records a reply of `bytes` bytes that is back at the sending software after `took`.
+    /// Records a reply of `bytes` bytes that returned to the sending software after the time `took`.
     pub fn came_back(&mut self, took: Time, bytes: u32) {
         self.rtt.record(took, bytes);
     }
@@ -401,7 +403,7 @@ impl Generator {
         self.closed.is_some()
     }
 
-    /// Handles `TrafficEvent::Back`: a reply is back at its client, which sends the next request.
+    /// Handles `TrafficEvent::Back`: a reply has returned to its client, which sends the next request.
     pub fn on_back(&mut self, cal: &mut impl TrafficPosts, now: Time) {
         let Some(c) = &mut self.closed else { return };
         let Some(reply) = c.coming.pop_front() else { return };
@@ -411,7 +413,8 @@ impl Generator {
         }
     }
 
-    /// Handles `TrafficEvent::Overdue`: requests that have waited for `timeout` are given up, and new ones are sent instead.
+    /// Handles `TrafficEvent::Overdue`: gives up requests that have waited for `timeout`, and sends new requests
+    /// instead.
     pub fn on_overdue(&mut self, cal: &mut impl TrafficPosts, now: Time) {
         let Some(c) = &mut self.closed else { return };
         c.timer = false;
@@ -436,14 +439,14 @@ impl Generator {
         }
     }
 
-    /// Packets that came back in the window, in order of their return.
+    /// Packets that returned in the window, in the order of their return.
     pub fn returned(&self) -> &[Returned] {
         self.recorder.as_ref().map_or(&[], |r| &r.returned)
     }
 }
 
-/// Bytes of a reply's frame: those of the request where the request itself, or a copy of the same length, is sent back;
-/// otherwise the bytes of the reply's lines. A second segment has bytes of its own.
+/// Bytes of a reply's frame: as many as the request has when the host sends back the request or a copy of the same
+/// length, otherwise the bytes of the reply's lines. A second segment adds its own bytes.
 pub fn reply_bytes(p: &Packet) -> u32 {
     let first = if p.zero_copy || p.tx_lines == p.lines { p.wire_bytes } else { u32::from(p.tx_lines) * LINE_U32 };
     first + p.object_bytes
@@ -490,7 +493,7 @@ mod tests {
         assert!(seen.iter().all(|n| (9_500..10_500).contains(n)), "{seen:?}");
     }
 
-    /// There are 5 clients and 3 flows; earlier draws do not matter.
+    /// There are 5 clients and 3 flows; earlier random draws do not change the assignment.
     #[test]
     fn clients_have_flows_in_turn_and_keep_them() {
         let mut rng = stream();
@@ -531,7 +534,7 @@ mod tests {
             let p = Packet { arrived: at, zero_copy: true, ..g.take_off().expect("sent") };
             g.replied(&p, &mut cal, at + Time::ns(100));
         }
-        // 67.2 + 500 + 100 + 67.2 + 500, and 1230.4 instead of 67.2; the wait for the wire is no part of it.
+        // 67.2 + 500 + 100 + 67.2 + 500, and 1230.4 instead of 67.2; the wait for the wire does not count.
         let (short, long) = (1234.4, 3560.8);
         assert_eq!(g.rtt.count(), 2);
         assert!((g.rtt.mean_ns() - (short + long) / 2.0).abs() < 1e-6, "{}", g.rtt.mean_ns());
@@ -547,7 +550,7 @@ mod tests {
         let p = Packet { arrived: Time::us(2), zero_copy: true, ..packet(64) };
         g.replied(&p, &mut cal, Time::us(3));
         g.replied(&p, &mut cal, Time::us(3));
-        // 1000 + 2 x 567.2 ns, and 67.2 more for the second.
+        // 1000 + 2 x 567.2 ns, and 67.2 ns more for the second packet.
         assert!((g.rtt.mean_ns() - (2134.4 + 2201.6) / 2.0).abs() < 1e-6);
     }
 
@@ -558,14 +561,13 @@ mod tests {
         assert_eq!(reply_bytes(&Packet { tx_lines: 9, zero_copy: true, ..packet(70) }), 70);
     }
 
-    /// Removes and returns all events of `cal`, which begins anew, as events of an earlier time may follow.
+    /// Removes and returns all events of `cal`, and restarts `cal`, because events of an earlier time may follow.
     fn pending(cal: &mut Events) -> Vec<(Time, TrafficEvent)> {
         let mut taken = std::mem::take(cal);
         std::iter::from_fn(|| taken.pop()).collect()
     }
 
-    /// A request that is given up, and a request whose reply comes, are each followed by the next request of the same
-    /// client.
+    /// After a request that is given up, and after a request that is answered, the same client sends its next request.
     #[test]
     fn a_closed_loop_sends_for_each_reply_and_for_each_request_given_up() {
         let mut cal = Events::default();
@@ -588,7 +590,7 @@ mod tests {
         g.on_overdue(&mut cal, Time::us(11));
         assert_eq!(pending(&mut cal), [(Time::us(11), TrafficEvent::Offer(TENANT))]);
         assert_eq!([g.due(), g.due()], [Some(0), None]);
-        // The first request's reply comes after all; the request has been replaced.
+        // The reply to the first request arrives after all; another request has replaced the first one.
         g.replied(&a, &mut cal, Time::us(12));
         assert_eq!(pending(&mut cal), [(Time::us(12), TrafficEvent::Back(TENANT))]);
         g.on_back(&mut cal, Time::us(12));

@@ -10,8 +10,8 @@ use std::fmt;
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// Default address of the host's NIC; `GENERATOR` is that of the generator's port. Both are locally administered
-    /// addresses (IEEE 802, 8.4).
+    /// Default address of the host's NIC; `GENERATOR` is the default address of the generator's port. Both are locally
+    /// administered addresses (IEEE 802, 8.4).
     pub const HOST: Mac = Mac([2, 0, 0, 0, 0, 1]);
     pub const GENERATOR: Mac = Mac([2, 0, 0, 0, 0, 2]);
 

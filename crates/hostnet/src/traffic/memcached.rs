@@ -1,7 +1,7 @@
 //! memcached's text protocol over UDP: the frame header, requests, and the value sizes in replies.
 //!
 //! Source: memcached's doc/protocol.txt, sections "UDP protocol", "Storage commands" and "Retrieval command". A capture
-//! may have cut the packet short, so every parser reports what it could still read.
+//! may have cut the packet short, so every parser reports what it could read.
 
 use crate::kernel::Int;
 
@@ -16,7 +16,7 @@ pub struct Header {
     pub count: u16,
 }
 
-/// Splits a payload into the frame header and the rest; `None` where the header is cut off or invalid.
+/// Splits a payload into the frame header and the body; `None` where the header is cut off or invalid.
 pub fn header(payload: &[u8]) -> Option<(Header, &[u8])> {
     let (h, body) = payload.split_first_chunk::<8>()?;
     let word = |i: usize| u16::from_be_bytes([h[i], h[i + 1]]);
@@ -34,7 +34,7 @@ pub fn alone(id: u16) -> [u8; 8] {
 /// Longest key that memcached accepts, in bytes.
 pub const KEY_MAX: usize = 250;
 
-/// A request, as far as the simulator distinguishes requests.
+/// A request, in the detail that the simulator needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemcachedRequest<'a> {
     /// Retrieval (get, gets, gat, gats) with its keys, as text separated by spaces.
@@ -56,8 +56,8 @@ impl<'a> Iterator for Keys<'a> {
     }
 }
 
-/// Parses a request's body. `cut` says that the capture did not keep all of it; a last key that may be incomplete is
-/// then left out. `None` where the body is not a request of the text protocol.
+/// Parses a request's body. `cut` says that the capture did not keep all of the body; the parser then omits a last key
+/// that may be incomplete. `None` where the body is not a request of the text protocol.
 pub fn request(body: &[u8], cut: bool) -> Option<MemcachedRequest<'_>> {
     let (mut line, whole) = match body.iter().position(|&b| b == b'\n') {
         Some(end) => (body[..end].strip_suffix(b"\r").unwrap_or(&body[..end]), true),
@@ -152,7 +152,7 @@ fn number(w: &[u8]) -> Option<u32> {
     std::str::from_utf8(w).ok()?.parse().ok()
 }
 
-/// Takes the next word off `line`.
+/// Takes the next word from the front of `line`.
 fn word<'a>(line: &mut &'a [u8]) -> Option<&'a [u8]> {
     let start = line.iter().position(|&b| b != b' ')?;
     let rest = &line[start..];

@@ -39,7 +39,8 @@ pub struct CaptureOptions {
     pub wanted: Wanted,
     /// Whether the packets before the damage of a file are taken.
     pub lenient: bool,
-    /// Whether the times of sending are determined elsewhere, so that packets without a time stamp are replayed, too.
+    /// Whether the times of sending are determined elsewhere, so that packets without a time stamp can be replayed as
+    /// well.
     pub untimed: bool,
     /// Whether frames are kept.
     pub frames: bool,
@@ -56,7 +57,7 @@ impl From<Wanted> for CaptureOptions {
 pub struct Captured {
     /// Time since the first packet that is replayed.
     pub at: Time,
-    /// Length of the frame on the wire in bytes, as captured (so usually without its checksum).
+    /// Length of the frame on the wire in bytes, as captured and so usually without its check sequence.
     pub wire_len: u32,
     /// Toeplitz hash of addresses and ports, as RSS computes it (`frame::rss_hash`).
     pub flow: u32,
@@ -72,7 +73,7 @@ pub enum CapturedCommand {
         key_hash: u64,
         /// Length of the key in bytes.
         key_len: u16,
-        /// Bytes of the value by the captured reply; 0 on a miss, `None` where no reply tells.
+        /// Bytes of the value in the captured reply; 0 on a miss, `None` where no reply shows the size.
         value_len: Option<u32>,
         /// Further keys of a multi-key get (`Capture::more_keys`).
         more: More,
@@ -95,7 +96,7 @@ pub struct More {
 pub struct CapturedKey {
     pub hash: u64,
     pub len: u16,
-    /// Bytes of the value by the captured reply; 0 on a miss, `None` where no reply tells.
+    /// Bytes of the value in the captured reply; 0 on a miss, `None` where no reply shows the size.
     pub value_len: Option<u32>,
 }
 
@@ -108,7 +109,7 @@ pub struct Skipped {
     pub untimed: u64,
     /// Packets that are not IP (ARP, LLDP and the like).
     pub not_ip: u64,
-    /// TCP packets, where UDP is wanted.
+    /// TCP packets, where only UDP packets are replayed.
     pub tcp: u64,
     /// IP packets that are neither UDP nor TCP.
     pub not_udp: u64,
@@ -161,7 +162,7 @@ pub struct CaptureCounts {
     pub others: u64,
     /// Datagrams from the server's port.
     pub replies: u64,
-    /// Keys of gets whose value size no reply told.
+    /// Number of keys of gets whose value size no reply shows.
     pub unknown_values: u64,
     /// Records with an earlier time stamp than a previous record of the file.
     pub backwards: u64,
@@ -212,21 +213,21 @@ pub struct CaptureError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     Damaged(Damage),
-    /// No interface with packets is Ethernet; the name is that of the first one's link type.
+    /// No interface with packets is Ethernet; `0` names the link type of the first such interface.
     NotEthernet(String),
     /// The capture file has no packets.
     Empty,
-    /// There are packets, but none is a memcached request to `port`.
+    /// The capture has packets, but none is a memcached request to `port`.
     NoRequest {
         packets: u64,
         port: u16,
     },
-    /// There are packets, but none is IP, or none goes to `port`.
+    /// The capture has packets, but none is IP, or none goes to `port`.
     NoFrame {
         packets: u64,
         port: Option<u16>,
     },
-    /// There are packets, but the wanted ones have no time stamps.
+    /// The capture has packets, but the requested ones have no time stamps.
     Untimed {
         packets: u64,
     },
@@ -294,7 +295,7 @@ impl Capture {
     ///
     /// # Errors
     /// Returns the fault when the file is missing, truncated, damaged or not a capture, was not taken on Ethernet, or
-    /// holds nothing that is wanted.
+    /// holds no packet that can be replayed.
     pub fn load(path: &Path, how: impl Into<CaptureOptions>) -> Result<Capture, CaptureError> {
         let fail = |fault| CaptureError { file: path.into(), fault };
         let unreadable = |e: std::io::Error| {
@@ -315,14 +316,14 @@ impl Capture {
     /// Reads a pcap or pcapng capture from bytes.
     ///
     /// # Errors
-    /// Returns the fault when the source is truncated, damaged or not a capture, was not taken on Ethernet, or holds
-    /// nothing that is wanted.
+    /// Returns the fault when the source is truncated, damaged or not a capture, was not taken on Ethernet, or holds no
+    /// packet that can be replayed.
     pub fn read(source: impl Read + Send, how: impl Into<CaptureOptions>) -> Result<Capture, Fault> {
         let how = how.into();
         let mut loader = Loader { how, ..Loader::default() };
         let (records, damage) = records::read(source, how.lenient, |number, record| loader.record(number, record))?;
         loader.counts.records = records;
-        // When nothing of a damaged file is usable, its damage is reported as the fault.
+        // When no packet of a damaged file is usable, the damage is reported as the fault.
         match (loader.finish(), damage) {
             (Ok(capture), damage) => Ok(Capture { damage, ..capture }),
             (Err(_), Some(damage)) => Err(damage.into()),

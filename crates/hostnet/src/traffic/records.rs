@@ -26,7 +26,7 @@ pub enum Damage {
     NotACapture,
     /// The file ends inside the record that begins at `byte`, before or in packet `packet`.
     Truncated { packet: u64, byte: u64 },
-    /// The record that begins at `byte` contradicts itself or the format.
+    /// The record that begins at `byte` contradicts the format.
     Malformed { packet: u64, byte: u64 },
     /// A packet names an interface that the file has not described.
     UnknownInterface { packet: u64, byte: u64, interface: u32 },
@@ -58,8 +58,8 @@ impl CaptureInterface {
         }
     }
 
-    /// Interface of a pcapng description block. The parser's own reading of if_tsoffset is little-endian whatever the
-    /// section is, and the parser knows no resolutions that are powers of two; hence both are taken from the raw
+    /// Interface of a pcapng description block. The parser reads if_tsoffset as little-endian in every section, and
+    /// does not support resolutions that are powers of two; therefore this function takes both values from the raw
     /// options.
     fn described(block: &InterfaceDescriptionBlock, big_endian: bool) -> CaptureInterface {
         let option = |code| block.options.iter().find(|o| o.code == code).map(|o| &*o.value);
@@ -90,7 +90,7 @@ impl CaptureInterface {
 }
 
 /// Passes each packet record of a capture to `each`, in file order, and returns the number of records. With `lenient`,
-/// damage ends the reading and is returned with the number.
+/// damage ends the reading, and the damage is returned with the number.
 ///
 /// # Errors
 /// Returns errors of `each`, and damage of the file; with `lenient`, only damage of the file's header.
@@ -206,7 +206,7 @@ fn refill(reader: &mut dyn pcap_parser::traits::PcapReaderIterator) -> Result<()
     reader.refill().map_err(|e| Damage::Unreadable(e.to_string()))
 }
 
-/// Names of the link types that tcpdump and Wireshark write most; other types by number. Source:
+/// Name of a link type: a word for the link types that tcpdump and Wireshark write most, otherwise the number. Source:
 /// tcpdump.org/linktypes.html.
 pub fn link_name(link: Linktype) -> String {
     let name = match link.0 {

@@ -1,12 +1,12 @@
-//! Searches over the offered rate: the highest rate that still meets a condition, and the knee of a curve. They are
-//! independent of the simulator; the caller runs a point and reports the outcome.
+//! Searches over the offered rate: the highest rate that still meets a condition, and the knee of a curve. These
+//! searches are independent of the simulator; the caller runs a point and reports the outcome.
 
 /// One run of a search.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Evaluation<M> {
     /// Offered rate, in the caller's unit.
     pub rate: f64,
-    /// Whether the condition held.
+    /// Whether the condition held at the rate.
     pub ok: bool,
     /// Measurement of the caller.
     pub measured: M,
@@ -15,9 +15,9 @@ pub struct Evaluation<M> {
 /// Reason why `peak` stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SearchEnd {
-    /// The peak is bracketed as closely as requested.
+    /// The interval around the peak is as narrow as requested.
     Converged,
-    /// `max_evals` is used up; the bracket is wider than requested.
+    /// `max_evals` is used up; the interval around the peak is wider than requested.
     OutOfRuns,
     /// Every rate tried failed, down to the lowest.
     AllFailed,
@@ -28,7 +28,7 @@ pub enum SearchEnd {
 /// Result of `peak`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Peak<M> {
-    /// Highest rate that passed below the lowest that failed.
+    /// Highest rate that passed and lies below the lowest rate that failed.
     pub rate: Option<f64>,
     /// Lowest rate that failed.
     pub failed: Option<f64>,
@@ -45,7 +45,7 @@ pub struct Bracket {
     pub hi: f64,
     /// Relative distance between the failing and the passing rate at which the search ends.
     pub rel_tol: f64,
-    /// Grid of the rates: rates are multiples of this, and the search ends with two neighbours.
+    /// Grid of the rates: all rates are multiples of this step, and the search ends with two neighbours on the grid.
     pub step: Option<f64>,
     /// Highest rate that can be offered.
     pub most: Option<f64>,
@@ -58,7 +58,7 @@ impl Bracket {
         let most = self.most.unwrap_or(f64::INFINITY);
         match self.step {
             Some(step) => {
-                // A quotient a rounding error below a whole number is that number.
+                // A quotient that lies a rounding error below a whole number counts as that number.
                 let least_above = (most / step * (1.0 + 1e-12)).floor();
                 (rate / step).round().clamp(1.0, least_above.max(1.0)) * step
             }
@@ -89,7 +89,8 @@ impl Bracket {
     }
 }
 
-/// Searches the highest rate at which `run` passes, to within the tolerance or the step of the failing rate next to it.
+/// Searches for the highest rate at which `run` passes. The search ends when the next failing rate lies within the
+/// tolerance, or one step away.
 ///
 /// If `lo` fails, or `hi` passes, the search moves on by twice the width of the bracket until both ends are known, then
 /// bisects geometrically (on a grid: in its middle). Where passing is not monotone (noise near the edge) the answer
@@ -185,7 +186,7 @@ mod tests {
     fn nothing_passes_or_nothing_fails() {
         let none = find(1.0, 2.0, 0.1, 5, 0.0);
         assert_eq!((none.rate, none.end), (None, SearchEnd::AllFailed));
-        // 1, 2, and from there steps of (2 / 1) squared
+        // Rates 1 and 2, and from there steps of (2 / 1) squared.
         let all = find(1.0, 2.0, 0.1, 5, f64::INFINITY);
         assert_eq!((all.rate, all.end), (Some(128.0), SearchEnd::AllPassed));
         assert_eq!(find(1.0, 2.0, 0.1, 0, 1.5).end, SearchEnd::OutOfRuns);

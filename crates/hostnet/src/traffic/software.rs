@@ -1,8 +1,8 @@
-//! State of a software load generator: the requests that it has to send, and the replies that it has seen.
+//! State of a software load generator: the requests to be sent, and the replies that software has processed.
 //!
-//! The plan is that of a scenario's traffic. A core sends a packet when it gets to it: a late packet is sent late, and
-//! the rate is then limited by the core. A round trip lasts from the moment when the core begins with the packet to the
-//! moment when the core has processed the reply.
+//! The scenario's traffic determines when requests are due. A core sends a packet when it has finished earlier work: a
+//! packet may be sent late, and the core then limits the rate. A round trip lasts from the time at which the core
+//! begins to write the packet to the time at which the core has processed the reply.
 
 use crate::device::nic::Packet;
 use crate::kernel::{Int, PacketId, Time};
@@ -58,7 +58,7 @@ impl SoftwareClient {
         !self.due[core].is_empty()
     }
 
-    /// Number of requests that are due and have not been begun.
+    /// Number of requests that are due and that no core has begun to send.
     pub fn late(&self) -> u64 {
         self.due.iter().map(|d| d.len().to_u64()).sum()
     }
@@ -68,7 +68,7 @@ impl SoftwareClient {
         self.due[core].pop_front()
     }
 
-    /// Records that request `r` has the NIC's record `id`, and that its round trip begins.
+    /// Records that request `r` has record `id` in the NIC, and that its round trip begins.
     pub fn sends(&mut self, id: PacketId, r: SoftwareRequest, now: Time) {
         self.sent.insert(r.number, now);
         self.leaving.insert(id, r);
@@ -86,7 +86,7 @@ impl SoftwareClient {
         }
     }
 
-    /// Takes a reply that software has processed and that has not been reported yet.
+    /// Takes a reply that software has processed and that no caller has taken yet.
     pub fn told(&mut self) -> Option<Answered> {
         self.answered.pop_front()
     }

@@ -2,7 +2,7 @@
 
 use crate::kernel::{Int, RandomStream, Real, Time};
 
-/// Extra service time: with `probability` per request, uniform between `min` and `max`.
+/// Extra service time: with `probability` per request, a time uniform between `min` and `max`.
 #[derive(Clone, Debug)]
 pub struct Spikes {
     probability: f64,
@@ -21,11 +21,11 @@ impl Spikes {
         Spikes { probability, min, max, stream }
     }
 
-    /// Draws the stall of the next request in addition to its own service time; usually zero.
+    /// Draws the stall of the next request, which adds to the request's service time; usually zero.
     #[inline]
     pub fn draw(&mut self) -> Time {
         if self.stream.unit() < self.probability {
-            // The width saturates only for spans longer than a run can be.
+            // The width saturates only for spans longer than any run.
             let width = (self.max - self.min).0.saturating_add(1);
             self.min + Time(self.stream.below(width))
         } else {

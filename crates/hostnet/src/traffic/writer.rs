@@ -1,7 +1,8 @@
-//! Captures of the packets that came back to the generator: pcap with nanoseconds, which tcpdump and Wireshark read.
+//! Captures of the packets that returned to the generator: pcap with nanoseconds, a format that tcpdump and Wireshark
+//! read.
 //!
-//! The format is that of draft-ietf-opsawg-pcap. Frames have no checksums, as NICs deliver them. Time stamps count from
-//! the start of the simulation.
+//! The format is defined in draft-ietf-opsawg-pcap. Frames have no check sequence, as NICs deliver them. Time stamps
+//! count from the start of the simulation.
 
 use super::frame;
 use super::generator::{addresses, Returned, CHECKSUM};
@@ -25,14 +26,14 @@ const IPV6: u16 = 0x86dd;
 const EXPERIMENT: u16 = 0x88b5;
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const HOPS: u8 = 64;
-/// Bytes of an Ethernet header; `IPV4_UDP` are those of the IPv4 and UDP headers.
+/// Bytes of an Ethernet header; `IPV4_UDP` is the number of bytes of the IPv4 and UDP headers.
 const HEADER: usize = 14;
 const IPV4_UDP: usize = 28;
 
-/// Contents of the frames that come back.
+/// Contents of the frames that return to the generator.
 #[derive(Clone)]
 pub struct FrameFormat {
-    /// Address of the NIC; `generator` is the generator's address, or None to keep that of a capture.
+    /// Address of the NIC; `generator` is the generator's address, or None to keep the address in a capture.
     pub host: Mac,
     pub generator: Option<Mac>,
     /// Whether frames carry UDP, or plain Ethernet.
@@ -41,7 +42,7 @@ pub struct FrameFormat {
     pub stamp: u32,
     /// Capture whose frames were replayed.
     pub capture: Option<Arc<Capture>>,
-    /// Whether replies have a content of their own, even where they are as long as the request (memcached).
+    /// Whether replies have their own content even where a reply is as long as its request (memcached).
     pub answers: bool,
 }
 
@@ -69,7 +70,7 @@ pub fn write(out: &mut dyn Write, frames: &FrameFormat, returned: &[Returned]) -
 }
 
 impl FrameFormat {
-    /// Bytes that are kept of the frame that came back, and the frame's length.
+    /// The bytes that are kept of a frame that returned, and the length of the frame.
     fn frame(&self, r: &Returned) -> (Vec<u8>, usize) {
         let captured = self.capture.as_ref().zip(r.asked.captured).and_then(|(c, i)| c.frames.get(i.to_usize()));
         match captured {
@@ -104,7 +105,8 @@ impl FrameFormat {
         self.generator.or(own).unwrap_or(Mac::GENERATOR)
     }
 
-    /// A datagram back to the sender of a captured one, with its VLAN tags and its memcached header.
+    /// A datagram back to the sender of a captured datagram, with the VLAN tags and the memcached header of that
+    /// datagram.
     fn answer(&self, request: &[u8], r: &Returned) -> Option<Vec<u8>> {
         let asked = frame::datagram(request).ok()?;
         let mut ends = 12;
@@ -124,7 +126,7 @@ impl FrameFormat {
         Some(out)
     }
 
-    /// A frame that the generator had made, as it comes back: a reply of another length is an answer.
+    /// A frame that the generator made, in the form in which it returns: a frame of another length is a reply.
     fn made(&self, r: &Returned) -> Vec<u8> {
         let length = r.reply.saturating_sub(CHECKSUM).to_usize();
         let generator = self.generator.unwrap_or(Mac::GENERATOR);

@@ -1,4 +1,4 @@
-//! Zipf-distributed ranks, as key popularity in key-value stores is modelled.
+//! Zipf-distributed ranks, which model the popularity of keys in key-value stores.
 
 use crate::kernel::{Int, RandomStream, Real};
 use rand_distr::Distribution;
@@ -25,13 +25,13 @@ impl Zipf {
     /// Draws the next rank; 0 is the most popular.
     #[inline]
     pub fn draw(&self, stream: &mut RandomStream) -> u64 {
-        // Rounding can carry the very last rank one too far.
+        // Rounding can produce a rank one beyond the last.
         (self.distribution.sample(stream).whole() - 1).min(self.last)
     }
 }
 
-/// A step over `n` ranks that visits each rank before it visits one again, and puts neighbours far apart: multiples of
-/// the step spread ranks that come in the order of popularity.
+/// A step over `n` ranks that visits each rank once before it repeats, and puts neighbours far apart: multiples of the
+/// step spread ranks that are numbered in the order of popularity.
 pub fn step(n: u64) -> u64 {
     let mut step = (n.to_f64() * 0.618).whole() | 1;
     while gcd(step, n) != 1 {
@@ -61,8 +61,8 @@ mod tests {
         }
     }
 
-    /// Compares draws with n·p for each rank or group of ranks by chi-square, whose mean is the number of cells and its
-    /// variance twice that.
+    /// Compares draws with n·p for each rank or group of ranks by chi-square, whose mean is the number of cells, and
+    /// whose variance is twice that number.
     fn chi_square_matches(n: u64, theta: f64, draws: u64, edges: &[u64]) {
         let zipf = Zipf::new(n, theta);
         let mut stream = RandomStream::new(3, "zipf", n);

@@ -1,6 +1,6 @@
 //! Builders of frames and capture files, byte by byte from the documents that define them.
 
-/// What lies between the Ethernet addresses and UDP.
+/// Headers between the Ethernet addresses and UDP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Network {
     V4,
@@ -50,7 +50,7 @@ pub fn frame(tags: &[u16], net: Network, src: (u8, u16), dst: (u8, u16), payload
         }
         Network::V6 | Network::V6Extensions | Network::V6Fragment => {
             let (next, extensions): (u8, &[u8]) = match net {
-                // Next header, length in further 8-byte units, PadN of four bytes.
+                // Next header, length in further units of 8 bytes, PadN of four bytes.
                 Network::V6Extensions => (0, &[60, 0, 1, 4, 0, 0, 0, 0, 17, 0, 1, 4, 0, 0, 0, 0]),
                 Network::V6Fragment => (44, &[17, 0, 0, 1, 0, 0, 0, 9]),
                 _ => (17, &[]),
@@ -90,7 +90,7 @@ pub fn reply(port: u16, id: u16, sequence: u16, count: u16, body: &[u8]) -> Vec<
     frame(&[], Network::V4, (SERVER, 11211), (CLIENT, port), &payload)
 }
 
-/// A packet record: interface, timestamp in ticks, how much of the frame to keep.
+/// A packet record: interface, time stamp in ticks, and the number of bytes to keep of the frame.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub interface: u32,
@@ -210,7 +210,7 @@ pub fn pcapng(big: bool, interfaces: &[Interface], records: &[Record]) -> Vec<u8
     out.bytes
 }
 
-/// A simple packet block, which has no timestamp, for the end of a pcapng file.
+/// A simple packet block, which has no time stamp, for the end of a pcapng file.
 pub fn simple_packet(big: bool, frame: &[u8]) -> Vec<u8> {
     let mut out = Out { big, bytes: Vec::new() };
     out.block(3, |b| {

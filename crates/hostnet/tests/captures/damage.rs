@@ -1,4 +1,5 @@
-//! Tests of capture files that are cut short or damaged: one sentence with the place, or every packet before it.
+//! Tests of capture files that are truncated or damaged: the reader reports one sentence with the place, or returns
+//! every packet before the damage.
 
 use super::*;
 
@@ -59,7 +60,7 @@ pub fn leniently(bytes: &[u8]) -> Result<Capture, Fault> {
     Capture::read(bytes, CaptureOptions { lenient: true, ..CaptureOptions::default() })
 }
 
-/// Where a file is damaged, a lenient reader has every packet before, and no other.
+/// When a file is damaged, a lenient reader returns every packet before the damage, and no other packet.
 #[test]
 fn a_lenient_reader_has_every_packet_before_the_damage() {
     let frames = || whole((0..5).map(|i| request(5000 + i, 1, b"get k\r\n")));
@@ -75,7 +76,7 @@ fn a_lenient_reader_has_every_packet_before_the_damage() {
             said,
             "capture x.pcap is truncated: it ends inside the record of packet 4, which begins at byte 243"
         );
-        // A length beyond any snap length: what lies behind it cannot be told from its packet.
+        // A length beyond any snap length: the reader cannot find the record after such a packet.
         let mut long = pcap(big, false, 1, &frames());
         long[24 + 2 * 73 + 8..][..4].copy_from_slice(&if big {
             300_000u32.to_be_bytes()
@@ -86,7 +87,8 @@ fn a_lenient_reader_has_every_packet_before_the_damage() {
         assert_eq!(load(&long).map(drop), Err(leniently(&long).unwrap().damage.expect("damage").into()));
         assert!(sentence(&long).contains("damaged at byte 170, at or before packet 3"), "{}", sentence(&long));
         assert_eq!(leniently(&long).unwrap().packets, whole_of(2));
-        // pcapng: section header 28, interface 24, packet blocks 32 + 60; one names an interface that is not there.
+        // pcapng: section header 28, interface 24, packet blocks 32 + 60; one block names an interface that does not
+        // exist.
         let mut lost = frames();
         lost[3].interface = 9;
         assert_eq!(leniently(&pcapng(big, &[ETHERNET], &lost)).unwrap().packets, whole_of(3));
@@ -103,7 +105,7 @@ fn a_lenient_reader_has_every_packet_before_the_damage() {
     assert_eq!(leniently(&pcap(false, false, 1, &frames())).unwrap().damage, None);
 }
 
-/// A file of which no packet is left is refused for its damage.
+/// A file of which no packet is usable is refused because of its damage.
 #[test]
 fn damage_before_the_first_packet_is_a_sentence_for_lenient_readers_too() {
     let good = pcap(false, false, 1, &whole([request(5000, 1, b"get k\r\n")]));

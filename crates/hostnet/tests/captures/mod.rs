@@ -25,7 +25,7 @@ fn loaded(bytes: &[u8]) -> Capture {
     capture
 }
 
-/// The sentence a user reads.
+/// The sentence that a user reads.
 fn sentence(bytes: &[u8]) -> String {
     CaptureError { file: "x.pcap".into(), fault: load(bytes).unwrap_err() }.to_string()
 }
@@ -34,7 +34,7 @@ fn plain(frames: impl IntoIterator<Item = Vec<u8>>) -> Capture {
     loaded(&pcap(false, false, 1, &whole(frames)))
 }
 
-/// Key lengths and value lengths of a get, first key first.
+/// Key lengths and value lengths of a get, in the order of the keys.
 fn values(capture: &Capture, packet: usize) -> Vec<(u16, Option<u32>)> {
     match capture.packets[packet].command {
         CapturedCommand::Get { key_len, value_len, more, .. } => {
@@ -45,7 +45,7 @@ fn values(capture: &Capture, packet: usize) -> Vec<(u16, Option<u32>)> {
     }
 }
 
-/// Every byte written out: Ethernet II, IPv4 (RFC 791), UDP (RFC 768), memcached's protocol.txt.
+/// Every byte of a frame, written out: Ethernet II, IPv4 (RFC 791), UDP (RFC 768), memcached's protocol.txt.
 #[test]
 fn a_frame_spelled_out_byte_by_byte() {
     #[rustfmt::skip]
@@ -90,7 +90,7 @@ fn a_multi_key_get_learns_its_sizes_from_one_message_or_from_lone_datagrams() {
         request(5000, 1, ask),
         reply(5000, 1, 0, 2, b"VALUE one 0 4\r\nab"),
         reply(5000, 1, 1, 2, b"cd\r\nVALUE three 0 1\r\nx\r\nEND\r\n"),
-        // As memcached 1.6 does it.
+        // A reply in the form in which memcached 1.6 sends it.
         request(5000, 2, ask),
         reply(5000, 2, 0, 1, b"VALUE one 0 4\r\nabcd\r\n"),
         reply(5000, 2, 0, 1, b"VALUE two 0 2\r\nxy\r\nEND\r\n"),
@@ -154,7 +154,8 @@ fn what_is_not_a_request_is_counted_by_reason() {
     assert_eq!((s.other_link, s.untimed), (0, 0));
 }
 
-/// A snap length of 60 bytes leaves a request's first words, one of 46 the headers alone, one of 30 not even those.
+/// A snap length of 60 bytes keeps the first words of a request, one of 46 bytes keeps only the headers, and one of 30
+/// bytes not even those.
 #[test]
 fn what_the_snap_length_cut_is_told_apart_from_what_is_damaged() {
     let long = || request(5000, 1, format!("get {}\r\n", "k".repeat(200)).as_bytes());
@@ -191,7 +192,7 @@ fn the_table_says_what_was_skipped_and_why() {
     assert_eq!(rows, serde_json::Value::from(expected.to_vec()));
 }
 
-/// Applications other than memcached take whatever is IP, with its size, time and flow.
+/// Applications other than memcached take every IP packet, with its size, time and flow.
 #[test]
 fn every_ip_packet_is_replayed_where_no_protocol_is_asked_for() {
     let get = datagram(1, 0, 1, b"get k\r\n");
@@ -288,7 +289,7 @@ fn a_second_section_has_its_own_byte_order_and_interfaces() {
     assert_eq!(loaded(&file).times(), [0, 2].map(Time::us));
 }
 
-/// RFC 2675: a UDP length of zero means that it is for IP to say.
+/// RFC 2675: with a UDP length of zero, the IP header gives the length.
 #[test]
 fn a_udp_length_of_zero_is_that_of_the_packet() {
     let mut answer = reply(5000, 1, 0, 1, b"VALUE k 0 3\r\nabc\r\nEND\r\n");
@@ -297,7 +298,7 @@ fn a_udp_length_of_zero_is_that_of_the_packet() {
     assert_eq!(values(&capture, 0), [(1, Some(3))]);
 }
 
-/// The upper half of a pcap file's link type tells how long the frames' checksums are.
+/// The upper half of a pcap file's link type gives the length of the frames' check sequences.
 #[test]
 fn the_link_type_may_carry_the_checksum_length() {
     let file = pcap(false, false, 0x1400_0001, &whole([request(5000, 1, b"get k\r\n")]));
@@ -312,7 +313,7 @@ fn a_packet_larger_than_the_read_buffer() {
     assert_eq!((capture.counts.gets, capture.packets[0].wire_len), (2, 200_000));
 }
 
-/// Simple packet blocks have no time stamps, and their snap length says what is padding (pcapng, section 4.4).
+/// Simple packet blocks have no time stamps, and their snap length determines the padding (pcapng, section 4.4).
 #[test]
 fn packets_without_time_stamps_are_replayed_when_somebody_else_says_when() {
     let frames: Vec<_> = (0..3).map(|i| request(5000 + i, 1, b"get k\r\n")).collect();
@@ -325,10 +326,10 @@ fn packets_without_time_stamps_are_replayed_when_somebody_else_says_when() {
         );
         let how = CaptureOptions { untimed: true, frames: true, ..CaptureOptions::default() };
         let capture = Capture::read(&file[..], how).unwrap();
-        // 57 bytes, and three of padding that are no part of the frame.
+        // 57 bytes, and three bytes of padding that do not belong to the frame.
         assert!(capture.frames.iter().zip(&frames).all(|(a, b)| **a == **b));
         assert!(capture.packets.iter().all(|p| p.wire_len == 57));
-        // Beside stamped packets they keep the file's order.
+        // Among packets with time stamps, these packets keep the file's order.
         let mut mixed = pcapng(
             big,
             &[Interface { tsresol: Some(9), ..ETHERNET }],
@@ -406,7 +407,7 @@ fn network() -> impl Strategy<Value = Network> {
 }
 
 proptest! {
-    /// What goes in comes out, in each format, byte order, resolution and encapsulation.
+    /// Packets that were written are read unchanged, in each format, byte order, resolution and encapsulation.
     #[test]
     fn files_are_read_as_they_were_written(
         requests in prop::collection::vec(
@@ -420,7 +421,7 @@ proptest! {
         for (body, net, tags, port, gap) in &requests {
             let payload = datagram(7, 0, 1, &text(body));
             let frame = frame(TAGS[*tags], *net, (CLIENT, *port), (SERVER, 11211), &payload);
-            // A SET keeps its command line only, as with a short snap length.
+            // A SET keeps only its command line, as with a short snap length.
             let snap = match body {
                 Body::Set(_, len) => frame.len() - *len as usize,
                 Body::Get(_) => frame.len(),
@@ -479,7 +480,7 @@ proptest! {
         }
     }
 
-    /// Cut anywhere, a file is an error or (cut between records) a shorter capture.
+    /// A file that is cut anywhere gives an error or, when it is cut between two records, a shorter capture.
     #[test]
     fn a_cut_file_is_truncated_or_shorter(at in 0.0f64..1.0, big: bool, ng: bool) {
         let records = whole((0..6).map(|i| request(5000, i, b"get k\r\n")));
@@ -528,7 +529,7 @@ proptest! {
     }
 }
 
-/// The committed capture against what tcpdump and tshark count in it (captures/count.sh).
+/// The committed capture has the counts that tcpdump and tshark report (captures/count.sh).
 #[test]
 fn the_real_capture_holds_what_tcpdump_and_tshark_find_in_it() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures");

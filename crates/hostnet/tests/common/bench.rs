@@ -7,10 +7,10 @@ use hostnet::machine::Machine;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::Memory;
 
-/// More lines than the L2's 20,480, fewer than the LLC's 589,824.
+/// Number of lines that exceeds the 20,480 lines of the L2 and is below the 589,824 lines of the LLC.
 pub const LLC_LINES: u32 = 40_960;
 
-/// A core with its caches warmed, and what time it is.
+/// A core with warm caches, and the present time.
 pub struct Bench {
     pub m: Machine,
     pub now: Time,
@@ -31,7 +31,8 @@ impl Bench {
         Bench { m: Machine::without_devices(mem, vec![Cpu::new(ThreadId(0), &core)]), now: Time::ns(1), base }
     }
 
-    /// Time from the start of `ops` to the dispatch of the last, in ns, and what retired when.
+    /// Time from the start of `ops` to the dispatch of the last op, in ns, and the retired side effects with their
+    /// times.
     pub fn run(&mut self, ops: &[Op]) -> (f64, Vec<(Time, Retired)>) {
         let start = self.now;
         let (end, last, retired) = execute(&mut self.m, ops, start);
@@ -46,11 +47,11 @@ impl Bench {
         }
     }
 
-    /// Nanoseconds per load of a dependent chain that goes round over `lines` lines, in order.
+    /// Nanoseconds per load of a dependent chain that walks repeatedly over `lines` lines, in order.
     pub fn chain(&mut self, lines: u64) -> f64 {
         let (from, n) = (self.base, u64::from(LLC_LINES));
         let ops: Vec<Op> = (0..n).map(|i| Op::Chase { line: from + i % lines, delay: 0 }).collect();
-        // The fence waits for what left the caches; a last miss waits for the chain of hits.
+        // The fence waits for accesses that left the caches; a last miss waits for the chain of hits.
         let timed = |b: &mut Bench, ops: &[Op], miss: LineAddr| {
             let mut all = ops.to_vec();
             all.push(Op::Chase { line: miss, delay: 0 });

@@ -23,7 +23,8 @@ pub const MHZ_3200: u64 = 3_200_000_000;
 /// Sets of the small LLC; it has four ways.
 pub const LLC_SETS: u64 = 16;
 
-/// L1 of 4 lines, L2 of 16, LLC of 64 in 4 ways; 4 + 14 + 35 cycles and 8 of crossbar each way.
+/// Caches of 4 lines (L1), 16 lines (L2) and 64 lines in 4 ways (LLC), with 4 + 14 + 35 cycles of look-ups and 8 cycles
+/// of crossbar in each direction.
 pub fn small() -> HierarchySpec {
     let cache = |lines: u64, ways, latency_cycles| CacheSpec {
         size: Size(lines * 64),
@@ -68,7 +69,7 @@ pub fn small() -> HierarchySpec {
     }
 }
 
-/// Two nodes with one link each way: 50 ns, and 0.8 ns for a message or 4 ns for a line.
+/// Two nodes with one link in each direction: 50 ns, and 0.8 ns for a message or 4 ns for a line.
 pub fn two_nodes() -> NodesSpec {
     let link = NodeLinkSpec {
         links: 1,
@@ -83,7 +84,7 @@ pub fn two_nodes() -> NodesSpec {
     NodesSpec { count: 2, cores: None, uncore_clock: Vec::new(), link: Some(link), protocol }
 }
 
-/// What a core's access found, and how long it took.
+/// Result of a core's access, and the time that the access took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
     pub probe: Probe,
@@ -109,7 +110,7 @@ pub struct Rig {
     pub tx: LineAddr,
     pub app: LineAddr,
     pub shared: LineAddr,
-    /// Shared as well, in the memory of the last node.
+    /// A line of a shared region in the memory of the last node.
     pub far: LineAddr,
 }
 
@@ -122,7 +123,7 @@ impl Rig {
         Rig::with_nodes(h, tenant_ways, d, &NodesSpec::default(), vec![0; 2])
     }
 
-    /// The same with so many nodes, and cores of these.
+    /// A rig with the given number of nodes, and cores on these nodes.
     pub fn with_nodes(h: &HierarchySpec, tenant_ways: u32, d: &DramSpec, nodes: &NodesSpec, cores: Vec<u8>) -> Rig {
         let mut map = AddressMap::default();
         let mut add = |kind, sharing| {
@@ -154,7 +155,8 @@ impl Rig {
         }
     }
 
-    /// Transaction `id` is answered; a line for a core enters its caches, and `write` says how, or else the transaction.
+    /// Ends transaction `id` after its answer: a line for a core enters the core's caches, and `write`, or else the
+    /// transaction, says whether it is written.
     pub fn fill(&mut self, id: TxnId, write: Option<bool>) {
         let f = self.m.mem.answered(&mut self.m.cal, id, self.m.now);
         self.answers.push((self.m.now, f));
@@ -164,20 +166,20 @@ impl Rig {
         }
     }
 
-    /// A device's write of one line, under way when it returns.
+    /// A device's write of one line, which is in flight when the function returns.
     pub fn device_writes_later(&mut self, agent: Agent, line: LineAddr, to: Inbound) {
         let t = Txn::dma_write(sender_of(agent), AccessClass::NicRxWr, to, line, 1, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
     }
 
-    /// A device's write of `lines` lines, over when it returns.
+    /// A device's write of `lines` lines, which is complete when the function returns.
     pub fn device_writes(&mut self, agent: Agent, line: LineAddr, lines: u16, to: Inbound) {
         let t = Txn::dma_write(sender_of(agent), AccessClass::NicRxWr, to, line, lines, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, t);
         self.settle();
     }
 
-    /// A device's read of `lines` lines, over when it returns.
+    /// A device's read of `lines` lines, which is complete when the function returns.
     pub fn device_reads(&mut self, agent: Agent, line: LineAddr, lines: u16, from: Outbound) {
         let t = Txn::dma_read(sender_of(agent), AccessClass::NicTxRd, line, lines, self.m.now);
         self.m.mem.send(&mut self.m.cal, self.m.now, Txn { from, ..t });
@@ -196,7 +198,7 @@ impl Rig {
         if probe == Probe::Miss {
             self.request(core, line, if write { memory::TxnOp::Own } else { memory::TxnOp::Read });
         }
-        // Whatever DRAM has to do with victims must not count.
+        // Accesses of DRAM that victims cause must not count.
         let mut took = Time::ZERO;
         while let Some(s) = self.m.next_signal() {
             if let MachineSignal::Answer(id) = s {
@@ -217,8 +219,8 @@ impl Rig {
     }
 }
 
-/// Runs `ops` on core 0 from `now` on; returns when the last one dispatched, when everything was over, and what
-/// retired when.
+/// Runs `ops` on core 0 from `now` on; returns the time of the last dispatch, the time at which all accesses were
+/// complete, and the retired side effects with their times.
 pub fn execute(m: &mut Machine, ops: &[Op], now: Time) -> (Time, Time, Vec<(Time, Retired)>) {
     m.cpus[ThreadId(0)].program.ops.clear();
     m.cpus[ThreadId(0)].program.ops.extend_from_slice(ops);
@@ -252,12 +254,12 @@ pub fn simulate(text: &str) -> Outcome {
     run(&scenario(text), &mut |_| Ok(())).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A metric that must be there.
+/// A metric that must have a value.
 pub fn get(o: &Outcome, metric: &str) -> f64 {
     o.values.get(metric).unwrap_or_else(|| panic!("{metric} is null"))
 }
 
-/// What comes into a domain in a microsecond.
+/// Number of arrivals at a domain per microsecond.
 pub fn arrivals(o: &Outcome, domain: &str) -> f64 {
     let table = &o.tables["domains"];
     let names = table["columns"].as_array().expect("columns");
@@ -282,7 +284,7 @@ pub const IDIO_RUN: &str = r#"
     override = { caches = { llc = { size = "2816 KiB", slices = 2, device_read = "demote" } } }
 "#;
 
-/// Two cores of sim24 and nothing that happens by itself.
+/// Two cores of sim24 without any traffic.
 pub const TWO_CORES: &str = r#"
     name = "two"
     platform = "sim24"
@@ -293,7 +295,7 @@ pub const TWO_CORES: &str = r#"
     run = { load = "none" }
 "#;
 
-/// A core of sim24 and nothing that happens by itself.
+/// A core of sim24 without any traffic.
 pub const ONE_CORE: &str = r#"
     name = "core"
     platform = "sim24"
@@ -303,7 +305,7 @@ pub const ONE_CORE: &str = r#"
     run = { load = "none" }
 "#;
 
-/// The sentence that refuses this scenario once `to` stands in place of `from`.
+/// The sentence with which a scenario is refused after `to` has replaced `from`.
 pub fn refusal(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from}");
     let e = resolve(&text.replacen(from, to, 1), "dir/own.toml", &[platforms()]).err();
@@ -312,7 +314,7 @@ pub fn refusal(text: &str, from: &str, to: &str) -> String {
     e
 }
 
-/// Each `to` in place of its `from` is refused with a sentence that says `says`.
+/// Each replacement of `from` by `to` is refused with a sentence that contains `says`.
 pub fn refused(text: &str, cases: &[(&str, &str, &str)]) {
     for (from, to, says) in cases {
         let e = refusal(text, from, to);
@@ -320,7 +322,7 @@ pub fn refused(text: &str, cases: &[(&str, &str, &str)]) {
     }
 }
 
-/// An L2 prefetcher of streams that nothing holds back.
+/// An L2 prefetcher of streams that no limit restricts.
 pub fn l2_prefetcher() -> PrefetchSpec {
     PrefetchSpec {
         into: Default::default(),

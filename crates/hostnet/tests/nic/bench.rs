@@ -1,4 +1,5 @@
-//! A NIC of either attachment on a small machine, and software that drives it through the calls that both have.
+//! A NIC of either attachment on a small machine, and software that drives the NIC through the calls that both
+//! attachments share.
 
 use crate::common::{MHZ_3200, platforms, small};
 use hostnet::config::{Scenario, resolve};
@@ -22,18 +23,18 @@ pub const LINES: u64 = 4;
 
 pub const ATTACHMENTS: [NicAt; 2] = [NicAt::Chip, NicAt::Port];
 
-/// What software sees of the NIC.
+/// Events of the NIC that software sees.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Seen {
     /// Packet `id` of a queue is visible.
     Visible(QueueId, PacketId),
     /// The reply to packet `id` has left.
     Sent(PacketId),
-    /// The core has come to the end of its program.
+    /// The core has reached the end of its program.
     Free,
     /// Side effects of the core are due.
     Retired,
-    /// Its doorbell with this tag is at the port's link.
+    /// A doorbell of the core with this tag has reached the link of the port.
     Doorbell(u32),
 }
 
@@ -93,7 +94,7 @@ impl Bench {
                 (Nic::integrated(&s.platform.nic, 0), Some(iio))
             }
         };
-        // Queue 0 is this core's.
+        // Queue 0 belongs to this core.
         let cpus = vec![Cpu::new(ThreadId(0), &s.platform.core)];
         let m = Machine::new(mem, cpus, chip, iio, Placement::new(&s.placement));
         Bench { m, at, rx: rx[0], tx: tx[1] }
@@ -107,7 +108,7 @@ impl Bench {
         self.m.arrive(self.at, p)
     }
 
-    /// A packet of `flow` with `key`, which is used twice: its buffer, and its reply.
+    /// A packet of `flow` with `key`, which is used twice: for its buffer, and for its reply.
     pub fn packet(flow: u32, key: u64) -> Packet {
         Packet { flow, key, lines: LINES as u16, wire_bytes: 64 * LINES as u32, uses: 2, ..Packet::default() }
     }
@@ -138,7 +139,7 @@ impl Bench {
         nic.end_use(id);
     }
 
-    /// Software is done with packet `id`'s buffer and hands it back to the NIC.
+    /// Software has finished with packet `id`'s buffer and returns the buffer to the NIC.
     pub fn give_back(&mut self, id: PacketId) {
         self.m.cal.post(self.m.now, device::DeviceEvent::Freed(self.at, id));
     }

@@ -15,7 +15,7 @@ use hostnet::meter::drops::{DropCause, DropPlace};
 use hostnet::stack::qp::QpEffect;
 use std::collections::HashSet;
 
-/// Packets that software has by the end, and the time at which it saw each, in order.
+/// Packets that software has received by the end, with the times at which software saw them, in order.
 fn see_all(b: &mut Bench) -> Vec<(QueueId, PacketId, Time)> {
     let mut all = Vec::new();
     while let Some(seen) = b.step() {
@@ -48,7 +48,7 @@ fn packets_of_a_queue_are_seen_in_the_order_of_their_arrival() {
     }
 }
 
-/// After every event, for a wire that brings more than software gives back buffers for.
+/// After every event, for a wire that delivers more packets than software returns buffers for.
 #[test]
 fn at_any_time_what_came_was_seen_or_lost_or_is_inside() {
     for a in ATTACHMENTS {
@@ -97,7 +97,7 @@ fn a_full_ring_loses_what_has_no_buffer_and_says_why() {
     }
 }
 
-/// Two thousand packets through sixteen buffers, which software keeps for as long as it likes.
+/// Two thousand packets through sixteen buffers, which software keeps for arbitrary times.
 #[test]
 fn no_buffer_is_given_to_two_packets_at_once() {
     for a in ATTACHMENTS {
@@ -160,10 +160,10 @@ fn a_queue_that_is_too_deep_drops_by_policy_and_not_for_want_of_buffers() {
     }
 }
 
-/// The least that a reply of four lines takes. On the chip: the message, the crossbar to the home agent and back with the
-/// look-up in between (8 + 35 + 8 cycles of 3.2 GHz), the pipeline. Behind a port of sixteen lanes of 7.64 Gb/s: 32 bytes of
-/// doorbell and two flights; 24 bytes of request; 150 ns and 2 ns a line to the home agent, the look-up, 55 ns back; 276
-/// bytes of completion and two flights; 294 bytes at 80 ps on the wire.
+/// The least time of a reply of four lines. On the chip: the message, the crossbar to the home agent and back with the
+/// look-up in between (8 + 35 + 8 cycles of 3.2 GHz), and the pipeline. Behind a port of sixteen lanes of 7.64 Gb/s: 32
+/// bytes of doorbell and two flights; 24 bytes of request; 150 ns and 2 ns per line to the home agent, the look-up, and
+/// 55 ns back. Then 276 bytes of completion and two flights, and 294 bytes at 80 ps on the wire.
 fn least_reply(a: NicAt) -> Time {
     let cycles = |n: u64| Time(n * 312_500 / 1000);
     match a {
@@ -187,7 +187,7 @@ fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
         let id = see_all(&mut b)[0].1;
         assert_eq!(b.nic().take(QueueId(0)), Some(id));
         b.give_back(id);
-        // The reply lies in the LLC, as after a packet that came in there.
+        // The reply lies in the LLC, as after a packet that arrived there.
         let line = b.nic().next_tx(QueueId(0));
         for l in line.span(LINES) {
             b.m.mem.spill_functional(&mut b.m.cal, CoreId(0), l);
@@ -204,7 +204,7 @@ fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
         let (took, least) = (sent.expect("it leaves"), least_reply(a));
         assert!(took >= least && took.0 <= least.0 + 5_000, "{a:?}: {took} against {least}");
         assert_eq!(b.nic().counts.sent, 1);
-        // Sixteen replies may be under way at once, and one more has to wait.
+        // Sixteen replies may be in flight together, and one more has to wait.
         for i in 0..=SLOTS {
             b.arrive(Bench::packet(0, i.into())).expect("buffers come back");
             see_all(&mut b);
@@ -219,7 +219,8 @@ fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
     }
 }
 
-/// Queue pairs that read every packet and answer it with one of the same size: two hundred packets, none lost for good.
+/// Queue pairs that read every packet and answer it with a packet of the same size: two hundred packets, none of which
+/// is lost.
 #[test]
 fn an_echo_runs_on_every_attachment() {
     for a in ATTACHMENTS {
@@ -268,8 +269,8 @@ fn an_echo_runs_on_every_attachment() {
     }
 }
 
-/// A core polls its queue and touches every line: TouchDrop, and then the same with a reply of four lines. What is measured at
-/// the end is that nothing of it is left anywhere.
+/// A core polls its queue and reads every line: TouchDrop, and then the same with a reply of four lines. At the end the
+/// test checks that no packet or credit is left.
 #[test]
 fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
     const PACKETS: u64 = 300;
@@ -350,12 +351,12 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
     }
 }
 
-/// The receive buffer holds three packets of 256 bytes and loses a fourth that comes before a line has left.
+/// The receive buffer holds three packets of 256 bytes and loses a fourth packet that arrives before a line has left.
 #[test]
 fn a_receive_buffer_that_is_full_says_so() {
     let small = EthernetSpec { receive_buffer: Size(3 * 256 + 100), ..ethernet() };
     let mut b = Bench::with(NicAt::Port, &small, 1);
-    // The first packet is on its way at once: its lines have left the buffer.
+    // The first packet leaves immediately: its lines have left the buffer.
     let verdicts: Vec<_> = (0..6).map(|i| b.arrive(Bench::packet(0, i))).collect();
     assert_eq!(verdicts.iter().filter(|v| v.is_ok()).count(), 4);
     assert!(verdicts[4..].iter().all(|v| *v == Err(DropCause::BufferFull)));
@@ -363,8 +364,9 @@ fn a_receive_buffer_that_is_full_says_so() {
     assert_eq!(b.nic().peak(), 3 * 256);
 }
 
-/// Both ways at once over four lanes. A request of 512 bytes takes 24 up and 552 down; the link down is what bounds reads, and
-/// writes have what requests leave of the link up, at 256 bytes of 280, a fifth of them completions of 88.
+/// Both directions at the same time over four lanes. A request of 512 bytes takes 24 bytes up and 552 bytes down. The
+/// downstream link limits reads. Writes have the part of the upstream link that requests leave, with 256 of 280 bytes
+/// as payload, and a fifth of them are completions of 88 bytes.
 #[test]
 fn both_ways_share_a_link_as_their_packets_take_it() {
     let fast = EthernetSpec { link: Bandwidth(400_000_000_000), ..ethernet() };
@@ -419,7 +421,8 @@ fn both_ways_share_a_link_as_their_packets_take_it() {
     let (start, r0, s0) = window.expect("a window");
     let ns = (b.m.now - start).as_ns();
     let link = 8.0 * 128.0 / 130.0 * 4.0 * 0.97 / 8.0; // GB/s
-                                                       // A reply of 256 bytes: 24 up, and down 276 beside a doorbell of 32.
+                                                       // A reply of 256 bytes: 24 bytes up, and 276 bytes down together
+                                                       // with a doorbell of 32.
     let replies = link / (276.0 + 32.0);
     let packets = (link - replies * 24.0) / (280.0 + 88.0);
     let (read, written) = ((sent - s0) as f64 / ns, (received - r0) as f64 / ns);

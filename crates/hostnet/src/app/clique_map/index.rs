@@ -1,6 +1,6 @@
-//! Locations of keys in DPDK's hash table (`rte_hash`): each key is in one of two buckets of eight signatures. A new
-//! key whose buckets are full makes room: keys move to their other buckets, along the shortest path that a
-//! breadth-first search finds.
+//! Locations of keys in DPDK's hash table (`rte_hash`): each key is in one of two buckets of eight signatures. When
+//! both buckets of a new key are full, keys move to their other buckets, along the shortest path that a breadth-first
+//! search finds.
 
 use crate::kernel::rng::mix;
 use crate::kernel::{ids::niche_id, Int};
@@ -33,8 +33,8 @@ struct SearchNode {
 }
 
 impl CuckooIndex {
-    /// An index for `keys` keys: its number of places is the next power of two, or the one after that when a key finds
-    /// no place.
+    /// An index for `keys` keys. The number of slots is the next power of two, or the power of two after that when a
+    /// key finds no slot.
     pub fn of(keys: u64) -> CuckooIndex {
         let mut places = keys.next_power_of_two().max(SLOTS as u64);
         loop {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     /// In rte_hash of DPDK 22.11 with a million keys of 16 bytes and CRC hashes, 17.37 % of the keys lie in their
-    /// second bucket when the table is made for as many keys, and 0.70 % when it is made for twice as many. Four
+    /// second bucket when the table is made for a million keys. When the table is made for two million, 0.70 % do. Four
     /// standard deviations of the shares are 0.15 % and 0.04 %.
     #[test]
     fn as_many_keys_lie_in_their_second_bucket_as_dpdk_has_there() {
@@ -143,7 +143,7 @@ mod tests {
         assert!(share(&index) > 0.0);
     }
 
-    /// A key can move only if the other bucket of its other bucket is the one that it comes from (partial-key cuckoo
+    /// A key can move only if the other bucket of its other bucket is the bucket where the key lies (partial-key cuckoo
     /// hashing).
     #[test]
     fn buckets_of_a_key_are_each_other_s_other_one() {
@@ -153,7 +153,7 @@ mod tests {
         assert!(apart > 6950, "{apart} keys of 7000 have two buckets, of 1024");
     }
 
-    /// 4096 keys leave none of 4096 places free, which no search achieves.
+    /// 4096 keys would have to fill all of 4096 slots, which no search achieves.
     #[test]
     fn keys_that_find_no_room_get_twice_the_places() {
         assert_eq!(CuckooIndex::of(4096).buckets(), 1024);

@@ -1,5 +1,5 @@
-//! Records of outstanding accesses: which are open, when completed ones end, and whether the records, the reorder
-//! buffer and the store queue have room for another.
+//! Records of outstanding accesses: which records are open, when completed ones end, and whether the records, the
+//! reorder buffer and the store queue have room for another access.
 
 use super::{AccessRecord, AccessState, Cpu, DispatchWait, RECS};
 use crate::kernel::{Int, LineAddr, Time};
@@ -59,7 +59,7 @@ impl Cpu {
         }
     }
 
-    /// Advances to the earliest completion that is known already and frees its record; no event announces such a
+    /// Advances to the earliest completion whose time is known, and frees that record; no event announces such a
     /// completion.
     #[cold]
     pub(super) fn wait_for_record(&mut self) -> Option<()> {
@@ -104,13 +104,14 @@ impl Cpu {
         None
     }
 
-    /// Checks that the ROB has room for the next instruction; sets `wait` when there is none.
+    /// Checks that the ROB has room for the next instruction; sets `wait` when there is no room.
     #[inline]
     pub(super) fn rob_room(&mut self) -> bool {
         self.seq < self.rob_until || self.retires_from_rob()
     }
 
-    /// Removes completed entries from the head of the ROB and checks that it has room; sets `wait` when there is none.
+    /// Removes completed entries from the head of the ROB and checks that the ROB has room; sets `wait` when there is
+    /// no room.
     #[inline(never)]
     fn retires_from_rob(&mut self) -> bool {
         while let Some(e) = self.rob.front() {
@@ -129,11 +130,11 @@ impl Cpu {
                 return false;
             }
         }
-        self.rob_until = self.seq + self.rob_size; // no entry of an earlier instruction comes
+        self.rob_until = self.seq + self.rob_size; // no entry of an earlier instruction can follow
         true
     }
 
-    /// Checks that the store queue has room for the stores to one line; sets `wait` when there is none.
+    /// Checks that the store queue has room for the stores to one line; sets `wait` when there is no room.
     #[inline]
     pub(super) fn sq_room(&mut self) -> bool {
         loop {

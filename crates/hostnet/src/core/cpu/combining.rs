@@ -13,10 +13,10 @@ use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::{self, Memory, Txn, LINE};
 use std::collections::VecDeque;
 
-/// `Txn::record` of the first write-combining buffer; lower numbers are accesses, and those from `prefetch::FIRST`
-/// prefetches.
+/// `Txn::record` of the first write-combining buffer; lower numbers denote accesses, and numbers from `prefetch::FIRST`
+/// on denote prefetches.
 pub(super) const RECORDS: u8 = 64;
-/// Largest number of write-combining buffers for which there are record numbers.
+/// Largest number of write-combining buffers, because there are no more record numbers.
 pub const MOST_BUFFERS: u32 = 48;
 
 /// A write-combining buffer.
@@ -26,7 +26,7 @@ struct CombiningBuffer {
     to: Mapped,
     bytes: u8,
     state: BufferState,
-    /// Rank of the buffer in the order of opening.
+    /// Rank of the buffer in the order in which buffers were opened.
     age: u64,
 }
 
@@ -163,7 +163,8 @@ impl Cpu {
         }
     }
 
-    /// Frees buffer `buffer`, whose contents its destination has accepted. Returns the program's end as `start` does.
+    /// Frees buffer `buffer`, whose contents have been accepted at their destination. Returns the program's end as
+    /// `start` does.
     pub fn on_buffer_taken(
         &mut self,
         mem: &mut Memory,

@@ -1,6 +1,6 @@
 //! Deferred hits. A core runs ahead of the calendar, and another agent may write a line in the core's caches before the
-//! time of the core's access. Such an access is therefore looked up only when the calendar has reached its time.
-//! Prefetches are deferred likewise, because they would otherwise take places from earlier accesses.
+//! time of the core's access. Such an access is therefore looked up only when the calendar has reached the time of the
+//! access. Prefetches are deferred as well, because they would otherwise take resources from earlier accesses.
 
 use super::{AccessState, Cpu, DispatchWait};
 use crate::core::{CoreEvent, CorePosts};
@@ -62,8 +62,8 @@ impl Cpu {
         self.deferred.post(cal, self.id, ready);
     }
 
-    /// Queues prefetches of `lines`, made at `at`, for a free MSHR of the L2; defers them first when `at` lies ahead of
-    /// the calendar.
+    /// Queues prefetches of `lines`, made at `at`, until an MSHR of the L2 is free; first defers the prefetches when
+    /// `at` lies ahead of the calendar.
     pub(super) fn defer_prefetches(
         &mut self,
         mem: &mut Memory,
@@ -106,7 +106,7 @@ impl Cpu {
         }
         while let Some((ready, r)) = self.deferred.next() {
             match self.same_line(self.records[r].line) {
-                // The line was invalidated in the meantime and has been requested again.
+                // The line was invalidated in the meantime, and another access has requested the line again.
                 Some(first) => self.records[first].children |= 1 << r,
                 None => self.look_up_access(mem, cal, r, ready),
             }

@@ -128,7 +128,7 @@ impl Cpu {
                 (LineAddr(0), 0, LOAD)
             }
             Op::Release { line, tag } => {
-                // A store asks for ownership of its line once it can no longer be squashed; see `release`.
+                // A store asks for ownership of its line when the store can no longer be squashed; see `release`.
                 if !self.any_open(|r| r.load) {
                     self.prefetch_own(mem, cal, line);
                 }
@@ -136,7 +136,7 @@ impl Cpu {
                 (LineAddr(0), 0, LOAD)
             }
             Op::Atomic { line } => {
-                // Earlier accesses must be done before the store, and the store before later ones; `half` marks the
+                // Earlier accesses must be done before the store, and the store before later accesses; `half` marks the
                 // second wait.
                 if !self.all_done() {
                     return false;
@@ -285,7 +285,7 @@ impl Cpu {
                     Some(r) => {
                         self.records[r].write |= a.write;
                         self.records[r].load |= !a.write;
-                        self.records[r].seq = self.records[r].seq.min(self.seq); // a hint may have asked first
+                        self.records[r].seq = self.records[r].seq.min(self.seq); // a hint may have requested the line first
                         (r, false)
                     }
                     None => {
@@ -409,21 +409,21 @@ impl Cpu {
         self.prefetch_ownership(mem, cal, line, at);
     }
 
-    /// Requests ownership of `line`, unless the core has the ownership or has requested it.
+    /// Requests ownership of `line`, unless the core owns the line or has requested ownership.
     pub(super) fn prefetch_ownership(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr, at: Time) {
         if !self.may_miss() || self.is_asked_for(mem, line) || mem.owns(self.core, line) {
             return;
         }
         if let Some(r) = self.new_rec(line, false, false, at) {
             self.records[r].owns = true;
-            self.records[r].seq = u64::MAX; // no later store waits for it
+            self.records[r].seq = u64::MAX; // no later store waits for this one
             self.issue(mem, cal, r, at);
         }
     }
 
     /// Prefetches a line whose address comes from the anchor. Only loads that find the line outstanding wait for the
-    /// record. The prefetch waits for a line fill buffer; Intel's event L1D_PEND_MISS.FB_FULL counts the cycles of such
-    /// waits.
+    /// prefetch's record. The prefetch waits for a line fill buffer; Intel's event L1D_PEND_MISS.FB_FULL counts the
+    /// cycles of such waits.
     fn prefetch_from_anchor(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, line: LineAddr) {
         self.dispatch(1);
         let at = self.now();

@@ -1,7 +1,7 @@
 //! One core: dispatch, reorder buffer, store queue and line fill buffers, driven by an op stream.
 //!
 //! The core runs ahead of the calendar through everything that its private caches answer. A request that leaves the L2
-//! becomes a transaction at its time of issue. A record (`AccessRecord`) stands for each memory access that is not done: it
+//! becomes a transaction at its time of issue. Each memory access that is not done has a record (`AccessRecord`), which
 //! waits for its address, for a line fill buffer, or for data.
 
 mod access_records;
@@ -41,7 +41,7 @@ const FRAC: u64 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum AccessState {
     Free,
-    /// The address comes from the data of another record, which lists this one among its `children`.
+    /// The address comes from the data of another record, which lists this record among its `children`.
     Address,
     /// The access waits for a line fill buffer.
     Credit,
@@ -59,11 +59,11 @@ struct AccessRecord {
     state: AccessState,
     generation: u32,
     write: bool,
-    /// Whether the access is a load, which blocks retirement.
+    /// Whether the access is a load; a load blocks retirement.
     load: bool,
-    /// Whether the access requests ownership of the line, even if no store to it has been dispatched.
+    /// Whether the access requests ownership of the line, even if no store to the line has been dispatched.
     owns: bool,
-    /// Kind of the instruction, which prefetchers use in place of its address.
+    /// Kind of the instruction, which prefetchers use in place of the instruction's address.
     site: u8,
     delay: u16,
     ready: Time,
@@ -149,7 +149,7 @@ pub struct Cpu {
     /// Live records by the low bits of their line numbers.
     by_line: [u64; RECS],
     rob: VecDeque<WindowEntry>,
-    /// Instructions before this sequence number have room in the ROB, as far as its oldest entry tells.
+    /// Sequence number up to which instructions have room in the ROB, according to the oldest entry of the ROB.
     rob_until: u64,
     sq: VecDeque<WindowEntry>,
     sq_used: u32,
@@ -162,13 +162,13 @@ pub struct Cpu {
     retire_event: Option<Time>,
     /// Record, with its generation, that the oldest deferred side effect waits for.
     retire_after: Option<(u8, u32)>,
-    /// Stores that become visible only after all earlier ones (`Op::Release`).
+    /// Stores that become visible only after all earlier accesses (`Op::Release`).
     releases: VecDeque<retire::PendingRelease>,
     devices: DeviceAccesses,
     pending_sweeps: PendingSweeps,
     deferred: DeferredHits,
     pub lfb: Domain,
-    /// MSHRs of the L2; absent when only the line fill buffers and the prefetcher's credits bound its misses.
+    /// MSHRs of the L2; absent when only the line fill buffers and the prefetcher's credits limit the L2's misses.
     pub mshrs: Option<Box<Domain>>,
     pub prefetcher: Option<Prefetcher>,
     /// Prefetchers of the L1.
@@ -246,7 +246,7 @@ impl Cpu {
         }
     }
 
-    /// Makes the core follow prefetch hints. A core without a prefetcher leaves `reserve` of the L2's MSHRs to
+    /// Makes the core follow prefetch hints. A core without a prefetcher reserves `reserve` MSHRs of the L2 for
     /// accesses.
     pub fn follow(&mut self, hints: Hints, reserve: u32) {
         let ahead = self.prefetcher.get_or_insert_with(|| Prefetcher::without_streams(reserve));
@@ -256,7 +256,7 @@ impl Cpu {
         self.hints = Some(Box::new(hints));
     }
 
-    /// Time of the core, at which the next instruction dispatches; it may lie ahead of the calendar.
+    /// Present time of the core, at which the next instruction dispatches; it may lie ahead of the calendar.
     #[inline]
     pub fn now(&self) -> Time {
         Time(self.t / FRAC)
@@ -349,7 +349,7 @@ impl Cpu {
             self.grant_lfbs(mem, cal, now);
             self.look_up_access(mem, cal, record, now);
             if self.releases_wait() {
-                self.schedule_retirement(cal, now); // the line may have come with the permission to write
+                self.schedule_retirement(cal, now); // the line may have arrived with the permission to write
             }
             return if self.running && self.can_resume() { self.resume(mem, cal, now) } else { None };
         }
@@ -401,7 +401,7 @@ impl Cpu {
             let Some(next) = self.no_credit.pop_front() else { break };
             let ready = self.records[next].ready.max(now + self.retry + self.miss_throttle);
             if self.prefetcher.is_some() || mem.siblings.is_some() {
-                self.look_up_access(mem, cal, next, ready); // its line may have come meanwhile
+                self.look_up_access(mem, cal, next, ready); // its line may have arrived in the meantime
             } else {
                 self.issue(mem, cal, next, ready);
             }
@@ -432,7 +432,7 @@ impl Cpu {
         }
     }
 
-    /// Completes record `r`, whose data arrives at `at`, and starts the accesses that waited for it as their address.
+    /// Completes record `r`, whose data arrives at `at`, and starts the accesses whose address comes from this data.
     fn complete(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, at: Time) {
         self.records[r].state = AccessState::Done;
         self.records[r].done = at;
@@ -455,7 +455,7 @@ impl Cpu {
         }
     }
 
-    /// Stores among `access_records`. A load of the same line must be looked up before them.
+    /// Stores among `access_records`. A load of the same line must be looked up before these stores.
     #[cold]
     fn stores_of(&self, mut records: u64) -> u64 {
         let mut stores = 0;
@@ -489,7 +489,7 @@ impl Cpu {
             }
             Probe::Miss => {
                 if let Some(first) = self.same_line(line).filter(|o| *o != r) {
-                    // The line has been requested already, and the access's own delay is over.
+                    // Another access has already requested the line, and the delay of this access is over.
                     (self.records[r].state, self.records[r].delay) = (AccessState::Address, 0);
                     self.records[first].children |= 1 << r;
                     return;
@@ -526,7 +526,7 @@ impl Cpu {
         self.amat.ps += u128::from(lat.0);
     }
 
-    /// Sends record `r` to the L2 or lets it wait for a line fill buffer; returns whether it was sent.
+    /// Sends record `r` to the L2, or queues the record for a line fill buffer; returns whether the record was sent.
     #[inline(never)]
     fn request_lfb(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, ready: Time) -> bool {
         let line = self.records[r].line;
@@ -585,7 +585,7 @@ impl Cpu {
     }
 }
 
-/// Sends a transaction to the home agent, which it reaches after the look-ups in L1 and L2 and the crossbar.
+/// Sends a transaction to the home agent; the transaction arrives after the look-ups in L1 and L2 and the crossbar.
 #[inline(always)]
 fn send(mem: &mut Memory, cal: &mut impl CorePosts, at: Time, t: Txn) {
     let arrive = at + mem.latency_to_agent(t.core());

@@ -1,5 +1,5 @@
-//! Stores behind cache maintenance that discards data; as program order requires, they wait until the maintenance is
-//! done.
+//! Stores that follow cache maintenance that discards data; as program order requires, such stores wait until the
+//! maintenance is done.
 //!
 //! ```text
 //!   sweep of a line --retires--> message --home agent--> gone everywhere
@@ -63,7 +63,7 @@ impl Cpu {
         !self.pending_sweeps.is_empty()
     }
 
-    /// Notes that the oldest message still in the core leaves and arrives at `at`.
+    /// Notes that the oldest message that is still in the core leaves now and arrives at `at`.
     pub fn on_sweep_sent(&mut self, cal: &mut impl CorePosts, at: Time) {
         if let Some(m) = self.pending_sweeps.0.iter_mut().find(|m| m.arrives.is_none()) {
             m.arrives = Some(at);

@@ -38,7 +38,8 @@ impl Cpu {
         }
     }
 
-    /// Kind of the instruction at `pc`, which stands for its address where a prefetcher needs one; otherwise 0.
+    /// Kind of the instruction at `pc`, which a prefetcher uses in place of the instruction's address; 0 where no
+    /// prefetcher needs the kind.
     #[inline]
     pub(super) fn site(&self) -> u8 {
         if self.l1_prefetcher.is_none() && !self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests) {
@@ -47,8 +48,8 @@ impl Cpu {
         self.program.ops.get(self.pc).map_or(0, Op::site)
     }
 
-    /// Shows the L2's prefetcher an access to `of`, a line and the kind of the instruction, that missed the L1. `goes`
-    /// says that the access is a request that goes to the L2 now, `own` that it asks for ownership.
+    /// Shows the L2's prefetcher the access `of`, a line and the kind of the instruction, which missed the L1. `goes`
+    /// says whether the access is a request that goes to the L2 now, and `own` whether the request asks for ownership.
     #[inline]
     pub(super) fn train_prefetcher(
         &mut self,
@@ -85,11 +86,11 @@ impl Cpu {
         }
     }
 
-    /// Whether a prefetch may take one of the L2's miss entries now.
+    /// Whether a prefetch may take an MSHR of the L2 now.
     #[inline]
     pub(super) fn may_prefetch(&self) -> bool {
         if self.prefetcher.as_ref().is_some_and(|p| p.into == CacheLevel::Llc) {
-            return true; // its credits bound it
+            return true; // the prefetcher's credits limit it
         }
         let reserve = self.prefetcher.as_ref().map_or(0, |p| p.reserve);
         self.mshrs.as_ref().is_none_or(|m| m.free() > reserve)
@@ -146,7 +147,7 @@ impl Cpu {
         }
     }
 
-    /// Shows the L1's prefetchers a load or store at `at` of the line and the kind of instruction in `of`.
+    /// Shows the L1's prefetchers a load or store at `at`; `of` holds the line and the kind of the instruction.
     #[inline]
     pub(super) fn train_l1_prefetcher(
         &mut self,
@@ -178,7 +179,7 @@ impl Cpu {
         }
     }
 
-    /// Loads a line into the L1 that the L1 lacks and no request brings; no instruction waits for it.
+    /// Loads into the L1 a line that is neither there nor requested; no instruction waits for the line.
     fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, (line, site): (LineAddr, u8), at: Time) {
         let asks = self.live != u64::MAX && self.may_miss() && !self.is_asked_for(mem, line);
         if !asks || !mem.worth_loading(self.core, line) || self.must_defer(mem, line, false, at) {

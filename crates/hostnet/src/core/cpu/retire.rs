@@ -69,12 +69,12 @@ pub(super) struct PendingRelease {
     line: LineAddr,
     tag: u32,
     turn: ReleaseState,
-    /// Whether the store has requested its line before its turn.
+    /// Whether the store has requested its line before all earlier accesses were done.
     ahead: bool,
 }
 
-/// Number of waiting stores that may request their lines early, counted from the oldest; assumed, and also bounded by
-/// the line fill buffers.
+/// Number of waiting stores, counted from the oldest, that may request their lines early. The value is assumed; the
+/// line fill buffers are a further limit.
 const SENIOR: usize = 8;
 
 impl Cpu {
@@ -87,7 +87,7 @@ impl Cpu {
         }
     }
 
-    /// Whether the access that the oldest side effect was found to wait for is still open.
+    /// Whether the access for which the oldest side effect waits is still open.
     #[inline]
     fn still_waits(&self) -> bool {
         self.retire_after.is_some_and(|(r, generation)| {
@@ -141,8 +141,8 @@ impl Cpu {
         self.may_release(0)
     }
 
-    /// Time at which everything before release `i` is done, as far as it is known; once the release has requested its
-    /// line, its own store counts too.
+    /// Time at which all accesses before release `i` are done, as far as that time is known; once the release has
+    /// requested its line, its own store counts as well.
     fn may_release(&self, i: usize) -> Option<Time> {
         let p = self.releases[i];
         let before = |r: &AccessRecord| r.seq < p.seq;
@@ -150,8 +150,8 @@ impl Cpu {
         (!no_record && self.first_open(before).is_none()).then(|| p.at.max(self.latest(before)))
     }
 
-    /// Advances the waiting release stores in program order. A line that has just arrived is written before another
-    /// agent's request that waits for the line can invalidate it.
+    /// Advances the waiting release stores in program order. A store writes a line that has just arrived before a
+    /// waiting request of another agent can invalidate the line.
     pub(super) fn release(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) {
         for i in 0..self.releases.len() {
             let PendingRelease { seq, line, turn, .. } = self.releases[i];
@@ -182,8 +182,8 @@ impl Cpu {
         }
     }
 
-    /// Requests the lines of the stores from release `i` on that can no longer be squashed, since all loads before them
-    /// are done.
+    /// Requests the lines of the stores, from release `i` on, that can no longer be squashed because all loads before
+    /// them are done.
     fn request_ownership_early(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, i: usize, now: Time) {
         for i in i..self.releases.len().min(i + SENIOR) {
             let PendingRelease { seq, at, line, turn, ahead, .. } = self.releases[i];

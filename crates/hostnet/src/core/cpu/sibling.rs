@@ -29,7 +29,8 @@ impl Cpu {
         self.same_line(line).is_some() || mem.sibling_fetches(self.id, line)
     }
 
-    /// Lets record `r`, whose address is known, wait for a request of the sibling thread if that has requested `line`.
+    /// Lets record `r`, whose address is known, wait for a request of the sibling thread, if the sibling has requested
+    /// `line`.
     #[inline]
     pub(super) fn defer_to_sibling(&mut self, mem: &mut Memory, r: u8, line: LineAddr) -> bool {
         let leaves = mem.sibling_fetches(self.id, line);
@@ -40,7 +41,7 @@ impl Cpu {
         leaves
     }
 
-    /// Looks up record `r` again after the sibling thread has received its line.
+    /// Looks up record `r` again after the sibling thread has received the record's line.
     pub fn sibling_has_it(&mut self, cal: &mut impl CorePosts, r: u8, now: Time) {
         self.defer_lookup(cal, r, now);
     }

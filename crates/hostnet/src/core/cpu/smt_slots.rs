@@ -18,9 +18,9 @@ const WINDOW: Time = Time(1_000_000);
 /// Duration of an instruction, in 1/16 ps, and the share of its core's slots that this thread takes.
 #[derive(Clone, Debug)]
 pub(super) struct SmtSlots {
-    /// Duration of an instruction when the thread runs alone: an instruction of line accesses, and of other code.
+    /// Duration of an instruction when the thread runs alone: of an instruction that accesses lines, and of other code.
     alone: (u64, u64),
-    /// Present duration of an instruction of a line access.
+    /// Present duration of an instruction that accesses lines.
     pub access: u64,
     pub compute: u64,
     /// Start of the present averaging window, and number of instructions before it.
@@ -37,7 +37,7 @@ impl SmtSlots {
         SmtSlots { alone: (access, compute), access, compute, since: Time::ZERO, before: 0, share: 0.0 }
     }
 
-    /// Restarts the averaging window, because the count of instructions begins anew at `now`.
+    /// Restarts the averaging window at `now`, because the count of instructions restarts.
     pub fn restart(&mut self, now: Time) {
         (self.since, self.before) = (now, 0);
     }
@@ -76,8 +76,8 @@ impl Cpu {
         Time(n * self.smt_slots.compute / FRAC)
     }
 
-    /// Time of the first poll at `now` or later, and the number of earlier polls, for a thread that has polled in vain
-    /// since `since` with `n` instructions for each poll.
+    /// Time of the first poll at `now` or later, and the number of earlier polls, for a thread that has polled without
+    /// success since `since` with `n` instructions per poll.
     pub fn next_poll(&self, since: Time, now: Time, n: u32) -> (Time, u64) {
         let period = u64::from(n) * self.smt_slots.compute;
         if period == 0 {

@@ -55,7 +55,7 @@ impl Iio {
         rows.into_iter().filter_map(|(name, r)| Some((name, r.filter(|r| r.arrival_rate > 0.0)?)))
     }
 
-    /// Shortest device read that has ended since the restart, from its request to its last data.
+    /// Shortest time that a device read has taken since the restart, from its request to its last data.
     pub fn shortest_read(&self) -> Option<Time> {
         Some(self.shortest_read).filter(|t| *t < Time::MAX)
     }

@@ -1,8 +1,8 @@
 //! Integrated I/O controllers (IIO): each has a read and a write buffer of one entry per cache line between its PCIe
 //! ports and the home agent. An entry is a credit of the P2M-Read or P2M-Write domain.
 //!
-//! A port is full duplex: its device offers writes and read requests at the same time. Both share the upstream link and
-//! take turns on it; completions have the downstream link to themselves.
+//! A port is full duplex: its device offers writes and read requests at the same time. Writes and read requests take
+//! turns on the upstream link; completions have the downstream link to themselves.
 //!
 //! ```text
 //!   device --write TLPs, read requests--> up --> write / read entries --> home agent
@@ -60,7 +60,7 @@ pub struct Iio {
     pub stopped: bool,
     since: Time,
     completed_before: u64,
-    /// Shortest read that has ended since the restart, from request to last data as the device sees it.
+    /// Shortest time that a device read has taken since the restart, from request to last data, as the device sees it.
     shortest_read: Time,
 }
 
@@ -133,7 +133,8 @@ impl Iio {
         cal.post(at, DeviceEvent::Turn { port: p, way });
     }
 
-    /// Sends the next packet of the device on port `p`, if there is one and it may be sent. Usually there is none.
+    /// Sends the next packet of the device on port `p`, if the device has a packet that may be sent. Usually there is
+    /// no such packet.
     #[inline]
     fn launch(&mut self, cal: &mut impl DevicePosts, p: PortId, now: Time) {
         let port = &self.ports[p];
@@ -196,10 +197,10 @@ impl Iio {
                     if let CreditWait::Until(t) = wait {
                         self.wait_until(cal, p, way, t);
                     }
-                    return false; // otherwise the end of a request goes on
+                    return false; // otherwise the end of a request resumes the port
                 }
                 if port.up.take(NON_POSTED, requests, now).is_err() {
-                    return false; // the end of a request's wait for entries goes on
+                    return false; // the end of a request's wait for entries resumes the port
                 }
                 port.tags.take(requests, now).expect("they are free");
                 let piece = port.device.take(way, n, now);
@@ -208,8 +209,8 @@ impl Iio {
                 let job = self.job(job);
                 let port = &mut self.ports[p];
                 port.on_wire = Some(Tlp::Read { job });
-                // Completions return more slowly than requests are sent, so the data of all of them is counted from the
-                // first.
+                // Completions return more slowly than requests are sent, so the data of all requests is counted from
+                // the first request.
                 let first = u64::from(port.framing.read_request);
                 let rest = u64::from(requests - 1) * first;
                 let end = port.up.send(first, now);
@@ -272,7 +273,7 @@ impl Iio {
                 for w in j.piece.wants(j.lines, self.ports[p].framing.train, job, device) {
                     let ctl = &mut self.controllers[c];
                     if ctl.reads.is_empty() && ctl.read.free() >= w.lines.into() {
-                        self.enter_read(mem, cal, placement, c, w, now); // its device goes on below
+                        self.enter_read(mem, cal, placement, c, w, now); // the device continues below
                     } else {
                         ctl.reads.push_back(w);
                     }
@@ -486,7 +487,7 @@ impl Iio {
         ctl.to_home_agent.owe_write_backs(t.record.into());
         let j = &mut self.jobs[job];
         if self.ports[p].framing.train > 1 {
-            // The lines of a train need not be told apart: the device is only told of the last one.
+            // The lines of a train need not be distinguished: the device only learns when the last line is done.
             (0..n).for_each(|_| j.here |= j.here + 1);
         } else {
             j.here |= 1 << (t.line - j.piece.line);
@@ -524,7 +525,7 @@ impl Iio {
                     cal.post(at, DeviceEvent::Completed(job));
                 }
                 if wait {
-                    self.wait_until(cal, p, DmaDirection::P2mRead, at); // a request may wait for this tag
+                    self.wait_until(cal, p, DmaDirection::P2mRead, at); // a request may wait for the tag that has become free
                 }
                 break;
             }
@@ -603,7 +604,7 @@ impl Iio {
     pub fn on_nic_tx(&mut self, cal: &mut impl DevicePosts, id: PacketId, now: Time) -> bool {
         let (port, nic) = self.nic().expect("a NIC on a port");
         let sent = nic.on_tx_port(id, now);
-        self.launch(cal, port, now); // a doorbell is work, and a frame that has left makes room
+        self.launch(cal, port, now); // a doorbell brings work, and a frame that has left makes room
         sent
     }
 
@@ -617,22 +618,22 @@ impl Iio {
         cal.post(at, DeviceEvent::Ring { queue, task: RingTask::Tail(side), n: n.to_u16() });
     }
 
-    /// Sends a core's store of `bytes` bytes, which has reached the IIO, to the device on the first port; returns when
-    /// the store has left on the link. The device accepts every store.
+    /// Sends a core's store of `bytes` bytes, which has reached the IIO, to the device on the first port; returns the
+    /// time at which the store has left on the link. The device accepts every store.
     pub fn store(&mut self, bytes: u32, now: Time) -> Time {
         let port = &mut self.ports[PortId(0)];
         port.down.send(port.framing.write(bytes), now)
     }
 
-    /// Sends a core's load, which has reached the IIO, to the device on the first port; returns when the device
-    /// answers.
+    /// Sends a core's load, which has reached the IIO, to the device on the first port; returns the time at which the
+    /// device answers.
     pub fn load(&mut self, now: Time) -> Time {
         let port = &mut self.ports[PortId(0)];
         port.down.send(port.framing.read_request.into(), now) + port.down.flight * 2
     }
 
-    /// Carries the answer of the device on the first port to a load of `bytes` bytes; returns when the home agent has
-    /// the data.
+    /// Sends the answer of the device on the first port to a load of `bytes` bytes; returns the time at which the home
+    /// agent has the data.
     pub fn answer(&mut self, bytes: u32, now: Time) -> Time {
         let port = &mut self.ports[PortId(0)];
         port.up.send(port.framing.completion(bytes), now) + self.to_cha

@@ -11,7 +11,7 @@ use crate::memory::{Agent, IoWrite, Tag, LINE_U32};
 use crate::placement::{DeviceKind, DeviceTransfer};
 use std::collections::VecDeque;
 
-/// Consecutive lines of packets that have arrived at the IIO and are simulated as one unit.
+/// Consecutive lines of packets that have arrived at the IIO and that the simulator treats as one unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IioRequest<S> {
     pub(super) line: LineAddr,
@@ -31,8 +31,8 @@ impl<S> IioRequest<S> {
         DeviceTransfer { tag: self.tag, ..DeviceTransfer::of(Agent::Io, self.device, self.line) }
     }
 
-    /// Traffic classes under which the DRAM transfers of a write and of a read are counted: packets are the NIC's
-    /// wherever the NIC is attached.
+    /// Traffic classes under which the DRAM transfers of a write and of a read are counted. Transfers of packets count
+    /// as those of a NIC, wherever the NIC is attached.
     pub(super) fn classes(&self) -> (AccessClass, AccessClass) {
         match self.device {
             DeviceKind::Nic => (AccessClass::NicRxWr, AccessClass::NicTxRd),
@@ -116,11 +116,11 @@ pub(super) struct IioPort {
     pub(super) down: Link,
     /// Tags: the read requests that the device may have outstanding.
     pub(super) tags: Credits,
-    /// Packet on the upstream link, which is free again when the packet has arrived.
+    /// Packet on the upstream link; the link is free again when the packet has arrived.
     pub(super) on_wire: Option<Tlp>,
-    /// Reason why each direction is held, by `DmaDirection`.
+    /// Reason why each direction is on hold, by `DmaDirection`.
     pub(super) holds: [PortHold; 2],
-    /// Direction that goes first when both have something to send.
+    /// Direction that goes first when both directions have a packet to send.
     pub(super) turn: DmaDirection,
     pub(super) moved: u64,
 }
@@ -128,11 +128,11 @@ pub(super) struct IioPort {
 /// Reason why a port does not ask its device for more in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PortHold {
-    /// The port is not held and asks its device.
+    /// The port is not on hold and asks its device.
     Open,
     /// The port asks again at a known time, with `Event::Turn`.
     Timer,
-    /// Number of posted credits that are missing, and the time of their return is not known.
+    /// Posted credits are missing: their number, when the time of their return is unknown.
     Credits(u32),
 }
 
@@ -151,7 +151,7 @@ pub(super) struct IioController {
 pub(super) struct HomeAgentPath {
     /// Time at which the next line may leave.
     free: Time,
-    /// Time on the path that a written-back line takes.
+    /// Time on the path that a line takes when it is written back.
     write_back: Time,
     most: Time,
     /// Time on the path that the lines waiting to be written back will take.
@@ -205,7 +205,7 @@ impl HomeAgentPath {
     }
 
     /// Time at which a core's request that arrives now leaves, where earlier cores' requests hold the path until
-    /// `cores`. The request waits for those and for one packet of a device, which takes at most `packet`.
+    /// `cores`. The request waits for these requests and for one packet of a device, which takes at most `packet`.
     #[inline]
     pub(super) fn admit_core_request(&mut self, now: Time, cores: Time, interval: Time, packet: Time) -> Time {
         self.write_back(now);
@@ -249,16 +249,16 @@ mod tests {
     fn a_request_waits_for_the_lines_that_have_no_room() {
         let mut d = to_home_agent();
         d.owe_write_backs(6);
-        assert_eq!(d.admit_first_line(Time::ZERO, EACH, 1), Time::ns(6)); // two lines of 3 ns go before it
-        assert_eq!(d.admit_first_line(Time::ZERO, EACH, 1), Time::ns(7)); // and four may wait
+        assert_eq!(d.admit_first_line(Time::ZERO, EACH, 1), Time::ns(6)); // two lines of 3 ns go before the request
+        assert_eq!(d.admit_first_line(Time::ZERO, EACH, 1), Time::ns(7)); // and four lines may wait
     }
 
     #[test]
     fn lines_are_written_back_where_no_request_goes() {
         let mut d = to_home_agent();
         d.owe_write_backs(4);
-        assert_eq!(d.admit_first_line(Time::ns(9), EACH, 1), Time::ns(9)); // three are gone
-        d.owe_write_backs(4); // five wait
+        assert_eq!(d.admit_first_line(Time::ns(9), EACH, 1), Time::ns(9)); // three lines have left
+        d.owe_write_backs(4); // five lines wait
         assert_eq!(d.admit_first_line(Time::ns(10), EACH, 1), Time::ns(13));
     }
 

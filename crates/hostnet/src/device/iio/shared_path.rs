@@ -1,8 +1,8 @@
-//! The path to the home agent where requests of cores use it, too: one crossbar in front of the LLC.
+//! The path to the home agent that devices share with cores: one crossbar in front of the LLC.
 //!
 //! ```text
 //!   devices --> entries --+
-//!                         +--> door --> home agent
+//!                         +--> path --> home agent
 //!   cores --> L2s --------+
 //! ```
 //!
@@ -15,7 +15,7 @@ use crate::kernel::{Int, Time, TxnId};
 use crate::memory::Memory;
 use std::collections::VecDeque;
 
-/// Use that cores make of one controller's path to the home agent.
+/// Use of one controller's path to the home agent by cores.
 #[derive(Clone)]
 pub(super) struct SharedPath {
     controller: usize,
@@ -23,7 +23,7 @@ pub(super) struct SharedPath {
     free: Time,
     /// Requests of cores that wait for the path, in the order in which they will get it.
     waiting: VecDeque<TxnId>,
-    /// Modified lines written back by the L2s that have already been charged to the path.
+    /// Number of modified lines, written back by L2s, for which the path has already been charged.
     seen: u64,
 }
 
@@ -39,11 +39,12 @@ impl Iio {
         self.shared.is_some()
     }
 
-    /// Handles `memory::MemoryEvent::Cha` where the path begins: transaction `id` is held up if a core has sent it and the path is
-    /// occupied. Returns true when the transaction waits; its event then comes again when the path is its own.
+    /// Handles `memory::MemoryEvent::Cha` at the start of the path: transaction `id` waits if a core has sent the
+    /// transaction and the path is occupied. Returns true when the transaction waits; its event then occurs again when
+    /// the transaction has the path.
     ///
-    /// Lines that L2s have written back since the last request go behind this request, as far as the write-back buffer
-    /// has room.
+    /// Lines that L2s have written back since the last request follow this request, as far as the write-back buffer has
+    /// room.
     pub fn delay_core_request(&mut self, mem: &mut Memory, cal: &mut impl DevicePosts, id: TxnId, now: Time) -> bool {
         let Some(shared) = &mut self.shared else { return false };
         if shared.waiting.front() == Some(&id) {
@@ -101,8 +102,8 @@ mod tests {
         (Iio::new(&iio, &pcie, Vec::new()), memory_of(platform, 1, map), Events::default())
     }
 
-    /// Times in nanoseconds at which `n` requests that arrive at time zero have used the path, with the requests'
-    /// numbers.
+    /// Times in nanoseconds at which `n` requests that arrive at time zero have passed the path, with the numbers of
+    /// the requests.
     fn passed(n: u64, before: impl FnOnce(&mut Iio, &mut Memory)) -> Vec<(u64, usize)> {
         let (mut iio, mut mem, mut cal) = parts();
         before(&mut iio, &mut mem);

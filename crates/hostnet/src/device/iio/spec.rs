@@ -4,7 +4,7 @@ use crate::kernel::units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Integrated I/O controllers: buffers, distance to the home agent, and the path between.
+/// Integrated I/O controllers: their buffers, and the time and bandwidth of the path to the home agent.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IioSpec {
@@ -27,30 +27,30 @@ pub struct IioSpec {
     pub line_header: Option<Span>,
     /// Time from the home agent's answer to the release of the buffer entry.
     pub from_cha: Span,
-    /// Time that a write spends at the home agent, in addition to its way to the memory controller, to obtain ownership
-    /// of the line; the write cannot proceed without it.
+    /// Time that a write spends at the home agent to obtain ownership of its line, in addition to the path to the
+    /// memory controller; a write proceeds only with ownership.
     pub ownership: Span,
-    /// Whether a write of a part of a line reads the line first, as a cache in front of the home agent does that writes
-    /// back whole lines. When false (the default), a partial write proceeds like a write of a whole line.
+    /// Whether a write of a part of a line reads the line first. A cache in front of the home agent does so when it
+    /// writes back whole lines. When false (the default), a partial write proceeds like a write of a whole line.
     #[serde(default)]
     pub fetch_partial: bool,
-    /// Time on the path to the home agent that each write-back takes of a cache in front of the home agent. Such a
-    /// cache keeps the lines that devices write to caches, and those that they read while the LLC had them modified;
-    /// each line is written back once, behind requests, and a request's `line_interval` is then without data. The
-    /// default, 0, means that there is no such cache.
+    /// Time that each write-back of a cache in front of the home agent takes on the path to the home agent. Such a
+    /// cache keeps the lines that devices write to caches, and lines that devices read while the LLC had them modified.
+    /// Each such line is written back once, after requests, and the `line_interval` of a request then covers no data.
+    /// The default, 0, means that there is no such cache.
     #[serde(default)]
     pub write_back_interval: Span,
-    /// Lines that may wait to be written back when `write_back_interval` is not 0; with more, requests wait for the
-    /// oldest. The default is 1.
+    /// Number of lines that may wait to be written back when `write_back_interval` is not 0; when more lines wait,
+    /// requests wait for the oldest. The default is 1.
     #[serde(default = "one")]
     pub write_back_buffer: u32,
     /// Whether requests of cores also use the path to the home agent, for `line_interval` each. A modified line that an
-    /// L2 writes back to the LLC then takes `write_back_interval` on it. The path is that of the NIC's port. The
-    /// default is false.
+    /// L2 writes back to the LLC then takes `write_back_interval` on this path, which is the path of the NIC's port.
+    /// The default is false.
     #[serde(default)]
     pub shared_with_cores: bool,
-    /// Time that a register write takes in addition to the link: the bridges in front of the link, and the register
-    /// itself. The default is 0.
+    /// Time that a register write takes in addition to the link: in the bridges in front of the link, and in the
+    /// register itself. The default is 0.
     #[serde(default)]
     pub register_write: Span,
 }

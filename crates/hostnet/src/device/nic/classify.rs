@@ -76,8 +76,8 @@ impl Marker {
         }
     }
 
-    /// Steering tags of a packet's first line and of its other lines. `at` is the packet's arrival time; with None its
-    /// bytes do not count towards a burst.
+    /// Steering tags of a packet's first line and of its other lines. `at` is the packet's arrival time; when `at` is
+    /// None, the packet's bytes do not count towards a burst.
     pub fn tags(&mut self, queue: QueueId, dscp: u8, bytes: u32, at: Option<Time>) -> [Tag; 2] {
         let core = self.cores[queue];
         let burst = at.is_some_and(|now| self.is_burst(core, bytes, now));
@@ -164,21 +164,21 @@ mod tests {
         }
     }
 
-    /// 1250 bytes in 1 us are no burst, 1251 bytes are; each core has its own counter, which every interval resets.
-    /// Packets: time in ns, core, bytes, marked with `BurstMarking::Edge`, marked with `BurstMarking::Level`.
+    /// 1250 bytes in 1 us are not a burst, but 1251 bytes are; each core has its own counter, which every interval
+    /// resets. Packets: time in ns, core, bytes, marked with `BurstMarking::Edge`, marked with `BurstMarking::Level`.
     #[test]
     fn a_core_whose_bytes_exceed_the_threshold_of_an_interval_is_in_a_burst() {
         let packets = [
             (0, 0, 1250, false, false),
-            (900, 1, 1250, false, false),   // another core's
+            (900, 1, 1250, false, false),   // the packet belongs to another core
             (999, 0, 1, true, true),        // 1251 in the first interval
             (999, 0, 500, false, true),     // the edge is over
             (1_000, 0, 1250, false, false), // a new interval
-            (1_500, 0, 64, false, true),    // above, as it was before
+            (1_500, 0, 64, false, true),    // above the threshold, as in the interval before
             (2_100, 0, 64, false, false),
-            (3_000, 0, 2000, true, true), // the interval before was below
+            (3_000, 0, 2000, true, true), // the interval before was below the threshold
             (4_000, 0, 2000, false, true),
-            (6_000, 0, 2000, true, true), // nothing came in the interval before
+            (6_000, 0, 2000, true, true), // no packet arrived in the interval before
         ];
         for burst in [BurstMarking::Edge, BurstMarking::Level] {
             let mut m = Marker::new(&IdioSpec { burst, ..IdioSpec::default() }, IdVec::from_iter([0, 1].map(CoreId)));

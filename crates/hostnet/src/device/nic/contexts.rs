@@ -1,9 +1,9 @@
-//! Contexts of a NIC's DMA engine: the pieces of work whose lines are not all done.
+//! Contexts of a NIC's DMA engine: one for each transfer whose lines are not all done.
 
-/// Number of pieces of work that a DMA engine may have outstanding.
+/// Number of transfers that a DMA engine may have outstanding.
 const CONTEXTS: u16 = 256;
 
-/// Pieces of work whose lines are in flight, each with the number of lines that are not done.
+/// Transfers whose lines are in flight, each with the number of lines that are not done.
 #[derive(Clone)]
 pub(super) struct Contexts<T> {
     of: Vec<Option<(T, u32)>>,
@@ -34,7 +34,7 @@ impl<T: Copy> Contexts<T> {
         slot
     }
 
-    /// Counts `n` lines of `slot` as done and returns true, unless they are the last lines of its piece of work.
+    /// Counts `n` lines of `slot` as done and returns true, unless these are the last lines of the transfer.
     #[inline]
     pub fn part(&mut self, slot: u16, n: u32) -> bool {
         let (_, left) = self.of[usize::from(slot)].as_mut().expect("lines of an open context");
@@ -45,7 +45,7 @@ impl<T: Copy> Contexts<T> {
         true
     }
 
-    /// Counts `n` lines of `slot` as done; returns the piece of work when they were its last lines.
+    /// Counts `n` lines of `slot` as done; returns the transfer when these were its last lines.
     #[inline]
     pub fn done(&mut self, slot: u16, n: u32) -> Option<T> {
         let context = &mut self.of[usize::from(slot)];

@@ -1,5 +1,5 @@
 //! Classification of packet drops by cause: a state machine over three flags that are sampled with every packet,
-//! receive buffer full (F), receive ring full (R) and transmit ring full (T). The state remembers which of them filled
+//! receive buffer full (F), receive ring full (R) and transmit ring full (T). The state remembers which resource filled
 //! up first.
 
 use crate::meter::drops::DropCause;
@@ -51,7 +51,7 @@ const FULL: [(DropState, [DropState; 4]); 7] = [
 const ROOM: [DropState; 4] = [Balanced, Transmit, Receive, Both];
 
 impl DropState {
-    /// State after a packet that found the flags `found`.
+    /// State that follows for a packet that found the flags `found`.
     #[must_use]
     pub fn next(self, found: FullFlags) -> DropState {
         let rings = usize::from(found.receive_ring) << 1 | usize::from(found.transmit_ring);

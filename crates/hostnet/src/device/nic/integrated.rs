@@ -1,6 +1,6 @@
 //! The on-chip (integrated) attachment of the NIC (Sweeper, section III): no PCIe link, hardware-terminated transport,
 //! per-core rings, and work queue entries with a SweepBuffer bit (Fig. 4). A packet is assigned its buffer on arrival;
-//! messages take `notify`.
+//! a message between the NIC and a core takes the time `notify`.
 
 use super::{Attachment, Completion, Nic, Packet};
 use crate::device::{DeviceEvent, DevicePosts, NicAt};
@@ -75,7 +75,7 @@ impl Nic {
             mem.send(cal, now, t);
         }
         if line_by_line {
-            // Lines that wait for an MSHR hold up neither other lines nor the packets behind them.
+            // Lines that wait for an MSHR delay neither other lines nor later packets.
             self.engine().writing.push_back(id);
             self.follow(cal, now + self.interval * u64::from(p.lines));
         }
@@ -99,7 +99,7 @@ impl Nic {
         }
     }
 
-    /// Counts a burst as placed, or a line of a packet whose lines are written one by one. Packets are announced in
+    /// Counts a burst as placed, or a line of a packet whose lines are written one by one. The NIC announces packets in
     /// arrival order.
     fn placed(&mut self, cal: &mut impl DevicePosts, t: &Txn, now: Time) {
         if self.engine().writing.is_empty() {
@@ -157,8 +157,8 @@ impl Nic {
         cal.post(now + self.notify, DeviceEvent::NicTx(NicAt::Chip, id));
     }
 
-    /// Handles `DeviceEvent::NicTx`: requests the reply's buffer from memory, or sends the reply when all of it has arrived.
-    /// Returns true once the reply is sent.
+    /// Handles `DeviceEvent::NicTx`: requests the reply's buffer from memory, or sends the reply when all of the buffer
+    /// has arrived. Returns true when the reply has been sent.
     pub fn on_tx(
         &mut self,
         mem: &mut Memory,

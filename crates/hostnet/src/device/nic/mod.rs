@@ -8,11 +8,11 @@
 //!   wire <----------- transmit <----- DMA reads <----- doorbell ------------------------------+
 //! ```
 //!
-//! The *attachment* is what lies between the NIC and memory. On the chip (`integrated`) a packet is a burst to the
-//! home agent, and a message announces the packet to the core. Behind a port (`pcie`) a packet is payload lines and a
-//! completion line in memory, and software sees the packet when all of these lines have been written. With descriptor
-//! rings in memory (`ringed`) software sees a packet when its descriptor has been written back. Software uses the
-//! same calls for all attachments.
+//! The *attachment* connects the NIC to memory. On the chip (`integrated`) a packet is a burst to the home agent, and a
+//! message announces the packet to the core. Behind a port (`pcie`) a packet is payload lines and a completion line in
+//! memory, and software sees the packet when all of these lines have been written. With descriptor rings in memory
+//! (`ringed`) software sees a packet when its descriptor has been written back. Software uses the same calls for all
+//! attachments.
 
 mod classify;
 mod contexts;
@@ -62,8 +62,8 @@ pub struct NicCounts {
     pub offered: u64,
     /// Packets that were assigned a receive buffer.
     pub accepted: u64,
-    /// Times that a receive ring ran full after at least half of it had been free: a sender that is paused instead of
-    /// losing packets would have been paused as often.
+    /// Number of times that a receive ring became full after at least half of it had been free. A sender that pauses,
+    /// instead of losing packets, would have been paused as often.
     pub pauses: u64,
     pub sent: u64,
     /// Packets that software on this host originated.
@@ -73,14 +73,14 @@ pub struct NicCounts {
     pub rx_lines: u64,
 }
 
-/// Times of a NIC on the chip; all are zero where a port lies between.
+/// Times of a NIC on the chip; all are zero for a NIC behind a port.
 #[derive(Clone, Copy, Default)]
 struct ChipTimes {
-    /// From a packet's arrival to its first line, and from its last line to the wire.
+    /// Time from a packet's arrival to its first line, and from a reply's last line to the wire.
     pipeline: Time,
-    /// From one line to the next.
+    /// Time from one line to the next.
     interval: Time,
-    /// A message to a core, or from one.
+    /// Time of a message between the NIC and a core, in either direction.
     notify: Time,
 }
 
@@ -104,13 +104,14 @@ pub struct Nic {
     pub reclaims: bool,
     queues: IdVec<QueueId, Queue>,
     packets: Packets,
-    /// Bytes of packets between the wire and the DMA engine; absent when a packet is assigned its buffer on arrival.
+    /// Bytes of packets that wait between the wire and the DMA engine; absent when a packet is assigned its buffer on
+    /// arrival.
     buffer: Option<Credits>,
     attachment: Attachment,
-    /// Queues that have requested an interrupt which nobody has fetched, with the time at which the interrupt is due.
+    /// Queues whose requested interrupts software has not fetched, each with the time at which the interrupt is due.
     asked: VecDeque<(QueueId, Time)>,
     pub sweep_tx: SweepTx,
-    /// Proactive drop: the number of waiting packets from which on arrivals are dropped.
+    /// Proactive drop: the number of waiting packets from which on the NIC drops arriving packets.
     pub drop_depth: Option<u32>,
     pub counts: NicCounts,
     pub drops: DropLedger,
@@ -196,8 +197,8 @@ impl Nic {
         self.queues[queue].tag = tag;
     }
 
-    /// Starts the rings of `queue` at slots `rx` and `tx`, as a long uptime would leave them: rings in step evict all
-    /// their lines to the same rank of DRAM.
+    /// Starts the rings of `queue` at slots `rx` and `tx`, as after a long uptime: rings that advance in step would
+    /// evict all their lines to the same rank of DRAM.
     pub fn start_at(&mut self, queue: QueueId, rx: u64, tx: u64) {
         let q = &mut self.queues[queue];
         q.receive().start_at(rx);
@@ -266,7 +267,7 @@ impl Nic {
         self.packets.get_mut(id)
     }
 
-    /// Gives packet `p`, which did not come off the wire, a record.
+    /// Gives a record to packet `p`, which did not arrive from the wire.
     pub fn register_packet(&mut self, mut p: Packet) -> PacketId {
         if let Some(m) = &mut self.marker {
             p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, None);
@@ -304,8 +305,7 @@ impl Nic {
         self.queues[queue].waiting.len()
     }
 
-    /// Packets of `queue` that software has not taken, whether software can see them already or they are still in the
-    /// NIC.
+    /// Packets of `queue` that software has not taken, including packets that are still in the NIC.
     pub fn unconsumed(&self, queue: QueueId) -> u32 {
         let q = &self.queues[queue];
         (q.waiting.len() + q.arriving.len()).to_u32() + q.buffered
@@ -334,7 +334,7 @@ impl Nic {
         }
     }
 
-    /// Key that the next packet of `queue` to be taken asks for.
+    /// Key that the request in the next packet of `queue` asks for.
     pub fn next_key(&self, queue: QueueId) -> Option<u64> {
         match *self.queues[queue].waiting.front()? {
             Completion::Received(id) => Some(self.packets.get(id).key),
@@ -419,14 +419,14 @@ impl Nic {
         t.buffers.take(1, now).expect("`take` saw that one is free");
     }
 
-    /// Returns the receive buffer of packet `id` to its queue; the next `replenish` may give it to the NIC.
+    /// Returns the receive buffer of packet `id` to its queue; a later `replenish` may give the buffer to the NIC.
     pub fn release(&mut self, id: PacketId) {
         let p = *self.packets.get(id);
         self.queues[p.queue].receive().release(p.buffer);
         self.end_use(id);
     }
 
-    /// Gives `n` descriptors to `queue`, as far as software has buffers for them.
+    /// Gives up to `n` descriptors to `queue`, as many as software has buffers for.
     pub fn replenish(&mut self, queue: QueueId, n: u32, now: Time) {
         let q = &mut self.queues[queue];
         q.receive().replenish(n, now);
@@ -435,7 +435,7 @@ impl Nic {
         q.full &= still;
     }
 
-    /// Ends one use of packet `id`; the last one recycles its record.
+    /// Ends one use of packet `id`; the end of the last use recycles the packet's record.
     pub fn end_use(&mut self, id: PacketId) {
         self.packets.end_use(id);
     }
@@ -473,8 +473,8 @@ impl Nic {
         self.queues[queue].hints.pop_front()
     }
 
-    /// Cycles an idle `queue`: returns the first lines of its next receive and transmit buffers, both of which go to
-    /// the end of their rings; None while all receive buffers hold packets.
+    /// Passes through an idle `queue`: returns the first lines of the next receive and transmit buffers, both of which
+    /// go to the end of their rings; None while all receive buffers hold packets.
     pub fn cycle(&mut self, queue: QueueId) -> Option<(LineAddr, LineAddr)> {
         let q = &mut self.queues[queue];
         let rx = q.receive().cycle()?;
@@ -483,7 +483,7 @@ impl Nic {
         Some((rx, tx))
     }
 
-    /// Line number `at` of the memory for kernel frames of `queue`.
+    /// Line at position `at` of the memory for kernel frames of `queue`.
     pub fn line(&mut self, queue: QueueId, at: u64) -> LineAddr {
         self.queues[queue].receive().kernel().0.pages.line(at)
     }

@@ -6,7 +6,8 @@ use crate::kernel::Time;
 /// Interrupt moderation of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moderation {
-    /// Time from the first completion to the interrupt, and number of completions that raise it without delay.
+    /// Time from the first completion to the interrupt, and number of completions that raise the interrupt without
+    /// delay.
     delay: Time,
     frames: u32,
     /// Minimum time between two interrupts; zero means no limit.
@@ -56,9 +57,9 @@ impl Moderation {
         self.last = self.due.or(self.last);
     }
 
-    /// Unmasks interrupts, because software has found every completion. A NIC that throttles its interrupts raises one
-    /// a whole interval later for completions that came while software polled (gem5, dev/net/i8254xGBe.cc,
-    /// chkInterrupt).
+    /// Unmasks interrupts, because software has found every completion. For completions that arrived while software
+    /// polled, a NIC that throttles its interrupts raises an interrupt one whole interval later (gem5,
+    /// dev/net/i8254xGBe.cc, chkInterrupt).
     pub fn unmask(&mut self, now: Time) {
         let again = self.interval > Time::ZERO && self.count > 0;
         self.masked = false;
@@ -107,7 +108,8 @@ mod tests {
         assert_eq!(m.completed(at(300)), Some(at(308)), "the interval is over");
     }
 
-    /// i8254xGBe.cc: a cause that is pending when the mask goes asks for an interrupt one interval later.
+    /// i8254xGBe.cc: a cause that is pending when software unmasks the interrupts causes an interrupt one interval
+    /// later.
     #[test]
     fn what_is_completed_while_software_polls_interrupts_an_interval_after_that() {
         let at = Time::us;

@@ -7,12 +7,12 @@ use crate::memory::{Tag, LINE_U32};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet {
     pub arrived: Time,
-    /// Flow of the packet, by which the classifier chooses `queue`, together with the RSS hash of the packet's
-    /// addresses where it has any.
+    /// Flow of the packet. The classifier chooses `queue` by the flow and, where the packet has addresses, by their RSS
+    /// hash.
     pub flow: u32,
     pub hash: Option<u32>,
     pub queue: QueueId,
-    /// Client of a closed loop that waits for the reply.
+    /// Client of a closed loop that waits for the reply to the packet.
     pub client: u32,
     /// Cache lines that the packet occupies in memory.
     pub lines: u16,
@@ -41,23 +41,24 @@ pub struct Packet {
     /// First line of the reply.
     pub tx_line: LineAddr,
     pub tx_lines: u16,
-    /// Bytes of the reply in memory, where bytes count.
+    /// Bytes of the reply in memory, for attachments that count bytes.
     pub tx_bytes: u32,
-    /// Second segment of the reply behind descriptor rings in memory: its first line, and its bytes (0 without a second
-    /// segment).
+    /// First line of the reply's second segment, with descriptor rings in memory, and the bytes of this segment (0
+    /// without a second segment).
     pub object: LineAddr,
     pub object_bytes: u32,
-    /// Bytes of the packet in memory, behind descriptor rings in memory.
+    /// Bytes of the packet in memory, with descriptor rings in memory.
     pub rx_bytes: u32,
     /// Whether the reply is sent from the receive buffer.
     pub zero_copy: bool,
-    /// Lines of the reply, or segments of it behind descriptor rings in memory, that the NIC has yet to read.
+    /// Lines of the reply that the NIC has yet to read; with descriptor rings in memory, segments of the reply.
     pub left: u16,
     /// Time at which the last line read so far arrived.
     pub data_at: Time,
-    /// Uses of the packet that have not ended: the receive buffer, the reply.
+    /// Number of uses of the packet that have not ended: its receive buffer, and its reply.
     pub uses: u8,
-    /// Whether the packet's service has ended: its reply is sent, or it is consumed without a reply.
+    /// Whether the packet's service has ended: the reply has been sent, or software has consumed the packet without a
+    /// reply.
     pub done: bool,
     pub sent_at: Time,
 }
@@ -96,7 +97,7 @@ impl Packets {
         &mut self.all[id.index()]
     }
 
-    /// Ends one use of packet `id`; the last one recycles its record.
+    /// Ends one use of packet `id`; the end of the last use recycles the packet's record.
     pub fn end_use(&mut self, id: PacketId) {
         let p = self.get_mut(id);
         p.uses -= 1;

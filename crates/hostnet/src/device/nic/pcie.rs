@@ -1,9 +1,10 @@
 //! The attachment behind a PCIe port. A received packet is payload lines and then a completion line; software sees the
-//! packet when all of these lines, and those of earlier packets of its queue, have been written. To send, a doorbell
-//! comes down the link, read requests go up, and the frame leaves when its last line has arrived.
+//! packet when all of these lines, and those of earlier packets of its queue, have been written. To send a packet,
+//! software writes a doorbell that travels down the link, the NIC sends read requests up the link, and the frame leaves
+//! when its last line has arrived.
 //!
-//! All times are those of the port (see `iio`): a packet from the wire is one flight time early and a sent frame one
-//! flight time late, so that a round trip has the right length.
+//! All times are those of the port (see `iio`): a packet from the wire appears one flight time early and a sent frame
+//! one flight time late, so that a round trip takes the right time.
 
 use super::contexts::Contexts;
 use super::queue::{Completion, ReceiveBuffers};
@@ -36,7 +37,7 @@ pub(super) struct Pcie {
     pub fifo: VecDeque<PacketId>,
     receiving: Option<MovingPacket>,
     writes: Contexts<PacketId>,
-    /// Packets whose completion is in memory and that nobody has fetched.
+    /// Packets whose completion is in memory and that software has not fetched.
     landed: VecDeque<PacketId>,
     /// Replies whose doorbell has arrived.
     posts: VecDeque<PacketId>,
@@ -95,7 +96,7 @@ impl Nic {
                     return Offer::Lines(1); // the completion
                 }
                 if m.at == 0 && self.marker.is_some() {
-                    return Offer::Lines(1); // the header, which says that it is
+                    return Offer::Lines(1); // the header, which contains the packet's length
                 }
                 let p = self.packets.get(m.id);
                 let q = &mut self.queues[p.queue];
@@ -139,7 +140,8 @@ impl Nic {
         self.port().fetching.map_or(Offer::Nothing, |m| Offer::Lines(m.lines - m.at))
     }
 
-    /// Moves `n` lines out of the receive buffer, or the completion, which does not come from there.
+    /// Moves `n` lines of a packet out of the receive buffer, or moves the completion, which does not occupy that
+    /// buffer.
     fn write_lines(&mut self, n: u32, now: Time) -> Piece {
         let mut m = self.port().receiving.expect("lines were promised");
         let p = *self.packets.get(m.id);
@@ -155,7 +157,7 @@ impl Nic {
             q.receive().line(p.buffer, m.at.into())
         };
         m.at += n;
-        let rest = ((m.lines - m.at) * LINE_U32).min(m.held); // the last line need not be full
+        let rest = ((m.lines - m.at) * LINE_U32).min(m.held); // the last line may be partial
         self.buffer.as_mut().expect("behind the wire").give(m.held - rest, now);
         m.held = rest;
         let over = m.at == m.lines && m.completion.is_none();
@@ -174,8 +176,8 @@ impl Nic {
         Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue].tag, omits: 0 }
     }
 
-    /// Makes packet `id`, all of which is in memory, visible to software. Packets of a queue become visible in the
-    /// order of their completions.
+    /// Makes packet `id` visible to software after all of the packet has been written to memory. Packets of a queue
+    /// become visible in the order of their completions.
     fn land(&mut self, id: PacketId, now: Time) {
         self.packets.get_mut(id).in_memory = true;
         let queue = self.packets.get(id).queue;
@@ -233,8 +235,8 @@ impl Device for Nic {
     fn link(s: &EthernetSpec) -> (u32, u32) {
         (s.lanes, s.tags)
     }
-    /// Builds a NIC for the tenant whose descriptors are in the bay's rings, if there are any; otherwise one for the
-    /// kernel's TCP, whose frames go through the bay's pages.
+    /// Builds a NIC: with descriptor rings in memory if `bay` has such rings, otherwise for the kernel's TCP, whose
+    /// frames use the pages in `bay`.
     fn build(s: &EthernetSpec, context: &mut DeviceBuildContext) -> Nic {
         if !context.rings.is_empty() {
             return Nic::ringed(s, &std::mem::take(&mut context.rings), context.read_request);

@@ -19,7 +19,7 @@ pub struct FrameMemory {
     pub structures: LineAddr,
 }
 
-/// Supply of receive buffers, which decides on the buffer that the next descriptor names.
+/// Supply of receive buffers, which chooses the buffer that the next descriptor names.
 #[derive(Clone)]
 enum Supply {
     /// Ring of the queue's own buffers: a buffer that software has returned goes to the end.
@@ -81,7 +81,7 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Frame buffers of `lines` lines each, one after the other through `pool` lines of pages.
+    /// Frame buffers of `lines` lines each, which follow each other in `pool` lines of pages.
     pub fn pages(memory: FrameMemory, pool: u64, page_lines: u64, lines: u64, descriptors: u32) -> ReceiveBuffers {
         let completions = memory.completions;
         let mut r = ReceiveBuffers {
@@ -150,7 +150,7 @@ impl ReceiveBuffers {
         Some(self.line(buffer, 0))
     }
 
-    /// Starts the ring at slot `n`, as a long uptime would leave it.
+    /// Starts the ring at slot `n`, as after a long uptime.
     pub fn start_at(&mut self, n: u64) {
         if let Supply::Ring { posted, .. } = &mut self.supply {
             posted.rotate_left(n.to_usize());
@@ -254,7 +254,7 @@ pub(super) struct Queue {
     pub hints: VecDeque<(LineAddr, u16, Time)>,
     /// Packets that were sent from their receive buffers and that software has not taken back.
     pub reclaims: VecDeque<PacketId>,
-    /// Whether the ring has run full and has not been half empty since.
+    /// Whether the ring has become full and has not been half empty since then.
     pub full: bool,
     /// Steering tag of the queue's packets.
     pub tag: Tag,

@@ -1,5 +1,5 @@
-//! The NIC registers that determine who drives the device: the first words of the PCI configuration space, and the
-//! interrupt mask.
+//! The NIC registers that determine which software drives the device: the first words of the PCI configuration space,
+//! and the interrupt mask.
 //!
 //! ```text
 //!   0x00  vendor ID (16 bits)    0x02  device ID (16 bits)

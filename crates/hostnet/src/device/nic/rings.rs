@@ -6,8 +6,8 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a frame that the buffer behind a descriptor holds, as drivers post it: the data room of an mbuf (DPDK's default), and
-/// of a socket buffer.
+/// Bytes of a frame that fit into the buffer of one descriptor: the data room of an mbuf (DPDK's default), and of a
+/// socket buffer.
 pub const DATA_ROOM: u64 = 2048;
 
 /// Descriptor rings in memory, and the NIC's caches of their descriptors.
@@ -22,9 +22,9 @@ pub struct RingsSpec {
     pub transmit: u32,
     /// Size of a descriptor: a power of two up to a cache line. The default is 16 B.
     pub descriptor: Size,
-    /// Receive descriptors that the NIC caches for each queue, free and used ones together. The default is 64.
+    /// Receive descriptors of each queue that the NIC caches, free and used ones together. The default is 64.
     pub receive_cache: u32,
-    /// Transmit descriptors that the NIC caches for each queue, free and used ones together. The default is 64.
+    /// Transmit descriptors of each queue that the NIC caches, free and used ones together. The default is 64.
     pub transmit_cache: u32,
     /// Number of free cached receive descriptors below which the NIC fetches more. The default is 32.
     pub replenish: u32,
@@ -33,39 +33,41 @@ pub struct RingsSpec {
     /// Whether the NIC also writes used receive descriptors back when its receive buffer runs empty. The default is
     /// true.
     pub write_back_idle: bool,
-    /// Number of sent transmit descriptors from which on the NIC writes them back; it always writes back the last of
-    /// those posted. The default is 32.
+    /// Number of sent transmit descriptors from which on the NIC writes these descriptors back. The NIC always writes
+    /// back the last posted descriptor. The default is 32.
     pub transmit_write_back: u32,
-    /// Time from the decision to fetch descriptors to the read request, which also accounts for what the use of
-    /// descriptors takes beyond their arrival. The default is 0.
+    /// Time from the decision to fetch descriptors to the read request. The time also covers what the NIC spends on
+    /// descriptors after they have arrived. The default is 0.
     pub fetch_delay: Span,
     /// Time from the decision to write descriptors back to the write. The default is 0.
     pub write_back_delay: Span,
-    /// Time from the end of a write-back until the ring's next write-back may begin and the written descriptors' places
-    /// in the cache are free. Software sees the descriptors before that. The default is 0.
+    /// Time from the end of a write-back until the ring's next write-back may begin and the places of the written
+    /// descriptors in the cache are free. Software sees the descriptors earlier, at the end of the write-back. The
+    /// default is 0.
     pub write_back_completion: Span,
     /// Maximum number of packets whose receive DMA is in flight. The default is 256.
     pub receive_packets: u32,
-    /// Time from a packet's last line in memory to the start of the DMA of the packet that takes its place among
-    /// `receive_packets`. The default is 0.
+    /// Time from a packet's last line in memory to the start of the DMA of the next packet, when `receive_packets`
+    /// packets were in flight. The default is 0.
     pub receive_turnaround: Span,
     /// Maximum number of frames whose payload is being read from memory. The default is 256.
     pub transmit_packets: u32,
-    /// Time from the arrival of a frame's last line in the NIC to the read of the frame that takes its place among
-    /// `transmit_packets`. The default is 0.
+    /// Time from the arrival of a frame's last line in the NIC to the start of the read of the next frame, when
+    /// `transmit_packets` frames were in flight. The default is 0.
     pub transmit_turnaround: Span,
-    /// Outstanding read requests of one transmit queue from which on the queue begins no further frame: one for each
-    /// frame's descriptor, and its data in requests of `pcie.max_read_request`. When absent, a queue has no limit of
-    /// its own.
+    /// Number of outstanding read requests of one transmit queue at which the queue begins no further frame. Each frame
+    /// takes one request for its descriptor, and one for every `pcie.max_read_request` bytes of its data. When absent,
+    /// a queue has no limit of its own.
     pub queue_requests: Option<u32>,
     /// Time from the arrival of a frame's last line in the NIC until its requests no longer count towards
     /// `queue_requests`. The default is 0.
     pub queue_turnaround: Span,
-    /// Whether one DMA engine serves both directions: all lines of a packet, or of descriptors, are issued before those
-    /// of another. When false (the default), reads and writes take turns on the link.
+    /// Whether one DMA engine serves both directions, and issues all lines of a packet, or of a group of descriptors,
+    /// before those of another. When false (the default), reads and writes take turns on the link.
     pub one_engine: bool,
-    /// Whether frames lie in memory without their check sequence, which the NIC removes and adds. When false, a frame
-    /// is data throughout, as in a simulator whose frames have no check sequence. The default is true.
+    /// Whether frames lie in memory without their check sequence, which the NIC removes on reception and adds on
+    /// transmission. When false, every byte of a frame lies in memory, as in a simulator whose frames have no check
+    /// sequence. The default is true.
     pub strip_fcs: bool,
     /// Size of the buffer for frames between the transmit DMA and the wire. The default is 128 KiB.
     pub transmit_buffer: Size,
@@ -73,12 +75,12 @@ pub struct RingsSpec {
     pub throttle: Throttle,
 }
 
-/// Interrupt throttling: the minimum time between two interrupts, which Linux's e1000 sets after each poll according to
-/// what the poll has found (the driver's parameter InterruptThrottleRate).
+/// Interrupt throttling: the minimum time between two interrupts, which Linux's e1000 sets after each poll by the
+/// number of packets and bytes that the poll found (the driver's parameter InterruptThrottleRate).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Throttle {
-    /// No throttling: `moderation` and `moderation_frames` alone decide.
+    /// No throttling: only `moderation` and `moderation_frames` decide.
     #[default]
     Off,
     /// 4,000 to 70,000 interrupts per second (InterruptThrottleRate = 1).
@@ -121,9 +123,9 @@ impl Default for RingsSpec {
 #[serde(try_from = "WriteBackText", into = "WriteBackText")]
 #[schemars(with = "WriteBackText")]
 pub enum WriteBack {
-    /// Write back only when every cached descriptor is used.
+    /// The NIC writes descriptors back only when every cached descriptor is used.
     AllUsed,
-    /// Write back from this many used descriptors on.
+    /// The NIC writes descriptors back from this number of used descriptors on.
     After(u32),
 }
 
@@ -133,7 +135,7 @@ pub enum WriteBack {
 pub enum WriteBackText {
     Word(String),
     Table(WriteBackTable),
-    /// Any other value, which is refused with a sentence.
+    /// Any other value, which is rejected with a sentence.
     #[schemars(skip)]
     Other(serde_json::Value),
 }
@@ -283,26 +285,27 @@ impl RingLayout {
     }
 }
 
-/// Positions of software and the NIC in one ring, in descriptors since the beginning: `recycled <= seen <= written <=
-/// filled <= used <= fetched <= asked <= posted`.
+/// Positions of software and the NIC in one ring, in descriptors since the beginning:
+/// `recycled <= seen <= written <= filled <= used <= fetched <= asked <= posted`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DescriptorRing {
     pub layout: RingLayout,
     pub cache: u64,
     /// Descriptors that software has given to the NIC with doorbells.
     pub posted: u64,
-    /// Descriptors whose fetch has been requested; `fetched` are in the NIC's cache.
+    /// Descriptors whose fetch has been requested; `fetched` descriptors are in the NIC's cache.
     pub asked: u64,
     pub fetched: u64,
-    /// Descriptors that have been assigned to packets; of `filled` the packet's data has been moved completely.
+    /// Descriptors that have been assigned to packets; for `filled` descriptors, the packet's data has been moved
+    /// completely.
     pub used: u64,
     pub filled: u64,
-    /// Descriptors whose write-back has begun; `seen` are visible to software.
+    /// Descriptors whose write-back has begun; `seen` descriptors are visible to software.
     pub written: u64,
     pub seen: u64,
     /// Descriptors whose places in the cache are free again.
     pub recycled: u64,
-    /// Whether a fetch is decided on or in flight; `writing` says so of a write-back.
+    /// Whether a fetch is planned or in flight; `writing` says the same of a write-back.
     pub fetching: bool,
     pub writing: bool,
 }
@@ -325,7 +328,7 @@ impl DescriptorRing {
         }
     }
 
-    /// Descriptors that one fetch can bring: posted, contiguous, and with room in the cache.
+    /// Number of descriptors that one fetch can bring, which are posted, contiguous in memory, and fit into the cache.
     #[inline]
     pub fn fetchable(&self) -> u64 {
         let room = self.cache - (self.asked - self.recycled);
@@ -350,7 +353,8 @@ impl DescriptorRing {
         (self.filled - self.written).min(self.layout.together(self.written))
     }
 
-    /// Takes one descriptor all the way round the ring in functional mode, and moves work in flight on with it.
+    /// Moves one descriptor through all stages of the ring in functional mode, and advances the positions of transfers
+    /// in flight accordingly.
     pub fn step_functional(&mut self) {
         for n in [
             &mut self.posted,

@@ -17,8 +17,8 @@ pub struct NicSpec {
     pub pipeline: Span,
     /// Time between two lines that the receive engine or a transmit engine moves.
     pub line_interval: Span,
-    /// Time from a message to its effect on the other side: a queue entry (NIC to polling core, core to NIC), or a
-    /// sweep.
+    /// Time from the sending of a message to its effect: a queue entry (from the NIC to a polling core, or from a core
+    /// to the NIC), or a sweep.
     pub notify: Span,
     /// Slot at which each of the NIC's rings begins.
     #[serde(default)]
@@ -32,7 +32,7 @@ pub enum RingStart {
     /// A random slot for each ring, as after a long uptime.
     #[default]
     Random,
-    /// The first slot of every ring, as after a reset. Rings that are served evenly then stay in step.
+    /// The first slot of every ring, as after a reset. Rings that the NIC serves evenly then advance in step.
     First,
 }
 
@@ -61,11 +61,11 @@ pub struct EthernetSpec {
     /// Size of the NIC's receive buffer. The default is 130,944 B.
     #[serde(default = "defaults::receive_buffer")]
     pub receive_buffer: Size,
-    /// Receive descriptors of each core's queue, one per frame. The default is 1024. Descriptor rings in memory have
-    /// `rings.receive` instead.
+    /// Number of receive descriptors of each core's queue, one per frame. The default is 1024. With descriptor rings in
+    /// memory, `rings.receive` applies instead.
     #[serde(default = "descriptors")]
     pub descriptors: u32,
-    /// Memory that each core's received frames pass through: its pages are reused after that many bytes. The default is
+    /// Size of the memory for each core's received frames; its pages are reused after that many bytes. The default is
     /// 24 MiB.
     #[serde(default = "pool")]
     pub pool: Size,
@@ -87,19 +87,20 @@ pub struct EthernetSpec {
     /// Number of completions that raise the interrupt without waiting for `moderation`. The default is 32.
     #[serde(default = "moderation_frames")]
     pub moderation_frames: u32,
-    /// IIO write-buffer entries in use, as a moving average, from which on arriving frames count as marked, so that
-    /// senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked.
+    /// Number of IIO write-buffer entries in use, as a moving average, from which on the NIC marks arriving frames, so
+    /// that senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked.
     #[serde(default)]
     pub host_mark: Option<u32>,
-    /// Response of the host itself to its congestion (hostCC's host-local response). When absent, the host does not
-    /// respond.
+    /// Response of the host itself to congestion on the host (hostCC's host-local response). When absent, the host does
+    /// not respond.
     #[serde(default)]
     pub host_response: Option<HostResponse>,
-    /// Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP. When absent, their defaults apply.
+    /// Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP. When absent, the keys of this table
+    /// have their defaults.
     #[serde(default)]
     pub rings: Option<RingsSpec>,
-    /// Flow director rules: flows of `traffic.flows` that go to a given queue; RSS spreads the other flows by their
-    /// Toeplitz hash.
+    /// Flow director rules, each of which directs one flow of `traffic.flows` to a given queue; RSS spreads the other
+    /// flows by their Toeplitz hash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow_director: Vec<FlowRule>,
 }

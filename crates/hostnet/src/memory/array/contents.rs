@@ -1,4 +1,4 @@
-//! Contents of a tag array: its lines, and counts of a part of them.
+//! Contents of a tag array: the lines that the array holds, and counts of the lines in a range.
 
 use super::super::ways::{bits, Block, TAGS};
 use super::CacheArray;
@@ -23,7 +23,8 @@ impl CacheArray {
         all(lines.start.0 >> self.set_bits)..all(lines.end.0.div_ceil(1 << self.set_bits))
     }
 
-    /// Number of lines of `lines`, a range from `lines_of_tags`, that the array holds, and number of these in `ways`.
+    /// Number of the lines in `lines`, a range from `lines_of_tags`, that the array holds, and how many of them are in
+    /// `ways`.
     pub fn count(&self, lines: &Range<LineAddr>, ways: u32) -> (u64, u64) {
         let tag = |line: LineAddr| (line.0 >> self.set_bits).to_u32();
         let (first, tags) = (tag(lines.start), tag(lines.end) - tag(lines.start));

@@ -1,5 +1,5 @@
-//! Banks of a channel, and the lists of requests that wait for each: one list by direction in order of arrival, with
-//! the oldest request for the open row and the oldest for another row.
+//! Banks of a channel, and the lists of requests that wait for each bank. A bank has one list for each direction in
+//! order of arrival, and keeps the oldest request for the open row and the oldest for another row.
 
 use super::channel::{Channel, DramCommand, ALL_STALE, BANKS, HELD, READ, WRITE};
 use super::choice::{key, ACTIVE, QUEUE};
@@ -54,7 +54,7 @@ pub(super) struct Bank {
     pub row: Option<RowId>,
     /// Slot that the open row was activated for and whose column command has not been issued.
     pub active: Option<SlotId>,
-    /// Column commands since the activate.
+    /// Column commands issued since the row was activated.
     pub accesses: u32,
     pub q: [BankQueue; 2],
 }
@@ -105,7 +105,7 @@ impl Channel {
         self.draining |= self.write_mode && self.queued[WRITE] > self.p.high;
     }
 
-    /// Makes slot `i` the hit or the miss of its bank if the bank has none.
+    /// Makes slot `i` the hit or the miss of the slot's bank, if the bank has none.
     #[inline]
     pub(super) fn sort_in(&mut self, i: SlotId, b: usize, dir: usize) {
         let q = self.banks[b].q[dir];
@@ -148,7 +148,7 @@ impl Channel {
         }
     }
 
-    /// The slots of the list that begins with `head`, oldest first.
+    /// The slots of the list that starts at `head`, oldest first.
     pub(super) fn list(&self, head: Option<SlotId>) -> impl Iterator<Item = SlotId> + '_ {
         std::iter::successors(head, |i| self.slots[*i].next)
     }

@@ -70,7 +70,7 @@ pub(super) struct Rank {
     pub resting_until: u64,
 }
 
-/// Numbers of the controller's policy, converted for the hot loop.
+/// Parameters of the controller's policy, converted for the hot loop.
 #[derive(Clone, Debug)]
 pub(super) struct ControllerPolicy {
     pub page: PagePolicy,
@@ -122,13 +122,13 @@ pub struct Channel {
     pub(super) queued: [usize; 2],
     /// Numbers of held writes by a hash of their lines.
     pub(super) held_writes: Box<[u16; HELD]>,
-    /// Times at which read entries leave the queue, where they leave with their data.
+    /// Times at which read entries leave the queue, where an entry leaves with its data.
     releases: std::collections::VecDeque<u64>,
     pub(super) staged: Staged,
     pub(super) pipeline: BusPipeline,
     pub(super) columns: Box<Columns>,
     pub(super) write_mode: bool,
-    /// Whether write mode goes on although reads wait.
+    /// Whether write mode continues although reads wait.
     pub(super) draining: bool,
     pub(super) burst_reads: u32,
     pub(super) burst_writes: u32,
@@ -137,7 +137,7 @@ pub struct Channel {
     pub(super) wake: Due,
     /// Command to issue at `wake`, valid while `chosen`.
     pub(super) next: TimedCommand,
-    /// Time from which choices count their times.
+    /// Time that the times in choices are relative to.
     pub(super) epoch: u64,
     pub(super) chosen: bool,
     pub(super) stale: u8,
@@ -158,7 +158,7 @@ pub struct Channel {
     pub(super) log: Vec<(u64, DramCommand, usize)>,
 }
 
-/// Commands as tests see them; the place is a bank, or a rank for a refresh.
+/// Commands in the form that tests see; the place is a bank, or a rank for a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DramCommand {
     Act,
@@ -384,7 +384,7 @@ impl Channel {
                 self.set_hit(b, dir, Some(i));
                 if idle {
                     if q.miss.is_some() {
-                        // The bank's precharge may no longer be wanted.
+                        // The bank may no longer need the precharge.
                         self.stale |= 1 << PRECHARGE;
                         self.chosen = false;
                     }
@@ -421,7 +421,7 @@ impl Channel {
         }
     }
 
-    /// Frees a queue entry at `at`: immediately, or later when its data has passed.
+    /// Frees a queue entry at `at`: immediately, or later, when the data of the entry has passed.
     #[inline]
     pub(super) fn free_entry(&mut self, dir: usize, at: u64, now: u64) {
         self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_add(at);

@@ -1,5 +1,5 @@
-//! Counters of a channel besides its traffic, as an uncore's: time at high queue levels, and how evenly reads spread
-//! over a few banks.
+//! Counters of a channel that an uncore also offers: time at high queue levels, and how evenly reads spread over a few
+//! banks.
 
 use crate::kernel::Int;
 
@@ -55,7 +55,7 @@ impl QueueLevels {
         let low = mark.min(capacity).to_usize();
         QueueLevels { mark: TimeAboveLevel::new(mark.to_usize()), full: TimeAboveLevel::new(capacity.to_usize()), low }
     }
-    /// Notes that the queue holds `used` entries from `at` on, one more or one fewer than before.
+    /// Notes that the queue holds `used` entries from `at` on, which is one more or one fewer than before.
     #[inline]
     pub fn set_occupancy(&mut self, used: usize, at: u64) {
         if used + 1 < self.low {

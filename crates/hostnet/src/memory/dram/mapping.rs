@@ -45,8 +45,8 @@ impl Vendor {
     }
 }
 
-/// A compiled mapping: five shifts and masks per line, and one multiplication more when the number of channels is not a
-/// power of two.
+/// A compiled mapping: five shifts and masks per line, and one additional multiplication when the number of channels is
+/// not a power of two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapper {
     channels: u64,

@@ -33,7 +33,7 @@ use timing::{DramTiming, TimingOverride};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PagePolicy {
-    /// A row stays open until another row of the bank is wanted.
+    /// A row stays open until a request needs another row of the bank.
     Open,
     /// A row is closed with every access (auto-precharge).
     Closed,
@@ -49,21 +49,22 @@ pub enum PagePolicy {
 pub enum Scheduler {
     /// Row hits first, then the oldest request. A row with waiting hits is not closed before `age_cap_ns`.
     HitFirst,
-    /// The oldest request whose next command is possible, whatever the command: a conflict may close a row whose hits
-    /// wait for the bus. Ramulator 2's FR-FCFS.
+    /// The oldest request whose next command is possible, whatever the command: a conflict may close a row although
+    /// hits for that row wait for the bus. This is Ramulator 2's FR-FCFS.
     FirstReady,
-    /// One request at a time with all its commands; data follows in the order of these decisions: seamless row hits
-    /// first, then rows that open behind the running burst, other hits, and the earliest bank. gem5's FR-FCFS;
-    /// `age_cap_ns` has no effect.
+    /// One request at a time with all its commands. Data follows in the order of these decisions: seamless row hits
+    /// come first, then rows that open while the current burst runs, then other hits, then the bank that is ready
+    /// first. This is gem5's FR-FCFS; `age_cap_ns` has no effect.
     Transaction,
-    /// One column command after the other: the oldest that is possible among the first of each bank. A row opens as
-    /// soon as its request has come, in either mode; a read waits for the turnaround after a write of any rank. zsim's
-    /// FR-FCFS; `age_cap_ns`, `write_idle`, `writes_yield` and the burst lengths have no effect.
+    /// One column command after the other: the oldest that is possible among the first requests of all banks. A row
+    /// opens as soon as its request has arrived, in read mode and in write mode; a read waits for the turnaround after
+    /// a write of any rank. This is zsim's FR-FCFS; `age_cap_ns`, `write_idle`, `writes_yield` and the burst lengths
+    /// have no effect.
     OnArrival,
 }
 
 impl Scheduler {
-    /// Whether the scheduler chooses whole requests with all their commands, so that no command waits in between.
+    /// Whether the scheduler chooses whole requests with all their commands, so that no command waits after the choice.
     fn whole_requests(self) -> bool {
         matches!(self, Scheduler::Transaction | Scheduler::OnArrival)
     }
@@ -77,7 +78,7 @@ pub enum EntryRelease {
     Activate,
     /// The column command of the request frees the entry.
     Column,
-    /// The end of its data frees the entry of a read (gem5), and the column command that of a write.
+    /// The end of its data frees the entry of a read (gem5); the column command frees the entry of a write.
     Data,
 }
 
@@ -88,8 +89,8 @@ pub enum Overflow {
     /// Reads and writes wait separately, each for their own queue.
     #[default]
     Separate,
-    /// Reads and writes wait in one order. The first proceeds after a command if both queues have room; a request that
-    /// arrives while both have room overtakes the waiting ones (zsim).
+    /// Reads and writes wait in one order. The first request proceeds after a command if both queues have room; a
+    /// request that arrives while both have room overtakes the waiting requests (zsim).
     Shared,
 }
 
@@ -114,7 +115,8 @@ pub struct DramSpec {
     pub banks_per_group: u32,
     /// Address mapping: the fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), or `MOP4CLXOR`, or the
     /// hash of a processor: `skylake` (two channels of two ranks), `skylake_sp` and `skylake_sp_fine` (servers), or
-    /// `zsim` (an XOR of the line number's 16-bit groups selects the channel, its lowest bits the bank).
+    /// `zsim`, where an XOR of the line number's 16-bit groups selects the channel, and the lowest bits select the
+    /// bank.
     pub mapping: String,
     /// Whether higher address bits are hashed into the channel.
     pub channel_hash: bool,
@@ -137,7 +139,7 @@ pub struct DramSpec {
     pub wpq: u32,
     /// Number of entries of a command queue for each bank behind the read and write queues (DRAMsim3 has 8); 0 means
     /// that the controller serves the read and write queues directly. With command queues, the banks take turns, write
-    /// mode hands over as many writes as waited when it began, and `scheduler`, `entry_release`, `age_cap_ns`,
+    /// mode transfers as many writes as waited when write mode began, and `scheduler`, `entry_release`, `age_cap_ns`,
     /// `page_idle_ns` and the burst lengths have no effect.
     pub bank_queue: u32,
     /// Number of row accesses after which the oldest request of a bank's command queue may close the row although
@@ -256,7 +258,7 @@ pub enum RowOutcome {
 }
 
 impl RowOutcome {
-    /// The position of the outcome in tables by outcome.
+    /// The index of the outcome in tables by outcome.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
@@ -296,8 +298,8 @@ pub struct Stats {
     /// Sum over reads of the time from acceptance to the end of the data, without static latency, in picoseconds.
     pub read_latency_ps: u64,
     pub bank_accesses: Vec<u64>,
-    /// Time for which the read and the write queue held their full mark or more (`marked_ps`), and all their entries
-    /// (`full_ps`).
+    /// Time for which the read and the write queue held at least the number of entries that counts as full
+    /// (`marked_ps`), and all their entries (`full_ps`).
     pub marked_ps: [u64; 2],
     pub full_ps: [u64; 2],
     /// Samples of how unevenly reads spread over banks.
@@ -380,9 +382,9 @@ impl DramController {
         self.channels[ch].can_accept(write)
     }
 
-    /// Accepts a request; the caller has checked [`DramController::can_accept`]. Acceptance acknowledges a write; a read of
-    /// a line that a queued write holds completes immediately. All commands due before `now` are issued first, without
-    /// regard to the request.
+    /// Accepts a request; the caller has checked [`DramController::can_accept`]. Acceptance acknowledges a write; a
+    /// read of a line that a queued write holds completes immediately. All commands due before `now` are issued first,
+    /// without considering the new request.
     #[inline]
     pub fn push(&mut self, now: Time, ch: ChannelId, req: DramRequest, at: Decoded, done: &mut Vec<DramCompletion>) {
         let c = &mut self.channels[ch];
@@ -399,9 +401,9 @@ impl DramController {
         c.wake.min(c.next_release()).by(now).is_some() && c.advance(now.0, done)
     }
 
-    /// Latest time for the next call of [`DramController::advance`]. For a caller that waits for a queue entry (`waiting`),
-    /// the earliest time at which an entry can become free; for any other, the earliest time at which data not yet
-    /// announced can arrive, several commands later.
+    /// Latest time for the next call of [`DramController::advance`]. A caller that waits for a queue entry (`waiting`)
+    /// gets the earliest time at which an entry can become free. Any other caller gets the earliest time, several
+    /// commands later, at which data that has not been announced can arrive.
     #[inline]
     pub fn wake(&self, ch: ChannelId, waiting: bool) -> Option<Time> {
         let c = &self.channels[ch];

@@ -1,6 +1,6 @@
-//! Scheduler of zsim, which schedules column commands only: the oldest request, among the first of each bank, whose
-//! column command is possible goes next. The precharge and activate of a request count from its arrival, whatever the
-//! mode since then, and use no command bus.
+//! Scheduler of zsim, which schedules column commands only: among the first requests of all banks, the oldest one whose
+//! column command is possible goes next. The precharge and activate of a request take place at its arrival, in either
+//! mode, and use no command bus.
 
 use super::banks::{bits, SlotId};
 use super::channel::{Channel, BANKS, READ, WRITE};
@@ -9,7 +9,7 @@ use super::timing::SAME_RANK;
 use super::transaction::ChannelStep;
 use super::{DramCompletion, RowOutcome};
 
-/// First request of a bank and direction, in the form in which the choice needs it.
+/// First request of a bank and direction, in the form that the choice needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct FirstRequest {
     /// Earliest column command that the bank and the request's arrival allow.
@@ -22,7 +22,7 @@ struct FirstRequest {
 /// State of the scheduler.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
-    /// Time of the last column command (`at`), and earliest time of the next (`free_at`).
+    /// Time of the last column command (`at`), and earliest time of the next column command (`free_at`).
     at: u64,
     free_at: u64,
     was_write: bool,
@@ -32,7 +32,7 @@ pub(super) struct Columns {
     ready: [u64; BANKS + 1],
     /// Banks whose first requests may have changed since the last choice.
     pub changed: u64,
-    /// Last choice and its direction.
+    /// Last chosen command, and its direction.
     best: TimedCommand,
     dir: usize,
 }
@@ -72,8 +72,8 @@ impl Channel {
         }
     }
 
-    /// Whether writes go next: while no read waits, when more writes than the high mark wait, or after a write until
-    /// the low mark is reached.
+    /// Whether a write goes next: while no read waits, when more writes wait than the high watermark, or after a write
+    /// until the low watermark is reached.
     fn columns_of_writes(&self) -> bool {
         let [reads, writes] = self.queued;
         (reads == 0) | (writes > self.p.high) | (self.columns.was_write & (writes >= self.p.low))
@@ -93,7 +93,7 @@ impl Channel {
         lane.act_at.max(arrive).max(closed)
     }
 
-    /// Slot `i`, the first of bank `b`, in the form in which the choice needs it.
+    /// Slot `i`, the first of bank `b`, in the form that the choice needs.
     fn prepared(&self, b: usize, i: SlotId) -> FirstRequest {
         let s = &self.slots[i];
         let (at, limit) = if self.banks[b].row == Some(s.row) {
@@ -104,7 +104,7 @@ impl Channel {
         FirstRequest { at, key: key(QUEUE, s.age, b), limit }
     }
 
-    /// Prepares the first requests of bank `b` anew.
+    /// Prepares the first requests of bank `b` again.
     fn refresh_first(&mut self, b: usize) {
         for dir in [READ, WRITE] {
             if let Some(i) = self.first_of(b, dir) {

@@ -73,8 +73,8 @@ impl Channel {
         if !known | column_next || self.p.scheduler.whole_requests() {
             return self.wake;
         }
-        // Activates take requests out of the queue and may so end the mode; no more of them fit before a column command
-        // than the tFAW windows of two ranks allow.
+        // Activates remove requests from the queue and may so end the mode. Before the next column command, at most as
+        // many activates can follow as the tFAW windows of two ranks allow.
         let dir = usize::from(self.write_mode);
         let mut queued = self.queued;
         queued[dir] = queued[dir].saturating_sub(8);
@@ -105,7 +105,7 @@ impl Channel {
         self.clock = self.clock.max(due);
     }
 
-    /// Whether the watermarks and burst lengths require a change of mode.
+    /// Whether the watermarks and burst lengths require the channel to change its mode.
     #[inline]
     pub(super) fn mode_due(&self) -> bool {
         let due = self.mode_due_with(self.queued);
@@ -176,7 +176,7 @@ impl Channel {
         let at = at.max(floor);
         self.wake = self.wake.min(Due::at(Time(at)));
         if floor - self.epoch > 2 * EPOCH {
-            // The channel was idle for long, so the choices are out of date.
+            // The channel has been idle for so long that the choices are out of date.
             self.stale = ALL_STALE;
             self.chosen = false;
             return;
@@ -416,7 +416,7 @@ impl Channel {
         self.stats.refreshes += 1;
     }
 
-    /// The oldest request of bank `b` for another row than the open one, of which there must be one.
+    /// The oldest request of bank `b` for a row other than the open one; such a request must exist.
     #[inline(always)]
     fn miss_of(&self, b: usize, dir: usize) -> SlotId {
         self.banks[b].q[dir].miss.expect("a request for another row")
@@ -516,7 +516,7 @@ impl Channel {
         self.offer_row(b, usize::from(self.write_mode));
     }
 
-    /// Delays later column commands after one of bank `b` at `at`.
+    /// Delays later column commands after a column command of bank `b` at `at`.
     #[inline]
     fn put_off_columns(&mut self, b: usize, dir: usize, at: u64) {
         let (group, r) = (b >> self.group_shift, b >> self.rank_shift);

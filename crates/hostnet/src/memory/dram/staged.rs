@@ -1,6 +1,6 @@
-//! Scheduler of DRAMsim3, which has a command queue for each bank behind the read queue and the write queue. The read
-//! or the write queue hands over one request per clock, the first whose bank has room. A bank queue mixes reads and
-//! writes in order of arrival, and the banks take turns on the command bus.
+//! Scheduler of DRAMsim3, which has a command queue for each bank behind the read queue and the write queue. In each
+//! clock, the read or the write queue passes on one request: the first whose bank queue has room. A bank queue mixes
+//! reads and writes in order of arrival, and the banks take turns on the command bus.
 
 use super::banks::{bits, SlotId};
 use super::channel::{Channel, READ, WRITE};
@@ -15,9 +15,9 @@ pub(super) struct Staged {
     tail: [Option<SlotId>; 2],
     count: [usize; 2],
     fill: Vec<u32>,
-    /// Number of writes left to hand over before reads go on.
+    /// Number of writes to pass on before reads continue.
     draining: usize,
-    /// Earliest time of the next handover (`free_at`), and its request (`movable`).
+    /// Earliest time at which the next request can be passed on (`free_at`), and that request (`movable`).
     free_at: u64,
     movable: Option<SlotId>,
     /// Bank that issued the last command.
@@ -60,7 +60,7 @@ impl Channel {
         }
     }
 
-    /// Chooses between draining writes and reads, and chooses the request to hand over.
+    /// Chooses between writes and reads, and chooses the request to pass on.
     fn find_movable(&mut self) {
         let st = &mut self.staged;
         if st.draining == 0 {

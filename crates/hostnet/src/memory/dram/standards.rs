@@ -38,7 +38,8 @@ pub enum Standard {
     Lpddr5_6400,
 }
 
-/// Width of one DRAM device in bits, which determines the page size and with it banks, tRRD and tFAW.
+/// Width of one DRAM device in bits. The width determines the page size, and through it the number of banks, tRRD and
+/// tFAW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeviceWidth {
     #[serde(rename = "x8")]
@@ -88,7 +89,7 @@ pub struct DramDevice {
     pub col_cycles: u64,
 }
 
-/// 8 Gb DDR4 of JESD79-4C with the columns that all speed bins share; `device` fills the others.
+/// 8 Gb DDR4 of JESD79-4C with the values that all speed bins share; `device` fills in the others.
 const DDR4: DramDevice = DramDevice {
     tck_ps: 0,
     subchannels: 1,

@@ -12,7 +12,7 @@ use crate::kernel::{Int, LineAddr, TxnId};
 
 mod on_arrival;
 
-/// One channel whose requests name their place instead of an address, with times in clocks.
+/// One channel whose requests give their place instead of an address, with times in clocks.
 struct Bench {
     ch: Channel,
     tck: u64,

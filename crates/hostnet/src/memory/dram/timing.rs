@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::standards::DramDevice;
 
-/// Timing parameters that replace those of `memory.standard`, in picoseconds; absent ones keep the standard's values.
+/// Timing parameters that replace those of `memory.standard`, in picoseconds. Parameters that are absent keep the
+/// standard's values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TimingOverride {
@@ -49,7 +50,7 @@ pub struct TimingOverride {
 }
 
 /// Valid clock periods, and limits of all other timings, in picoseconds: a microsecond between two commands, a
-/// millisecond for a refresh and for the interval between two.
+/// millisecond for a refresh and for the interval between two refreshes.
 const CLOCKS: std::ops::RangeInclusive<u64> = 100..=100_000;
 const BETWEEN_COMMANDS: u64 = 1_000_000;
 const REFRESH: u64 = 1_000_000_000;
@@ -90,7 +91,7 @@ impl TimingOverride {
     }
 }
 
-/// Places of the next column command, seen from the last one.
+/// Relation of the next column command to the last one.
 pub(super) const SAME_GROUP: usize = 0;
 pub(super) const SAME_RANK: usize = 1;
 pub(super) const OTHER_RANK: usize = 2;

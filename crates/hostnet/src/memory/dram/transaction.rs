@@ -1,6 +1,6 @@
-//! Scheduler of gem5, which schedules whole requests: the chosen request receives the times of its precharge, activate
-//! and column command together, data bursts keep the order of these decisions, and the next decision is taken a row
-//! cycle before the data bus becomes free.
+//! Scheduler of gem5, which schedules whole requests: a chosen request receives the times of its precharge, activate
+//! and column command together. Data bursts keep the order of these choices, and the next choice is made a row cycle
+//! before the data bus becomes free.
 
 use super::banks::{bits, SlotId};
 use super::channel::{Channel, READ, WRITE};
@@ -8,7 +8,7 @@ use super::timing::{OTHER_RANK, SAME_RANK};
 use super::{DramCompletion, RowOutcome};
 use crate::kernel::{Due, Time};
 
-/// Time at which the last decision leaves the data bus free (`bus_at`), and time at which the next one is due
+/// Time at which the last chosen request leaves the data bus free (`bus_at`), and time at which the next choice is due
 /// (`next_at`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BusPipeline {
@@ -21,7 +21,7 @@ pub(super) struct BusPipeline {
 pub(super) enum ChannelStep {
     /// The channel has nothing to do until `wake`.
     Wait,
-    /// Ranks are due for a refresh, since this time, and have to be refreshed first.
+    /// Ranks have been due for a refresh since this time, and have to be refreshed before the choice.
     Refresh(u64),
     /// The choice is due, at this time.
     Choose(u64),

@@ -1,5 +1,5 @@
-//! The NIC's thread in forward mode: packets come off a wire into receive buffers, and go onto the wire when the host
-//! returns them.
+//! The NIC's thread in forward mode: it receives packets from a wire into receive buffers, and sends packets on the
+//! wire when the host returns them.
 
 use super::nic::CcnicNic;
 use super::rings::GROUP;
@@ -13,7 +13,7 @@ use crate::stack::{Ctx, Step};
 pub struct ForwardNic {
     pub(super) nic: CcnicNic,
     demand: Demand,
-    /// Number of packets that are with the host.
+    /// Number of packets that the host has not returned.
     under_way: u32,
 }
 
@@ -36,7 +36,7 @@ impl ForwardNic {
         Step::Run
     }
 
-    /// Sends the packets that came back onto the wire and frees their buffers.
+    /// Sends the packets that the host has returned on the wire, and frees their buffers.
     fn send(&mut self, c: &mut Ctx) {
         let Ctx { ccnic: Some(i), program: p, .. } = c else { return };
         let common = &mut self.nic.common;

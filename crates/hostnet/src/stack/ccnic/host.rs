@@ -1,4 +1,4 @@
-//! The host's thread of a queue pair: it sends packets that it writes, and reads the packets that come back.
+//! The host's thread of a queue pair, which writes and sends packets, and reads the packets that return.
 
 use super::rings::{
     Consumer, Desc, PostHost, Producer, Publication, RingWords, BLANKS, BLANKS_LEAST, GROUP, NO_RECYCLE,
@@ -21,7 +21,7 @@ enum HostReceiveRing {
 }
 
 impl HostReceiveRing {
-    /// The line to poll, or None while it is known that a unit is ready.
+    /// The line to poll, or None when a unit is known to be ready.
     fn line_to_poll(&self) -> Option<LineAddr> {
         match self {
             HostReceiveRing::Lines(r) => r.line_to_poll(),
@@ -56,33 +56,33 @@ pub struct CcnicHost {
     rx: HostReceiveRing,
     demand: Demand,
     header_only: bool,
-    /// Packets sent that have not come back.
+    /// Number of packets that have been sent and have not returned.
     under_way: u32,
-    /// Descriptors that were taken from the ring and not processed: those of the burst that is being gathered, and
-    /// those that the last burst had no room for.
+    /// Descriptors that were taken from the ring and have not been processed: descriptors of the burst that is being
+    /// gathered, and descriptors for which the last burst had no room.
     pub(super) taken: VecDeque<Desc>,
     /// Whether a poll comes next.
     owes_poll: bool,
-    /// Whether the last poll was for more of a burst.
+    /// Whether the last poll was for further packets of a burst.
     gathers: bool,
     /// Buffers of the burst that is being received.
     pub(super) received: Vec<u32>,
-    /// Buffers sent whose transmission has not completed, with their unit's index, where only the host manages buffers.
+    /// Sent buffers whose transmission has not completed, with their unit's index, where only the host manages buffers.
     pub(super) awaiting_completion: VecDeque<(u64, u32)>,
-    /// Objects sent from where they lie whose transmission has not completed: their unit's index, and the line that
-    /// counts their users.
+    /// Objects sent from their place in memory whose transmission has not completed: their unit's index, and the line
+    /// that counts their users.
     pub(super) objects: VecDeque<(u64, LineAddr)>,
     posted: u32,
-    /// Line of the descriptors from which packets were last taken.
+    /// Line of the descriptors of the packets that were taken last.
     last: LineAddr,
-    /// Line of descriptors that was last read.
+    /// Line of descriptors that was read last.
     read: Option<LineAddr>,
-    /// Last line of a burst's descriptors that a register has announced: the line may still be on its way.
+    /// Last line of a burst's descriptors that a register has announced; the line may still be in flight.
     announced_by_register: Option<LineAddr>,
 }
 
 impl CcnicHost {
-    /// A host thread that sends the packets that `app` describes, or none of its own.
+    /// A host thread that sends the packets that `app` describes; None for a thread that sends no packets of its own.
     pub(super) fn new(common: CcnicThreadState, i: &CcnicInterface, header_only: bool, demand: Demand) -> CcnicHost {
         let (spec, q) = (&common.spec, common.queue.to_u64());
         let tx = Producer::new(i.memory.tx(spec, q));
@@ -150,7 +150,7 @@ impl CcnicHost {
         }
         self.owes_poll = true;
         if !c.program.ops.is_empty() {
-            return Step::Run; // what is there is seen when the core has come so far
+            return Step::Run; // the thread sees a ready unit when the core's time has reached this point
         }
         self.poll_next(c)
     }
@@ -165,7 +165,8 @@ impl CcnicHost {
         Step::Run
     }
 
-    /// Takes the units that have come and polls again for more of the burst; returns false when the burst is complete.
+    /// Takes the units that are ready and polls again for further packets of the burst; returns false when the burst is
+    /// complete.
     pub(super) fn gathers_more(&mut self, c: &mut Ctx) -> bool {
         let before = self.taken.len();
         if self.tx.shape.register && self.rx.line_to_poll().is_some() {
@@ -186,15 +187,15 @@ impl CcnicHost {
         self.common.poll(self.rx.line_to_poll(), there, first, c.program);
     }
 
-    /// The line that shows whether packets have come.
+    /// The line that shows whether packets are ready.
     pub(super) fn polled_line(&self) -> LineAddr {
         self.rx.line_to_poll().unwrap_or(self.rx.line())
     }
 
-    /// Waits when nothing has come and nothing can be sent.
+    /// Waits when no packet has arrived and none can be sent.
     fn wait(&self, c: &mut Ctx) -> Step {
         if !c.program.ops.is_empty() {
-            return Step::Run; // lines were looked at
+            return Step::Run; // the thread has read the lines
         }
         let on = Awaited::Line(self.polled_line());
         let instructions = self.common.spec.costs.poll;
@@ -202,7 +203,7 @@ impl CcnicHost {
             Some(until) => Step::WaitUntil { on, instructions, until },
             None if self.under_way > 0 => Step::Wait { on, instructions },
             None => {
-                // There is no buffer, or no room in the ring: the other side will return some.
+                // There is no buffer, or no room in the ring; the other side will return some.
                 c.program.compute(PAUSE);
                 Step::Run
             }
@@ -253,7 +254,7 @@ impl CcnicHost {
         }
     }
 
-    /// Reads packets that were taken, as many as a burst has room for. Returns false when there are none.
+    /// Reads the packets that were taken, up to the size of a burst. Returns false when there are none.
     fn receive(&mut self, c: &mut Ctx) -> bool {
         let (lines, batch) = (self.touched(), self.common.spec.rx_batch.to_usize());
         let (Some(i), p) = (c.ccnic.as_deref(), &mut *c.program) else { return false };
@@ -276,12 +277,13 @@ impl CcnicHost {
         }
     }
 
-    /// Line of descriptors that was read last, where the core runs ahead of its arrival.
+    /// Line of descriptors that was read last, where the core runs ahead of the line's arrival.
     pub(super) fn foreseen_line(&self) -> Option<LineAddr> {
         self.common.predictor.map(|_| self.last)
     }
 
-    /// Ends a burst: frees buffers, releases ring lines, posts blank buffers. Returns whether there was anything to do.
+    /// Ends a burst: frees buffers, releases ring lines, posts blank buffers. Returns whether any of these was
+    /// necessary.
     pub(super) fn end_receive(&mut self, c: &mut Ctx) -> bool {
         let Some(i) = c.ccnic.as_deref_mut() else { return false };
         let p = &mut *c.program;
@@ -314,8 +316,7 @@ impl CcnicHost {
         any
     }
 
-    /// Frees what the host has only lent and whose transmission has completed: buffers that the host alone manages, and
-    /// objects.
+    /// Frees buffers that only the host manages, and objects, when their transmission has completed.
     fn free_completed(&mut self, i: &mut CcnicInterface, c: &mut Program) {
         let oldest = [self.awaiting_completion.front().map(|l| l.0), self.objects.front().map(|o| o.0)];
         let Some(oldest) = oldest.into_iter().flatten().min() else { return };
@@ -366,7 +367,7 @@ impl CcnicHost {
         }
     }
 
-    /// Sends the packets that are due, as far as buffers and ring allow. Returns false when that is none.
+    /// Sends the packets that are due, as far as buffers and ring have room. Returns false when no packet was sent.
     fn send(&mut self, c: &mut Ctx) -> bool {
         let due = self.demand.due(c.now, self.under_way).min(self.common.spec.tx_batch).to_usize();
         if due == 0 {
@@ -377,8 +378,8 @@ impl CcnicHost {
         let p = &mut *c.program;
         let shared = self.common.spec.pool == PoolKind::Shared;
         self.free_completed_batch(i, p);
-        // Room for whole units is established first, so that no buffer is returned unsent. The thread looks once
-        // payload is written.
+        // The thread reserves room for whole units first, so that no buffer is returned unsent. It checks the ring
+        // after it has written the payload.
         let (mut units, words) = (0, &i.pairs[queue].tx);
         let mut looked = Vec::new();
         while units * group < due && self.tx.ensure(words, units.to_u64() + 1, &mut |line| looked.push(line)) {

@@ -12,10 +12,10 @@
 //! them.
 //!
 //! `rings.rs` and `pool.rs` hold the rules of the protocol, without timing. The threads turn the reads and stores of
-//! these rules into programs of their cores. Others see a store's effect when the core's `Op::Release` completes, which
-//! is when the core owns the line. A poll reads the line and branches on it: its thread goes on when the data arrives,
-//! and sees every store that had taken effect by then. A thread with branch prediction goes on immediately, and its
-//! uses of the line wait for the data.
+//! these rules into programs of their cores. Other threads see the effect of a store when the core's `Op::Release`
+//! completes, which is when the core owns the line. A poll reads a line and branches on its content: the thread
+//! continues when the data arrives, and sees every store that had taken effect by then. A thread with branch prediction
+//! continues immediately, and its uses of the line wait for the data.
 
 mod forward;
 mod host;
@@ -87,11 +87,11 @@ pub struct RoundTrips {
     pub histogram: Histogram<u64>,
     pub packets: u64,
     pub bytes: u64,
-    /// Blank receive buffers that the host posted; `swept` counts the transmit buffers that it freed after their
-    /// transmission.
+    /// Number of blank receive buffers that the host posted; `swept` is the number of transmit buffers that the host
+    /// freed after their transmission.
     pub blanks: u64,
     pub swept: u64,
-    /// Lines that the host wrote to buffers whose last use was the NIC's sending of them.
+    /// Number of lines that the host wrote to buffers that the NIC had used last, to send them.
     pub retained: u64,
     /// Time from a transmit descriptor's visibility to its discovery by the NIC, in ps.
     pub discovery: Histogram<u64>,
@@ -112,7 +112,7 @@ impl RoundTrips {
     }
 }
 
-/// State shared by host and NIC threads: the values of the memory that both see.
+/// State shared by host and NIC threads: the values of the memory that both sides see.
 #[derive(Clone)]
 pub struct CcnicInterface {
     pub memory: CcnicMemory,
@@ -125,13 +125,14 @@ pub struct CcnicInterface {
     stamps: Vec<Time>,
     /// Whether each buffer was last used by the NIC to send it.
     sent: Vec<bool>,
-    /// Record of the packet in each buffer, in overlay mode; `objects` holds the first line of the object that follows
-    /// it.
+    /// Record of the packet in each buffer, in overlay mode; `objects` holds the first line of the object that belongs
+    /// to the packet.
     packets: Vec<Option<PacketId>>,
     objects: Vec<LineAddr>,
-    /// Time since which a transmit descriptor is visible that the NIC has not discovered, for each queue pair.
+    /// For each queue pair, the time since which a transmit descriptor has been visible that the NIC has not
+    /// discovered.
     visible: Vec<Option<Time>>,
-    /// NIC core of each queue pair, where the core serves no other one.
+    /// NIC core of each queue pair, where the core serves no other queue pair.
     pub nic_cores: Vec<ThreadId>,
     large_lines: u64,
     small_lines: u64,
@@ -236,7 +237,7 @@ impl CcnicEffect {
 #[derive(Clone)]
 struct CcnicThreadState {
     queue: usize,
-    /// Index of the queue pair within its thread, carried by the tags of its stores.
+    /// Index of the queue pair within its thread, which the tags of the thread's stores carry.
     tag: u32,
     spec: CcnicSpec,
     side: BufferCache,
@@ -276,8 +277,8 @@ impl CcnicThreadState {
         }
     }
 
-    /// Gives the thread branch prediction for its polls, if its core is out of order; every use of a descriptor must
-    /// then wait for its line.
+    /// Gives the thread branch prediction for its polls if its core is out of order; every use of a descriptor must
+    /// then wait for the descriptor's line.
     fn foreseeing(self) -> CcnicThreadState {
         CcnicThreadState { predictor: (self.window > 0).then(BranchPredictor::default), ..self }
     }
@@ -322,7 +323,7 @@ impl CcnicThreadState {
         }
     }
 
-    /// Reads the lines of the ring `shape` that show a producer what is free.
+    /// Reads the lines of the ring `shape` that show a producer which units are free.
     fn read_free_lines(&self, shape: &RingShape, lines: &[LineAddr], p: &mut Program) {
         let own = !shape.register && self.spec.free_check == FreeCheck::Written;
         for line in lines.iter().copied() {
@@ -330,8 +331,9 @@ impl CcnicThreadState {
         }
     }
 
-    /// Reads `line`, which shows whether a unit is ready, unless that is known, and branches on it. The burst's `first`
-    /// poll has the fixed costs. A unit that is already `there` is found without waiting by a core that predicts it.
+    /// Reads `line`, which shows whether a unit is ready, and branches on its content; does nothing when `line` is
+    /// None, because a unit is known to be ready. The burst's `first` poll has the fixed costs. A core that predicts a
+    /// unit that is already `there` does not wait for the line.
     fn poll(&mut self, line: Option<LineAddr>, there: bool, first: bool, p: &mut Program) {
         if first {
             p.compute(self.spec.costs.poll);
@@ -342,8 +344,8 @@ impl CcnicThreadState {
         self.polled = true;
     }
 
-    /// Makes the following accesses depend on `line`, which says where they go; a thread without branch prediction
-    /// waits for the line.
+    /// Makes the following accesses depend on `line`, which contains their addresses; a thread without branch
+    /// prediction waits for the line.
     fn follow(&self, line: LineAddr, p: &mut Program) {
         p.push(Op::Anchor { line });
         if self.predictor.is_none() {
@@ -381,7 +383,7 @@ impl CcnicThreadState {
         self.free_done(i, p);
     }
 
-    /// Writes payload to line `to` on. With branch prediction the address, which comes from a descriptor, is known only
+    /// Writes payload to line `to` on. With branch prediction the address comes from a descriptor, and is known only
     /// when the descriptor has arrived.
     fn write(&self, to: LineAddr, lines: u32, p: &mut Program) {
         p.push(match self.spec.stores {
@@ -391,8 +393,8 @@ impl CcnicThreadState {
         });
     }
 
-    /// Copies payload from line `from`, whose address comes from a descriptor if `behind`, to line `to` on. The address
-    /// of a blank buffer comes from a descriptor, too.
+    /// Copies payload from line `from` to line `to` on. The address of `from` comes from a descriptor if `behind`, and
+    /// so does the address of a blank buffer.
     fn copy(&self, (from, behind): (LineAddr, bool), to: LineAddr, lines: u32, p: &mut Program) {
         let dependent = self.spec.pool == PoolKind::Host || self.predictor.is_some();
         p.push(match self.spec.stores {
@@ -401,7 +403,7 @@ impl CcnicThreadState {
         });
     }
 
-    /// Ends the round trip of the packet in `buffer`, which is back at its origin.
+    /// Ends the round trip of the packet in `buffer`, which has returned to its origin.
     fn seen(&self, buffer: u32, c: &mut Ctx) {
         let Some(i) = c.ccnic.as_mut() else { return };
         let trip: Time = c.now.saturating_sub(i.stamps[buffer.to_usize()]);
@@ -427,8 +429,8 @@ impl CcnicThreadState {
         let pair = &mut i.pairs[self.queue];
         let published = matches!(change, RingChange::Unit { .. } | RingChange::Tail(_));
         if let (true, Some(counts), Some(nic)) = (published, c.off_core.as_deref_mut(), i.nic_cores.get(self.queue)) {
-            // The NIC works on a packet from its publication to the publication of its copy. Units that the host
-            // publishes on the receive ring are blanks.
+            // The NIC works on a packet from the packet's publication to the publication of its copy. Units that the
+            // host publishes on the receive ring are blank buffers.
             match ring {
                 RingKind::Tx => counts.watch(*nic, line),
                 RingKind::Rx if c.core == *nic => counts.watch_none(*nic),
@@ -447,8 +449,8 @@ impl CcnicThreadState {
     }
 }
 
-/// Appends one access to the pool's lines. A locked operation drains the accesses before it, and later ones wait for
-/// it.
+/// Appends one access to the pool's lines. A locked operation waits for all earlier accesses, and later accesses wait
+/// for the operation.
 fn touch(t: PoolAccess, pool: u32, p: &mut Program) {
     match t {
         PoolAccess::Read(line) => p.push(Op::Load { line, lines: 1 }),
@@ -460,7 +462,7 @@ fn touch(t: PoolAccess, pool: u32, p: &mut Program) {
     }
 }
 
-/// The values that every thread of an interface is built from.
+/// The values from which every thread of an interface is built.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
     /// The interface's parameters.
@@ -483,30 +485,30 @@ pub enum CcnicThread {
 }
 
 impl CcnicThread {
-    /// The host's thread of queue pair `queue`, which sends packets of `app` as `demand` says.
+    /// The host's thread of queue pair `queue`, which sends packets of `app` according to `demand`.
     pub fn host(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> CcnicThread {
         let common = CcnicThreadState::new(s, queue, app.bytes.0.to_u32()).foreseeing();
         CcnicThread::Host(host::CcnicHost::new(common, s.interface, app.touch == Touched::Header, demand))
     }
 
-    /// The host's thread number `local` of `of`, in overlay mode.
+    /// The host's thread number `local` of `of` threads, in overlay mode.
     pub fn server(s: Setup, app: Option<&LoopbackSpec>, local: usize, of: usize) -> CcnicThread {
         CcnicThread::Server(server::CcnicServer::new(s, app, (local, of), true))
     }
 
-    /// The queue pairs of thread number `local` of `of`, in overlay mode, for use by another stack.
+    /// The queue pairs of thread number `local` of `of` threads, in overlay mode, for use by another stack.
     pub fn ports(s: Setup, local: usize, of: usize) -> Ports {
         server::CcnicServer::new(s, None, (local, of), false).into_ports()
     }
 
     /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. The data
-    /// that it sends lies from line `data` on, [`SENT_LINES`] lines for each of the driver's buffers.
+    /// that the thread sends begins at line `data`, with [`SENT_LINES`] lines for each of the driver's buffers.
     pub fn overlay(s: Setup, queue: usize, driver: PollMode, data: LineAddr) -> CcnicThread {
         let nic = nic::CcnicNic::new(CcnicThreadState::new(s, queue, 0).foreseeing(), s.interface);
         CcnicThread::Overlay(Box::new(overlay::Overlay::new(nic, driver, data)))
     }
 
-    /// The NIC's thread of queue pair `queue`, which loops packets of `app` back.
+    /// The NIC's thread of queue pair `queue`, which returns packets of `app` to the host.
     pub fn nic(s: Setup, queue: usize, app: &LoopbackSpec) -> CcnicThread {
         CcnicThread::Nic(nic::CcnicNic::new(
             CcnicThreadState::of_nic(s, queue, app.bytes.0.to_u32()).foreseeing(),
@@ -520,7 +522,8 @@ impl CcnicThread {
         CcnicThread::Bank(multi_queue::MultiQueueNic::new(queues.map(of).collect()))
     }
 
-    /// The NIC's thread of queue pair `queue` in forward mode: packets of `app` come from the wire as `demand` says.
+    /// The NIC's thread of queue pair `queue` in forward mode: packets of `app` arrive from the wire according to
+    /// `demand`.
     pub fn wire(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> CcnicThread {
         let nic = nic::CcnicNic::new(CcnicThreadState::new(s, queue, app.bytes.0.to_u32()).foreseeing(), s.interface);
         CcnicThread::Wire(forward::ForwardNic::new(nic, demand))

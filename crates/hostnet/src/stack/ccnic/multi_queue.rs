@@ -14,7 +14,7 @@ pub struct MultiQueueNic {
 }
 
 impl MultiQueueNic {
-    /// A bank over `nics`, which hold the thread's state for each queue pair.
+    /// A thread for the queue pairs of `nics`, which hold the thread's state for each queue pair.
     pub(super) fn new(mut nics: Vec<CcnicNic>) -> MultiQueueNic {
         for (k, nic) in nics.iter_mut().enumerate() {
             nic.common.tag = k.to_u32();
@@ -39,7 +39,7 @@ impl MultiQueueNic {
         Step::Run
     }
 
-    /// Makes a store of the queue pair in `tag`, an index into the thread's queue pairs, visible.
+    /// Makes a store visible, for the queue pair that `tag` names by its index within the thread.
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
         let (_, k) = CcnicEffect::of(tag);
         self.nics[k.to_usize()].common.visible(c);

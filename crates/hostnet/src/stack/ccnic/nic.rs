@@ -1,4 +1,5 @@
-//! The NIC's thread of a queue pair: it takes packets, copies each to a fresh receive buffer, and delivers the copies.
+//! The NIC's thread of a queue pair, which takes packets, copies each to a fresh receive buffer, and delivers the
+//! copies.
 
 use super::rings::{Consumer, Desc, PostNic, Producer, Publication, EXTERNAL, GROUP, NO_RECYCLE};
 use super::spec::{PoolKind, ReleaseKind, Wake};
@@ -22,15 +23,15 @@ pub struct CcnicNic {
     pub(super) common: CcnicThreadState,
     pub(super) tx: Consumer,
     rx: NicReceiveRing,
-    /// Packets taken and not copied yet.
+    /// Packets that the thread has taken and not yet copied.
     pub(super) pending: Vec<Desc>,
     /// Copies that are not published yet.
     pub(super) filled: Vec<Desc>,
-    /// Line of descriptors that was last read.
+    /// Line of descriptors that was read last.
     read: Option<LineAddr>,
-    /// Last line of a burst's descriptors that a register has announced: the line may still be on its way.
+    /// Last line of a burst's descriptors that a register has announced; the line may still be in flight.
     announced_by_register: Option<LineAddr>,
-    /// Lines that the thread polls of queue pairs that nobody uses.
+    /// Lines of unused queue pairs that the thread polls.
     idle: Vec<LineAddr>,
 }
 
@@ -62,8 +63,8 @@ impl CcnicNic {
         }
     }
 
-    /// Number of buffers that the thread holds outside its stacks; buffers that only the host manages are counted at
-    /// the host.
+    /// Number of buffers that the thread holds outside its stacks. Buffers that only the host manages count at the
+    /// host.
     pub(super) fn held(&self) -> usize {
         match self.rx {
             NicReceiveRing::Lines(_) => {
@@ -83,7 +84,7 @@ impl CcnicNic {
             if !self.has_work() {
                 let line = self.tx.line_to_poll().unwrap_or(self.tx.line());
                 match self.common.spec.wake {
-                    // The agent that the message wakes is not a program, and begins without delay.
+                    // The agent that the message wakes executes no program, and continues without delay.
                     Wake::Event => return Step::Wait { on: Awaited::Line(line), instructions: 0 },
                     Wake::Polling if self.idle.is_empty() => {
                         return Step::Wait { on: Awaited::Line(line), instructions: self.common.spec.costs.poll };
@@ -95,10 +96,10 @@ impl CcnicNic {
         if self.has_work() {
             self.deliver(c);
             if self.has_work() {
-                // There is no buffer, or no room in the ring: the host will return some.
+                // There is no buffer, or no room in the ring; the host will return some.
                 c.program.compute(PAUSE);
             }
-            return Step::Run; // what is there is seen when the core has come so far
+            return Step::Run; // the thread sees a ready unit when the core's time has reached this point
         }
         for line in &self.idle {
             c.program.compute(self.common.spec.costs.poll);
@@ -158,7 +159,7 @@ impl CcnicNic {
         true
     }
 
-    /// A receive buffer for a packet of `bytes` bytes; None when there is none.
+    /// A receive buffer for a packet of `bytes` bytes; None when no buffer is free.
     pub(super) fn blank(&mut self, i: &mut CcnicInterface, bytes: u32, p: &mut Program) -> Option<u32> {
         match &mut self.rx {
             NicReceiveRing::Lines(_) => self.common.alloc(i, bytes, 1, p).pop(),
@@ -169,8 +170,8 @@ impl CcnicNic {
         }
     }
 
-    /// Receive buffers for a whole burst, where nothing is recycled and freed buffers go to the pool. With recycling,
-    /// None: each copy goes to a buffer that has just been freed.
+    /// Receive buffers for a whole burst, where buffers are not recycled and freed buffers go to the pool. None with
+    /// recycling, where each copy goes to a buffer that has just been freed.
     fn blanks(&mut self, i: &mut CcnicInterface, p: &mut Program) -> Option<Vec<u32>> {
         let from_pool = matches!(self.rx, NicReceiveRing::Lines(_)) && !self.common.spec.recycle;
         from_pool.then(|| self.common.alloc(i, self.common.bytes, self.pending.len(), p))
@@ -184,7 +185,7 @@ impl CcnicNic {
     }
 
     /// Copies the packets that were taken, delivers the copies, frees buffers and releases ring lines, as far as
-    /// buffers and ring allow.
+    /// buffers and ring have room.
     pub(super) fn deliver(&mut self, c: &mut Ctx) {
         let Some(i) = c.ccnic.as_deref_mut() else { return };
         let p = &mut *c.program;
@@ -225,7 +226,7 @@ impl CcnicNic {
         self.common.free_done(i, p);
         self.publish(i, p);
         if self.pending.is_empty() {
-            // The copies go before the lines that were taken, because the host waits for the copies.
+            // The copies are published before the lines are released, because the host waits for the copies.
             self.release(p);
         }
     }

@@ -1,10 +1,4 @@
-//! The NIC's thread in overlay mode: it forwards packets between its queue pair and a queue of a PCIe NIC.
-//!
-//! ```text
-//!   PCIe: rx_burst  -- copy --> receive buffer, RX ring       TX ring: poll  -- copy --> mbuf, tx_burst
-//! ```
-//!
-//! The thread polls both in turn and copies whole packets, as both NICs have buffers of their own.
+//! The NIC's thread in overlay mode, which forwards packets between its queue pair and a queue of a PCIe NIC.
 
 use super::nic::CcnicNic;
 use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
@@ -14,7 +8,7 @@ use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software, Step};
 use std::collections::VecDeque;
 
-/// Lines of data for each mbuf that this thread sends: a frame of the largest size that is sent, 9.6 KB.
+/// Lines of data for each mbuf that this thread sends: room for a frame of the largest size, 9.6 KB.
 pub const SENT_LINES: u64 = 160;
 
 #[derive(Clone)]
@@ -25,7 +19,7 @@ pub struct Overlay {
     data: LineAddr,
     /// Packets received from the PCIe NIC that have not been copied.
     received: VecDeque<PacketId>,
-    /// Whether the poll was a burst's first, which also looks at the PCIe NIC.
+    /// Whether the poll was the first of a burst, which also polls the PCIe NIC.
     first: bool,
 }
 
@@ -75,12 +69,13 @@ impl Overlay {
         self.nic.publish(i, p);
     }
 
-    /// Maximum number of packets of either direction that wait for room or buffers before more are taken.
+    /// Maximum number of packets of either direction that may wait for room or buffers before the thread takes no more
+    /// packets.
     fn batch(&self) -> usize {
         self.nic.common.spec.nic_batch.to_usize()
     }
 
-    /// Whether the burst ends with the first of two segments.
+    /// Whether the burst ends between the two segments of a packet.
     fn halved(&self) -> bool {
         self.nic.pending.last().is_some_and(|d| d.flags & MORE != 0)
     }
@@ -96,7 +91,7 @@ impl Overlay {
             let d = nic.pending[done];
             let second = match d.flags & MORE {
                 0 => None,
-                // The other segment may be in a unit that has not arrived yet.
+                // The other segment may be in a unit that is not ready yet.
                 _ => match nic.pending.get(done + 1) {
                     Some(o) => Some(*o),
                     None => break,

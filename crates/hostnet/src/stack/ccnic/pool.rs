@@ -33,8 +33,8 @@ pub enum PoolAccess {
     Atomic(LineAddr),
 }
 
-/// Order in which a pool of `count` buffers of `size` bytes is filled: with a stride that puts neighbours into
-/// different pages, or sequential.
+/// Order of the buffers in a new pool of `count` buffers of `size` bytes: sequential, or with a stride that puts
+/// neighbours into different pages.
 pub fn fill_order(count: u32, size: u32, nonsequential: bool) -> impl Iterator<Item = u32> {
     let gcd = |mut a: u32, mut b: u32| {
         while b != 0 {
@@ -83,7 +83,7 @@ impl FreeRing {
         self.free.extend(buffers);
     }
 
-    /// Takes up to `most` buffers: the slots are read, and then claimed with a compare-and-swap.
+    /// Takes up to `most` buffers: reads the slots, and then claims them with a compare-and-swap.
     pub fn take(&mut self, most: usize, touch: &mut impl FnMut(PoolAccess)) -> Vec<u32> {
         let n = most.min(self.free.len());
         touch(PoolAccess::Read(self.base));
@@ -106,7 +106,7 @@ pub struct Pools {
     pub rings: [FreeRing; 2],
     /// Number of buffers of each class.
     pub count: [u32; 2],
-    /// Number of the first large buffer: the small buffers of all pools are numbered first.
+    /// Number of the first large buffer; all small buffers have smaller numbers.
     large_from: u32,
     pub small_bytes: u32,
     hunger: bool,
@@ -131,7 +131,7 @@ impl Pools {
 /// Counters of one thread's pool operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PoolCounts {
-    /// Buffers moved from the pool; `puts` counts the buffers moved to it.
+    /// Number of buffers moved from the pool; `puts` is the number of buffers moved to the pool.
     pub takes: u64,
     pub puts: u64,
     /// Calls that found fewer buffers than they needed.
@@ -140,12 +140,12 @@ pub struct PoolCounts {
     pub fallbacks: u64,
 }
 
-/// Buffers that a thread keeps of those that pass through its hands.
+/// Free buffers that a thread keeps for later allocations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BufferCaching {
-    /// No buffers beyond a burst.
+    /// The thread keeps no buffers after a burst.
     Nothing,
-    /// A stack of at most `most` buffers that is refilled with `bulk` buffers: buffers are recycled.
+    /// A stack of at most `most` buffers, which reuses freed buffers and is refilled with `bulk` buffers at a time.
     Stack { most: u32, bulk: u32 },
     /// A cache of `size` buffers like that of `rte_mempool` (DPDK 22.11).
     Cache { size: u32 },
@@ -212,7 +212,7 @@ impl BufferCache {
                     BufferCaching::Stack { bulk, .. } if self.most[c] > 0 => {
                         (bulk.to_usize()).min(self.most[c]).min(SCRATCH)
                     }
-                    // The cache is filled up beyond what is missing, or is bypassed.
+                    // The cache is filled beyond the number that is missing, or is bypassed.
                     BufferCaching::Cache { size } if short + size.to_usize() <= free => short + size.to_usize(),
                     _ => short.min(SCRATCH),
                 };
@@ -227,7 +227,8 @@ impl BufferCache {
         }
     }
 
-    /// Frees a buffer, which is the first to be allocated again; from a cache only once the burst has ended.
+    /// Frees a buffer, which the thread allocates next; with a cache, the buffer enters the cache only when the burst
+    /// has ended.
     pub fn free(&mut self, pools: &mut Pools, buffer: u32, touch: &mut impl FnMut(PoolAccess)) {
         let c = pools.class_of(buffer).index();
         if let BufferCaching::Cache { .. } = self.keeps {
@@ -240,8 +241,8 @@ impl BufferCache {
         }
     }
 
-    /// Ends a burst of frees: buffers that nothing keeps go to the pool, and so do the stacks' buffers while a thread
-    /// starves.
+    /// Ends a burst of frees: buffers that the thread does not keep go to the pool, and so do the buffers of its stacks
+    /// while a thread starves.
     pub fn free_done(&mut self, pools: &mut Pools, touch: &mut impl FnMut(PoolAccess)) {
         if let BufferCaching::Cache { size } = self.keeps {
             return (0..2).for_each(|c| self.cache_freed(pools, c, size.to_usize() * 3 / 2, touch));
@@ -269,7 +270,7 @@ impl BufferCache {
         self.stacks[c].append(&mut freed);
     }
 
-    /// Moves the coldest `n` buffers of a stack to the pool.
+    /// Moves the `n` least recently freed buffers of a stack to the pool.
     fn spill(&mut self, pools: &mut Pools, c: usize, n: usize, touch: &mut impl FnMut(PoolAccess)) {
         if n > 0 {
             self.counts.puts += n.to_u64();

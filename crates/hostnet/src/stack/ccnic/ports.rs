@@ -1,5 +1,5 @@
-//! Queue pairs of an overlay as another stack uses them: the stack takes packets, and sends in their buffers or in new
-//! ones.
+//! Queue pairs of an overlay for use by another stack, which takes packets from the queue pairs, and sends in the
+//! buffers of these packets or in new ones.
 
 use super::server::ServerPort;
 use super::{CcnicEffect, CcnicInterface};
@@ -7,11 +7,12 @@ use crate::kernel::{Int, LineAddr, PacketId, QueueId};
 use crate::stack::tas::io::ReceivedPacket;
 use crate::stack::Ctx;
 
-/// Queue pairs of one thread. A poll looks at all of them, one after the other.
+/// Queue pairs of one thread. A poll visits all of them, one after the other.
 #[derive(Clone)]
 pub struct Ports {
     ports: Vec<ServerPort>,
-    /// Index of the queue pair that is polled; `first` is the one that packets are taken from first.
+    /// Index of the queue pair that is polled; `first` is the index of the queue pair from which the thread takes
+    /// packets first.
     at: usize,
     first: usize,
 }
@@ -27,7 +28,8 @@ impl Ports {
         self.ports[0].host.poll(true, c);
     }
 
-    /// Takes the packets that were found; returns true when it polls for more of a burst, or polls the next queue pair.
+    /// Takes the packets that were found; returns true when the thread polls for further packets of a burst, or polls
+    /// the next queue pair.
     pub fn gathers(&mut self, c: &mut Ctx) -> bool {
         let host = &mut self.ports[self.at].host;
         host.common.polled = false;
@@ -63,7 +65,7 @@ impl Ports {
         self.ports[r.port].host.received.push(r.buffer);
     }
 
-    /// Index of the queue pair that serves the NIC's queue `queue`: threads take turns with the queue pairs.
+    /// Index of the queue pair that serves the NIC's queue `queue`; queue pairs are assigned to threads in turn.
     fn of(&self, queue: QueueId) -> usize {
         self.ports.iter().position(|p| p.host.common.queue == queue.index()).unwrap_or(0)
     }

@@ -1,8 +1,8 @@
 //! Descriptor rings of CC-NIC as words and rules, without timing: docs/ccnic/protocol.md, "Rings".
 //!
-//! `RingWords` is the content of shared memory, which everybody can see. Producers and consumers keep their own indices.
-//! Their stores are values of `RingChange`, which take effect when the store becomes visible. Each side reports the lines
-//! that it reads and writes.
+//! `RingWords` is the content of shared memory, which all threads can see. Producers and consumers keep their own
+//! indices. A store of either side is a `RingChange`, which takes effect when the store becomes visible. Each side
+//! reports the lines that it reads and writes.
 //!
 //! ```text
 //!   unit   free --publish (signal last)--> ready --poll--> consumed --clear, in ring order--> free
@@ -12,19 +12,20 @@ use crate::kernel::{Int, LineAddr};
 
 /// Maximum number of descriptors that share a line.
 pub const GROUP: usize = 4;
-/// Blank slots that the host posts at a time; it posts only when at least `BLANKS_LEAST` slots are vacant.
+/// Number of blank buffers that the host posts at a time; the host posts only when at least `BLANKS_LEAST` slots are
+/// vacant.
 pub const BLANKS: u64 = 32;
 pub const BLANKS_LEAST: u64 = 8;
 
 /// Flag of a buffer that the sender keeps: the receiver reads the buffer and must not free it.
 pub const NO_RECYCLE: u16 = 2;
-/// Flag of a descriptor whose packet has another segment in the next slot, or, where a unit has only one slot, in the
-/// next unit.
+/// Flag of a descriptor whose packet has another segment: in the next slot, or in the next unit where a unit has only
+/// one slot.
 pub const MORE: u16 = 4;
 /// Flag of a second segment: an object that the sender owns, not data in the buffer that the descriptor names.
 pub const EXTERNAL: u16 = 8;
 
-/// One descriptor: a buffer number counted from one, the bytes and the flags. All zero is a blank slot.
+/// One descriptor: a buffer number counted from one, the bytes and the flags. A descriptor of zeros is a blank slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Desc {
     pub buffer: u32,
@@ -65,15 +66,16 @@ pub struct RingShape {
     /// Line of the producer's register; `head` is the line of the consumer's register.
     pub tail: LineAddr,
     pub head: LineAddr,
-    /// Units ahead at which a producer looks to learn which units are free: consumers clear units in order, so one
-    /// clear unit vouches for all units before it. With 1 the producer looks at each unit that it is about to write.
+    /// Distance in units to the unit that a producer checks to learn which units are free. Consumers clear units in
+    /// order, so one clear unit shows that all units before it are clear. With 1 the producer checks each unit that it
+    /// is about to write.
     pub probe: u64,
-    /// Units ahead for which a producer requests ownership.
+    /// Distance in units to the unit for which a producer requests ownership.
     pub own_ahead: u64,
-    /// Maximum number of lines that a consumer fetches ahead while it finds one line ready after the other.
+    /// Maximum number of lines that a consumer fetches ahead while it finds successive lines ready.
     pub read_ahead: u64,
-    /// Whether the read-ahead is that of a core's speculation, which works with any layout and ends with a burst.
-    /// Otherwise software fetches ahead, and only groups.
+    /// Whether the read-ahead represents a core's speculation, which works with any layout and ends with a burst.
+    /// Otherwise the read-ahead represents software, which fetches only grouped lines.
     pub speculates: bool,
 }
 
@@ -87,7 +89,7 @@ impl RingShape {
         }
     }
 
-    /// Line of unit `index`, which counts on round after round.
+    /// Line of unit `index`; indices continue to increase from round to round.
     pub fn line(&self, index: u64) -> LineAddr {
         self.base + index % self.units / self.per_line
     }
@@ -104,7 +106,7 @@ pub struct RingWords {
 /// Change of shared memory by a store in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingChange {
-    /// Unit `index` gets these descriptors and this signal.
+    /// Unit `index` receives these descriptors and this signal.
     Unit {
         index: u64,
         unit: DescriptorUnit,
@@ -152,14 +154,14 @@ pub struct Publication {
     pub own_ahead: Option<LineAddr>,
 }
 
-/// Writing side of a ring.
+/// State of the writing side of a ring.
 #[derive(Clone, Debug)]
 pub struct Producer {
     pub shape: RingShape,
     next: u64,
-    /// Units below this index may be written without looking.
+    /// Units below this index may be written without a check.
     free_to: u64,
-    /// Tail that was stored last, with register signals.
+    /// Value of the last store to the tail register, with register signals.
     stored_tail: u64,
 }
 
@@ -174,7 +176,7 @@ impl Producer {
         self.next
     }
 
-    /// Whether `units` more units can be written; `read` is called with the lines that are looked at to find out.
+    /// Whether `units` more units can be written; calls `read` with each line that the check reads.
     pub fn ensure(&mut self, words: &RingWords, units: u64, read: &mut impl FnMut(LineAddr)) -> bool {
         let want = self.next + units;
         if want <= self.free_to {
@@ -200,7 +202,7 @@ impl Producer {
         false
     }
 
-    /// Writes a unit of 1 to `group` descriptors, for which there is room.
+    /// Writes a unit of 1 to `group` descriptors; the ring must have room.
     pub fn publish(&mut self, descs: &[Desc]) -> Publication {
         let s = &self.shape;
         debug_assert!(!descs.is_empty() && descs.len() <= s.group);
@@ -217,7 +219,7 @@ impl Producer {
         Publication { line, change: RingChange::Unit { index, unit }, own_ahead }
     }
 
-    /// Ends a burst: returns the store to the tail register, if there is one and it moved.
+    /// Ends a burst: returns the store to the tail register, if the ring has one and the tail moved.
     pub fn commit(&mut self) -> Option<Publication> {
         (self.shape.register && self.stored_tail != self.next).then(|| {
             self.stored_tail = self.next;
@@ -225,7 +227,7 @@ impl Producer {
         })
     }
 
-    /// Index up to which units have been consumed, given that the units below `from` have been.
+    /// Index up to which units have been consumed, where all units below `from` are known to be consumed.
     pub fn consumed(&self, words: &RingWords, mut from: u64, read: &mut impl FnMut(LineAddr)) -> u64 {
         let s = &self.shape;
         if s.register {
@@ -247,7 +249,7 @@ impl Producer {
     }
 }
 
-/// Reading side of a ring.
+/// State of the reading side of a ring.
 #[derive(Clone, Debug)]
 pub struct Consumer {
     pub shape: RingShape,
@@ -264,8 +266,8 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// The consumer of a ring whose words are all clear. It releases units when `lazy` of them are pending or the ring
-    /// is three quarters consumed.
+    /// The consumer of a ring whose words are all clear. The consumer releases units when `lazy` of them are pending or
+    /// the ring is three quarters consumed.
     pub fn new(shape: RingShape, lazy: u64) -> Consumer {
         let lazy = lazy.min(shape.units * 3 / 4).max(1);
         Consumer { shape, next: 0, released: 0, ready_to: 0, lazy, fetched: 0, streak: 0 }
@@ -281,7 +283,7 @@ impl Consumer {
         self.shape.line(self.next)
     }
 
-    /// Whether a poll of the line would find a unit ready, as memory is now.
+    /// Whether a poll of the line would find a unit ready in the present content of memory.
     pub fn finds(&self, words: &RingWords) -> bool {
         if self.shape.register {
             return words.tail > self.next;
@@ -289,8 +291,8 @@ impl Consumer {
         words.at(self.next).signal == UnitSignal::Ready && self.next - self.released < self.shape.units
     }
 
-    /// Takes the next unit, after which the burst has room for `more` units; returns its number of descriptors, 0 when
-    /// no unit is ready. `fetch` is called with the lines to fetch ahead.
+    /// Takes the next unit, where the burst has room for `more` further units; returns the number of descriptors in the
+    /// unit, 0 when no unit is ready. Calls `fetch` with the lines to fetch ahead.
     pub fn poll(
         &mut self,
         words: &RingWords,
@@ -326,7 +328,7 @@ impl Consumer {
         unit.slots.iter().take_while(|d| **d != Desc::default()).count()
     }
 
-    /// Releases polled units lazily; `store` is called with the stores that do so, one per line or one to the head
+    /// Releases polled units lazily; calls `store` with the stores that release them, one per line or one to the head
     /// register.
     pub fn release(&mut self, store: &mut impl FnMut(Publication)) {
         if self.next - self.released >= self.lazy {
@@ -334,7 +336,7 @@ impl Consumer {
         }
     }
 
-    /// Releases all polled units now; `store` is called with the stores that do so.
+    /// Releases all polled units now; calls `store` with the stores that release them.
     pub fn flush(&mut self, store: &mut impl FnMut(Publication)) {
         let s = &self.shape;
         if self.released == self.next {
@@ -370,12 +372,12 @@ impl PostHost {
     }
 
     /// Number of slots that may be posted. One line's worth of slots stays empty, so that the host never writes the
-    /// line that the NIC is at.
+    /// line that the NIC is reading.
     pub fn vacant(&self) -> u64 {
         self.shape.units - 4 - (self.posted - self.next)
     }
 
-    /// Posts a blank buffer, for which there is a vacant slot.
+    /// Posts a blank buffer; a slot must be vacant.
     pub fn post(&mut self, buffer: u32) -> Publication {
         let signal = if self.shape.register { UnitSignal::Clear } else { UnitSignal::Posted };
         let mut unit = DescriptorUnit { signal, ..DescriptorUnit::default() };
@@ -385,7 +387,7 @@ impl PostHost {
         Publication { line: self.shape.line(index), change: RingChange::Unit { index, unit }, own_ahead: None }
     }
 
-    /// Ends a run of posts: returns the store to the head register, if there is one and it moved.
+    /// Ends a run of posts: returns the store to the head register, if the ring has one and the head moved.
     pub fn commit(&mut self) -> Option<Publication> {
         (self.shape.register && self.told != self.posted).then(|| {
             self.told = self.posted;
@@ -402,7 +404,7 @@ impl PostHost {
         self.shape.line(self.next)
     }
 
-    /// Whether a poll of the line would find a packet ready, as memory is now.
+    /// Whether a poll of the line would find a packet ready in the present content of memory.
     pub fn finds(&self, words: &RingWords) -> bool {
         self.next < self.posted
             && if self.shape.register {
@@ -448,7 +450,7 @@ impl PostNic {
         PostNic { shape, taken: 0, next: 0, told: 0, posted_to: 0 }
     }
 
-    /// Takes the next blank buffer, if the host has posted one; `read` is called with the lines that are looked at.
+    /// Takes the next blank buffer, if the host has posted one; calls `read` with each line that the check reads.
     pub fn take(&mut self, words: &RingWords, read: &mut impl FnMut(LineAddr)) -> Option<u32> {
         let s = &self.shape;
         if self.taken - self.next >= s.units {
@@ -485,7 +487,7 @@ impl PostNic {
         Publication { line: self.shape.line(index), change: RingChange::Unit { index, unit }, own_ahead: None }
     }
 
-    /// Ends a burst: returns the store to the tail register, if there is one and it moved.
+    /// Ends a burst: returns the store to the tail register, if the ring has one and the tail moved.
     pub fn commit(&mut self) -> Option<Publication> {
         (self.shape.register && self.told != self.next).then(|| {
             self.told = self.next;

@@ -1,5 +1,5 @@
-//! The host's thread in overlay mode: it serves packets of its queue pairs in turn, and answers through the same queue
-//! pairs. In forward mode it returns packets in their own buffers.
+//! The host's thread in overlay mode, which serves the packets of its queue pairs in turn and answers through the same
+//! queue pairs. In forward mode the thread returns packets in their own buffers.
 
 use super::host::CcnicHost;
 use super::rings::{Desc, EXTERNAL, MORE, NO_RECYCLE};
@@ -14,7 +14,7 @@ use crate::stack::pmd::port;
 use crate::stack::{Awaited, Ctx, Step};
 use std::collections::VecDeque;
 
-/// Answer that has no descriptor yet: its buffer, its bytes, and an object that follows it.
+/// Answer that has no descriptor yet: its buffer, its bytes, and an object that belongs to the answer.
 #[derive(Clone, Copy)]
 struct PendingReply {
     buffer: u32,
@@ -22,7 +22,7 @@ struct PendingReply {
     object: Option<SharedObject>,
 }
 
-/// Object that is sent from where it lies: its bytes, and the line that counts its users.
+/// Object that is sent from its place in memory: its bytes, and the line that counts its users.
 #[derive(Clone, Copy)]
 struct SharedObject {
     bytes: u16,
@@ -40,15 +40,16 @@ pub(super) struct ServerPort {
 pub struct CcnicServer {
     ports: Vec<ServerPort>,
     at: usize,
-    /// Number of queue pairs in a row that had nothing to do.
+    /// Number of successive queue pairs that had no work.
     idle: usize,
     /// Start of the service of the present packets, and their number.
     since: Option<(Time, u32)>,
 }
 
 impl CcnicServer {
-    /// The thread with number `local` of `of`, each of which has every `of`-th queue pair. A forwarder touches what `app` says;
-    /// other servers have none. With `predictor`, an out-of-order core goes on behind its polls.
+    /// The thread with number `local` of `of` threads, each of which has every `of`-th queue pair. A forwarder accesses
+    /// the part of a packet that `app` names; other servers have no `app`. With `predictor`, an out-of-order core
+    /// continues behind its polls.
     pub(super) fn new(
         s: Setup,
         app: Option<&LoopbackSpec>,
@@ -83,8 +84,8 @@ impl CcnicServer {
         self.ports.iter_mut().map(|p| &mut p.host.common)
     }
 
-    /// Number of buffers that the thread holds outside its stacks. Where only the host manages buffers, answers that
-    /// were sent are among them.
+    /// Number of buffers that the thread holds outside its stacks. Where only the host manages buffers, these include
+    /// answers that were sent.
     pub(super) fn held(&self) -> usize {
         self.ports.iter().map(ServerPort::held).sum()
     }
@@ -121,8 +122,9 @@ impl CcnicServer {
     }
 }
 
-/// Makes operations wait for a descriptor: those of `ops` from `begin` on that read a packet at one of the lines
-/// `received` depend on `line`, the line of the last descriptor, because descriptors say where packets lie.
+/// Makes operations wait for a descriptor: the operations of `ops` from `begin` on that read a packet at one of the
+/// lines `received` depend on `line`, the line of the last descriptor, because descriptors contain the addresses of
+/// packets.
 fn follow(ops: &mut Vec<Op>, begin: usize, line: LineAddr, received: &[LineAddr]) {
     for op in ops.split_off(begin) {
         match op {
@@ -149,7 +151,7 @@ impl ServerPort {
         self.replies.push_back(PendingReply { buffer, bytes, object: None });
     }
 
-    /// Lets the application serve the packets that were taken, as far as there are buffers for answers; returns the
+    /// Lets the application serve the packets that were taken, as far as buffers are free for answers; returns the
     /// number of packets served.
     fn serve(&mut self, c: &mut Ctx) -> u32 {
         let host = &mut self.host;
@@ -199,8 +201,8 @@ impl ServerPort {
         served.to_u32()
     }
 
-    /// Reads and rewrites the headers of the packets that were taken, which go back in the same buffers; returns their
-    /// number.
+    /// Reads and rewrites the headers of the packets that were taken, and queues them in the same buffers; returns the
+    /// number of packets.
     fn forward(&mut self, c: &mut Ctx) -> u32 {
         let host = &mut self.host;
         let lines = host.touched();
@@ -217,7 +219,7 @@ impl ServerPort {
         n
     }
 
-    /// Publishes as many answers as there is room for. The two segments of a packet share a line of grouped
+    /// Publishes as many answers as the ring has room for. The two segments of a packet share a line of grouped
     /// descriptors.
     pub(super) fn reply(&mut self, c: &mut Ctx) -> bool {
         let Some(i) = c.ccnic.as_deref_mut() else { return false };

@@ -8,15 +8,15 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Use that the NIC makes of a packet that it takes from the host.
+/// Action of the NIC on a packet that it takes from the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CcnicMode {
     /// The NIC copies each packet to a fresh receive buffer and sends it back on the same queue pair.
     #[default]
     Loopback,
-    /// The NIC forwards packets to and from a PCIe NIC of its node: each thread has a queue of that NIC beside its
-    /// queue pair.
+    /// The NIC forwards packets to and from a PCIe NIC of its node: each thread has its queue pair, and a queue of that
+    /// NIC.
     Overlay,
     /// The NIC receives packets from a wire, writes them to fresh receive buffers, and sends the packets that the host
     /// returns in the same buffers. The host forwards them.
@@ -42,7 +42,7 @@ pub enum NicReads {
     /// All lines of the packet.
     #[default]
     Payload,
-    /// Only the first line: the NIC has kept the other lines in its cache since it wrote them.
+    /// Only the first line: the NIC wrote the other lines itself, and has kept them in its cache.
     Header,
 }
 
@@ -95,14 +95,15 @@ pub enum CcnicSide {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FreeCheck {
-    /// The producer looks at each unit that it is about to write, and requests ownership with that look.
+    /// The producer checks each unit that it is about to write, and requests ownership of the unit's line with that
+    /// check.
     #[default]
     Written,
-    /// The producer reads the unit eight ahead, which vouches for the units before it, as the library does.
+    /// The producer reads the unit eight ahead, which shows that the units before it are free, as the library does.
     Ahead,
 }
 
-/// Sides that manage buffers.
+/// Sides of the interface that manage buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PoolKind {
@@ -139,7 +140,7 @@ pub enum Stores {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReleaseKind {
-    /// None: the line stays where it is.
+    /// No cache maintenance: the line stays in its cache.
     #[default]
     None,
     /// `CLFLUSHOPT`: the line is invalidated in all caches, and written back if dirty.
@@ -148,7 +149,7 @@ pub enum ReleaseKind {
     Clwb,
 }
 
-/// Named set of interface choices.
+/// Named set of choices for the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Preset {
@@ -157,7 +158,7 @@ pub enum Preset {
     Unoptimised,
 }
 
-/// Instructions of the interface's operations, in addition to the simulated accesses to lines that the two sides share.
+/// Instructions of the interface's operations, in addition to the simulated accesses to lines that host and NIC share.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CcnicCosts {
@@ -175,7 +176,7 @@ pub struct CcnicCosts {
     pub nic_rx: u32,
     /// Instructions to write or read a unit: a line of up to four descriptors, or one descriptor. The default is 28.
     pub unit: u32,
-    /// Instructions of a poll that finds nothing, or of the poll of a burst's first line. The default is 20.
+    /// Instructions of a poll that finds no packet, or of the poll of a burst's first line. The default is 20.
     pub poll: u32,
     /// Instructions of a bulk operation on the pool. The default is 60.
     pub pool: u32,
@@ -197,7 +198,7 @@ impl Default for CcnicCosts {
     }
 }
 
-/// Outstanding requests of an agent when `nic_requests` is absent: assumed.
+/// Default of `nic_requests`, the outstanding requests of an agent; the value is assumed.
 const AGENT_REQUESTS: u32 = 64;
 
 /// Buffers of a cache in testpmd.
@@ -207,9 +208,9 @@ const TESTPMD_CACHE: u32 = 250;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CcnicSpec {
-    /// Use that the NIC makes of packets. The default is "loopback".
+    /// Action of the NIC on packets from the host: "loopback" (the default), "overlay" or "forward".
     pub mode: CcnicMode,
-    /// Node of the NIC's cores; with the tenant's own node, host and NIC share a socket. The default is 0.
+    /// Node of the NIC's cores; if this is the tenant's own node, host and NIC share a socket. The default is 0.
     pub nic_node: u32,
     /// Implementation of the NIC: threads on cores ("software", the default) or device agents ("agent").
     pub nic: NicKind,
@@ -232,14 +233,14 @@ pub struct CcnicSpec {
     pub signal: Signalling,
     /// Layout of 16-byte descriptors in cache lines. The default is "grouped".
     pub layout: DescriptorLayout,
-    /// Side whose memory is home of the transmit rings. The default is "host".
+    /// Side in whose memory the transmit rings lie. The default is "host".
     pub tx_home: CcnicSide,
-    /// Side whose memory is home of the receive rings. The default is "nic".
+    /// Side in whose memory the receive rings lie. The default is "nic".
     pub rx_home: CcnicSide,
-    /// Side whose memory is home of the buffers. The default is "host".
+    /// Side in whose memory the buffers lie. The default is "host".
     pub buffer_home: CcnicSide,
-    /// Whether each thread on both sides keeps freed buffers on a stack and reuses the most recently freed one first.
-    /// The default is true.
+    /// Whether each thread of host and NIC keeps freed buffers on a stack and reuses the most recently freed buffer
+    /// first. The default is true.
     pub recycle: bool,
     /// Whether packets that fit `small_buffer` use small buffers. The default is true.
     pub small_buffers: bool,
@@ -267,11 +268,11 @@ pub struct CcnicSpec {
     /// Number of units ahead for which a producer requests ownership, with `signal = "inline"`. The default, 0,
     /// requests none, as in the paper; the library uses 2.
     pub own_ahead: u32,
-    /// Maximum number of lines of grouped descriptors, the next one included, that a consumer requests while it finds
-    /// one line ready after the other. With 0 the consumer waits for each line before it requests another; the library
-    /// uses 6. When absent, the read-ahead is that of an out-of-order core with branch prediction, for descriptors of
-    /// any layout: as many polls as fit its reorder buffer beside the instructions of a unit, and none beyond the end
-    /// of the burst.
+    /// Maximum number of lines of grouped descriptors, including the next line, that a consumer requests while it finds
+    /// successive lines ready. With 0 the consumer waits for each line before it requests another; the library uses 6.
+    /// When absent, the consumer reads ahead as an out-of-order core with branch prediction does, for descriptors of
+    /// any layout. Such a core reads ahead as many polls as fit the reorder buffer together with the instructions of a
+    /// unit, and none beyond the end of the burst.
     pub read_ahead: Option<u32>,
     /// Whether the hardware prefetchers of the host's cores are on, where the platform has any. The default is true.
     pub host_prefetch: bool,
@@ -284,7 +285,7 @@ pub struct CcnicSpec {
     /// Named set of interface choices, such as "unoptimised"; other keys of this table override them. When absent, the
     /// defaults of the keys apply.
     pub preset: Option<Preset>,
-    /// Number of large buffers before some of them are split into small ones. The default is 2048.
+    /// Number of large buffers, from which `small_share` are then split into small ones. The default is 2048.
     pub buffers: u32,
     /// Size of a large buffer: a power of two. The default is 4096 B.
     pub large_buffer: Size,
@@ -296,18 +297,18 @@ pub struct CcnicSpec {
     pub stack: u32,
     /// Number of buffers that a thread's stack takes from the pool at a time, with `recycle`. The default is 32.
     pub bulk: u32,
-    /// Size in buffers of a thread's cache in front of the pool when `recycle` is false, after `rte_mempool`: an
-    /// allocation that finds too few buffers in the cache takes this many more than it needs, and a free that would
-    /// fill the cache beyond one and a half times this size empties it first. With 0 each burst goes to the pool. When
-    /// absent, 250 (testpmd's) for `pool = "host"`, as its drivers do, and 0 otherwise. With a cache there are at least
-    /// as many large buffers as two rings, a batch and a cache for each queue pair.
+    /// Size in buffers of a thread's cache in front of the pool when `recycle` is false, after `rte_mempool`. An
+    /// allocation that finds too few buffers in the cache takes this many buffers more than it needs. A free that would
+    /// fill the cache beyond one and a half times this size first empties the cache. With 0 each burst goes to the
+    /// pool. When absent, the size is 250, the value of testpmd, for `pool = "host"`, and 0 otherwise. With a cache,
+    /// each queue pair has at least as many large buffers as two rings, a batch and a cache hold.
     pub cache: Option<u32>,
     /// Instructions of the interface's operations.
     pub costs: CcnicCosts,
 }
 
 impl Default for CcnicSpec {
-    /// The optimised interface of CC-NIC, with every feature on.
+    /// The optimised interface of CC-NIC, with every feature switched on.
     fn default() -> CcnicSpec {
         CcnicSpec {
             mode: CcnicMode::Loopback,
@@ -395,7 +396,8 @@ impl CcnicSpec {
         }
     }
 
-    /// Size in buffers of a thread's cache in front of the pool; 0 when there is none, as where buffers are recycled.
+    /// Size in buffers of a thread's cache in front of the pool; 0 without such a cache, for example where buffers are
+    /// recycled.
     pub fn cache(&self) -> u32 {
         let of_a_driver = if self.pool == PoolKind::Host { TESTPMD_CACHE } else { 0 };
         if self.recycle {
@@ -405,8 +407,8 @@ impl CcnicSpec {
         }
     }
 
-    /// Whether receive rings may group descriptors: a host that posts blanks fixes each slot's buffer before packets
-    /// come, which excludes grouping.
+    /// Whether receive rings may group descriptors. A host that posts blank buffers determines each slot's buffer
+    /// before packets arrive, which excludes grouping.
     pub fn groups_rx(&self) -> bool {
         self.pool == PoolKind::Shared
     }

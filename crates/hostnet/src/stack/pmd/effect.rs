@@ -1,4 +1,4 @@
-//! Side effects of drivers' programs in addition to their accesses: descriptors handed over, packets completed.
+//! Side effects of drivers' programs in addition to memory accesses: descriptors handed over, and packets completed.
 
 use super::loopback;
 use crate::device::nic::{Nic, Packet};
@@ -13,13 +13,13 @@ use std::collections::VecDeque;
 /// packet's record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::stack) enum DriverEffect {
-    /// A doorbell moves the receive ring's tail.
+    /// A doorbell moves the tail of the receive ring.
     Armed(u32),
-    /// A doorbell moves the transmit ring's tail.
+    /// A doorbell moves the tail of the transmit ring.
     Put(u32),
     /// Packets are consumed without a reply.
     Done(u32),
-    /// So many packets are in the software ring.
+    /// Packets have been put into the software ring.
     Passed(u32),
     /// The time stamp of the packet with this record is written.
     Stamp(PacketId),
@@ -28,7 +28,7 @@ pub(in crate::stack) enum DriverEffect {
 }
 
 impl DriverEffect {
-    /// The number that stands for the side effect in an op.
+    /// The number that represents the side effect in an op.
     pub fn tag(self) -> u32 {
         let (kind, n) = match self {
             DriverEffect::Armed(n) => (0, n),
@@ -40,7 +40,7 @@ impl DriverEffect {
         };
         n << 3 | kind
     }
-    /// The side effect that `tag` stands for.
+    /// The side effect that `tag` represents.
     pub fn of(tag: u32) -> DriverEffect {
         let n = tag >> 3;
         match tag & 7 {
@@ -54,14 +54,15 @@ impl DriverEffect {
     }
 }
 
-/// Sets the reply to a packet to `lines` lines; a reply as long as the packet has the packet's bytes.
+/// Sets the length of the reply to a packet to `lines` lines; a reply with as many lines as the packet has the packet's
+/// bytes.
 pub(in crate::stack) fn answered(packet: &mut Packet, lines: u16) {
     let whole = u32::from(lines) * LINE_U32;
     packet.tx_lines = lines;
     packet.tx_bytes = if lines == packet.lines { whole.min(packet.rx_bytes) } else { whole };
 }
 
-/// Performs a program's side effect at `queue`; `consumed` are the packets that are completed by `DriverEffect::Done`.
+/// Performs a program's side effect at `queue`; `consumed` holds the packets that `DriverEffect::Done` completes.
 pub(in crate::stack) fn retire(tag: u32, queue: QueueId, consumed: &mut VecDeque<PacketId>, c: &mut Ctx) {
     match DriverEffect::of(tag) {
         DriverEffect::Done(n) => {
@@ -83,7 +84,7 @@ pub(in crate::stack) fn retire(tag: u32, queue: QueueId, consumed: &mut VecDeque
     }
 }
 
-/// A doorbell: the tail of a ring of `queue` moves by `n` descriptors.
+/// Rings a doorbell: the tail of a ring of `queue` moves by `n` descriptors.
 fn ring(queue: QueueId, side: RingSide, n: u32, c: &mut Ctx) {
     if let Some(iio) = c.iio.as_deref_mut() {
         iio.ring(c.cal, queue, side, n, c.now);

@@ -1,4 +1,4 @@
-//! A poll-mode driver's bursts as other stacks use them: separate receive and transmit bursts for a core that forwards
+//! Bursts of a poll-mode driver for use by other stacks: separate receive and transmit bursts for a core that forwards
 //! packets, and the received burst for an application.
 
 use super::{port, PollMode};
@@ -8,12 +8,12 @@ use crate::kernel::{Int, LineAddr, PacketId};
 use crate::stack::Ctx;
 
 impl PollMode {
-    /// Reads the receive descriptor that shows whether packets have come.
+    /// Reads the receive descriptor that shows whether packets have arrived.
     pub(in crate::stack) fn poll_descriptor(&mut self, c: &mut Ctx) {
         self.poll(c);
     }
 
-    /// Performs an `rx_burst` of up to `most` packets, if any have come; returns their records.
+    /// Performs an `rx_burst` of up to `most` packets, if any have arrived; returns their records.
     pub(in crate::stack) fn take_received(&mut self, most: usize, c: &mut Ctx) -> Vec<PacketId> {
         self.train_predictor(c);
         if port(c.iio.as_deref_mut()).waiting(self.queue) == 0 {
@@ -35,12 +35,12 @@ impl PollMode {
         app.begin_burst(*local, &mut packets, p);
     }
 
-    /// Returns the buffer of a packet that has been copied to the pool.
+    /// Returns to the pool the buffer of a packet that has been copied.
     pub(in crate::stack) fn copied_from(&mut self, buffer: u32, p: &mut Program) {
         self.free(buffer, p);
     }
 
-    /// Takes a buffer to copy a packet to, and writes its metadata.
+    /// Takes a buffer to which a packet will be copied, and writes the buffer's metadata.
     pub(in crate::stack) fn buffer_to_send(&mut self, p: &mut Program) -> Option<u32> {
         let buffer = self.pool.get(p)?;
         p.push(crate::core::Op::Store { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
@@ -57,8 +57,8 @@ impl PollMode {
         self.backlog.push_back((id, buffer));
     }
 
-    /// Performs a `tx_burst` of the queued packets, as far as the ring has room. With `short`, when buffers are short,
-    /// sent buffers are reclaimed.
+    /// Performs a `tx_burst` of the queued packets, as far as the ring has room. With `short`, when few buffers are
+    /// free, the driver also frees sent buffers.
     pub(in crate::stack) fn send_burst(&mut self, short: bool, c: &mut Ctx) {
         if !self.backlog.is_empty() {
             self.transmit(c);

@@ -1,12 +1,12 @@
-//! A generator on the cores whose wire loops back (CC-NIC, section 5.1): each core sends packets that it writes, and
-//! reads them when they come back to its queue.
+//! A generator on the cores of a host whose NIC is in loopback mode (CC-NIC, section 5.1): each core writes and sends
+//! packets, and reads them when they return to its queue.
 //!
 //! ```text
 //!   step: rx_burst --> read each, whole --> free all --> what is due: take buffers, stamp and write each --> tx_burst, one doorbell
 //! ```
 //!
-//! The demand is that of CC-NIC's host (`stack/demand.rs`). A round trip lasts from the time stamp, which is the
-//! payload's first word, until the payload has been read.
+//! The demand follows the same rules as that of CC-NIC's host (`stack/demand.rs`). A round trip lasts from the time
+//! stamp, which is the payload's first word, until the payload has been read.
 
 use super::{port, DriverEffect, PollMode};
 use crate::app::Content;
@@ -20,7 +20,7 @@ use crate::stack::{qp, Ctx};
 #[derive(Clone)]
 pub(super) struct LoopbackState {
     demand: Demand,
-    /// Packets sent that have not come back.
+    /// Packets that have been sent and have not returned.
     under_way: u32,
 }
 
@@ -35,14 +35,14 @@ impl LoopbackState {
         self.demand.next()
     }
 
-    /// Records that a packet will not come back.
+    /// Records that a packet was lost and will not return.
     pub fn lost(&mut self) {
         self.under_way -= 1;
     }
 }
 
 impl PollMode {
-    /// Makes the driver a generator of the packets of `demand`, which come back.
+    /// Makes the driver a generator of the packets of `demand`, which return.
     pub fn generating(mut self, demand: Demand) -> PollMode {
         self.looped = Some(Box::new(LoopbackState { demand, under_way: 0 }));
         self
@@ -74,7 +74,7 @@ impl PollMode {
         }
     }
 
-    /// Originates the packets that are due, at most a `tx_burst`; returns their number.
+    /// Originates the packets that are due, at most as many as a `tx_burst`; returns their number.
     pub(super) fn send_due(&mut self, c: &mut Ctx) -> u32 {
         let most = self.costs.transmit_burst.unwrap_or(self.costs.burst);
         let due = self.looped.as_mut().map_or(0, |l| l.due(c.now)).min(most);

@@ -8,10 +8,11 @@
 //!     +--------------------------------------------- ring full: try again, which costs a burst's fixed part ---+
 //! ```
 //!
-//! In a pipeline of two cores ([`software_ring`]), the first core performs rx_burst and the second one the remaining work.
+//! In a pipeline of two cores ([`software_ring`]), the first core performs rx_burst and the second one the remaining
+//! work.
 //!
-//! Packets can also originate here: as many as possible (testpmd's txonly, which never receives), those that a load
-//! generator is to send, or those of a generator whose wire loops back (`loopback`).
+//! Packets can also originate in the driver: as many as possible (testpmd's txonly, which never receives), the packets
+//! of a load generator, or the packets of a generator whose NIC is in loopback mode (`loopback`).
 
 use super::branch_predictor::{self, BranchPredictor};
 use super::mempool::{Mempool, PoolMemory};
@@ -38,7 +39,7 @@ pub(super) use effect::{answered, port, retire, retire_functional, DriverEffect}
 pub use software_ring::{PipelineSpec, SoftwareRing};
 pub use spec::{FreeSent, PollModeSpec, Recycling};
 
-/// Bytes of the driver's own record of a descriptor: the buffer in it.
+/// Bytes of the driver's own record of a descriptor, which names the buffer in the descriptor.
 const NOTE: u64 = 8;
 
 /// Lines of the driver's records of a ring with `slots` slots.
@@ -50,17 +51,17 @@ pub fn note_lines(slots: u32) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub struct DriverMemory {
     pub pool: PoolMemory,
-    /// Driver's records of the receive ring; `transmit_notes` are those of the transmit ring.
+    /// Driver's records of the receive ring; `transmit_notes` holds the records of the transmit ring.
     pub receive_notes: LineAddr,
     pub transmit_notes: LineAddr,
-    /// Memory that packets are copied to, with room for as many packets as there are receive descriptors.
+    /// Memory to which packets are copied, with room for as many packets as there are receive descriptors.
     pub copies: LineAddr,
 }
 
 /// Lines of a packet's copy.
 pub const COPY_LINES: u64 = DATA_ROOM / LINE;
 
-/// Policies of a driver for its buffers.
+/// Choices of a driver for the treatment of its buffers.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffers {
     pub recycling: Recycling,
@@ -68,7 +69,7 @@ pub struct Buffers {
     pub sweep_tx: SweepTx,
 }
 
-/// The task of a driver: the treatment of its buffers, and the origin of the packets that it sends.
+/// Tasks of a driver: the treatment of its buffers, and the origin of the packets that it sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Duties {
     pub buffers: Buffers,
@@ -81,7 +82,7 @@ struct External {
     users: Option<LineAddr>,
 }
 
-/// Content of a transmit descriptor: a buffer of which `lines` lines are sent, or a buffer whose metadata stands for a
+/// Content of a transmit descriptor: a buffer of which `lines` lines are sent, or a buffer whose metadata represents a
 /// segment elsewhere.
 #[derive(Clone, Copy, Debug)]
 struct SentBuffer {
@@ -90,10 +91,10 @@ struct SentBuffer {
     external: Option<External>,
 }
 
-/// Part of the work that a core does.
+/// Part of the driver's work that a core does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// All of the work: run to completion.
+    /// All of the work: the core runs each packet to completion.
     Whole,
     /// Receives packets and hands them to another core.
     Receive,
@@ -103,17 +104,17 @@ pub enum Stage {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum DriverState {
-    /// The next receive descriptor is to be read.
+    /// The thread has to read the next receive descriptor.
     Poll,
-    /// The next receive descriptor has been read.
+    /// The thread has read the next receive descriptor.
     Inspect,
-    /// The oldest transmit descriptor is to be read, because its ring is full.
+    /// The thread has to read the oldest transmit descriptor, because the transmit ring is full.
     Full,
-    /// The oldest transmit descriptor has been read.
+    /// The thread has read the oldest transmit descriptor.
     Retry,
-    /// The consumer index of the software ring is to be read, because the ring is full.
+    /// The thread has to read the consumer index of the software ring, because the ring is full.
     Blocked,
-    /// The consumer index of the software ring has been read.
+    /// The thread has read the consumer index of the software ring.
     Room,
 }
 
@@ -129,27 +130,27 @@ pub struct PollMode {
     state: DriverState,
     /// Branch predictor for the outcome of polls for packets; None where the core stops at each poll.
     predictor: Option<BranchPredictor>,
-    /// Receive descriptors taken; `held` of them have a fresh buffer that the NIC does not know yet.
+    /// Number of receive descriptors taken; `held` of these have a fresh buffer that the NIC does not know yet.
     taken: u64,
     held: u32,
     buffers: Buffers,
     origin: Origin,
-    /// Demand of a generator whose packets come back, if the driver is one.
+    /// Demand of the generator, if the driver is a generator whose packets return.
     looped: Option<Box<loopback::LoopbackState>>,
     stage: Stage,
-    /// Packets that have been received and are kept for later.
+    /// Packets that have been received and are kept for later processing.
     stash: VecDeque<PacketId>,
     /// Number of packets copied.
     copied: u64,
-    /// Transmit descriptors written; `in_ring` holds the contents of those that have not been freed.
+    /// Number of transmit descriptors written; `in_ring` holds the contents of descriptors that have not been freed.
     put: u64,
     in_ring: VecDeque<SentBuffer>,
     /// Packets, with their buffers, that wait for a transmit descriptor.
     backlog: VecDeque<(PacketId, u32)>,
-    /// Buffers whose metadata stands for second segments of packets in `backlog`, in the same order, with those
+    /// Buffers whose metadata represents second segments of packets in `backlog`, in the same order, with those
     /// segments.
     attached: VecDeque<(u32, External)>,
-    /// Packets that are completed once their burst retires.
+    /// Packets that are completed when the program of their burst retires.
     consumed: VecDeque<PacketId>,
     burst: Vec<PacketId>,
     /// Whether packets arrive in functional mode, without timing.
@@ -164,7 +165,7 @@ pub struct PollMode {
 }
 
 impl PollMode {
-    /// The driver of `queue` on a `core`, which gives all usable receive descriptors to `nic` from the start.
+    /// The driver of `queue` on a `core`, which gives all usable receive descriptors to `nic` at the start.
     pub fn new(
         costs: PollModeSpec,
         rings: &RingsSpec,
@@ -218,7 +219,7 @@ impl PollMode {
         }
     }
 
-    /// Makes this core the first of a pipeline; returns the driver of the second core.
+    /// Makes this core the first core of a pipeline; returns the driver of the second core.
     pub fn split_pipeline(&mut self) -> PollMode {
         let part = self.pool.part();
         self.stage = Stage::Receive;
@@ -238,14 +239,14 @@ impl PollMode {
         (i % (LINE / NOTE) == 0).then_some(base + i % of / (LINE / NOTE))
     }
 
-    /// Reads `line`, on whose content it depends whether a waiting core goes on.
+    /// Reads `line`, whose content decides whether a waiting core continues.
     fn read(&mut self, line: LineAddr, state: DriverState, p: &mut Program) -> Step {
         branch_predictor::poll(line, false, None, p);
         self.state = state;
         Step::Run
     }
 
-    /// Reads the line that shows whether packets have come.
+    /// Reads the line that shows whether packets have arrived.
     fn poll(&mut self, c: &mut Ctx) -> Step {
         let (line, there) = (self.awaited(c), self.waiting(c) > 0);
         branch_predictor::poll(line, there, self.predictor, c.program);
@@ -261,7 +262,7 @@ impl PollMode {
         }
     }
 
-    /// Number of packets for this core that it can see.
+    /// Number of packets that this core can see and has not taken.
     fn waiting(&self, c: &mut Ctx) -> usize {
         match &c.pipe {
             Some(pipe) if self.stage == Stage::Work => pipe.waiting(),
@@ -269,7 +270,7 @@ impl PollMode {
         }
     }
 
-    /// The line that shows whether packets have come.
+    /// The line that shows whether packets have arrived.
     fn awaited(&self, c: &Ctx) -> LineAddr {
         match &c.pipe {
             Some(pipe) if self.stage == Stage::Work => pipe.producer(),
@@ -277,7 +278,7 @@ impl PollMode {
         }
     }
 
-    /// Takes a burst of the packets that have come.
+    /// Takes a burst of the packets that have arrived.
     fn take(&mut self, c: &mut Ctx) {
         match (self.stage, &mut c.pipe) {
             (Stage::Work, Some(pipe)) => pipe.dequeue(self.costs.burst.to_usize(), &mut self.burst, c.program),
@@ -302,8 +303,8 @@ impl PollMode {
         }
     }
 
-    /// Performs an `rx_burst`: takes up to a burst of packets, but no more than `most`, and gives their descriptors
-    /// fresh buffers.
+    /// Performs an `rx_burst`: takes up to a burst of packets, but at most `most`, and puts fresh buffers into their
+    /// descriptors.
     fn receive(&mut self, most: usize, c: &mut Ctx) {
         let p = &mut *c.program;
         let nic = port(c.iio.as_deref_mut());
@@ -347,8 +348,8 @@ impl PollMode {
         }
     }
 
-    /// Moves the burst to the packets that are kept. Returns true when more packets are to be received first; otherwise
-    /// the oldest packets kept become the burst.
+    /// Moves the burst to the packets that are kept. Returns true when the driver should receive more packets first;
+    /// otherwise the oldest kept packets become the burst.
     fn keep(&mut self, c: &mut Ctx) -> bool {
         self.stash.extend(self.burst.drain(..));
         let more = self.waiting(c) > 0;
@@ -433,7 +434,7 @@ impl PollMode {
         }
     }
 
-    /// Returns a buffer that was not needed to the pool.
+    /// Returns an unused buffer to the pool.
     fn return_buffer(&mut self, spare: Option<u32>, p: &mut Program) {
         if let Some(b) = spare {
             self.pool.put(b, p);

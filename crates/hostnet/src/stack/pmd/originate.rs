@@ -1,4 +1,4 @@
-//! Packets that originate with the driver: those of an application that only sends, or those of a load generator.
+//! Packets that originate in the driver: packets of an application that only sends, or packets of a load generator.
 
 use super::{port, PollMode};
 use crate::app::{Content, Origin};
@@ -7,7 +7,7 @@ use crate::device::nic::Packet;
 use crate::stack::Ctx;
 
 impl PollMode {
-    /// Whether packets are to originate here now.
+    /// Whether the driver has to originate packets now.
     pub(super) fn is_due(&mut self, c: &Ctx) -> bool {
         match self.origin {
             Origin::Network => false,
@@ -17,7 +17,7 @@ impl PollMode {
         }
     }
 
-    /// Originates up to a burst of packets, each in a buffer of its own; returns their number.
+    /// Originates up to a burst of packets, each in a separate buffer; returns their number.
     pub(super) fn originate(&mut self, c: &mut Ctx) -> u32 {
         if self.looped.is_some() {
             return self.send_due(c);

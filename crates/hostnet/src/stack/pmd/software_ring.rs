@@ -16,17 +16,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Pipeline of a tenant's cores in pairs: the first half of the cores receive, and each of the others works on the
-/// packets that one of them hands over.
+/// Pipeline of a tenant's cores in pairs: the first half of the cores receive packets, and each of the other cores
+/// works on the packets that its partner hands over.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PipelineSpec {
-    /// Packets that the software ring of a pair holds: a power of two. A receiving core takes no more packets from the
-    /// NIC than the ring has room for. The default is 1024.
+    /// Number of packets that the software ring of a pair holds: a power of two. A receiving core takes no more packets
+    /// from the NIC than the ring has room for. The default is 1024.
     #[serde(default = "ring")]
     pub ring: u32,
-    /// Instructions to put a burst into the ring, or to take one out, in addition to the accesses. The default, 40, is
-    /// assumed.
+    /// Instructions to put a burst into the ring or to take a burst out, in addition to the accesses. The default, 40,
+    /// is assumed.
     #[serde(default = "burst_instructions")]
     pub burst_instructions: u32,
 }
@@ -61,15 +61,15 @@ const POINTERS: u64 = LINE / 8;
 pub struct SoftwareRing {
     spec: PipelineSpec,
     base: LineAddr,
-    /// Packets whose stores have not retired; `seen` are the packets that the other core can see.
+    /// Packets whose stores have not retired; `seen` holds the packets that the other core can see.
     put: VecDeque<PacketId>,
     seen: VecDeque<PacketId>,
-    /// Packets ever put in; `head` counts the packets ever taken out.
+    /// Number of packets ever put into the ring; `head` is the number of packets ever taken out.
     tail: u64,
     head: u64,
-    /// Buffers in the pool's common ring that the receiving core does not know of.
+    /// Buffers in the pool's common ring that the receiving core has not learned of.
     pub freed: VecDeque<u32>,
-    /// Whether packets have become visible that the other core has not been notified of.
+    /// Whether packets have become visible and the other core has not been notified.
     take_wake_up: bool,
 }
 
@@ -85,7 +85,7 @@ impl SoftwareRing {
         2 + u64::from(spec.ring) / POINTERS
     }
 
-    /// Line of the producer's index, which shows whether there are packets.
+    /// Line of the producer's index, which shows whether the ring has packets.
     pub fn producer(&self) -> LineAddr {
         self.base
     }
@@ -108,7 +108,7 @@ impl SoftwareRing {
         (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % of)
     }
 
-    /// Puts packets in, for which there must be room; [`SoftwareRing::publish`] makes them visible.
+    /// Puts packets into the ring, which must have room; [`SoftwareRing::publish`] makes the packets visible.
     pub fn enqueue(&mut self, packets: &[PacketId], p: &mut Program) {
         debug_assert!(packets.len() <= self.room());
         p.compute(self.spec.burst_instructions);
@@ -119,13 +119,13 @@ impl SoftwareRing {
         self.put.extend(packets);
     }
 
-    /// Makes `n` packets visible, whose stores have retired.
+    /// Makes `n` packets visible, after their stores have retired.
     pub fn publish(&mut self, n: u32) {
         self.seen.extend(self.put.drain(..n.to_usize()));
         self.take_wake_up = true;
     }
 
-    /// Takes up to `most` packets out. The producer's index has been read.
+    /// Takes up to `most` packets out of the ring. The core has read the producer's index.
     pub fn dequeue(&mut self, most: usize, to: &mut Vec<PacketId>, p: &mut Program) {
         let n = most.min(self.seen.len());
         p.compute(self.spec.burst_instructions);
@@ -153,7 +153,7 @@ mod tests {
         pipe.enqueue(&[7, 8, 9].map(PacketId::new), &mut p);
         pipe.enqueue(&[PacketId::new(10); 6], &mut p);
         assert_eq!((pipe.waiting(), pipe.room(), pipe.take_wake_up()), (0, 55, false));
-        // The second burst begins in the first line of slots and ends in the next.
+        // The second burst begins in the first line of slots and ends in the next line.
         let stores: Vec<u64> =
             p.ops.iter().filter_map(|o| if let Op::Store { line, .. } = o { Some(line.0) } else { None }).collect();
         assert_eq!(stores, [1002, 1000, 1002, 1003, 1000]);

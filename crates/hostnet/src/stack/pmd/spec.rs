@@ -4,19 +4,19 @@ use crate::device::nic::RingsSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Costs of a poll-mode driver in addition to the memory accesses that are simulated (descriptors, mbufs, packets), and
-/// its parameters.
+/// Parameters of a poll-mode driver, and its costs in addition to the memory accesses that are simulated (descriptors,
+/// mbufs, packets).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PollModeSpec {
     /// Maximum number of packets that an `rx_burst` returns. The default is 32.
     #[serde(default = "thirty_two")]
     pub burst: u32,
-    /// Number of packets that are gathered for a `tx_burst`, unless no more come; also the maximum of one `tx_burst`.
-    /// When absent, the packets of an `rx_burst` are sent as soon as they have been served.
+    /// Number of packets that the driver gathers for a `tx_burst`, unless no more packets arrive; also the maximum of
+    /// one `tx_burst`. When absent, the driver sends the packets of an `rx_burst` as soon as they have been served.
     #[serde(default)]
     pub transmit_burst: Option<u32>,
-    /// Instructions of an `rx_burst` that finds nothing.
+    /// Instructions of an `rx_burst` that finds no packet.
     pub poll_instructions: u32,
     /// Fixed instructions of an `rx_burst` that finds packets, and of a `tx_burst`.
     pub burst_instructions: u32,
@@ -27,41 +27,42 @@ pub struct PollModeSpec {
     /// Instructions per freed buffer.
     pub free_instructions: u32,
     /// Instructions to allocate a buffer for a reply. Use 0, the default, where the application's own instructions
-    /// include them.
+    /// include the allocation.
     #[serde(default)]
     pub allocate_instructions: u32,
-    /// Additional instructions per freed buffer whose metadata stands for data elsewhere: the data is released, and the
-    /// metadata is restored. The default is 0.
+    /// Additional instructions per freed buffer whose metadata represents data elsewhere, to release the data and
+    /// restore the metadata. The default is 0.
     #[serde(default)]
     pub detach_instructions: u32,
-    /// Buffers in a core's cache of the mempool. The default is 250. With 0 there is no cache, so that buffers are used
-    /// in the order in which they came back.
+    /// Number of buffers in a core's cache of the mempool. The default is 250. With 0 there is no cache, and buffers
+    /// are used in the order in which they were returned.
     #[serde(default = "mempool_cache")]
     pub mempool_cache: u32,
-    /// Whether the buffers of all cores belong to one pool: the buffers with which the rings begin then lie one behind
-    /// another, queue by queue, as the rings' set-up takes them, and the other buffers behind them. When false (the
-    /// default), each core's pool has memory of its own.
+    /// Whether the buffers of all cores belong to one pool. The buffers with which the rings begin then lie back to
+    /// back, queue by queue, in the order in which the set-up of the rings takes them, and the other buffers lie behind
+    /// them. When false (the default), each core's pool has separate memory.
     #[serde(default)]
     pub mempool_shared: bool,
-    /// Buffers of each core's mempool. When absent or 0, as many as both rings, two caches and two bursts can hold.
+    /// Number of buffers of each core's mempool. When absent or 0, as many buffers as both rings, two caches and two
+    /// bursts can hold.
     #[serde(default)]
     pub mempool: Option<u32>,
-    /// Lines of a buffer's metadata that the driver touches: 1 or 2. The default is 2.
+    /// Number of lines of a buffer's metadata that the driver accesses: 1 or 2. The default is 2.
     #[serde(default = "two")]
     pub mbuf_lines: u32,
     /// Whether the driver prefetches each packet's first line and the next buffer's metadata. The default is true.
     #[serde(default = "yes")]
     pub prefetch: bool,
-    /// Receive descriptors that are given fresh buffers before the NIC is told (DPDK: `rx_free_thresh`). The default is
-    /// 32.
+    /// Number of receive descriptors that the driver refills with fresh buffers before it tells the NIC (DPDK:
+    /// `rx_free_thresh`). The default is 32.
     #[serde(default = "thirty_two")]
     pub rearm: u32,
-    /// Number of free transmit descriptors below which sent buffers are freed (DPDK: `tx_free_thresh`): as many as this
-    /// number, or as the burst needs. Only with `free_sent = "threshold"`. The default is 32.
+    /// Number of free transmit descriptors below which the driver frees sent buffers (DPDK: `tx_free_thresh`): as many
+    /// buffers as this number, or as the burst needs. Only with `free_sent = "threshold"`. The default is 32.
     #[serde(default = "thirty_two")]
     pub free_threshold: u32,
-    /// Time at which sent buffers are freed: "threshold" (the default) or "burst". Sent buffers that the driver keeps
-    /// enlarge the memory that packets pass through.
+    /// Time at which the driver frees sent buffers: "threshold" (the default) or "burst". Sent buffers that the driver
+    /// keeps enlarge the memory that packets use.
     #[serde(default)]
     pub free_sent: FreeSent,
 }
@@ -70,10 +71,10 @@ pub struct PollModeSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FreeSent {
-    /// When few transmit descriptors are free: see `free_threshold` (DPDK's drivers of Intel NICs).
+    /// When few transmit descriptors are free: see `free_threshold` (DPDK's drivers for Intel NICs).
     #[default]
     Threshold,
-    /// In each `tx_burst`, all sent buffers (DPDK's driver mlx5 handles completions there).
+    /// In each `tx_burst`, the driver frees all sent buffers (DPDK's driver mlx5 handles completions at that time).
     Burst,
 }
 fn thirty_two() -> u32 {
@@ -140,7 +141,8 @@ impl PollModeSpec {
         rings.receive + rings.transmit + 2 * self.mempool_cache + 2 * self.burst + self.transmit_burst.unwrap_or(0)
     }
 
-    /// Number of buffers of a core's mempool, of which `more` can be lent where `mempool` does not set its size.
+    /// Number of buffers of a core's mempool; where `mempool` does not set the size, the number includes `more`
+    /// buffers.
     pub fn buffers_and(&self, rings: &RingsSpec, more: u32) -> u32 {
         self.mempool.filter(|n| *n > 0).unwrap_or(self.least(rings) + more)
     }
@@ -155,12 +157,12 @@ impl PollModeSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Recycling {
-    /// The application works in the buffer, which is free afterwards.
+    /// The application works in the buffer, which is free when the application has finished.
     #[default]
     RunToCompletion,
-    /// The packet is copied to memory of the application, and the buffer is free immediately.
+    /// The driver copies the packet to memory of the application, and the buffer is free immediately.
     Copy,
-    /// The buffer is kept while packets arrive, up to as many buffers as the mempool's cache holds, and the packet is
-    /// processed later.
+    /// The driver keeps the buffer while packets arrive, up to as many buffers as the mempool's cache holds, and
+    /// processes the packet later.
     Reallocate,
 }

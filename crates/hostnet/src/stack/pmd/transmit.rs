@@ -1,4 +1,4 @@
-//! Transmission by a poll-mode driver: descriptors of replies, the tail, and buffers that come back.
+//! Transmission by a poll-mode driver: descriptors of replies, the tail of the ring, and buffers that have been sent.
 
 use super::{port, DriverEffect, DriverState, FreeSent, PollMode, SentBuffer};
 use crate::core::{Op, Program};
@@ -50,7 +50,7 @@ impl PollMode {
         }
     }
 
-    /// Performs `tx_burst` repeatedly: writes descriptors for as much of the backlog as the ring has room for.
+    /// Performs `tx_burst` repeatedly, until all of the backlog has descriptors or the ring is full.
     pub(super) fn transmit(&mut self, c: &mut Ctx) {
         c.program.compute(self.costs.burst_instructions);
         let least = u64::from(self.costs.free_threshold).max((self.backlog.len() + self.attached.len()).to_u64());

@@ -1,12 +1,12 @@
-//! The clients of TAS: each connection always has the same number of requests outstanding, and the clients' TCP is that
-//! of TAS. Clients take no time.
+//! The clients of TAS: each connection always has the same number of requests outstanding, and the clients run the TCP
+//! of TAS. Clients take no simulated time.
 
 use super::MSS;
 use crate::app::tcp_echo::TcpEchoSpec;
 use crate::kernel::{Int, Time};
 use std::collections::VecDeque;
 
-/// A segment: bytes from number `at` of its direction on. A segment without bytes is an acknowledgement.
+/// A segment: the bytes from number `at` of its direction on. A segment without bytes is an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TasSegment {
     pub flow: u32,
@@ -24,13 +24,13 @@ impl TasSegment {
     }
 }
 
-/// State of one connection at its client, in bytes from the first one.
+/// State of one connection at its client; byte counts begin with the first byte.
 #[derive(Clone, Default)]
 struct Connection {
     asked: u64,
     sent: u64,
     back: u64,
-    /// Bytes of replies that the server has sent; `made` holds the times of the requests without a reply.
+    /// Number of reply bytes that the server has sent; `made` holds the times of the requests without a reply.
     replied: u64,
     made: VecDeque<Time>,
 }
@@ -40,10 +40,10 @@ pub struct TasClient {
     rpc: u64,
     pipelined: u32,
     connections: Vec<Connection>,
-    /// Segments that are to be sent; `coming` are the server's segments that are on their way.
+    /// Segments that are to be sent; `coming` holds the server's segments in flight.
     ready: VecDeque<TasSegment>,
     coming: VecDeque<TasSegment>,
-    /// Requests made since the beginning; `replies` counts those answered.
+    /// Number of requests made since the beginning; `replies` is the number of requests that have been answered.
     pub requests: u64,
     pub replies: u64,
 }
@@ -72,7 +72,7 @@ impl TasClient {
         self.ready.pop_front()
     }
 
-    /// Makes `n` requests of a connection: unsent bytes go in as few segments as hold them.
+    /// Makes `n` requests of a connection; unsent bytes are combined into as few segments as can hold them.
     fn make_requests(&mut self, flow: u32, n: u64, now: Time) {
         let c = &mut self.connections[flow.to_usize()];
         c.made.extend((0..n).map(|_| now));
@@ -98,7 +98,7 @@ impl TasClient {
     }
 
     /// Delivers the server's oldest segment in flight to its client, which acknowledges it and makes a request for each
-    /// reply that is complete. Returns the number of segments that are ready because of it.
+    /// reply that is complete. Returns the number of segments that have become ready.
     ///
     /// # Errors
     /// Returns one sentence when the segment's bytes are not the next ones.
@@ -120,10 +120,10 @@ impl TasClient {
     /// Checks the clients' request counts.
     ///
     /// # Errors
-    /// Returns one sentence when a connection does not have the right number of requests outstanding.
+    /// Returns one sentence when a connection does not have the right number of outstanding requests.
     pub fn check(&self) -> Result<(), String> {
         for (flow, c) in self.connections.iter().enumerate() {
-            // Replies that have been sent and are not back have no new request yet.
+            // Replies that have been sent and have not arrived have no new request yet.
             let open = c.asked / self.rpc - c.back / self.rpc;
             if c.asked > 0 && open != u64::from(self.pipelined) {
                 return Err(format!("flow {flow} has {open} requests without a reply, not {}", self.pipelined));

@@ -1,5 +1,5 @@
-//! The application's thread of TAS: it reads requests from flows' receive buffers and writes replies to their transmit
-//! buffers.
+//! The application's thread of TAS, which reads requests from flows' receive buffers and writes replies to their
+//! transmit buffers.
 
 use super::{ContextEntry, Service, EVENTS, FROM_APP, POSTED, QUEUE, TO_APP};
 use crate::app::tcp_echo::Calls;
@@ -8,8 +8,8 @@ use crate::kernel::{Int, LineAddr};
 use crate::stack::{Ctx, Step};
 use std::collections::VecDeque;
 
-/// Lines of a socket that each call touches for the connection; `BUFFER` is the first line and the number of lines of
-/// the server's buffer in a socket.
+/// Lines of a socket that each call accesses for the connection; `BUFFER` gives the first line and the number of lines
+/// of the server's buffer in a socket.
 const CONNECTION: u32 = 2;
 const BUFFER: (u64, u32) = (6, 2);
 
@@ -21,7 +21,7 @@ pub struct Echo {
     is_active: Vec<bool>,
     /// Bytes announced by entries that have been taken, by flow.
     known: Vec<u64>,
-    /// Flows with replies that have not been announced to the fast path.
+    /// Flows with replies that the application has not announced to the fast path.
     unsaid: VecDeque<u32>,
     said: Vec<u64>,
     next: usize,
@@ -104,7 +104,7 @@ impl Echo {
             }
             let line = t.memory.threads[q][1] + *put / FROM_APP % QUEUE;
             if *put % FROM_APP == 0 {
-                p.push(Op::Load { line, lines: 1 }); // whether the fast path is done with it
+                p.push(Op::Load { line, lines: 1 }); // whether the fast path has finished with the flow
             }
             *put += 1;
             p.push(Op::Load { line: t.socket(flow), lines: 1 });
@@ -116,7 +116,7 @@ impl Echo {
         }
     }
 
-    /// Reads requests and writes them back: one request of each socket that has any, or all complete ones.
+    /// Reads requests and writes them back: one request of each socket that has a request, or all complete requests.
     fn serve(&mut self, t: &mut Service, p: &mut Program) {
         let (rpc, calls) = (t.spec.rpc.0, t.spec.calls);
         for _ in 0..self.active.len().min(EVENTS) {

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 /// Bytes of a frame's check sequence, which the NIC adds.
 const CHECKSUM: u64 = 4;
-/// Kind of a packet that is an acknowledgement from a client. `ASKS` marks a client's data, `REPLIES` the server's
+/// Kind of a packet that is an acknowledgement from a client. `ASKS` marks a client's data, and `REPLIES` the server's
 /// data.
 pub const ACKNOWLEDGES: u8 = 0;
 pub const ASKS: u8 = 1;
@@ -32,12 +32,12 @@ pub struct FastPath {
     pub(super) io: Io,
     /// Whether the last program polled.
     polled: bool,
-    /// Flows in the queue manager; `leaving` holds entries on their way to the application.
+    /// Flows in the queue manager; `leaving` holds entries that are being sent to the application.
     managed: VecDeque<u32>,
     entries_in_flight: VecDeque<ContextEntry>,
 }
 
-/// Takes the spin lock of a flow's state, which is then read and written.
+/// Takes the spin lock of a flow's state, and reads and writes the state.
 fn update(state: LineAddr, p: &mut Program) {
     p.push(Op::Atomic { line: state });
     p.push(Op::Load { line: state, lines: STATE as u32 });
@@ -80,7 +80,7 @@ impl FastPath {
         self.io.flush(short, c);
     }
 
-    /// Performs TCP's receive processing for packets that have come.
+    /// Performs TCP's receive processing for the packets that have arrived.
     fn receive(&mut self, got: &[ReceivedPacket], c: &mut Ctx) {
         let Some(t) = c.tas.take() else { return };
         let segment = |c: &mut Ctx, r: &ReceivedPacket| {
@@ -120,7 +120,7 @@ impl FastPath {
             for (line, lines) in t.received_at(s.flow, s.at, s.bytes) {
                 p.push(Op::Store { line, lines });
             }
-            // The acknowledgement goes in the same mbuf, whose headers are reversed.
+            // The acknowledgement is sent in the same mbuf, with reversed headers.
             p.push(Op::Store { line: r.line, lines: lines(HEADERS) });
             self.io.answer(*r, HEADERS, c);
         }
@@ -132,7 +132,7 @@ impl FastPath {
         c.tas = Some(t);
     }
 
-    /// Sends segments of flows in the queue manager. Returns whether buffers were short.
+    /// Sends segments of flows in the queue manager. Returns whether too few buffers were free.
     fn send(&mut self, c: &mut Ctx) -> bool {
         let Some(t) = c.tas.take() else { return false };
         let n = self.managed.len().min(BATCH);

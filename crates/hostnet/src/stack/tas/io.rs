@@ -5,8 +5,8 @@ use crate::stack::ccnic::Ports;
 use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software};
 
-/// A received packet: its record, the first line of its data, its buffer, and the index of the queue pair that it came
-/// through.
+/// A received packet: its record, the first line of its data, its buffer, and the index of the queue pair through which
+/// it arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedPacket {
     pub id: PacketId,
@@ -22,7 +22,7 @@ pub enum Io {
 }
 
 impl Io {
-    /// Reads the line that shows whether packets have come.
+    /// Reads the line that shows whether packets have arrived.
     pub fn poll(&mut self, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.poll_descriptor(c),
@@ -30,7 +30,7 @@ impl Io {
         }
     }
 
-    /// Whether more of a burst is to be read first.
+    /// Whether the thread reads further packets of a burst first.
     pub fn gathers(&mut self, c: &mut Ctx) -> bool {
         match self {
             Io::Driver(_) => false,
@@ -38,7 +38,7 @@ impl Io {
         }
     }
 
-    /// Takes up to `most` packets that have come.
+    /// Takes up to `most` packets that have arrived.
     pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<ReceivedPacket> {
         match self {
             Io::Driver(d) => {
@@ -96,8 +96,8 @@ impl Io {
         }
     }
 
-    /// Sends the queued packets, as far as there is room. With `short`, when buffers are short, sent buffers are
-    /// reclaimed.
+    /// Sends the queued packets, as far as the ring has room. With `short`, when few buffers are free, sent buffers are
+    /// freed as well.
     pub fn flush(&mut self, short: bool, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.send_burst(short, c),

@@ -6,10 +6,10 @@
 //!   NIC <- fast path: copy from the flow's transmit buffer  <-- entry --- tells how many bytes
 //! ```
 //!
-//! Entries go through two queues in memory for each thread of the fast path; the state of a flow is two lines. Others
-//! see a store's effect when the core's `Op::Release` completes. A segment holds the bytes that a flow has to send, up
-//! to 1448, so that waiting RPCs go together, as TAS's queue manager takes them. Each segment with data is acknowledged
-//! immediately, as TAS does.
+//! Entries go through two queues in memory for each thread of the fast path; the state of a flow is two lines. Other
+//! threads see the effect of a store when the core's `Op::Release` completes. A segment holds the bytes that a flow has
+//! to send, up to 1448, so that one segment carries all waiting RPCs, as in TAS's queue manager. Each segment with data
+//! is acknowledged immediately, as TAS does.
 
 mod client;
 mod echo;
@@ -31,14 +31,14 @@ use std::collections::VecDeque;
 const BATCH: usize = 16;
 /// Entries that a poll of the application takes (artifact: `max_events` of the echo server).
 const EVENTS: usize = 128;
-/// Entries per line, to the application and from it (artifact: 32 and 16 bytes).
+/// Entries per line in the queue to the application, and in the queue from the application (artifact: 32 and 16 bytes).
 const TO_APP: u64 = 2;
 const FROM_APP: u64 = 4;
 /// Lines of a context queue. TAS's queues are 2 MiB and 512 KiB; a measurement window does not wrap around queues of
 /// this size.
 const QUEUE: u64 = 512;
-/// Lines of a flow's state (artifact: 128 bytes). `BUCKETS` are the lines of all hash buckets, `SOCKET` those of a
-/// flow's socket with its part of epoll and its buffer.
+/// Lines of a flow's state (artifact: 128 bytes). `BUCKETS` is the number of lines of all hash buckets, and `SOCKET`
+/// that of a flow's socket with its part of epoll and its buffer.
 const STATE: u64 = 2;
 const BUCKETS: u64 = (2 << 20) / LINE;
 const SOCKET: u64 = 8;
@@ -54,27 +54,28 @@ pub struct TasMemory {
     pub states: LineAddr,
     pub receive: LineAddr,
     pub transmit: LineAddr,
-    /// For each thread of the fast path: entries to the application, entries from it, and the queue manager's entries.
+    /// For each thread of the fast path: the queue of entries to the application, the queue of entries from the
+    /// application, and the entries of the queue manager.
     pub threads: Vec<[LineAddr; 3]>,
     pub sockets: LineAddr,
 }
 
-/// Lines of each region for `flows` connections: buckets, states, receive and transmit buffers; those of a thread;
-/// sockets.
+/// Lines of each region for `flows` connections: buckets, states, receive and transmit buffers, the regions of a
+/// thread, and sockets.
 pub fn sizes(flows: u32) -> ([u64; 4], [u64; 3], u64) {
     let n = u64::from(flows);
     let buffers = n * SOCKET_BUFFER / LINE;
     ([BUCKETS, n * STATE, buffers, buffers], [QUEUE, QUEUE, n.div_ceil(MANAGED)], n * SOCKET)
 }
 
-/// State of one connection at the server. Bytes count from the first one of either direction.
+/// State of one connection at the server. In either direction, byte counts begin with the first byte.
 #[derive(Clone, Debug, Default)]
 pub struct TasFlow {
-    /// Queue of the NIC that the flow's segments come through; `hash` is the flow's RSS hash.
+    /// Queue of the NIC that receives the flow's segments; `hash` is the flow's RSS hash.
     pub queue: QueueId,
     pub hash: u32,
-    /// Bytes received from the client, and read by the application (`read`). Of the replies: bytes `written`, announced
-    /// to the fast path (`available`), and `sent`.
+    /// Number of bytes received from the client, and read by the application (`read`). Of the replies: number of bytes
+    /// `written`, announced to the fast path (`available`), and `sent`.
     pub received: u64,
     pub read: u64,
     pub written: u64,
@@ -86,7 +87,7 @@ pub struct TasFlow {
     owner: Option<usize>,
 }
 
-/// An entry of a context queue: a flow, and the bytes that were received or are to be sent.
+/// An entry of a context queue: a flow, and the number of bytes that were received or are to be sent.
 #[derive(Clone, Copy, Debug)]
 struct ContextEntry {
     flow: u32,
@@ -96,7 +97,7 @@ struct ContextEntry {
 /// The two context queues between a thread of the fast path and the application.
 #[derive(Clone, Debug, Default)]
 struct Context {
-    /// Entries that the other side can see; `to_app_ends` counts the entries ever put in and taken out.
+    /// Entries that the other side can see; `to_app_ends` holds the numbers of entries ever put in and taken out.
     to_app: VecDeque<ContextEntry>,
     to_app_ends: (u64, u64),
     from_app: VecDeque<ContextEntry>,
@@ -111,11 +112,11 @@ pub struct Service {
     pub flows: Vec<TasFlow>,
     contexts: Vec<Context>,
     pub client: TasClient,
-    /// Packets that have ended since the beginning.
+    /// Number of packets that have ended since the beginning.
     pub ended: u64,
     /// Data segments sent in the measurement window.
     pub segments: u64,
-    /// Reason why the run is not valid, if it is not.
+    /// Reason why the run is invalid, if it is.
     pub broken: Option<String>,
 }
 
@@ -143,7 +144,8 @@ impl Service {
     fn socket(&self, flow: u32) -> LineAddr {
         self.memory.sockets + u64::from(flow) * SOCKET
     }
-    /// Pieces of `bytes` bytes from number `at` on in a flow's receive buffer: first line and number of lines of each.
+    /// Pieces of `bytes` bytes from number `at` on in a flow's receive buffer: first line and number of lines of each
+    /// piece.
     fn received_at(&self, flow: u32, at: u64, bytes: u64) -> Vec<(LineAddr, u32)> {
         pieces(self.memory.receive, flow, at, bytes)
     }
@@ -171,7 +173,7 @@ fn pieces(base: LineAddr, flow: u32, at: u64, bytes: u64) -> Vec<(LineAddr, u32)
     }
 }
 
-/// Lines of `bytes` bytes that begin a line.
+/// Lines of `bytes` bytes that begin at the start of a line.
 fn lines(bytes: u64) -> u32 {
     bytes.div_ceil(LINE).to_u32()
 }

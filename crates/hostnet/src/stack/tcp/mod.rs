@@ -30,7 +30,7 @@ pub struct TcpSpec {
     /// Instructions per `recv` call: system call and scheduler.
     pub read: u32,
     /// Instructions before each piece of a copy, including the start-up of the string instruction. A piece ends with
-    /// its page; a frame's head is a piece.
+    /// its page; the head of a frame is a piece of its own.
     pub piece: u32,
     /// Instructions that copy a line, in addition to a load and a store.
     pub line: u32,
@@ -49,13 +49,14 @@ pub struct TcpSpec {
     pub receive_buffer: Size,
 }
 
-/// Bytes of a socket buffer's structure; `SHARED` are those of the shared structure behind its data (Linux: `sk_buff`,
-/// `skb_shared_info`).
+/// Bytes of a socket buffer's structure; `SHARED` is the number of bytes of the shared structure behind its data
+/// (Linux: `sk_buff`, `skb_shared_info`).
 pub const STRUCTURE: u64 = 256;
 const SHARED: u64 = 320;
 
 impl TcpSpec {
-    /// Minimum bytes that a socket buffer is charged with: those of a frame that fits the head (Linux: `truesize`).
+    /// Minimum number of bytes that a socket buffer takes of the receive buffer: the bytes of a frame that fits the
+    /// head (Linux: `truesize`).
     pub fn small_buffer(&self) -> u64 {
         STRUCTURE + SHARED + self.head.0
     }
@@ -95,7 +96,7 @@ impl FramePlaces for QueueFrames<'_> {
     }
 }
 
-/// Frames behind descriptor rings, where each frame has the room of its socket buffer.
+/// Frames behind descriptor rings, where each frame lies in the memory of its socket buffer.
 impl FramePlaces for Napi {
     fn line(&mut self, at: u64) -> LineAddr {
         self.frame(0) + at
@@ -115,7 +116,7 @@ pub struct TcpReceiver {
     pub receiver: Receiver,
     /// Driver of the descriptor rings in memory, where the NIC has them.
     napi: Option<Napi>,
-    /// Bytes of a frame without payload; `unsent` are acknowledgements that found the transmit ring full.
+    /// Bytes of a frame without payload; `unsent` holds acknowledgements that found the transmit ring full.
     header: u32,
     unsent: VecDeque<Ack>,
 }
@@ -127,7 +128,7 @@ impl TcpReceiver {
         let (page, size) = if ringed {
             (ROOM, true_size(costs, frame))
         } else {
-            // A segment is charged with its payload, and with a small socket buffer at least.
+            // A segment takes its payload, and at least a small socket buffer.
             (nic.page.0 / LINE, payload.max(costs.small_buffer()))
         };
         let receiver = Receiver::new(costs, FrameLayout { frame, page }, payload, size);
@@ -135,7 +136,7 @@ impl TcpReceiver {
         TcpReceiver { costs: costs.clone(), receiver, napi: None, header, unsent: VecDeque::new() }
     }
 
-    /// Puts the receiver behind descriptor rings in memory.
+    /// Attaches the receiver to descriptor rings in memory.
     #[must_use]
     pub fn behind(self, napi: Napi) -> TcpReceiver {
         TcpReceiver { napi: Some(napi), ..self }
@@ -157,7 +158,7 @@ impl TcpReceiver {
         }
     }
 
-    /// Ends a phase of the core and begins the next one, behind descriptor rings.
+    /// Ends a phase of the core and begins the next one, with descriptor rings in memory.
     fn step_ring(&mut self, napi: &mut Napi, c: &mut Ctx) -> Step {
         let (ended, spent) = (self.receiver.phase, c.now - self.receiver.since);
         let (opened, _) = self.receiver.end(c.now);
@@ -199,7 +200,7 @@ impl TcpReceiver {
                 Some(reader) => r.copy(&self.costs, c.program, reader, napi),
                 None => return Step::Idle,
             },
-            // There may be nothing to free, but an acknowledgement to send.
+            // There may be no memory to free, but an acknowledgement to send.
             _ if rest == ReceiverAction::Release || !c.program.ops.is_empty() => {
                 r.release(&self.costs, c.program, napi)
             }
@@ -209,14 +210,14 @@ impl TcpReceiver {
         Step::Run
     }
 
-    /// The application's buffer, as `recv` sees it.
+    /// The application's buffer, as `recv` uses it.
     fn reader(c: &Ctx) -> Option<Reader> {
         let Some(App::TcpReceive(app)) = &c.app else { return None };
         let (buffer, lines) = app.buffer(c.local);
         Some(Reader { buffer, lines, gap_instructions: app.gap_instructions })
     }
 
-    /// Ends a phase of the core and begins the next one, over a NIC that completes each frame with a line of its own.
+    /// Ends a phase of the core and begins the next one, with a NIC that completes each frame with a line of its own.
     fn step_completions(&mut self, c: &mut Ctx) -> Step {
         let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
         let (r, queue) = (&mut self.receiver, QueueId::new(c.local));

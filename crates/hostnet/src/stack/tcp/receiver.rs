@@ -1,5 +1,5 @@
 //! The kernel's TCP receive path on one core (Linux with NAPI, GRO and aRFS, so that interrupt and application share
-//! the core): completions are polled into segments, segments queue at the socket, and `recv` copies them to the
+//! the core): polls turn completions into segments, segments queue at the socket, and `recv` copies the segments to the
 //! application.
 //!
 //! A core does one thing at a time. Interrupts have priority over the application; the changes of a step take effect at
@@ -19,7 +19,7 @@ pub struct ReceivedFrame {
     pub completion: LineAddr,
     /// Offset of the frame in its pool, in lines.
     pub at: u64,
-    /// Whether the frame ends a merged segment: the memory of that segment is freed once this frame has been copied.
+    /// Whether the frame ends a merged segment, whose memory is freed when this frame has been copied.
     pub last: bool,
 }
 
@@ -50,8 +50,8 @@ pub trait FramePlaces {
     }
 }
 
-/// The application, as `recv` sees it: the first line and the lines of its buffer, and the instructions that it
-/// executes between a full buffer and the next call.
+/// The application as the caller of `recv`: the first line and the number of lines of its buffer, and the instructions
+/// that the application executes between a full buffer and the next call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reader {
     pub buffer: LineAddr,
@@ -116,24 +116,24 @@ pub struct Receiver {
     buffer: u32,
     /// Frames whose completions are in memory.
     completed: VecDeque<ReceivedFrame>,
-    /// Whether polling goes on without an interrupt.
+    /// Whether polling continues without an interrupt.
     polling: bool,
-    /// Next segment in order; `early` holds the segments beyond it that have arrived.
+    /// Next segment in order; `early` holds the later segments that have arrived.
     next: u32,
     early: VecDeque<Option<ReceivedFrame>>,
     queue: VecDeque<ReceivedFrame>,
-    /// Frames that the driver has taken and the connection has not seen; `runs` are the segments that they were merged
-    /// to. While `recv` holds the socket's lock, they wait (the socket's backlog).
+    /// Frames that the driver has taken and the connection has not processed; `runs` holds the segments into which they
+    /// were merged. While `recv` holds the socket's lock, these frames wait (the socket's backlog).
     backlog: VecDeque<ReceivedFrame>,
     runs: Vec<Merged>,
     locked: bool,
-    /// Whether `recv` ends or has emptied the queue, and releases the socket.
+    /// Whether `recv` ends or has emptied the queue, and therefore releases the socket.
     unlock: bool,
-    /// Frames that have been copied and still use their pages; `free` is set when those of a whole segment are to be
-    /// freed.
+    /// Frames that have been copied and still use their pages; `free` is set when the frames of a whole segment are to
+    /// be freed.
     copies: Vec<u64>,
     free: bool,
-    /// Number of segments that the application has; `edge` is the window's edge that the sender knows.
+    /// Number of segments that the application has received; `edge` is the edge of the window that the sender knows.
     pub copied: u32,
     edge: u32,
     pub phase: ReceiverPhase,
@@ -145,14 +145,13 @@ pub struct Receiver {
     /// Lines of the application's buffer that the present `recv` has filled.
     filled: u64,
     pub busy: Busy,
-    /// Segments that had arrived before.
+    /// Number of segments that had arrived before.
     pub duplicates: u64,
     pub interrupts: u64,
 }
 
 impl Receiver {
-    /// A receive path for full segments of `payload` bytes, each of which is charged with `size` bytes of the socket's
-    /// buffer.
+    /// A receive path for full segments of `payload` bytes, each of which takes `size` bytes of the socket's buffer.
     pub fn new(s: &TcpSpec, layout: FrameLayout, payload: u64, size: u64) -> Receiver {
         let buffer = (s.receive_buffer.0 / size).to_u32();
         Receiver {
@@ -185,7 +184,7 @@ impl Receiver {
         }
     }
 
-    /// Number of segments that a sender may have outstanding at first.
+    /// Number of segments that a sender may have outstanding at the start.
     pub fn first_edge(&self) -> u32 {
         self.edge
     }
@@ -195,7 +194,7 @@ impl Receiver {
         self.completed.push_back(r);
     }
 
-    /// Whether the driver polls, and wants no interrupt.
+    /// Whether the driver polls, and needs no interrupt.
     pub fn is_polling(&self) -> bool {
         self.polling
     }
@@ -211,7 +210,7 @@ impl Receiver {
         }
     }
 
-    /// Decides what there is to do other than polling.
+    /// Decides what the core does when it does not poll.
     pub fn rest(&self) -> ReceiverAction {
         if self.unlock || self.free {
             ReceiverAction::Release
@@ -234,7 +233,7 @@ impl Receiver {
         self.polled = n.to_u32();
         for _ in 0..n {
             let r = self.completed.pop_front().expect("counted");
-            // The completion says where the frame is, and the frame's header to which connection it belongs.
+            // The completion contains the frame's address, and the frame's header identifies the connection.
             p.push(Op::Load { line: r.completion, lines: 1 });
             self.count_users(r.at, p, at);
             for i in 0..self.layout.frame.min(s.head.0 / LINE) {
@@ -253,15 +252,15 @@ impl Receiver {
         self.merged.clear();
     }
 
-    /// Ends a poll, all of whose frames have been taken: the connection sees them, unless the application holds the
-    /// socket.
+    /// Ends a poll, all of whose frames have been taken: the connection processes the frames, unless the application
+    /// holds the socket.
     pub fn end_poll(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl FramePlaces) {
         if !self.locked {
             self.deliver(s, p, at);
         }
     }
 
-    /// Merges a frame as GRO does: a frame that follows the last one lengthens its segment.
+    /// Merges a frame as GRO does: a frame that continues the last segment extends that segment.
     pub fn merge(&mut self, r: ReceivedFrame) {
         self.backlog.push_back(r);
         let mark = u32::from(r.marked);
@@ -328,7 +327,8 @@ impl Receiver {
         self.merged.clear();
         self.locked = true;
         if self.asleep {
-            // `recv` had emptied the queue: the application got what there was, called again for the rest and waited.
+            // `recv` had emptied the queue: the application received what there was, called `recv` again for the
+            // remaining bytes and waited.
             self.asleep = false;
             self.calls(s.wake, p);
             self.calls(s.read, p);
@@ -360,7 +360,7 @@ impl Receiver {
     }
 
     /// Appends the operations that free the segments that have been copied and, when `recv` releases the socket, that
-    /// deliver what has arrived meanwhile.
+    /// deliver the segments that have arrived in the meantime.
     pub fn release(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl FramePlaces) {
         self.phase = ReceiverPhase::Release;
         self.merged.clear();
@@ -383,8 +383,8 @@ impl Receiver {
     }
 
     /// Ends the step at `now`. Returns whether the window has opened enough to tell the sender (Linux: when it is at
-    /// least twice what the sender knows of) and how many descriptors go back; `merged` holds the segments to be
-    /// acknowledged.
+    /// least twice the window that the sender knows) and how many descriptors return to the NIC; `merged` holds the
+    /// segments to be acknowledged.
     pub fn end(&mut self, now: Time) -> (bool, u32) {
         let spent = now - self.since;
         let mut descriptors = 0;
@@ -416,18 +416,19 @@ impl Receiver {
         (opened, descriptors)
     }
 
-    /// Segments that the connection saw in the step that has just ended.
+    /// Segments that the connection processed in the step that has just ended.
     pub fn merged(&self) -> &[Merged] {
         &self.merged
     }
 
-    /// Number of segments beyond the last one in order that there is room for.
+    /// Number of segments, beyond the last one in order, for which there is room.
     fn room(&self) -> u32 {
         let held = self.queue.len() + self.early.iter().flatten().count();
         self.buffer.saturating_sub(held.to_u32()) / 2
     }
 
-    /// Updates the window; returns the next segment in order and the new edge, both of which the sender is now told.
+    /// Updates the window; returns the next segment in order and the new edge, both of which are sent to the sender
+    /// now.
     pub fn acknowledge(&mut self) -> (u32, u32) {
         self.edge = self.edge.max(self.next + self.room());
         (self.next, self.edge)
@@ -439,7 +440,7 @@ impl Receiver {
         self.interrupts = 0;
     }
 
-    /// Number of segments that have arrived in order, and number of frames and segments that wait here.
+    /// Number of segments that have arrived in order, and number of frames and segments that wait in the receive path.
     pub fn holds(&self) -> (u32, u64) {
         let early = self.early.iter().flatten().count();
         (self.next, (self.completed.len() + self.backlog.len() + early).to_u64())
@@ -448,7 +449,7 @@ impl Receiver {
     /// Checks that every segment in order is copied or waiting.
     ///
     /// # Errors
-    /// Returns one sentence when segments in order are neither.
+    /// Returns one sentence when a segment in order is neither copied nor waiting.
     pub fn check(&self) -> Result<(), String> {
         if self.next != self.copied + self.queue.len().to_u32() {
             return Err(format!(

@@ -4,8 +4,8 @@ use super::*;
 use crate::kernel::units::Size;
 use crate::kernel::LineAddr;
 
-/// Frames of 141 lines in pages of 64; a line stands for its offset, and a page's structure for 10^6 plus the page's
-/// number.
+/// Frames of 141 lines in pages of 64 lines; a line is represented by its offset, and a page's structure by 10^6 plus
+/// the page's number.
 const LAYOUT: FrameLayout = FrameLayout { frame: 141, page: 64 };
 const PAYLOAD: u64 = 8948;
 
@@ -107,7 +107,7 @@ fn users_of_pages_are_counted_when_a_frame_comes_and_when_its_segment_has_been_c
     assert_eq!((choice, structures(&ops)), (ReceiverAction::Release, pages.to_vec()));
 }
 
-/// Frame 0 lies on three pages and its head is a piece of its own; each line but the first, which holds headers, is
+/// Frame 0 lies on three pages, and its head is a piece of its own. Each line except the first, which holds headers, is
 /// stored once, and the head's lines are read when the frame is polled.
 #[test]
 fn a_copy_goes_in_pieces_that_end_with_their_pages() {

@@ -1,5 +1,5 @@
-//! DMA of a NIC with descriptor rings in memory: packets and descriptors go up to memory, frames and descriptors come
-//! down.
+//! DMA of a NIC with descriptor rings in memory: the NIC writes packets and used descriptors to memory, and reads
+//! frames and new descriptors from memory.
 
 use super::{Attachment, Completion, Extent, MovingWork, Nic, RingWork, GAP};
 use crate::device::endpoint::{Offer, Piece};
@@ -51,7 +51,7 @@ impl Nic {
         self.ringed_ref().write.map_or(Offer::Nothing, MovingWork::offer)
     }
 
-    /// Puts the classifier's steering tags on the lines of the write that begins, where the classifier derives any.
+    /// Sets the classifier's steering tags on the lines of the write that begins, where the classifier derives tags.
     fn mark_write(&mut self) {
         let (Attachment::Ringed(r), Some(marker)) = (&mut self.attachment, &self.marker) else { return };
         let Some(m) = &mut r.write else { return };
@@ -109,7 +109,7 @@ impl Nic {
         self.ringed_ref().read.map_or(Offer::Nothing, MovingWork::offer)
     }
 
-    /// Begins to read the payload of the next frame to be sent, taking queues in turn, if the transmit buffer has room.
+    /// Begins to read the payload of the next frame to be sent, if the transmit buffer has room; queues take turns.
     fn begin_frame(&mut self, now: Time) {
         let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return };
         if r.reading == r.spec.transmit_packets {
@@ -178,7 +178,7 @@ impl Nic {
         piece
     }
 
-    /// Counts `n` lines of `slot` as written; returns true when they completed a piece of work.
+    /// Counts `n` lines of `slot` as written; returns true when these lines completed a transfer.
     pub(in crate::device::nic) fn ring_written(
         &mut self,
         cal: &mut impl DevicePosts,
@@ -222,7 +222,7 @@ impl Nic {
         };
         r.look(cal, queue, now);
         if r.fifo.is_empty() && matches!(work, RingWork::Packet(_)) {
-            // An empty receive buffer is a reason to write descriptors back at every queue.
+            // When the receive buffer becomes empty, every queue writes its used descriptors back.
             r.pairs.ids().filter(|q| *q != queue).for_each(|q| r.look(cal, q, now));
         }
         if let RingWork::Descriptors { n, .. } = work {
@@ -231,7 +231,7 @@ impl Nic {
         true
     }
 
-    /// Counts `n` lines of `slot` as read from memory; returns true when they completed a piece of work.
+    /// Counts `n` lines of `slot` as read from memory; returns true when these lines completed a transfer.
     pub(in crate::device::nic) fn ring_read(
         &mut self,
         cal: &mut impl DevicePosts,
@@ -265,7 +265,7 @@ impl Nic {
                 });
                 r.after(cal, queue, RingTask::Requests, requests, r.spec.queue_turnaround, now);
                 let pair = &mut r.pairs[queue];
-                // A frame may leave, and its record be reused by another packet, before earlier frames have been read.
+                // A frame may leave, and another packet may reuse its record, before earlier frames have been read.
                 let mine = pair.leaving.iter_mut().find(|l| **l == (work, false));
                 mine.expect("a frame that is read has a descriptor").1 = true;
                 while pair.leaving.front().is_some_and(|l| l.1) {
@@ -286,7 +286,7 @@ impl Nic {
     }
 
     /// Announces `n` lines of `slot` that will arrive from memory; returns whether they are the last lines of their
-    /// piece of work.
+    /// transfer.
     pub(in crate::device::nic) fn expect_ring_read(&mut self, slot: u16, n: u32) -> bool {
         !self.ringed_mut().reads.part(slot, n)
     }
@@ -312,7 +312,7 @@ mod tests {
 
     const WAYS: [DmaDirection; 2] = [DmaDirection::P2mRead, DmaDirection::P2mWrite];
 
-    /// Random frames arrive and are sent, and lines are done out of order: `next` offers something only where
+    /// Random frames arrive and are sent, and lines complete out of order: `next` offers a transfer only where
     /// `may_move` allows it.
     #[test]
     fn a_nic_that_denies_that_it_may_move_lines_offers_none() {

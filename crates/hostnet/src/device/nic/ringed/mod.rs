@@ -8,9 +8,9 @@
 //!                                                             +--> used descriptors written back
 //! ```
 //!
-//! A packet waits in the receive buffer for a descriptor; it is lost only when the receive buffer has no room for it.
-//! Each ring has at most one descriptor fetch and one write-back in flight: descriptors that become due meanwhile go
-//! together with the next one.
+//! A packet waits in the receive buffer for a descriptor; a packet is lost only when the receive buffer has no room.
+//! Each ring has at most one descriptor fetch and one write-back in flight: descriptors that become due in the meantime
+//! wait for the next fetch or write-back.
 
 mod dma;
 
@@ -27,25 +27,25 @@ use crate::memory::{Tag, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use std::collections::VecDeque;
 
-/// Bytes of a frame's check sequence, which stays in the NIC.
+/// Bytes of a frame's check sequence, which the NIC does not write to memory.
 const FCS: u32 = 4;
 /// Bytes that a frame takes on the wire beyond its own bytes: preamble, start delimiter and gap.
 const GAP: u32 = 20;
 /// Length of the windows over which the peak rate of the receive DMA is measured.
 const WINDOW: Time = Time(100_000);
 
-/// Piece of work that moving lines belong to.
+/// Kind of a DMA transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RingWork {
     /// A packet; for a packet to be sent, its first segment.
     Packet(PacketId),
     /// The second segment of a packet to be sent.
     Object(PacketId),
-    /// Descriptors of a ring: written back on their way up, fetched on their way down.
+    /// Descriptors of a ring: written back to memory, or fetched from memory.
     Descriptors { queue: QueueId, side: RingSide, n: u32 },
 }
 
-/// A piece of work, and the memory that it moves.
+/// A DMA transfer: its kind, and the range of memory that it moves.
 #[derive(Clone, Copy)]
 struct Extent {
     what: RingWork,
@@ -54,7 +54,7 @@ struct Extent {
     bytes: u32,
 }
 
-/// Piece of work whose lines are being moved.
+/// Transfer whose lines are being moved.
 #[derive(Clone, Copy)]
 struct MovingWork {
     what: RingWork,
@@ -68,7 +68,7 @@ struct MovingWork {
     held: u32,
     /// Steering tags of the first line and of the other lines.
     tags: [Tag; 2],
-    /// Whether the first line is a write of its own, because its tag differs.
+    /// Whether the first line is written separately, because its tag differs.
     split: bool,
 }
 
@@ -77,7 +77,7 @@ impl MovingWork {
         Offer::Lines(if self.split && self.at == 0 { 1 } else { self.lines - self.at })
     }
 
-    /// Sends the next `n` lines of the piece of work.
+    /// Sends the next `n` lines of the transfer.
     fn advance(&mut self, n: u32) -> Piece {
         let line = self.line + u64::from(self.at);
         let tag = self.tags[usize::from(self.at > 0)];
@@ -89,7 +89,7 @@ impl MovingWork {
     }
 }
 
-/// Receive and transmit ring of a queue, and what their descriptors name.
+/// Receive and transmit ring of a queue, and the buffers that their descriptors name.
 #[derive(Clone)]
 struct RingPair {
     receive: DescriptorRing,
@@ -104,7 +104,8 @@ struct RingPair {
     puts: u64,
     /// Segments that are being read, in descriptor order, each with whether it has been read completely.
     leaving: VecDeque<(RingWork, bool)>,
-    /// Read requests of the segments in `leaving`, each with one request for its descriptor.
+    /// Number of read requests of the segments in `leaving`, where the descriptor of each segment counts as one
+    /// request.
     requests: u32,
 }
 
@@ -278,8 +279,8 @@ impl Ringed {
         Some(self.ready[side.index()]).filter(|at| waits && *at > now)
     }
 
-    /// By `Direction`: whether descriptors or a packet may be ready to move. While the maximum number of packets is in
-    /// flight, `ready` is in the past.
+    /// By `Direction`: whether the NIC may have descriptors or a packet ready to move. When the maximum number of
+    /// packets is in flight, no packet is ready until one of them ends.
     #[inline]
     pub fn may_move(&self) -> [bool; 2] {
         if self.spec.one_engine && (self.read.is_some() || self.write.is_some()) {
@@ -292,7 +293,7 @@ impl Ringed {
         [read, write]
     }
 
-    /// Decides on a fetch or a write-back, which then begins after its delay.
+    /// Decides to start a fetch or a write-back, which begins after its delay.
     fn decide(&mut self, cal: &mut impl DevicePosts, queue: QueueId, task: RingTask, now: Time) {
         let delay: Time = match task {
             RingTask::Fetch(side) => {
@@ -312,7 +313,7 @@ impl Ringed {
         }
     }
 
-    /// Read requests for `lines` lines of a frame, including the one for their descriptor.
+    /// Number of read requests for `lines` lines of a frame, including the request for the frame's descriptor.
     fn requests(&self, lines: u32) -> u32 {
         1 + lines.div_ceil(self.request_lines)
     }
@@ -326,7 +327,7 @@ impl Ringed {
         }
     }
 
-    /// Ends `task` at `queue`, which takes effect after `delay`.
+    /// Schedules the end of `task` at `queue` after `delay`.
     fn after(&mut self, cal: &mut impl DevicePosts, queue: QueueId, task: RingTask, n: u32, delay: Span, now: Time) {
         if delay.0 > 0 {
             cal.post(now + delay.into(), DeviceEvent::Ring { queue, task, n: n.to_u16() });
@@ -335,7 +336,7 @@ impl Ringed {
         }
     }
 
-    /// Ends the DMA of one packet, whose place is free after `delay`. With `at_once`, when no packet waits for the
+    /// Ends the DMA of one packet, whose place becomes free after `delay`. With `at_once`, when no packet waits for the
     /// place, the time is only recorded for the next packet; otherwise an event is scheduled.
     fn ends(
         &mut self,
@@ -369,7 +370,7 @@ impl Ringed {
         }
     }
 
-    /// Decides what is due at `queue` after a change there: fetches and write-backs of its rings.
+    /// Decides which fetches and write-backs of the rings of `queue` are due after a change there.
     fn look(&mut self, cal: &mut impl DevicePosts, queue: QueueId, now: Time) {
         let RingPair { receive: r, transmit: t, .. } = &self.pairs[queue];
         let few = r.asked - r.used < u64::from(self.spec.replenish);
@@ -377,7 +378,7 @@ impl Ringed {
             let few = t.asked - t.used < (t.cache / 2).max(1);
             !t.fetching && few && t.can_fetch()
         }];
-        // Whether all cached descriptors have been used, and the data of all used ones has been moved.
+        // Whether all cached descriptors have been used, and the data of all of them has been moved.
         let spent = |r: &DescriptorRing| !r.fetching && r.asked == r.used && r.used == r.filled;
         let write_back = [
             !r.writing && r.filled > r.written && {
@@ -419,7 +420,8 @@ impl Ringed {
             Some(MovingWork { what, slot, line, at: 0, lines, bytes, held: 0, tags: Default::default(), split: false });
     }
 
-    /// Begins the next descriptor fetch. Fetches go before payload, because they are few and much depends on them.
+    /// Begins the next descriptor fetch. Fetches go before payload, because they are few and payload transfers depend
+    /// on them.
     fn fetch(&mut self) -> bool {
         let Some((queue, side)) = self.fetches.pop_front() else { return false };
         let ring = self.pairs[queue].ring(side);
@@ -447,8 +449,8 @@ impl Ringed {
 }
 
 impl Nic {
-    /// Builds a NIC behind a PCIe port with a pair of descriptor rings in memory for each queue. A read request asks
-    /// for at most `request` bytes.
+    /// Builds a NIC behind a PCIe port with a pair of descriptor rings in memory for each queue. A read request is at
+    /// most `request` bytes long.
     pub fn ringed(s: &EthernetSpec, memory: &[RingMemory], request: Size) -> Nic {
         let spec = s.rings.clone().unwrap_or_default();
         let pair = |m: &RingMemory| RingPair {
@@ -520,13 +522,13 @@ impl Nic {
         (p.receive.layout, p.transmit.layout)
     }
 
-    /// Puts software's `buffer`, whose data begin at `line`, into the next receive descriptor.
+    /// Puts software's `buffer`, whose data begins at `line`, into the next receive descriptor.
     pub fn arm(&mut self, queue: QueueId, buffer: u32, line: LineAddr) {
         self.ringed_mut().pairs[queue].armed.push_back((buffer, line));
     }
 
-    /// Gives the NIC all buffers that software has put into receive descriptors, as a long uptime would leave it,
-    /// without a doorbell.
+    /// Gives the NIC, without a doorbell, all buffers that software has put into receive descriptors, as after a long
+    /// uptime.
     pub fn start_armed(&mut self, queue: QueueId) {
         let RingPair { receive: r, armed, .. } = &mut self.ringed_mut().pairs[queue];
         r.posted = armed.len().to_u64();
@@ -545,7 +547,7 @@ impl Nic {
         p.puts += u64::from(segments);
     }
 
-    /// Gives packet `p`, which software on this host originates, a record. The packet lies at `p.tx_line`.
+    /// Gives a record to packet `p`, which software on this host originates. The packet lies at `p.tx_line`.
     pub fn originate(&mut self, mut p: Packet) -> PacketId {
         self.counts.originated += 1;
         p.tx_bytes = p.wire_bytes - self.ringed_ref().stripped();
@@ -559,12 +561,12 @@ impl Nic {
         self.ringed_ref().stripped()
     }
 
-    /// Transmit descriptors of `queue` that software has seen as sent, since the beginning.
+    /// Number of transmit descriptors of `queue` that software has seen as sent since the beginning of the run.
     pub fn sent_descriptors(&self, queue: QueueId) -> u64 {
         self.ringed_ref().pairs[queue].transmit.seen
     }
 
-    /// The next ring of which software can see more descriptors since the last call.
+    /// The next ring of which software can see more descriptors than at the last call.
     pub fn landed_ring(&mut self) -> Option<(QueueId, RingSide)> {
         let (queue, side) = self.ringed_mut().landed.pop_front()?;
         Some((queue, side))
@@ -573,7 +575,7 @@ impl Nic {
     // Functional mode: the rings without timing.
 
     /// Receives a packet in `queue` in functional mode, visible without delay; returns its record and the line of its
-    /// descriptor. All counts of the ring advance together, so that work in flight is unaffected.
+    /// descriptor. All counts of the ring advance together, so that transfers in flight are unaffected.
     pub fn receive_functional(&mut self, queue: QueueId, mut p: Packet) -> (PacketId, LineAddr) {
         let r = self.ringed_mut();
         r.strip(&mut p);

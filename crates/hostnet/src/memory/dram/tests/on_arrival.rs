@@ -34,14 +34,14 @@ fn z03_writes_go_on_down_to_the_low_mark_once_one_went() {
     let mut spec = on_arrival();
     (spec.wpq, spec.write_high, spec.write_low) = (8, 0.75, 0.25);
     let mut b = Bench::new(&spec);
-    // Seven writes are above the mark of six: they go first, until one is left, which waits for the read.
+    // Seven writes are above the watermark of six: writes go first until one is left, which waits for the read.
     for bank in 0..7 {
         b.write(0, bank, 7);
     }
     b.read(0, 20, 7);
     let order: Vec<_> = columns(&mut b).into_iter().map(|c| c.1).collect();
     assert_eq!(order, [Wr, Wr, Wr, Wr, Wr, Wr, Rd, Wr]);
-    // Six writes are not above the mark.
+    // Six writes are not above the watermark.
     let mut b = Bench::new(&spec);
     for bank in 0..6 {
         b.write(0, bank, 7);
