@@ -1,8 +1,8 @@
 //! Packet captures as a list of packets to replay: the requests of memcached over UDP, or all IP packets.
 
-use super::frame::{self, NoDatagram};
+use super::frame::{self, FlowPorts, NoDatagram};
 use super::memcached::{self, MemcachedRequest, ReplyState};
-use super::records::{self, Damage, Record};
+use super::records::{self, Damage, Record, LONGEST_PACKET};
 use crate::kernel::{rng, Int, Time};
 use serde_json::{json, Value};
 use std::collections::HashMap;
@@ -149,6 +149,18 @@ impl Skipped {
     }
 }
 
+/// The reasons that occurred, as an appendix to a sentence: " (3 TCP; 2 not IP)", or nothing.
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let occurred = self.reasons().into_iter().filter(|(_, n)| *n > 0);
+        let parts: Vec<String> = occurred.map(|(why, n)| format!("{n} {why}")).collect();
+        if parts.is_empty() {
+            return Ok(());
+        }
+        write!(f, " ({})", parts.join("; "))
+    }
+}
+
 /// Counts of a capture's content. `records = requests + replies + skipped.total()`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CaptureCounts {
@@ -220,11 +232,13 @@ pub enum Fault {
     NoRequest {
         packets: u64,
         port: u16,
+        skipped: Skipped,
     },
     /// There are packets, but none is IP, or none goes to `port`.
     NoFrame {
         packets: u64,
         port: Option<u16>,
+        skipped: Skipped,
     },
     /// There are packets, but the wanted ones have no time stamps.
     Untimed {
@@ -250,6 +264,13 @@ impl fmt::Display for CaptureError {
             Fault::Damaged(Damage::NotACapture) => {
                 write!(f, "is not a pcap or pcapng file, or ends inside its file header")
             }
+            Fault::Damaged(Damage::Compressed(program)) => {
+                write!(f, "is compressed with {program}; decompress it first")
+            }
+            Fault::Damaged(Damage::Oversized { packet, byte, length }) => write!(
+                f,
+                "is damaged at byte {byte}, at or before packet {packet}: the packet claims {length} B, and {LONGEST_PACKET} B are the most"
+            ),
             Fault::Damaged(Damage::Truncated { packet, byte }) => write!(
                 f,
                 "is truncated: it ends inside the record of packet {packet}, which begins at byte {byte}"
@@ -265,15 +286,15 @@ impl fmt::Display for CaptureError {
                 write!(f, "was taken on a link of type {link}, but only Ethernet can be replayed")
             }
             Fault::Empty => write!(f, "holds no packets"),
-            Fault::NoRequest { packets, port } => write!(
+            Fault::NoRequest { packets, port, skipped } => write!(
                 f,
-                "holds no memcached request to UDP port {port} among its {packets} packets"
+                "holds no memcached request to UDP port {port} among its {packets} packets{skipped}"
             ),
-            Fault::NoFrame { packets, port: None } => {
-                write!(f, "holds no IP packet that can be replayed among its {packets} packets")
+            Fault::NoFrame { packets, port: None, skipped } => {
+                write!(f, "holds no IP packet that can be replayed among its {packets} packets{skipped}")
             }
-            Fault::NoFrame { packets, port: Some(port) } => {
-                write!(f, "holds no packet to UDP or TCP port {port} among its {packets} packets")
+            Fault::NoFrame { packets, port: Some(port), skipped } => {
+                write!(f, "holds no packet to UDP or TCP port {port} among its {packets} packets{skipped}")
             }
             Fault::Untimed { packets } => write!(
                 f,
@@ -322,11 +343,11 @@ impl Capture {
         let mut loader = Loader { how, ..Loader::default() };
         let (records, damage) = records::read(source, how.lenient, |number, record| loader.record(number, record))?;
         loader.counts.records = records;
-        // When nothing of a damaged file is usable, its damage is reported as the fault.
+        // A file that is damaged before its first packet has no other fault to report.
         match (loader.finish(), damage) {
             (Ok(capture), damage) => Ok(Capture { damage, ..capture }),
-            (Err(_), Some(damage)) => Err(damage.into()),
-            (Err(fault), None) => Err(fault),
+            (Err(Fault::Empty), Some(damage)) => Err(damage.into()),
+            (Err(fault), _) => Err(fault),
         }
     }
 
@@ -407,7 +428,7 @@ impl Loader {
         let taken = self.packets.len();
         let why = match self.how.wanted {
             Wanted::Frames(port) => match frame::flow(record.data) {
-                Ok(flow) if port.is_none() || port == flow.dst_port => {
+                Ok(flow) if port.is_none_or(|port| flow.ports.destination() == Some(port)) => {
                     self.counts.requests += 1;
                     self.counts.others += 1;
                     let packet =
@@ -416,10 +437,13 @@ impl Loader {
                     self.keep(taken, record.data);
                     return Ok(());
                 }
-                Ok(_) => {
-                    skipped.other_port += 1;
-                    return Ok(());
-                }
+                Ok(flow) => match flow.ports {
+                    FlowPorts::Known { .. } => {
+                        skipped.other_port += 1;
+                        return Ok(());
+                    }
+                    FlowPorts::Unknown(why) => why,
+                },
                 Err(why) => why,
             },
             Wanted::Memcached(port) => match frame::datagram(record.data) {
@@ -562,8 +586,8 @@ impl Loader {
             let packets = self.counts.records;
             return Err(match self.how.wanted {
                 _ if self.counts.skipped.untimed > 0 => Fault::Untimed { packets },
-                Wanted::Memcached(port) => Fault::NoRequest { packets, port },
-                Wanted::Frames(port) => Fault::NoFrame { packets, port },
+                Wanted::Memcached(port) => Fault::NoRequest { packets, port, skipped: self.counts.skipped },
+                Wanted::Frames(port) => Fault::NoFrame { packets, port, skipped: self.counts.skipped },
             });
         };
         let mut packets = Vec::with_capacity(self.packets.len());
