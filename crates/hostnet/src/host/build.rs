@@ -79,6 +79,7 @@ impl Host {
                     lenient: p.lenient,
                     untimed: p.timing != ReplayTiming::Original,
                     frames: keep_frames,
+                    longest: s.traffic.rate.map(|_| Time::MAX),
                 };
                 Some(Arc::new(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?))
             }

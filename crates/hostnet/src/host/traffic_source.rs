@@ -91,20 +91,20 @@ impl Host {
         }
     }
 
-    /// Posts the next packet. When the last packet of the previous process came after this one was due, the new process
+    /// Posts the next packet, at the end of simulated time if it comes later; the run then ends. When the last packet of the previous process came after this one was due, the new process
     /// begins that much later, so that nothing happens in the past.
     pub(super) fn next_arrival(&mut self) {
         let now = self.machine.now;
         let Some(s) = &mut self.source else { return };
         let Some(a) = &mut s.arrivals else { return };
         let due = a.next();
-        let late = now.saturating_sub(s.base + due);
+        let late = now.saturating_sub(s.base.saturating_add(due));
         s.base += late;
         if let Some(b) = &mut self.tally.bursts {
             b.begin_later(late);
         }
         let e = if s.generator.has_wire() { traffic::TrafficEvent::Offer } else { traffic::TrafficEvent::Arrival };
-        self.machine.cal.post(s.base + due, e);
+        self.machine.cal.post(s.base.saturating_add(due).min(Time::END), e);
     }
 
     pub(super) fn refill_queue(&mut self, core: ThreadId) {

@@ -24,6 +24,9 @@ pub enum Wanted {
 /// Default port of memcached.
 pub const MEMCACHED_PORT: u16 = 11211;
 
+/// Picoseconds of a day.
+const DAY: u128 = 86_400 * 1_000_000_000_000;
+
 /// Note in a table on the number of packets before a file's damage.
 const BEFORE_DAMAGE: &str = "packets before the damage that ends the file";
 
@@ -43,6 +46,8 @@ pub struct CaptureOptions {
     pub untimed: bool,
     /// Whether frames are kept.
     pub frames: bool,
+    /// Maximum time between the first and the last packet, where the captured times are those of sending.
+    pub longest: Option<Time>,
 }
 
 impl From<Wanted> for CaptureOptions {
@@ -244,9 +249,11 @@ pub enum Fault {
     Untimed {
         packets: u64,
     },
-    /// The packets lie further apart than `Time` can express.
+    /// The packets lie further apart than a run may last, or than `Time` can express.
     TooLong {
         packet: u64,
+        days: u64,
+        most: u64,
     },
 }
 
@@ -300,9 +307,9 @@ impl fmt::Display for CaptureError {
                 f,
                 "has no time stamps on its {packets} packets; set traffic.pcap.timing = \"fixed\" or \"poisson\""
             ),
-            Fault::TooLong { packet } => write!(
+            Fault::TooLong { packet, days, most } => write!(
                 f,
-                "is too long: packet {packet} lies more than 213 days from another that is replayed"
+                "is too long: packet {packet} lies {days} days behind the first that is replayed, and {most} days are the most; give traffic.rate, or set traffic.pcap.timing = \"fixed\" or \"poisson\""
             ),
         }
     }
@@ -597,8 +604,13 @@ impl Loader {
                 sorted.push(std::mem::take(&mut frames[i].1));
             }
             // When the times of sending are determined elsewhere, the captured times only order the packets.
-            let late = self.how.untimed.then_some(0).ok_or(Fault::TooLong { packet: number });
-            let since = u64::try_from(at_ps - start).or(late)?;
+            let longest = if self.how.untimed { Time::MAX } else { self.how.longest.unwrap_or(Time::END) };
+            let since = u64::try_from(at_ps - start).unwrap_or(u64::MAX);
+            if since > longest.0 || since == u64::MAX && !self.how.untimed {
+                let days = |ps: u128| (ps / DAY).to_u64();
+                let days_behind = days((at_ps - start).unsigned_abs());
+                return Err(Fault::TooLong { packet: number, days: days_behind, most: days(longest.0.into()) });
+            }
             packets.push(Captured { at: Time(since), ..packet });
         }
         let unknown = packets.iter().filter(|p| matches!(p.command, CapturedCommand::Get { value_len: None, .. }));

@@ -4,7 +4,7 @@ use crate::kernel::Int;
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode, UnknownBlock};
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{create_reader, Linktype, PcapBlockOwned, PcapError};
-use std::io::{Cursor, Read};
+use std::io::{BufRead, BufReader, Read};
 
 /// One captured packet.
 pub struct Record<'a> {
@@ -172,16 +172,16 @@ impl<E> From<Damage> for Stop<E> {
 }
 
 fn walk<E>(
-    mut source: impl Read + Send,
+    source: impl Read + Send,
     packets: &mut u64,
     mut each: impl FnMut(u64, Record) -> Result<(), E>,
 ) -> Result<(), Stop<E>> {
-    let mut start = Vec::new();
-    (&mut source).take(8).read_to_end(&mut start).map_err(|e| Damage::Unreadable(e.to_string()))?;
+    let mut source = BufReader::with_capacity(1 << 16, source);
+    let start = source.fill_buf().map_err(|e| Damage::Unreadable(e.to_string()))?;
     if let Some((_, program)) = COMPRESSED.iter().find(|(magic, _)| start.starts_with(magic)) {
         return Err(Damage::Compressed(program).into());
     }
-    let mut reader = create_reader(1 << 16, Cursor::new(start).chain(source)).map_err(|e| match e {
+    let mut reader = create_reader(1 << 16, source).map_err(|e| match e {
         PcapError::ReadError => Damage::Unreadable("reading failed".into()),
         _ => Damage::NotACapture,
     })?;
@@ -266,7 +266,10 @@ fn walk<E>(
                 let data = &data[..data.len().min(most)];
                 hand_over(Record { at_ps: None, wire_len: p.origlen, link: on.link, data })?;
             }
-            PcapBlockOwned::NG(Block::Unknown(UnknownBlock { block_type: PACKET_BLOCK, data, .. })) => {
+            PcapBlockOwned::NG(Block::Unknown(UnknownBlock { block_type, data, .. }))
+                if PACKET_BLOCK == if big_endian { block_type.swap_bytes() } else { block_type } =>
+            {
+                // The parser reads the type as little-endian, whatever the section is.
                 let p = PacketBlock::read(data, big_endian).ok_or(Damage::Malformed { packet, byte })?;
                 let on = interface(p.interface)?;
                 let at_ps = Some(on.picoseconds(p.ticks));
