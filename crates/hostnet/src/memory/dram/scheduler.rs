@@ -45,7 +45,7 @@ impl Channel {
             }
             let (at, best) = (self.wake, self.next);
             let due = self.refresh_due;
-            if due <= at && (at != NEVER || self.queued != [0, 0]) {
+            if due <= at && !self.only_refreshes(at) {
                 if due > now {
                     self.chosen = false;
                     self.wake = due;
@@ -101,6 +101,19 @@ impl Channel {
             }
         }
         due
+    }
+
+    /// Whether the next command, possible at `next`, and the state leave nothing but refreshes that follow one another
+    /// until a request arrives: `catch_up` accounts for them then. Requests may wait, such as writes below the mark at
+    /// which idle channels write.
+    #[inline]
+    pub(super) fn only_refreshes(&self, next: u64) -> bool {
+        if next != NEVER {
+            return false;
+        }
+        // Beside a refresh of one rank, writes for the other ranks may go.
+        let serves_others = self.p.refresh_turns && self.ranks.len() > 1;
+        self.queued == [0, 0] || self.open | self.blocked == 0 && !serves_others
     }
 
     #[cold]

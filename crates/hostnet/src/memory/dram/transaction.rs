@@ -31,7 +31,7 @@ impl Channel {
     #[inline(always)]
     pub(super) fn turn(&mut self, next: u64, now: u64) -> ChannelStep {
         let due = self.refresh_due;
-        if due <= next && (next != NEVER || self.queued != [0, 0]) {
+        if due <= next && !self.only_refreshes(next) {
             if due <= now {
                 return ChannelStep::Refresh(due);
             }
