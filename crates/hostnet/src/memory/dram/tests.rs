@@ -207,6 +207,20 @@ fn d15_a_channel_in_which_only_writes_wait_is_idle() {
     }
 }
 
+/// Beside clocks of every length, times up to the end of simulated time and their neighbours.
+#[test]
+fn an_edge_is_the_next_multiple_of_the_clock_at_any_time() {
+    let device = Standard::Ddr4_2400.device(DeviceWidth::X8);
+    let of = |tck| DramTiming::new(&DramDevice { tck_ps: tck, ..device.clone() }, &Default::default());
+    for t in (2..1300).map(of).chain([of(1), of(4096), of(8191)]) {
+        let multiple = crate::kernel::Time::END.0 / t.tck * t.tck;
+        for at in [0, 1, t.tck - 1, t.tck, (1 << 54) + 7, multiple - 1, multiple, multiple + 1] {
+            assert!(t.whole);
+            assert_eq!(t.edge(at), at.div_ceil(t.tck) * t.tck, "{at} in clocks of {} ps", t.tck);
+        }
+    }
+}
+
 #[test]
 fn d16_sweeper_device_is_ddr4_3200_x16_with_eight_banks() {
     let d = Standard::Ddr4_3200.device(DeviceWidth::X16);
