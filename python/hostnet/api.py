@@ -19,8 +19,8 @@ from ._toml import tomllib
 from .cache import Cache, key_of
 from .control import digest, fresh
 from .errors import HostnetError
-from .output import check_file
-from .paths import PLATFORMS, SCENARIOS, nearest
+from .output import check_file, check_no_input
+from .paths import PLATFORMS, SCENARIOS, nearest, platform_dirs
 from .progress import Progress
 from .quantities import swept
 from .results import Result, tidy
@@ -73,6 +73,7 @@ def run(
             raise HostnetError("control and pcap do not go together; capture a run without a control plane.")
         return _controlled([scenario.resolve()], control, interval, cache, Progress(quiet))[0]
     if pcap is not None:
+        check_no_input(Path(pcap), _inputs(scenario))
         check_file(Path(pcap))
         Path(pcap).absolute().parent.mkdir(parents=True, exist_ok=True)
     return run_many(
@@ -83,6 +84,16 @@ def run(
         label=scenario.to_dict().get("name", "run"),
         pcap=None if pcap is None else Path(pcap),
     )[0]
+
+
+def _inputs(scenario: Scenario) -> list[Path]:
+    """Files that a scenario is read from: its own, its platform's, and its capture."""
+    spec, origin = json.loads(scenario.resolve()), scenario._origin
+    files = [] if origin is None else [Path(origin)]
+    name = scenario.to_dict().get("platform")
+    files += [Path(d) / f"{name}.toml" for d in platform_dirs(origin) if isinstance(name, str)]
+    capture = (spec.get("traffic") or {}).get("pcap")
+    return files + ([Path(capture["file"])] if capture else [])
 
 
 def _controlled(

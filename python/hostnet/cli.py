@@ -301,7 +301,7 @@ def scoreboard(
     cluster: Cluster = None,
 ) -> None:
     """Check claims about the studies and print expected and measured side by side."""
-    from .output import check_file, write_text
+    from .output import check_file, check_no_input, write_text
     from .scoreboard import first_page
     from .scoreboard import main as board
 
@@ -310,6 +310,7 @@ def scoreboard(
         if md_file is None:
             typer.echo(page, nl=False)
         else:
+            check_no_input(md_file, claims or ())
             check_file(md_file)
             write_text(md_file, page)
         return

@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -104,6 +104,14 @@ def check_file(path: Path, mark: str = "") -> None:
         check_writable(path.resolve().parent)
     except OSError as e:
         raise _refusal(path, e) from None
+
+
+def check_no_input(path: Path, inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """Refuse an output file that is one of the command's inputs, by whatever name: a link leads to the same file."""
+    for given in map(Path, inputs):
+        if path.exists() and given.exists() and path.samefile(given):
+            same = "" if path.absolute() == given.absolute() else f" (the same file as {given})"
+            raise HostnetError(f"{path}: is an input of this command{same}; name another file for the output.")
 
 
 def check_writable(folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import HostnetError
-from ..output import Contents, check_file, directory, write_text
+from ..output import Contents, check_file, check_no_input, directory, write_text
 from .explanation import Domain, Estimate, Explanation
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def main(
     if write_counters is not None:
         from .vendor import MARK
 
+        check_no_input(write_counters, [given or ""])
         check_file(write_counters, MARK)
     if template is not None:
         from .events import template as script

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HostnetError
-from ..output import check_file, write_text
+from ..output import check_file, check_no_input, write_text
 from ..paths import CLAIMS, nearest
 from ..runner import Jobs
 from . import beside
@@ -105,6 +105,7 @@ def main(
         first_run.check(firsts_at, claims, every, quick)
     for path in (json_file, markdown_file):
         if path is not None:
+            check_no_input(Path(path), files or ())
             check_file(Path(path))
     evaluated = {name: evaluate(claims, studies) for name, studies in boards.items()}
     results = [r for board in evaluated.values() for r in board]

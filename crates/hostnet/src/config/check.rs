@@ -401,6 +401,7 @@ fn traffic(s: &Scenario) -> Check {
         need(sp.min <= sp.max, || format!("traffic.spikes.min = \"{}\" is above max = \"{}\"", sp.min, sp.max))?;
     }
     positive("run.requests", s.run.requests)?;
+    need(s.run.time.0 <= crate::kernel::Time::END.0, || format!("run.time = \"{}\" is above 12 days", s.run.time))?;
     if let Some(t) = s.run.timeline {
         need(t.0 >= 10_000, || format!("run.timeline = \"{t}\" is below 10 ns"))?;
     }

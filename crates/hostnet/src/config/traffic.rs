@@ -2,11 +2,11 @@
 
 use super::check::{need, serves, word, Check};
 use super::check_unused::arrivals;
-use super::scenario::{Load, Scenario};
+use super::scenario::{Load, RunSpec, Scenario};
 use crate::app::AppSpec;
 use crate::device::PeripheralSpec;
 use crate::kernel::units::{Bandwidth, OfferedRate, Size, Span};
-use crate::kernel::Int;
+use crate::kernel::{Int, Time};
 use crate::traffic::arrival::Gaps;
 use crate::traffic::dctcp::DctcpSpec;
 use crate::traffic::generator::{BETWEEN_FRAMES, CHECKSUM};
@@ -19,8 +19,6 @@ use std::fmt::{self, Display};
 pub const STAMP: u64 = 8;
 /// Maximum number of flows for which the generator has addresses.
 const MOST_FLOWS: u32 = 1 << 20;
-/// Maximum simulated hours of a run; the calendar holds 20 hours.
-const MOST_HOURS: f64 = 16.0;
 
 /// Arrival process of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -480,13 +478,7 @@ fn rates(s: &Scenario) -> Check {
     })?;
     let bytes = t.frame_sizes().1;
     if let Some(r) = t.rate.filter(|r| s.run.load == Load::Fixed && !r.is_zero()) {
-        let hours = (s.run.requests + s.run.warmup_requests.unwrap_or(0)).to_f64() / r.packets(bytes) / 3600.0;
-        need(hours <= MOST_HOURS, || {
-            format!(
-                "run.requests = {} at traffic.rate = \"{r}\" are {hours:.0} hours; {MOST_HOURS} are the most",
-                s.run.requests
-            )
-        })?;
+        ends(&s.run, &format!("traffic.rate = \"{r}\""), r.packets(bytes))?;
     }
     if !sized || captured {
         return Ok(());
@@ -505,6 +497,19 @@ fn rates(s: &Scenario) -> Check {
         format!(
             "traffic.burst_gap = \"{gap}\" lets fewer packets come than traffic.rate = \"{rate}\"; give a shorter gap"
         )
+    })
+}
+
+/// Checks that a run whose packets arrive at `pps` per second, as `key` says, does not reach the end of simulated time.
+///
+/// # Errors
+/// Returns one clause with keys and values when it does.
+pub fn ends(run: &RunSpec, key: &str, pps: f64) -> Check {
+    const HOUR: f64 = 3600.0;
+    let hours = (run.requests + run.warmup_requests.unwrap_or(0)).to_f64() / pps / HOUR;
+    let most = Time::END.as_secs() / HOUR;
+    need(hours <= most, || {
+        format!("run.requests = {} at {key} are {hours:.0} hours; {most} are the most", run.requests)
     })
 }
 

@@ -13,14 +13,14 @@ pub struct Domain {
     used: u32,
     peak: u32,
     since: Time,
-    /// Sum of the return times minus the sum of the take times, in picoseconds counted from `since`. The sum does not
-    /// depend on the order of the reports, which differs from the order in time because cores run ahead of the
-    /// calendar. Intermediate sums may wrap; the integral itself is credits x picoseconds of one window and fits.
-    balance: u64,
+    /// Sum of the return times minus the sum of the take times, in picoseconds counted from `since`. The sum is
+    /// independent of the order of the reports, which is not that of time, since cores run ahead of the calendar.
+    /// 64 bits would be too few: credits may be held while nothing happens for days.
+    balance: i128,
     arrivals: u64,
     returns: u64,
     /// Sum of the times that returned credits were held, in picoseconds.
-    held: u64,
+    held: u128,
     refused: u64,
 }
 
@@ -85,8 +85,8 @@ impl Domain {
     }
 
     #[inline]
-    fn offset(&self, t: Time) -> u64 {
-        t.0.saturating_sub(self.since.0)
+    fn offset(&self, t: Time) -> i128 {
+        t.0.saturating_sub(self.since.0).into()
     }
 
     /// Takes a credit, or notes the refusal and returns false.
@@ -109,7 +109,7 @@ impl Domain {
     /// Takes `n` credits even when fewer are left; the caller must check `free` before it sends again.
     #[inline]
     pub fn force_many(&mut self, n: u32, now: Time) {
-        self.balance = self.balance.wrapping_sub(self.offset(now).wrapping_mul(n.into()));
+        self.balance -= self.offset(now) * i128::from(n);
         self.used += n;
         self.peak = self.peak.max(self.used);
         self.arrivals += u64::from(n);
@@ -132,10 +132,10 @@ impl Domain {
     #[inline]
     pub fn give_many(&mut self, n: u32, now: Time, taken: Time) {
         debug_assert!(self.used >= n, "a credit came back that nobody had taken");
-        self.balance = self.balance.wrapping_add(self.offset(now.max(taken)).wrapping_mul(n.into()));
+        self.balance += self.offset(now.max(taken)) * i128::from(n);
         self.used -= n;
         self.returns += u64::from(n);
-        self.held += now.0.saturating_sub(taken.0.max(self.since.0)) * u64::from(n);
+        self.held += u128::from(now.0.saturating_sub(taken.0.max(self.since.0))) * u128::from(n);
     }
 
     /// Credits that nobody holds.
@@ -153,7 +153,7 @@ impl Domain {
     }
     /// Total time that the returned credits were held, in picoseconds.
     pub fn held_ps(&self) -> u128 {
-        self.held.into()
+        self.held
     }
     /// All credits, free or in use.
     pub fn credits(&self) -> u32 {
@@ -172,9 +172,8 @@ impl Domain {
     }
 
     /// Credits in use, integrated over the time since the restart, in credits x ps.
-    pub fn integral(&self, now: Time) -> i64 {
-        let present = self.offset(now).wrapping_mul(u64::from(self.used));
-        self.balance.wrapping_add(present) as i64
+    pub fn integral(&self, now: Time) -> i128 {
+        self.balance + self.offset(now) * i128::from(self.used)
     }
 
     /// The readings of the window that ends at `now`.

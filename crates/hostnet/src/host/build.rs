@@ -407,6 +407,7 @@ fn captures(s: &Scenario, keep_frames: bool) -> Result<IdVec<TenantId, Option<Ar
             lenient: p.lenient,
             untimed: p.timing != ReplayTiming::Original,
             frames: keep_frames,
+            longest: traffic.rate.map(|_| Time::MAX),
         };
         all.push(Some(Arc::new(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?)));
     }

@@ -191,9 +191,16 @@ impl Run<'_> {
         let t = self.spec.traffic_of(tenant);
         let Some(capture) = self.capture(tenant) else { return Ok(()) };
         let Some(r) = t.rate else {
-            let at_once = capture.times().iter().all(|t| *t == Time::ZERO);
+            let times = capture.times();
+            let at_once = times.iter().all(|t| *t == Time::ZERO);
             let why = "traffic.pcap.file has no two packets at different times; give traffic.rate and pcap.timing = \"fixed\"";
-            return if at_once { Err(why.into()) } else { Ok(()) };
+            if at_once {
+                return Err(why.into());
+            }
+            let last = times.last().map_or(0.0, |t| t.as_secs());
+            let file = t.pcap.as_ref().map_or("", |p| &p.file);
+            let key = format!("the times of traffic.pcap.file = \"{file}\"");
+            return traffic::ends(&self.spec.run, &key, (times.len() - 1).to_f64() / last);
         };
         traffic::carries(self.spec, "traffic.rate", &r, self.packets(tenant, r), capture.mean_size())
     }
@@ -253,11 +260,15 @@ impl Run<'_> {
             let start = self.world.members[0].completed_ever();
             while self.world.members[0].completed_ever() < start + n {
                 let stop = (self.world.members[0].completed_ever() + SLICE).min(start + n);
-                self.world.run_until(|h| h.completed_ever() >= stop);
+                self.world.run_until(|h| h.completed_ever() >= stop || h.machine.now >= Time::END);
                 let host = &mut self.world.members[0];
                 host.control_failure().map_or(Ok(()), Err)?;
                 if host.machine.cal.is_empty() {
                     return Err("the run stands still: no event is left".into());
+                }
+                if host.machine.now >= Time::END {
+                    let served = host.completed_ever();
+                    return Err(format!("the run reaches 12 days, the end of simulated time, with {served} requests served; ask for fewer or for a higher rate"));
                 }
                 let part = (host.completed_ever() - start).to_f64() / n.to_f64();
                 (self.progress)(from + (to - from) * part)?;
@@ -272,6 +283,9 @@ impl Run<'_> {
         let host = &mut self.world.members[0];
         let events = host.machine.cal.popped();
         let end = host.machine.now + time;
+        if end > Time::END {
+            return Err("run.warmup_time and run.time are above 12 days together".into());
+        }
         let slices = 16;
         for i in 1..=slices {
             let stop = Time(host.machine.now.0 + end.saturating_sub(host.machine.now).0 / (slices - i + 1));

@@ -353,7 +353,7 @@ impl Host {
             _ => None,
         });
         let cores = self.spec.ringed().map_or(1, |ringed| self.spec.tenant(ringed.tenant).cores);
-        1.0 - idle.sum::<u64>().to_f64() / span / f64::from(cores)
+        1.0 - idle.map(u128::from).sum::<u128>().to_f64() / span / f64::from(cores)
     }
 
     /// Sets the metrics of the threads with descriptor rings and of their NIC in the window.

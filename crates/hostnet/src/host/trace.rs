@@ -12,7 +12,7 @@ use serde_json::{json, Value};
 struct TraceCounters {
     at: Time,
     /// Integrals of the IIO's write and read occupancy over time, in credits x ps.
-    held: [i64; 2],
+    held: [i128; 2],
     lines: u64,
     delivered: u64,
     paused: Time,

@@ -94,7 +94,8 @@ impl Host {
         }
     }
 
-    /// Posts the next packet of `tenant`. When the last packet of the previous process came after this one was due, the new process
+    /// Posts the next packet of `tenant`, at the end of simulated time if it comes later; the run then ends. When the last
+    /// packet of the previous process came after this one was due, the new process
     /// begins that much later, so that nothing happens in the past.
     pub(super) fn next_arrival(&mut self, tenant: TenantId) {
         let now = self.machine.now;
@@ -102,14 +103,14 @@ impl Host {
         let Some(s) = &mut state.source else { return };
         let Some(a) = &mut s.arrivals else { return };
         let due = a.next();
-        let late = now.saturating_sub(s.base + due);
+        let late = now.saturating_sub(s.base.saturating_add(due));
         s.base += late;
         if let Some(b) = &mut state.tally.bursts {
             b.begin_later(late);
         }
         let wired = s.generator.has_wire();
         let e = if wired { TrafficEvent::Offer(tenant) } else { TrafficEvent::Arrival(tenant) };
-        self.machine.cal.post(s.base + due, e);
+        self.machine.cal.post(s.base.saturating_add(due).min(Time::END), e);
     }
 
     /// Lets packets arrive for `core` until the number of waiting packets that its tenant's source maintains is there.

@@ -23,7 +23,7 @@ fn since(now: &Stats, then: &Stats) -> Stats {
         for (a, b) in d.rows[dir].iter_mut().zip(then.rows[dir]) {
             *a -= b;
         }
-        d.entry_ps[dir] = d.entry_ps[dir].wrapping_sub(then.entry_ps[dir]);
+        d.entry_ps[dir] -= then.entry_ps[dir];
         d.marked_ps[dir] -= then.marked_ps[dir];
         d.full_ps[dir] -= then.full_ps[dir];
     }
@@ -159,13 +159,13 @@ impl Host {
         let now = self.channels();
         let all: Vec<Stats> = now.iter().zip(&self.window.dram).map(|(a, b)| since(a, b)).collect();
         let n = all.len().max(1).to_f64();
-        let mean = |f: &dyn Fn(&Stats) -> u64| all.iter().map(f).sum::<u64>().to_f64() / n / span;
+        let mean = |f: &dyn Fn(&Stats) -> i128| all.iter().map(f).sum::<i128>().to_f64() / n / span;
         let sum = |f: &dyn Fn(&Stats) -> u64| all.iter().map(f).sum::<u64>().to_f64();
         v.set("rpq_occ", mean(&|s| s.entry_ps[READ]));
         v.set("wpq_occ", mean(&|s| s.entry_ps[WRITE]));
-        v.set("rpq_full_frac", mean(&|s| s.marked_ps[READ]));
-        v.set("wpq_full_frac", mean(&|s| s.marked_ps[WRITE]));
-        v.set("wpq_at_capacity_frac", mean(&|s| s.full_ps[WRITE]));
+        v.set("rpq_full_frac", mean(&|s| s.marked_ps[READ].into()));
+        v.set("wpq_full_frac", mean(&|s| s.marked_ps[WRITE].into()));
+        v.set("wpq_at_capacity_frac", mean(&|s| s.full_ps[WRITE].into()));
         let (miss, conflict) = (RowOutcome::Miss.index(), RowOutcome::Conflict.index());
         let activates = |dir: usize| sum(&|s| s.rows[dir][miss] + s.rows[dir][conflict]);
         let reads = sum(&|s| s.reads());

@@ -11,17 +11,23 @@ use std::collections::BinaryHeap;
 const WIDTH_BITS: u32 = 7; // 128 ps a bucket: a loaded host has an event in every fourth
 const BUCKETS: usize = 1 << 12; // horizon 524 ns, beyond most memory accesses
 const WORDS: usize = BUCKETS / 64;
-/// Number of low bits of a key that hold the lane; the other bits hold the time, which is limited to 20 hours.
+/// Number of low bits of a node's key that hold the lane; the other bits hold the time within the bucket.
 const LANE_BITS: u32 = 8;
-/// Number of bits by which a key is shifted to obtain the number of its bucket.
-const SHIFT: u32 = WIDTH_BITS + LANE_BITS;
+/// Number of low bits of a far key that hold the order of insertion; the other bits hold the lane.
+const SEQUENCE_BITS: u32 = u64::BITS - LANE_BITS;
 
 #[derive(Clone, Copy)]
 struct CalendarNode<E> {
-    /// Time and lane of the event, combined to a key as in `push_to`.
-    at: u64,
+    /// Time within the bucket, then lane. The bucket's number, which the window tells, is the rest of the time.
+    at: u16,
     next: u32,
     event: E,
+}
+
+/// Key of an event at `at` among the events of its bucket.
+#[inline]
+fn key_in_bucket(at: Time, lane: u8) -> u16 {
+    (at.0 & ((1 << WIDTH_BITS) - 1)).to_u16() << LANE_BITS | u16::from(lane)
 }
 
 /// Takes events of type `E` for later: a calendar of any type that an `E` can become.
@@ -49,17 +55,17 @@ pub struct Calendar<E> {
     /// Bit map of the buckets that have events; `words` has a bit for each non-zero word of `used`.
     used: [u64; WORDS],
     words: u64,
-    /// Number (key >> SHIFT) of the bucket that the window starts at.
+    /// Number (time >> WIDTH_BITS) of the bucket that the window starts at.
     cursor: u64,
     near: usize,
-    /// Events beyond the horizon, as key, order of insertion and node.
+    /// Events beyond the horizon, as time, lane with order of insertion, and node.
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
     far_seq: u64,
     /// Bucket number of the earliest event in `far`.
     far_first: u64,
     popped: u64,
     /// Lane of the last popped event, which `push` uses for new events.
-    lane: u64,
+    lane: u8,
 }
 
 impl<E: Copy> Default for Calendar<E> {
@@ -91,27 +97,28 @@ impl<E: Copy> Calendar<E> {
     /// written in parts stalls the processor.
     #[inline(always)]
     pub fn push(&mut self, at: Time, event: E) {
-        self.insert(at.0 << LANE_BITS | self.lane, event);
+        self.insert(at, self.lane, event);
     }
 
     /// Inserts `event` at time `at` into lane `lane`; `at` must not lie before the last popped event.
     pub fn push_to(&mut self, lane: u8, at: Time, event: E) {
-        self.insert(at.0 << LANE_BITS | u64::from(lane), event);
+        self.insert(at, lane, event);
     }
 
     /// Lane of the last popped event, or of the last call of `set_lane`.
     #[inline]
     pub fn lane(&self) -> u8 {
-        self.lane.to_u8()
+        self.lane
     }
 
     /// Sets the lane that `push` uses for new events until the next event is popped.
     pub fn set_lane(&mut self, lane: u8) {
-        self.lane = lane.into();
+        self.lane = lane;
     }
 
     #[inline(always)]
-    fn insert(&mut self, key: u64, event: E) {
+    fn insert(&mut self, at: Time, lane: u8, event: E) {
+        let key = key_in_bucket(at, lane);
         let id = self.free;
         let id = if let Some(node) = self.nodes.get_mut(id.to_usize()) {
             self.free = node.next;
@@ -123,27 +130,28 @@ impl<E: Copy> Calendar<E> {
             self.free = id + 1;
             id
         };
-        self.place(id, key);
+        self.place(id, at, lane);
     }
 
-    /// Puts node `id` into the bucket list or the heap that its key belongs to.
+    /// Puts node `id` into the bucket list or the heap that its time belongs to.
     #[inline(never)]
-    fn place(&mut self, id: u32, at: u64) {
-        let bucket = at >> SHIFT;
+    fn place(&mut self, id: u32, at: Time, lane: u8) {
+        let bucket = at.0 >> WIDTH_BITS;
         debug_assert!(bucket >= self.cursor, "an event was posted into the past");
         if bucket >= self.cursor + BUCKETS.to_u64() {
             self.far_seq += 1;
             self.far_first = self.far_first.min(bucket);
-            self.far.push(Reverse((at, self.far_seq, id)));
+            self.far.push(Reverse((at.0, u64::from(lane) << SEQUENCE_BITS | self.far_seq, id)));
         } else {
-            self.link(id, at);
+            self.link(id, bucket);
         }
     }
 
     /// Puts node `id` into the sorted list of its bucket.
     #[inline]
-    fn link(&mut self, id: u32, at: u64) {
-        let b = (at >> SHIFT).to_usize() & (BUCKETS - 1);
+    fn link(&mut self, id: u32, bucket: u64) {
+        let b = bucket.to_usize() & (BUCKETS - 1);
+        let at = self.nodes[id.to_usize()].at;
         self.near += 1;
         let (word, bit) = (&mut self.used[b / 64], 1 << (b % 64));
         if *word & bit == 0 {
@@ -174,13 +182,13 @@ impl<E: Copy> Calendar<E> {
         let end = self.cursor + BUCKETS.to_u64();
         self.far_first = u64::MAX;
         while let Some(Reverse((at, _, _))) = self.far.peek() {
-            let bucket = *at >> SHIFT;
+            let bucket = *at >> WIDTH_BITS;
             if bucket >= end {
                 self.far_first = bucket;
                 break;
             }
-            let Reverse((at, _, id)) = self.far.pop().expect("peeked");
-            self.link(id, at);
+            let Reverse((_, _, id)) = self.far.pop().expect("peeked");
+            self.link(id, bucket);
         }
     }
 
@@ -191,7 +199,7 @@ impl<E: Copy> Calendar<E> {
     pub fn pop(&mut self) -> Option<(Time, E)> {
         if self.near == 0 {
             let Reverse((at, _, _)) = self.far.peek()?;
-            self.cursor = at >> SHIFT;
+            self.cursor = at >> WIDTH_BITS;
             self.migrate();
         }
         let start = self.cursor.to_usize() & (BUCKETS - 1);
@@ -215,8 +223,9 @@ impl<E: Copy> Calendar<E> {
         self.free = id;
         self.near -= 1;
         self.popped += 1;
-        self.lane = node.at & ((1 << LANE_BITS) - 1);
-        Some((Time(node.at >> LANE_BITS), node.event))
+        let [in_bucket, lane] = node.at.to_be_bytes();
+        self.lane = lane;
+        Some((Time(self.cursor << WIDTH_BITS | u64::from(in_bucket)), node.event))
     }
 
     #[inline]
@@ -252,6 +261,32 @@ impl<E: Copy> Calendar<E> {
 mod tests {
     use super::*;
     use crate::kernel::RandomStream;
+
+    /// Times up to 2^64 ps, among them neighbours of 2^56 ps, where keys of 64 bits with a lane would wrap.
+    #[test]
+    fn every_time_of_64_bits_keeps_its_order() {
+        let mut rng = RandomStream::new(5, "calendar", 1);
+        let around = |t: u64| [t - 1, t, t + 1];
+        let mut times: Vec<u64> = (56..64).flat_map(|bits| around(1 << bits)).chain([0, u64::MAX]).collect();
+        times.extend((0..1000).map(|_| rng.below(u64::MAX)));
+        let mut cal = Calendar::default();
+        for (i, t) in times.iter().enumerate() {
+            cal.push_to((i % 3) as u8, Time(*t), i);
+        }
+        times.sort_unstable();
+        let left: Vec<u64> = std::iter::from_fn(|| cal.pop()).map(|(t, _)| t.0).collect();
+        assert_eq!(left, times);
+    }
+
+    #[test]
+    fn within_one_instant_beyond_the_horizon_the_lane_decides() {
+        let mut cal = Calendar::default();
+        for lane in [2, 0, 1] {
+            cal.push_to(lane, Time::us(1_000_000_000), lane);
+        }
+        let left: Vec<u8> = std::iter::from_fn(|| cal.pop()).map(|(_, e)| e).collect();
+        assert_eq!(left, [0, 1, 2]);
+    }
 
     #[test]
     fn leaves_in_time_order_and_first_come_first_served_within_one_instant() {

@@ -13,6 +13,8 @@ impl Time {
     pub const ZERO: Time = Time(0);
     /// A time that no run reaches.
     pub const MAX: Time = Time(u64::MAX);
+    /// Latest time that a run may reach, 12 days: cores count sixteenths of a picosecond, and 2^60 ps are 13.3 days.
+    pub const END: Time = Time(12 * 86_400 * 1_000_000_000_000);
 
     /// A span of `ps` picoseconds.
     pub const fn ps(ps: u64) -> Time {
@@ -37,6 +39,10 @@ impl Time {
     /// The span in seconds.
     pub fn as_secs(self) -> f64 {
         self.0.to_f64() / 1e12
+    }
+    /// The sum of both, at most [`Time::MAX`].
+    pub fn saturating_add(self, other: Time) -> Time {
+        Time(self.0.saturating_add(other.0))
     }
     /// The span from `other` to this time; zero when `other` is later.
     pub fn saturating_sub(self, other: Time) -> Time {

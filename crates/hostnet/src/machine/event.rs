@@ -99,10 +99,10 @@ impl From<TrafficEvent> for Event {
 mod tests {
     use super::*;
 
-    /// An event lies in the calendar with its time and its link: 24 bytes together.
+    /// An event lies in the calendar with its time within a bucket and its link: 20 bytes together.
     #[test]
-    fn an_event_with_its_time_and_link_takes_24_bytes() {
+    fn an_event_with_its_time_and_link_takes_20_bytes() {
         assert!(size_of::<Event>() <= 12, "{}", size_of::<Event>());
-        assert_eq!(Events::NODE_BYTES, 24);
+        assert_eq!(Events::NODE_BYTES, 20);
     }
 }

@@ -87,7 +87,7 @@ impl Arrivals {
             return Err(NoRate);
         }
         let own_gap_ps = last.0.to_f64() / (times.len() - 1).to_f64();
-        let period = last + nearest(own_gap_ps);
+        let period = last.saturating_add(nearest(own_gap_ps));
         let stretch = rate.map_or(1.0, |rate| gap_ps(rate) / (period.0.to_f64() / times.len().to_f64()));
         Ok(Arrivals::Trace(TraceArrivals { times, period, stretch, base: Time::ZERO, n: 0 }))
     }
@@ -293,9 +293,9 @@ impl TraceArrivals {
     fn next(&mut self) -> Time {
         if self.n == self.times.len() {
             self.n = 0;
-            self.base += self.period;
+            self.base = self.base.saturating_add(self.period);
         }
-        let at = self.base + self.times[self.n];
+        let at = self.base.saturating_add(self.times[self.n]);
         self.n += 1;
         if self.stretch == 1.0 {
             at

@@ -1,8 +1,13 @@
 //! Ethernet frames down to the UDP payload, and the flow hash of receive-side scaling.
 
 use crate::kernel::Int;
-use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use std::net::{IpAddr, SocketAddr};
+
+/// EtherTypes of VLAN tags: 802.1Q, 802.1ad, and the older QinQ.
+pub const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+/// Bytes of the two addresses that a frame begins with.
+const ADDRESSES: usize = 12;
 
 /// A UDP datagram inside a captured frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,12 +40,32 @@ pub enum NoDatagram {
 pub struct RssFlow {
     /// Toeplitz hash of addresses and ports; of addresses alone where there are no ports (fragments, ICMP).
     pub hash: u32,
-    /// Destination port of UDP or TCP.
-    pub dst_port: Option<u16>,
+    pub ports: FlowPorts,
 }
 
-/// The UDP datagram in an Ethernet frame, of which the capture may have kept only the first bytes. The frame may have
-/// up to three VLAN tags, IPv4 options and IPv6 extension headers.
+/// Ports of an IP packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlowPorts {
+    Known {
+        source: u16,
+        destination: u16,
+    },
+    /// The packet has no ports, or none that the frame shows, for this reason.
+    Unknown(NoDatagram),
+}
+
+impl FlowPorts {
+    /// Destination port of UDP or TCP.
+    pub fn destination(self) -> Option<u16> {
+        match self {
+            FlowPorts::Known { destination, .. } => Some(destination),
+            FlowPorts::Unknown(_) => None,
+        }
+    }
+}
+
+/// The UDP datagram in an Ethernet frame (with any VLAN tags, IPv4 options and IPv6 extension headers), of
+/// which the capture may have kept the first bytes only.
 pub fn datagram(frame: &[u8]) -> Result<UdpDatagram<'_>, NoDatagram> {
     let (packet, src, dst, fragmented) = slice(frame)?;
     if fragmented {
@@ -63,21 +88,31 @@ pub fn datagram(frame: &[u8]) -> Result<UdpDatagram<'_>, NoDatagram> {
 pub fn flow(frame: &[u8]) -> Result<RssFlow, NoDatagram> {
     let (packet, src, dst, fragmented) = slice(frame)?;
     let ports = match &packet.transport {
-        _ if fragmented => None, // only the first fragment has ports, and all fragments must go to one queue
-        Some(TransportSlice::Udp(udp)) => Some((udp.source_port(), udp.destination_port())),
-        Some(TransportSlice::Tcp(tcp)) => Some((tcp.source_port(), tcp.destination_port())),
-        _ => None,
+        // Only the first fragment has ports, and all go to one queue.
+        _ if fragmented => FlowPorts::Unknown(NoDatagram::Fragment),
+        Some(TransportSlice::Udp(udp)) => {
+            FlowPorts::Known { source: udp.source_port(), destination: udp.destination_port() }
+        }
+        Some(TransportSlice::Tcp(tcp)) => {
+            FlowPorts::Known { source: tcp.source_port(), destination: tcp.destination_port() }
+        }
+        _ if packet.stop_err.is_some() => FlowPorts::Unknown(NoDatagram::Malformed),
+        _ => FlowPorts::Unknown(NoDatagram::NotUdp),
     };
-    Ok(match ports {
-        Some((s, d)) => RssFlow { hash: rss_hash(SocketAddr::new(src, s), SocketAddr::new(dst, d)), dst_port: Some(d) },
-        None => RssFlow { hash: toeplitz(&[src, dst], &[]), dst_port: None },
-    })
+    let hash = match ports {
+        FlowPorts::Known { source, destination } => {
+            rss_hash(SocketAddr::new(src, source), SocketAddr::new(dst, destination))
+        }
+        FlowPorts::Unknown(_) => toeplitz(&[src, dst], &[]),
+    };
+    Ok(RssFlow { hash, ports })
 }
 
 /// Dissects a frame; returns the frame's parts with the addresses of its IP packet, and whether the packet is a
 /// fragment.
 fn slice(frame: &[u8]) -> Result<(LaxSlicedPacket<'_>, IpAddr, IpAddr, bool), NoDatagram> {
-    let packet = LaxSlicedPacket::from_ethernet(frame).map_err(|_| NoDatagram::Malformed)?;
+    let (kind, rest) = untagged(frame).ok_or(NoDatagram::Malformed)?;
+    let packet = LaxSlicedPacket::from_ether_type(EtherType(kind), rest);
     let (src, dst, fragmented): (IpAddr, IpAddr, bool) = match &packet.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
             let h = ip.header();
@@ -92,6 +127,19 @@ fn slice(frame: &[u8]) -> Result<(LaxSlicedPacket<'_>, IpAddr, IpAddr, bool), No
         None => return Err(NoDatagram::NotIp),
     };
     Ok((packet, src, dst, fragmented))
+}
+
+/// EtherType of a frame behind all its VLAN tags, and what follows the type; None when the frame ends before.
+fn untagged(frame: &[u8]) -> Option<(u16, &[u8])> {
+    let mut rest = frame.get(ADDRESSES..)?;
+    loop {
+        let (kind, behind) = rest.split_first_chunk::<2>()?;
+        let kind = u16::from_be_bytes(*kind);
+        if !TAGS.contains(&kind) {
+            return Some((kind, behind));
+        }
+        rest = behind.get(2..)?;
+    }
 }
 
 /// Microsoft's default RSS secret key ("Verifying the RSS hash calculation").

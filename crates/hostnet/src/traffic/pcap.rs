@@ -1,8 +1,8 @@
 //! Packet captures as a list of packets to replay: the requests of memcached over UDP, or all IP packets.
 
-use super::frame::{self, NoDatagram};
+use super::frame::{self, FlowPorts, NoDatagram};
 use super::memcached::{self, MemcachedRequest, ReplyState};
-use super::records::{self, Damage, Record};
+use super::records::{self, Damage, Record, LONGEST_PACKET};
 use crate::kernel::{rng, Int, Time};
 use serde_json::{json, Value};
 use std::collections::HashMap;
@@ -24,6 +24,9 @@ pub enum Wanted {
 /// Default port of memcached.
 pub const MEMCACHED_PORT: u16 = 11211;
 
+/// Picoseconds of a day.
+const DAY: u128 = 86_400 * 1_000_000_000_000;
+
 /// Note in a table on the number of packets before a file's damage.
 const BEFORE_DAMAGE: &str = "packets before the damage that ends the file";
 
@@ -44,6 +47,8 @@ pub struct CaptureOptions {
     pub untimed: bool,
     /// Whether frames are kept.
     pub frames: bool,
+    /// Maximum time between the first and the last packet, where the captured times are those of sending.
+    pub longest: Option<Time>,
 }
 
 impl From<Wanted> for CaptureOptions {
@@ -150,6 +155,18 @@ impl Skipped {
     }
 }
 
+/// The reasons that occurred, as an appendix to a sentence: " (3 TCP; 2 not IP)", or nothing.
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let occurred = self.reasons().into_iter().filter(|(_, n)| *n > 0);
+        let parts: Vec<String> = occurred.map(|(why, n)| format!("{n} {why}")).collect();
+        if parts.is_empty() {
+            return Ok(());
+        }
+        write!(f, " ({})", parts.join("; "))
+    }
+}
+
 /// Counts of a capture's content. `records = requests + replies + skipped.total()`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CaptureCounts {
@@ -221,19 +238,23 @@ pub enum Fault {
     NoRequest {
         packets: u64,
         port: u16,
+        skipped: Skipped,
     },
     /// The capture has packets, but none is IP, or none goes to `port`.
     NoFrame {
         packets: u64,
         port: Option<u16>,
+        skipped: Skipped,
     },
     /// The capture has packets, but the requested ones have no time stamps.
     Untimed {
         packets: u64,
     },
-    /// The packets lie further apart than `Time` can express.
+    /// The packets lie further apart than a run may last, or than `Time` can express.
     TooLong {
         packet: u64,
+        days: u64,
+        most: u64,
     },
 }
 
@@ -251,6 +272,13 @@ impl fmt::Display for CaptureError {
             Fault::Damaged(Damage::NotACapture) => {
                 write!(f, "is not a pcap or pcapng file, or ends inside its file header")
             }
+            Fault::Damaged(Damage::Compressed(program)) => {
+                write!(f, "is compressed with {program}; decompress it first")
+            }
+            Fault::Damaged(Damage::Oversized { packet, byte, length }) => write!(
+                f,
+                "is damaged at byte {byte}, at or before packet {packet}: the packet claims {length} B, and {LONGEST_PACKET} B are the most"
+            ),
             Fault::Damaged(Damage::Truncated { packet, byte }) => write!(
                 f,
                 "is truncated: it ends inside the record of packet {packet}, which begins at byte {byte}"
@@ -266,23 +294,23 @@ impl fmt::Display for CaptureError {
                 write!(f, "was taken on a link of type {link}, but only Ethernet can be replayed")
             }
             Fault::Empty => write!(f, "holds no packets"),
-            Fault::NoRequest { packets, port } => write!(
+            Fault::NoRequest { packets, port, skipped } => write!(
                 f,
-                "holds no memcached request to UDP port {port} among its {packets} packets"
+                "holds no memcached request to UDP port {port} among its {packets} packets{skipped}"
             ),
-            Fault::NoFrame { packets, port: None } => {
-                write!(f, "holds no IP packet that can be replayed among its {packets} packets")
+            Fault::NoFrame { packets, port: None, skipped } => {
+                write!(f, "holds no IP packet that can be replayed among its {packets} packets{skipped}")
             }
-            Fault::NoFrame { packets, port: Some(port) } => {
-                write!(f, "holds no packet to UDP or TCP port {port} among its {packets} packets")
+            Fault::NoFrame { packets, port: Some(port), skipped } => {
+                write!(f, "holds no packet to UDP or TCP port {port} among its {packets} packets{skipped}")
             }
             Fault::Untimed { packets } => write!(
                 f,
                 "has no time stamps on its {packets} packets; set traffic.pcap.timing = \"fixed\" or \"poisson\""
             ),
-            Fault::TooLong { packet } => write!(
+            Fault::TooLong { packet, days, most } => write!(
                 f,
-                "is too long: packet {packet} lies more than 213 days from another that is replayed"
+                "is too long: packet {packet} lies {days} days behind the first that is replayed, and {most} days are the most; give traffic.rate, or set traffic.pcap.timing = \"fixed\" or \"poisson\""
             ),
         }
     }
@@ -323,11 +351,11 @@ impl Capture {
         let mut loader = Loader { how, ..Loader::default() };
         let (records, damage) = records::read(source, how.lenient, |number, record| loader.record(number, record))?;
         loader.counts.records = records;
-        // When no packet of a damaged file is usable, the damage is reported as the fault.
+        // A file that is damaged before its first packet has no other fault to report.
         match (loader.finish(), damage) {
             (Ok(capture), damage) => Ok(Capture { damage, ..capture }),
-            (Err(_), Some(damage)) => Err(damage.into()),
-            (Err(fault), None) => Err(fault),
+            (Err(Fault::Empty), Some(damage)) => Err(damage.into()),
+            (Err(fault), _) => Err(fault),
         }
     }
 
@@ -408,7 +436,7 @@ impl Loader {
         let taken = self.packets.len();
         let why = match self.how.wanted {
             Wanted::Frames(port) => match frame::flow(record.data) {
-                Ok(flow) if port.is_none() || port == flow.dst_port => {
+                Ok(flow) if port.is_none_or(|port| flow.ports.destination() == Some(port)) => {
                     self.counts.requests += 1;
                     self.counts.others += 1;
                     let packet =
@@ -417,10 +445,13 @@ impl Loader {
                     self.keep(taken, record.data);
                     return Ok(());
                 }
-                Ok(_) => {
-                    skipped.other_port += 1;
-                    return Ok(());
-                }
+                Ok(flow) => match flow.ports {
+                    FlowPorts::Known { .. } => {
+                        skipped.other_port += 1;
+                        return Ok(());
+                    }
+                    FlowPorts::Unknown(why) => why,
+                },
                 Err(why) => why,
             },
             Wanted::Memcached(port) => match frame::datagram(record.data) {
@@ -563,8 +594,8 @@ impl Loader {
             let packets = self.counts.records;
             return Err(match self.how.wanted {
                 _ if self.counts.skipped.untimed > 0 => Fault::Untimed { packets },
-                Wanted::Memcached(port) => Fault::NoRequest { packets, port },
-                Wanted::Frames(port) => Fault::NoFrame { packets, port },
+                Wanted::Memcached(port) => Fault::NoRequest { packets, port, skipped: self.counts.skipped },
+                Wanted::Frames(port) => Fault::NoFrame { packets, port, skipped: self.counts.skipped },
             });
         };
         let mut packets = Vec::with_capacity(self.packets.len());
@@ -574,8 +605,13 @@ impl Loader {
                 sorted.push(std::mem::take(&mut frames[i].1));
             }
             // When the times of sending are determined elsewhere, the captured times only order the packets.
-            let late = self.how.untimed.then_some(0).ok_or(Fault::TooLong { packet: number });
-            let since = u64::try_from(at_ps - start).or(late)?;
+            let longest = if self.how.untimed { Time::MAX } else { self.how.longest.unwrap_or(Time::END) };
+            let since = u64::try_from(at_ps - start).unwrap_or(u64::MAX);
+            if since > longest.0 || since == u64::MAX && !self.how.untimed {
+                let days = |ps: u128| (ps / DAY).to_u64();
+                let days_behind = days((at_ps - start).unsigned_abs());
+                return Err(Fault::TooLong { packet: number, days: days_behind, most: days(longest.0.into()) });
+            }
             packets.push(Captured { at: Time(since), ..packet });
         }
         let unknown = packets.iter().filter(|p| matches!(p.command, CapturedCommand::Get { value_len: None, .. }));

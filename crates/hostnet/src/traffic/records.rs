@@ -1,10 +1,10 @@
 //! Packet records from pcap and pcapng files, in either byte order and any time resolution.
 
 use crate::kernel::Int;
-use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode};
+use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode, UnknownBlock};
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{create_reader, Linktype, PcapBlockOwned, PcapError};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
 /// One captured packet.
 pub struct Record<'a> {
@@ -24,18 +24,39 @@ pub enum Damage {
     Unreadable(String),
     /// The file does not begin like a pcap or pcapng file.
     NotACapture,
+    /// The file begins like one that this program has compressed.
+    Compressed(&'static str),
     /// The file ends inside the record that begins at `byte`, before or in packet `packet`.
     Truncated { packet: u64, byte: u64 },
     /// The record that begins at `byte` contradicts the format.
     Malformed { packet: u64, byte: u64 },
+    /// The record that begins at `byte` claims more bytes of its packet than any snap length allows.
+    Oversized { packet: u64, byte: u64, length: u64 },
     /// A packet names an interface that the file has not described.
     UnknownInterface { packet: u64, byte: u64, interface: u32 },
 }
 
 /// Maximum bytes of a packet: the largest snap length of tcpdump and Wireshark. Longer packets are treated as damage.
-const LONGEST_PACKET: usize = 1 << 18;
+pub const LONGEST_PACKET: usize = 1 << 18;
 /// Maximum bytes of a block; longer blocks are treated as damage.
 const LONGEST_RECORD: usize = 16 << 20;
+
+/// First bytes of files that capture tools write compressed (RFC 1952, RFC 8878, the formats of lz4 and xz), with the
+/// program that compressed them.
+const COMPRESSED: [(&[u8], &str); 4] = [
+    (&[0x1f, 0x8b], "gzip"),
+    (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
+    (&[0x04, 0x22, 0x4d, 0x18], "lz4"),
+    (&[0xfd, b'7', b'z', b'X', b'Z'], "xz"),
+];
+
+/// Block type of pcapng's Packet Block, which the Enhanced Packet Block has replaced (pcapng draft, appendix A).
+const PACKET_BLOCK: u32 = 2;
+/// Block type of pcapng's Enhanced Packet Block.
+const ENHANCED_PACKET_BLOCK: u32 = 6;
+/// Offset of the captured length in the header of a record of pcap, and in a packet block of pcapng.
+const LENGTH_IN_RECORD: usize = 8;
+const LENGTH_IN_BLOCK: usize = 20;
 
 /// An interface of a pcapng section, or the only one of a pcap file.
 struct CaptureInterface {
@@ -45,6 +66,35 @@ struct CaptureInterface {
     /// Time resolution if_tsresol as stored: ticks are 10^-n s, or 2^-n s with the top bit set.
     resolution: u8,
     offset_s: i64,
+}
+
+/// Number in a file of either byte order.
+fn number<const N: usize>(bytes: &[u8], at: usize, big_endian: bool) -> Option<u64> {
+    let bytes = bytes.get(at..)?.first_chunk::<N>()?;
+    let value = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
+    Some(if big_endian { bytes.iter().fold(0, value) } else { bytes.iter().rev().fold(0, value) })
+}
+
+/// Fields of an obsolete Packet Block: like those of an Enhanced Packet Block, but the interface has 16 bits, and 16
+/// more bits count the packets that the interface lost.
+struct PacketBlock<'a> {
+    interface: u32,
+    ticks: u64,
+    wire_len: u32,
+    data: &'a [u8],
+}
+
+impl<'a> PacketBlock<'a> {
+    /// Reads the body of a block; None when the body is shorter than its lengths say.
+    fn read(body: &'a [u8], big_endian: bool) -> Option<PacketBlock<'a>> {
+        let word = |at| number::<4>(body, at, big_endian);
+        Some(PacketBlock {
+            interface: number::<2>(body, 0, big_endian)?.to_u32(),
+            ticks: word(4)? << 32 | word(8)?,
+            wire_len: word(16)?.to_u32(),
+            data: body.get(20..)?.get(..word(12)?.to_usize())?,
+        })
+    }
 }
 
 impl CaptureInterface {
@@ -102,7 +152,7 @@ pub fn read<E: From<Damage>>(
     let mut packets = 0;
     match walk(source, &mut packets, each) {
         Ok(()) => Ok((packets, None)),
-        Err(Stop::Damaged(d @ (Damage::Unreadable(_) | Damage::NotACapture))) => Err(d.into()),
+        Err(Stop::Damaged(d @ (Damage::Unreadable(_) | Damage::NotACapture | Damage::Compressed(_)))) => Err(d.into()),
         Err(Stop::Damaged(d)) if lenient => Ok((packets, Some(d))),
         Err(Stop::Damaged(d)) => Err(d.into()),
         Err(Stop::Refused(e)) => Err(e),
@@ -126,6 +176,11 @@ fn walk<E>(
     packets: &mut u64,
     mut each: impl FnMut(u64, Record) -> Result<(), E>,
 ) -> Result<(), Stop<E>> {
+    let mut source = BufReader::with_capacity(1 << 16, source);
+    let start = source.fill_buf().map_err(|e| Damage::Unreadable(e.to_string()))?;
+    if let Some((_, program)) = COMPRESSED.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return Err(Damage::Compressed(program).into());
+    }
     let mut reader = create_reader(1 << 16, source).map_err(|e| match e {
         PcapError::ReadError => Damage::Unreadable("reading failed".into()),
         _ => Damage::NotACapture,
@@ -133,6 +188,8 @@ fn walk<E>(
     let mut capacity = 1 << 16;
     let mut interfaces = Vec::new();
     let mut big_endian = false;
+    // Offset of the captured length in a record's header.
+    let mut length_at = LENGTH_IN_BLOCK;
     loop {
         let byte = reader.consumed().to_u64();
         let packet = *packets + 1;
@@ -150,13 +207,23 @@ fn walk<E>(
                 continue;
             }
             Err(PcapError::UnexpectedEof) => {
-                return Err(Damage::Truncated { packet, byte }.into());
+                // A length that no packet has is damage, however long the file is.
+                let header = reader.data();
+                let kind = number::<4>(header, 0, big_endian).map(Int::to_u32);
+                let has_length =
+                    length_at == LENGTH_IN_RECORD || matches!(kind, Some(PACKET_BLOCK | ENHANCED_PACKET_BLOCK));
+                let length = number::<4>(header, length_at, big_endian).filter(|_| has_length).unwrap_or(0);
+                return Err(if length > LONGEST_PACKET.to_u64() {
+                    Damage::Oversized { packet, byte, length }.into()
+                } else {
+                    Damage::Truncated { packet, byte }.into()
+                });
             }
             Err(_) => return Err(Damage::Malformed { packet, byte }.into()),
         };
         let mut hand_over = |record: Record| {
             if record.data.len() > LONGEST_PACKET {
-                return Err(Damage::Malformed { packet, byte }.into());
+                return Err(Damage::Oversized { packet, byte, length: record.data.len().to_u64() }.into());
             }
             *packets += 1;
             each(packet, record).map_err(Stop::Refused)
@@ -166,7 +233,10 @@ fn walk<E>(
             interfaces.get(n.to_usize()).ok_or(unknown)
         };
         match block {
-            PcapBlockOwned::LegacyHeader(h) => interfaces.push(CaptureInterface::legacy(&h)),
+            PcapBlockOwned::LegacyHeader(h) => {
+                (big_endian, length_at) = (h.is_bigendian(), LENGTH_IN_RECORD);
+                interfaces.push(CaptureInterface::legacy(&h));
+            }
             PcapBlockOwned::Legacy(p) => {
                 let on = interface(0)?;
                 let per_second = 10u64.pow(u32::from(on.resolution));
@@ -195,6 +265,15 @@ fn walk<E>(
                 let data = p.packet_data();
                 let data = &data[..data.len().min(most)];
                 hand_over(Record { at_ps: None, wire_len: p.origlen, link: on.link, data })?;
+            }
+            PcapBlockOwned::NG(Block::Unknown(UnknownBlock { block_type, data, .. }))
+                if PACKET_BLOCK == if big_endian { block_type.swap_bytes() } else { block_type } =>
+            {
+                // The parser reads the type as little-endian, whatever the section is.
+                let p = PacketBlock::read(data, big_endian).ok_or(Damage::Malformed { packet, byte })?;
+                let on = interface(p.interface)?;
+                let at_ps = Some(on.picoseconds(p.ticks));
+                hand_over(Record { at_ps, wire_len: p.wire_len, link: on.link, data: p.data })?;
             }
             PcapBlockOwned::NG(_) => {} // statistics, names, secrets, comments
         }

@@ -24,7 +24,6 @@ const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 /// EtherType for local experiments (IEEE 802, table 9-1).
 const EXPERIMENT: u16 = 0x88b5;
-const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const HOPS: u8 = 64;
 /// Bytes of an Ethernet header; `IPV4_UDP` is the number of bytes of the IPv4 and UDP headers.
 const HEADER: usize = 14;
@@ -111,7 +110,7 @@ impl FrameFormat {
         let asked = frame::datagram(request).ok()?;
         let mut ends = 12;
         let kind = |at: usize| request.get(at..at + 2).map(|t| u16::from_be_bytes([t[0], t[1]]));
-        while TAGS.contains(&kind(ends)?) {
+        while frame::TAGS.contains(&kind(ends)?) {
             ends += 4;
         }
         let source = self.source(&request[..12]);

@@ -210,7 +210,27 @@ pub fn pcapng(big: bool, interfaces: &[Interface], records: &[Record]) -> Vec<u8
     out.bytes
 }
 
-/// A simple packet block, which has no time stamp, for the end of a pcapng file.
+/// An obsolete packet block with a count of losses and a comment, for the end of a pcapng file.
+pub fn packet_block(big: bool, r: &Record) -> Vec<u8> {
+    let kept = &r.frame[..r.snap.min(r.frame.len())];
+    let mut out = Out { big, bytes: Vec::new() };
+    out.block(2, |b| {
+        b.u16(r.interface as u16);
+        b.u16(0xfffe); // packets that the interface lost
+        b.u32((r.ticks >> 32) as u32);
+        b.u32(r.ticks as u32);
+        b.u32(kept.len() as u32);
+        b.u32(r.frame.len() as u32);
+        b.padded(kept);
+        b.u16(1);
+        b.u16(5);
+        b.padded(b"notes");
+        b.u32(0); // end of options
+    });
+    out.bytes
+}
+
+/// A simple packet block, which has no timestamp, for the end of a pcapng file.
 pub fn simple_packet(big: bool, frame: &[u8]) -> Vec<u8> {
     let mut out = Out { big, bytes: Vec::new() };
     out.block(3, |b| {

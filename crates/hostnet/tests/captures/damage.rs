@@ -52,8 +52,62 @@ fn each_kind_of_damage_has_its_sentence() {
     late[2].ticks = 214 * 86_400 * 1_000_000;
     assert_eq!(
         sentence(&pcap(false, false, 1, &late)),
-        "capture x.pcap is too long: packet 3 lies more than 213 days from another that is replayed"
+        "capture x.pcap is too long: packet 3 lies 214 days behind the first that is replayed, and 12 days are the most; give traffic.rate, or set traffic.pcap.timing = \"fixed\" or \"poisson\""
     );
+}
+
+/// A claimed length that no packet has is damage wherever the file ends, in each format.
+#[test]
+fn an_impossible_length_is_damage_and_no_truncation() {
+    let frames = || whole((0..2).map(|i| request(5000, i, b"get k\r\n")));
+    let claims = |big: bool, file: &mut [u8], at: usize| {
+        let length = 4_325_376u32;
+        file[at..at + 4].copy_from_slice(&if big { length.to_be_bytes() } else { length.to_le_bytes() });
+    };
+    for big in [false, true] {
+        let mut legacy = pcap(big, false, 1, &frames());
+        claims(big, &mut legacy, 24 + 73 + 8);
+        assert_eq!(
+            sentence(&legacy),
+            "capture x.pcap is damaged at byte 97, at or before packet 2: the packet claims 4325376 B, and 262144 B are the most"
+        );
+        // Block length and captured length of the second packet block, behind 28 + 24 + 92 bytes.
+        let mut ng = pcapng(big, &[ETHERNET], &frames());
+        claims(big, &mut ng, 144 + 4);
+        claims(big, &mut ng, 144 + 20);
+        assert!(sentence(&ng).contains("damaged at byte 144"), "{}", sentence(&ng));
+        assert!(sentence(&ng).contains("claims 4325376 B"), "{}", sentence(&ng));
+    }
+}
+
+/// First bytes of RFC 1952, RFC 8878, and the frame formats of lz4 and xz.
+#[test]
+fn a_compressed_capture_is_told_from_one_that_is_none() {
+    for (start, program) in [
+        (&b"\x1f\x8b\x08\0\0\0\0\0"[..], "gzip"),
+        (b"\x28\xb5\x2f\xfd\0\0\0\0", "zstd"),
+        (b"\x04\x22\x4d\x18\0\0\0\0", "lz4"),
+        (b"\xfd7zXZ\0\0\0", "xz"),
+    ] {
+        let said = sentence(&[start, &[0; 40]].concat());
+        assert_eq!(said, format!("capture x.pcap is compressed with {program}; decompress it first"));
+    }
+}
+
+/// What a lenient reader is left with may have a fault of its own, which is then the one to report.
+#[test]
+fn damage_does_not_hide_why_the_packets_before_it_cannot_be_replayed() {
+    let packets = || whole((0..2).map(|i| request(5000, i, b"get k\r\n")));
+    let said = |file: Vec<u8>| {
+        let fault = leniently(&[&file[..], &[1; 15]].concat()).map(drop).expect_err("nothing can be replayed");
+        CaptureError { file: "x.pcap".into(), fault }.to_string()
+    };
+    assert!(said(pcap(false, false, 101, &packets())).contains("taken on a link of type raw IP"));
+    let mut far = packets();
+    far[1].ticks = 300 * 86_400 * 1_000_000;
+    assert!(said(pcap(false, false, 1, &far)).contains("is too long: packet 2 lies 300 days behind"));
+    let replies = whole([reply(5000, 1, 0, 1, b"END\r\n")]);
+    assert!(said(pcap(false, false, 1, &replies)).contains("holds no memcached request"));
 }
 
 pub fn leniently(bytes: &[u8]) -> Result<Capture, Fault> {

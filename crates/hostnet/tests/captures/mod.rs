@@ -7,7 +7,7 @@ use build::*;
 use damage::leniently;
 use hostnet::kernel::Time;
 use hostnet::traffic::frame::rss_hash;
-use hostnet::traffic::pcap::{Capture, CaptureError, CaptureOptions, CapturedCommand, Fault, More, Wanted};
+use hostnet::traffic::pcap::{Capture, CaptureError, CaptureOptions, CapturedCommand, Fault, More, Skipped, Wanted};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -226,11 +226,12 @@ fn every_ip_packet_is_replayed_where_no_protocol_is_asked_for() {
 
     let some = Capture::read(&file[..], Wanted::Frames(Some(80))).unwrap();
     assert_eq!(
-        (some.packets.len(), some.packets[0].wire_len, some.counts.skipped.other_port),
-        (1, tcp.len() as u32, 3)
+        (some.packets.len(), some.packets[0].wire_len, some.counts.skipped),
+        (1, tcp.len() as u32, Skipped { other_port: 1, not_udp: 1, not_ip: 1, cut: 1, ..Skipped::default() }),
+        "only UDP to port 53 is known to go to another port; the fragment's own header is cut"
     );
     let none = Capture::read(&file[..], Wanted::Frames(Some(9))).unwrap_err();
-    assert_eq!(none, Fault::NoFrame { packets: 5, port: Some(9) });
+    assert!(matches!(none, Fault::NoFrame { packets: 5, port: Some(9), .. }), "{none:?}");
 }
 
 #[test]
@@ -238,7 +239,8 @@ fn the_server_port_is_an_option() {
     let f = frame(&[], Network::V4, (2, 5000), (1, 7777), &datagram(1, 0, 1, b"get k\r\n"));
     let file = pcap(false, false, 1, &whole([f]));
     assert_eq!(Capture::read(&file[..], Wanted::Memcached(7777)).unwrap().counts.gets, 1);
-    assert_eq!(load(&file), Err(Fault::NoRequest { packets: 1, port: 11211 }));
+    let skipped = Skipped { other_port: 1, ..Skipped::default() };
+    assert_eq!(load(&file), Err(Fault::NoRequest { packets: 1, port: 11211, skipped }));
 }
 
 #[test]
@@ -351,6 +353,73 @@ fn a_simple_packet_block_ends_at_the_snap_length() {
     let how = CaptureOptions { wanted: Wanted::Frames(None), untimed: true, frames: true, ..CaptureOptions::default() };
     let capture = Capture::read(&file[..], how).unwrap();
     assert_eq!((&capture.frames[0][..], capture.packets[0].wire_len), (&long[..58], long.len() as u32));
+}
+
+/// Appendix A of the pcapng draft: an obsolete Packet Block, with an interface of 16 bits and a count of losses, is a
+/// packet like any other.
+#[test]
+fn packet_blocks_are_packets_beside_enhanced_ones() {
+    let frames: Vec<Vec<u8>> = (0..4).map(|i| request(5000 + i, 1, b"get key\r\n")).collect();
+    for big in [false, true] {
+        let interfaces = [ETHERNET, Interface { tsresol: Some(9), ..ETHERNET }];
+        let mut file = pcapng(big, &interfaces, &whole(frames[..1].to_vec()));
+        for (i, frame) in frames.iter().enumerate().skip(1) {
+            // Interface 1 counts nanoseconds; the packet blocks have lost packets and comments.
+            let record = Record { interface: 1, ticks: 1_000 * i as u64, snap: usize::MAX, frame: frame.clone() };
+            file.extend(packet_block(big, &record));
+        }
+        let capture = loaded(&file);
+        assert_eq!(capture.times(), [0, 1, 2, 3].map(Time::us), "big endian: {big}");
+        assert_eq!(capture.packets, plain(frames.clone()).packets);
+        // A packet block that ends inside its packet, and one of an interface that is not there.
+        let mut short = pcapng(big, &[ETHERNET], &[]);
+        let record = Record { interface: 0, ticks: 0, snap: usize::MAX, frame: frames[0].clone() };
+        let mut block = packet_block(big, &record);
+        let length = 1000u32;
+        block[20..24].copy_from_slice(&if big { length.to_be_bytes() } else { length.to_le_bytes() });
+        short.extend(block);
+        assert_eq!(sentence(&short), "capture x.pcap is damaged at byte 76, at or before packet 1");
+        let mut lost = pcapng(big, &[ETHERNET], &[]);
+        lost.extend(packet_block(big, &Record { interface: 7, ..record }));
+        assert!(sentence(&lost).contains("names interface 7"), "{}", sentence(&lost));
+    }
+}
+
+/// Frames of 34 bytes end behind an IPv4 header without options: nothing says which port they go to.
+#[test]
+fn frames_cut_before_their_ports_are_no_packets_to_another_port() {
+    let frames = || (0..10).map(|_| frame(&[], Network::V4, (2, 5000), (1, 2000), &[0; 18]));
+    let cut = |n: usize| {
+        let mut records = whole(frames());
+        records[..n].iter_mut().for_each(|r| r.snap = 34);
+        pcap(false, false, 1, &records)
+    };
+    let some = Capture::read(&cut(5)[..], Wanted::Frames(Some(2000))).unwrap();
+    assert_eq!((some.packets.len(), some.counts.skipped), (5, Skipped { cut: 5, ..Skipped::default() }));
+    let none = Capture::read(&cut(10)[..], Wanted::Frames(Some(2000))).unwrap_err();
+    assert_eq!(
+        CaptureError { file: "x.pcap".into(), fault: none }.to_string(),
+        "capture x.pcap holds no packet to UDP or TCP port 2000 among its 10 packets (10 cut short by the snap length)"
+    );
+    // A fragment has ports at most in its first part, which nothing joins to the others.
+    let parts = [Network::V4Fragment, Network::V6Fragment].map(|net| frame(&[], net, (2, 5000), (1, 2000), &[0; 18]));
+    let parts = pcap(false, false, 1, &whole(parts.into_iter().chain(frames())));
+    let whole_ones = Capture::read(&parts[..], Wanted::Frames(Some(2000))).unwrap();
+    assert_eq!((whole_ones.packets.len(), whole_ones.counts.skipped.fragments), (10, 2));
+    // Without a port they are replayed: their length and their addresses are known.
+    assert_eq!(Capture::read(&cut(10)[..], Wanted::Frames(None)).unwrap().packets.len(), 10);
+    let memcached = load(&cut(10)).unwrap_err();
+    assert!(matches!(memcached, Fault::NoRequest { skipped: Skipped { cut: 10, .. }, .. }), "{memcached:?}");
+}
+
+/// Tags beyond the two of 802.1ad are legal Ethernet, however many there are.
+#[test]
+fn four_tags_are_no_obstacle() {
+    let tags = [0x88a8, 0x8100, 0x8100, 0x9100];
+    let f = |tags| frame(tags, Network::V4, (CLIENT, 5000), (SERVER, 11211), &datagram(1, 0, 1, b"get k\r\n"));
+    let [tagged, bare] = [f(&tags[..]), f(&[])].map(|f| plain([f]).packets[0]);
+    assert_eq!((tagged.flow, tagged.command), (bare.flow, bare.command));
+    assert_eq!(tagged.wire_len, bare.wire_len + 16);
 }
 
 /// Jumbo frames, and as many tags as operators stack: 802.1ad before 802.1Q, IPv4 and IPv6.

@@ -299,14 +299,13 @@ impl Channel {
     pub(super) fn stats(&self, now: u64) -> Stats {
         let mut s = self.stats.clone();
         for dir in [READ, WRITE] {
-            let present = now.wrapping_mul(self.used[dir].to_u64());
-            s.entry_ps[dir] = s.entry_ps[dir].wrapping_add(present);
+            s.entry_ps[dir] += i128::from(now) * self.used[dir] as i128;
         }
         s.marked_ps = self.levels.map(|l| l.mark.read(now));
         s.full_ps = self.levels.map(|l| l.full.read(now));
         // Entries that leave at a known later time were counted up to that time.
-        let later: u64 = self.releases.iter().map(|t| t.max(&now)).sum();
-        s.entry_ps[READ] = s.entry_ps[READ].wrapping_sub(later);
+        let later: i128 = self.releases.iter().map(|t| i128::from(*t.max(&now))).sum();
+        s.entry_ps[READ] -= later;
         if self.write_mode {
             s.write_mode_ps += now.saturating_sub(self.mode_since);
         }
@@ -363,7 +362,7 @@ impl Channel {
         self.used[dir] += 1;
         self.levels[dir].set_occupancy(self.used[dir], now);
         // The occupancy integral is the sum of the times at which entries left, minus the times at which they came.
-        self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_sub(now);
+        self.stats.entry_ps[dir] -= i128::from(now);
         if self.p.bank_queue > 0 {
             return self.stage(i, dir, now);
         }
@@ -424,7 +423,7 @@ impl Channel {
     /// Frees a queue entry at `at`: immediately, or later, when the data of the entry has passed.
     #[inline]
     pub(super) fn free_entry(&mut self, dir: usize, at: u64, now: u64) {
-        self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_add(at);
+        self.stats.entry_ps[dir] += i128::from(at);
         if at <= now {
             self.used[dir] -= 1;
             self.levels[dir].set_occupancy(self.used[dir], at);

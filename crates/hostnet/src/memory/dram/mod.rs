@@ -294,7 +294,7 @@ pub struct Stats {
     pub write_mode_ps: u64,
     /// Occupancy integrals of the read queue and the write queue, in entries x ps: divided by time, the mean occupancy;
     /// divided by arrivals, the mean residence.
-    pub entry_ps: [u64; 2],
+    pub entry_ps: [i128; 2],
     /// Sum over reads of the time from acceptance to the end of the data, without static latency, in picoseconds.
     pub read_latency_ps: u64,
     pub bank_accesses: Vec<u64>,

@@ -40,7 +40,7 @@ impl Channel {
             }
             let (at, best) = (self.wake, self.next);
             let due = self.refresh_due;
-            if due <= at && (!at.is_never() || self.queued != [0, 0]) {
+            if due <= at && !self.only_refreshes(at) {
                 let Some(Time(due)) = due.by(Time(now)) else {
                     self.chosen = false;
                     self.wake = due;
@@ -90,6 +90,19 @@ impl Channel {
     /// Time of the earliest refresh that has not started.
     pub(super) fn next_refresh(&self) -> Due {
         self.ranks.iter().filter(|r| !r.refreshing).map(|r| r.refresh_due).min().unwrap_or(Due::NEVER)
+    }
+
+    /// Whether the next command, possible at `next`, and the state leave nothing but refreshes that follow one another
+    /// until a request arrives: `catch_up` accounts for them then. Requests may wait, such as writes below the mark at
+    /// which idle channels write.
+    #[inline]
+    pub(super) fn only_refreshes(&self, next: Due) -> bool {
+        if !next.is_never() {
+            return false;
+        }
+        // Beside a refresh of one rank, writes for the other ranks may go.
+        let serves_others = self.p.refresh_turns && self.ranks.len() > 1;
+        self.queued == [0, 0] || self.open | self.blocked == 0 && !serves_others
     }
 
     #[cold]

@@ -1,8 +1,8 @@
 //! Tests of device timing as diagrams (the commands issued, in clocks of the standard), closed forms, and a checker
 //! that compares a long command log with every constraint.
 
-use super::channel::Channel;
 use super::channel::DramCommand::{self, Act, Pre, Rd, Ref, Wr};
+use super::channel::{Channel, WRITE};
 use super::mapping::{Decoded, Mapper};
 use super::standards::{DeviceWidth, DramDevice, Standard};
 use super::timing::DramTiming;
@@ -186,6 +186,39 @@ fn d15_an_idle_channel_catches_up_on_refreshes() {
     b.read(0, 0, 7).run(1000).read(9364 * 5 + 10, 0, 7);
     assert_eq!(b.data(1), 9364 * 5 + 421 + 17 + 17 + 4);
     assert_eq!(b.ch.stats.refreshes, 5);
+}
+
+/// A write that waits below the mark at which idle channels write: once the first refresh has closed its rows, the
+/// channel asks to be woken for nothing, and a day later it has refreshed as often as a day has intervals.
+#[test]
+fn d15_a_channel_in_which_only_writes_wait_is_idle() {
+    for scheduler in [Scheduler::HitFirst, Scheduler::FirstReady, Scheduler::Transaction] {
+        let mut b = Bench::new(&DramSpec { refresh: true, write_idle: 0.5, scheduler, ..quiet() });
+        b.read(0, 0, 7).write(100, 4, 7).run(9364 + 1000);
+        assert!(b.ch.wake.is_never(), "{scheduler:?}");
+        let day = 86_400_000_000_000_000 / 833;
+        let intervals = day / 9364;
+        b.read(intervals * 9364 + 10, 0, 7);
+        b.run(intervals * 9364 + 600);
+        let data = b.done.iter().find(|d| d.token == Some(TxnId::new(2))).map(|d| d.at.0 / b.tck);
+        assert_eq!(data, Some(intervals * 9364 + 421 + 17 + 17 + 4), "{scheduler:?}");
+        assert_eq!(b.ch.stats.refreshes, intervals);
+        assert_eq!((b.ch.stats.reads(), b.ch.stats.writes(), b.ch.used[WRITE]), (2, 0, 1));
+    }
+}
+
+/// Beside clocks of every length, times up to the end of simulated time and their neighbours.
+#[test]
+fn an_edge_is_the_next_multiple_of_the_clock_at_any_time() {
+    let device = Standard::Ddr4_2400.device(DeviceWidth::X8);
+    let of = |tck| DramTiming::new(&DramDevice { tck_ps: tck, ..device.clone() }, &Default::default());
+    for t in (2..1300).map(of).chain([of(1), of(4096), of(8191)]) {
+        let multiple = crate::kernel::Time::END.0 / t.tck * t.tck;
+        for at in [0, 1, t.tck - 1, t.tck, (1 << 54) + 7, multiple - 1, multiple, multiple + 1] {
+            assert!(t.whole);
+            assert_eq!(t.edge(at), at.div_ceil(t.tck) * t.tck, "{at} in clocks of {} ps", t.tck);
+        }
+    }
 }
 
 #[test]

@@ -126,6 +126,12 @@ pub struct DramTiming {
     pub col_bus: u64,
 }
 
+/// Bits by which the reciprocal of a clock of `tck` ps exceeds 64 fractional bits, so that it fills a `u64`.
+#[inline]
+fn reciprocal_bits(tck: u64) -> u32 {
+    (tck.max(2) - 1).ilog2()
+}
+
 impl DramTiming {
     pub fn new(d: &DramDevice, o: &TimingOverride) -> DramTiming {
         let tck = o.tck_ps.unwrap_or(d.tck_ps);
@@ -144,7 +150,7 @@ impl DramTiming {
         let mut t = DramTiming {
             tck,
             whole: false,
-            per_tck: (u64::MAX / tck).wrapping_add(1),
+            per_tck: (1u128 << (u64::BITS + reciprocal_bits(tck))).div_ceil(tck.max(2).into()).to_u64(),
             cl,
             cwl,
             burst,
@@ -190,8 +196,9 @@ impl DramTiming {
         if !self.whole || self.tck == 1 {
             return at;
         }
-        // Division by multiplication: exact up to 2^64 / tck, that is for days of simulated time.
-        let clocks = (u128::from(at + self.tck - 1) * u128::from(self.per_tck)) >> 64;
+        // Division by multiplication: exact up to 2^63, beyond the end of simulated time.
+        let clocks =
+            (u128::from(at + self.tck - 1) * u128::from(self.per_tck)) >> (u64::BITS + reciprocal_bits(self.tck));
         debug_assert_eq!(clocks.to_u64(), at.div_ceil(self.tck));
         clocks.to_u64() * self.tck
     }

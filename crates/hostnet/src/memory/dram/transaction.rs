@@ -31,7 +31,7 @@ impl Channel {
     /// Action at `now`, with the next choice due at `next`.
     #[inline(always)]
     pub(super) fn turn(&mut self, next: Due, now: u64) -> ChannelStep {
-        let refreshes = self.refresh_due <= next && (!next.is_never() || self.queued != [0, 0]);
+        let refreshes = self.refresh_due <= next && !self.only_refreshes(next);
         let due = if refreshes { self.refresh_due } else { next };
         match due.by(Time(now)) {
             Some(Time(at)) if refreshes => ChannelStep::Refresh(at),
