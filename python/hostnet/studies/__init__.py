@@ -1,7 +1,7 @@
-"""Published figures as data: which points to simulate, from which base scenario.
+"""Studies as data: a base scenario, a grid of points over axes, metrics and a plot.
 
-A study lists points; each is a set of swept columns (what the row says it is) and the changes
-that make it so. Points with equal resolved specs are one simulation, so figures share work.
+A point is a set of swept columns (what the row says it is) and the changes that make it so. Points with equal resolved specs
+are one simulation, so figures share work. ``own`` reads studies from a file of the user's.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ..progress import Progress
 from ..results import Result, column_info, metric_info, tidy, tidy_table
 from ..runner import Jobs, run_many
 from ..specs import Scenario
-from .columns import COLUMN_ORDER as COLUMN_ORDER
-from .columns import MEANINGS
+from .axes import AXES, QUICK
+from .grid import Axis, Grid, Point, Points
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,35 +49,36 @@ _MODULES = {
 }
 
 
-@dataclass(frozen=True)
-class Point:
-    """One row: its swept ``columns``, and the ``changes`` (dotted path to value, None removes) to ``base``.
-
-    A point that ``needs`` a model which is not built yet is not run: its row has that reason in the column ``not_built``,
-    and no metrics.
-    """
-
-    base: str
-    columns: Mapping[str, Any]
-    changes: Mapping[str, Any]
-    needs: str = ""
-
-
 Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
+class Plot:
+    """Lines of each metric of ``y`` over the column ``x``, one for each value (or combination of values) of ``lines``."""
+
+    x: str
+    y: tuple[str, ...]
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Study:
-    """A figure. ``points(quick)`` gives its rows; ``then(rows, quick)`` gives more once those have been measured."""
+    """A figure: ``grid`` has its points, which change ``base`` where they name no scenario themselves.
+
+    A grid that does not follow from axes alone is a function of ``quick``. ``then(rows, quick)`` gives more points once those
+    of the grid have been measured.
+    """
 
     system: str
     figure: str
     title: str
-    points: Callable[[bool], list[Point]]
+    grid: Points
     metrics: tuple[str, ...]
-    then: Callable[[Rows, bool], list[Point]] | None = None
+    base: str = ""
+    then: Callable[[Rows, bool], Grid | list[Point]] | None = None
     side_tables: tuple[str, ...] = ()
     derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
+    # Units of the columns of `derived` and `across`; those of swept columns are their axes'.
     derived_units: Mapping[str, str] = field(default_factory=dict)
     # Columns that compare rows, such as a ratio to the isolated run: one mapping per row, from all rows.
     across: Callable[[Rows], Sequence[Mapping[str, float | str | None]]] | None = None
@@ -87,6 +88,45 @@ class Study:
     wall_runs: int = 1
     # The platform that ``on`` has moved it to; empty for the one that its points name themselves.
     platform: str = ""
+    # The axes that its points may have beside those of the grid, in the order of the table's columns.
+    axes: tuple[Axis, ...] = AXES
+    # The plot; a figure of a paper has a drawing of its own in ``plots``, and any other study bars of its metrics.
+    plot: Plot | None = None
+
+    def points(self, quick: bool) -> list[Point]:
+        """The points that are simulated first, in a quick study or in a whole one."""
+        return self._expanded(self.grid if isinstance(self.grid, Grid) else self.grid(quick), quick)
+
+    def further(self, rows: Rows, quick: bool) -> list[Point]:
+        """The points that follow from the measured ``rows`` of the first ones."""
+        return [] if self.then is None else self._expanded(self.then(rows, quick), quick)
+
+    def _expanded(self, points: Grid | list[Point], quick: bool) -> list[Point]:
+        points = points.points(quick, self.base) if isinstance(points, Grid) else points
+        for name in dict.fromkeys(name for p in points for name in p.columns):
+            self.axis(name)
+        return points
+
+    @cached_property
+    def _declared(self) -> dict[str, Axis]:
+        own = self.grid.axes if isinstance(self.grid, Grid) else ()
+        return {axis.column: axis for axis in (*self.axes, *own)}
+
+    def axis(self, column: str) -> Axis:
+        """The axis of a swept column. Raises HostnetError for a column that no axis declares."""
+        if column == QUICK.column:
+            return QUICK
+        if column not in self._declared:
+            raise HostnetError(
+                f"{self.system} {self.figure}: no axis declares the column {column!r}; "
+                f"{nearest(column, list(self._declared))}"
+            )
+        return self._declared[column]
+
+    def ordered(self, columns: Iterable[str]) -> list[str]:
+        """Swept columns in the order that tables have. Raises HostnetError for one that no axis declares."""
+        used = {self.axis(name).column for name in columns}
+        return [name for name in (*self._declared, QUICK.column) if name in used]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,8 +169,7 @@ class StudyRun:
         return rows
 
     def _swept(self) -> list[str]:
-        used = {name for p in (*self.points, *self.missing) for name in p.columns} | {"quick"}
-        return [n for n in COLUMN_ORDER if n in used]
+        return self.study.ordered(["quick", *(name for p in (*self.points, *self.missing) for name in p.columns)])
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -175,8 +214,9 @@ class StudyRun:
 
     def column_info(self, table: str) -> dict[str, ColumnInfo]:
         """Unit and meaning of each column of one of the study's tables."""
-        units = self._units()
-        found = {n: ColumnInfo(unit=u, description=MEANINGS.get(n, _DERIVED)) for n, u in units.items()} | column_info()
+        meanings = {n: self.study.axis(n).meaning for n in self._swept()}
+        found = {n: ColumnInfo(unit=u, description=meanings.get(n, _DERIVED)) for n, u in self._units().items()}
+        found |= column_info()
         if self.missing:
             found["not_built"] = {"unit": "", "description": "model that the point needs and that is not built yet"}
         side = table.removeprefix(f"{self.study.table}_")
@@ -190,8 +230,8 @@ class StudyRun:
 
     def _units(self) -> dict[str, str]:
         """Units of the columns that this study adds to metrics."""
-        known = {"item_bytes": "B", "packet_bytes": "B", "rate_mrps": "Mrps", **self.study.derived_units}
-        return {n: known.get(n, "") for n in self.columns[0]}
+        swept = {n: self.study.axis(n).unit for n in self._swept()}
+        return {n: swept.get(n, self.study.derived_units.get(n, "")) for n in self.columns[0]}
 
     def about(self) -> dict[str, Any]:
         """Facts about a study that its tables do not contain: units, title, where and how long it ran."""
@@ -259,12 +299,13 @@ def on(study: Study, name: str) -> Study:
     if name not in places:
         known = f"; {nearest(name, list(places))}" if places else ", nor on any but their own"
         raise HostnetError(f"--platform {name}: studies of {study.system} do not run there{known}")
-    move, then = places[name], study.then
+    move = places[name]
     return replace(
         study,
         platform=name,
-        points=lambda quick: [move(p) for p in study.points(quick)],
-        then=None if then is None else lambda rows, quick: [move(p) for p in then(rows, quick)],
+        grid=lambda quick: [move(p) for p in study.points(quick)],
+        then=None if study.then is None else lambda rows, quick: [move(p) for p in study.further(rows, quick)],
+        axes=tuple(study._declared.values()),
     )
 
 
@@ -292,7 +333,7 @@ def run(
         results = _run_points(points, study, jobs, cache, progress)
         if study.then is not None:
             rows = [{**p.columns, **r.metrics} for p, r in zip(points, results, strict=True)]
-            more, lacking = _built(study.then(rows, quick))
+            more, lacking = _built(study.further(rows, quick))
             results += _run_points(more, study, jobs, cache, progress)
             points, missing = points + more, missing + lacking
         results = _least_wall(points, results, study, jobs, cache, progress)
