@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..specs import ENTRY
+
 Row = Mapping[str, Any]
 #: Dotted path of a scenario's key to its value; None removes the key. A value may be a function of the point's row.
 Changes = Mapping[str, Any]
@@ -118,6 +120,8 @@ class _Cell:
         for part in self.changes:
             for path, value in (part(row) if callable(part) else part).items():
                 changes[path] = value(row) if callable(value) else value
+        # A table is written before what lies in it, whichever factor comes first.
+        changes = dict(sorted(changes.items(), key=lambda change: ENTRY.sub(r".\1", change[0]).count(".")))
         columns = {name: value for name, value in row.items() if name != "quick"}
         named = self.base(row) if callable(self.base) else self.base
         return Point(named or base, columns, changes)
