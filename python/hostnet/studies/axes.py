@@ -171,3 +171,9 @@ AXES = (
     RATE_BASIS,
     LOAD,
 )
+
+
+def with_own(*own: Axis) -> tuple[Axis, ...]:
+    """The axes, with a study's own in place of those of the same column."""
+    named = {axis.column: axis for axis in own}
+    return tuple(named.get(axis.column, axis) for axis in AXES)
