@@ -72,7 +72,8 @@ class Axis:
         return replace(self, choices=choices)
 
     def __call__(self, *values: Any) -> Grid:
-        """The points of these values, or of all named ones. A function of a point's row stands for the value it gives."""
+        """The points of these values, or of all named ones. A function of a point's row stands for the value it gives: it sees the
+        values that were said outright, and those of the functions before it."""
         if not values and self.choices is not None:
             values = tuple(self.choices)
         return Grid([_Cell(values=((self, v),)) * self._written(v) for v in values])
@@ -106,23 +107,32 @@ class _Cell:
 
     base: str | Callable[[Row], str] = ""
     values: tuple[tuple[Axis, Any], ...] = ()
+    hidden: frozenset[str] = frozenset({"quick"})
     changes: tuple[Changes | Callable[[Row], Changes], ...] = ()
 
     def __mul__(self, other: _Cell) -> _Cell:
-        return _Cell(other.base or self.base, self.values + other.values, self.changes + other.changes)
+        return _Cell(
+            other.base or self.base,
+            self.values + other.values,
+            self.hidden | other.hidden,
+            self.changes + other.changes,
+        )
 
     def point(self, quick: bool, base: str) -> Point:
         """The point in a quick study or in a whole one. Columns come first, so that changes may follow from all of them."""
         row: dict[str, Any] = {"quick": quick}
         for axis, value in self.values:
-            row[axis.column] = value(row) if callable(value) else value
+            row[axis.column] = value
+        for axis, value in self.values:
+            if callable(value):
+                row[axis.column] = value(row)
         changes: dict[str, Any] = {}
         for part in self.changes:
             for path, value in (part(row) if callable(part) else part).items():
                 changes[path] = value(row) if callable(value) else value
         # A table is written before what lies in it, whichever factor comes first.
         changes = dict(sorted(changes.items(), key=lambda change: ENTRY.sub(r".\1", change[0]).count(".")))
-        columns = {name: value for name, value in row.items() if name != "quick"}
+        columns = {name: value for name, value in row.items() if name not in self.hidden}
         named = self.base(row) if callable(self.base) else self.base
         return Point(named or base, columns, changes)
 
@@ -145,10 +155,15 @@ class Grid:
     def __len__(self) -> int:
         return len(self.cells)
 
+    def without_columns(self) -> Grid:
+        """The points with their values in rows, from which changes follow, but in no column of the table."""
+        return Grid(replace(c, hidden=c.hidden | {axis.column for axis, _ in c.values}) for c in self.cells)
+
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """The axes of the grid, each once."""
-        return tuple({axis.column: axis for cell in self.cells for axis, _ in cell.values}.values())
+        """The axes whose columns the grid has, each once."""
+        shown = (axis for cell in self.cells for axis, _ in cell.values if axis.column not in cell.hidden)
+        return tuple({axis.column: axis for axis in shown}.values())
 
     def points(self, quick: bool, base: str = "") -> list[Point]:
         """The points in a quick study or in a whole one; ``base`` is for those that name no scenario."""
