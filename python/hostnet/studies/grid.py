@@ -171,7 +171,7 @@ class Grid:
 
 
 #: Points, or a function that gives them to a quick study and to a whole one.
-Points = Grid | Callable[[bool], list[Point]]
+Points = Grid | Callable[[bool], Grid | list[Point]]
 
 
 def also(changes: Changes | Callable[[Row], Changes]) -> Grid:
