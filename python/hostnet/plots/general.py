@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .clusters import SYSTEM_NAMES
+from ..systems import name_of
 from .style import CLASS_COLOURS, axis_label, line_style, new_figure, style
 
 if TYPE_CHECKING:
@@ -42,34 +42,6 @@ def plot_sweep(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | N
         return fig
 
 
-_VARIABLES = [
-    "case",
-    "app",
-    "scenario",
-    "mode",
-    "system",
-    "injection",
-    "eviction",
-    "agent",
-    "sweep_tx",
-    "guard",
-    "item_bytes",
-    "packet_bytes",
-    "access",
-    "load_bytes",
-    "buf",
-    "ways",
-    "depth",
-    "channels",
-    "split_a",
-    "split_b",
-    "ring",
-    "rate_gbps",
-    "core_gbps",
-    "thr_mtps",
-    "rate_mrps",
-    "load",
-]
 _DIRECTED = [
     "dram_reads_per_block",
     "dram_writes_per_block",
@@ -83,16 +55,20 @@ _DIRECTED = [
 ]
 
 
-def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = None) -> Figure:
-    """Horizontal bars, one panel per metric and one bar per row, for studies without a drawing of their own."""
+def metric_bars(
+    name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = None, swept: Sequence[str] | None = None
+) -> Figure:
+    """Horizontal bars, one panel per metric and one bar per row, for studies without a drawing of their own.
+
+    ``swept`` are the columns that tell rows apart: those of every axis of the published studies unless said.
+    """
+    swept = _published() if swept is None else swept
     chosen = [
         m for m in (metrics or _DIRECTED) if m in frame.columns and frame[m].dtype.is_numeric() and frame[m].count()
     ]
-    chosen = chosen or [
-        c for c in frame.columns if c not in _VARIABLES and frame[c].dtype.is_numeric() and frame[c].count()
-    ]
+    chosen = chosen or [c for c in frame.columns if c not in swept and frame[c].dtype.is_numeric() and frame[c].count()]
     chosen = chosen[:6]
-    labels = _bar_labels(frame)
+    labels = _bar_labels(frame, swept)
     fig = new_figure(3.2 * max(1, len(chosen)) + 2.0, 1.4 + 0.26 * len(labels))
     axes = fig.subplots(1, max(1, len(chosen)), sharey=True, squeeze=False)[0]
     for ax, metric in zip(axes, chosen, strict=False):
@@ -109,29 +85,36 @@ def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = 
     return fig
 
 
-def _bar_labels(frame: pl.DataFrame) -> list[str]:
-    """Labels that tell the rows apart. Columns that only some studies have are named where the usual ones do not suffice."""
-    from ..studies import COLUMN_ORDER
+def _published() -> list[str]:
+    """The swept columns of the published studies."""
+    from ..studies.axes import AXES
 
-    def varying(columns: Sequence[str]) -> list[str]:
-        return [c for c in columns if c in frame.columns and frame[c].drop_nulls().n_unique() > 1]
+    return [axis.column for axis in AXES]
+
+
+def _bar_labels(frame: pl.DataFrame, swept: Sequence[str]) -> list[str]:
+    """Labels that tell the rows apart: by names first, then by numbers, each as far as those before do not suffice."""
+    import polars as pl
+
+    there = [c for c in swept if c in frame.columns]
+    varying = [c for c in there if frame[c].drop_nulls().n_unique() > 1]
+    varying.sort(key=lambda c: (frame[c].dtype != pl.String, c != "system"))
+    rows = frame.to_dicts()
 
     def labels(columns: Sequence[str]) -> list[str]:
-        return [", ".join(_bar_label(c, r[c]) for c in columns if r[c] is not None) or "all" for r in frame.to_dicts()]
+        return [", ".join(_bar_label(c, r[c]) for c in columns if r[c] is not None) or "all" for r in rows]
 
-    columns = varying(_VARIABLES) or [c for c in _VARIABLES if c in frame.columns][:1]
-    for more in varying([c for c in COLUMN_ORDER if c not in _VARIABLES]):
-        if len(set(found := labels(columns))) == len(found):
-            break
-        if len(set(labels([*columns, more]))) > len(set(found)):
-            columns.append(more)
+    columns = varying[:1] or there[:1]
+    for more in varying[1:]:
+        if len(set(labels([*columns, more]))) > len(set(labels(columns))):
+            columns = [*columns, more]
     return labels(columns)
 
 
 def _bar_label(column: str, value: Any) -> str:
     if column == "system":
-        return SYSTEM_NAMES.get(value, str(value))
-    if column in ("item_bytes", "packet_bytes"):
+        return name_of(value)
+    if column.endswith("_bytes"):
         return f"{value} B"
     return f"{column} {value:.4g}" if isinstance(value, float) else f"{column} {value}"
 

@@ -28,7 +28,8 @@ from ..results import Result, column_info, metric_info, tidy, tidy_table
 from ..runner import Jobs, run_many
 from ..specs import Scenario
 from .axes import AXES, QUICK
-from .grid import Axis, Grid, Point, Points
+from .grid import Axis, Grid, Points
+from .grid import Point as Point
 
 if TYPE_CHECKING:
     import polars as pl

@@ -132,16 +132,14 @@ FIG21B = SPR * (
 
 # One-way latency so that memory behind the link takes 285 ns, half as much again as over UPI (section 5.9).
 CXL_LATENCY = "80.3 ns"
+CXL: dict[str, dict[str, Any]] = {
+    "upi": {},
+    "upi-slow": {"latency": CXL_LATENCY},
+    "cxl2-x16": {"links": 1, "rate": "63 GB/s", "latency": CXL_LATENCY},
+    "cxl3-x16": {"links": 1, "rate": "121 GB/s", "latency": CXL_LATENCY},
+}
 LINK = axes.LINK.among(
-    {
-        name: {f"override.nodes.link.{key}": value for key, value in link.items()}
-        for name, link in {
-            "upi": {},
-            "upi-slow": {"latency": CXL_LATENCY},
-            "cxl2-x16": {"links": 1, "rate": "63 GB/s", "latency": CXL_LATENCY},
-            "cxl3-x16": {"links": 1, "rate": "121 GB/s", "latency": CXL_LATENCY},
-        }.items()
-    }
+    {name: {f"override.nodes.link.{key}": value for key, value in link.items()} for name, link in CXL.items()}
 )
 # CC-NIC and the unoptimised interface on a link of CXL's latency and bandwidth.
 ON_LINKS = SPR * LINK * SYSTEM(*COHERENT) * SIZE(SMALL, LARGE) * (MIN + PEAK)
