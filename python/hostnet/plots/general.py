@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from ..systems import name_of
@@ -53,6 +54,64 @@ _DIRECTED = [
     "sweep_delay_ns",
     "stale_blocks_readable",
 ]
+
+
+def plotted(
+    frame: pl.DataFrame, x: str, y: Sequence[str], lines: Sequence[str], labels: Mapping[str, str], title: str = ""
+) -> Figure:
+    """One panel for each metric of ``y`` over the column ``x``, with a line for each combination of values of ``lines``.
+
+    Where ``x`` has names rather than numbers, each name has a cluster of bars. ``labels`` says what columns mean.
+    """
+    import polars as pl
+
+    with style():
+        fig = new_figure(4.6 * len(y) + 0.6, 3.8)
+        panels = fig.subplots(1, len(y), squeeze=False)[0]
+        for ax, metric in zip(panels, y, strict=True):
+            part = frame.filter(pl.col(metric).is_not_null() & pl.col(x).is_not_null())
+            (_clusters if frame[x].dtype == pl.String else _curves)(ax, part, x, metric, lines)
+            ax.set(xlabel=fill(labels.get(x, axis_label(x)), 42), ylabel=axis_label(metric))
+            ax.set_ylim(bottom=min(0, ax.get_ylim()[0]))
+        handles, names = panels[0].get_legend_handles_labels()
+        if lines and handles:
+            fig.legend(handles, names, loc="outside lower center", ncols=min(len(names), 2 * len(y)))
+        fig.suptitle(fill(title, 30 + 55 * len(y)), fontweight="bold")
+        return fig
+
+
+def _parts(frame: pl.DataFrame, lines: Sequence[str]) -> list[tuple[str, pl.DataFrame]]:
+    """The rows of each combination of values of ``lines``, in their order, by its name."""
+    if not lines:
+        return [("", frame)]
+    parts = frame.partition_by(lines, as_dict=True, maintain_order=True)
+    return [
+        (
+            ", ".join(
+                _bar_label(c, v) if not isinstance(v, str) else name_of(v) for c, v in zip(lines, key) if v is not None
+            ),
+            part,
+        )
+        for key, part in parts.items()
+    ]
+
+
+def _curves(ax: Axes, frame: pl.DataFrame, x: str, y: str, lines: Sequence[str]) -> None:
+    for i, (name, part) in enumerate(_parts(frame, lines)):
+        line = part.sort(x)
+        ax.plot(line[x].to_list(), line[y].to_list(), label=name, **line_style(i))
+
+
+def _clusters(ax: Axes, frame: pl.DataFrame, x: str, y: str, lines: Sequence[str]) -> None:
+    groups = frame[x].unique(maintain_order=True).to_list()
+    parts = _parts(frame, lines)
+    width = 0.8 / max(1, len(parts))
+    for i, (name, part) in enumerate(parts):
+        at = [groups.index(g) + (i - (len(parts) - 1) / 2) * width for g in part[x]]
+        ax.bar(at, part[y].to_list(), width, label=name, color=line_style(i)["color"], edgecolor="white", linewidth=0.4)
+    ax.set_xticks(range(len(groups)), [name_of(g) for g in groups])
+    ax.tick_params(axis="x", length=0)
+    ax.grid(axis="x", visible=False)
 
 
 def metric_bars(

@@ -11,7 +11,7 @@ import platform as host
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib import import_module
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cache import Cache, contents
-from ..errors import HostnetError, NotBuiltYet
+from ..errors import HostnetError, NotBuiltYet, SpecError
 from ..output import directory, write_frame
 from ..parquet import ColumnInfo
 from ..paths import nearest
@@ -91,8 +91,20 @@ class Study:
     platform: str = ""
     # The axes that its points may have beside those of the grid, in the order of the table's columns.
     axes: tuple[Axis, ...] = AXES
+    # The user's file that it is from; and whether a quick run of it differs.
+    file: str = ""
+    shortened: bool = True
     # The plot; a figure of a paper has a drawing of its own in ``plots``, and any other study bars of its metrics.
     plot: Plot | None = None
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """What a plot of the study needs beside its tables: title, meaning of each swept column, and the plot."""
+        return {
+            "title": self.title,
+            "swept": {name: axis.title for name, axis in self._declared.items()},
+            "plot": None if self.plot is None else asdict(self.plot),
+        }
 
     def points(self, quick: bool) -> list[Point]:
         """The points that are simulated first, in a quick study or in a whole one."""
@@ -137,7 +149,9 @@ class Study:
     @property
     def command(self) -> str:
         """The command that runs it, after `hostnet`."""
-        return f"study {self.system} {self.figure}" + (f" --platform {self.platform}" if self.platform else "")
+        return f"study {self.file or self.system} {self.figure}" + (
+            f" --platform {self.platform}" if self.platform else ""
+        )
 
     @property
     def table(self) -> str:
@@ -243,6 +257,7 @@ class StudyRun:
             "table": self.study.table,
             "quick": self.quick,
             "metrics": list(self.study.metrics),
+            "drawn": {**self.study.drawn, "swept": {n: self.study.axis(n).title for n in self._swept()}},
             "units": {
                 **self._units(),
                 **{n: m["unit"] for n, m in metric_info().items()},
@@ -272,12 +287,22 @@ def names() -> list[tuple[str, str]]:
     return [(s.system, s.figure) for s in all_studies()]
 
 
-def get(system: str, figure: str) -> Study:
-    """One study. Raises NotBuiltYet for a figure that lacks a model, HostnetError for an unknown name."""
+def of(system: str) -> list[Study]:
+    """The studies of a system, or those of a user's file (``mine.toml``). Raises HostnetError where there is neither."""
+    if system.endswith(".toml"):
+        from .own import load
+
+        return load(system)
     if system not in SYSTEMS:
         raise HostnetError(f"there is no system {system!r}; {nearest(system, list(SYSTEMS))}")
-    figures = {name: s for s in all_studies() if s.system == system for name in s.names}
-    if figure in (missing := not_built(system)):
+    return [s for s in all_studies() if s.system == system]
+
+
+def get(system: str, figure: str) -> Study:
+    """One study, of a system or of a user's file. Raises NotBuiltYet for a figure that lacks a model, HostnetError for an
+    unknown name."""
+    figures = {name: s for s in of(system) for name in s.names}
+    if not system.endswith(".toml") and figure in (missing := not_built(system)):
         raise NotBuiltYet(f"{system} {figure} is not built yet: it needs {missing[figure]}.")
     if figure not in figures:
         raise HostnetError(
@@ -290,12 +315,14 @@ def matching(system: str, pattern: str) -> list[Study]:
     """The studies of ``system`` with a name like ``pattern`` (``rdma-*``), or all of them (``all``), in their order. Raises
     as ``get`` does when there is none."""
     pattern = "*" if pattern == "all" else pattern
-    found = [s for s in all_studies() if s.system == system and any(fnmatchcase(n, pattern) for n in s.names)]
+    found = [s for s in of(system) if any(fnmatchcase(n, pattern) for n in s.names)]
     return found or [get(system, pattern)]
 
 
 def on(study: Study, name: str) -> Study:
     """``study`` on another platform, with what its figures change there. Raises HostnetError where its system has no such."""
+    if study.file:
+        raise HostnetError(f"--platform {name}: {study.file} says itself where its studies run; set `platform` there.")
     places = getattr(import_module(f".{study.system}", __name__), "PLATFORMS", {})
     if name not in places:
         known = f"; {nearest(name, list(places))}" if places else ", nor on any but their own"
@@ -323,12 +350,19 @@ def run(
 ) -> StudyRun:
     """Run a study, and make ``out`` its directory when given (which is checked before any point runs). Other points that are
     there, and those of a full study when this one is quick, are refused unless ``replace`` is set."""
+    if quick and not study.shortened:
+        raise HostnetError(
+            f"{study.file}: study {study.figure}: key `quick`: is missing, so --quick would change nothing; "
+            "say what a quick run changes, or leave out --quick."
+        )
     points, missing = _built(study.points(quick))
     if not points:
         raise NotBuiltYet(f"{study.system} {study.figure} is not built yet: it needs {missing[0].needs}.")
     owned: AbstractContextManager[Path | None] = nullcontext()
     if out is not None:
-        found = contents(_specs(points), [p.columns for p in points], f"{study.system} {study.figure}", quick=quick)
+        found = contents(
+            _specs(points, study), [p.columns for p in points], f"{study.system} {study.figure}", quick=quick
+        )
         owned = directory(out, study.command, found, replace=replace)
     with owned as folder:
         results = _run_points(points, study, jobs, cache, progress)
@@ -373,15 +407,22 @@ def _built(points: Iterable[Point]) -> tuple[list[Point], list[Point]]:
 def _run_points(
     points: Iterable[Point], study: Study, jobs: Jobs, cache: Cache | None, progress: Progress | None
 ) -> list[Result]:
-    return run_many(_specs(points), jobs=jobs, cache=cache, progress=progress, label=study.table)
+    return run_many(_specs(points, study), jobs=jobs, cache=cache, progress=progress, label=study.table)
 
 
-def _specs(points: Iterable[Point]) -> list[str]:
-    """The resolved specs of points."""
+def _specs(points: Iterable[Point], study: Study) -> list[str]:
+    """The resolved specs of points. Raises SpecError for one that cannot be run; of a user's study the sentence names the point."""
     bases: dict[str, Scenario] = {}
     specs = []
     for p in points:
         if p.base not in bases:
             bases[p.base] = Scenario.load(p.base)
-        specs.append(bases[p.base].with_(p.changes).resolve())
+        try:
+            specs.append(bases[p.base].with_(p.changes).resolve())
+        except SpecError as e:
+            if not study.file:
+                raise
+            from .own import explained
+
+            raise explained(study, p.columns, e) from None
     return specs

@@ -6,6 +6,7 @@ of B. ``also`` adds changes that are no column of the table, and ``on`` names th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -44,7 +45,7 @@ class Axis:
 
     A value is written to each of ``paths`` in the words of ``form``, such as ``"{} KiB"``, or as the function ``form`` makes it.
     The value that is ``usual`` changes nothing, so a point that has it is the same simulation as one without the axis. An axis
-    with ``choices`` has named values, and each stands for a set of changes.
+    with ``choices`` has named values, and each stands for a set of changes; one with ``values`` has these where none are said.
     """
 
     column: str
@@ -54,6 +55,13 @@ class Axis:
     form: str | Callable[[Any], Any] = ""
     usual: Any = UNSET
     choices: Mapping[Any, Changes | Grid] | None = None
+    values: tuple[Any, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The meaning, and the unit where the meaning does not name it."""
+        named = not self.unit or re.search(rf"\b{re.escape(self.unit)}\b", self.meaning)
+        return self.meaning if named else f"{self.meaning} [{self.unit}]"
 
     def at(self, *paths: str, form: str | Callable[[Any], Any] = "", usual: Any = UNSET) -> Axis:
         """The axis with its values at these paths."""
@@ -72,10 +80,9 @@ class Axis:
         return replace(self, choices=choices)
 
     def __call__(self, *values: Any) -> Grid:
-        """The points of these values, or of all named ones. A function of a point's row stands for the value it gives: it sees the
+        """The points of these values, or of all that the axis has. A function of a point's row stands for the value it gives: it sees the
         values that were said outright, and those of the functions before it."""
-        if not values and self.choices is not None:
-            values = tuple(self.choices)
+        values = values or (self.values if self.choices is None else tuple(self.choices))
         return Grid([_Cell(values=((self, v),)) * self._written(v) for v in values])
 
     def __mul__(self, other: Grid | Axis) -> Grid:
