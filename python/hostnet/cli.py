@@ -274,7 +274,7 @@ def study(
             s = s if platform is None else studies.on(s, platform)
             where = (out or Path("results")) / folder if several or out is None else out
             done = studies.run(s, quick=quick, jobs=workers, progress=Progress(quiet), out=where, replace=replace)
-            show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title)
+            show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title, units=done.headings())
             typer.echo(
                 f"{s.system} {s.figure}: {len(done.points)} points, "
                 f"{sum(r.cached for r in done.results)} from the cache; files in {where}/"

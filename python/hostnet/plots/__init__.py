@@ -82,14 +82,14 @@ def figure_of(
     `drawn` is what `Study.drawn` says: its title, the meaning of each swept column, and its plot.
     """
     drawn = drawn or {}
-    plot, meanings = drawn.get("plot"), drawn.get("swept")
+    plot, meanings, title = drawn.get("plot"), drawn.get("swept"), drawn.get("title", "")
     with style():
         if plot is not None:
-            fig = plotted(frame, plot["x"], plot["y"], plot["lines"], meanings or {}, drawn.get("title", ""))
+            fig = plotted(frame, plot["x"], plot["y"], plot["lines"], meanings or {}, title)
         elif name in _DRAWINGS:
             fig = _DRAWINGS[name](frame, tables or {})
         else:
-            fig = metric_bars(name, frame, metrics, None if meanings is None else list(meanings))
+            fig = metric_bars(name, frame, metrics, None if meanings is None else list(meanings), title)
         _compare(fig, name, frame, tables or {})
         return fig
 

@@ -72,7 +72,8 @@ def plotted(
             part = frame.filter(pl.col(metric).is_not_null() & pl.col(x).is_not_null())
             (_clusters if frame[x].dtype == pl.String else _curves)(ax, part, x, metric, lines)
             ax.set(xlabel=fill(labels.get(x, axis_label(x)), 42), ylabel=axis_label(metric))
-            ax.set_ylim(bottom=min(0, ax.get_ylim()[0]))
+            values: list[float] = [0.0, *part[metric].to_list()]
+            ax.set_ylim(1.06 * min(values), 1.06 * max(values) or None)
         handles, names = panels[0].get_legend_handles_labels()
         if lines and handles:
             fig.legend(handles, names, loc="outside lower center", ncols=min(len(names), 2 * len(y)))
@@ -105,9 +106,10 @@ def _curves(ax: Axes, frame: pl.DataFrame, x: str, y: str, lines: Sequence[str])
 def _clusters(ax: Axes, frame: pl.DataFrame, x: str, y: str, lines: Sequence[str]) -> None:
     groups = frame[x].unique(maintain_order=True).to_list()
     parts = _parts(frame, lines)
-    width = 0.8 / max(1, len(parts))
+    present = {g: [name for name, part in parts if g in part[x]] for g in groups}
+    width = 0.8 / max(map(len, present.values()), default=1)
     for i, (name, part) in enumerate(parts):
-        at = [groups.index(g) + (i - (len(parts) - 1) / 2) * width for g in part[x]]
+        at = [groups.index(g) + (present[g].index(name) - (len(present[g]) - 1) / 2) * width for g in part[x]]
         ax.bar(at, part[y].to_list(), width, label=name, color=line_style(i)["color"], edgecolor="white", linewidth=0.4)
     ax.set_xticks(range(len(groups)), [name_of(g) for g in groups])
     ax.tick_params(axis="x", length=0)
@@ -115,7 +117,11 @@ def _clusters(ax: Axes, frame: pl.DataFrame, x: str, y: str, lines: Sequence[str
 
 
 def metric_bars(
-    name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = None, swept: Sequence[str] | None = None
+    name: str,
+    frame: pl.DataFrame,
+    metrics: Sequence[str] | None = None,
+    swept: Sequence[str] | None = None,
+    title: str = "",
 ) -> Figure:
     """Horizontal bars, one panel per metric and one bar per row, for studies without a drawing of their own.
 
@@ -140,7 +146,7 @@ def metric_bars(
         ax.locator_params(axis="x", nbins=4)  # numbers of five digits fit beside each other
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].invert_yaxis()
-    fig.suptitle(name.replace("_", " "), fontweight="bold")
+    fig.suptitle(title or name.replace("_", " "), fontweight="bold")
     return fig
 
 

@@ -243,6 +243,10 @@ class StudyRun:
                 }
         return found
 
+    def headings(self) -> dict[str, str]:
+        """Units in the headings of a printed table: not those that a column's meaning names."""
+        return {n: self.study.axis(n).shown_unit for n in self._swept()} | dict(self.study.derived_units)
+
     def _units(self) -> dict[str, str]:
         """Units of the columns that this study adds to metrics."""
         swept = {n: self.study.axis(n).unit for n in self._swept()}

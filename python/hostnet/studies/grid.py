@@ -58,10 +58,14 @@ class Axis:
     values: tuple[Any, ...] = ()
 
     @property
+    def shown_unit(self) -> str:
+        """The unit, where the meaning does not name it."""
+        return "" if re.search(rf"\b{re.escape(self.unit)}\b", self.meaning) else self.unit
+
+    @property
     def title(self) -> str:
         """The meaning, and the unit where the meaning does not name it."""
-        named = not self.unit or re.search(rf"\b{re.escape(self.unit)}\b", self.meaning)
-        return self.meaning if named else f"{self.meaning} [{self.unit}]"
+        return f"{self.meaning} [{self.shown_unit}]" if self.shown_unit else self.meaning
 
     def at(self, *paths: str, form: str | Callable[[Any], Any] = "", usual: Any = UNSET) -> Axis:
         """The axis with its values at these paths."""

@@ -63,7 +63,7 @@ RATE = axes.RATE_GBPS.said(unit="2^30 bit/s")
 CORE_RATE = axes.CORE_GBPS.said(unit="2^30 bit/s")
 ENTRIES = axes.RING.at("peripheral.0.rings.receive", "peripheral.0.rings.transmit")
 RING_AS_GIVEN = axes.RING.label()(RING)
-FRAMES, COUNT, CASE = axes.PACKET_BYTES, axes.COUNT, axes.CASE
+FRAMES, COUNT, CASE = axes.PACKET_BYTES, axes.COUNT.said(unit="functions"), axes.CASE
 PACKETS = axes.PACKETS.at("run.requests")
 THRESHOLD = axes.THR_MTPS.at("placement.idio.mlc_threshold", form="{} Mps", usual=None)
 BOTH = SYSTEM("ddio", "idio")

@@ -38,7 +38,7 @@ APPS: dict[str, dict[str, Any]] = {
     "l2fwd": {"kind": "l2fwd"},
 }
 APP = axes.APP.among({app: {"tenant.0.app": table} for app, table in APPS.items()})
-SHARE = axes.SHARE.said("offered rate over what the application sustains under DDIO", unit="of DDIO's capacity")
+SHARE = axes.SHARE.said("offered rate over what the application sustains under DDIO")
 LOADS = (0.25, 0.5, 0.75, 0.95, 1.1)
 FEWER = when_quick({"run.requests": 16_384})
 

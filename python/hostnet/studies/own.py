@@ -206,6 +206,7 @@ def _study(
     share: tuple[Axis, ...] = ()
     if "then" in entry:
         then, share = _then(place.table(entry, "then"), grid, quick, axes, place.key("then"))
+    further = [entry["then"]["axis"], *(a.column for a in share)] if share else []
     return Study(
         system,
         name,
@@ -215,7 +216,7 @@ def _study(
         base=str(base._origin),
         then=then,
         axes=(*axes.values(), *share),
-        plot=_plot(entry, swept, metrics, place.key("plot")) if "plot" in entry else None,
+        plot=_plot(entry, swept, further, metrics, place.key("plot")) if "plot" in entry else None,
         file=str(path),
         shortened=bool(quick),
     )
@@ -313,28 +314,43 @@ def _matching(name: str, place: _Place) -> list[str]:
     return found
 
 
-def _plot(entry: Mapping[str, Any], grid: Grid, metrics: tuple[str, ...], place: _Place) -> Plot:
+def _plot(
+    entry: Mapping[str, Any], grid: Grid, further: Sequence[str], metrics: tuple[str, ...], place: _Place
+) -> Plot:
     given = place.table(entry, "plot") if isinstance(entry["plot"], dict) else {}
     if not given:
         raise place.error(f"must be a table with x, y and lines, not {entry['plot']!r}")
     place.known(given, _PLOT_KEYS)
-    swept = [axis.column for axis in grid.axes]
+    swept = [*(axis.column for axis in grid.axes), *further]
 
     def column(name: Any, key: str) -> str:
         if name not in swept:
-            raise place.key(key).error(f"the grid has no axis {name!r}; {nearest(str(name), swept)}")
+            raise place.key(key).error(f"the study has no axis {name!r}; {nearest(str(name), list(swept))}")
         return str(name)
 
     if "x" not in given:
-        raise place.key("x").error(f"is missing; {nearest('', swept)}")
+        raise place.key("x").error(f"is missing; {nearest('', list(swept))}")
     x = column(given["x"], "x")
     wanted = given.get("y", list(metrics[:3]))
     y = _metrics([wanted] if isinstance(wanted, str) else wanted, place.key("y"))
-    lines = given.get("lines", [n for n in swept if n != x])
+    lines = given.get("lines", [n for n in swept if n != x and n != "share"])
     lines = [lines] if isinstance(lines, str) else lines
     if not isinstance(lines, list):
         raise place.key("lines").error(f"must be a list of axes, not {lines!r}")
-    return Plot(x, y, tuple(column(n, "lines") for n in lines))
+    plot = Plot(x, y, tuple(column(n, "lines") for n in lines))
+    missing = _untold((x, *plot.lines), grid, further)
+    if missing:
+        raise place.key("lines").error(f"a line would have several points at the same {x}; add {missing!r}")
+    return plot
+
+
+def _untold(told: Sequence[str], grid: Grid, further: Sequence[str]) -> str | None:
+    """An axis that a plot of these columns would have to tell apart; ``further`` are the columns of a second phase."""
+    points = [p.columns for p in grid.points(False)]
+    if len({tuple(p.get(n) for n in told) for p in points}) < len(points):
+        others = [a.column for a in grid.axes if a.column not in told]
+        return next(n for n in others if len({p.get(n) for p in points}) > 1)
+    return None if not further or set(told) & set(further) else further[0]
 
 
 # --- A second phase -------------------------------------------------------------------------------------------------
