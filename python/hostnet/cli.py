@@ -238,8 +238,16 @@ def sweep(
 
 @app.command()
 def study(
-    system: Annotated[str | None, typer.Argument(help="Such as sweeper.")] = None,
-    figure: Annotated[str | None, typer.Argument(help="Such as fig5, or several: fig1*, rdma-*, tcp-*, all.")] = None,
+    system: Annotated[
+        str | None,
+        typer.Argument(metavar="[SYSTEM|FILE]", help="Such as sweeper; or a file of your own, such as mine.toml."),
+    ] = None,
+    figure: Annotated[
+        str | None,
+        typer.Argument(
+            help="Such as fig5, or several: fig1*, rdma-*, tcp-*, all. Of your own file all, unless you name some."
+        ),
+    ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
     platform: Platform = None,
     out: Out = None,
@@ -249,13 +257,15 @@ def study(
     replace: Replace = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a published figure: table (CSV, Parquet), plot and resolved specs."""
+    """Run a published figure, or a study of your own: table (CSV, Parquet), plot and resolved specs."""
     from . import show, studies
     from .progress import Progress
 
     if listing or system is None:
-        show.studies(studies.all_studies())
+        show.studies(studies.all_studies() if system is None else studies.of(system))
         return
+    if figure is None and system.endswith(".toml"):
+        figure = "all"
     if figure is None:
         raise HostnetError(f"which figure of {system!r}? `hostnet study --list` shows them.")
     several = figure == "all" or any(c in figure for c in "*?[")
@@ -265,7 +275,7 @@ def study(
             s = s if platform is None else studies.on(s, platform)
             where = (out or Path("results")) / folder if several or out is None else out
             done = studies.run(s, quick=quick, jobs=workers, progress=Progress(quiet), out=where, replace=replace)
-            show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title)
+            show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title, units=done.headings())
             typer.echo(
                 f"{s.system} {s.figure}: {len(done.points)} points, "
                 f"{sum(r.cached for r in done.results)} from the cache; files in {where}/"
@@ -275,6 +285,9 @@ def study(
 @app.command()
 def scoreboard(
     claims: Annotated[list[Path] | None, typer.Option("--claims", help="Claims file; repeatable.")] = None,
+    studies: Annotated[
+        list[Path] | None, typer.Option("--studies", metavar="FILE", help="Studies of your own; repeatable.")
+    ] = None,
     only: Annotated[str | None, typer.Option("--only", metavar="GLOB", help="Claims to check.")] = None,
     quick: Quick = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write verdicts as JSON.")] = None,
@@ -315,7 +328,18 @@ def scoreboard(
             write_text(md_file, page)
         return
     with _workers(jobs, cluster) as workers:
-        code = board(claims, only, quick, json_file, md_file, workers, strict, first=first, platforms=platform or ())
+        code = board(
+            claims,
+            only,
+            quick,
+            json_file,
+            md_file,
+            workers,
+            strict,
+            first=first,
+            platforms=platform or (),
+            studies=studies or (),
+        )
     raise typer.Exit(code)
 
 

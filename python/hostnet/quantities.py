@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from . import renamed
 from .keys import patterns
 from .parquet import ColumnInfo
 from .results import Result
-from .specs import ENTRY, schema, section_schema
+from .specs import ENTRY, Scenario, schema, section_schema
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,21 @@ def _read(spec: Mapping[str, Any], path: str) -> tuple[Quantity, float] | None:
     if node is None or match is None:
         return None
     number, unit = match.groups()
-    units = {u for text in patterns(node) for group in re.findall(r"\(([^()]*)\)\$$", text) for u in group.split("|")}
+    units = _units(node)
     quantity = next((q for sign, q in QUANTITIES.items() if sign in units and unit in q.units), None)
     return None if quantity is None else (quantity, float(number.replace("_", "")) * quantity.units[unit])
+
+
+def units_of(scenario: Scenario, path: str) -> list[str]:
+    """The units of the quantities that a key of a scenario takes; none where it takes no quantity."""
+    node, _ = _node(json.loads(scenario.resolve()), path)
+    units = set() if node is None else _units(node)
+    return list(dict.fromkeys(u for sign, q in QUANTITIES.items() if sign in units for u in q.units if u in units))
+
+
+def _units(node: Mapping[str, Any]) -> set[str]:
+    """The units that a key's patterns name."""
+    return {u for text in patterns(node) for group in re.findall(r"\(([^()]*)\)\$$", text) for u in group.split("|")}
 
 
 def _node(spec: Mapping[str, Any], path: str) -> tuple[Mapping[str, Any] | None, Any]:

@@ -390,7 +390,7 @@ def _study(folder: Path) -> tuple[str, str]:
     except (KeyError, OSError, pl.exceptions.PolarsError):
         raise HostnetError(f"{folder}: {name}.parquet is missing or cannot be read.") from None
     specs = _objects(folder / "specs.json", ("point", "spec"))
-    figure = figure_of(name, frame, tables, about["metrics"])
+    figure = figure_of(name, frame, tables, about["metrics"], about.get("drawn"))
     swept = [c for c in specs[0]["point"] if c in frame.columns and frame[c].count()]
     metrics = [m for m in about["metrics"] if m in frame.columns and m not in swept]
     units = about["units"]

@@ -27,10 +27,10 @@ def number(value: Any) -> str:
     return str(value)
 
 
-def column(name: str, **how: Any) -> Column:
-    """The table column of a metric or of a swept value."""
+def column(name: str, unit: str = "", **how: Any) -> Column:
+    """The column of a metric, or of a swept value with its unit."""
     info = metric_info().get(name)
-    return Column(name, info["unit"] if info else "", **how)
+    return Column(name, info["unit"] if info else unit, **how)
 
 
 def metrics(result: Result, every: bool = False) -> None:
@@ -95,14 +95,24 @@ def captures(results: Iterable[Mapping[str, Any]], to: Console | None = None) ->
         (to or console()).print(str(held), highlight=False, markup=False)
 
 
-def rows(frame: pl.DataFrame, swept: Sequence[str], wanted: Sequence[str], title: str | None = None) -> None:
-    """One line per point: swept columns that vary, then the requested metrics that have values."""
+def rows(
+    frame: pl.DataFrame,
+    swept: Sequence[str],
+    wanted: Sequence[str],
+    title: str | None = None,
+    units: Mapping[str, str] | None = None,
+) -> None:
+    """One line per point: swept columns that vary, then the wanted metrics that have values. ``units`` are those of columns that
+    are no metrics."""
     import polars as pl
 
     swept = [c for c in swept if c not in wanted]
     varying = [c for c in swept if frame[c].n_unique() > 1] or list(swept[:1])
     shown = [m for m in wanted if m in frame.columns and frame[m].null_count() < frame.height]
-    columns = [column(c, key=c in varying, text=frame[c].dtype == pl.String) for c in (*varying, *shown)]
+    columns = [
+        column(c, (units or {}).get(c, ""), key=c in varying, text=frame[c].dtype == pl.String)
+        for c in (*varying, *shown)
+    ]
     show(columns, [[number(v) for v in row] for row in frame.select(*varying, *shown).iter_rows()], title)
 
 

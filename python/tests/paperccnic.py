@@ -224,7 +224,7 @@ def rows(study: Study) -> list[dict[str, Any]]:
     """Every row of the study, with the columns that follow; rows that need a model have it."""
     found = [{**p.columns, **measured(study, dict(p.columns))} for p in study.points(False)]
     if study.then is not None:
-        found += [{**p.columns, **measured(study, dict(p.columns))} for p in study.then(found, False)]
+        found += [{**p.columns, **measured(study, dict(p.columns))} for p in study.further(found, False)]
     for row in found:
         row |= {name: formula(row) for name, formula in study.derived.items()}
     if study.across is not None:

@@ -131,7 +131,7 @@ def rows(study: Study, built: bool) -> list[dict[str, Any]]:
     found = [row(p) for p in study.points(False)]
     if study.then is not None:
         # Bandwidth tests that have run are what rates are chosen from.
-        found += [row(p) for p in study.then([r for r in found if r.get("offered_mrps")], False)]
+        found += [row(p) for p in study.further([r for r in found if r.get("offered_mrps")], False)]
     return found
 
 

@@ -14,6 +14,7 @@ import polars as pl
 from hostnet import studies
 from hostnet.results import metric_info
 from hostnet.studies import idio
+from hostnet.studies.axes import AXES
 
 FIGURES = [s.figure for s in studies.all_studies() if s.system == "idio"]
 # What the engine gives for bursts and placement, beside what it gives every run.
@@ -256,10 +257,10 @@ def tables() -> dict[str, pl.DataFrame]:
     for study in (studies.get("idio", f) for f in FIGURES):
         points = study.points(False)
         if study.then:
-            points = points + study.then(
+            points = points + study.further(
                 [{**p.columns, **measured(study.figure, dict(p.columns))} for p in points], False
             )
-        columns = [c for c in studies.COLUMN_ORDER if any(c in p.columns for p in points)]
+        columns = [a.column for a in AXES if any(a.column in p.columns for p in points)]
         swept = [{c: p.columns.get(c) for c in columns} for p in points]
         numbers = [measured(study.figure, row) for row in swept]
         for row, found in zip(swept, numbers, strict=True):

@@ -12,8 +12,9 @@ import polars as pl
 
 from hostnet import studies
 from hostnet.results import metric_info
+from hostnet.studies.axes import AXES
 
-SWEPT = [c for c in studies.COLUMN_ORDER if c != "quick"]
+SWEPT = [axis.column for axis in AXES]
 METRICS = list(dict.fromkeys([*metric_info(), *(d for s in studies.all_studies() for d in s.derived)]))
 CLASSES = [m for m in METRICS if m.startswith("acc_") and m != "acc_total"]
 

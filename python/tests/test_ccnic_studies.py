@@ -117,20 +117,24 @@ def test_each_interface_is_loaded_at_shares_of_its_own_peak():
         {"platform": "icx", "system": s, "packet_bytes": 64, "n": 16, "load": "peak", "throughput_mrps": r}
         for s, r in (("ccnic", 300.0), ("e810", 192.0))
     ]
-    found = {(p.columns["system"], p.columns["share"]): p.changes["traffic.rate"] for p in ccnic.curve(rows, False)}
+    found = {
+        (p.columns["system"], p.columns["share"]): p.changes["traffic.rate"]
+        for p in ccnic.curve(rows, False).points(False)
+    }
     assert found["ccnic", 0.8] == "240000000 pps" and found["e810", 0.8] == "153600000 pps"
     assert len(found) == 2 * len(ccnic.SHARES)
 
 
 def test_figures_that_show_the_same_point_share_it():
-    def specs(points):
-        return {(p.base, repr(sorted(p.changes.items()))) for p in points}
+    def points(figure):
+        return studies.get("ccnic", figure).points(False)
 
-    assert specs(ccnic.fig12(False)) <= specs(ccnic.fig11(False))
-    full = specs(p for p in ccnic.fig15(False) if p.columns["variant"] == "full")
-    assert (
-        full <= specs(ccnic.fig13(False)) and full <= specs(ccnic.fig14a(False)) and full <= specs(ccnic.fig14b(False))
-    )
+    def specs(points):
+        return {Scenario.load(p.base).with_(p.changes).resolve() for p in points}
+
+    assert specs(points("fig12")) <= specs(points("fig11"))
+    full = specs(p for p in points("fig15") if p.columns["variant"] == "full")
+    assert full <= specs(points("fig13")) and full <= specs(points("fig14a")) and full <= specs(points("fig14b"))
 
 
 def test_features_go_one_after_the_other_and_end_at_a_pool_of_the_host():
@@ -149,7 +153,7 @@ def test_the_uncore_clock_for_a_slower_access_follows_from_two_clocks():
 
 
 def test_rates_of_links_are_those_of_their_standards_and_of_the_platforms():
-    found = {p.columns["link"]: ccnic_links.raw_gbs(p.columns) for p in ccnic_links.tab1(False)}
+    found = {p.columns["link"]: ccnic_links.raw_gbs(p.columns) for p in studies.get("ccnic", "tab1").points(False)}
     # PCIe 4.0 and 5.0 code 128 bits as 130; flits of 6.0 have 242 of 256 bytes for packets. UPI as sold.
     assert found == {
         "pcie4-x16": pytest.approx(31.508, abs=1e-3),
@@ -171,7 +175,8 @@ def test_both_pcie_nics_are_one_scenario_but_for_what_was_fitted():
 @pytest.mark.parametrize("load", ["min", "peak", "loaded"])
 def test_pcie_nics_and_cc_nic_have_the_same_generator_and_load(load):
     def of(system: str) -> tuple[dict, dict, int]:
-        p = ccnic.point(False, "icx", system, ccnic.LARGE, load=load, mpps=10.0 if load == "loaded" else None)
+        loads = {"min": ccnic.MIN, "peak": ccnic.PEAK, "loaded": ccnic.COUNT(16) * ccnic.offered(0.8, 10.0)}
+        (p,) = (ccnic.ICX * ccnic.SYSTEM(system) * ccnic.SIZE(ccnic.LARGE) * loads[load]).points(False)
         s = Scenario.load(p.base).with_(p.changes).to_dict()
         return s["tenant"][0]["app"], s["traffic"], s["tenant"][0]["cores"]
 

@@ -77,7 +77,7 @@ def test_a_study_has_every_point_its_experiment_sweeps(figure, points):
 
 
 def test_bursts_last_as_long_as_the_paper_says_with_two_to_the_thirty_bits_to_the_g():
-    lengths = {p.columns["rate_gbps"]: idio.burst_ms(p.columns) for p in idio.burstdef(False)}
+    lengths = {p.columns["rate_gbps"]: idio.burst_ms(p.columns) for p in studies.get("idio", "burstdef").points(False)}
     # 1.155 and 0.115 are the paper's; the 0.231 that it prints for 25 Gbps is half of what its formula gives.
     assert lengths[10.0] == pytest.approx(1.155, abs=5e-4) and lengths[100.0] == pytest.approx(0.1155, abs=5e-5)
     assert lengths[25.0] == pytest.approx(2 * 0.231, abs=5e-4)
@@ -85,7 +85,7 @@ def test_bursts_last_as_long_as_the_paper_says_with_two_to_the_thirty_bits_to_th
 
 @pytest.mark.parametrize("gbps", idio.RATES)
 def test_a_bursts_packets_come_at_its_rate_to_each_function(gbps):
-    changes = idio.bursts(False, gbps, idio.FRAME)
+    changes = idio.bursts({"quick": False, "rate_gbps": gbps, "packet_bytes": idio.FRAME})
     gap = int(re.fullmatch(r"(\d+) ps", changes["traffic.burst_gap"])[1])
     assert idio.FUNCTIONS * gap * 1e-12 * gbps * 2**30 == pytest.approx(1514 * 8, rel=1e-4)
     assert changes["traffic.burst"] == idio.FUNCTIONS * 1024
@@ -105,18 +105,25 @@ def test_figures_that_show_the_same_burst_share_it():
     def specs(points):
         return {(p.base, repr(sorted(p.changes.items()))) for p in points}
 
-    fig10 = specs(idio.fig10(False))
-    assert specs(idio.fig9(False)) <= fig10 and specs(idio.burstdef(False)) <= fig10
-    solo = [p for p in idio.fig12(False) if p.columns["scenario"] == "solo"]
+    fig10 = specs(studies.get("idio", "fig10").points(False))
+    assert (
+        specs(studies.get("idio", "fig9").points(False)) <= fig10
+        and specs(studies.get("idio", "burstdef").points(False)) <= fig10
+    )
+    solo = [p for p in studies.get("idio", "fig12").points(False) if p.columns["scenario"] == "solo"]
     assert specs(solo) <= fig10
-    whole = [p for p in idio.fig10corun(False) if p.columns.get("case") == "period"]
-    assert specs(whole) == specs([p for p in idio.fig12(False) if p.columns["scenario"] == "corun"])
-    assert specs(idio.summary(False)) == specs(idio.fig12(False)) | specs(idio.fig11(False))
+    whole = [p for p in studies.get("idio", "fig10corun").points(False) if p.columns.get("case") == "period"]
+    assert specs(whole) == specs(
+        [p for p in studies.get("idio", "fig12").points(False) if p.columns["scenario"] == "corun"]
+    )
+    assert specs(studies.get("idio", "summary").points(False)) == specs(
+        studies.get("idio", "fig12").points(False)
+    ) | specs(studies.get("idio", "fig11").points(False))
 
 
 def test_policies_are_compared_at_equal_rates():
-    rows = [{**p.columns, "throughput_mrps": 10.0} for p in idio_policies.capacities(True)]
-    points = idio_policies.at_shares(rows, True)
+    rows = [{**p.columns, "throughput_mrps": 10.0} for p in studies.get("idio", "policies").points(True)]
+    points = idio_policies.at_shares(rows, True).points(True)
     assert len(points) == 4 * len(idio_policies.LOADS) * 4
     rates = {(p.columns["app"], p.columns["share"]): set() for p in points}
     for p in points:
@@ -129,10 +136,15 @@ def test_the_antagonist_alone_is_the_one_beside_the_functions():
 
 
 def test_single_requests_ask_for_a_line_in_each_place():
-    asked = {(p.changes["tenant.0.app"]["request"], p.changes["tenant.0.app"]["place"]) for p in idio.fig1(False)}
+    asked = {
+        (p.changes["tenant.0.app"]["request"], p.changes["tenant.0.app"]["place"])
+        for p in studies.get("idio", "fig1").points(False)
+    }
     assert asked == {(r, place) for r in ("write", "read") for place in ("mlc", "both", "llc", "ddio", "dram")}
     kept = {
-        p.columns["location"] for p in idio.fig1(False) if p.changes.get("override.caches.llc.read_hit") == "retain"
+        p.columns["location"]
+        for p in studies.get("idio", "fig1").points(False)
+        if p.changes.get("override.caches.llc.read_hit") == "retain"
     }
     assert kept == {"P2"}
 

@@ -52,7 +52,7 @@ def test_points_that_follow_the_first_ones_are_on_the_same_platform():
     study = studies.on(studies.get("sweeper", "fig6-right"), ARTIFACT)
     (peak,) = study.points(False)
     assert study.then is not None
-    later = study.then([{**peak.columns, "throughput_mrps": 25.0}], False)
+    later = study.further([{**peak.columns, "throughput_mrps": 25.0}], False)
     assert {p.changes["platform"] for p in later} == {ARTIFACT}
 
 

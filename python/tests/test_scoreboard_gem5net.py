@@ -154,7 +154,7 @@ def test_every_experiment_has_a_study_and_every_study_a_claim():
 def all_points(study):
     """The points of a study, those that follow from its bandwidth tests among them."""
     measured = [r for r in papergem5.rows(study, built=False) if r.get("offered_mrps") and r["load"] == "peak_loss"]
-    return study.points(False) + (study.then(measured, False) if study.then else [])
+    return study.points(False) + (study.further(measured, False) if study.then else [])
 
 
 def test_points_that_need_no_model_to_come_are_valid_scenarios():
@@ -211,7 +211,7 @@ def test_overload_runs_long_enough_to_fill_the_receive_buffer():
 def test_beyond_a_knee_buffers_fill_though_the_core_serves_more_than_there():
     # On the authors' grid 11 million, a tenth more than 10, are 12.9 million. Of these 12.1 million are served.
     knee = {"load": "peak_loss", "app": "testpmd", "packet_bytes": 64, "offered_mrps": 10.0}
-    p = gem5net.at_knee([knee], False, "testpmd", 64)
+    (p,) = gem5net.at_knee([knee], False, "testpmd", 64).points(False)
     rate = float(p.changes["traffic.rate"].removesuffix(" pps"))
     assert rate == pytest.approx(12.9e6, rel=1e-3)
     filled = (65536 + 1024) * rate / (rate - 12.1e6)

@@ -12,6 +12,7 @@ from hostnet.errors import HostnetError
 from hostnet.results import Result
 from hostnet.specs import Scenario
 from hostnet.studies import gem5net, hostnetwork, sweeper
+from hostnet.studies.axes import AXES
 
 # Points per experiment, counted from the `variables` of the specification's experiments.
 EXPECTED = {
@@ -162,7 +163,7 @@ def all_points(study, quick):
         for i, p in enumerate(points)
         if not p.needs
     ]
-    return points + (study.then(rows, quick) if study.then else [])
+    return points + study.further(rows, quick)
 
 
 @pytest.mark.parametrize(
@@ -195,16 +196,18 @@ def test_every_point_resolves_and_rows_are_distinct(study, quick):
             Scenario.load(p.base).with_(p.changes).resolve()
     rows = [tuple(sorted((k, str(v)) for k, v in p.columns.items())) for p in points]
     assert len(set(rows)) == len(rows)
-    assert {k for p in points for k in p.columns} <= set(studies.COLUMN_ORDER)
+    assert {k for p in points for k in p.columns} <= {axis.column for axis in AXES}
 
 
 def test_figures_that_show_the_same_point_share_it():
     def specs(points):
         return {Scenario.load(p.base).with_(p.changes).resolve() for p in points}
 
-    fig5 = specs(sweeper.fig5(False))
-    assert len(specs(sweeper.fig1(False)) & fig5) == 3 * (3 + 1), "ddio and ideal of Fig. 1 are points of Fig. 5"
-    assert specs(sweeper.fig6_left(False)) <= fig5
+    fig5 = specs(studies.get("sweeper", "fig5").points(False))
+    assert len(specs(studies.get("sweeper", "fig1").points(False)) & fig5) == 3 * (3 + 1), (
+        "ddio and ideal of Fig. 1 are points of Fig. 5"
+    )
+    assert specs(studies.get("sweeper", "fig6-left").points(False)) <= fig5
 
 
 def test_the_platform_is_the_same_in_every_study():

@@ -21,7 +21,7 @@ from . import (
     real,
     sweeper,
 )
-from .general import horizontal_bars, horizontal_stack, lines, metric_bars, plot_sweep
+from .general import horizontal_bars, horizontal_stack, lines, metric_bars, plot_sweep, plotted
 from .style import CLASS_COLOURS, axis_label, save, style
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def plot_study(
 ) -> list[Path]:
     """Draws a study's figure into `out_dir` as PNG and SVG; returns the paths.
 
-    `study` is a Study or the name of its table (`sweeper_fig5`), `frame` is the table, and `tables` holds the study's
-    further tables by SQL name (`sweeper_fig6_left_dram_latency_cdf`). A study without a drawing function gets bars of
-    its metrics.
+    `study` is a Study or its table name (`sweeper_fig5`), `frame` its table, `tables` its further tables by SQL name
+    (`sweeper_fig6_left_dram_latency_cdf`). A study with neither a plot nor a drawing of its own gets bars of its metrics.
     """
-    name = study if isinstance(study, str) else study.table
-    figure = figure_of(name, frame, tables, metrics=None if isinstance(study, str) else study.metrics)
-    return save(figure, Path(out_dir) / name)
+    if isinstance(study, str):
+        return save(figure_of(study, frame, tables), Path(out_dir) / study)
+    figure = figure_of(study.table, frame, tables, study.metrics, study.drawn)
+    return save(figure, Path(out_dir) / study.table)
 
 
 def figure_of(
@@ -75,10 +75,21 @@ def figure_of(
     frame: pl.DataFrame,
     tables: Mapping[str, pl.DataFrame] | None = None,
     metrics: Sequence[str] | None = None,
+    drawn: Mapping[str, Any] | None = None,
 ) -> Figure:
-    """The figure of a study table, not yet written to a file."""
+    """The figure of a study table, not yet written to a file.
+
+    `drawn` is what `Study.drawn` says: its title, the meaning of each swept column, and its plot.
+    """
+    drawn = drawn or {}
+    plot, meanings, title = drawn.get("plot"), drawn.get("swept"), drawn.get("title", "")
     with style():
-        fig = _DRAWINGS[name](frame, tables or {}) if name in _DRAWINGS else metric_bars(name, frame, metrics)
+        if plot is not None:
+            fig = plotted(frame, plot["x"], plot["y"], plot["lines"], meanings or {}, title)
+        elif name in _DRAWINGS:
+            fig = _DRAWINGS[name](frame, tables or {})
+        else:
+            fig = metric_bars(name, frame, metrics, None if meanings is None else list(meanings), title)
         _compare(fig, name, frame, tables or {})
         return fig
 

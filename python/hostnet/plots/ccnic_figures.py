@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..systems import COLOURS, NAMES, name_of
 from .gem5net import draw, panels, picked
 from .style import new_figure
 
@@ -12,16 +13,6 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-NAMES = {
-    "ccnic": "CC-NIC",
-    "unopt": "unoptimised over UPI",
-    "e810": "E810",
-    "cx6": "ConnectX-6",
-    "ccnic-overlay": "CC-NIC overlay",
-    "upi-1to1": "CC-NIC overlay, 1-1",
-    "unopt-overlay": "unoptimised overlay",
-}
-COLOURS = {"ccnic": "#0072B2", "unopt": "#E69F00", "e810": "#8C8C8C", "cx6": "#B5400A"}
 TARGETS = {"wc_mmio": "E810, write-combining", "wc_dram": "memory, write-combining", "wb_dram": "memory, write-back"}
 PLATFORMS = {"icx": "Ice Lake", "spr": "Sapphire Rapids"}
 
@@ -80,7 +71,7 @@ def _over(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool
                     [r for r in here if r.get(hue) == value],
                     x,
                     y,
-                    label=f"{value} B" if hue == "packet_bytes" else NAMES.get(str(value), str(value)),
+                    label=f"{value} B" if hue == "packet_bytes" else name_of(value),
                 )
             ax.set_title(PLATFORMS[platform])
             ax.set_xlabel(label)
@@ -99,7 +90,7 @@ def _servers(title: str, x: str, y: str, label: str, axis: str) -> Drawing:
     """A line for each system and variant, in one panel."""
 
     def figure(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
-        named = [{**r, "line": f"{NAMES.get(r['system'], r['system'])}, {r['variant']}"} for r in frame.to_dicts()]
+        named = [{**r, "line": f"{name_of(r['system'])}, {r['variant']}"} for r in frame.to_dicts()]
         return _stores(title, x, y, "line", label, axis)(type(frame)(named), tables)
 
     return figure
@@ -112,7 +103,7 @@ def _stores(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bo
         rows = [r for r in frame.to_dicts() if r.get(y) is not None]
         fig, ax = panels(5.0, 3.2)
         for value in dict.fromkeys(r[hue] for r in rows):
-            draw(ax, picked(rows, **{hue: value}), x, y, label=NAMES.get(value, TARGETS.get(value, value)))
+            draw(ax, picked(rows, **{hue: value}), x, y, label=TARGETS.get(value, name_of(value)))
         ax.set_xlabel(label)
         ax.set_ylabel(axis)
         ax.set_ylim(bottom=0)

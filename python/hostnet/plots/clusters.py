@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..systems import SYSTEMS, name_of
 from .style import CLASS_COLOURS, axis_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SYSTEM_SHADES = {
-    # from few DDIO ways to many
-    "dma": ("#9A9A9A",),
-    "ddio": ("#BBDDF1", "#7CBCE6", "#3A93CE", "#0F5F92"),
-    "sweeper": ("#FBD08A", "#F2A83B", "#E07B12", "#A84C04"),
-    "ideal": ("#2B2B2B",),
-}
-SYSTEM_NAMES = {"dma": "DMA", "ddio": "DDIO", "sweeper": "DDIO + Sweeper", "ideal": "ideal DDIO"}
-_SYSTEM_SHORT = {"dma": "DMA", "ddio": "DDIO", "sweeper": "+Swp", "ideal": "ideal"}
 _WAYS = (2, 4, 6, 12)
 
 
@@ -33,7 +25,7 @@ def config_order(config: tuple[str, int]) -> tuple[int, int, int]:
 
 def config_name(config: tuple[str, int], short: bool = False) -> str:
     system, ways = config
-    name = (_SYSTEM_SHORT if short else SYSTEM_NAMES).get(system, system)
+    name = (system in SYSTEMS and short and SYSTEMS[system].short) or name_of(system)
     if system not in ("ddio", "sweeper") or not ways:
         return name
     return f"{name} {ways}" if short else f"{name}, {ways} ways"
@@ -41,7 +33,9 @@ def config_name(config: tuple[str, int], short: bool = False) -> str:
 
 def _config_colour(config: tuple[str, int]) -> str:
     system, ways = config
-    shades = _SYSTEM_SHADES.get(system, ("#009E73",))
+    if system not in SYSTEMS:
+        return "#009E73"
+    shades = SYSTEMS[system].shades or (SYSTEMS[system].colour,)
     return shades[min(sum(ways > w for w in _WAYS), len(shades) - 1)]
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from .clusters import SYSTEM_NAMES
+from ..systems import name_of
 from .style import CLASS_COLOURS, axis_label, line_style, new_figure, style
 
 if TYPE_CHECKING:
@@ -42,34 +43,6 @@ def plot_sweep(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | N
         return fig
 
 
-_VARIABLES = [
-    "case",
-    "app",
-    "scenario",
-    "mode",
-    "system",
-    "injection",
-    "eviction",
-    "agent",
-    "sweep_tx",
-    "guard",
-    "item_bytes",
-    "packet_bytes",
-    "access",
-    "load_bytes",
-    "buf",
-    "ways",
-    "depth",
-    "channels",
-    "split_a",
-    "split_b",
-    "ring",
-    "rate_gbps",
-    "core_gbps",
-    "thr_mtps",
-    "rate_mrps",
-    "load",
-]
 _DIRECTED = [
     "dram_reads_per_block",
     "dram_writes_per_block",
@@ -83,16 +56,84 @@ _DIRECTED = [
 ]
 
 
-def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = None) -> Figure:
-    """Horizontal bars, one panel per metric and one bar per row, for studies without a drawing of their own."""
+def plotted(
+    frame: pl.DataFrame, x: str, y: Sequence[str], lines: Sequence[str], labels: Mapping[str, str], title: str = ""
+) -> Figure:
+    """One panel for each metric of ``y`` over the column ``x``, with a line for each combination of values of ``lines``.
+
+    Where ``x`` has names rather than numbers, each name has a cluster of bars. ``labels`` says what columns mean.
+    """
+    import polars as pl
+
+    with style():
+        fig = new_figure(4.6 * len(y) + 0.6, 3.8)
+        panels = fig.subplots(1, len(y), squeeze=False)[0]
+        for ax, metric in zip(panels, y, strict=True):
+            part = frame.filter(pl.col(metric).is_not_null() & pl.col(x).is_not_null())
+            (_clusters if frame[x].dtype == pl.String else _curves)(ax, part, x, metric, lines)
+            ax.set(xlabel=fill(labels.get(x, axis_label(x)), 42), ylabel=axis_label(metric))
+            values: list[float] = [0.0, *part[metric].to_list()]
+            ax.set_ylim(1.06 * min(values), 1.06 * max(values) or None)
+        handles, names = panels[0].get_legend_handles_labels()
+        if lines and handles:
+            fig.legend(handles, names, loc="outside lower center", ncols=min(len(names), 2 * len(y)))
+        fig.suptitle(fill(title, 30 + 55 * len(y)), fontweight="bold")
+        return fig
+
+
+def _parts(frame: pl.DataFrame, lines: Sequence[str]) -> list[tuple[str, pl.DataFrame]]:
+    """The rows of each combination of values of ``lines``, in their order, by its name."""
+    if not lines:
+        return [("", frame)]
+    parts = frame.partition_by(lines, as_dict=True, maintain_order=True)
+    return [
+        (
+            ", ".join(
+                _bar_label(c, v) if not isinstance(v, str) else name_of(v) for c, v in zip(lines, key) if v is not None
+            ),
+            part,
+        )
+        for key, part in parts.items()
+    ]
+
+
+def _curves(ax: Axes, frame: pl.DataFrame, x: str, y: str, lines: Sequence[str]) -> None:
+    for i, (name, part) in enumerate(_parts(frame, lines)):
+        line = part.sort(x)
+        ax.plot(line[x].to_list(), line[y].to_list(), label=name, **line_style(i))
+
+
+def _clusters(ax: Axes, frame: pl.DataFrame, x: str, y: str, lines: Sequence[str]) -> None:
+    groups = frame[x].unique(maintain_order=True).to_list()
+    parts = _parts(frame, lines)
+    present = {g: [name for name, part in parts if g in part[x]] for g in groups}
+    width = 0.8 / max(map(len, present.values()), default=1)
+    for i, (name, part) in enumerate(parts):
+        at = [groups.index(g) + (present[g].index(name) - (len(present[g]) - 1) / 2) * width for g in part[x]]
+        ax.bar(at, part[y].to_list(), width, label=name, color=line_style(i)["color"], edgecolor="white", linewidth=0.4)
+    ax.set_xticks(range(len(groups)), [name_of(g) for g in groups])
+    ax.tick_params(axis="x", length=0)
+    ax.grid(axis="x", visible=False)
+
+
+def metric_bars(
+    name: str,
+    frame: pl.DataFrame,
+    metrics: Sequence[str] | None = None,
+    swept: Sequence[str] | None = None,
+    title: str = "",
+) -> Figure:
+    """Horizontal bars, one panel per metric and one bar per row, for studies without a drawing of their own.
+
+    ``swept`` are the columns that tell rows apart: those of every axis of the published studies unless said.
+    """
+    swept = _published() if swept is None else swept
     chosen = [
         m for m in (metrics or _DIRECTED) if m in frame.columns and frame[m].dtype.is_numeric() and frame[m].count()
     ]
-    chosen = chosen or [
-        c for c in frame.columns if c not in _VARIABLES and frame[c].dtype.is_numeric() and frame[c].count()
-    ]
+    chosen = chosen or [c for c in frame.columns if c not in swept and frame[c].dtype.is_numeric() and frame[c].count()]
     chosen = chosen[:6]
-    labels = _bar_labels(frame)
+    labels = _bar_labels(frame, swept)
     fig = new_figure(3.2 * max(1, len(chosen)) + 2.0, 1.4 + 0.26 * len(labels))
     axes = fig.subplots(1, max(1, len(chosen)), sharey=True, squeeze=False)[0]
     for ax, metric in zip(axes, chosen, strict=False):
@@ -105,34 +146,40 @@ def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = 
         ax.locator_params(axis="x", nbins=4)  # numbers of five digits fit next to each other
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].invert_yaxis()
-    fig.suptitle(name.replace("_", " "), fontweight="bold")
+    fig.suptitle(title or name.replace("_", " "), fontweight="bold")
     return fig
 
 
-def _bar_labels(frame: pl.DataFrame) -> list[str]:
-    """Labels that distinguish the rows. Columns that only some studies have are named where the usual columns do not
-    suffice."""
-    from ..studies import COLUMN_ORDER
+def _published() -> list[str]:
+    """The swept columns of the published studies."""
+    from ..studies.axes import AXES
 
-    def varying(columns: Sequence[str]) -> list[str]:
-        return [c for c in columns if c in frame.columns and frame[c].drop_nulls().n_unique() > 1]
+    return [axis.column for axis in AXES]
+
+
+def _bar_labels(frame: pl.DataFrame, swept: Sequence[str]) -> list[str]:
+    """Labels that tell the rows apart: by names first, then by numbers, each as far as those before do not suffice."""
+    import polars as pl
+
+    there = [c for c in swept if c in frame.columns]
+    varying = [c for c in there if frame[c].drop_nulls().n_unique() > 1]
+    varying.sort(key=lambda c: (frame[c].dtype != pl.String, c != "system"))
+    rows = frame.to_dicts()
 
     def labels(columns: Sequence[str]) -> list[str]:
-        return [", ".join(_bar_label(c, r[c]) for c in columns if r[c] is not None) or "all" for r in frame.to_dicts()]
+        return [", ".join(_bar_label(c, r[c]) for c in columns if r[c] is not None) or "all" for r in rows]
 
-    columns = varying(_VARIABLES) or [c for c in _VARIABLES if c in frame.columns][:1]
-    for more in varying([c for c in COLUMN_ORDER if c not in _VARIABLES]):
-        if len(set(found := labels(columns))) == len(found):
-            break
-        if len(set(labels([*columns, more]))) > len(set(found)):
-            columns.append(more)
+    columns = varying[:1] or there[:1]
+    for more in varying[1:]:
+        if len(set(labels([*columns, more]))) > len(set(labels(columns))):
+            columns = [*columns, more]
     return labels(columns)
 
 
 def _bar_label(column: str, value: Any) -> str:
     if column == "system":
-        return SYSTEM_NAMES.get(value, str(value))
-    if column in ("item_bytes", "packet_bytes"):
+        return name_of(value)
+    if column.endswith("_bytes"):
         return f"{value} B"
     return f"{column} {value:.4g}" if isinstance(value, float) else f"{column} {value}"
 

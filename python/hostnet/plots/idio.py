@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..systems import COLOURS, NAMES
 from .style import new_figure
 
 if TYPE_CHECKING:
@@ -14,26 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NAMES = {
-    "dma": "DMA",
-    "ddio": "DDIO",
-    "inval": "Invalidate",
-    "pref": "Prefetch",
-    "static": "Static",
-    "idio": "IDIO",
-    "sweeper": "DDIO + Sweeper",
-    "idio-tx": "IDIO + Sweeper TX",
-}
-COLOURS = {
-    "dma": "#9A9A9A",
-    "ddio": "#3A93CE",
-    "inval": "#F7C66B",
-    "pref": "#CC79A7",
-    "static": "#8C8C8C",
-    "idio": "#009E73",
-    "sweeper": "#E07B12",
-    "idio-tx": "#00563F",
-}
 MLC, LLC, DMA = "#0072B2", "#B5400A", "#C9C9C9"
 BARS = (
     ("mlc_wb_rel", "MLC write-backs"),

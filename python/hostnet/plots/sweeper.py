@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .clusters import SYSTEM_NAMES, Clusters, config_name, config_of, config_order
+from ..systems import NAMES
+from .clusters import Clusters, config_name, config_of, config_order
 from .style import axis_label, line_style, new_figure
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def _fig9(title: str, point_label: Callable[[Mapping[str, Any]], str]) -> Callab
                     marker=marker,
                     linewidth=1.2,
                     markersize=6,
-                    label=SYSTEM_NAMES[system],
+                    label=NAMES[system],
                 )
             for r, at in zip(rows, line, strict=False):
                 places.setdefault(point_label(r), {})[system] = at
@@ -254,7 +255,7 @@ def _fig10a(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     for system, colour, marker in (("ddio", "#0F5F92", "o"), ("sweeper", "#E07B12", "s")):
         line = {r["buf"]: r["throughput_mrps"] for r in frame.sort("buf").to_dicts() if r["system"] == system}
         ddio = ddio or line
-        ax.plot(list(line), list(line.values()), color=colour, marker=marker, linewidth=1.6, label=SYSTEM_NAMES[system])
+        ax.plot(list(line), list(line.values()), color=colour, marker=marker, linewidth=1.6, label=NAMES[system])
     factor = _paper("sweeper.c.fig10b.deep-over-shallow")
     if factor and 128 in ddio and 2048 in ddio:
         ax.plot([1600, 2600], [factor * ddio[128]] * 2, color="#C00000", linestyle=(0, (2, 1)), linewidth=1.6)
@@ -291,7 +292,7 @@ def _fig10b(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
             if not line:
                 continue
             x, y = [p[0] for p in line], [max(p[1], floor) for p in line]
-            ax.plot(x, y, color=colour, linestyle=dash, linewidth=1.5, label=f"{SYSTEM_NAMES[system]}, {buf} buffers")
+            ax.plot(x, y, color=colour, linestyle=dash, linewidth=1.5, label=f"{NAMES[system]}, {buf} buffers")
             for full in (False, True):
                 shown = [(a, b) for (a, drop), b in zip(line, y, strict=False) if (drop > 0) == full]
                 ax.plot(

@@ -81,14 +81,16 @@ def main(
     first: bool = False,
     platforms: Sequence[str] = (),
     sources: Mapping[str, StudySource] | None = None,
+    studies: Sequence[str | Path] = (),
 ) -> int:
     """Evaluates the claims of `files` (default: the shipped ones), prints the board and writes it where asked.
 
-    Studies run on their own platform, or on the platform in `platforms`. With several platforms the board has a column
-    for each, and `sources` may hold the studies of each platform in place of the built ones. With `first`, the results
-    are kept as the first run of their systems' boards; a system that has a first run already is refused. Returns the
-    exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not be
-    evaluated. Raises HostnetError for malformed input, before anything runs.
+    `studies` are files of the user's, whose tables claims may query, too.
+    Studies run on their own platform or on the one of `platforms`; with several of these the board has a column for each,
+    and `sources` may hold the studies of each in place of the built ones. With `first`, the results are kept as the first
+    run of their systems' boards, which is refused when there is one.
+    Returns the exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not
+    be evaluated. Raises HostnetError for malformed input, before anything runs.
     """
     loaded = [(Path(file), claim) for file in files or shipped_files() for claim in load(file)]
     every = [claim for _, claim in loaded]
@@ -98,9 +100,9 @@ def main(
     if platforms and first:
         raise HostnetError("--first: the first run of a board is on the studies' own platform; leave out --platform.")
     boards: dict[str | None, StudySource] = {}
-    boards.update(sources or {name: BuiltStudies(jobs, quick, name, chosen) for name in platforms})
+    boards.update(sources or {name: BuiltStudies(jobs, quick, name, chosen, studies) for name in platforms})
     if not boards:
-        boards = {None: source or BuiltStudies(jobs, quick)}
+        boards = {None: source or BuiltStudies(jobs, quick, files=studies)}
     if first:
         first_run.check(firsts_at, claims, every, quick)
     for path in (json_file, markdown_file):
@@ -159,17 +161,33 @@ def first_page(name: str, files: Sequence[str | Path] | None = None) -> str:
 class BuiltStudies:
     """The studies of `hostnet.studies`, run or taken from the cache.
 
-    Studies of `systems` run on `platform`, if given. Raises HostnetError for studies that cannot run there.
+    Those of `systems` run on `platform` where one is named. Raises HostnetError where they do not. Studies of the user's `files`
+    are beside them.
     """
 
     def __init__(
-        self, jobs: Jobs = None, quick: bool = False, platform: str | None = None, systems: Iterable[str] = ()
+        self,
+        jobs: Jobs = None,
+        quick: bool = False,
+        platform: str | None = None,
+        systems: Iterable[str] = (),
+        files: Iterable[str | Path] = (),
     ):
         from ..studies import all_studies, on
+        from ..studies.own import load as own
 
         self._jobs, self._quick = jobs, quick
+        built = all_studies()
+        for file in files:
+            known = {s.table for s in built}
+            for s in own(file):
+                if s.table in known:
+                    raise HostnetError(
+                        f"--studies {file}: there is a table {s.table} already; choose another `system`."
+                    )
+                built.append(s)
         moved = set(systems) if platform is not None else set()
-        self._all = {(s.system, s.figure): on(s, str(platform)) if s.system in moved else s for s in all_studies()}
+        self._all = {(s.system, s.figure): on(s, str(platform)) if s.system in moved else s for s in built}
 
     def studies(self) -> dict[str, tuple[str, str]]:
         """SQL table name -> (system, figure)."""

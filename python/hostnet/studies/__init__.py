@@ -1,7 +1,7 @@
-"""Published figures as data: which points to simulate, from which base scenario.
+"""Studies as data: a base scenario, a grid of points over axes, metrics and a plot.
 
-A study lists points. Each point has swept columns, which describe its row, and changes to the base scenario. Points
-with equal resolved specs are one simulation, so figures share results.
+A point is a set of swept columns (what the row says it is) and the changes that make it so. Points with equal resolved specs
+are one simulation, so figures share work. ``own`` reads studies from a file of the user's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import platform as host
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib import import_module
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cache import Cache, contents
-from ..errors import HostnetError, NotBuiltYet
+from ..errors import HostnetError, NotBuiltYet, SpecError
 from ..output import directory, write_frame
 from ..parquet import ColumnInfo
 from ..paths import nearest
@@ -27,8 +27,9 @@ from ..progress import Progress
 from ..results import Result, column_info, metric_info, tidy, tidy_table
 from ..runner import Jobs, run_many
 from ..specs import Scenario
-from .columns import COLUMN_ORDER as COLUMN_ORDER
-from .columns import MEANINGS
+from .axes import AXES, QUICK
+from .grid import Axis, Grid, Points
+from .grid import Point as Point
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,36 +50,36 @@ _MODULES = {
 }
 
 
-@dataclass(frozen=True)
-class Point:
-    """One row: its swept ``columns``, and the ``changes`` (dotted path to value, None removes) to ``base``.
-
-    A point that ``needs`` a model which is not built yet does not run: its row has that reason in the column
-    ``not_built``, and no metrics.
-    """
-
-    base: str
-    columns: Mapping[str, Any]
-    changes: Mapping[str, Any]
-    needs: str = ""
-
-
 Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
+class Plot:
+    """Lines of each metric of ``y`` over the column ``x``, one for each value (or combination of values) of ``lines``."""
+
+    x: str
+    y: tuple[str, ...]
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Study:
-    """A figure. ``points(quick)`` gives its rows; ``then(rows, quick)`` gives further rows after these have been
-    measured."""
+    """A figure: ``grid`` has its points, which change ``base`` where they name no scenario themselves.
+
+    A grid that does not follow from axes alone is a function of ``quick``. ``then(rows, quick)`` gives more points once those
+    of the grid have been measured.
+    """
 
     system: str
     figure: str
     title: str
-    points: Callable[[bool], list[Point]]
+    grid: Points
     metrics: tuple[str, ...]
-    then: Callable[[Rows, bool], list[Point]] | None = None
+    base: str = ""
+    then: Callable[[Rows, bool], Grid | list[Point]] | None = None
     side_tables: tuple[str, ...] = ()
     derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
+    # Units of the columns of `derived` and `across`; those of swept columns are their axes'.
     derived_units: Mapping[str, str] = field(default_factory=dict)
     # Columns that compare rows, such as a ratio to the isolated run: one mapping per row, from all rows.
     across: Callable[[Rows], Sequence[Mapping[str, float | str | None]]] | None = None
@@ -88,6 +89,57 @@ class Study:
     wall_runs: int = 1
     # The platform to which ``on`` has moved the study; empty for the platform that the points name.
     platform: str = ""
+    # The axes that its points may have beside those of the grid, in the order of the table's columns.
+    axes: tuple[Axis, ...] = AXES
+    # The user's file that it is from; and whether a quick run of it differs.
+    file: str = ""
+    shortened: bool = True
+    # The plot; a figure of a paper has a drawing of its own in ``plots``, and any other study bars of its metrics.
+    plot: Plot | None = None
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """What a plot of the study needs beside its tables: title, meaning of each swept column, and the plot."""
+        return {
+            "title": self.title,
+            "swept": {name: axis.title for name, axis in self._declared.items()},
+            "plot": None if self.plot is None else asdict(self.plot),
+        }
+
+    def points(self, quick: bool) -> list[Point]:
+        """The points that are simulated first, in a quick study or in a whole one."""
+        return self._expanded(self.grid if isinstance(self.grid, Grid) else self.grid(quick), quick)
+
+    def further(self, rows: Rows, quick: bool) -> list[Point]:
+        """The points that follow from the measured ``rows`` of the first ones."""
+        return [] if self.then is None else self._expanded(self.then(rows, quick), quick)
+
+    def _expanded(self, points: Grid | list[Point], quick: bool) -> list[Point]:
+        points = points.points(quick, self.base) if isinstance(points, Grid) else points
+        for name in dict.fromkeys(name for p in points for name in p.columns):
+            self.axis(name)
+        return points
+
+    @cached_property
+    def _declared(self) -> dict[str, Axis]:
+        own = self.grid.axes if isinstance(self.grid, Grid) else ()
+        return {axis.column: axis for axis in (*self.axes, *own)}
+
+    def axis(self, column: str) -> Axis:
+        """The axis of a swept column. Raises HostnetError for a column that no axis declares."""
+        if column == QUICK.column:
+            return QUICK
+        if column not in self._declared:
+            raise HostnetError(
+                f"{self.system} {self.figure}: no axis declares the column {column!r}; "
+                f"{nearest(column, list(self._declared))}"
+            )
+        return self._declared[column]
+
+    def ordered(self, columns: Iterable[str]) -> list[str]:
+        """Swept columns in the order that tables have. Raises HostnetError for one that no axis declares."""
+        used = {self.axis(name).column for name in columns}
+        return [name for name in (*self._declared, QUICK.column) if name in used]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,8 +148,10 @@ class Study:
 
     @property
     def command(self) -> str:
-        """The command that runs the study, after `hostnet`."""
-        return f"study {self.system} {self.figure}" + (f" --platform {self.platform}" if self.platform else "")
+        """The command that runs it, after `hostnet`."""
+        return f"study {self.file or self.system} {self.figure}" + (
+            f" --platform {self.platform}" if self.platform else ""
+        )
 
     @property
     def table(self) -> str:
@@ -130,8 +184,7 @@ class StudyRun:
         return rows
 
     def _swept(self) -> list[str]:
-        used = {name for p in (*self.points, *self.missing) for name in p.columns} | {"quick"}
-        return [n for n in COLUMN_ORDER if n in used]
+        return self.study.ordered(["quick", *(name for p in (*self.points, *self.missing) for name in p.columns)])
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -176,8 +229,9 @@ class StudyRun:
 
     def column_info(self, table: str) -> dict[str, ColumnInfo]:
         """Unit and meaning of each column of one of the study's tables."""
-        units = self._units()
-        found = {n: ColumnInfo(unit=u, description=MEANINGS.get(n, _DERIVED)) for n, u in units.items()} | column_info()
+        meanings = {n: self.study.axis(n).meaning for n in self._swept()}
+        found = {n: ColumnInfo(unit=u, description=meanings.get(n, _DERIVED)) for n, u in self._units().items()}
+        found |= column_info()
         if self.missing:
             found["not_built"] = {"unit": "", "description": "model that the point needs and that is not built yet"}
         side = table.removeprefix(f"{self.study.table}_")
@@ -189,10 +243,14 @@ class StudyRun:
                 }
         return found
 
+    def headings(self) -> dict[str, str]:
+        """Units in the headings of a printed table: not those that a column's meaning names."""
+        return {n: self.study.axis(n).shown_unit for n in self._swept()} | dict(self.study.derived_units)
+
     def _units(self) -> dict[str, str]:
         """Units of the columns that this study adds to metrics."""
-        known = {"item_bytes": "B", "packet_bytes": "B", "rate_mrps": "Mrps", **self.study.derived_units}
-        return {n: known.get(n, "") for n in self.columns[0]}
+        swept = {n: self.study.axis(n).unit for n in self._swept()}
+        return {n: swept.get(n, self.study.derived_units.get(n, "")) for n in self.columns[0]}
 
     def about(self) -> dict[str, Any]:
         """Facts about a study that its tables do not contain: units, title, where and how long it ran."""
@@ -203,6 +261,7 @@ class StudyRun:
             "table": self.study.table,
             "quick": self.quick,
             "metrics": list(self.study.metrics),
+            "drawn": {**self.study.drawn, "swept": {n: self.study.axis(n).title for n in self._swept()}},
             "units": {
                 **self._units(),
                 **{n: m["unit"] for n, m in metric_info().items()},
@@ -232,12 +291,22 @@ def names() -> list[tuple[str, str]]:
     return [(s.system, s.figure) for s in all_studies()]
 
 
-def get(system: str, figure: str) -> Study:
-    """One study. Raises NotBuiltYet for a figure that lacks a model, HostnetError for an unknown name."""
+def of(system: str) -> list[Study]:
+    """The studies of a system, or those of a user's file (``mine.toml``). Raises HostnetError where there is neither."""
+    if system.endswith(".toml"):
+        from .own import load
+
+        return load(system)
     if system not in SYSTEMS:
         raise HostnetError(f"there is no system {system!r}; {nearest(system, list(SYSTEMS))}")
-    figures = {name: s for s in all_studies() if s.system == system for name in s.names}
-    if figure in (missing := not_built(system)):
+    return [s for s in all_studies() if s.system == system]
+
+
+def get(system: str, figure: str) -> Study:
+    """One study, of a system or of a user's file. Raises NotBuiltYet for a figure that lacks a model, HostnetError for an
+    unknown name."""
+    figures = {name: s for s in of(system) for name in s.names}
+    if not system.endswith(".toml") and figure in (missing := not_built(system)):
         raise NotBuiltYet(f"{system} {figure} is not built yet: it needs {missing[figure]}.")
     if figure not in figures:
         raise HostnetError(
@@ -251,23 +320,25 @@ def matching(system: str, pattern: str) -> list[Study]:
     ``system`` with a name like ``pattern`` (``rdma-*``), or all of them (``all``), in their order. Raises as ``get``
     does when there is no such study."""
     pattern = "*" if pattern == "all" else pattern
-    found = [s for s in all_studies() if s.system == system and any(fnmatchcase(n, pattern) for n in s.names)]
+    found = [s for s in of(system) if any(fnmatchcase(n, pattern) for n in s.names)]
     return found or [get(system, pattern)]
 
 
 def on(study: Study, name: str) -> Study:
-    """``study`` on another platform, with the changes that its figures need there. Raises HostnetError when the system
-    has no such platform."""
+    """``study`` on another platform, with what its figures change there. Raises HostnetError where its system has no such."""
+    if study.file:
+        raise HostnetError(f"--platform {name}: {study.file} says itself where its studies run; set `platform` there.")
     places = getattr(import_module(f".{study.system}", __name__), "PLATFORMS", {})
     if name not in places:
         known = f"; {nearest(name, list(places))}" if places else ", nor on any but their own"
         raise HostnetError(f"--platform {name}: studies of {study.system} do not run there{known}")
-    move, then = places[name], study.then
+    move = places[name]
     return replace(
         study,
         platform=name,
-        points=lambda quick: [move(p) for p in study.points(quick)],
-        then=None if then is None else lambda rows, quick: [move(p) for p in then(rows, quick)],
+        grid=lambda quick: [move(p) for p in study.points(quick)],
+        then=None if study.then is None else lambda rows, quick: [move(p) for p in study.further(rows, quick)],
+        axes=tuple(study._declared.values()),
     )
 
 
@@ -282,21 +353,27 @@ def run(
     plot: bool = True,
     replace: bool = False,
 ) -> StudyRun:
-    """Run a study, and write its files to
-    ``out`` when given, which is checked before any point runs. Raises HostnetError when ``out`` holds other points, or points of a full study while this run is quick, unless ``replace``
-    is set."""
+    """Run a study, and make ``out`` its directory when given (which is checked before any point runs). Other points that are
+    there, and those of a full study when this one is quick, are refused unless ``replace`` is set."""
+    if quick and not study.shortened:
+        raise HostnetError(
+            f"{study.file}: study {study.figure}: key `quick`: is missing, so --quick would change nothing; "
+            "say what a quick run changes, or leave out --quick."
+        )
     points, missing = _built(study.points(quick))
     if not points:
         raise NotBuiltYet(f"{study.system} {study.figure} is not built yet: it needs {missing[0].needs}.")
     owned: AbstractContextManager[Path | None] = nullcontext()
     if out is not None:
-        found = contents(_specs(points), [p.columns for p in points], f"{study.system} {study.figure}", quick=quick)
+        found = contents(
+            _specs(points, study), [p.columns for p in points], f"{study.system} {study.figure}", quick=quick
+        )
         owned = directory(out, study.command, found, replace=replace)
     with owned as folder:
         results = _run_points(points, study, jobs, cache, progress)
         if study.then is not None:
             rows = [{**p.columns, **r.metrics} for p, r in zip(points, results, strict=True)]
-            more, lacking = _built(study.then(rows, quick))
+            more, lacking = _built(study.further(rows, quick))
             results += _run_points(more, study, jobs, cache, progress)
             points, missing = points + more, missing + lacking
         results = _least_wall(points, results, study, jobs, cache, progress)
@@ -335,15 +412,22 @@ def _built(points: Iterable[Point]) -> tuple[list[Point], list[Point]]:
 def _run_points(
     points: Iterable[Point], study: Study, jobs: Jobs, cache: Cache | None, progress: Progress | None
 ) -> list[Result]:
-    return run_many(_specs(points), jobs=jobs, cache=cache, progress=progress, label=study.table)
+    return run_many(_specs(points, study), jobs=jobs, cache=cache, progress=progress, label=study.table)
 
 
-def _specs(points: Iterable[Point]) -> list[str]:
-    """The resolved specs of points."""
+def _specs(points: Iterable[Point], study: Study) -> list[str]:
+    """The resolved specs of points. Raises SpecError for one that cannot be run; of a user's study the sentence names the point."""
     bases: dict[str, Scenario] = {}
     specs = []
     for p in points:
         if p.base not in bases:
             bases[p.base] = Scenario.load(p.base)
-        specs.append(bases[p.base].with_(p.changes).resolve())
+        try:
+            specs.append(bases[p.base].with_(p.changes).resolve())
+        except SpecError as e:
+            if not study.file:
+                raise
+            from .own import explained
+
+            raise explained(study, p.columns, e) from None
     return specs

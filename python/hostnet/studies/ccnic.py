@@ -8,10 +8,11 @@ return from a NIC's threads, or from the wire of a PCIe NIC.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from . import Point, Rows, Study
+from . import Rows, Study, axes
+from .grid import Axis, Changes, Grid, Row, also, by_length, on, sum_of
 
 LOOPBACK = "ccnic-upi"
 PCIE = {"e810": "pcie-e810", "cx6": "pcie-cx6"}
@@ -37,68 +38,54 @@ ROUND, ROUND_PCIE = 1100, 2200
 SHARES, LOADED = (0.3, 0.6, 0.8, 0.95), (0.8,)
 
 
-def packets(quick: bool, system: str, size: int, n: int) -> dict[str, Any]:
-    """The packets that warm up and that are measured, at the peak and under load."""
-    warm, measured = EACH_PCIE[size] if system in PCIE else (n * each for each in EACH[size])
-    part = 4 if quick else 1
-    return {"run.warmup_requests": warm // part, "run.requests": max(measured // part, 100)}
+# --- Axes -----------------------------------------------------------------------------------------------------------
+
+SYSTEM = axes.SYSTEM.among(
+    {"ccnic": on(LOOPBACK), "unopt": on(LOOPBACK) * also({"ccnic.preset": "unoptimised"})}
+    | {nic: on(scenario) for nic, scenario in PCIE.items()}
+)
+PLATFORM = axes.PLATFORM.among({"icx": {}, "spr": {"platform": "spr"}})
+SIZE, COUNT, LOAD = axes.PACKET_BYTES, axes.COUNT.said(unit="cores").at("tenant.0.cores"), axes.LOAD
+SHARE = axes.SHARE.said("offered rate over the interface's own peak")
+RATE = axes.RATE_MRPS.said(unit="Mpps")
+CCNIC, UNOPTIMISED, SMALL_PACKETS = SYSTEM("ccnic"), SYSTEM("unopt"), SIZE(SMALL)
+ICX, SPR = PLATFORM("icx"), PLATFORM("spr")
 
 
-def interface(system: str, platform: str, size: int, n: int, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes that make the base scenario this interface with `n` host cores."""
-    out: dict[str, Any] = {} if platform == "icx" else {"platform": platform}
-    out |= {"tenant.0.cores": n, "tenant.0.app": {"kind": "loopback", "bytes": f"{size} B", "touch": "payload"}}
-    if system == "unopt":
-        out["ccnic.preset"] = "unoptimised"
-    return out | dict(changes)
-
-
-def point(
-    quick: bool,
-    platform: str,
-    system: str,
-    size: int = SMALL,
-    *,
-    n: int | None = None,
-    load: str = "peak",
-    share: float | None = None,
-    mpps: float | None = None,
-    columns: Mapping[str, Any] | None = None,
-    changes: Mapping[str, Any] | None = None,
-    needs: str = "",
-) -> Point:
-    """One run: one outstanding packet (`min`), the peak, or a rate `mpps`, which is a share of the peak (`loaded`)."""
-    n = (1 if load == "min" else CORES[platform]) if n is None else n
-    if load == "min":
-        count = QUICK_ALONE if quick else ALONE
-        run: dict[str, Any] = {
+def length(row: Row) -> Changes:
+    """The packets of a row that are under way, that warm up and that are measured."""
+    pcie = row["system"] in PCIE
+    if row["load"] == "min":
+        return {
             "traffic.outstanding": 1,
-            "run.requests": count,
-            "run.warmup_requests": ROUND_PCIE if system in PCIE else ROUND,
+            "run.requests": QUICK_ALONE if row["quick"] else ALONE,
+            "run.warmup_requests": ROUND_PCIE if pcie else ROUND,
         }
-    else:
-        run = packets(quick, system, size, n)
-        if load == "peak":
-            run["traffic.outstanding"] = DEEP
-        else:
-            run |= {
-                "traffic.arrivals": "fixed",
-                "traffic.outstanding": None,
-                "traffic.rate": f"{round(1e6 * (mpps or 0))} pps",
-            }
-    named = {
-        "platform": platform,
-        "system": system,
-        "packet_bytes": size,
-        "n": n,
-        "load": load,
-        "share": share,
-        "rate_mrps": None if mpps is None else round(mpps, 6),
-        **(columns or {}),
+    size = row["packet_bytes"]
+    warm, measured = EACH_PCIE[size] if pcie else (row["n"] * each for each in EACH[size])
+    part = 4 if row["quick"] else 1
+    return {
+        "traffic.outstanding": DEEP if row["load"] == "peak" else None,
+        "run.requests": max(measured // part, 100),
+        "run.warmup_requests": warm // part,
     }
-    return Point(
-        PCIE.get(system, LOOPBACK), named, {**interface(system, platform, size, n, changes or {}), **run}, needs
-    )
+
+
+# Packets that come back.
+LOOPED = also(
+    {
+        "tenant.0.app": lambda row: {
+            "kind": "loopback",
+            "bytes": f"{row['packet_bytes']} B",
+            "touch": row.get("touch", "payload"),
+        }
+    }
+) * also(length)
+AS_FAST = SHARE(None) * RATE(None) * LOOPED
+ALL_CORES = COUNT(lambda row: CORES[row["platform"]])
+# One packet under way at one core, and the peak of all cores.
+MIN = LOAD("min") * COUNT(1) * AS_FAST
+PEAK = LOAD("peak") * ALL_CORES * AS_FAST
 
 
 # --- Columns --------------------------------------------------------------------------------------------------------
@@ -131,101 +118,70 @@ def host_cycles(row: Mapping[str, Any]) -> float | None:
 
 DERIVED = {"mpps": mpps, "gbps": gbps, "rtt_ns": rtt_ns, "host_cycles_per_packet": host_cycles}
 UNITS = {
-    "packet_bytes": "B",
     "mpps": "Mpps",
     "gbps": "Gb/s",
     "rtt_ns": "ns",
     "host_cycles_per_packet": "cycles",
-    "rate_mrps": "Mpps",
 }
 CURVE = ("mpps", "gbps", "rtt_ns")
 
 
-def study(
-    figure: str, title: str, points: Callable[[bool], list[Point]], metrics: tuple[str, ...] = CURVE, **more: Any
-) -> Study:
+def study(figure: str, title: str, grid: Grid, metrics: tuple[str, ...] = CURVE, **more: Any) -> Study:
     """A study with the columns that all tables of this system have."""
-    more.setdefault("derived", DERIVED)
-    more.setdefault("derived_units", UNITS)
-    return Study("ccnic", figure, title, points, metrics, **more)
+    more = {"derived": DERIVED, "derived_units": UNITS, "axes": axes.with_own(COUNT, SHARE, RATE), **more}
+    return Study("ccnic", figure, title, grid, metrics, **more)
 
 
-def at_shares(rows: Rows, quick: bool, shares: tuple[float, ...]) -> list[Point]:
-    """Each interface at these shares of its own peak."""
-    kept = ("signal", "layout", "variant", "placed")
+def at_shares(rows: Rows, shares: tuple[float, ...]) -> Grid:
+    """Each interface at these shares of its own peak, with the switches that its row names."""
     out = []
     for r in rows:
         if r.get("load") == "peak" and r.get("throughput_mrps"):
-            labels = {k: r[k] for k in kept if k in r}
-            out += [
-                point(
-                    quick,
-                    r["platform"],
-                    r["system"],
-                    r["packet_bytes"],
-                    n=r["n"],
-                    load="loaded",
-                    share=s,
-                    mpps=s * r["throughput_mrps"],
-                    columns=labels,
-                    changes=features(labels),
-                )
-                for s in shares
-            ]
-    return out
+            same = PLATFORM(r["platform"]) * SYSTEM(r["system"]) * SIZE(r["packet_bytes"]) * COUNT(r["n"])
+            for switch in (a for a in SWITCHES if a.column in r):
+                same *= switch(r[switch.column])
+            out += [same * offered(s, s * r["throughput_mrps"]) for s in shares]
+    return sum_of(out)
 
 
-def loaded(rows: Rows, quick: bool) -> list[Point]:
-    return at_shares(rows, quick, LOADED)
+def offered(share: float, mpps: float) -> Grid:
+    """A rate that is a share of a peak."""
+    rate = {"traffic.arrivals": "fixed", "traffic.rate": f"{round(1e6 * mpps)} pps"}
+    return LOAD("loaded") * SHARE(share) * RATE(round(mpps, 6)) * LOOPED * also(rate)
 
 
-def curve(rows: Rows, quick: bool) -> list[Point]:
-    return at_shares(rows, quick, LOADED if quick else SHARES)
+def loaded(rows: Rows, quick: bool) -> Grid:
+    return at_shares(rows, LOADED)
+
+
+def curve(rows: Rows, quick: bool) -> Grid:
+    return at_shares(rows, LOADED if quick else SHARES)
 
 
 # --- Throughput and latency (Figs. 11 to 13) ------------------------------------------------------------------------
 
 
-def ends(quick: bool, platform: str, systems: tuple[str, ...], sizes: tuple[int, ...]) -> list[Point]:
-    return [
-        point(quick, platform, system, size, load=load)
-        for system in systems
-        for size in sizes
-        for load in ("min", "peak")
-    ]
+ENDS = MIN + PEAK
 
 
-def fig11(quick: bool) -> list[Point]:
-    return ends(quick, "icx", (*COHERENT, *PCIE), (SMALL, LARGE))
-
-
-def fig12(quick: bool) -> list[Point]:
-    return ends(quick, "icx", ("ccnic", *PCIE), (SMALL, LARGE))
-
-
-def fig13(quick: bool) -> list[Point]:
-    return ends(quick, "spr", ("ccnic",), (SMALL, LARGE))
-
-
-def intro(quick: bool) -> list[Point]:
-    return ends(quick, "icx", COHERENT, (SMALL,)) + ends(quick, "spr", COHERENT, (SMALL,))
+def ends(platform: Grid, systems: tuple[str, ...], sizes: tuple[int, ...] = (SMALL, LARGE)) -> Grid:
+    """Interfaces from one packet under way to the peak."""
+    return platform * SYSTEM(*systems) * SIZE(*sizes) * ENDS
 
 
 # Host cores, each with a NIC core.
 SWEPT = {"icx": (1, 4, 8, 10, 12, 14, 16), "spr": (1, 8, 16, 24, 32, 40, 48, 56)}
-HEADER = {"tenant.0.app": {"kind": "loopback", "bytes": f"{HUGE} B", "touch": "header"}}
-
-
-def cores(quick: bool) -> list[Point]:
-    """Packets of 64 B and 4 KiB over host cores, and one core that reads only headers."""
-    out = [
-        point(quick, plat, "ccnic", size, n=n, columns={"touch": "payload"})
-        for plat, counts in SWEPT.items()
-        for size in (SMALL, HUGE)
-        for n in counts
-    ]
-    return out + [point(quick, plat, "ccnic", HUGE, n=1, columns={"touch": "header"}, changes=HEADER) for plat in SWEPT]
-
+# Packets of 64 B and 4 KiB over host cores; and one core that looks at headers alone.
+OVER_CORES = (
+    CCNIC
+    * LOAD("peak")
+    * (
+        axes.TOUCH("payload")
+        * sum_of(PLATFORM(plat) * SIZE(SMALL, HUGE) * COUNT(*counts) for plat, counts in SWEPT.items())
+        + axes.TOUCH("header") * PLATFORM * SIZE(HUGE) * COUNT(1)
+    )
+    * AS_FAST
+)
 
 # --- Ablations (Figs. 6, 10, 14, 15, section 3.3) -------------------------------------------------------------------
 
@@ -239,41 +195,13 @@ STEPS["no_small"] = {**STEPS["no_recycle_nonseq"], "ccnic.small_buffers": False}
 STEPS["no_shared_pool"] = {**STEPS["no_small"], "ccnic.pool": "host", "ccnic.cache": 0}
 
 
-def features(labels: Mapping[str, Any]) -> dict[str, Any]:
-    """The switches that the labels of a row stand for; choices that CC-NIC makes itself are omitted, so that figures
-    share runs."""
-    out: dict[str, Any] = dict(STEPS.get(labels.get("variant") or "full", {}))
-    if labels.get("signal") == "register":
-        out["ccnic.signal"] = "register"
-    if labels.get("layout") not in (None, "grouped"):
-        out["ccnic.layout"] = labels["layout"]
-    if labels.get("placed") == "same-socket":
-        out["ccnic.nic_node"] = 0
-    return out
-
-
-def switched(
-    quick: bool, platform: str, load: str, system: str = "ccnic", n: int | None = None, **labels: Any
-) -> Point:
-    return point(quick, platform, system, load=load, n=n, columns=labels, changes=features(labels))
-
-
-def fig6(quick: bool) -> list[Point]:
-    """One outstanding packet, one descriptor per signal."""
-    return [switched(quick, plat, "min", signal=s) for plat in CORES for s in ("register", "inline")]
-
-
-def fig14a(quick: bool) -> list[Point]:
-    return [switched(quick, "spr", load, signal=s) for s in ("register", "inline") for load in ("min", "peak")]
-
-
-def fig14b(quick: bool) -> list[Point]:
-    return [switched(quick, "spr", load, layout=x) for x in ("grouped", "packed", "padded") for load in ("min", "peak")]
-
-
-def fig15(quick: bool) -> list[Point]:
-    return [switched(quick, "spr", load, variant=v) for v in STEPS for load in ("min", "peak")]
-
+# Switches of the interface; what is CC-NIC's own choice is left alone, so that figures share runs.
+VARIANT = axes.VARIANT.among(STEPS)
+SIGNAL = axes.SIGNAL.among({"register": {"ccnic.signal": "register"}, "inline": {}})
+LAYOUT = axes.LAYOUT.at("ccnic.layout", usual="grouped")
+PLACED = axes.PLACED.among({"same-socket": {"ccnic.nic_node": 0}, "cross-upi": {}})
+SWITCHES: tuple[Axis, ...] = (SIGNAL, LAYOUT, VARIANT, PLACED)
+SMALL_CCNIC = CCNIC * SMALL_PACKETS
 
 POLICIES: dict[str, dict[str, Any]] = {
     "recycle": {},
@@ -287,83 +215,39 @@ POLICIES: dict[str, dict[str, Any]] = {
 ORDERS = {"nonsequential": {}, "sequential": {"ccnic.nonsequential": False}}
 
 
-def cache_management(quick: bool) -> list[Point]:
-    """Treatment of a payload that the NIC has read, and whether the host gets that buffer back immediately; and the
-    lines that the NIC's prefetchers take from the host, by the order in which the pool is filled."""
-    out = [
-        point(quick, plat, "ccnic", columns={"policy": name}, changes=changes)
-        for plat in CORES
-        for name, changes in POLICIES.items()
-    ]
-    return out + [
-        point(
-            quick,
-            plat,
-            "ccnic",
-            columns={"policy": "nic_prefetch", "alloc_order": order},
-            changes={"ccnic.nic_prefetch": True, **changes},
-        )
-        for plat in CORES
-        for order, changes in ORDERS.items()
-    ]
-
-
-# Blank buffers are posted before sizes are known.
-HOST_POOL = {"ccnic.pool": "host", "ccnic.small_buffers": False}
-
-
-def fig10(quick: bool) -> list[Point]:
-    """Buffer management by the host or by the NIC."""
-    return [
-        point(quick, plat, "ccnic", columns={"pool": pool}, changes={} if pool == "shared" else HOST_POOL)
-        for plat in CORES
-        for pool in ("shared", "host")
-    ]
-
+# Treatment of a payload that the NIC has read, and whether the host gets that buffer back at once; and what the NIC's prefetchers
+# take from the host, by the order in which the pool is filled.
+CACHE_MANAGEMENT = (
+    PLATFORM * axes.POLICY.among(POLICIES)
+    + PLATFORM * axes.POLICY("nic_prefetch") * axes.ALLOC_ORDER.among(ORDERS) * also({"ccnic.nic_prefetch": True})
+) * (SMALL_CCNIC * PEAK)
+# Buffer management by the host or by the NIC. Blank buffers are posted before sizes are known.
+POOL = axes.POOL.among({"shared": {}, "host": {"ccnic.pool": "host", "ccnic.small_buffers": False}})
 
 # --- Batches (Fig. 16) ----------------------------------------------------------------------------------------------
 
 BATCHES = (1, 2, 4, 8, 16, 32)
 
 
-def batches(side: str) -> Callable[[bool], list[Point]]:
-    def points(quick: bool) -> list[Point]:
-        out = [
-            point(quick, "icx", "ccnic", columns={side: b}, changes={} if b == 32 else {f"ccnic.{side}": b})
-            for b in BATCHES
-        ]
-        driver = {"tx_batch": "override.poll_mode.transmit_burst", "rx_batch": "override.poll_mode.burst"}
-        alike = dict.fromkeys(driver.values(), 32)
-        return out + [
-            point(quick, "icx", "e810", columns={side: b}, changes={**alike, driver[side]: b}) for b in BATCHES
-        ]
-
-    return points
+def batches(axis: Axis, driver: str) -> Grid:
+    """Bursts of one way, at CC-NIC and at a PCIe NIC's driver."""
+    alike = also({"override.poll_mode.transmit_burst": 32, "override.poll_mode.burst": 32})
+    ours = CCNIC * axis.at(f"ccnic.{axis.column}", usual=32)(*BATCHES)
+    theirs = SYSTEM("e810") * alike * axis.at(f"override.poll_mode.{driver}")(*BATCHES)
+    return ICX * SMALL_PACKETS * (ours + theirs) * PEAK
 
 
 # --- Remote accesses, the interconnect, prefetchers (Figs. 17, 18, 20) ----------------------------------------------
 
 
-def fig17(quick: bool) -> list[Point]:
-    """Bursts of eight in full lines, and one outstanding packet."""
-    batched = {"ccnic.tx_batch": 8, "ccnic.rx_batch": 8}
-    return [
-        p
-        for system in COHERENT
-        for p in (
-            point(quick, "spr", system, columns={"mode": "batched"}, changes=batched),
-            point(quick, "spr", system, load="min", columns={"mode": "singleton"}),
-        )
-    ]
-
-
-def fig18(quick: bool) -> list[Point]:
-    return [
-        switched(quick, "spr", load, n=1, placed=place)
-        for place in ("same-socket", "cross-upi")
-        for load in ("min", "peak")
-    ]
-
+# Bursts of eight in full lines, and one packet under way.
+FIG17 = (
+    SPR
+    * SYSTEM(*COHERENT)
+    * SMALL_PACKETS
+    * (axes.MODE("batched") * also({"ccnic.tx_batch": 8, "ccnic.rx_batch": 8}) * PEAK + axes.MODE("singleton") * MIN)
+)
+FIG18 = SPR * SMALL_CCNIC * PLACED * LOAD("min", "peak") * COUNT(1) * AS_FAST
 
 # The platform's prefetchers of the L1 and the L2, by socket. In the other studies the host's prefetchers are on and the
 # NIC's are off, as in the paper.
@@ -375,14 +259,6 @@ PREFETCH = {
 }
 
 
-def fig20(quick: bool) -> list[Point]:
-    return [
-        point(quick, "spr", system, columns={"prefetch": p}, changes=changes)
-        for system in COHERENT
-        for p, changes in PREFETCH.items()
-    ]
-
-
 # --- What the paper only proposes (sections 3.2 and 6) ----------------------------------------------------------------
 
 QUEUES = (1, 4, 16, 64, 256)
@@ -390,42 +266,44 @@ WAKES = ("polling", "event")
 FORWARDERS, FORWARDED = 8, 8
 
 
-def events(quick: bool) -> list[Point]:
-    """One thread of the NIC and one active queue pair among many, with one outstanding packet."""
-    return [
-        point(
-            quick,
-            "spr",
-            "ccnic",
-            load="min",
-            columns={"queues": n, "signalling": wake},
-            changes={"ccnic.idle_queues": n - 1, "ccnic.wake": wake},
+# One thread of the NIC and one active queue pair among many, with one packet under way.
+EVENTS = (
+    SPR
+    * SMALL_CCNIC
+    * axes.SIGNALLING.at("ccnic.wake")(*WAKES)
+    * axes.QUEUES.at("ccnic.idle_queues", form=lambda n: n - 1)(*QUEUES)
+    * MIN
+)
+
+# Packets whose header alone the host touches, at a load well below the peak: in a NIC that keeps payload, in one that reads it
+# anew, and behind an E810.
+READS = axes.NIC_READS
+COUNTED = dict.fromkeys(("run.requests", "run.warmup_requests"), by_length(8000, 1000))
+FORWARDS = (
+    SIZE(LARGE)
+    * axes.COUNT(FORWARDERS)
+    * also(COUNTED)
+    * (
+        on("ccnic-forward")
+        * axes.PLATFORM("spr")
+        * axes.SYSTEM("ccnic")
+        * READS.at("ccnic.nic_reads")("header", "payload")
+        # Frames come from outside here, with their check sequence, which stays in the NIC.
+        + axes.PLATFORM("icx")
+        * SYSTEM("e810")
+        * READS("payload")
+        * also(
+            {
+                "tenant.0.cores": FORWARDERS,
+                "tenant.0.app": {"kind": "l2fwd"},
+                "peripheral.0.loopback": False,
+                "traffic.packet": f"{LARGE + 4} B",
+                "traffic.outstanding": FORWARDERS * FORWARDED,
+                "traffic.spread": "round_robin",
+            }
         )
-        for wake in WAKES
-        for n in QUEUES
-    ]
-
-
-def forwards(quick: bool) -> list[Point]:
-    """Packets of which the host reads only the header, at a load well below the peak: with a NIC that keeps the
-    payload, with one that reads the payload again, and behind an E810."""
-    count = {"run.requests": 1000 if quick else 8000, "run.warmup_requests": 1000 if quick else 8000}
-    named = {"platform": "spr", "packet_bytes": LARGE, "n": FORWARDERS}
-    out = [
-        Point("ccnic-forward", {**named, "system": "ccnic", "nic_reads": reads}, {**count, "ccnic.nic_reads": reads})
-        for reads in ("header", "payload")
-    ]
-    # In this study frames come from outside, with their check sequence, which stays in the NIC.
-    pcie = {
-        **count,
-        "tenant.0.cores": FORWARDERS,
-        "tenant.0.app": {"kind": "l2fwd"},
-        "peripheral.0.loopback": False,
-        "traffic.packet": f"{LARGE + 4} B",
-        "traffic.outstanding": FORWARDERS * FORWARDED,
-        "traffic.spread": "round_robin",
-    }
-    return [*out, Point(PCIE["e810"], {**named, "platform": "icx", "system": "e810", "nic_reads": "payload"}, pcie)]
+    )
+)
 
 
 def crossed(row: Mapping[str, Any]) -> float | None:
@@ -445,102 +323,99 @@ def retained_rfos(row: Mapping[str, Any]) -> float | None:
     return row["host_remote_rfos_payload"] / written if written else None
 
 
-# A device's agent in place of a thread.
-AGENTS = {"thread": {}, "agent": {"ccnic.nic": "agent", "ccnic.wake": "event"}}
-
-
-def agents(quick: bool) -> list[Point]:
-    """A NIC of threads compared with a NIC of device agents, which make the same requests without instructions."""
-    return [
-        point(quick, plat, "ccnic", load=load, columns={"made_of": name}, changes=changes)
-        for plat in CORES
-        for name, changes in AGENTS.items()
-        for load in ("min", "peak")
-    ]
-
-
-# Threads of the NIC for the queue pairs of 16 host cores.
-SERVING = (1, 2, 4, 8, 16)
-
-
-def nic_threads(quick: bool) -> list[Point]:
-    """Number of the NIC's threads that the host's cores need, when one thread serves several queue pairs."""
-    return [
-        point(quick, "icx", "ccnic", size, columns={"nic_threads": t}, changes={"ccnic.nic_threads": t})
-        for size in (SMALL, LARGE)
-        for t in SERVING
-    ]
-
+# A NIC of threads beside one of a device's agents, which make the same requests without instructions.
+MADE_OF = axes.MADE_OF.among({"thread": {}, "agent": {"ccnic.nic": "agent", "ccnic.wake": "event"}})
+# Threads of the NIC for the queue pairs of 16 host cores, when one serves several queue pairs.
+NIC_THREADS = axes.NIC_THREADS.at("ccnic.nic_threads")(1, 2, 4, 8, 16)
 
 # --- Beside what PCIe NICs can do (no paper has it) -----------------------------------------------------------------
 
 # Placement of received data behind the E810: none in caches, DDIO, and IDIO as its authors evaluate it.
-PLACED = {
-    "dma": {"policy": "dma"},
-    "ddio": {"policy": "ddio", "ways": 2},
-    "idio": {"policy": "idio", "mode": "dynamic", "ways": 2},
-}
-
-
-def versus(quick: bool) -> list[Point]:
-    """CC-NIC compared with the E810 under three placements, at 16 cores and at one, with 64 B and 1500 B."""
-    out = []
-    for size in (SMALL, LARGE):
-        for load in ("min", "peak"):
-            out.append(point(quick, "icx", "ccnic", size, load=load, columns={"policy": "ccnic"}))
-            out += [
-                point(quick, "icx", "e810", size, load=load, columns={"policy": name}, changes={"placement": table})
-                for name, table in PLACED.items()
-            ]
-    return out
-
+BEHIND = axes.POLICY.among(
+    {
+        "dma": {"placement": {"policy": "dma"}},
+        "ddio": {"placement": {"policy": "ddio", "ways": 2}},
+        "idio": {"placement": {"policy": "idio", "mode": "dynamic", "ways": 2}},
+    }
+)
+# CC-NIC beside the E810 under three placements, at 16 cores and one, with 64 B and 1500 B.
+VERSUS = ICX * sum_of(
+    SIZE(size) * (CCNIC * axes.POLICY("ccnic") + SYSTEM("e810") * BEHIND) * load
+    for size in (SMALL, LARGE)
+    for load in (MIN, PEAK)
+)
 
 REMOTE = ("host_remote_reads", "host_remote_rfos", "nic_remote_reads", "nic_remote_rfos")
 
 STUDIES = [
-    study("fig6", "Lines fetched for a signal", fig6, ("rtt_ns", *REMOTE)),
+    study("fig6", "Lines fetched for a signal", PLATFORM * SMALL_CCNIC * SIGNAL * MIN, ("rtt_ns", *REMOTE)),
     study(
         "sec33-cachemgmt",
         "What becomes of a payload that the NIC has read",
-        cache_management,
+        CACHE_MANAGEMENT,
         ("mpps", "retained_rfos", *REMOTE),
         derived={**DERIVED, "retained_rfos": retained_rfos},
         derived_units={**UNITS, "retained_rfos": "1/line"},
     ),
-    study("fig10", "Who manages buffers", fig10, ("mpps", "host_instructions_per_packet", "pool_ops_per_packet")),
-    study("fig11", "CC-NIC, the unoptimised interface, E810 and ConnectX-6 on Ice Lake", fig11, then=curve),
-    study("intro-unopt", "CC-NIC and a PCIe NIC's interface on the same link", intro, then=loaded),
-    study("fig12", "CC-NIC and PCIe NICs on Ice Lake", fig12, then=curve),
-    study("fig13", "CC-NIC on Sapphire Rapids", fig13, then=curve),
-    study("cores", "Host cores and packet rate", cores, ("mpps", "gbps", "host_cycles_per_packet")),
-    study("fig14a", "Signals: inlined or registers", fig14a),
-    study("fig14b", "Layouts of descriptors", fig14b),
-    study("fig15", "Buffer management, feature by feature", fig15),
-    study("fig16a", "Bursts sent", batches("tx_batch"), ("mpps", "doorbells_per_packet")),
-    study("fig16b", "Bursts received", batches("rx_batch"), ("mpps",)),
-    study("fig17", "Remote accesses of a packet", fig17, REMOTE),
-    study("fig18", "With and without the interconnect", fig18, (*CURVE, "host_cycles_per_packet"), then=loaded),
-    study("fig20", "Hardware prefetchers", fig20, ("mpps",)),
+    study(
+        "fig10",
+        "Who manages buffers",
+        PLATFORM * SMALL_CCNIC * POOL * PEAK,
+        ("mpps", "host_instructions_per_packet", "pool_ops_per_packet"),
+    ),
+    study(
+        "fig11",
+        "CC-NIC, the unoptimised interface, E810 and ConnectX-6 on Ice Lake",
+        ends(ICX, (*COHERENT, *PCIE)),
+        then=curve,
+    ),
+    study(
+        "intro-unopt",
+        "CC-NIC and a PCIe NIC's interface on the same link",
+        PLATFORM * SYSTEM(*COHERENT) * SMALL_PACKETS * ENDS,
+        then=loaded,
+    ),
+    study("fig12", "CC-NIC and PCIe NICs on Ice Lake", ends(ICX, ("ccnic", *PCIE)), then=curve),
+    study("fig13", "CC-NIC on Sapphire Rapids", ends(SPR, ("ccnic",)), then=curve),
+    study("cores", "Host cores and packet rate", OVER_CORES, ("mpps", "gbps", "host_cycles_per_packet")),
+    study("fig14a", "Signals: inlined or registers", SPR * SMALL_CCNIC * SIGNAL * ENDS),
+    study("fig14b", "Layouts of descriptors", SPR * SMALL_CCNIC * LAYOUT("grouped", "packed", "padded") * ENDS),
+    study("fig15", "Buffer management, feature by feature", SPR * SMALL_CCNIC * VARIANT * ENDS),
+    study("fig16a", "Bursts sent", batches(axes.TX_BATCH, "transmit_burst"), ("mpps", "doorbells_per_packet")),
+    study("fig16b", "Bursts received", batches(axes.RX_BATCH, "burst"), ("mpps",)),
+    study("fig17", "Remote accesses of a packet", FIG17, REMOTE),
+    study("fig18", "With and without the interconnect", FIG18, (*CURVE, "host_cycles_per_packet"), then=loaded),
+    study(
+        "fig20",
+        "Hardware prefetchers",
+        SPR * SYSTEM(*COHERENT) * SMALL_PACKETS * axes.PREFETCH.among(PREFETCH) * PEAK,
+        ("mpps",),
+    ),
     study(
         "sec32-event",
         "Queue pairs of a NIC's thread that polls, and of one that hears",
-        events,
+        EVENTS,
         ("signal_discovery_ns", "rtt_ns"),
     ),
     study(
         "sec6-forward",
         "Payload that nobody touches",
-        forwards,
+        FORWARDS,
         ("mpps", "crossed_bytes", "payload_lines_crossed", "frame_bytes_moved"),
         derived={**DERIVED, "crossed_bytes": crossed},
         derived_units={**UNITS, "crossed_bytes": "B"},
     ),
-    study("agent", "A NIC of threads, and one of a device's agents", agents, (*CURVE, *REMOTE)),
+    study(
+        "agent",
+        "A NIC of threads, and one of a device's agents",
+        PLATFORM * SMALL_CCNIC * MADE_OF * ENDS,
+        (*CURVE, *REMOTE),
+    ),
     study(
         "nic-threads",
         "Threads of the NIC for 16 host cores",
-        nic_threads,
+        ICX * CCNIC * SIZE(SMALL, LARGE) * NIC_THREADS * PEAK,
         ("mpps", "gbps", "nic_instructions_per_packet"),
     ),
-    study("versus", "CC-NIC beside PCIe with DMA, DDIO and IDIO", versus),
+    study("versus", "CC-NIC beside PCIe with DMA, DDIO and IDIO", VERSUS),
 ]

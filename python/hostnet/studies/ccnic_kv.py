@@ -9,11 +9,11 @@ has a thread on the NIC's socket: beyond 16 server threads an overlay uses secon
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from . import Point
-from .ccnic import study
+from . import axes
+from .ccnic import COUNT, study
+from .grid import Grid, Row, also, on
 
 DIRECT = "kv-cx6"
 THREADS = (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32)
@@ -26,25 +26,31 @@ DEEP, WARM, EACH = 256, 4000, 4000
 OVERLAYS = {"ccnic-overlay": "kv-overlay", "upi-1to1": "kv-overlay", "unopt-overlay": "kv-overlay-unoptimised"}
 
 
-def point(quick: bool, system: str, sizes: str, n: int) -> Point:
-    part = 4 if quick else 1
-    changes: dict[str, Any] = {
-        "tenant.0.cores": n,
-        "tenant.0.app.below_100": SIZES[sizes],
-        "traffic.outstanding": DEEP * n,
-        "run.warmup_requests": WARM * n // part,
-        "run.requests": EACH * n // part,
+def part(row: Row) -> int:
+    """Requests of each thread in a whole study over those in this one."""
+    return 4 if row["quick"] else 1
+
+
+# Threads beside the NIC: as many as the server has, or all of that socket's cores.
+THREADS_OF_NIC = {"upi-1to1": lambda row: row["n"]} | dict.fromkeys(
+    ("ccnic-overlay", "unopt-overlay"), lambda row: max(row["n"], CORES)
+)
+SYSTEM = axes.SYSTEM.among(
+    {"cx6": on(DIRECT)}
+    | {name: on(base) * also({"ccnic.nic_threads": THREADS_OF_NIC[name]}) for name, base in OVERLAYS.items()}
+)
+SERVED = also(
+    {
+        "traffic.outstanding": lambda row: DEEP * row["n"],
+        "run.warmup_requests": lambda row: WARM * row["n"] // part(row),
+        "run.requests": lambda row: EACH * row["n"] // part(row),
     }
-    if system == "upi-1to1":
-        changes["ccnic.nic_threads"] = n
-    elif system in OVERLAYS:
-        changes["ccnic.nic_threads"] = max(n, CORES)
-    return Point(OVERLAYS.get(system, DIRECT), {"system": system, "n": n}, changes)
+)
 
 
-def fig19(sizes: str) -> Callable[[bool], list[Point]]:
-    """Number of server threads, up to the limit of the NIC or of the socket's cores."""
-    return lambda quick: [point(quick, system, sizes, n) for system in ("cx6", *OVERLAYS) for n in THREADS]
+def over_threads(sizes: str) -> Grid:
+    """Server threads, until the NIC or the socket's cores are the limit."""
+    return SYSTEM * COUNT(*THREADS) * SERVED * also({"tenant.0.app.below_100": SIZES[sizes]})
 
 
 def kv_mops(row: dict[str, Any]) -> float | None:
@@ -55,7 +61,7 @@ STUDIES = [
     study(
         f"fig19-{name}",
         f"Key-value store with the sizes of {name.capitalize()}, over server threads",
-        fig19(name),
+        over_threads(name),
         ("kv_mops", "service_mean_us", "tx_payload_reads_per_packet"),
         derived={"kv_mops": kv_mops},
         derived_units={"kv_mops": "Mops"},

@@ -9,16 +9,12 @@ from typing import Any, NamedTuple
 
 from .._toml import tomllib
 from ..paths import PLATFORMS
-from . import Point, Rows, Study
-from .ccnic import COHERENT, CORES, LARGE, REMOTE, SMALL, point, study
+from . import Rows, Study, axes
+from .ccnic import COHERENT, CORES, LARGE, MIN, PEAK, PLATFORM, REMOTE, SIZE, SMALL, SMALL_PACKETS, SPR, SYSTEM, study
+from .grid import Grid, also, on, sum_of
 
 PROBE, PINGPONG, STREAM = "ccnic-probe", "ccnic-pingpong", "ccnic-stream"
 SIZES_ONLY = "directed-rx"
-
-
-def on(platform: str) -> dict[str, Any]:
-    """The change that moves a scenario of Ice Lake to `platform`."""
-    return {} if platform == "icx" else {"platform": platform}
 
 
 # --- Table 1: rates of links ----------------------------------------------------------------------------------------
@@ -46,10 +42,8 @@ def raw_gbs(row: Mapping[str, Any]) -> float:
     return links * float(link["rate"].removesuffix(" GB/s"))
 
 
-def tab1(quick: bool) -> list[Point]:
-    """Arithmetic only; no traffic is simulated."""
-    return [Point(SIZES_ONLY, {"link": name}, {"run.load": "none"}) for name in (*PCIE_LINKS, *UPI_LINKS)]
-
+# Arithmetic; nothing is simulated but sizes.
+TAB1 = on(SIZES_ONLY) * axes.LINK(*PCIE_LINKS, *UPI_LINKS) * also({"run.load": "none"})
 
 # --- Latency of a line, ping-pong, streams (Figs. 7 to 9) -----------------------------------------------------------
 
@@ -66,33 +60,13 @@ PLACES = (
 )
 
 
-# One line is loaded at a time, as programs that measure latency switch prefetchers off.
-ALONE = {"override.core.prefetch.enabled": False, "override.core.l1_prefetch.enabled": False}
-
-
-def probe(platform: str, place: str, changes: Mapping[str, Any] | None = None, **columns: Any) -> Point:
-    """One load of a line in a known place."""
-    return Point(
-        PROBE,
-        {"platform": platform, "place": place, **columns},
-        {**on(platform), "tenant.0.app.place": place, **ALONE, **(changes or {})},
-    )
-
-
-def fig7(quick: bool) -> list[Point]:
-    return [probe(plat, place) for plat in CORES for place in PLACES]
-
-
+# One load of a line in a known place. A line is looked for alone, as programs that measure latency switch prefetchers off.
+PLACE = axes.PLACE.at("tenant.0.app.place")
+PROBED = on(PROBE) * also({"override.core.prefetch.enabled": False, "override.core.l1_prefetch.enabled": False})
 LAYOUTS = ("S0", "S1", "Rd", "Wr", "S0C", "S1C")
 
 
-def fig8(quick: bool) -> list[Point]:
-    return [
-        Point(PINGPONG, {"platform": plat, "layout": layout}, {**on(plat), "tenant.0.app.layout": layout})
-        for plat in CORES
-        for layout in LAYOUTS
-    ]
-
+PING = on(PINGPONG) * PLATFORM * axes.LAYOUT.at("tenant.0.app.layout")(*LAYOUTS)
 
 PAIRS = {"icx": (4, 16), "spr": (14, 56)}
 # In the paper the writer notifies the reader after each MiB. In a simulated window a pair moves less than that, so the
@@ -110,26 +84,11 @@ STREAMS = {
 STREAMS["nontemporal"] = STREAMS["cached"]
 
 
-def stream(
-    platform: str, stores_as: str, pairs: int, changes: Mapping[str, Any] | None = None, **columns: Any
-) -> Point:
-    """Writers and readers in pairs; `none` only reads memory of the other socket, as mlc does."""
-    return Point(
-        STREAM,
-        {"platform": platform, "stores_as": stores_as, "pairs": pairs, **columns},
-        {
-            **on(platform),
-            "tenant.0.cores": pairs,
-            "tenant.0.app.stores": stores_as,
-            **STREAMS[stores_as],
-            **(changes or {}),
-        },
-    )
-
-
-def fig9(quick: bool) -> list[Point]:
-    return [stream(plat, how, n) for plat, counts in PAIRS.items() for how in STREAMS for n in counts]
-
+# Writers and readers in pairs; `none` only reads memory of the other socket, as mlc does.
+STORES_AS = axes.STORES_AS.among({how: {"tenant.0.app.stores": how, **changes} for how, changes in STREAMS.items()})
+STREAMED = on(STREAM)
+WIDTH = axes.PAIRS.at("tenant.0.cores")
+FIG9 = sum_of(PLATFORM(plat) * STORES_AS * WIDTH(*counts) for plat, counts in PAIRS.items()) * STREAMED
 
 # --- A slower link (Fig. 21) ----------------------------------------------------------------------------------------
 
@@ -139,19 +98,15 @@ SLOWDOWNS = (1.0, 1.05, 1.11)
 UNCORES = (2.5, 2.0, 1.5, 1.0)
 
 
-def uncore(ghz: float) -> dict[str, Any]:
-    """The NIC's socket at another uncore clock."""
-    return (
-        {} if ghz == UNCORE_GHZ else {"override.nodes.uncore_clock": [f"{UNCORE_GHZ} GHz", f"{round(1000 * ghz)} MHz"]}
-    )
+def nic_side(ghz: float) -> list[str]:
+    """The uncore clocks of both sockets, of which the NIC's is another one."""
+    return [f"{UNCORE_GHZ} GHz", f"{round(1000 * ghz)} MHz"]
 
 
-def fig21a(quick: bool) -> list[Point]:
-    """Latency of the other socket's memory at two uncore clocks, from which the clocks for given latencies follow."""
-    return [
-        probe("spr", "remote_dram", uncore(f), uncore_ghz=f, slowdown=1.0 if f == UNCORE_GHZ else None)
-        for f in PROBED_GHZ
-    ]
+UNCORE = axes.UNCORE_GHZ.at("override.nodes.uncore_clock", form=nic_side, usual=UNCORE_GHZ)
+FAR = PLATFORM("spr") * PLACE("remote_dram") * PROBED
+# Latency of the other socket's memory at two clocks; the clocks for wanted latencies follow from it.
+FIG21A = (UNCORE(UNCORE_GHZ) * axes.SLOWDOWN(1.0) + UNCORE(UNCORE_GHZ / 2) * axes.SLOWDOWN(None)) * FAR
 
 
 def clock_for(rows: Rows, slowdown: float) -> float:
@@ -162,28 +117,18 @@ def clock_for(rows: Rows, slowdown: float) -> float:
     return round(1 / period, 3)
 
 
-def slowed(rows: Rows, quick: bool) -> list[Point]:
-    out = []
-    for s in SLOWDOWNS:
-        ghz = clock_for(rows, s)
-        if s != 1.0:
-            out.append(probe("spr", "remote_dram", uncore(ghz), uncore_ghz=ghz, slowdown=s))
-        out += [
-            point(quick, "spr", system, load="min", columns={"uncore_ghz": ghz, "slowdown": s}, changes=uncore(ghz))
-            for system in COHERENT
-        ]
-    return out
+def slowed(rows: Rows, quick: bool) -> Grid:
+    """One packet under way on each link; and the latency of those that have not been probed."""
+    clocks = {s: UNCORE(clock_for(rows, s)) * axes.SLOWDOWN(s) for s in SLOWDOWNS}
+    interfaces = SPR * SYSTEM(*COHERENT) * SMALL_PACKETS * MIN
+    return sum_of(clock * (interfaces if s == 1.0 else FAR + interfaces) for s, clock in clocks.items())
 
 
-def fig21b(quick: bool) -> list[Point]:
-    """1500 B at the peak, and the throughput that pure reads reach over the link."""
-    out = [
-        point(quick, "spr", system, LARGE, columns={"uncore_ghz": f}, changes=uncore(f))
-        for f in UNCORES
-        for system in COHERENT
-    ]
-    return out + [stream("spr", "none", CORES["spr"], uncore(f), uncore_ghz=f) for f in UNCORES]
-
+# 1500 B at the peak, and what lines that are only read get of the link.
+FIG21B = SPR * (
+    UNCORE(*UNCORES) * SYSTEM(*COHERENT) * SIZE(LARGE) * PEAK
+    + UNCORE(*UNCORES) * STORES_AS("none") * WIDTH(CORES["spr"]) * STREAMED
+)
 
 # --- A link of another class (no paper has it) ----------------------------------------------------------------------
 
@@ -196,26 +141,11 @@ CXL: dict[str, dict[str, Any]] = {
     "cxl2-x16": {"links": 1, "rate": "63 GB/s", "latency": CXL_LATENCY},
     "cxl3-x16": {"links": 1, "rate": "121 GB/s", "latency": CXL_LATENCY},
 }
-
-
-def cxl(quick: bool) -> list[Point]:
-    """CC-NIC and the unoptimised interface on a link of CXL's latency and bandwidth."""
-    return [
-        point(
-            quick,
-            "spr",
-            system,
-            size,
-            load=load,
-            columns={"link": name},
-            changes={f"override.nodes.link.{k}": v for k, v in table.items()},
-        )
-        for name, table in CXL.items()
-        for system in COHERENT
-        for size in (SMALL, LARGE)
-        for load in ("min", "peak")
-    ]
-
+LINK = axes.LINK.among(
+    {name: {f"override.nodes.link.{key}": value for key, value in link.items()} for name, link in CXL.items()}
+)
+# CC-NIC and the unoptimised interface on a link of CXL's latency and bandwidth.
+ON_LINKS = SPR * LINK * SYSTEM(*COHERENT) * SIZE(SMALL, LARGE) * (MIN + PEAK)
 
 # --- Beside real links ----------------------------------------------------------------------------------------------
 
@@ -237,9 +167,8 @@ MEASURED = {
 READERS = {"icx": (1, 2, 4, 6, 8, 12, 16), "spr": (1, 4, 8, 16, 24, 32, 56)}
 
 
-def links(quick: bool) -> list[Point]:
-    """Readers of the other socket's memory, from one to all cores."""
-    return [stream(plat, "none", n) for plat, counts in READERS.items() for n in counts]
+# Readers of the other socket's memory, from one to all cores.
+READ = sum_of(PLATFORM(plat) * WIDTH(*counts) for plat, counts in READERS.items()) * STORES_AS("none") * STREAMED
 
 
 def interpolated(curve: tuple[tuple[float, float], ...], x: float) -> float | None:
@@ -277,21 +206,27 @@ STUDIES: list[Study] = [
     study(
         "tab1",
         "Rates of links",
-        tab1,
+        TAB1,
         ("link_raw_gbs",),
         derived={"link_raw_gbs": raw_gbs},
         derived_units={"link_raw_gbs": "GB/s"},
     ),
-    study("fig7", "Latency of a line by place and state", fig7, ("access_ns", "speculative_reads"), derived={}),
-    study("fig8", "Ping-pong over two registers, by layout", fig8, ("pingpong_ns", "remote_requests"), derived={}),
-    study("fig9", "Streams between sockets", fig9, ("stream_gbps",), derived={}),
-    study("fig21a", "Latency and the uncore clock of the NIC's socket", fig21a, ("rtt_ns", "access_ns"), then=slowed),
-    study("fig21b", "Throughput and the uncore clock of the NIC's socket", fig21b, ("gbps", "stream_gbps")),
-    study("cxl", "A link of CXL's latency and bandwidth", cxl, ("mpps", "gbps", "rtt_ns", *REMOTE)),
+    study(
+        "fig7",
+        "Latency of a line by place and state",
+        PLATFORM * PLACE(*PLACES) * PROBED,
+        ("access_ns", "speculative_reads"),
+        derived={},
+    ),
+    study("fig8", "Ping-pong over two registers, by layout", PING, ("pingpong_ns", "remote_requests"), derived={}),
+    study("fig9", "Streams between sockets", FIG9, ("stream_gbps",), derived={}),
+    study("fig21a", "Latency and the uncore clock of the NIC's socket", FIG21A, ("rtt_ns", "access_ns"), then=slowed),
+    study("fig21b", "Throughput and the uncore clock of the NIC's socket", FIG21B, ("gbps", "stream_gbps")),
+    study("cxl", "A link of CXL's latency and bandwidth", ON_LINKS, ("mpps", "gbps", "rtt_ns", *REMOTE)),
     study(
         "links",
         "Remote reads beside real machines",
-        links,
+        READ,
         ("stream_gbps", "access_ns"),
         derived=LATENCY,
         across=beside_measured,

@@ -6,43 +6,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import Point
-from .ccnic import SMALL, point, study
+from . import axes
+from .ccnic import ICX, MIN, SMALL, SMALL_PACKETS, SYSTEM, study
+from .grid import also, on
 
 PROBE, STORES = "mmio-probe", "mmio-stores"
 # The ConnectX-6 Dx of `pcie-cx6` beside the platform's E810.
-NICS: dict[str, dict[str, Any]] = {"e810": {}, "cx6": {"peripheral.0.propagation": "22 ns"}}
-
+NIC = axes.SYSTEM.among({"e810": {}, "cx6": {"peripheral.0.propagation": "22 ns"}})
 
 # --- Loads, from a device and by it ---------------------------------------------------------------------------------
 
-LOADS = (8, 64)
-
-
-def pcie_latency(quick: bool) -> list[Point]:
-    """A core's loads from the NIC, and the NIC's shortest read of memory while the NIC sends single frames of 64 B."""
-    out = [Point(PROBE, {"access": "mmio_read", "load_bytes": n}, {"tenant.0.app.bytes": n}) for n in LOADS]
-    dma = point(quick, "icx", "e810", load="min", n=1)
-    return [*out, Point(dma.base, {"access": "dma_read", "load_bytes": SMALL}, dma.changes)]
-
+# One frame of 64 B at a time.
+FRAME = (ICX * SMALL_PACKETS * MIN).without_columns()
+# A core's loads from the NIC; and the NIC's shortest read of memory while it sends single frames.
+LOADS = on(PROBE) * axes.ACCESS("mmio_read") * axes.LOAD_BYTES.at("tenant.0.app.bytes")(8, 64) + SYSTEM(
+    "e810"
+).without_columns() * FRAME * axes.ACCESS("dma_read") * axes.LOAD_BYTES(SMALL)
 
 # --- Stores (Figs. 2 and 3) -----------------------------------------------------------------------------------------
 
 BLOCKS = tuple(64 << i for i in range(8))
-TARGETS = ("wc_mmio", "wc_dram", "wb_dram")
-NAMES = {"wc_mmio": "wc_device", "wc_dram": "wc_memory", "wb_dram": "wb_memory"}
+TARGET = axes.TARGET.among(
+    {
+        name: {"tenant.0.app.target": target}
+        for name, target in (("wc_mmio", "wc_device"), ("wc_dram", "wc_memory"), ("wb_dram", "wb_memory"))
+    }
+)
 LINE = 64
-
-
-def fig2(quick: bool) -> list[Point]:
-    """One core stores blocks of the given number of bytes, with a fence after each block."""
-    return [
-        Point(
-            STORES, {"target": t, "block_bytes": b}, {"tenant.0.app.target": NAMES[t], "tenant.0.app.block": f"{b} B"}
-        )
-        for t in TARGETS
-        for b in BLOCKS
-    ]
+# One core stores blocks of so many bytes, with a fence after each.
+FENCED = TARGET * axes.BLOCK_BYTES.at("tenant.0.app.block", form="{} B")(*BLOCKS)
 
 
 def write_gbps(row: Mapping[str, Any]) -> float | None:
@@ -50,30 +42,18 @@ def write_gbps(row: Mapping[str, Any]) -> float | None:
     return None if row.get("t0_mops") is None else 8e-3 * LINE * row["t0_mops"]
 
 
-MOST_STORES = 64
-
-
-def fig3(quick: bool) -> list[Point]:
-    """N stores of 4 B, each to a different line, timed together; all buffers are empty before the first store."""
-    return [
-        Point(
-            PROBE,
-            {"system": nic, "stores": n},
-            {"tenant.0.app.access": "store", "tenant.0.app.bytes": 4, "tenant.0.app.stores": n, **changes},
-        )
-        for nic, changes in NICS.items()
-        for n in range(1, MOST_STORES + 1)
-    ]
-
+# N stores of 4 B, each to a line of its own, timed together; all buffers are empty before the first.
+COMBINED = (
+    NIC
+    * axes.STORES.at("tenant.0.app.stores")(*range(1, 65))
+    * also({"tenant.0.app.access": "store", "tenant.0.app.bytes": 4})
+)
 
 # --- One transmission (Fig. 4) --------------------------------------------------------------------------------------
 
 
-def fig4(quick: bool) -> list[Point]:
-    """One packet of 64 B, with an E810 and with CC-NIC. The window holds one transmission."""
-    alone = [point(quick, "icx", system, load="min") for system in ("e810", "ccnic")]
-    return [Point(p.base, {"system": p.columns["system"]}, {**p.changes, "run.requests": 1}) for p in alone]
-
+# One packet of 64 B, with an E810 and with CC-NIC. The window holds one transmission.
+ONE_PACKET = SYSTEM("e810", "ccnic") * FRAME * also({"run.requests": 1})
 
 PCIE_TRIPS = ("doorbells_per_packet", "tx_fetches_per_packet", "tx_payload_reads_per_packet")
 COHERENT_TRIPS = ("nic_signal_reads", "nic_remote_reads_payload")
@@ -91,7 +71,7 @@ STUDIES = [
     study(
         "pcie-latency",
         "A core's loads from a NIC, and the NIC's reads of memory",
-        pcie_latency,
+        LOADS,
         ("mmio_read_ns", "dma_read_min_ns"),
         derived={},
         derived_units={"load_bytes": "B"},
@@ -99,23 +79,25 @@ STUDIES = [
     study(
         "fig2",
         "Stores to a NIC and to memory, by the bytes between two fences",
-        fig2,
+        FENCED,
         ("write_gbps",),
+        base=STORES,
         derived={"write_gbps": write_gbps},
         derived_units={"block_bytes": "B", "write_gbps": "Gb/s"},
     ),
     study(
         "fig3",
         "Combining stores to a NIC, each to a line of its own",
-        fig3,
+        COMBINED,
         ("store_ns", "mmio_store_ns"),
+        base=PROBE,
         derived={"store_ns": lambda row: row.get("mmio_burst_ns")},
         derived_units={"store_ns": "ns"},
     ),
     study(
         "fig4",
         "Trips over the link for one transmission",
-        fig4,
+        ONE_PACKET,
         ("tx_serial_trips", *PCIE_TRIPS, *COHERENT_TRIPS),
         derived={"tx_serial_trips": tx_serial_trips},
         derived_units={"tx_serial_trips": "trips"},

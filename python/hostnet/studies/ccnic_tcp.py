@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import Point
+from . import axes
 from .ccnic import study
+from .grid import also, by_length, on
 
 BASES = {"ccnic-overlay": "tcp-echo-overlay", "cx6": "tcp-echo-cx6"}
 # Threads of the fast path; the application has the remaining core of a socket's 16.
@@ -22,24 +23,18 @@ CALLS = ("sockets", "low_level")
 WARM, MEASURED = 30_000, 40_000
 
 
-def tab2_tcp(quick: bool) -> list[Point]:
-    """Number of threads of the fast path, up to the limit of the server's thread or of the NIC."""
-    part = 4 if quick else 1
-    return [
-        Point(
-            BASES[system],
-            {"system": system, "variant": calls, "n": n},
-            {
-                "tenant.0.cores": n + 1,
-                "tenant.0.app.calls": calls,
-                "run.warmup_requests": WARM // part,
-                "run.requests": MEASURED // part,
-            },
-        )
-        for system in BASES
-        for calls in CALLS
-        for n in THREADS
-    ]
+# Threads of the fast path, until the server's thread or the NIC is the limit.
+OVER_THREADS = (
+    axes.SYSTEM.among({system: on(base) for system, base in BASES.items()})
+    * axes.VARIANT.at("tenant.0.app.calls")(*CALLS)
+    * axes.COUNT.said("threads of the fast path", "threads").at("tenant.0.cores", form=lambda n: n + 1)(*THREADS)
+    * also(
+        {
+            "run.warmup_requests": by_length(WARM, WARM // 4),
+            "run.requests": by_length(MEASURED, MEASURED // 4),
+        }
+    )
+)
 
 
 def tcp_mops(row: dict[str, Any]) -> float | None:
@@ -50,7 +45,7 @@ STUDIES = [
     study(
         "tab2-tcp",
         "TCP echo server, over threads of TAS's fast path",
-        tab2_tcp,
+        OVER_THREADS,
         ("tcp_mops", "tcp_rpcs_per_segment", "rtt_mean_us"),
         derived={"tcp_mops": tcp_mops},
         derived_units={"tcp_mops": "Mops"},

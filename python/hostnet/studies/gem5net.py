@@ -16,7 +16,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import Point, Rows, Study
+from . import Rows, Study, axes
+from .grid import Grid, Row, also, by_length, on, sum_of
 
 BASE, IPERF = "testpmd", "iperf"
 SERVERS = {"mc-dpdk": "memcached-dpdk", "mc-kernel": "memcached-kernel"}
@@ -57,14 +58,6 @@ def waits(platform: str, interval_ns: float) -> str:
     return f"{round(ticks * TICK_NS[platform], 1)} ns"
 
 
-def iperf(quick: bool, size: int) -> dict[str, Any]:
-    """A flow of IP packets of that size, up to the MTU (artifact: guest-scripts/iperf-*.sh, an MSS of 40 bytes less).
-
-    The rate of the flow is counted in reads of 64 KiB, each of which is 0.13 % of 10 Gb/s in 40 ms.
-    """
-    return {"peripheral.0.mtu": f"{min(size, 1500)} B", "run.time": "2 ms" if quick else "40 ms"}
-
-
 # Both loops over a packet's bytes (artifact: test-pmd/touchfwd.c and rxonly.c) are one: load, add, two compares and two branches
 # as GCC 12 compiles them for AArch64 with -O3. The rest of a packet, its prefetch among it, is that of each application's default.
 PER_BYTE = 6.0
@@ -84,93 +77,91 @@ def application(app: str, platform: str, interval_ns: float) -> dict[str, Any]:
     return {"kind": app, "mode": "macswap"} if app == "testpmd" else {"kind": app}
 
 
-def machine(
-    platform: str = "gem5",
-    *,
-    dca: str | None = None,
-    clock_ghz: float = 3.0,
-    core: str = "out-of-order",
-    rob: int = 128,
-    l1_kib: int = 64,
-    l2_kib: int = 1024,
-    llc_mib: int = 16,
-    channels: int | None = None,
-    write_back: int | str = 1,
-) -> dict[str, Any]:
-    """The changes that make the base scenario this machine. Values that equal the platform's are omitted, so that equal
-    machines are one simulation."""
-    out: dict[str, Any] = {} if platform == "gem5" else {"platform": platform}
-    if (dca or ("on" if platform == "gem5" else "off")) == "off":
-        out["placement"] = {"policy": "dma"}
-    if clock_ghz != 3.0:
-        # The paper states the L3's 12 cycles in core cycles; the unit here is the uncore's nanosecond.
-        out |= {"override.core.clock": f"{clock_ghz} GHz", "override.caches.llc.latency_cycles": round(12 / clock_ghz)}
-    if core == "in-order":
-        out |= IN_ORDER
-    for name, value, usual in (
-        ("core.rob", rob, 128),
-        ("caches.l1d.size", l1_kib, 64),
-        ("caches.l2.size", l2_kib, 1024),
-        ("caches.llc.size", llc_mib * 1024, 16 * 1024),
-    ):
-        if value != usual:
-            out[f"override.{name}"] = f"{value} KiB" if name.endswith("size") else value
-    if channels is not None:
-        out["override.memory.channels"] = channels
-    if write_back != 1:
-        out["peripheral.0.rings.write_back"] = {"after": write_back} if isinstance(write_back, int) else write_back
-    if write_back == "all_used":
-        out["peripheral.0.rings.write_back_idle"] = False  # no other agent writes back: section III-A3
-    return out
+# --- Axes -----------------------------------------------------------------------------------------------------------
 
 
-def point(
-    quick: bool,
-    app: str,
-    size: int | None = None,
-    *,
-    platform: str = "gem5",
-    interval_ns: float | None = None,
-    pps: float | None = None,
-    requests: int | None = None,
-    columns: Mapping[str, Any] | None = None,
-    changes: Mapping[str, Any] | None = None,
-    **knobs: Any,
-) -> Point:
-    """One run: a bandwidth test, or a fixed rate of `pps`. ``knobs`` holds parameters of `machine`, which are columns
-    as well."""
-    dca = knobs.get("dca") or ("on" if platform == "gem5" else "off")
-    interval_ns = RXPTX.get(app, interval_ns)
-    named = {
-        "platform": platform,
-        "app": app,
-        "packet_bytes": size,
-        "interval_ns": interval_ns,
-        **knobs,
-        "dca": dca,
-        "load": "fixed" if pps else "peak_loss",
-        **(columns or {}),
-    }
-    if "write_back" in knobs:
-        named["write_back"] = str(knobs["write_back"])
-    if pps:
-        named["rate_mrps"] = round(pps / 1e6, 6)
-    if app == "iperf":
-        return Point(IPERF, named, {**iperf(quick, size or SIZES[0]), **machine(platform, **knobs), **(changes or {})})
-    run: dict[str, Any] = {"run.requests": requests or (QUICK_REQUESTS if quick else REQUESTS if pps else TRIED)}
-    served: dict[str, Any] = {}
-    if app not in SERVERS:
-        size = size or SIZES[0]
-        served = {
+def served(app: str) -> Grid:
+    """An application that receives frames of a row's size, and the step between the rates that a search tries."""
+    return on(BASE) * also(
+        {
             "name": app,
             "tenant.0.name": app,
-            "tenant.0.app": application(app, platform, interval_ns or 0),
-            "traffic.packet": f"{size} B",
-            "run.step": f"{step_pps(platform, size)} pps",
+            "tenant.0.app": lambda row: application(app, row["platform"], row["interval_ns"] or 0),
+            "traffic.packet": lambda row: f"{row['packet_bytes']} B",
+            "run.step": lambda row: f"{step_pps(row['platform'], row['packet_bytes'])} pps",
         }
-    if pps:
-        run |= {"run.load": "fixed", "run.step": None, "traffic.rate": f"{round(pps)} pps"}
-    return Point(SERVERS.get(app, BASE), named, {**served, **machine(platform, **knobs), **run, **(changes or {})})
+    )
+
+
+# A flow of IP packets of a row's size, as far as the MTU lets it (artifact: guest-scripts/iperf-*.sh, an MSS of 40 bytes less). Its
+# rate is counted in reads of 64 KiB, each of which is 0.13 % of 10 Gb/s in 40 ms.
+FLOW = {"peripheral.0.mtu": lambda row: f"{min(row['packet_bytes'], 1500)} B", "run.time": by_length("40 ms", "2 ms")}
+APP = axes.APP.among(
+    {app: served(app) for app in (*FORWARDERS, "touchdrop", "rxptx")}
+    | {"iperf": on(IPERF) * also(FLOW)}
+    | {app: on(scenario) for app, scenario in SERVERS.items()}
+)
+FRAMES = axes.PACKET_BYTES
+PLATFORM = axes.PLATFORM.among({"gem5": {}, "altra": {"platform": "altra"}})
+DCA = axes.DCA.among({"on": {}, "off": {"placement": {"policy": "dma"}}})
+BASIS, MODE = axes.RATE_BASIS, axes.MODE
+
+# One part of the machine at a time. What is as on the platform is left alone, so that equal machines are one simulation.
+CLOCKS = (1.0, 2.0, 3.0, 4.0)
+# The L3's 12 cycles are the core's, its unit here is the uncore's nanosecond.
+CLOCK = axes.CLOCK_GHZ.among(
+    {
+        ghz: {"override.core.clock": f"{ghz} GHz", "override.caches.llc.latency_cycles": round(12 / ghz)}
+        if ghz != 3.0
+        else {}
+        for ghz in CLOCKS
+    }
+)
+CORE = axes.CORE.among({"out-of-order": {}, "in-order": IN_ORDER})
+ROB = axes.ROB.at("override.core.rob", usual=128)
+L1 = axes.L1_KIB.at("override.caches.l1d.size", form="{} KiB", usual=64)
+L2 = axes.L2_KIB.at("override.caches.l2.size", form="{} KiB", usual=1024)
+LLC = axes.LLC_MIB.at("override.caches.llc.size", form=lambda mib: f"{1024 * mib} KiB", usual=16)
+CHANNELS = axes.CHANNELS
+RULE = "peripheral.0.rings.write_back"
+WRITE_BACK = axes.WRITE_BACK.among(
+    {
+        "all_used": {RULE: "all_used", f"{RULE}_idle": False},  # nothing else writes back: section III-A3
+        "1": {},
+        **{str(n): {RULE: {"after": n}} for n in (8, 16, 32)},
+    }
+)
+
+# The simulated machine, and the real server.
+GEM5, ALTRA = PLATFORM("gem5") * DCA("on"), PLATFORM("altra") * DCA("off")
+INTERVAL = axes.INTERVAL_NS(lambda row: RXPTX.get(row["app"]))
+BOTH_SERVERS = APP(*SERVERS) * FRAMES(None) * axes.INTERVAL_NS(None)
+
+
+def frames(apps: tuple[str, ...], sizes: tuple[int, ...] = SIZES) -> Grid:
+    """Applications that receive frames of each size."""
+    return APP(*apps) * FRAMES(*sizes) * INTERVAL
+
+
+def tried(row: Row) -> Mapping[str, Any]:
+    return {} if row["app"] == "iperf" else {"run.requests": QUICK_REQUESTS if row["quick"] else TRIED}
+
+
+# A bandwidth test.
+TEST = axes.LOAD("peak_loss") * also(tried)
+RATE = axes.RATE_MRPS.said(unit="Mpps")
+
+
+def fixed(pps: float, requests: int | None = None, basis: str | None = None) -> Grid:
+    """A fixed rate, which packets of a test of other length than usual may run at."""
+    rate = {
+        "run.load": "fixed",
+        "run.step": None,
+        "run.requests": requests or by_length(REQUESTS, QUICK_REQUESTS),
+        "traffic.rate": f"{round(pps)} pps",
+    }
+    chosen = axes.LOAD("fixed") * RATE(round(pps / 1e6, 6)) * also(rate)
+    return chosen if basis is None else chosen * BASIS(basis)
 
 
 # --- Rates that follow from bandwidth tests -------------------------------------------------------------------------
@@ -201,16 +192,16 @@ def overload(peak: float, rate: float, size: int | None) -> int:
     return round(1.3 * waiting * rate / (rate - peak)) + REQUESTS
 
 
-def at_knee(rows: Rows, quick: bool, app: str, size: int | None, like: str = "", **knobs: Any) -> Point:
-    """`app` at the rate beyond the knee of `like`, which defaults to `app`.
+def at_knee(rows: Rows, quick: bool, app: str, size: int | None, like: str = "") -> Grid:
+    """`app` at the rate beyond the knee of `like`, which is itself unless said.
 
     At that rate bursts are longer, and a core serves more packets than at its knee. The remaining excess, which fills
     the buffers, is assumed to be at least a quarter of the step.
     """
-    peak = peak_of(rows, app=like or app, packet_bytes=size, **knobs)
+    peak = peak_of(rows, app=like or app, packet_bytes=size)
     rate = beyond(peak, size, quick)
     requests = overload(rate - (rate - peak) / 4, rate, size)
-    return point(quick, app, size, pps=rate, requests=requests, columns={"rate_basis": "knee"}, **knobs)
+    return GEM5 * APP(app) * FRAMES(size) * INTERVAL * fixed(rate, requests, "knee")
 
 
 # --- Columns --------------------------------------------------------------------------------------------------------
@@ -244,15 +235,7 @@ def seen_gbps(row: Mapping[str, Any]) -> float | None:
     return msb if msb is None else min(msb, client_gbps(row) or msb)
 
 
-Points = Callable[[bool], list[Point]]
 UNITS = {
-    "packet_bytes": "B",
-    "interval_ns": "ns",
-    "clock_ghz": "GHz",
-    "rate_mrps": "Mpps",
-    "l1_kib": "KiB",
-    "l2_kib": "KiB",
-    "llc_mib": "MiB",
     "msb_gbps": "Gb/s",
     "krps": "kRPS",
     "client_gbps": "Gb/s",
@@ -274,14 +257,22 @@ def wall_s(row: Mapping[str, Any]) -> float:
 def study(
     figure: str,
     title: str,
-    points: Points,
+    grid: Grid,
     metrics: tuple[str, ...],
     formulas: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Study:
     """A study with the columns that all tables of this system have."""
     return Study(
-        "gem5net", figure, title, points, metrics, derived={**DERIVED, **(formulas or {})}, derived_units=UNITS, **more
+        "gem5net",
+        figure,
+        title,
+        grid,
+        metrics,
+        derived={**DERIVED, **(formulas or {})},
+        derived_units=UNITS,
+        axes=axes.with_own(RATE),
+        **more,
     )
 
 
@@ -290,133 +281,71 @@ def study(
 DROP_SIZES = (64, 256, 1518)
 
 
-def fig5(quick: bool) -> list[Point]:
-    return [point(quick, app, size) for app in FORWARDERS for size in DROP_SIZES] + both_servers(quick)
-
-
-def fig5_knees(rows: Rows, quick: bool) -> list[Point]:
-    """Packets lost beyond the knee of each application; TouchDrop has no knee and uses TouchFwd's."""
-    out = [at_knee(rows, quick, app, size) for app in FORWARDERS for size in DROP_SIZES]
-    out += [at_knee(rows, quick, "touchdrop", size, like="touchfwd") for size in DROP_SIZES]
-    return out + [at_knee(rows, quick, app, None) for app in SERVERS]
-
-
-def both_servers(quick: bool, **knobs: Any) -> list[Point]:
-    return [point(quick, app, **knobs) for app in SERVERS]
+def fig5_knees(rows: Rows, quick: bool) -> Grid:
+    """Beyond each knee, where packets are lost; TouchDrop has none of its own and takes TouchFwd's."""
+    knees = [at_knee(rows, quick, app, size) for app in FORWARDERS for size in DROP_SIZES]
+    knees += [at_knee(rows, quick, "touchdrop", size, like="touchfwd") for size in DROP_SIZES]
+    return sum_of([*knees, *(at_knee(rows, quick, app, None) for app in SERVERS)])
 
 
 # --- Bandwidth against drop rate, beside the real server (Figs. 6 to 9) ---------------------------------------------
 
-MACHINES = ("gem5", "altra")
+MACHINES = GEM5 + ALTRA
 OFFERED = (0.8, 0.95, 1.05, 1.2)
 
 
-def on_both(quick: bool, *apps: str) -> list[Point]:
-    return [point(quick, app, size, platform=p) for app in apps for p in MACHINES for size in SIZES]
+def on_both(*apps: str) -> Grid:
+    return sum_of(APP(app) * MACHINES * FRAMES(*SIZES) * INTERVAL for app in apps) * TEST
 
 
-def curve(app: str) -> Callable[[Rows, bool], list[Point]]:
-    """Drop rates around the knee on both platforms."""
+def curve(app: str) -> Callable[[Rows, bool], Grid]:
+    """Drop rates around the knee on both platforms, as far as the link carries them."""
 
-    def points(rows: Rows, quick: bool) -> list[Point]:
+    def points(rows: Rows, quick: bool) -> Grid:
         out = []
-        for platform in MACHINES:
+        for machine, named in ((GEM5, {"platform": "gem5", "dca": "on"}), (ALTRA, {"platform": "altra", "dca": "off"})):
             for size in SIZES:
-                peak = peak_of(
-                    rows,
-                    app=app,
-                    platform=platform,
-                    packet_bytes=size,
-                    dca="on" if platform == "gem5" else "off",
-                    clock_ghz=None,
-                )
-                for share in OFFERED[-1:] if quick else OFFERED:
-                    rate = share * peak
-                    if 8 * (size + 20) * rate > LINK:
-                        continue  # more than the link carries
-                    out.append(
-                        point(
-                            quick,
-                            app,
-                            size,
-                            platform=platform,
-                            pps=rate,
-                            requests=overload(peak, rate, size),
-                            columns={"rate_basis": f"{share} x peak"},
-                        )
-                    )
-        return out
+                peak = peak_of(rows, app=app, packet_bytes=size, clock_ghz=None, **named)
+                rates = {share: share * peak for share in (OFFERED[-1:] if quick else OFFERED)}
+                out += [
+                    machine * frames((app,), (size,)) * fixed(rate, overload(peak, rate, size), f"{share} x peak")
+                    for share, rate in rates.items()
+                    if 8 * (size + 20) * rate <= LINK
+                ]
+        return sum_of(out)
 
     return points
 
 
-def fig6(quick: bool) -> list[Point]:
-    return on_both(quick, "testpmd") + [point(quick, "testpmd", size, dca="off") for size in SIZES]
-
-
-def fig7(quick: bool) -> list[Point]:
-    return on_both(quick, "touchfwd", "testpmd") + [point(quick, "touchfwd", 1518, clock_ghz=f) for f in (2.0, 4.0)]
-
-
-def fig8(quick: bool) -> list[Point]:
-    return on_both(quick, "rxptx-10ns", "testpmd")
-
-
-def fig9(quick: bool) -> list[Point]:
-    return on_both(quick, "rxptx-1us", "rxptx-10ns")
-
-
 # --- Memcached (Figs. 18 to 20) -------------------------------------------------------------------------------------
 
-CLOCKS = (1.0, 2.0, 3.0, 4.0)
 LOADS = (0.3, 0.6, 0.8, 0.95, 1.1)
 
 
-def fig18(quick: bool) -> list[Point]:
-    return both_servers(quick)
+def fig18_curve(rows: Rows, quick: bool) -> Grid:
+    peaks = {app: peak_of(rows, app=app) for app in SERVERS}
+    return GEM5 * sum_of(
+        server(app) * fixed(share * peak, overload(peak, share * peak, None), f"{share} x peak")
+        for app, peak in peaks.items()
+        for share in (LOADS[-2:] if quick else LOADS)
+    )
 
 
-def fig18_curve(rows: Rows, quick: bool) -> list[Point]:
-    out = []
-    for app in SERVERS:
-        peak = peak_of(rows, app=app)
-        out += [
-            point(
-                quick,
-                app,
-                pps=share * peak,
-                requests=overload(peak, share * peak, None),
-                columns={"rate_basis": f"{share} x peak"},
-            )
-            for share in (LOADS[-2:] if quick else LOADS)
-        ]
-    return out
+def server(app: str) -> Grid:
+    """One of both key-value servers."""
+    return APP(app) * FRAMES(None) * INTERVAL
 
 
-def fig19(quick: bool) -> list[Point]:
-    return [p for clock in CLOCKS for p in both_servers(quick, clock_ghz=clock)]
-
-
-def fig19_loads(rows: Rows, quick: bool) -> list[Point]:
-    """Two request rates, equal at every clock: a low rate, which both servers can serve, and a rate near each server's
-    own peak."""
+def fig19_loads(rows: Rows, quick: bool) -> Grid:
+    """Two rates, equal at every clock: a low one, which both servers can take, and one near each server's own peak."""
     out = []
     peaks = {app: peak_of(rows, app=app, clock_ghz=3.0) for app in SERVERS}
     for app in SERVERS:
         for share, peak in ((0.3, min(peaks.values())), (0.95, peaks[app])):
             for clock in CLOCKS:
-                own = peak_of(rows, app=app, clock_ghz=clock)
-                out.append(
-                    point(
-                        quick,
-                        app,
-                        pps=share * peak,
-                        requests=overload(own, share * peak, None),
-                        clock_ghz=clock,
-                        columns={"rate_basis": f"{share} x peak at 3 GHz"},
-                    )
-                )
-    return out
+                requests = overload(peak_of(rows, app=app, clock_ghz=clock), share * peak, None)
+                out.append(CLOCK(clock) * server(app) * fixed(share * peak, requests, f"{share} x peak at 3 GHz"))
+    return GEM5 * sum_of(out)
 
 
 # Requests per second of both ways of generating load: below the knees of all four servers, including the kernel on an
@@ -424,145 +353,125 @@ def fig19_loads(rows: Rows, quick: bool) -> list[Point]:
 BOTH_RPS = 100_000
 # The second node equals the first one, as in gem5's dual mode, and its client software runs on one core.
 CLIENT = {"cores": 1, "app": {"kind": "load_generator"}}
-
-
-def fig20(quick: bool) -> list[Point]:
-    """Requests from the generator, and requests from software on a second host."""
-    return [
-        point(
-            quick,
-            app,
-            pps=BOTH_RPS,
-            core=core,
-            columns={"mode": mode},
-            changes={"client": CLIENT} if mode == "two hosts" else {},
-        )
-        for app in SERVERS
-        for mode in ("generator", "two hosts")
-        for core in ("out-of-order", "in-order")
-    ]
-
+# Requests that come from the generator and from software on a second host.
+FIG20 = (
+    GEM5
+    * BOTH_SERVERS
+    * MODE.among({"generator": {}, "two hosts": {"client": CLIENT}})
+    * CORE("out-of-order", "in-order")
+    * fixed(BOTH_RPS)
+)
 
 # --- Method ---------------------------------------------------------------------------------------------------------
 
-
-def stacks(quick: bool) -> list[Point]:
-    """Userspace and kernel stacks at every packet size, and without direct cache access."""
-    return [point(quick, app, size, dca=dca) for app in ("testpmd", "iperf") for dca in ("on", "off") for size in SIZES]
-
-
-def kernel_bandwidth(quick: bool) -> list[Point]:
-    return [point(quick, "iperf", 1518)]
+# Userspace and kernel stacks at every packet size, and without direct cache access.
+STACKS = PLATFORM("gem5") * APP("testpmd", "iperf") * DCA * FRAMES(*SIZES) * INTERVAL * TEST
+WRITTEN_BACK = (64, 1518)
 
 
-WRITE_BACKS: tuple[int | str, ...] = ("all_used", 1, 8, 16, 32)
+def write_backs_at_one_rate(rows: Rows, quick: bool) -> Grid:
+    """Every rule at the same rate, a tenth below the knee of the platform's own."""
+    return GEM5 * sum_of(
+        frames(("testpmd",), (size,)) * WRITE_BACK * fixed(0.9 * peak_of(rows, packet_bytes=size), basis="0.9 x peak")
+        for size in WRITTEN_BACK
+    )
 
 
-def write_backs(quick: bool) -> list[Point]:
-    return [point(quick, "testpmd", size) for size in (64, 1518)]
-
-
-def write_backs_at_one_rate(rows: Rows, quick: bool) -> list[Point]:
-    """Every rule at the same rate, a tenth below the knee of the platform's own rule."""
-    return [
-        point(
-            quick,
-            "testpmd",
-            size,
-            pps=0.9 * peak_of(rows, packet_bytes=size),
-            write_back=rule,
-            columns={"rate_basis": "0.9 x peak"},
-        )
+# Frames at half and all of the link's rate, and a trace with its own times: a request every 10 us.
+GENERATED = GEM5 * (
+    sum_of(
+        frames(("testpmd",), (size,)) * fixed(share * LINK / (8 * (size + 20)))
         for size in (64, 1518)
-        for rule in WRITE_BACKS
-    ]
-
-
-def without_dca(quick: bool) -> list[Point]:
-    return [point(quick, "testpmd", size, platform=p, dca="off") for p in MACHINES for size in SIZES]
-
-
-def generator(quick: bool) -> list[Point]:
-    """Frames at half and all of the link's rate, and a trace with its own times: a request every 10 us."""
-    rates = [(size, share * LINK / (8 * (size + 20))) for size in (64, 1518) for share in (0.5, 0.99)]
-    frames = [point(quick, "testpmd", size, pps=pps) for size, pps in rates]
-    replay = {"traffic.rate": None, "traffic.pcap.timing": "original"}
-    return [*frames, point(quick, "mc-dpdk", pps=1e5, columns={"mode": "trace"}, changes=replay)]
-
+        for share in (0.5, 0.99)
+    )
+    + server("mc-dpdk") * fixed(1e5) * MODE("trace") * also({"traffic.rate": None, "traffic.pcap.timing": "original"})
+)
 
 # --- The seeds of the method's study, and all studies ---------------------------------------------------------------
 
-SEEDS = tuple(range(1, 8))
+METHOD = ALTRA * (frames(("testpmd",), (1518,)) * TEST + frames(("testpmd",), (64,)) * fixed(1e5, basis="idle"))
 
 
-def method(quick: bool) -> list[Point]:
-    echo = point(quick, "testpmd", 64, platform="altra", pps=1e5, columns={"rate_basis": "idle"})
-    return [point(quick, "testpmd", 1518, platform="altra"), echo]
-
-
-def samples(rows: Rows, quick: bool) -> list[Point]:
-    peak = peak_of(rows, packet_bytes=1518)
-    return [
-        point(
-            quick,
-            "testpmd",
-            1518,
-            platform="altra",
-            pps=0.9 * peak,
-            columns={"repeat": seed, "rate_basis": "0.9 x peak"},
-            changes={"seed": seed},
-        )
-        for seed in SEEDS
-    ]
+def samples(rows: Rows, quick: bool) -> Grid:
+    rate = 0.9 * peak_of(rows, packet_bytes=1518)
+    repeat = axes.REPEAT.at("seed")(*range(1, 8))
+    return ALTRA * frames(("testpmd",), (1518,)) * fixed(rate, basis="0.9 x peak") * repeat
 
 
 STUDIES = [
-    study("abs_speedup", "Userspace against kernel stack", stacks, RATES),
-    study("s2_kernelbw", "Bandwidth of the kernel stack", kernel_bandwidth, RATES),
+    study("abs_speedup", "Userspace against kernel stack", STACKS, RATES),
+    study("s2_kernelbw", "Bandwidth of the kernel stack", GEM5 * frames(("iperf",), (1518,)) * TEST, RATES),
     study(
         "s3_writeback",
         "When descriptors are written back",
-        write_backs,
+        GEM5 * frames(("testpmd",), WRITTEN_BACK) * TEST,
         ("descriptors_per_write_back", "dma_peak_gbs", *RATES),
         then=write_backs_at_one_rate,
     ),
-    study("s3_dca", "No direct cache access, against the real server", without_dca, RATES),
     study(
-        "s4_loadgen", "The load generator", generator, ("offered_mrps", *RATES, "rtt_mean_us"), side_tables=("drops",)
+        "s3_dca",
+        "No direct cache access, against the real server",
+        PLATFORM("gem5", "altra") * DCA("off") * frames(("testpmd",)) * TEST,
+        RATES,
     ),
-    study("s6_method", "Spread over seeds, and an unloaded echo", method, (*RATES, "rtt_mean_us"), then=samples),
+    study(
+        "s4_loadgen", "The load generator", GENERATED, ("offered_mrps", *RATES, "rtt_mean_us"), side_tables=("drops",)
+    ),
+    study("s6_method", "Spread over seeds, and an unloaded echo", METHOD, (*RATES, "rtt_mean_us"), then=samples),
     study(
         "fig5",
         "Drops by cause beyond the knee",
-        fig5,
+        GEM5 * (frames(FORWARDERS, DROP_SIZES) + BOTH_SERVERS) * TEST,
         (*CAUSES, "drop_rate", "dma_busy", "cpu_utilisation"),
         then=fig5_knees,
     ),
     study(
         "fig6",
         "TestPMD: drop rate over bandwidth",
-        fig6,
+        on_both("testpmd") + PLATFORM("gem5") * DCA("off") * frames(("testpmd",)) * TEST,
         (*RATES, "client_gbps"),
         then=curve("testpmd"),
         side_tables=("drops",),
     ),
-    study("fig7", "TouchFwd: drop rate over bandwidth", fig7, RATES, then=curve("touchfwd")),
-    study("fig8", "RXpTX, 10 ns: drop rate over bandwidth", fig8, RATES, then=curve("rxptx-10ns")),
-    study("fig9", "RXpTX, 1 us: drop rate over bandwidth", fig9, RATES, then=curve("rxptx-1us")),
     study(
-        "fig18", "Memcached: drop rate over requests", fig18, ("krps", "offered_mrps", "drop_rate"), then=fig18_curve
+        "fig7",
+        "TouchFwd: drop rate over bandwidth",
+        on_both("touchfwd", "testpmd") + GEM5 * frames(("touchfwd",), (1518,)) * CLOCK(2.0, 4.0) * TEST,
+        RATES,
+        then=curve("touchfwd"),
+    ),
+    study(
+        "fig8",
+        "RXpTX, 10 ns: drop rate over bandwidth",
+        on_both("rxptx-10ns", "testpmd"),
+        RATES,
+        then=curve("rxptx-10ns"),
+    ),
+    study(
+        "fig9",
+        "RXpTX, 1 us: drop rate over bandwidth",
+        on_both("rxptx-1us", "rxptx-10ns"),
+        RATES,
+        then=curve("rxptx-1us"),
+    ),
+    study(
+        "fig18",
+        "Memcached: drop rate over requests",
+        GEM5 * BOTH_SERVERS * TEST,
+        ("krps", "offered_mrps", "drop_rate"),
+        then=fig18_curve,
     ),
     study(
         "fig19",
         "Memcached: latency and drops over the clock",
-        fig19,
+        GEM5 * CLOCK * BOTH_SERVERS * TEST,
         ("krps", "rtt_mean_us", "rtt_p99_us", "drop_rate"),
         then=fig19_loads,
     ),
     study(
         "fig20",
         "What the generator saves against a second host",
-        fig20,
+        FIG20,
         ("sim_events",),
         {"wall_s": wall_s},
         wall_runs=3,

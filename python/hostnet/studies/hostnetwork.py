@@ -6,75 +6,66 @@ Quadrants (section 2.2): cores that read (1, 2) or read and write (3, 4), beside
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..model import classes_of, counters_of, formula, hardware_of
-from . import Point, Rows, Study
+from . import Rows, Study, axes
+from .grid import Grid, also, by_length, on, sum_of
 
 BASE = "quadrant1"
-Points = Callable[[bool], list[Point]]
 CORES = (1, 2, 3, 4, 5, 6)
 QUADRANTS = {1: ("read", "write"), 2: ("read", "read"), 3: ("readwrite", "write"), 4: ("readwrite", "read")}
 
-# Results settle within 2 % over seeds in 5 ms. A quick run measures a shorter window; its tables say so in the column
-# `quick`.
-TIME, QUICK_TIME = "5 ms", "500 us"
-
-# The paper attributes this part of a P2M write's latency to the path from IIO to CHA (section 6.2).
+# The paper attributes this part of a P2M write's latency to the way from IIO to CHA (section 6.2).
 IIO_TO_CHA_NS = 205.0
 
 
-def streaming(n: int, c2m: str, tenant: int = 0) -> dict[str, Any]:
-    """Changes that make a tenant `n` cores that read, or read and write."""
-    return {f"tenant.{tenant}.cores": n, f"tenant.{tenant}.app.read_fraction": 1.0 if c2m == "read" else 0.5}
+# --- Axes -----------------------------------------------------------------------------------------------------------
+
+# Cores that read, or read and write: a tenant of the host, or none.
+READ_FRACTION = {"read": 1.0, "readwrite": 0.5}
+C2M = axes.C2M.among(
+    {None: {"tenant": None}} | {kind: {"tenant.0.app.read_fraction": part} for kind, part in READ_FRACTION.items()}
+)
+# The device, or none.
+P2M = axes.P2M.among({None: {"peripheral": None}} | {op: {"peripheral.0.op": f"p2m_{op}"} for op in ("write", "read")})
+RUN, QUADRANT, CASE = axes.RUN, axes.QUADRANT, axes.CASE
+COUNT = axes.COUNT.said(unit="cores").at("tenant.0.cores", usual=0)
+# Results settle within 2 % over seeds in 5 ms. A quick run measures a shorter one; its tables say so in the column `quick`.
+WINDOW = also({"name": "hostnetwork", "run.time": by_length("5 ms", "500 us")})
 
 
-def point(
-    quick: bool,
-    run: str,
-    c2m: str | None,
-    p2m: str | None,
-    n: int,
-    *,
-    columns: Mapping[str, Any] | None = None,
-    changes: Mapping[str, Any] | None = None,
-    beside: str = BASE,
-) -> Point:
-    """One run; equal arguments give equal specs, so figures and quadrants share results.
-
-    `beside` is the scenario of the device; runs of cores alone are the same simulations for every device.
-    """
-    cores = {"tenant": None} if c2m is None else streaming(n, c2m)
-    device = {"peripheral": None} if p2m is None else {"peripheral.0.op": f"p2m_{p2m}"}
-    window = {"run.time": QUICK_TIME if quick else TIME}
-    return Point(
-        BASE if p2m is None else beside,
-        {"run": run, "c2m": c2m, "p2m": p2m, "n": n, **(columns or {})},
-        {"name": "hostnetwork", **cores, **device, **window, **(changes or {})},
-    )
+def beside(scenario: str) -> Grid:
+    """The scenario of the device; cores alone are the same simulations beside any."""
+    return on(lambda row: BASE if row["p2m"] is None else scenario)
 
 
-def colocation(
-    quick: bool,
-    quadrant: int,
-    cores: tuple[int, ...] = CORES,
-    *,
-    columns: Mapping[str, Any] | None = None,
-    **about: Any,
-) -> list[Point]:
+def alone(c2m: str, *cores: int) -> Grid:
+    """Cores without a device."""
+    return RUN("iso-c2m") * C2M(c2m) * P2M(None) * COUNT(*cores)
+
+
+def colocation(quadrant: int, cores: Sequence[int] = CORES) -> Grid:
     """A quadrant's cores and device, each alone and both together."""
     c2m, p2m = QUADRANTS[quadrant]
-    about["columns"] = {"quadrant": quadrant, **(columns or {})}
-    points = [point(quick, "iso-p2m", None, p2m, 0, **about)]
-    for n in cores:
-        points.append(point(quick, "iso-c2m", c2m, None, n, **about))
-        points.append(point(quick, "colo", c2m, p2m, n, **about))
-    return points
+    device = RUN("iso-p2m") * C2M(None) * P2M(p2m) * COUNT(0)
+    either = RUN("iso-c2m") * P2M(None) + RUN("colo") * P2M(p2m)
+    return QUADRANT(quadrant) * (device + COUNT(*cores) * C2M(c2m) * either) * WINDOW
 
 
-def all_quadrants(beside: str = BASE) -> Points:
-    return lambda quick: [p for q in QUADRANTS for p in colocation(quick, q, beside=beside)]
+def all_quadrants(scenario: str = BASE) -> Grid:
+    return sum_of(map(colocation, QUADRANTS)) * beside(scenario)
+
+
+# The core that reads alone: its latency is the read formula's constant.
+LONE = alone("read", 1) * WINDOW
+
+
+def quadrant(q: int, scenario: str = BASE) -> Grid:
+    """A quadrant, and the lone core where the quadrant has none."""
+    lone = Grid([]) if QUADRANTS[q][0] == "read" else LONE
+    return colocation(q) * beside(scenario) + lone
 
 
 # --- Columns that follow from a row, or from comparing rows ----------------------------------------------------------
@@ -217,7 +208,7 @@ def predicted(row: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def units() -> dict[str, str]:
-    units = {"n": "cores", "degr_c2m": "x", "degr_p2m": "x", "c2m_predicted_err_pct": "%", "p2m_predicted_err_pct": "%"}
+    units = {"degr_c2m": "x", "degr_p2m": "x", "c2m_predicted_err_pct": "%", "p2m_predicted_err_pct": "%"}
     for name in (f"{side}_{part}" for side in ("c2m", "p2m") for part in COLUMNS):
         units[name] = "GB/s" if name.endswith("_gbs") else "%" if name.endswith("_pct") else "ns"
     return units
@@ -226,47 +217,30 @@ def units() -> dict[str, str]:
 # --- Studies --------------------------------------------------------------------------------------------------------
 
 
-def fig6cd(quick: bool) -> list[Point]:
-    """One 4 KB read at a time from one device, while cores read and write."""
-    probe = {
+# One 4 KB read at a time from one device, beside cores that read and write.
+PROBE = also(
+    {
         "peripheral.0.count": 1,
         "peripheral.0.queue_depth": 1,
         "peripheral.0.block": "4 KiB",
         "peripheral.0.cores": 1,
     }
-    return [point(quick, "colo", "readwrite", "write", n, changes=probe) for n in CORES]
+)
+FIG6CD = RUN("colo") * C2M("readwrite") * P2M("write") * COUNT(*CORES) * PROBE * WINDOW
 
 
-def peak_bandwidth(platform: str, cores: int) -> Points:
-    return lambda quick: [point(quick, "iso-c2m", "read", None, cores, changes={"platform": platform})]
+def peak_bandwidth(platform: str, cores: int) -> Grid:
+    return alone("read", cores) * also({"platform": platform}) * WINDOW
 
 
-REPEATS = 3
-
-
-def repeats(quick: bool) -> list[Point]:
-    """Quadrants with other seeds, which show the run-to-run variation of a simulation."""
-    return [
-        point(quick, "colo", *QUADRANTS[q], n, columns={"quadrant": q, "repeat": i}, changes={"seed": i})
-        for q in QUADRANTS
-        for n in CORES
-        for i in range(1, REPEATS + 1)
-    ]
-
-
-def alone(c2m: str) -> Points:
-    return lambda quick: [point(quick, "iso-c2m", c2m, None, n) for n in CORES]
-
-
-def lone(quick: bool) -> Point:
-    """A core that reads without other traffic, whose latency is the read formula's constant."""
-    return point(quick, "iso-c2m", "read", None, 1)
-
-
-def quadrant(q: int, beside: str = BASE) -> Points:
-    """A quadrant, and the core of `lone` where the quadrant has no such row."""
-    return lambda quick: colocation(quick, q, beside=beside) + ([] if QUADRANTS[q][0] == "read" else [lone(quick)])
-
+# Quadrants with other seeds: what a run-to-run variation is in a simulation.
+REPEATS = (
+    RUN("colo")
+    * sum_of(QUADRANT(q) * C2M(c2m) * P2M(p2m) for q, (c2m, p2m) in QUADRANTS.items())
+    * COUNT(*CORES)
+    * axes.REPEAT.at("seed")(1, 2, 3)
+    * WINDOW
+)
 
 BANDWIDTH = ("mem_bw_gbs", "mem_c2m_read_gbs", "mem_c2m_write_gbs", "mem_p2m_read_gbs", "mem_p2m_write_gbs")
 WRITE_ROOT = (
@@ -294,9 +268,14 @@ ERRORS = (
 COMPONENTS = tuple(f"{side}_{part}_ns" for side in ("c2m", "p2m") for part in (*TERMS, "admission"))
 
 
-def study(figure: str, title: str, points: Points, metrics: tuple[str, ...], **more: Any) -> Study:
+def study(figure: str, title: str, grid: Grid, metrics: tuple[str, ...], **more: Any) -> Study:
     return Study(
-        "hostnetwork", figure, title, points, metrics, **{"derived_units": units(), "across": compared, **more}
+        "hostnetwork",
+        figure,
+        title,
+        grid,
+        metrics,
+        **{"base": BASE, "derived_units": units(), "across": compared, **more},
     )
 
 
@@ -315,16 +294,19 @@ STUDIES = [
     ),
     study("fig3", "Four quadrants: degradation and memory bandwidth", all_quadrants(), DEGRADATION),
     study(
-        "fig6a", "Latency of cores that read, alone", alone("read"), ("lfb_lat_ns", "cha_dram_read_c2m_ns", "lfb_occ")
+        "fig6a",
+        "Latency of cores that read, alone",
+        alone("read", *CORES) * WINDOW,
+        ("lfb_lat_ns", "cha_dram_read_c2m_ns", "lfb_occ"),
     ),
     study(
         "fig6b",
         "Latency of cores that read and write, alone",
-        alone("readwrite"),
+        alone("readwrite", *CORES) * WINDOW,
         ("lfb_lat_ns", "cha_dram_read_c2m_ns", "cha_mc_write_c2m_ns", "lfb_occ"),
     ),
     study(
-        "fig6cd", "One small device write at a time beside cores", fig6cd, ("iio_write_lat_ns", "cha_mc_write_p2m_ns")
+        "fig6cd", "One small device write at a time beside cores", FIG6CD, ("iio_write_lat_ns", "cha_mc_write_p2m_ns")
     ),
     study(
         "credits",
@@ -334,7 +316,7 @@ STUDIES = [
     ),
     study("fig7", "Quadrant 1: root causes", quadrant(1), WRITE_ROOT),
     study("fig8", "Quadrant 3: root causes", quadrant(3), WRITE_ROOT),
-    study("sec5-method", "Variation from run to run", repeats, ("c2m_gbs", "p2m_gbs", "lfb_lat_ns", "rpq_occ")),
+    study("sec5-method", "Variation from run to run", REPEATS, ("c2m_gbs", "p2m_gbs", "lfb_lat_ns", "rpq_occ")),
     study("fig11", "Error of the formula's throughput", all_quadrants(), ERRORS),
     study("fig12", "The formula's components", all_quadrants(), COMPONENTS),
     study("fig13", "Quadrant 2: root causes", quadrant(2), READ_ROOT),

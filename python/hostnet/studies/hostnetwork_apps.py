@@ -8,11 +8,11 @@ quadrants of section 2.2 with each setting. `app` names the application, `ddio` 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
 from typing import Any
 
-from . import Point, Rows, Study
+from . import Rows, Study, axes
 from . import hostnetwork as quadrants
+from .grid import Grid, also, by_length, on, sum_of
 
 BASE = "redis"
 
@@ -37,37 +37,27 @@ CORES = {
 }
 
 
-def knobs(ddio: str, prefetch: str) -> dict[str, Any]:
-    placement = {"policy": "ddio", "ways": 2} if ddio == "on" else {"policy": "dma"}
-    return {"placement": placement, "override": {"core": {"prefetch": {"enabled": prefetch == "on"}}}}
+# --- Axes -----------------------------------------------------------------------------------------------------------
+
+DDIO = axes.DDIO.among({"on": {"placement": {"policy": "ddio", "ways": 2}}, "off": {"placement": {"policy": "dma"}}})
+PREFETCH = axes.PREFETCH.among({x: {"override": {"core": {"prefetch": {"enabled": x == "on"}}}} for x in ("on", "off")})
+RUN, P2M, COUNT = axes.RUN, axes.P2M.at("peripheral.0.op", form="p2m_{}"), quadrants.COUNT
+NO_APP = axes.APP(None) * also({"tenant": None, "run.time": by_length(*APPS["redis-read"][1:])})
+APP = axes.APP.among(
+    {app: {"tenant.0.app": table, "run.time": by_length(*windows)} for app, (table, *windows) in APPS.items()}
+)
 
 
-def point(quick: bool, platform: str, run: str, app: str | None, p2m: str, n: int, ddio: str, prefetch: str) -> Point:
-    """One run; equal arguments give equal specs, so figures share results."""
-    tables, *windows = APPS[app or "redis-read"]
-    changes: dict[str, Any] = {
-        "name": "hostnetwork",
-        "platform": platform,
-        "run.time": windows[quick],
-        **knobs(ddio, prefetch),
-    }
-    changes |= {"tenant.0.cores": n, "tenant.0.app": tables} if app else {"tenant": None}
-    changes |= {"peripheral": None} if run == "iso-c2m" else {**STORAGE[platform], "peripheral.0.op": f"p2m_{p2m}"}
-    return Point(BASE, {"app": app, "run": run, "p2m": p2m, "n": n, "ddio": ddio, "prefetch": prefetch}, changes)
-
-
-def colocation(
-    quick: bool, platform: str, apps: Iterable[str], p2m: str, ddio: Iterable[str], prefetch: Iterable[str]
-) -> list[Point]:
-    """Applications and storage, each alone and both together. Alone, applications do not depend on DDIO."""
-    ddio, out = tuple(ddio), []
-    for pf in prefetch:
-        out += [point(quick, platform, "iso-p2m", None, p2m, 0, d, pf) for d in ddio]
-        for app in apps:
-            for n in CORES[platform, app.split("-")[0]]:
-                out.append(point(quick, platform, "iso-c2m", app, p2m, n, "off", pf))
-                out += [point(quick, platform, "colo", app, p2m, n, d, pf) for d in ddio]
-    return out
+def colocation(platform: str, apps: Iterable[str], p2m: str, ddio: Iterable[str], prefetch: Iterable[str]) -> Grid:
+    """Applications and storage, each alone and together. Alone, applications do not feel DDIO."""
+    storage = P2M(p2m) * also(STORAGE[platform]) * DDIO(*ddio)
+    none = axes.P2M(p2m) * also({"peripheral": None}) * DDIO("off")
+    beside = sum_of(APP(app) * COUNT(*CORES[platform, app.split("-")[0]]) for app in apps)
+    return (
+        PREFETCH(*prefetch)
+        * (RUN("iso-p2m") * NO_APP * COUNT(0) * storage + beside * (RUN("iso-c2m") * none + RUN("colo") * storage))
+        * also({"name": "hostnetwork", "platform": platform})
+    )
 
 
 def compared(rows: Rows) -> list[dict[str, Any]]:
@@ -87,7 +77,7 @@ def compared(rows: Rows) -> list[dict[str, Any]]:
 
 
 METRICS = ("degr_c2m", "degr_p2m", "t0_mops", "p2m_gbs", "t0_llc_miss_ratio", *quadrants.BANDWIDTH)
-UNITS = {"n": "cores", "degr_c2m": "x", "degr_p2m": "x"}
+UNITS = {"degr_c2m": "x", "degr_p2m": "x"}
 READ, WRITE = ("redis-read", "gapbs-pr"), ("redis-write", "gapbs-bc")
 BOTH = ("on", "off")
 
@@ -105,8 +95,9 @@ def _study(
         "hostnetwork",
         figure,
         title,
-        lambda quick: colocation(quick, platform, apps, p2m, ddio, prefetch),
+        colocation(platform, apps, p2m, ddio, prefetch),
         METRICS,
+        base=BASE,
         derived_units=UNITS,
         across=compared,
     )
@@ -115,30 +106,21 @@ def _study(
 # --- Knobs on the quadrants -----------------------------------------------------------------------------------------
 
 
-def knob_points(quick: bool) -> list[Point]:
-    """The quadrants of Fig. 3 with each combination of both settings. The windows are shorter: 200 points, none for a
-    root cause."""
-    window = {"run.time": quadrants.QUICK_TIME if quick else "2 ms"}
+def with_knobs(q: int) -> Grid:
+    """A quadrant of Fig. 3 with each setting of both knobs. Cores alone do not feel DDIO."""
+    c2m, p2m = quadrants.QUADRANTS[q]
+    device = RUN("iso-p2m") * quadrants.C2M(None) * quadrants.P2M(p2m) * COUNT(0) * DDIO
+    either = RUN("iso-c2m") * quadrants.P2M(None) * DDIO("off") + RUN("colo") * quadrants.P2M(p2m) * DDIO
+    return quadrants.QUADRANT(q) * PREFETCH * (device + COUNT(*quadrants.CORES) * quadrants.C2M(c2m) * either)
 
-    def at(q: int, run: str, n: int, ddio: str, prefetch: str) -> Point:
-        c2m, p2m = quadrants.QUADRANTS[q]
-        return quadrants.point(
-            quick,
-            run,
-            None if run == "iso-p2m" else c2m,
-            None if run == "iso-c2m" else p2m,
-            n,
-            columns={"quadrant": q, "ddio": ddio, "prefetch": prefetch},
-            changes={**window, **knobs(ddio, prefetch)},
-        )
 
-    out = []
-    for q, prefetch in product(quadrants.QUADRANTS, BOTH):
-        out += [at(q, "iso-p2m", 0, ddio, prefetch) for ddio in BOTH]
-        for n in quadrants.CORES:
-            out.append(at(q, "iso-c2m", n, "off", prefetch))  # cores alone do not depend on DDIO
-            out += [at(q, "colo", n, ddio, prefetch) for ddio in BOTH]
-    return out
+# The windows are shorter: 200 points, none for a root cause.
+KNOBS = (
+    sum_of(map(with_knobs, quadrants.QUADRANTS))
+    * quadrants.WINDOW
+    * also({"run.time": by_length("2 ms", "500 us")})
+    * on(quadrants.BASE)
+)
 
 
 def knobs_compared(rows: Rows) -> list[dict[str, Any]]:
@@ -159,7 +141,7 @@ STUDIES = [
         "hostnetwork",
         "fig3-knobs",
         "Four quadrants with prefetcher and DDIO on and off",
-        knob_points,
+        KNOBS,
         quadrants.DEGRADATION,
         derived_units=UNITS,
         across=knobs_compared,

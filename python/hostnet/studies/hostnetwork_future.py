@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import Point, Rows, Study
-from .hostnetwork import colocation, degradations
-from .hostnetwork_net import TCP_CORES, tcp_point
+from . import Rows, Study
+from .grid import Grid, also, sum_of
+from .hostnetwork import BASE, CASE, QUADRANT, RUN, WINDOW, alone, beside, colocation, degradations
+from .hostnetwork_net import NET_ALONE, TCP_CORES, together
 
 # Number of cores that run with the same four SSDs, at the highest PCIe generation of each host's root ports.
 MEMORIES = {
@@ -29,42 +30,28 @@ RESPONSES: dict[str, dict[str, Any]] = {
 CONTROLLERS = {"one IIO": 1, "two IIOs": 2}
 
 
-def memories(quick: bool) -> list[Point]:
-    return [
-        p
-        for case, (platform, cores) in MEMORIES.items()
-        for q in (1, 3)
-        for p in colocation(quick, q, cores, columns={"case": case}, changes={"platform": platform})
-    ]
-
-
-def isolation(quick: bool) -> list[Point]:
-    return [
-        p
-        for case, order in ORDERS.items()
-        for p in colocation(quick, 3, columns={"case": case}, changes={"override.caches.llc.write_order": order})
-    ]
-
-
-def controllers(quick: bool) -> list[Point]:
-    return [
-        p
-        for case, count in CONTROLLERS.items()
-        for q in (1, 3)
-        for p in colocation(quick, q, columns={"case": case}, changes={"override.iio.count": count})
-    ]
-
-
-def responses(quick: bool) -> list[Point]:
-    out = []
-    for case, told in RESPONSES.items():
-        out += [tcp_point(quick, "iso-c2m", "readwrite", n, columns={"case": case, "quadrant": 3}) for n in TCP_CORES]
-        out += [
-            tcp_point(quick, run, c2m, n, columns={"case": case, "quadrant": 3}, changes=told)
-            for run, c2m, cores in (("iso-p2m", None, (0,)), ("colo", "readwrite", TCP_CORES))
-            for n in cores
-        ]
-    return out
+FUTURE_MEMORY = sum_of(
+    CASE(case) * (colocation(1, cores) + colocation(3, cores)) * also({"platform": platform})
+    for case, (platform, cores) in MEMORIES.items()
+) * beside(BASE)
+ISOLATION = (
+    CASE.among({case: {"override.caches.llc.write_order": order} for case, order in ORDERS.items()})
+    * colocation(3)
+    * beside(BASE)
+)
+TWO_IIOS = (
+    CASE.among({case: {"override.iio.count": count} for case, count in CONTROLLERS.items()})
+    * (colocation(1) + colocation(3))
+    * beside(BASE)
+)
+HOSTCC = QUADRANT(3) * sum_of(
+    CASE(case)
+    * (
+        alone("readwrite", *TCP_CORES) * WINDOW
+        + (RUN("iso-p2m") * NET_ALONE + together("readwrite", *TCP_CORES)) * also(told)
+    )
+    for case, told in RESPONSES.items()
+)
 
 
 def within_cases(rows: Rows) -> list[dict[str, Any]]:
@@ -72,12 +59,12 @@ def within_cases(rows: Rows) -> list[dict[str, Any]]:
     return degradations(rows, ("case", "c2m", "n"), ("case", "p2m"))
 
 
-def _study(figure: str, title: str, points: Any, *more: str) -> Study:
+def _study(figure: str, title: str, grid: Grid, *more: str) -> Study:
     return Study(
         "hostnetwork",
         figure,
         title,
-        points,
+        grid,
         (
             *more,
             "degr_c2m",
@@ -92,23 +79,24 @@ def _study(figure: str, title: str, points: Any, *more: str) -> Study:
             "cha_adm_c2m_ns",
             "cha_adm_p2m_ns",
         ),
-        derived_units={"n": "cores", "degr_c2m": "x", "degr_p2m": "x"},
+        base=BASE,
+        derived_units={"degr_c2m": "x", "degr_p2m": "x"},
         across=within_cases,
     )
 
 
 STUDIES = [
-    _study("future-memory", "Quadrants 1 and 3 on DDR4, DDR5 and HBM", memories),
-    _study("future-iios", "Quadrants 1 and 3 with the devices at one and at two IIOs", controllers),
+    _study("future-memory", "Quadrants 1 and 3 on DDR4, DDR5 and HBM", FUTURE_MEMORY),
+    _study("future-iios", "Quadrants 1 and 3 with the devices at one and at two IIOs", TWO_IIOS),
     _study(
         "future-hostcc",
         "DCTCP beside C2M-ReadWrite: a host that tells its congestion",
-        responses,
+        HOSTCC,
         "net_gbs",
         "packet_loss",
         "dctcp_alpha",
         "iio_write_occ",
         "host_level",
     ),
-    _study("future-isolation", "Quadrant 3: cores and devices take turns at the home agent", isolation),
+    _study("future-isolation", "Quadrant 3: cores and devices take turns at the home agent", ISOLATION),
 ]

@@ -10,25 +10,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..model import counters_of, formula
-from . import Point, Rows, Study
+from . import Rows, Study, axes
+from .grid import Grid, also, by_length, on, sum_of
 from .hostnetwork import (
     BANDWIDTH,
+    C2M,
     COMPONENTS,
+    COUNT,
     DEGRADATION,
     ERRORS,
+    LONE,
+    P2M,
+    QUADRANT,
+    READ_FRACTION,
     READ_ROOT,
+    RUN,
+    WINDOW,
     WRITE_ROOT,
-    Points,
     admission_ns,
     all_quadrants,
+    alone,
     analyse,
     constants,
-    lone,
     lone_read,
-    point,
     quadrant,
     ratio,
-    streaming,
     study,
     units,
 )
@@ -36,57 +42,51 @@ from .hostnetwork import (
 ROCE, DCTCP = "roce-quadrant3", "dctcp-receiver"
 
 
-def trace(quick: bool) -> list[Point]:
-    """50 us at a time, in steps of 1 us, as the paper's polling core sampled them."""
-    window = {"run.time": "50 us", "run.trace": "1 us"}
-    return [
-        point(quick, "colo", "readwrite", "write", n, columns={"quadrant": 3}, changes=window, beside=ROCE)
-        for n in (4, 5, 6)
-    ]
+# 50 us at a time, in steps of 1 us, as the paper's polling core saw them.
+TRACE = (
+    QUADRANT(3)
+    * RUN("colo")
+    * C2M("readwrite")
+    * P2M("write")
+    * COUNT(4, 5, 6)
+    * WINDOW
+    * also({"run.time": "50 us", "run.trace": "1 us"})
+    * on(ROCE)
+)
 
 
 # --- DCTCP ----------------------------------------------------------------------------------------------------------
 
 TCP_CORES = (1, 2, 3, 4)
 NET_CORES = 4
-# Hundreds of round trips, after which sockets and windows have settled.
-TCP_TIME, TCP_QUICK_TIME = "4 ms", "1 ms"
+# The memory application is the second tenant where it runs beside the network application.
+BESIDE_NET = axes.C2M.among({kind: {"tenant.1.app.read_fraction": part} for kind, part in READ_FRACTION.items()})
+# Hundreds of round trips: sockets and windows have settled.
+RECEIVED = on(DCTCP) * axes.P2M("write") * also({"name": "hostnetwork", "run.time": by_length("4 ms", "1 ms")})
+NET_ALONE = (
+    axes.C2M(None)
+    * COUNT.label()(0)
+    * also({"tenant": [{"name": "iperf", "cores": NET_CORES, "app": {"kind": "tcp_receive"}}]})
+    * RECEIVED
+)
 
 
-def tcp_point(
-    quick: bool,
-    run: str,
-    c2m: str | None,
-    n: int,
-    *,
-    columns: Mapping[str, Any] | None = None,
-    changes: Mapping[str, Any] | None = None,
-) -> Point:
-    """One run of the memory application on `n` cores, of the network application (`iso-net`), or of both."""
-    if run == "iso-c2m":
-        return point(quick, run, c2m, None, n, columns=columns, changes=changes)
-    memory: dict[str, Any] = {"tenant": [{"name": "iperf", "cores": NET_CORES, "app": {"kind": "tcp_receive"}}]}
-    if c2m is not None:
-        memory = {"tenant.0.cores": NET_CORES, **streaming(n, c2m, tenant=1)}
-    window = {"run.time": TCP_QUICK_TIME if quick else TCP_TIME}
-    return Point(
-        DCTCP,
-        {"run": run, "c2m": c2m, "p2m": "write", "n": n, **(columns or {})},
-        {"name": "hostnetwork", **memory, **window, **(changes or {})},
+def together(c2m: str, *cores: int) -> Grid:
+    """The network application beside the memory application on these cores."""
+    return (
+        RUN("colo")
+        * BESIDE_NET(c2m)
+        * COUNT.at("tenant.1.cores")(*cores)
+        * also({"tenant.0.cores": NET_CORES})
+        * RECEIVED
     )
 
 
-def beside_tcp(*kinds: str) -> Points:
-    """The network application alone and with each kind of cores, and each kind of cores alone."""
-
-    def points(quick: bool) -> list[Point]:
-        out = [tcp_point(quick, "iso-net", None, 0)]
-        for c2m in kinds:
-            for n in TCP_CORES:
-                out += [tcp_point(quick, "iso-c2m", c2m, n), tcp_point(quick, "colo", c2m, n)]
-        return out if "read" in kinds else [*out, lone(quick)]
-
-    return points
+def beside_tcp(*kinds: str) -> Grid:
+    """The network application alone and beside each kind of cores, and these cores alone."""
+    pairs = sum_of(alone(c2m, n) * WINDOW + together(c2m, n) for c2m in kinds for n in TCP_CORES)
+    every = RUN("iso-net") * NET_ALONE + pairs
+    return every if "read" in kinds else every + LONE
 
 
 NET_COLUMNS = ("net_formula_ns", "net_estimate_gbs", "net_err_pct", "net_err_adm_pct")
@@ -145,12 +145,12 @@ def tcp_units() -> dict[str, str]:
 PAUSES = ("pfc_pause_fraction", "nic_buffer_peak_kib")
 
 
-def _tcp(figure: str, title: str, points: Points, metrics: tuple[str, ...]) -> Study:
-    return study(figure, title, points, metrics, derived_units=tcp_units(), across=compared_tcp, group="tcp")
+def _tcp(figure: str, title: str, grid: Grid, metrics: tuple[str, ...]) -> Study:
+    return study(figure, title, grid, metrics, derived_units=tcp_units(), across=compared_tcp, group="tcp")
 
 
-def _rdma(figure: str, title: str, points: Points, metrics: tuple[str, ...], **more: Any) -> Study:
-    return study(figure, title, points, metrics, group="rdma", **more)
+def _rdma(figure: str, title: str, grid: Grid, metrics: tuple[str, ...], **more: Any) -> Study:
+    return study(figure, title, grid, metrics, group="rdma", **more)
 
 
 STUDIES = [
@@ -166,7 +166,7 @@ STUDIES = [
     _rdma(
         "fig23",
         "RDMA quadrant 3: IIO occupancy over 50 us",
-        trace,
+        TRACE,
         ("iio_write_occ", "iio_write_credits", *PAUSES),
         side_tables=("trace",),
     ),

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import Point, Rows, Study
+from . import Rows, Study, axes
+from .grid import Grid, also, sum_of, when_quick
 
 BASE = "policies"
 CORES = 8
 
-SYSTEMS: dict[str, dict[str, Any]] = {
-    "ddio": {"policy": "ddio", "ways": 2},
-    "sweeper": {"policy": "ddio", "ways": 2, "sweep_rx": True, "sweep_tx": "nic"},
-    "idio": {"policy": "idio", "mode": "dynamic", "ways": 2},
-    "idio-tx": {"policy": "idio", "mode": "dynamic", "ways": 2, "sweep_tx": "nic"},
-}
+SYSTEM = axes.SYSTEM.among(
+    {
+        "ddio": {"placement": {"policy": "ddio", "ways": 2}},
+        "sweeper": {"placement": {"policy": "ddio", "ways": 2, "sweep_rx": True, "sweep_tx": "nic"}},
+        "idio": {"placement": {"policy": "idio", "mode": "dynamic", "ways": 2}},
+        "idio-tx": {"placement": {"policy": "idio", "mode": "dynamic", "ways": 2, "sweep_tx": "nic"}},
+    }
+)
 APPS: dict[str, dict[str, Any]] = {
     "kvs": {
         "kind": "mica",
@@ -34,34 +37,23 @@ APPS: dict[str, dict[str, Any]] = {
     "touchdrop": {"kind": "touchdrop"},
     "l2fwd": {"kind": "l2fwd"},
 }
+APP = axes.APP.among({app: {"tenant.0.app": table} for app, table in APPS.items()})
+SHARE = axes.SHARE.said("offered rate over what the application sustains under DDIO")
 LOADS = (0.25, 0.5, 0.75, 0.95, 1.1)
-QUICK_REQUESTS = 16_384
+FEWER = when_quick({"run.requests": 16_384})
 
 
-def point(quick: bool, app: str, system: str, share: float | None, rate_mrps: float | None) -> Point:
-    """An application under a policy: at `rate_mrps`, or at the highest rate that the application sustains when
-    `rate_mrps` is None."""
-    changes: dict[str, Any] = {"tenant.0.app": APPS[app], "placement": SYSTEMS[system]}
-    if rate_mrps is not None:
-        changes |= {"run.load": "fixed", "run.loss": None, "traffic.rate": f"{round(rate_mrps * 1e6)} pps"}
-    if quick:
-        changes["run.requests"] = QUICK_REQUESTS
-    return Point(BASE, {"app": app, "system": system, "n": CORES, "share": share, "rate_mrps": rate_mrps}, changes)
-
-
-def capacities(quick: bool) -> list[Point]:
-    return [point(quick, app, "ddio", None, None) for app in APPS]
-
-
-def at_shares(rows: Rows, quick: bool) -> list[Point]:
+def at_shares(rows: Rows, quick: bool) -> Grid:
     """Every policy at the same rates: shares of the application's capacity under DDIO."""
     peak = {r["app"]: float(r["throughput_mrps"]) for r in rows}
-    return [
-        point(quick, app, system, share, round(share * peak[app], 4))
-        for app in APPS
-        for share in LOADS
-        for system in SYSTEMS
-    ]
+    rate = axes.RATE_MRPS.at("traffic.rate", form=lambda mrps: f"{round(mrps * 1e6)} pps")
+    return (
+        sum_of(APP(app) * SHARE(share) * rate(round(share * peak[app], 4)) for app in APPS for share in LOADS)
+        * SYSTEM
+        * axes.COUNT(CORES)
+        * also({"run.load": "fixed", "run.loss": None})
+        * FEWER
+    )
 
 
 STUDIES = [
@@ -69,9 +61,9 @@ STUDIES = [
         "idio",
         "policies",
         "Four policies side by side",
-        capacities,
+        APP * SYSTEM("ddio") * axes.COUNT(CORES) * SHARE(None) * axes.RATE_MRPS(None) * FEWER,
         ("throughput_mrps", "lat_p99_us", "mem_bw_gbs", "acc_total", "t1_cpi"),
+        base=BASE,
         then=at_shares,
-        derived_units={"share": "of DDIO's capacity", "rate_mrps": "Mrps"},
     ),
 ]

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ..paths import DATA
-from . import Point, Rows, Study
+from . import Point, Rows, Study, axes
+from .grid import also, by_length
 
 BASE = "ddio-bench"
 
@@ -33,9 +34,7 @@ CALL_INSTRUCTIONS = 6
 # core (authors' scripts).
 SHARED = ("cores and ways", "processing time")
 
-QUICK_REQUESTS, REQUESTS = 40_000, 200_000
-
-# Intended accuracy: points of a hit rate, and a relative error for a throughput.
+# How near is aimed for: points of a hit rate, and relative for a throughput.
 NEAR_POINTS, NEAR_GBPS = 10.0, 0.1
 # The knee of a sweep is where the hit rate crosses this value.
 KNEE_PCT = 95.0
@@ -68,61 +67,76 @@ def measured() -> Mapping[tuple[str | float, ...], Mapping[str, float]]:
     return {setting(r): {m: float(r[m]) for m in COMPARED} for r in rows}
 
 
-def point(
-    quick: bool,
-    experiment: str,
-    *,
-    frame: int = 1500,
-    descriptors: int = 4096,
-    ways: int = 2,
-    cores: int = 1,
-    gbps: float | None = None,
-    uncore_ghz: float = 2.4,
-    calls: int = 0,
-) -> Point:
-    """One setting; equal settings are one simulation. Cores share the descriptors in two experiments (`SHARED`)."""
-    offered = min(gbps or OFFERED_GBPS[frame], OFFERED_GBPS[frame])
-    pps = round(offered * 1e9 / (8 * (frame + BESIDE)))
-    columns = {
-        "case": experiment,
-        "packet_bytes": frame,
-        "ring": descriptors,
-        "ways": ways,
-        "n": cores,
-        "rate_gbps": offered,
-        "uncore_ghz": uncore_ghz,
-        "calls": calls,
-        "load": "fixed",
+# --- Axes -----------------------------------------------------------------------------------------------------------
+
+CASE, COUNT = axes.CASE, axes.COUNT.said(unit="cores").at("tenant.0.cores")
+FRAMES = axes.PACKET_BYTES.at("traffic.packet", form=lambda size: f"{size + 4} B")
+WAYS, DESCRIPTORS, RATE = axes.WAYS, axes.RING, axes.RATE_GBPS
+UNCORE = axes.UNCORE_GHZ.at("override.caches.uncore_clock", form="{} GHz", usual=2.4)
+CALLS = axes.CALLS.at("tenant.0.app.instructions", form=lambda n: 20 + CALL_INSTRUCTIONS * n, usual=0)
+
+# What a sweep does not vary.
+AS_OFFERED = RATE(lambda row: OFFERED_GBPS[row["packet_bytes"]])
+MTU, RINGS, TWO_WAYS, ONE_CORE = FRAMES(1500), DESCRIPTORS(4096), WAYS(2), COUNT(1)
+NO_CALLS, UNCORE_AS_IS = CALLS(0), UNCORE(2.4)
+EACH = also(
+    {
+        # Cores share the descriptors in two experiments.
+        "peripheral.0.rings.receive": lambda row: row["ring"] // (row["n"] if row["case"] in SHARED else 1),
+        "traffic.rate": lambda row: f"{round(row['rate_gbps'] * 1e9 / (8 * (row['packet_bytes'] + BESIDE)))} pps",
+        "run.requests": by_length(200_000, 40_000),
     }
-    changes: dict[str, Any] = {
-        "placement.ways": ways,
-        "tenant.0.cores": cores,
-        "traffic.packet": f"{frame + 4} B",
-        "traffic.rate": f"{pps} pps",
-        "peripheral.0.rings.receive": descriptors // cores if experiment in SHARED else descriptors,
-        "run.requests": QUICK_REQUESTS if quick else REQUESTS,
-    }
-    if uncore_ghz != 2.4:
-        changes["override.caches.uncore_clock"] = f"{uncore_ghz} GHz"
-    if calls:
-        changes["tenant.0.app.instructions"] = 20 + CALL_INSTRUCTIONS * calls
-    return Point(BASE, columns, changes)
+) * axes.LOAD("fixed")
+# Every value between the ends of each sweep that the public tables name.
+EVERY = (
+    CASE("ways") * FRAMES(1024) * RINGS * WAYS(*range(2, 12)) * ONE_CORE * AS_OFFERED * UNCORE_AS_IS * NO_CALLS
+    + CASE("cores and ways") * MTU * RINGS * COUNT(1, 2, 4) * WAYS(2, 4, 6, 8) * AS_OFFERED * UNCORE_AS_IS * NO_CALLS
+    + CASE("cores")
+    * MTU
+    * DESCRIPTORS(256)
+    * TWO_WAYS
+    * COUNT(1, 2, 4, 6, 8, 10, 12, 14, 16, 18)
+    * AS_OFFERED
+    * UNCORE_AS_IS
+    * NO_CALLS
+    + CASE("descriptors")
+    * FRAMES(*OFFERED_GBPS)
+    * DESCRIPTORS(128, 256, 512, 1024, 2048, 4096)
+    * TWO_WAYS
+    * ONE_CORE
+    * AS_OFFERED
+    * UNCORE_AS_IS
+    * NO_CALLS
+    + CASE("rate")
+    * MTU
+    * RINGS
+    * TWO_WAYS
+    * COUNT(2)
+    * RATE(*(min(REPLAY_GBPS * r, OFFERED_GBPS[1500]) for r in range(200, 2101, 100)))
+    * UNCORE_AS_IS
+    * NO_CALLS
+    + CASE("uncore clock")
+    * MTU
+    * RINGS
+    * TWO_WAYS
+    * ONE_CORE
+    * AS_OFFERED
+    * UNCORE(*(c / 10 for c in range(12, 25, 2)))
+    * NO_CALLS
+    + CASE("processing time")
+    * MTU
+    * RINGS
+    * TWO_WAYS
+    * COUNT(2)
+    * AS_OFFERED
+    * UNCORE_AS_IS
+    * CALLS(*range(60, 381, 20))
+) * EACH
 
 
 def ddio(quick: bool) -> list[Point]:
-    """Every value between the ends of each sweep in the public tables; a quick study has the values of the file."""
-    out = [point(quick, "ways", frame=1024, ways=w) for w in range(2, 12)]
-    out += [point(quick, "cores and ways", ways=w, cores=n) for n in (1, 2, 4) for w in (2, 4, 6, 8)]
-    out += [point(quick, "cores", descriptors=256, cores=n) for n in (1, 2, 4, 6, 8, 10, 12, 14, 16, 18)]
-    out += [
-        point(quick, "descriptors", frame=f, descriptors=d)
-        for f in OFFERED_GBPS
-        for d in (128, 256, 512, 1024, 2048, 4096)
-    ]
-    out += [point(quick, "rate", cores=2, gbps=REPLAY_GBPS * r) for r in range(200, 2101, 100)]
-    out += [point(quick, "uncore clock", uncore_ghz=c / 10) for c in range(12, 25, 2)]
-    out += [point(quick, "processing time", cores=2, calls=n) for n in range(60, 381, 20)]
-    return [p for p in out if not quick or setting(p.columns) in measured()]
+    """Every setting; a quick study has those of our table."""
+    return [p for p in EVERY.points(quick, BASE) if not quick or setting(p.columns) in measured()]
 
 
 def write_hit_pct(row: Mapping[str, Any]) -> float | None:
@@ -279,17 +293,13 @@ STUDIES = [
         ("write_hit_pct", "received_gbps", "throughput_mrps", "drop_rate", "rtt_median_us", "rtt_p99_us"),
         derived={"write_hit_pct": write_hit_pct, "received_gbps": received_gbps},
         derived_units={
-            "n": "cores",
-            "rate_gbps": "Gb/s",
-            "uncore_ghz": "GHz",
-            "calls": "calls",
-            "ring": "descriptors",
             "write_hit_pct": "%",
             "received_gbps": "Gb/s",
             "their_write_hit_pct": "%",
             "their_received_gbps": "Gb/s",
         },
         across=beside,
+        axes=axes.with_own(COUNT),
     ),
 ]
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from ..calibrate import crossings
 from ..paths import DATA
-from . import Point, Rows, Study
+from . import Rows, Study, axes
+from .grid import Grid, also, by_length, on, sum_of
 
 # Emerald Rapids. Parts with its LLC (260 MiB) run at 4.0 GHz at most (datasheet: Xeon Platinum 8558).
 BASE, CLOCK = "spr", "4 GHz"
@@ -47,7 +48,7 @@ UNOPTIMISED: Mapping[str, Any] = {
     "ccnic.cache": 0,
     "ccnic.costs": {**LIBRARY["ccnic.costs"], "host_tx": 441, "host_rx": 332, "nic_tx": 298, "nic_rx": 298},
 }
-PACKETS, QUICK_PACKETS = 4000, 1000
+PACKETS = axes.PACKETS.said("packets under way", "packets")
 
 
 @cache
@@ -70,27 +71,34 @@ def machine() -> dict[str, Any]:
     }
 
 
-def library(quick: bool) -> list[Point]:
-    """Ping-pong by layout, and loopback with 1 to 512 outstanding packets, with CC-NIC and the unoptimised interface."""
-    out = []
-    for case, variant, under_way in measured():
-        columns = {"case": case, "variant": variant, "packets": under_way}
-        if case == "pingpong":
-            app = {"kind": "pingpong", "layout": LAYOUTS[variant], "peer_node": 0}
-            out.append(Point("ccnic-pingpong", columns, {**machine(), "tenant.0.app": app}))
-        elif case == "loopback":
-            n = QUICK_PACKETS if quick else PACKETS
-            changes: dict[str, Any] = {
-                **LIBRARY,
-                "tenant.0.cores": 1,
-                "traffic.outstanding": under_way,
-                "run.requests": n,
-                "run.warmup_requests": PACKETS,
-            }
-            if variant == "unopt":
-                changes |= UNOPTIMISED
-            out.append(Point("ccnic-upi", columns, {**machine(), **changes}))
-    return out
+LAYOUT = axes.VARIANT.among(
+    {name: {"tenant.0.app": {"kind": "pingpong", "layout": x, "peer_node": 0}} for name, x in LAYOUTS.items()}
+)
+# Loopback, with CC-NIC and the unoptimised interface.
+LOOPBACK = (
+    on("ccnic-upi")
+    * axes.CASE("loopback")
+    * also(
+        {
+            **LIBRARY,
+            "tenant.0.cores": 1,
+            "run.requests": by_length(4000, 1000),
+            "run.warmup_requests": 4000,
+        }
+    )
+)
+INTERFACE = axes.VARIANT.among({"ccnic": {}, "unopt": UNOPTIMISED})
+
+
+def library(quick: bool) -> Grid:
+    """Ping-pong by layout, and loopback with 1 to 512 packets under way: the measured settings."""
+    under_way = PACKETS.at("traffic.outstanding")
+    settings = {
+        "pingpong": lambda variant, n: on("ccnic-pingpong") * axes.CASE("pingpong") * LAYOUT(variant) * PACKETS(n),
+        "loopback": lambda variant, n: LOOPBACK * INTERFACE(variant) * under_way(n),
+    }
+    chosen = [settings[case](variant, n) for case, variant, n in measured() if case in settings]
+    return sum_of(chosen) * also(machine())
 
 
 def ns(row: Mapping[str, Any]) -> float | None:
@@ -125,7 +133,6 @@ STUDIES = [
         ("ns", "mpps"),
         derived={"ns": ns, "mpps": mpps},
         derived_units={
-            "packets": "under way",
             "ns": "ns",
             "mpps": "Mpps",
             "measured_ns": "ns",
@@ -134,5 +141,6 @@ STUDIES = [
             "mpps_ratio": "1",
         },
         across=beside,
+        axes=axes.with_own(PACKETS),
     ),
 ]
