@@ -13,7 +13,7 @@ use crate::device::nic::{EthernetSpec, NicSpec, RingsSpec};
 use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
 use crate::kernel::units::{OfferedRate, Size, Span};
-use crate::kernel::TenantId;
+use crate::kernel::{Int, PortId, TenantId};
 use crate::memory::dram::DramSpec;
 use crate::memory::nodes::NodesSpec;
 use crate::memory::spec::HierarchySpec;
@@ -393,6 +393,8 @@ impl RingDriver<'_> {
 pub struct RingTenant<'a> {
     /// The tenant, counted from 0.
     pub tenant: TenantId,
+    /// Port of the NIC that has the rings.
+    pub port: PortId,
     /// The descriptor rings of each of its queues.
     pub rings: RingsSpec,
     /// The driver of the rings.
@@ -421,10 +423,20 @@ impl Scenario {
         self.tenants.iter().position(is).map(TenantId::new)
     }
 
+    /// The Ethernet NICs with their ports: each device of an entry of `peripheral` has a port, in the order of the entries.
+    pub fn ethernets(&self) -> impl Iterator<Item = (PortId, &EthernetSpec)> {
+        let mut next = 0;
+        self.peripherals.iter().filter_map(move |p| {
+            let port = PortId::new(next);
+            next += p.count().to_usize();
+            Some((port, p.ethernet()?))
+        })
+    }
+
     /// The tenant whose packets come through descriptor rings in memory, if there is one.
     pub fn ringed(&self) -> Option<RingTenant<'_>> {
         let tenant = self.find_tenant(TenantSpec::has_rings)?;
-        let nic = self.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
+        let (port, nic) = self.ethernets().next()?;
         let driver = match self.tenant(tenant).stack {
             Some(StackSpec::Kernel) => {
                 let (tcp, udp) = (self.platform.tcp.clone()?, self.platform.udp.clone()?);
@@ -435,7 +447,7 @@ impl Scenario {
             }
             _ => RingDriver::PollMode(self.platform.poll_mode.as_ref()?),
         };
-        Some(RingTenant { tenant, rings: nic.rings.clone().unwrap_or_default(), driver })
+        Some(RingTenant { tenant, port, rings: nic.rings.clone().unwrap_or_default(), driver })
     }
 
     /// Index of the tenant whose packets go through CC-NIC.

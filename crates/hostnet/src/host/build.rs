@@ -241,7 +241,7 @@ impl Host {
             arrivals: None,
             base: Time::ZERO,
             rng: RandomStream::new(seed, "traffic", 0),
-            at: if ringed.is_some() { NicAt::Port } else { NicAt::Chip },
+            at: ringed.as_ref().map_or(NicAt::Chip, |r| NicAt::Port(r.port)),
             cores: if ringed.is_some() {
                 driving.to_vec()
             } else {
@@ -310,7 +310,7 @@ impl Host {
         let mut host = Host {
             machine: Machine::new(mem, cpus, nic, iio, Placement::new(&s.placement)),
             accounting_cores: Host::accounting_cores(&storage, ports),
-            network: network::parts(s).and_then(|(t, _)| Network::new(s, &groups[t])),
+            network: network::parts(s).and_then(|(t, ..)| Network::new(s, &groups[t])),
             storage,
             // A directed test runs until no event is left.
             background: Background::new(s, span).filter(|_| !Host::is_directed(s)),
@@ -376,7 +376,7 @@ fn driving_cores<'a>(
 
 /// Allocates the memory for the descriptor rings and the driver of each core in `cores`.
 fn driver_memory(s: &Scenario, cores: &[ThreadId], map: &mut AddressMap) -> Vec<RingCoreMemory> {
-    let Some(RingTenant { tenant, rings, driver }) = s.ringed() else { return Vec::new() };
+    let Some(RingTenant { tenant, rings, driver, .. }) = s.ringed() else { return Vec::new() };
     let receivers = s.tenant(tenant).receivers().to_u16();
     let pairs = s.tenant(tenant).pipeline.is_some();
     let overlay = s.overlay();
@@ -537,7 +537,7 @@ fn drivers(s: &Scenario, memory: &[RingCoreMemory], devices: &mut [(Endpoint, u3
 /// Memory for the frames of TCP receivers without descriptor rings, for their completions and for the structures of
 /// their pages, one entry per core.
 fn frame_memory(s: &Scenario, groups: &IdVec<TenantId, Vec<ThreadId>>, map: &mut AddressMap) -> Vec<FrameMemory> {
-    let Some((tenant, nic)) = network::parts(s).filter(|_| s.ringed().is_none()) else { return Vec::new() };
+    let Some((tenant, _, nic)) = network::parts(s).filter(|_| s.ringed().is_none()) else { return Vec::new() };
     let mut piece = |c: &ThreadId| {
         let (lines, page) = (nic.pool.0 / LINE, nic.page.0 / LINE);
         let mut add = |lines, kind| {

@@ -395,7 +395,7 @@ impl Run<'_> {
     /// Searches the highest rate that passes; every rate starts from a copy of the same warm state.
     fn peak(&mut self) -> Result<Outcome, String> {
         let bracket = self.bracket()?;
-        let behind_wire = self.world.members[0].source.as_ref().is_some_and(|s| s.at == NicAt::Port);
+        let behind_wire = self.world.members[0].source.as_ref().is_some_and(|s| s.at != NicAt::Chip);
         if self.spec.run.load == Load::PeakLoss && behind_wire {
             self.clear();
         }

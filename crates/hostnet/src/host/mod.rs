@@ -161,14 +161,14 @@ impl Host {
             MachineSignal::Interrupt(c) => self.interrupt(c),
             MachineSignal::Line(c) => self.notify(c, Notice::Line),
             MachineSignal::Sent(NicAt::Chip, id) => self.sent(id),
-            MachineSignal::Sent(NicAt::Port, id) => self.sent_from_port(id),
+            MachineSignal::Sent(NicAt::Port(port), id) => self.sent_from_port(port, id),
             MachineSignal::Moved { port, lines } => {
                 if let Some(c) = self.accounting_cores[port] {
                     self.notify(c, Notice::Lines { port, lines: lines.into() });
                 }
             }
-            MachineSignal::Landed(_) if self.network.is_some() && !self.network_has_rings() => self.frames_landed(),
-            MachineSignal::Landed(_) => self.rings_landed(),
+            MachineSignal::Landed(port) if self.network.is_some() && !self.has_rings(port) => self.frames_landed(port),
+            MachineSignal::Landed(port) => self.rings_landed(port),
             MachineSignal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
             MachineSignal::Traffic(e) => self.on_traffic(e),
             MachineSignal::Timer(n) => self.on_timer(Timer::numbered(n)),
@@ -315,9 +315,9 @@ impl Host {
         }
     }
 
-    /// Posts the interrupts that queues of the NIC on a port have requested; only sleeping cores take them.
-    fn deliver_interrupts(&mut self, core_of: impl Fn(&Host, QueueId) -> Option<ThreadId>) {
-        while let Some((queue, at)) = self.machine.nic_at(NicAt::Port).and_then(Nic::interrupt) {
+    /// Posts the interrupts that queues of the NIC on `port` have requested; only sleeping cores take them.
+    fn deliver_interrupts(&mut self, port: PortId, core_of: impl Fn(&Host, QueueId) -> Option<ThreadId>) {
+        while let Some((queue, at)) = self.machine.nic_at(NicAt::Port(port)).and_then(Nic::interrupt) {
             let Some(core) = core_of(self, queue) else { continue };
             if let IdleState::Asleep = self.cores[core].idle {
                 self.machine.cal.push(at, Event::Interrupt(core));
@@ -380,18 +380,18 @@ impl Host {
         }
     }
 
-    /// Ends the transmission of packet `id` by the NIC on a port.
-    fn sent_from_port(&mut self, id: PacketId) {
+    /// Ends the transmission of packet `id` by the NIC on `port`.
+    fn sent_from_port(&mut self, port: PortId, id: PacketId) {
         let now = self.machine.now;
         if self.tas.is_some() {
-            return self.on_segment_sent(id);
+            return self.on_segment_sent(port, id);
         }
-        let Some(source) = &self.source else { return self.on_acknowledgement_sent(id) };
+        let Some(source) = &self.source else { return self.on_acknowledgement_sent(port, id) };
         if source.loops {
-            return self.loop_back(id);
+            return self.loop_back(port, id);
         }
         let tenant = source.tenant;
-        let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
+        let Some(nic) = self.machine.nic_at(NicAt::Port(port)) else { return };
         let p = *nic.packet(id);
         qp::ended(nic, id, tenant, &mut self.tally, now);
         nic.end_use(id);
@@ -402,9 +402,9 @@ impl Host {
         }
     }
 
-    /// Notifies the cores whose descriptors in memory have been written back.
-    fn rings_landed(&mut self) {
-        while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
+    /// Notifies the cores whose descriptors in memory have been written back by the NIC on `port`.
+    fn rings_landed(&mut self, port: PortId) {
+        while let Some((queue, side)) = self.machine.nic_at(NicAt::Port(port)).and_then(Nic::landed_ring) {
             let Some(core) = self.driver_of(queue) else { continue };
             match side {
                 RingSide::Receive => self.notify(core, Notice::Queue),
@@ -412,7 +412,7 @@ impl Host {
                 RingSide::Transmit => self.notify(self.second_core(queue.index()), Notice::Transmitted),
             }
         }
-        self.deliver_interrupts(Host::driver_of);
+        self.deliver_interrupts(port, Host::driver_of);
     }
 
     /// Core whose driver has the rings of `queue`.
@@ -423,9 +423,9 @@ impl Host {
         }
     }
 
-    /// Whether TCP receivers have descriptor rings in memory.
-    fn network_has_rings(&self) -> bool {
-        self.machine.iio.as_ref().and_then(Iio::nic_ref).is_some_and(Nic::has_rings)
+    /// Whether the device on `port` is a NIC with descriptor rings in memory.
+    fn has_rings(&self, port: PortId) -> bool {
+        self.machine.iio.as_ref().and_then(|iio| iio.nic(port)).is_some_and(Nic::has_rings)
     }
 
     fn epoch(&mut self) {

@@ -4,13 +4,12 @@
 use super::threads::tcp_receiver;
 use super::Host;
 use crate::app::AppSpec;
-use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Op;
 use crate::device::nic::{EthernetSpec, Nic, NicCounts, Packet};
 use crate::device::response::Responder;
 use crate::device::NicAt;
-use crate::kernel::{Int, PacketId, QueueId, TenantId, ThreadId, Time};
+use crate::kernel::{Int, PacketId, PortId, QueueId, TenantId, ThreadId, Time};
 use crate::memory::LINE;
 use crate::meter::drops::DropLedger;
 use crate::meter::Values;
@@ -26,6 +25,8 @@ const WEIGHT: f64 = 1.0 / 8.0;
 #[derive(Clone)]
 pub struct Network {
     pub tenant: TenantId,
+    /// Port of the NIC that receives the frames.
+    pub port: PortId,
     /// The tenant's cores, by their number on the host.
     pub cores: Vec<ThreadId>,
     pub senders: Senders,
@@ -40,11 +41,11 @@ pub struct Network {
     before: (NicCounts, u64, u64, u64),
 }
 
-/// The tenant that receives TCP, and its NIC.
-pub fn parts(s: &Scenario) -> Option<(TenantId, &EthernetSpec)> {
+/// The tenant that receives TCP, and its NIC with its port.
+pub fn parts(s: &Scenario) -> Option<(TenantId, PortId, &EthernetSpec)> {
     let tenant = s.find_tenant(|t| matches!(t.app, AppSpec::TcpReceive(_)))?;
-    let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
-    Some((tenant, nic))
+    let (port, nic) = s.ethernets().next()?;
+    Some((tenant, port, nic))
 }
 
 /// Takes the next frame that is wholly in memory, with its queue, for the kernel.
@@ -62,13 +63,14 @@ fn received(nic: &mut Nic) -> Option<(QueueId, ReceivedFrame)> {
 
 impl Network {
     pub fn new(s: &Scenario, cores: &[ThreadId]) -> Option<Network> {
-        let (tenant, nic) = parts(s)?;
+        let (tenant, port, nic) = parts(s)?;
         let edge = tcp_receiver(s).map_or(0, |r| r.receiver.first_edge());
         let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
         let flows = cores.len().to_u8();
         let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.wire_bytes(), nic.wire());
         Some(Network {
             tenant,
+            port,
             cores: cores.to_vec(),
             senders,
             payload: nic.payload(),
@@ -116,7 +118,7 @@ impl Host {
     /// NIC.
     pub(super) fn warm_network(&mut self) {
         let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
-        let Some(nic) = iio.nic_ref() else { return };
+        let Some(nic) = iio.nic(tcp.port) else { return };
         let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(QueueId::new(i)))).collect();
         for (core, lines) in cores {
             let p = &mut self.machine.cpus[core].program;
@@ -148,9 +150,9 @@ impl Host {
             traffic::TrafficEvent::Probe(flow) => tcp.senders.on_probe(&mut self.machine.cal, flow.into(), now),
             traffic::TrafficEvent::Segment => {
                 let s = tcp.senders.arriving();
-                let Some((port, _)) = iio.nic() else { return };
-                let congested = tcp.host_congested(iio.held_writes(port));
-                let Some((_, nic)) = iio.nic() else { return };
+                let at = NicAt::Port(tcp.port);
+                let congested = tcp.host_congested(iio.held_writes(tcp.port));
+                let Some(nic) = iio.nic(tcp.port) else { return };
                 let bytes = nic.counts.delivered * tcp.frame;
                 let frame = Packet {
                     flow: s.flow.into(),
@@ -162,7 +164,7 @@ impl Host {
                     ..Packet::default()
                 };
                 // The senders detect losses here by themselves.
-                let _ = self.machine.arrive(NicAt::Port, frame);
+                let _ = self.machine.arrive(at, frame);
                 let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
                 if let Some(delay) = delay {
                     self.throttle_misses(delay);
@@ -187,20 +189,20 @@ impl Host {
         self.network.as_ref()?.cores.get(queue.index()).copied()
     }
 
-    /// Notifies cores of frames that are wholly in memory.
-    pub(super) fn frames_landed(&mut self) {
-        while let Some((queue, received)) = self.machine.nic_at(NicAt::Port).and_then(received) {
+    /// Notifies cores of frames from the NIC on `port` that are wholly in memory.
+    pub(super) fn frames_landed(&mut self, port: PortId) {
+        while let Some((queue, received)) = self.machine.nic_at(NicAt::Port(port)).and_then(received) {
             let Some(network) = &self.network else { return };
             let core = network.cores[queue.index()];
             self.notify(core, Notice::Frame(received));
         }
-        self.deliver_interrupts(Host::receiver_of);
+        self.deliver_interrupts(port, Host::receiver_of);
     }
 
-    /// Returns packet `id`, an acknowledgement that is on the wire, to its sender.
-    pub(super) fn on_acknowledgement_sent(&mut self, id: PacketId) {
+    /// Returns packet `id`, an acknowledgement that is on the wire of the NIC on `port`, to its sender.
+    pub(super) fn on_acknowledgement_sent(&mut self, port: PortId, id: PacketId) {
         let now = self.machine.now;
-        if let Some(nic) = self.machine.nic_at(NicAt::Port) {
+        if let Some(nic) = self.machine.nic_at(NicAt::Port(port)) {
             nic.packet(id).done = true;
             nic.end_use(id);
         }
@@ -212,7 +214,7 @@ impl Host {
     pub(super) fn restart_network(&mut self) {
         let (copied, now) = (self.copied(), self.machine.now);
         let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
-        let counts = iio.nic().map(|(_, n)| n.counts.clone()).unwrap_or_default();
+        let counts = iio.nic(tcp.port).map(|n| n.counts.clone()).unwrap_or_default();
         tcp.before = (counts, copied, tcp.retransmitted(), tcp.senders.sent);
         tcp.senders.restart_meters(now);
         if let Some(r) = &mut tcp.responder {
@@ -223,7 +225,7 @@ impl Host {
     /// Sets the metrics of TCP receivers.
     pub(super) fn network_metrics(&self, v: &mut Values) {
         let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
-        let Some(nic) = iio.nic_ref() else { return };
+        let Some(nic) = iio.nic(tcp.port) else { return };
         let span = (self.machine.now - self.window.start).0.max(1).to_f64();
         let (counts, copied, again, sent) = tcp.before.clone();
         v.set("net_gbs", (self.copied() - copied).to_f64() * tcp.payload.to_f64() / span * 1e3);
@@ -269,7 +271,7 @@ impl Host {
             let (in_order, waiting) = r.holds();
             kept += u64::from(in_order) + waiting + r.duplicates;
         }
-        let nic = self.machine.iio.as_ref().and_then(|i| i.nic_ref());
+        let nic = self.machine.iio.as_ref().and_then(|i| i.nic(tcp.port));
         kept += nic.map_or(0, |n| (0..tcp.cores.len()).map(|q| n.waiting(QueueId::new(q)).to_u64()).sum());
         let counts = nic.map(|n| n.counts.clone()).unwrap_or_default();
         if counts.delivered != kept {

@@ -5,10 +5,9 @@ use super::Host;
 use crate::app::tcp_echo::HEADERS;
 use crate::app::{lines, AppSpec, Content};
 use crate::config::Scenario;
-use crate::device::iio::Iio;
 use crate::device::nic::{Nic, RingsSpec};
 use crate::device::NicAt;
-use crate::kernel::{IdVec, Int, PacketId, Post, TenantId, ThreadId};
+use crate::kernel::{IdVec, Int, PacketId, PortId, Post, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::meter::drops::Loss;
 use crate::meter::Values;
@@ -101,10 +100,10 @@ impl Host {
         })
     }
 
-    /// Ends the transmission of packet `id`: the server's data go to the client.
-    pub(super) fn on_segment_sent(&mut self, id: PacketId) {
+    /// Ends the transmission of packet `id` by the NIC on `port`: the server's data go to the client.
+    pub(super) fn on_segment_sent(&mut self, port: PortId, id: PacketId) {
         let now = self.machine.now;
-        let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
+        let Some(nic) = self.machine.nic_at(NicAt::Port(port)) else { return };
         let p = *nic.packet(id);
         nic.packet(id).done = true;
         nic.end_use(id);
@@ -143,7 +142,7 @@ impl Host {
     /// Returns one sentence about packets or requests that are not conserved, or that come out of order.
     pub(super) fn check_tas(&self) -> Result<(), String> {
         let Some(t) = &self.tas else { return Ok(()) };
-        let nic = self.machine.iio.as_ref().and_then(Iio::nic_ref);
+        let nic = self.port_nic();
         // Bytes out of order follow from a loss, which is the better message.
         if let Some((drops, first)) = nic.and_then(|nic| Some((&nic.drops, nic.drops.first_ever()?))) {
             return Err(self.lost_of_tcp(first, drops.total()));

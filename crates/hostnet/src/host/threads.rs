@@ -1,7 +1,7 @@
 //! The thread that runs each kind of application, and the values that its stack is built from, taken from the scenario.
 
 use crate::app::{AppSpec, WorkSource};
-use crate::config::scenario::{ArrivalsSpec as Kind, PeripheralSpec};
+use crate::config::scenario::ArrivalsSpec as Kind;
 use crate::config::Scenario;
 use crate::kernel::{Int, RandomStream};
 use crate::stack::demand::Demand;
@@ -40,9 +40,9 @@ fn queue_pair(s: &Scenario) -> Thread {
 
 /// The kernel's receiver of one TCP connection; None without an Ethernet NIC, and where the platform has no costs of TCP.
 pub fn tcp_receiver(s: &Scenario) -> Option<TcpReceiver> {
-    let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
+    let (port, nic) = s.ethernets().next()?;
     let costs = s.platform.tcp.as_ref()?;
-    Some(TcpReceiver::new(costs, nic, s.ringed().is_some()))
+    Some(TcpReceiver::new(costs, port, nic, s.ringed().is_some()))
 }
 
 /// Packets of `bytes` bytes that the scenario's traffic offers to `queue` of `queues`: each has its own window, or its share of

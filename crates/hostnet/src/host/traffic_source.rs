@@ -153,8 +153,8 @@ impl Host {
                         SpreadSpec::Random | SpreadSpec::Flow => {
                             let own = (s.spread == SpreadSpec::Flow).then_some(client);
                             flow = s.generator.flow(own, &mut s.rng);
-                            let nic = self.machine.iio.as_ref().and_then(Iio::nic_ref);
-                            match (flow, nic.filter(|_| s.at == NicAt::Port)) {
+                            let nic = self.machine.look_at_nic(s.at);
+                            match (flow, nic.filter(|_| s.at != NicAt::Chip)) {
                                 (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).index(),
                                 (Some((_, hash)), None) => hash.to_usize() % s.cores.len(),
                                 (None, _) => match own {
@@ -179,8 +179,8 @@ impl Host {
 
     /// Number of packets that the NICs have accepted and whose service has not ended.
     pub(super) fn unfinished(&self) -> u64 {
-        let on_port = self.machine.iio.as_ref().and_then(Iio::nic_ref).map_or(0, Nic::unfinished);
-        self.machine.nic.unfinished() + on_port
+        let on_ports = self.machine.iio.iter().flat_map(Iio::nics).map(|(_, nic)| nic.unfinished());
+        self.machine.nic.unfinished() + on_ports.sum::<u64>()
     }
 
     /// Draws the next packet in the form in which it goes to the NIC.
@@ -189,7 +189,7 @@ impl Host {
         let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let mut p = Packet { dscp, client, ..packet(self.queue(core), at, &content) };
-        if let Some((flow, hash)) = flow.filter(|_| at == NicAt::Port) {
+        if let Some((flow, hash)) = flow.filter(|_| at != NicAt::Chip) {
             (p.flow, p.hash) = (flow, Some(hash));
         }
         Some(p)
@@ -218,7 +218,7 @@ impl Host {
     /// drives it.
     pub(super) fn queue(&self, core: ThreadId) -> QueueId {
         match &self.source {
-            Some(s) if s.at == NicAt::Port => {
+            Some(s) if s.at != NicAt::Chip => {
                 let local = |c: ThreadId| usize::from(self.cores[c].local);
                 QueueId::new(local(core) - local(s.cores[0]))
             }
@@ -226,11 +226,15 @@ impl Host {
         }
     }
 
+    /// The Ethernet NIC on a port: a host has at most one.
+    pub(super) fn port_nic(&self) -> Option<&Nic> {
+        self.machine.iio.as_ref()?.nics().next().map(|(_, nic)| nic)
+    }
+
     /// NIC that receives the generator's packets.
     pub(super) fn serving_nic(&self) -> &Nic {
-        let at_port = self.source.as_ref().is_some_and(|s| s.at == NicAt::Port);
-        let port = self.machine.iio.as_ref().filter(|_| at_port).and_then(Iio::nic_ref);
-        port.unwrap_or(&self.machine.nic)
+        let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
+        self.machine.look_at_nic(at).unwrap_or(&self.machine.nic)
     }
 }
 

@@ -36,7 +36,7 @@ pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
 use crate::device::DevicePosts;
 use crate::flow::Credits;
-use crate::kernel::{IdVec, Int, LineAddr, PacketId, QueueId, Time};
+use crate::kernel::{IdVec, Int, LineAddr, PacketId, PortId, QueueId, Time};
 use crate::memory::Tag;
 use crate::meter::drops::{DropCause, DropLedger, DropPlace};
 use crate::placement::SweepTx;
@@ -130,9 +130,18 @@ impl Nic {
         )
     }
 
-    /// A NIC behind a PCIe port whose queues have no buffers yet.
-    pub fn pcie(s: &EthernetSpec, queues: u32) -> Nic {
-        Nic::behind_port(s, queues, Attachment::Pcie(Box::new(Pcie::new(s))))
+    /// A NIC behind PCIe port `port` whose queues have no buffers yet.
+    pub fn pcie(s: &EthernetSpec, port: PortId, queues: u32) -> Nic {
+        Nic::behind_port(s, queues, Attachment::Pcie(Box::new(Pcie::new(s, port))))
+    }
+
+    /// The PCIe port that the NIC is behind; None for the NIC on the chip.
+    pub fn port(&self) -> Option<PortId> {
+        match &self.attachment {
+            Attachment::Integrated(_) => None,
+            Attachment::Pcie(p) => Some(p.port),
+            Attachment::Ringed(r) => Some(r.port()),
+        }
     }
 
     fn behind_port(s: &EthernetSpec, queues: u32, attachment: Attachment) -> Nic {
