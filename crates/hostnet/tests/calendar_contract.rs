@@ -5,7 +5,7 @@
 use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Pipeline};
 use hostnet::host::Host;
-use hostnet::kernel::{Clock, CoreId, LineAddr, QueueId, TenantId, ThreadId, Time};
+use hostnet::kernel::{Clock, CoreId, LineAddr, PortId, QueueId, TenantId, ThreadId, Time};
 use hostnet::machine::{Machine, MachineSignal};
 use hostnet::memory::protocol::CopyState;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
@@ -186,7 +186,7 @@ fn a_core_sees_a_descriptor_of_a_hosts_rings_only_after_its_write() {
              \"ethernet\"\n[traffic]\narrivals = \"none\"\npacket = \"64 B\"\n[run]\nload = \"none\"\n"
         );
         let host = Host::new(Arc::new(scenario(&text))).expect("a host");
-        let nic = host.machine.iio.as_ref().and_then(|i| i.nic_ref()).expect("its NIC");
+        let nic = host.machine.iio.as_ref().and_then(|i| i.nic(PortId(0))).expect("its NIC");
         let mut map = host.machine.mem.map.clone();
         let own = map.add(1 << 10, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
         let own = map.get(own).base;

@@ -10,7 +10,7 @@ use hostnet::device::roce::Roce;
 use hostnet::device::ssd::Ssd;
 use hostnet::device::{NicAt, RingSide};
 use hostnet::kernel::units::Size;
-use hostnet::kernel::{Clock, LineAddr, QueueId, RandomStream, TenantId, Time};
+use hostnet::kernel::{Clock, LineAddr, PortId, QueueId, RandomStream, TenantId, Time};
 use hostnet::machine::{Events, Machine, MachineSignal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing};
@@ -46,13 +46,13 @@ fn device(kind: &str, base: LineAddr) -> Endpoint {
         }
         _ if kind.ends_with("rings") => {
             let rings = RingMemory { receive: base, transmit: base + 256 };
-            let mut nic = Nic::ringed(&serde_json::from_str("{}").expect("defaults"), &[rings], Size(512));
+            let mut nic = Nic::ringed(&serde_json::from_str("{}").expect("defaults"), PortId(0), &[rings], Size(512));
             (0..1023).for_each(|i| nic.arm(QueueId(0), i, base + 1024 + u64::from(i) * 16));
             nic.start_armed(QueueId(0));
             Endpoint::Ethernet(Box::new(nic))
         }
         _ => {
-            let mut nic = Nic::pcie(&serde_json::from_str("{}").expect("defaults"), 1);
+            let mut nic = Nic::pcie(&serde_json::from_str("{}").expect("defaults"), PortId(0), 1);
             nic.attach_receive(QueueId(0), base, 1024, 16);
             nic.attach_transmit(QueueId(0), base + (1 << 15), 1024, 16);
             nic.attach_completions(QueueId(0), base + (1 << 15) + (1 << 14), 64);
@@ -168,7 +168,7 @@ fn port(m: &mut Machine) -> &mut Iio {
 /// Software sends each packet that it sees from the packet's receive buffer, and returns the buffer to the NIC.
 fn send_back(m: &mut Machine) {
     let (now, mut n) = (m.now, 0);
-    let nic = m.nic_at(NicAt::Port).expect("it is one");
+    let nic = m.nic_at(NicAt::Port(PortId(0))).expect("it is one");
     while nic.landed_ring().is_some() {}
     while let Some(id) = nic.take(QueueId(0)) {
         let p = nic.packet(id);
@@ -181,7 +181,7 @@ fn send_back(m: &mut Machine) {
     let Machine { iio: Some(iio), cal, .. } = m else { return };
     for side in [RingSide::Receive, RingSide::Transmit] {
         if n > 0 {
-            iio.ring(cal, QueueId(0), side, n, now);
+            iio.ring(cal, PortId(0), QueueId(0), side, n, now);
         }
     }
 }
@@ -191,7 +191,7 @@ fn run(m: &mut Machine, until: Time) {
     let mut wire = m.now;
     while m.now < until {
         let now = m.now;
-        if let Some(nic) = m.nic_at(NicAt::Port) {
+        if let Some(nic) = m.nic_at(NicAt::Port(PortId(0))) {
             if nic.has_rings() {
                 send_back(m);
             } else {
@@ -203,7 +203,7 @@ fn run(m: &mut Machine, until: Time) {
             }
             if wire <= now {
                 let p = Packet { lines: 10, wire_bytes: 600, uses: 1, ..Packet::default() };
-                m.arrive(NicAt::Port, p).expect("room");
+                m.arrive(NicAt::Port(PortId(0)), p).expect("room");
                 wire = now + Time::ns(60);
             }
         }

@@ -4,7 +4,7 @@
 use crate::common::{get, refusal, scenario, simulate};
 use hostnet::device::nic::Nic;
 use hostnet::host::{Host, Outcome};
-use hostnet::kernel::{RandomStream, Time};
+use hostnet::kernel::{PortId, RandomStream, Time};
 use hostnet::traffic::arrival::Arrivals;
 use std::sync::Arc;
 
@@ -181,7 +181,7 @@ fn a_socket_holds_256_small_datagrams_and_one() {
     host.offer(hostnet::kernel::TenantId(0), None, 0);
     host.run_for(Time::us(20_000));
     host.check().expect("conserved");
-    let nic = host.machine.iio.as_ref().and_then(|i| i.nic_ref()).expect("its NIC");
+    let nic = host.machine.iio.as_ref().and_then(|i| i.nic(PortId(0))).expect("its NIC");
     assert_eq!((nic.drops.total(), nic.unfinished()), (0, 0));
     assert!(nic.counts.offered > 290, "{}", nic.counts.offered);
     assert_eq!((nic.counts.sent, lost_in_sockets(nic)), (257, nic.counts.offered - 257));
@@ -219,7 +219,7 @@ fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
         host.offer(hostnet::kernel::TenantId(0), None, 0);
         host.run_for(Time::us(100_000));
         host.check().unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let nic = host.machine.iio.as_ref().and_then(|i| i.nic_ref()).expect("its NIC");
+        let nic = host.machine.iio.as_ref().and_then(|i| i.nic(PortId(0))).expect("its NIC");
         assert_eq!((nic.packets_inside(), nic.unfinished()), (0, 0), "a packet is stuck:\n{text}");
         assert!(nic.counts.delivered > 5, "{text}");
         lost += lost_in_sockets(nic);

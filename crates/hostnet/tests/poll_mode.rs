@@ -3,7 +3,7 @@
 
 use crate::common::{get, refused, scenario, simulate};
 use hostnet::host::{Host, Outcome};
-use hostnet::kernel::{QueueId, RandomStream, Time};
+use hostnet::kernel::{PortId, QueueId, RandomStream, Time};
 use hostnet::traffic::frame::rss_hash;
 use hostnet::traffic::generator::addresses;
 use std::sync::Arc;
@@ -277,7 +277,7 @@ fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
         host.offer(hostnet::kernel::TenantId(0), None, 0);
         host.run_for(Time::us(30_000)); // what is on the wire comes at its rate
         host.check().unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let nic = host.machine.iio.as_ref().and_then(|i| i.nic_ref()).expect("its NIC");
+        let nic = host.machine.iio.as_ref().and_then(|i| i.nic(PortId(0))).expect("its NIC");
         assert!(nic.counts.delivered > 10, "{text}");
         assert_eq!((nic.packets_inside(), nic.unfinished()), (0, 0), "a packet is stuck:\n{text}");
         lost += nic.drops.total();
@@ -391,7 +391,7 @@ fn sent_by_queue(flows: u32, rules: &str) -> [u64; 3] {
     );
     host.run_for(Time::us(3000));
     host.check().unwrap_or_else(|e| panic!("{e}"));
-    let nic = host.machine.iio.as_ref().and_then(|i| i.nic_ref()).expect("its NIC");
+    let nic = host.machine.iio.as_ref().and_then(|i| i.nic(PortId(0))).expect("its NIC");
     std::array::from_fn(|queue| nic.sent_descriptors(QueueId::new(queue)))
 }
 
@@ -499,7 +499,8 @@ fn an_overloaded_core_goes_on_when_frames_are_fetched_out_of_order() {
         0,
     );
     host.run_for(Time::us(2000));
-    let served = |host: &Host| host.machine.iio.as_ref().and_then(|i| i.nic_ref()).map_or(0, |nic| nic.counts.sent);
+    let served =
+        |host: &Host| host.machine.iio.as_ref().and_then(|i| i.nic(PortId(0))).map_or(0, |nic| nic.counts.sent);
     let before = served(&host);
     host.run_for(Time::us(1000));
     assert!(served(&host) > before + 1000, "{before} frames were sent, and then {}", served(&host) - before);

@@ -114,7 +114,10 @@ fn what_lies_between_two_hosts_is_checked() {
     assert_eq!(world.check(), Ok(()));
     // A frame that no host sent.
     let frame = hostnet::device::nic::Packet { wire_bytes: 64, lines: 1, uses: 1, ..Default::default() };
-    world.members[0].machine.arrive(hostnet::device::NicAt::Port, frame).expect("there is room");
+    world.members[0]
+        .machine
+        .arrive(hostnet::device::NicAt::Port(hostnet::kernel::PortId(0)), frame)
+        .expect("there is room");
     assert!(world.check().expect_err("nobody sent it").contains("requests left"));
 }
 

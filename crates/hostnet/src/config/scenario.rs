@@ -13,7 +13,7 @@ use crate::device::nic::{EthernetSpec, NicSpec, RingsSpec};
 use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
 use crate::kernel::units::{OfferedRate, Size, Span};
-use crate::kernel::TenantId;
+use crate::kernel::{Int, PortId, TenantId};
 use crate::memory::dram::DramSpec;
 use crate::memory::nodes::NodesSpec;
 use crate::memory::spec::HierarchySpec;
@@ -162,6 +162,9 @@ pub struct TenantSpec {
     /// absent, as in that table. Each tenant that serves packets has traffic of its own, at the rate that is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Box<TrafficSpec>>,
+    /// Name of the `[[peripheral]]` of kind "ethernet" that the tenant's packets come through. When absent, the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nic: Option<String>,
     /// Application that the tenant's cores run.
     pub app: AppSpec,
 }
@@ -398,6 +401,8 @@ impl RingDriver<'_> {
 pub struct RingTenant<'a> {
     /// The tenant, counted from 0.
     pub tenant: TenantId,
+    /// Port of the NIC that has the rings.
+    pub port: PortId,
     /// The descriptor rings of each of its queues.
     pub rings: RingsSpec,
     /// The driver of the rings.
@@ -436,6 +441,22 @@ impl Scenario {
         (0..self.tenants.len()).map(TenantId::new)
     }
 
+    /// The Ethernet NICs with their ports: each device of an entry of `peripheral` has a port, in the order of the entries.
+    pub fn ethernets(&self) -> impl Iterator<Item = (PortId, &EthernetSpec)> {
+        let mut next = 0;
+        self.peripherals.iter().filter_map(move |p| {
+            let port = PortId::new(next);
+            next += p.count().to_usize();
+            Some((port, p.ethernet()?))
+        })
+    }
+
+    /// The Ethernet NIC of `tenant` with its port: the one that the tenant names, or the first one.
+    pub fn nic_of(&self, tenant: TenantId) -> Option<(PortId, &EthernetSpec)> {
+        let name = self.tenant(tenant).nic.as_ref();
+        self.ethernets().find(|(_, nic)| name.is_none_or(|n| nic.name.as_ref() == Some(n)))
+    }
+
     /// The first tenant whose packets come through descriptor rings in memory, if there is one.
     pub fn ringed(&self) -> Option<RingTenant<'_>> {
         self.ringed_tenants().next()
@@ -448,8 +469,7 @@ impl Scenario {
 
     /// Rings and driver of `tenant`; None when its packets do not come through descriptor rings in memory.
     pub fn ring_of(&self, tenant: TenantId) -> Option<RingTenant<'_>> {
-        let nic =
-            self.peripherals.iter().find_map(PeripheralSpec::ethernet).filter(|_| self.tenant(tenant).has_rings())?;
+        let (port, nic) = self.nic_of(tenant).filter(|_| self.tenant(tenant).has_rings())?;
         let driver = match self.tenant(tenant).stack {
             Some(StackSpec::Kernel) => {
                 let (tcp, udp) = (self.platform.tcp.clone()?, self.platform.udp.clone()?);
@@ -460,7 +480,7 @@ impl Scenario {
             }
             _ => RingDriver::PollMode(self.platform.poll_mode.as_ref()?),
         };
-        Some(RingTenant { tenant, rings: nic.rings.clone().unwrap_or_default(), driver })
+        Some(RingTenant { tenant, port, rings: nic.rings.clone().unwrap_or_default(), driver })
     }
 
     /// Index of the tenant whose packets go through CC-NIC.
@@ -528,6 +548,7 @@ impl Scenario {
             recycling: Recycling::RunToCompletion,
             pipeline: None,
             traffic: None,
+            nic: None,
             app: c.app.clone(),
         };
         let run = RunSpec { load: Load::Fixed, trace: None, timeline: None, ..self.run.clone() };

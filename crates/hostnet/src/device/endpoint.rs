@@ -5,7 +5,7 @@ use super::nic::{FrameMemory, RingMemory};
 use super::DevicePosts;
 pub use super::Endpoint;
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Int, LineAddr, RandomStream, TenantId, Time};
+use crate::kernel::{IdVec, Int, LineAddr, PortId, RandomStream, TenantId, Time};
 use crate::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing, PAGE};
 use crate::memory::{Tag, LINE};
 use crate::meter::drops::DropLedger;
@@ -123,17 +123,23 @@ pub struct Piece {
     pub omits: u32,
 }
 
+/// Memory for the queues of an Ethernet NIC.
+#[derive(Default)]
+pub struct NicMemory {
+    /// Memory for the frames of a tenant that receives kernel TCP without descriptor rings; one entry per queue.
+    pub frames: Vec<FrameMemory>,
+    /// Memory for the descriptor rings: a pair for each queue.
+    pub rings: Vec<RingMemory>,
+}
+
 /// Resources and parameters with which a device is built.
 pub struct DeviceBuildContext<'a> {
     pub map: &'a mut AddressMap,
     pub seed: u64,
     /// Number of the port to which the device will be attached.
     pub port: usize,
-    /// Memory for the frames of the tenant that receives kernel TCP, which an Ethernet NIC takes over; one entry per
-    /// queue.
-    pub queues: Vec<FrameMemory>,
-    /// Memory for the descriptor rings of the tenant whose rings lie in memory: a pair for each core.
-    pub rings: Vec<RingMemory>,
+    /// Memory for the queues of the Ethernet NIC on each port.
+    pub nics: IdVec<PortId, NicMemory>,
     /// Largest read request on the PCIe link: the key `pcie.max_read_request`.
     pub read_request: Size,
 }

@@ -4,11 +4,11 @@ use super::endpoint::DmaDirection;
 use crate::kernel::{PacketId, PortId, Post, QueueId, ReadJobId};
 use crate::memory;
 
-/// A NIC of a host: the one on the chip, or the one behind a PCIe port.
+/// A NIC of a host: the one on the chip, or the one behind this PCIe port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NicAt {
     Chip,
-    Port,
+    Port(PortId),
 }
 
 /// A ring of descriptors: for received packets, or for packets to be sent.
@@ -54,8 +54,8 @@ pub enum DeviceEvent {
     Freed(NicAt, PacketId),
     /// A transmit job of the NIC continues.
     NicTx(NicAt, PacketId),
-    /// `task` is due at a queue of the NIC on a port, for `n` descriptors or requests. A ring has at most 65,535 descriptors in use.
-    Ring { queue: QueueId, task: RingTask, n: u16 },
+    /// `task` is due at a queue of the NIC on `port`, for `n` descriptors or requests. A ring has at most 65,535 descriptors in use.
+    Ring { port: PortId, queue: QueueId, task: RingTask, n: u16 },
     /// A packet of port `0` has reached the IIO, and the device of the port continues.
     Tlp(PortId),
     /// One direction of a port may proceed: the port asks its device for the next transfer.

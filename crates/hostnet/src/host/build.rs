@@ -15,19 +15,19 @@ use super::traffic_source::TrafficSource;
 use super::{CoreSlot, Host, IdleState};
 use crate::app::{App, AppBuildContext, AppSpec, Origin};
 use crate::config::check;
-use crate::config::scenario::{ArrivalsSpec, PeripheralSpec, ReplayTiming, RingDriver, RingTenant, StackSpec};
+use crate::config::scenario::{ArrivalsSpec, ReplayTiming, RingDriver, RingTenant, StackSpec};
 use crate::config::Scenario;
 use crate::core::hints::Hints;
 use crate::core::Cpu;
-use crate::device::endpoint::{DeviceBuildContext, Endpoint};
+use crate::device::endpoint::{DeviceBuildContext, Endpoint, NicMemory};
 use crate::device::iio::Iio;
 use crate::device::nic::{
-    FrameMemory, Marker, Nic, RingLayout, RingMemory, RingStart, RingsSpec, COMPLETIONS, DATA_ROOM,
+    EthernetSpec, FrameMemory, Marker, Nic, RingLayout, RingMemory, RingStart, RingsSpec, COMPLETIONS, DATA_ROOM,
 };
 use crate::device::NicAt;
 use crate::flow::Domain;
 use crate::kernel::{
-    Clock, CoreId, IdVec, Int, LineAddr, NodeId, QueueId, RandomStream, RegionId, TenantId, ThreadId, Time,
+    Clock, CoreId, IdVec, Int, LineAddr, NodeId, PortId, QueueId, RandomStream, RegionId, TenantId, ThreadId, Time,
 };
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing, PAGE};
@@ -128,7 +128,16 @@ impl Host {
                 nic.start_at(QueueId(c.0), rx, tx);
             }
         }
-        let queues = frame_memory(s, &groups, &mut map);
+        let ports: usize = s.peripherals.iter().map(|p| p.count().to_usize()).sum();
+        let mut by_queue: IdVec<PortId, IdVec<QueueId, ThreadId>> = IdVec::filled(IdVec::new(), ports);
+        let mut functions: IdVec<PortId, Vec<usize>> = IdVec::filled(Vec::new(), ports);
+        let mut nics: IdVec<PortId, NicMemory> = (0..ports).map(|_| NicMemory::default()).collect();
+        for t in network::receiving(s).filter(|t| s.ring_of(*t).is_none()) {
+            if let Some((port, nic)) = s.nic_of(t) {
+                nics[port].frames.extend(frame_memory(s, t, nic, &groups[t], &mut map));
+                groups[t].iter().for_each(|c| _ = by_queue[port].push(*c));
+            }
+        }
         let mut tenants: IdVec<TenantId, TenantState> = IdVec::new();
         if s.tenants.iter().any(check::directed) {
             map.add(PAGE_LINES, RegionKind::App, Sharing::Core(CoreId(0)), TenantId(0));
@@ -181,36 +190,34 @@ impl Host {
             (pairs[t], tenants[t].registers) = (threads, vec![0; registers]);
         }
         let mut driven: IdVec<TenantId, DrivenQueues> = IdVec::new();
-        let mut next_queue = 0;
         for t in s.tenant_ids() {
-            let mut queues = DrivenQueues::new(s, t, QueueId::new(next_queue), &groups, &peers);
+            let mut queues = DrivenQueues::new(s, t, &groups, &peers);
             queues.memory = driver_memory(s, t, &queues.cores, &mut map);
-            next_queue += queues.cores.len();
+            if let Some(port) = queues.port.filter(|_| !queues.cores.is_empty()) {
+                (queues.first, queues.function) = (by_queue[port].next_id(), functions[port].len().to_u8());
+                functions[port].push(queues.cores.len());
+                queues.cores.iter().for_each(|c| _ = by_queue[port].push(*c));
+                nics[port].rings.extend(queues.memory.iter().map(|m| m.ring));
+            }
             driven.push(queues);
         }
         for t in s.tenant_ids() {
             tenants[t].software_rings = software_rings(s, t, driven[t].memory.len(), &mut map);
         }
-        let rings = driven.iter().flat_map(|d| d.memory.iter().map(|m| m.ring)).collect();
         let read_request = s.platform.pcie.as_ref().map_or(crate::kernel::units::Size(512), |p| p.max_read_request);
-        let mut context = DeviceBuildContext { map: &mut map, seed, port: 0, queues, rings, read_request };
+        let mut context = DeviceBuildContext { map: &mut map, seed, port: 0, nics, read_request };
         let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut context)).collect();
-        let receiving = network::receiving(s);
-        let by_queue: IdVec<QueueId, ThreadId> = match receiving {
-            Some(t) if s.ringed().is_none() => groups[t].clone().into(),
-            _ => driven.iter().flat_map(|d| d.cores.iter().copied()).collect::<Vec<_>>().into(),
-        };
-        let ethernet = devices.iter_mut().find_map(|d| match &mut d.0 {
-            Endpoint::Ethernet(nic) => Some(nic),
-            _ => None,
-        });
-        if let Some(nic) = ethernet {
-            if let Some(i) = hints.as_ref().filter(|_| !by_queue.is_empty()) {
-                nic.marker = Some(Box::new(Marker::new(i, by_queue.iter().map(|c| core_of[*c]).collect())));
+        for (port, spec) in s.ethernets() {
+            let Endpoint::Ethernet(nic) = &mut devices[port.index()].0 else { continue };
+            if let Some(i) = hints.as_ref().filter(|_| !by_queue[port].is_empty()) {
+                nic.marker = Some(Box::new(Marker::new(i, by_queue[port].iter().map(|c| core_of[*c]).collect())));
             }
-            for t in s.tenant_ids() {
+            if !functions[port].is_empty() {
+                nic.divide(&functions[port], &spec.flow_director);
+            }
+            for t in s.tenant_ids().filter(|t| driven[*t].port == Some(port)) {
                 if let Some(service) = &mut tenants[t].tas {
-                    tas::steer(service, nic);
+                    tas::steer(service, nic, driven[t].function);
                 }
             }
         }
@@ -312,7 +319,7 @@ impl Host {
                 mem.resize_l2(core_of[ThreadId::new(c)], &CacheSpec { size, ..s.platform.caches.l2.clone() })?;
             }
         }
-        if let Some(t) = receiving {
+        for t in network::receiving(s) {
             tenants[t].network = Network::new(s, t, &groups[t]);
         }
         let mut host = Host {
@@ -363,6 +370,10 @@ enum ThreadMemory {
 
 /// Queues with descriptor rings in memory that a tenant's cores drive, or those of its overlay's NIC.
 struct DrivenQueues {
+    /// Port of the NIC; None for a tenant without such a NIC.
+    port: Option<PortId>,
+    /// Function of the NIC that the queues belong to.
+    function: u8,
     /// First queue; those of the other cores follow.
     first: QueueId,
     /// Core that drives each queue.
@@ -371,11 +382,10 @@ struct DrivenQueues {
 }
 
 impl DrivenQueues {
-    /// Queues of `tenant` from `first` on, without memory.
+    /// Queues of `tenant`, without memory.
     fn new(
         s: &Scenario,
         tenant: TenantId,
-        first: QueueId,
         groups: &IdVec<TenantId, Vec<ThreadId>>,
         peers: &IdVec<TenantId, Vec<ThreadId>>,
     ) -> DrivenQueues {
@@ -384,7 +394,8 @@ impl DrivenQueues {
             Some(_) if s.tenant(tenant).stack == Some(StackSpec::Ccnic) => peers[tenant].clone(),
             Some(_) => groups[tenant][..s.tenant(tenant).receivers().to_usize()].to_vec(),
         };
-        DrivenQueues { first, cores, memory: Vec::new() }
+        let port = s.nic_of(tenant).map(|n| n.0);
+        DrivenQueues { port, function: 0, first: QueueId(0), cores, memory: Vec::new() }
     }
 }
 
@@ -428,13 +439,14 @@ fn source(
         arrivals: None,
         base: Time::ZERO,
         rng: RandomStream::new(s.seed, "traffic", order),
-        at: if ring.is_some() { NicAt::Port } else { NicAt::Chip },
+        at: ring.as_ref().map_or(NicAt::Chip, |r| NicAt::Port(r.port)),
         burst: ring.as_ref().map(|r| r.driver.burst()),
         cores: match ring {
             Some(_) => driven.cores.clone(),
             None => groups[tenant][..spec.receivers().to_usize()].to_vec(),
         },
         first_queue: driven.first,
+        function: driven.function,
         dscp: spec.dscp,
         spread: s.traffic_of(tenant).spread,
         loops: spec.loops(),
@@ -554,11 +566,7 @@ fn driver_threads(
 ) -> Vec<Thread> {
     let Some(ringed) = s.ring_of(tenant) else { return Vec::new() };
     let memory = &driven.memory;
-    let nic = devices.iter_mut().find_map(|d| match &mut d.0 {
-        Endpoint::Ethernet(nic) => Some(&mut **nic),
-        _ => None,
-    });
-    let nic = nic.expect("a driver has a NIC");
+    let Endpoint::Ethernet(nic) = &mut devices[ringed.port.index()].0 else { unreachable!("a driver has a NIC") };
     let (recycling, origin) = (s.tenant(ringed.tenant).recycling, s.tenant(ringed.tenant).origin());
     let buffers = Buffers { recycling, spent: s.placement.spent(), sweep_tx: s.placement.sweep_tx };
     nic.sweep_tx = s.placement.sweep_tx;
@@ -618,11 +626,15 @@ fn driver_threads(
     threads
 }
 
-/// Memory for the frames of TCP receivers without descriptor rings, with the completions and the page structures of the
-/// frames; one entry per core.
-fn frame_memory(s: &Scenario, groups: &IdVec<TenantId, Vec<ThreadId>>, map: &mut AddressMap) -> Vec<FrameMemory> {
-    let Some(tenant) = network::receiving(s).filter(|_| s.ringed().is_none()) else { return Vec::new() };
-    let Some(nic) = s.peripherals.iter().find_map(PeripheralSpec::ethernet) else { return Vec::new() };
+/// Memory for the frames of `tenant`, which receives TCP from `nic` without descriptor rings, with the completions and the
+/// page structures of the frames; one entry for each of `cores`.
+fn frame_memory(
+    s: &Scenario,
+    tenant: TenantId,
+    nic: &EthernetSpec,
+    cores: &[ThreadId],
+    map: &mut AddressMap,
+) -> Vec<FrameMemory> {
     let mut piece = |c: &ThreadId| {
         let (lines, page) = (nic.pool.0 / LINE, nic.page.0 / LINE);
         let mut add = |lines, kind| {
@@ -635,5 +647,5 @@ fn frame_memory(s: &Scenario, groups: &IdVec<TenantId, Vec<ThreadId>>, map: &mut
         let pages = Pages::new(frames, lines, Contiguous::Pieces(nic.page), PAGE.0 / LINE, key);
         FrameMemory { pages, frames, completions, structures }
     };
-    groups[tenant].iter().map(&mut piece).collect()
+    cores.iter().map(&mut piece).collect()
 }

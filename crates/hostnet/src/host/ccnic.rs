@@ -56,8 +56,9 @@ pub fn build(s: &Scenario, tenant: TenantId, map: &mut AddressMap) -> Option<Box
         map.set_home(r, homes.next().unwrap_or(buffer));
         map.get(r).base
     });
+    let nic = s.ringed().filter(|_| s.overlay()).map(|ringed| ringed.port);
     let memory = CcnicMemory { tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers };
-    Some(Box::new(CcnicInterface::new(&spec, queues, memory)))
+    Some(Box::new(CcnicInterface::new(&spec, queues, memory, nic)))
 }
 
 /// Thread of core `local` of `tenant`; cores beyond the tenant's own belong to the NIC. `driven` yields an overlay's

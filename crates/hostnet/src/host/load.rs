@@ -446,7 +446,7 @@ impl Run<'_> {
     fn peak(&mut self) -> Result<Outcome, String> {
         let bracket = self.bracket()?;
         let tenants = self.searched();
-        let behind_wire = self.world.members[0].sources().any(|(_, s)| s.at == NicAt::Port);
+        let behind_wire = self.world.members[0].sources().any(|(_, s)| s.at != NicAt::Chip);
         if self.spec.run.load == Load::PeakLoss && behind_wire {
             self.clear();
         }

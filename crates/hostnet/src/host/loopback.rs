@@ -11,14 +11,14 @@
 use super::Host;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
-use crate::kernel::{PacketId, Post, QueueId, TenantId};
+use crate::kernel::{PacketId, PortId, Post, QueueId, TenantId};
 use crate::stack::Notice;
 use crate::traffic::TrafficEvent;
 
 impl Host {
-    /// Sends packet `id`'s frame of `tenant`, which is on the wire, back to its queue.
-    pub(super) fn loop_back(&mut self, tenant: TenantId, id: PacketId) {
-        let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
+    /// Sends packet `id`'s frame of `tenant`, which is on the wire of the NIC on `port`, back to its queue.
+    pub(super) fn loop_back(&mut self, tenant: TenantId, port: PortId, id: PacketId) {
+        let Some(nic) = self.machine.nic_at(NicAt::Port(port)) else { return };
         let p = *nic.packet(id);
         nic.packet(id).done = true;
         nic.end_use(id);

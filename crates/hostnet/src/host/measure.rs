@@ -361,7 +361,7 @@ impl Host {
         if self.spec.ringed().is_none() {
             return;
         }
-        let Some(nic) = self.machine.iio.as_ref().and_then(Iio::nic_ref) else { return };
+        let Some(nic) = self.port_nic() else { return };
         let now = self.machine.now;
         let span = (now - self.window.start).0.max(1).to_f64();
         v.set("cpu_utilisation", self.polling_share());

@@ -92,8 +92,8 @@ pub struct Host {
     cores: IdVec<ThreadId, CoreSlot>,
     /// Number of the tenants' cores; the kernel's cores have higher numbers.
     tenant_cores: usize,
-    /// Drivers of the queues of the NIC on a port, by queue.
-    drivers: IdVec<QueueId, ThreadId>,
+    /// Cores that drive the queues of the NIC on each port, by queue.
+    drivers: IdVec<PortId, IdVec<QueueId, ThreadId>>,
     /// End of the link to a second host, if there is one.
     end: Option<Box<two_hosts::LinkEnd>>,
     /// Whether nothing new begins, so that work in flight drains.
@@ -153,14 +153,14 @@ impl Host {
             MachineSignal::Interrupt(c) => self.interrupt(c),
             MachineSignal::Line(c) => self.notify(c, Notice::Line),
             MachineSignal::Sent(NicAt::Chip, id) => self.sent(id),
-            MachineSignal::Sent(NicAt::Port, id) => self.sent_from_port(id),
+            MachineSignal::Sent(NicAt::Port(port), id) => self.sent_from_port(port, id),
             MachineSignal::Moved { port, lines } => {
                 if let Some(c) = self.accounting_cores[port] {
                     self.notify(c, Notice::Lines { port, lines: lines.into() });
                 }
             }
-            MachineSignal::Landed(_) if self.nic_has_rings() => self.rings_landed(),
-            MachineSignal::Landed(_) => self.frames_landed(),
+            MachineSignal::Landed(port) if self.has_rings(port) => self.rings_landed(port),
+            MachineSignal::Landed(port) => self.frames_landed(port),
             MachineSignal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
             MachineSignal::Traffic(e) => self.on_traffic(e),
             MachineSignal::Timer(n) => self.on_timer(Timer::numbered(n)),
@@ -308,10 +308,10 @@ impl Host {
         }
     }
 
-    /// Posts the interrupts that queues of the NIC on a port have requested; only sleeping cores take them.
-    fn deliver_interrupts(&mut self) {
-        while let Some((queue, at)) = self.machine.nic_at(NicAt::Port).and_then(Nic::interrupt) {
-            let Some(core) = self.driver_of(queue) else { continue };
+    /// Posts the interrupts that queues of the NIC on `port` have requested; only sleeping cores take them.
+    fn deliver_interrupts(&mut self, port: PortId) {
+        while let Some((queue, at)) = self.machine.nic_at(NicAt::Port(port)).and_then(Nic::interrupt) {
+            let Some(core) = self.driver_of(port, queue) else { continue };
             if let IdleState::Asleep = self.cores[core].idle {
                 self.machine.cal.push(at, Event::Interrupt(core));
             }
@@ -376,19 +376,19 @@ impl Host {
         }
     }
 
-    /// Ends the transmission of packet `id` by the NIC on a port.
-    fn sent_from_port(&mut self, id: PacketId) {
+    /// Ends the transmission of packet `id` by the NIC on `port`.
+    fn sent_from_port(&mut self, port: PortId, id: PacketId) {
         let now = self.machine.now;
-        let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
+        let Some(nic) = self.machine.nic_at(NicAt::Port(port)) else { return };
         let p = *nic.packet(id);
-        let Some(tenant) = self.drivers.get(p.queue).map(|c| self.cores[*c].tenant) else { return };
+        let Some(tenant) = self.drivers[port].get(p.queue).map(|c| self.cores[*c].tenant) else { return };
         let state = &mut self.tenants[tenant];
         if state.tas.is_some() {
-            return self.on_segment_sent(tenant, id);
+            return self.on_segment_sent(tenant, port, id);
         }
-        let Some(source) = &state.source else { return self.on_acknowledgement_sent(tenant, id) };
+        let Some(source) = &state.source else { return self.on_acknowledgement_sent(tenant, port, id) };
         if source.loops {
-            return self.loop_back(tenant, id);
+            return self.loop_back(tenant, port, id);
         }
         qp::ended(nic, id, &mut state.tally, now);
         nic.end_use(id);
@@ -399,10 +399,10 @@ impl Host {
         }
     }
 
-    /// Notifies the cores whose descriptors the NIC has written back to memory.
-    fn rings_landed(&mut self) {
-        while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
-            let Some(core) = self.driver_of(queue) else { continue };
+    /// Notifies the cores whose descriptors the NIC on `port` has written back to memory.
+    fn rings_landed(&mut self, port: PortId) {
+        while let Some((queue, side)) = self.machine.nic_at(NicAt::Port(port)).and_then(Nic::landed_ring) {
+            let Some(core) = self.driver_of(port, queue) else { continue };
             let tenant = self.cores[core].tenant;
             let state = &self.tenants[tenant];
             match side {
@@ -414,17 +414,17 @@ impl Host {
                 }
             }
         }
-        self.deliver_interrupts();
+        self.deliver_interrupts(port);
     }
 
-    /// Core whose driver has `queue` of the NIC on a port.
-    fn driver_of(&self, queue: QueueId) -> Option<ThreadId> {
-        self.drivers.get(queue).copied()
+    /// Core whose driver has `queue` of the NIC on `port`.
+    fn driver_of(&self, port: PortId, queue: QueueId) -> Option<ThreadId> {
+        self.drivers[port].get(queue).copied()
     }
 
-    /// Whether the NIC on a port has descriptor rings in memory.
-    fn nic_has_rings(&self) -> bool {
-        self.machine.iio.as_ref().and_then(Iio::nic_ref).is_some_and(Nic::has_rings)
+    /// Whether the device on `port` is a NIC with descriptor rings in memory.
+    fn has_rings(&self, port: PortId) -> bool {
+        self.machine.iio.as_ref().and_then(|iio| iio.nic(port)).is_some_and(Nic::has_rings)
     }
 
     fn epoch(&mut self) {

@@ -4,14 +4,12 @@ use super::tenant::TenantState;
 use super::threads::tcp_receiver;
 use super::Host;
 use crate::app::AppSpec;
-use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Op;
-use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicCounts, Packet};
 use crate::device::response::Responder;
 use crate::device::NicAt;
-use crate::kernel::{Int, PacketId, QueueId, TenantId, ThreadId, Time};
+use crate::kernel::{Int, PacketId, PortId, QueueId, TenantId, ThreadId, Time};
 use crate::memory::LINE;
 use crate::meter::drops::DropLedger;
 use crate::meter::Values;
@@ -27,6 +25,8 @@ const WEIGHT: f64 = 1.0 / 8.0;
 #[derive(Clone)]
 pub struct Network {
     pub tenant: TenantId,
+    /// Port of the NIC that receives the frames.
+    pub port: PortId,
     /// The tenant's cores, by their number on the host.
     pub cores: Vec<ThreadId>,
     pub senders: Senders,
@@ -42,10 +42,10 @@ pub struct Network {
     before: (NicCounts, u64, u64, u64),
 }
 
-/// The tenant that receives TCP, if an Ethernet NIC is there.
-pub fn receiving(s: &Scenario) -> Option<TenantId> {
-    s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
-    s.find_tenant(|t| matches!(t.app, AppSpec::TcpReceive(_)))
+/// The tenants that receive TCP, each with an Ethernet NIC.
+pub fn receiving(s: &Scenario) -> impl Iterator<Item = TenantId> + '_ {
+    let receives = |t: &TenantId| matches!(s.tenant(*t).app, AppSpec::TcpReceive(_));
+    s.tenant_ids().filter(receives).filter(|t| s.nic_of(*t).is_some())
 }
 
 /// Takes the next frame that is wholly in memory, with its queue, for the kernel.
@@ -64,13 +64,14 @@ fn received(nic: &mut Nic) -> Option<(QueueId, ReceivedFrame)> {
 impl Network {
     /// Connections to `cores`, those of `tenant`; None without an Ethernet NIC.
     pub fn new(s: &Scenario, tenant: TenantId, cores: &[ThreadId]) -> Option<Network> {
-        let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
+        let (port, nic) = s.nic_of(tenant)?;
         let edge = tcp_receiver(s, tenant).map_or(0, |r| r.receiver.first_edge());
         let dctcp = s.traffic_of(tenant).dctcp.clone().unwrap_or_default();
         let flows = cores.len().to_u8();
         let senders = Senders::new(&dctcp, tenant, flows, edge, nic.frame_bytes(), nic.wire_bytes(), nic.wire());
         Some(Network {
             tenant,
+            port,
             cores: cores.to_vec(),
             senders,
             payload: nic.payload(),
@@ -124,9 +125,13 @@ impl Host {
     /// Warms caches in functional mode: the kernel wrote the structures of all pages when it handed the pages to the
     /// NIC.
     pub(super) fn warm_network(&mut self) {
-        let Some(nic) = self.machine.iio.as_ref().and_then(Iio::nic_ref) else { return };
-        let of = |tcp: &Network| tcp.cores.clone().into_iter().enumerate();
-        let cores: Vec<_> = self.networks().flat_map(of).map(|(i, c)| (c, nic.structures(QueueId::new(i)))).collect();
+        let Some(iio) = &self.machine.iio else { return };
+        let of = |tcp: &Network| {
+            let (nic, cores) = (iio.nic(tcp.port), tcp.cores.clone());
+            let lines = |(i, core)| Some((core, nic?.structures(QueueId::new(i))));
+            cores.into_iter().enumerate().filter_map(lines).collect::<Vec<_>>()
+        };
+        let cores: Vec<_> = self.networks().flat_map(of).collect();
         for (core, lines) in cores {
             let p = &mut self.machine.cpus[core].program;
             p.ops.clear();
@@ -157,9 +162,9 @@ impl Host {
             TrafficEvent::Probe { flow, .. } => tcp.senders.on_probe(&mut self.machine.cal, flow.into(), now),
             TrafficEvent::Segment(_) => {
                 let s = tcp.senders.arriving();
-                let Some((port, _)) = iio.nic() else { return };
-                let congested = tcp.host_congested(iio.held_writes(port));
-                let Some((_, nic)) = iio.nic() else { return };
+                let at = NicAt::Port(tcp.port);
+                let congested = tcp.host_congested(iio.held_writes(tcp.port));
+                let Some(nic) = iio.nic(tcp.port) else { return };
                 let bytes = nic.counts.delivered * tcp.frame;
                 let frame = Packet {
                     flow: s.flow.into(),
@@ -171,7 +176,7 @@ impl Host {
                     ..Packet::default()
                 };
                 // The senders detect losses themselves in this model.
-                let _ = self.machine.arrive(NicAt::Port, frame);
+                let _ = self.machine.arrive(at, frame);
                 let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
                 if let Some(delay) = delay {
                     self.throttle_misses(delay);
@@ -192,19 +197,19 @@ impl Host {
         }
     }
 
-    /// Notifies cores of frames that are wholly in memory.
-    pub(super) fn frames_landed(&mut self) {
-        while let Some((queue, received)) = self.machine.nic_at(NicAt::Port).and_then(received) {
-            let Some(core) = self.driver_of(queue) else { continue };
+    /// Notifies cores of frames from the NIC on `port` that are wholly in memory.
+    pub(super) fn frames_landed(&mut self, port: PortId) {
+        while let Some((queue, received)) = self.machine.nic_at(NicAt::Port(port)).and_then(received) {
+            let Some(core) = self.driver_of(port, queue) else { continue };
             self.notify(core, Notice::Frame(received));
         }
-        self.deliver_interrupts();
+        self.deliver_interrupts(port);
     }
 
-    /// Returns packet `id`, an acknowledgement of `tenant` that is on the wire, to its sender.
-    pub(super) fn on_acknowledgement_sent(&mut self, tenant: TenantId, id: PacketId) {
+    /// Returns packet `id`, an acknowledgement of `tenant` on the wire of the NIC on `port`, to its sender.
+    pub(super) fn on_acknowledgement_sent(&mut self, tenant: TenantId, port: PortId, id: PacketId) {
         let now = self.machine.now;
-        if let Some(nic) = self.machine.nic_at(NicAt::Port) {
+        if let Some(nic) = self.machine.nic_at(NicAt::Port(port)) {
             nic.packet(id).done = true;
             nic.end_use(id);
         }
@@ -218,7 +223,7 @@ impl Host {
         for tenant in self.tenants.ids() {
             let copied = self.copied(tenant);
             let (Some(tcp), Some(iio)) = (&mut self.tenants[tenant].network, &mut self.machine.iio) else { continue };
-            let counts = iio.nic().map(|(_, n)| n.counts.clone()).unwrap_or_default();
+            let counts = iio.nic(tcp.port).map(|n| n.counts.clone()).unwrap_or_default();
             tcp.before = (counts, copied, tcp.retransmitted(), tcp.senders.sent);
             tcp.senders.restart_meters(now);
             if let Some(r) = &mut tcp.responder {
@@ -229,8 +234,8 @@ impl Host {
 
     /// Sets the metrics of TCP receivers.
     pub(super) fn network_metrics(&self, v: &mut Values) {
-        let Some(nic) = self.machine.iio.as_ref().and_then(Iio::nic_ref) else { return };
         let Some(tcp) = self.networks().next() else { return };
+        let Some(nic) = self.machine.iio.as_ref().and_then(|iio| iio.nic(tcp.port)) else { return };
         let span = (self.machine.now - self.window.start).0.max(1).to_f64();
         let (counts, copied, again, sent) = tcp.before.clone();
         v.set("net_gbs", (self.copied(tcp.tenant) - copied).to_f64() * tcp.payload.to_f64() / span * 1e3);
@@ -279,7 +284,7 @@ impl Host {
             let (in_order, waiting) = r.holds();
             kept += u64::from(in_order) + waiting + r.duplicates;
         }
-        let nic = self.machine.iio.as_ref().and_then(|i| i.nic_ref());
+        let nic = self.machine.iio.as_ref().and_then(|i| i.nic(tcp.port));
         kept += nic.map_or(0, |n| (0..tcp.cores.len()).map(|q| n.waiting(QueueId::new(q)).to_u64()).sum());
         let counts = nic.map(|n| n.counts.clone()).unwrap_or_default();
         if counts.delivered != kept {

@@ -5,10 +5,9 @@ use super::Host;
 use crate::app::tcp_echo::HEADERS;
 use crate::app::{lines, AppSpec, Content};
 use crate::config::Scenario;
-use crate::device::iio::Iio;
 use crate::device::nic::{Nic, RingsSpec};
 use crate::device::NicAt;
-use crate::kernel::{IdVec, Int, PacketId, Post, TenantId, ThreadId};
+use crate::kernel::{IdVec, Int, PacketId, PortId, Post, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::meter::drops::Loss;
 use crate::meter::Values;
@@ -45,12 +44,12 @@ pub fn build(
     Some(Box::new(Service::new(spec.clone(), memory, fast)))
 }
 
-/// Assigns each flow to the queue that RSS chooses.
-pub fn steer(service: &mut Service, nic: &Nic) {
+/// Assigns each flow to the queue that RSS chooses among those of `function`.
+pub fn steer(service: &mut Service, nic: &Nic, function: u8) {
     for (i, flow) in service.flows.iter_mut().enumerate() {
         let (source, destination) = addresses(i.to_u32());
         flow.hash = rss_hash(source, destination);
-        flow.queue = nic.classify(i.to_u32(), flow.hash);
+        flow.queue = nic.classify(function, i.to_u32(), flow.hash);
     }
 }
 
@@ -106,10 +105,10 @@ impl Host {
         })
     }
 
-    /// Ends the transmission of `tenant`'s packet `id`: the server's data go to the client.
-    pub(super) fn on_segment_sent(&mut self, tenant: TenantId, id: PacketId) {
+    /// Ends the transmission of `tenant`'s packet `id` by the NIC on `port`: the server's data go to the client.
+    pub(super) fn on_segment_sent(&mut self, tenant: TenantId, port: PortId, id: PacketId) {
         let now = self.machine.now;
-        let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
+        let Some(nic) = self.machine.nic_at(NicAt::Port(port)) else { return };
         let p = *nic.packet(id);
         nic.packet(id).done = true;
         nic.end_use(id);
@@ -148,11 +147,12 @@ impl Host {
     /// # Errors
     /// Returns one sentence about packets or requests that are not conserved, or that arrive out of order.
     pub(super) fn check_tas(&self) -> Result<(), String> {
-        self.tenants.iter().filter_map(|t| t.tas.as_ref()).try_for_each(|t| self.check_service(t))
+        let all = self.tenants.enumerate().filter_map(|(t, state)| Some((t, state.tas.as_ref()?)));
+        all.into_iter().try_for_each(|(tenant, t)| self.check_service(tenant, t))
     }
 
-    fn check_service(&self, t: &Service) -> Result<(), String> {
-        let nic = self.machine.iio.as_ref().and_then(Iio::nic_ref);
+    fn check_service(&self, tenant: TenantId, t: &Service) -> Result<(), String> {
+        let nic = self.tenants[tenant].source.as_ref().and_then(|s| self.machine.look_at_nic(s.at));
         // Bytes out of order follow from a loss, and the message about the loss is more helpful.
         if let Some((drops, first)) = nic.and_then(|nic| Some((&nic.drops, nic.drops.first_ever()?))) {
             return Err(self.lost_of_tcp(first, drops.total()));

@@ -1,7 +1,7 @@
 //! The thread that runs each kind of application, and the values from the scenario with which its stack is built.
 
 use crate::app::{AppSpec, WorkSource};
-use crate::config::scenario::{ArrivalsSpec as Kind, PeripheralSpec};
+use crate::config::scenario::ArrivalsSpec as Kind;
 use crate::config::Scenario;
 use crate::kernel::{Int, RandomStream, TenantId};
 use crate::stack::demand::Demand;
@@ -39,11 +39,12 @@ fn queue_pair(s: &Scenario) -> Thread {
     Thread::QueuePair(QueuePair::new(s.platform.queue_pair.clone(), s.placement.spent(), &s.platform.core))
 }
 
-/// The kernel's receiver of one TCP connection of `tenant`; None without an Ethernet NIC, and where the platform has no costs of TCP.
+/// The kernel's receiver of one TCP connection of `tenant`; None without an Ethernet NIC, and where the platform has no
+/// costs of TCP.
 pub fn tcp_receiver(s: &Scenario, tenant: TenantId) -> Option<TcpReceiver> {
-    let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
+    let (port, nic) = s.nic_of(tenant)?;
     let costs = s.platform.tcp.as_ref()?;
-    Some(TcpReceiver::new(costs, nic, s.ring_of(tenant).is_some()))
+    Some(TcpReceiver::new(costs, port, nic, s.ring_of(tenant).is_some()))
 }
 
 /// Packets of `bytes` bytes that `tenant`'s traffic offers to `queue` of its `queues`: each has its own window, or its share of

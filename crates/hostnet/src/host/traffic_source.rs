@@ -29,6 +29,8 @@ pub(super) struct TrafficSource {
     pub(super) cores: Vec<ThreadId>,
     /// Queue of the first of these cores; those of the others follow, but on the chip, where each core has its own.
     pub(super) first_queue: QueueId,
+    /// Function of the NIC whose packets these are.
+    pub(super) function: u8,
     /// Differentiated services code point of the packets.
     pub(super) dscp: u8,
     pub(super) spread: SpreadSpec,
@@ -163,9 +165,11 @@ impl Host {
                         SpreadSpec::Random | SpreadSpec::Flow => {
                             let own = (s.spread == SpreadSpec::Flow).then_some(client);
                             flow = s.generator.flow(own, &mut s.rng);
-                            let nic = self.machine.iio.as_ref().and_then(Iio::nic_ref);
-                            match (flow, nic.filter(|_| s.at == NicAt::Port)) {
-                                (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).index(),
+                            let nic = self.machine.look_at_nic(s.at);
+                            match (flow, nic.filter(|_| s.at != NicAt::Chip)) {
+                                (Some((flow, hash)), Some(nic)) => {
+                                    nic.classify(s.function, flow, hash).index() - s.first_queue.index()
+                                }
                                 (Some((_, hash)), None) => hash.to_usize() % s.cores.len(),
                                 (None, _) => match own {
                                     Some(client) => client.to_usize() % s.cores.len(),
@@ -189,16 +193,16 @@ impl Host {
 
     /// Number of packets that the NICs have accepted and whose service has not ended.
     pub(super) fn unfinished(&self) -> u64 {
-        let on_port = self.machine.iio.as_ref().and_then(Iio::nic_ref).map_or(0, Nic::unfinished);
-        self.machine.nic.unfinished() + on_port
+        let on_ports = self.machine.iio.iter().flat_map(Iio::nics).map(|(_, nic)| nic.unfinished());
+        self.machine.nic.unfinished() + on_ports.sum::<u64>()
     }
 
     /// Draws the next packet of `tenant` in the form in which it goes to the NIC.
     pub(super) fn draw_packet(&mut self, tenant: TenantId, owner: PacketOwner) -> Option<Packet> {
         let DrawnPacket { core, flow, client, content } = self.draw(tenant, owner)?;
-        let (at, dscp) = self.tenants[tenant].source.as_ref().map(|s| (s.at, s.dscp))?;
-        let mut p = Packet { dscp, client, ..packet(self.queue(core), at, &content) };
-        if let Some((flow, hash)) = flow.filter(|_| at == NicAt::Port) {
+        let (at, function, dscp) = self.tenants[tenant].source.as_ref().map(|s| (s.at, s.function, s.dscp))?;
+        let mut p = Packet { dscp, function, client, ..packet(self.queue(core), at, &content) };
+        if let Some((flow, hash)) = flow.filter(|_| at != NicAt::Chip) {
             (p.flow, p.hash) = (flow, Some(hash));
         }
         Some(p)
@@ -228,7 +232,7 @@ impl Host {
     pub(super) fn queue(&self, core: ThreadId) -> QueueId {
         let slot = &self.cores[core];
         match &self.tenants[slot.tenant].source {
-            Some(s) if s.at == NicAt::Port => {
+            Some(s) if s.at != NicAt::Chip => {
                 let local = |c: ThreadId| usize::from(self.cores[c].local);
                 QueueId::new(s.first_queue.index() + local(core) - local(s.cores[0]))
             }
@@ -236,11 +240,15 @@ impl Host {
         }
     }
 
+    /// The Ethernet NIC on a port: a host has at most one.
+    pub(super) fn port_nic(&self) -> Option<&Nic> {
+        self.machine.iio.as_ref()?.nics().next().map(|(_, nic)| nic)
+    }
+
     /// NIC that receives the generator's packets.
     pub(super) fn serving_nic(&self) -> &Nic {
-        let at_port = self.sources().any(|(_, s)| s.at == NicAt::Port);
-        let port = self.machine.iio.as_ref().filter(|_| at_port).and_then(Iio::nic_ref);
-        port.unwrap_or(&self.machine.nic)
+        let at = self.sources().find(|(_, s)| s.at != NicAt::Chip).map_or(NicAt::Chip, |(_, s)| s.at);
+        self.machine.look_at_nic(at).unwrap_or(&self.machine.nic)
     }
 }
 

@@ -4,7 +4,7 @@
 //! Caches need hundreds of thousands of requests to fill. Timing does not influence the content of the caches in this
 //! phase, except through standing queues, which the following timed warm-up produces.
 
-use super::traffic_source::{packet, DrawnPacket, PacketOwner};
+use super::traffic_source::{packet, DrawnPacket, PacketOwner, TrafficSource};
 use super::Host;
 use crate::app::{App, Content};
 use crate::config::check;
@@ -271,13 +271,15 @@ impl Host {
     /// Serves a burst of packets that comes to a core through descriptor rings in memory, in functional mode.
     fn serve_burst_functional(&mut self, tenant: TenantId, core: ThreadId, first: Content, burst: u32) -> u64 {
         let (queue, state) = (self.queue(core), &mut self.tenants[tenant]);
-        let dscp = state.source.as_ref().map_or(0, |s| s.dscp);
+        let Some(&TrafficSource { dscp, at: at @ NicAt::Port(port), .. }) = state.source.as_ref() else {
+            return burst.into();
+        };
         let spikes = state.spikes.take();
         let mut content = Some(first);
         for _ in 0..burst {
             let Some(c) = content.take() else { break };
-            let packet = Packet { dscp, ..packet(queue, NicAt::Port, &c) };
-            let Some(packet) = self.machine.ring_receive_functional(queue, packet) else { break };
+            let packet = Packet { dscp, ..packet(queue, at, &c) };
+            let Some(packet) = self.machine.ring_receive_functional(port, queue, packet) else { break };
             self.cores[core].thread.notify(Notice::Functional { packet, tx: LineAddr(0) }, Time::ZERO);
             content = self.draw(tenant, PacketOwner::Core(core)).map(|d| d.content);
         }

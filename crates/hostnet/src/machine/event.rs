@@ -74,7 +74,7 @@ events! {
         Delivered(id: PacketId),
         Freed(at: NicAt, id: PacketId),
         NicTx(at: NicAt, id: PacketId),
-        Ring { queue: QueueId, task: RingTask, n: u16 },
+        Ring { port: PortId, queue: QueueId, task: RingTask, n: u16 },
         Tlp(port: PortId),
         Turn { port: PortId, way: DmaDirection },
         Completed(job: ReadJobId),

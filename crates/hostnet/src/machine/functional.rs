@@ -4,7 +4,7 @@ use super::Machine;
 use crate::core::{Mapped, Op, Program};
 use crate::device::nic::Packet;
 use crate::device::NicAt;
-use crate::kernel::{CoreId, Int, LineAddr, PacketId, QueueId, ThreadId, Time};
+use crate::kernel::{CoreId, Int, LineAddr, PacketId, PortId, QueueId, ThreadId, Time};
 use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, Sender, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, DeviceTransfer, SweepTx};
@@ -121,10 +121,10 @@ impl Machine {
         }
     }
 
-    /// Receives a packet on `queue` of the NIC on a port, whose descriptors lie in memory, in functional mode; returns
+    /// Receives a packet on `queue` of the NIC on `port`, whose descriptors lie in memory, in functional mode; returns
     /// the number of the packet's record, or None without such a NIC.
-    pub fn ring_receive_functional(&mut self, queue: QueueId, packet: Packet) -> Option<PacketId> {
-        let nic = self.nic_at(NicAt::Port)?;
+    pub fn ring_receive_functional(&mut self, port: PortId, queue: QueueId, packet: Packet) -> Option<PacketId> {
+        let nic = self.nic_at(NicAt::Port(port))?;
         let (id, descriptor) = nic.receive_functional(queue, packet);
         let p = *nic.packet(id);
         let parts = nic.parts(&p);
@@ -137,12 +137,12 @@ impl Machine {
         Some(id)
     }
 
-    /// Sends all packets in transmit descriptors of `queue` of the NIC on a port in functional mode.
-    pub fn ring_transmit_functional(&mut self, queue: QueueId) {
+    /// Sends all packets in transmit descriptors of `queue` of the NIC on `port` in functional mode.
+    pub fn ring_transmit_functional(&mut self, port: PortId, queue: QueueId) {
         while let Some((id, second, descriptor)) =
-            self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_functional(queue))
+            self.nic_at(NicAt::Port(port)).and_then(|nic| nic.transmit_functional(queue))
         {
-            let Some(nic) = self.nic_at(NicAt::Port) else { return };
+            let Some(nic) = self.nic_at(NicAt::Port(port)) else { return };
             let p = *nic.packet(id);
             if second || p.object_bytes == 0 {
                 nic.end_use(id);
@@ -155,7 +155,7 @@ impl Machine {
                 continue;
             }
             self.io_functional(false, p.tx_line, p.tx_lines, own);
-            if self.nic_at(NicAt::Port).is_some_and(|nic| nic.sweep_tx == SweepTx::Nic) {
+            if self.nic_at(NicAt::Port(port)).is_some_and(|nic| nic.sweep_tx == SweepTx::Nic) {
                 self.maintain_functional(CoreId(0), p.tx_line, p.tx_lines.into(), Sweep::Sweep);
             }
             self.io_functional(true, descriptor, 1, own);

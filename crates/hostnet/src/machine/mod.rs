@@ -38,7 +38,7 @@ pub enum MachineSignal {
     CoreFree(ThreadId),
     /// Side effects of a core are due; [`Machine::retired`] takes them.
     Retired(ThreadId),
-    /// A core's doorbell with this tag has reached the link of the NIC on a port.
+    /// A core's doorbell with this tag has reached the IIO; the thread's driver knows the NIC's port.
     Doorbell(ThreadId, u32),
     /// A packet of the NIC on the chip has become visible to a core.
     Delivered(ThreadId),
@@ -199,13 +199,13 @@ impl Machine {
             Event::NicTx(at, id) => {
                 let sent = match at {
                     NicAt::Chip => self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now),
-                    NicAt::Port => self.iio.as_mut()?.on_nic_tx(&mut self.cal, id, now),
+                    NicAt::Port(port) => self.iio.as_mut()?.on_nic_tx(&mut self.cal, port, id, now),
                 };
                 return sent.then_some(MachineSignal::Sent(at, id));
             }
-            Event::Ring { queue, task, n } => {
+            Event::Ring { port, queue, task, n } => {
                 if let Some(iio) = &mut self.iio {
-                    iio.on_ring(&mut self.cal, queue, task, n.into(), now);
+                    iio.on_ring(&mut self.cal, port, queue, task, n.into(), now);
                 }
             }
             Event::Sweep { line, count, op } => {
@@ -268,12 +268,21 @@ impl Machine {
         }
     }
 
-    /// NIC at this attachment; None where no port has a NIC.
+    /// NIC at this attachment by shared reference; None where the port has no NIC.
+    #[inline]
+    pub fn look_at_nic(&self, at: NicAt) -> Option<&Nic> {
+        match at {
+            NicAt::Chip => Some(&self.nic),
+            NicAt::Port(port) => self.iio.as_ref()?.nic(port),
+        }
+    }
+
+    /// NIC at this attachment; None where the port has no NIC.
     #[inline]
     pub fn nic_at(&mut self, at: NicAt) -> Option<&mut Nic> {
         match at {
             NicAt::Chip => Some(&mut self.nic),
-            NicAt::Port => self.iio.as_mut()?.nic().map(|(_, nic)| nic),
+            NicAt::Port(port) => self.iio.as_mut()?.nic_mut(port),
         }
     }
 
@@ -283,24 +292,27 @@ impl Machine {
     /// Fails with the cause when the packet is dropped on arrival.
     ///
     /// # Panics
-    /// Panics when `at` is a port and no port has a NIC.
+    /// Panics when `at` is a port without a NIC.
     #[inline]
     pub fn arrive(&mut self, at: NicAt, packet: Packet) -> Result<(), DropCause> {
         match at {
             NicAt::Chip => self.nic.arrive(&mut self.cal, packet, self.now),
-            NicAt::Port => self.iio.as_mut().expect("a NIC on a port").arrive(&mut self.cal, packet, self.now),
+            NicAt::Port(port) => {
+                let iio = self.iio.as_mut().expect("a NIC on a port");
+                iio.arrive(&mut self.cal, port, packet, self.now)
+            }
         }
     }
 
     /// Posts the reply of packet `id` to a NIC; [`MachineSignal::Sent`] announces that the reply is on the wire.
     ///
     /// # Panics
-    /// Panics when `at` is a port and no port has a NIC.
+    /// Panics when `at` is a port without a NIC.
     #[inline]
     pub fn post(&mut self, at: NicAt, id: PacketId) {
         match at {
             NicAt::Chip => self.nic.post(&mut self.cal, id, self.now),
-            NicAt::Port => self.iio.as_mut().expect("a NIC on a port").post(&mut self.cal, id, self.now),
+            NicAt::Port(port) => self.iio.as_mut().expect("a NIC on a port").post(&mut self.cal, port, id, self.now),
         }
     }
 

@@ -10,13 +10,13 @@
 //! kernel thread, which gets half of the core while the application has work (ksoftirqd).
 
 use super::itr::{Itr, PollCounts};
-use super::pmd::{port, DriverEffect};
+use super::pmd::{nic_on, DriverEffect, QueueAt};
 use super::tcp::{TcpSpec, STRUCTURE};
 use super::udp::UdpSpec;
 use super::Ctx;
 use crate::core::{Op, Program};
 use crate::device::nic::{Nic, Packet, RingLayout, RingsSpec, DATA_ROOM};
-use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, PortId, QueueId, Time};
 use crate::memory::{LINE, LINE_U32};
 use std::collections::VecDeque;
 
@@ -95,6 +95,8 @@ pub struct Frame {
 #[derive(Clone)]
 pub struct Napi {
     pub costs: KernelCosts,
+    /// Port of the NIC that the driver has `queue` of.
+    pub port: PortId,
     pub queue: QueueId,
     receive: RingLayout,
     transmit: RingLayout,
@@ -126,6 +128,7 @@ impl Napi {
         let mut n = Napi {
             free: (0..costs.buffers(rings).to_u32()).rev().collect(),
             costs,
+            port: nic.port().expect("a NIC with descriptor rings is behind a port"),
             queue,
             receive,
             transmit,
@@ -147,6 +150,10 @@ impl Napi {
         nic.start_armed(queue);
         n.set_itr(nic);
         n
+    }
+
+    pub(super) fn at(&self) -> QueueAt {
+        QueueAt { port: self.port, queue: self.queue }
     }
 
     /// Sets the NIC's minimum time between interrupts to that of the throttling state.
@@ -187,7 +194,7 @@ impl Napi {
 
     /// Time at which the interrupt is due that the queue has requested.
     pub fn interrupt_due(&self, c: &mut Ctx) -> Option<Time> {
-        port(c.iio.as_deref_mut()).interrupt_due(self.queue)
+        nic_on(c.iio.as_deref_mut(), self.port).interrupt_due(self.queue)
     }
 
     /// Whether polls have had more of the core's time than the other work, which is ready to run.
@@ -201,11 +208,11 @@ impl Napi {
             self.polling = true;
             self.interrupts += 1;
             self.found = Default::default();
-            port(c.iio.as_deref_mut()).mask_interrupt(self.queue);
+            nic_on(c.iio.as_deref_mut(), self.port).mask_interrupt(self.queue);
             c.program.compute(self.costs.tcp.interrupt);
         }
         self.reclaim(c);
-        let waiting = port(c.iio.as_deref_mut()).waiting(self.queue);
+        let waiting = nic_on(c.iio.as_deref_mut(), self.port).waiting(self.queue);
         let n = waiting.min(self.costs.tcp.poll_budget.to_usize());
         self.full_poll = n < waiting;
         for i in 0..n {
@@ -225,7 +232,7 @@ impl Napi {
 
     /// Takes the next frame from the receive ring.
     fn frame_came(&mut self, c: &mut Ctx) -> Frame {
-        let (p, nic) = (&mut *c.program, port(c.iio.as_deref_mut()));
+        let (p, nic) = (&mut *c.program, nic_on(c.iio.as_deref_mut(), self.port));
         let id = nic.take(self.queue).expect("it waits");
         let (buffer, data, lines) = (nic.packet(id).buffer, nic.packet(id).line, u64::from(nic.packet(id).lines));
         self.found[0].add(nic.packet(id).rx_bytes);
@@ -256,7 +263,7 @@ impl Napi {
     /// Frees the socket buffers that have been sent.
     fn reclaim(&mut self, c: &mut Ctx) {
         let clean = self.clean();
-        let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue);
+        let sent = nic_on(c.iio.as_deref_mut(), self.port).sent_descriptors(self.queue);
         for i in clean..sent {
             if i == clean || self.transmit.begins_line(i) {
                 c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
@@ -280,7 +287,7 @@ impl Napi {
 
     /// Gives packet `id`, which lies in the frame of `skb`, to the NIC.
     pub fn transmit(&mut self, id: PacketId, skb: u32, c: &mut Ctx) {
-        let nic = port(c.iio.as_deref_mut());
+        let nic = nic_on(c.iio.as_deref_mut(), self.port);
         nic.packet(id).tx_line = self.frame(skb);
         nic.put(self.queue, id);
         self.in_ring.push_back((skb, nic.packet(id).tx_bytes));
@@ -295,7 +302,7 @@ impl Napi {
         c.program.push(Op::Store { line: self.structure(skb), lines: SKB });
         c.program.push(Op::Store { line: self.frame(skb), lines: bytes.div_ceil(LINE_U32) });
         let packet = Packet { queue: self.queue, wire_bytes: bytes, arrived: c.now, uses: 1, ..Packet::default() };
-        let id = port(c.iio.as_deref_mut()).originate(packet);
+        let id = nic_on(c.iio.as_deref_mut(), self.port).originate(packet);
         self.transmit(id, skb, c);
         id
     }
@@ -308,7 +315,7 @@ impl Napi {
         if let Some((polls, _)) = &mut self.shared {
             *polls += spent;
         }
-        let nic = port(c.iio.as_deref_mut());
+        let nic = nic_on(c.iio.as_deref_mut(), self.port);
         if nic.waiting(self.queue) == 0 && nic.sent_descriptors(self.queue) == self.clean() {
             self.polling = false;
             self.shared = None;

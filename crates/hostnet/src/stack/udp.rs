@@ -8,7 +8,7 @@
 //! ```
 
 use super::napi::{BufferMemory, Frame, KernelCosts, Napi, ROOM, SKB};
-use super::pmd::{answered, port, retire, retire_functional, DriverEffect};
+use super::pmd::{answered, nic_on, retire, retire_functional, DriverEffect};
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Content, ServeOutcome};
 use crate::core::{Op, Program};
@@ -132,7 +132,7 @@ impl UdpSocket {
         self.napi.poll(c, |napi, Frame { id, lines, skb }, c| {
             c.program.compute(napi.costs.udp.receive);
             if *held > napi.costs.udp.receive_buffer.0 {
-                let nic = port(c.iio.as_deref_mut());
+                let nic = nic_on(c.iio.as_deref_mut(), napi.port);
                 nic.packet(id).done = true;
                 nic.end_use(id);
                 drops.record(DropPlace::Socket, DropCause::SocketFull, c.now);
@@ -151,7 +151,7 @@ impl UdpSocket {
         }
         c.program.compute(self.napi.costs.tcp.read);
         let QueuedDatagram { id, skb } = self.socket.pop_front().expect("something to receive");
-        let packet = *port(c.iio.as_deref_mut()).packet(id);
+        let packet = *nic_on(c.iio.as_deref_mut(), self.napi.port).packet(id);
         let lines = u64::from(packet.lines);
         let napi = &mut self.napi;
         self.held -= napi.costs.true_size(lines);
@@ -189,7 +189,7 @@ impl UdpSocket {
         c.program.compute(napi.costs.udp.send);
         c.program.push(Op::Store { line: napi.structure(skb), lines: SKB });
         napi.copy(lines.into(), |i| from + i, napi.frame(skb), c.program);
-        answered(port(c.iio.as_deref_mut()).packet(id), lines);
+        answered(nic_on(c.iio.as_deref_mut(), napi.port).packet(id), lines);
         napi.transmit(id, skb, c);
     }
 
@@ -224,7 +224,7 @@ impl Software for UdpSocket {
     fn step(&mut self, c: &mut Ctx) -> Step {
         self.end(c);
         c.program.ops.clear();
-        let at_once = self.at_once && port(c.iio.as_deref_mut()).waiting(self.napi.queue) > 0;
+        let at_once = self.at_once && nic_on(c.iio.as_deref_mut(), self.napi.port).waiting(self.napi.queue) > 0;
         let asked = self.napi.is_due(c) || at_once;
         let ready = !self.socket.is_empty() && self.napi.has_room();
         if c.stopped || !(asked || ready) {
@@ -248,12 +248,12 @@ impl Software for UdpSocket {
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        retire(tag, self.napi.queue, &mut self.consumed, c);
+        retire(tag, self.napi.at(), &mut self.consumed, c);
     }
 
     fn retired_functional(&mut self, tag: u32, m: &mut Machine) {
         self.at_once &= !matches!(DriverEffect::of(tag), DriverEffect::Armed(_));
-        retire_functional(tag, self.napi.queue, &mut self.consumed, m);
+        retire_functional(tag, self.napi.at(), &mut self.consumed, m);
     }
 
     fn restart_meters(&mut self, now: Time) {

@@ -1,18 +1,18 @@
 //! A NIC of either attachment on a small machine, and software that drives the NIC through the calls that both
 //! attachments share.
 
-use crate::common::{MHZ_3200, platforms, small};
-use hostnet::config::{Scenario, resolve};
+use crate::common::{platforms, small, MHZ_3200};
+use hostnet::config::{resolve, Scenario};
 use hostnet::core::Cpu;
 use hostnet::device::endpoint::Endpoint;
 use hostnet::device::iio::Iio;
 use hostnet::device::nic::{EthernetSpec, Nic, Packet};
 use hostnet::device::{self, NicAt};
-use hostnet::kernel::{Clock, CoreId, LineAddr, PacketId, Post, QueueId, TenantId, ThreadId};
+use hostnet::kernel::{Clock, CoreId, LineAddr, PacketId, PortId, Post, QueueId, TenantId, ThreadId};
 use hostnet::machine::{Event, Machine, MachineSignal};
-use hostnet::memory::Memory;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
+use hostnet::memory::Memory;
 use hostnet::meter::drops::DropCause;
 use hostnet::placement::Placement;
 
@@ -21,7 +21,9 @@ pub const QUEUES: usize = 2;
 /// Lines of a buffer, and of a packet.
 pub const LINES: u64 = 4;
 
-pub const ATTACHMENTS: [NicAt; 2] = [NicAt::Chip, NicAt::Port];
+pub const ATTACHMENTS: [NicAt; 2] = [NicAt::Chip, ON_PORT];
+/// The only port.
+pub const ON_PORT: NicAt = NicAt::Port(PortId(0));
 
 /// Events of the NIC that software sees.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -77,7 +79,7 @@ impl Bench {
         let tags = nic.tags;
         let mut nic = match at {
             NicAt::Chip => Nic::integrated(&s.platform.nic, QUEUES as u32),
-            NicAt::Port => Nic::pcie(nic, QUEUES as u32),
+            NicAt::Port(port) => Nic::pcie(nic, port, QUEUES as u32),
         };
         for q in 0..QUEUES {
             nic.attach_receive(QueueId::new(q), rx[q], SLOTS, LINES);
@@ -85,7 +87,7 @@ impl Bench {
         }
         let (chip, iio) = match at {
             NicAt::Chip => (nic, None),
-            NicAt::Port => {
+            NicAt::Port(_) => {
                 (0..QUEUES).for_each(|q| nic.attach_completions(QueueId::new(q), done[q], 64));
                 let (iio, pcie) = (s.platform.iio.as_ref().expect("an IIO"), s.platform.pcie.as_ref().expect("links"));
                 mem.lat.ownership = iio.ownership.into();
@@ -133,7 +135,7 @@ impl Bench {
         let m = &mut self.m;
         let nic = match self.at {
             NicAt::Chip => &mut m.nic,
-            NicAt::Port => m.iio.as_mut().and_then(|i| i.nic()).expect("it has one").1,
+            NicAt::Port(port) => m.iio.as_mut().and_then(|i| i.nic_mut(port)).expect("it has one"),
         };
         nic.release_tx(&mut m.cal, id, m.now);
         nic.end_use(id);

@@ -2,7 +2,7 @@
 
 mod bench;
 
-use bench::{ethernet, Bench, Seen, ATTACHMENTS, LINES, QUEUES, SLOTS};
+use bench::{ethernet, Bench, Seen, ATTACHMENTS, LINES, ON_PORT, QUEUES, SLOTS};
 use hostnet::app::touchdrop::Touchdrop;
 use hostnet::app::{AppBuildContext, Application};
 use hostnet::core::{Op, Retired};
@@ -171,7 +171,7 @@ fn least_reply(a: NicAt) -> Time {
             let nic = bench::spec().platform.nic;
             Time(nic.notify.0 + nic.pipeline.0) + cycles(8 + 35 + 8)
         }
-        NicAt::Port => {
+        NicAt::Port(_) => {
             let byte = 8e3 / (8.0 * 128.0 / 130.0 * 16.0 * 0.97);
             let link = Time(((32.0 + 24.0 + 276.0) * byte) as u64);
             link + Time::ns(4 * 150 + 150 + 3 * 2 + 55) + cycles(35) + Time(294 * 80)
@@ -306,7 +306,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
                     Seen::Retired => {
                         while let Some(r) = b.m.retired(ThreadId(0)) {
                             let Retired::Tag(tag) = r else {
-                                assert!(a == NicAt::Port && matches!(r, Retired::Mmio(_)), "{a:?}: {r:?}");
+                                assert!(a == ON_PORT && matches!(r, Retired::Mmio(_)), "{a:?}: {r:?}");
                                 continue; // on its way
                             };
                             match QpEffect::of(tag) {
@@ -355,7 +355,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
 #[test]
 fn a_receive_buffer_that_is_full_says_so() {
     let small = EthernetSpec { receive_buffer: Size(3 * 256 + 100), ..ethernet() };
-    let mut b = Bench::with(NicAt::Port, &small, 1);
+    let mut b = Bench::with(ON_PORT, &small, 1);
     // The first packet leaves immediately: its lines have left the buffer.
     let verdicts: Vec<_> = (0..6).map(|i| b.arrive(Bench::packet(0, i))).collect();
     assert_eq!(verdicts.iter().filter(|v| v.is_ok()).count(), 4);
@@ -370,7 +370,7 @@ fn a_receive_buffer_that_is_full_says_so() {
 #[test]
 fn both_ways_share_a_link_as_their_packets_take_it() {
     let fast = EthernetSpec { link: Bandwidth(400_000_000_000), ..ethernet() };
-    let mut b = Bench::with(NicAt::Port, &fast, 4);
+    let mut b = Bench::with(ON_PORT, &fast, 4);
     let tx = b.tx;
     b.nic().attach_transmit(QueueId(1), tx, 64, LINES);
     let (mut received, mut sent) = (0, 0);

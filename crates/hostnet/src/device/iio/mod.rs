@@ -47,8 +47,6 @@ pub struct Iio {
     line_interval: Time,
     line_header: Time,
     ports: IdVec<PortId, IioPort>,
-    /// Port to which the NIC is attached.
-    nic: Option<PortId>,
     jobs: IdVec<ReadJobId, ReadJob>,
     spare: Vec<ReadJobId>,
     fetch_partial: bool,
@@ -78,8 +76,11 @@ fn write_of(w: IoWrite) -> Sender {
 }
 
 impl Iio {
+    /// The IIO with `devices` on its ports, each with its lanes and tags, in the order of the ports.
+    ///
+    /// # Panics
+    /// Panics when a NIC has been built for another port.
     pub fn new(s: &IioSpec, pcie: &PcieSpec, devices: Vec<(Endpoint, u32, u32)>) -> Iio {
-        let nic = devices.iter().position(|d| matches!(d.0, Endpoint::Ethernet(_))).map(PortId::new);
         let port = |(i, (device, lanes, tags)): (usize, (Endpoint, u32, u32))| IioPort {
             device,
             controller: i % s.count.to_usize(),
@@ -99,14 +100,15 @@ impl Iio {
             reads: VecDeque::with_capacity(4096),
             to_home_agent: HomeAgentPath::new(s.write_back_interval.into(), s.write_back_buffer),
         };
-        Iio {
+        let ports: IdVec<PortId, IioPort> = devices.into_iter().enumerate().map(port).collect();
+        let first = ports.iter().find(|p| matches!(p.device, Endpoint::Ethernet(_))).map_or(0, |p| p.controller);
+        let iio = Iio {
             controllers: (0..s.count).map(controller).collect(),
-            shared: s.shared_with_cores.then(|| SharedPath::new(nic.unwrap_or_default().index() % s.count.to_usize())),
+            shared: s.shared_with_cores.then(|| SharedPath::new(first)),
             to_cha: s.to_cha.into(),
             line_interval: s.line_interval.into(),
             line_header: s.line_header.unwrap_or(s.line_interval).into(),
-            nic,
-            ports: devices.into_iter().enumerate().map(port).collect(),
+            ports,
             jobs: Vec::with_capacity(1024).into(),
             spare: Vec::with_capacity(1024),
             fetch_partial: s.fetch_partial,
@@ -117,7 +119,11 @@ impl Iio {
             since: Time::ZERO,
             completed_before: 0,
             shortest_read: Time::MAX,
+        };
+        for (port, nic) in iio.nics() {
+            assert_eq!(nic.port(), Some(port), "the port that the NIC was built for");
         }
+        iio
     }
 
     /// Lets every device launch its first transfer.
@@ -568,54 +574,94 @@ impl Iio {
         }
     }
 
-    /// The NIC that is attached to a port, with its port number, if there is one.
+    /// The Ethernet NIC on `port`; None where the port has another device, or none.
     #[inline]
-    pub fn nic(&mut self) -> Option<(PortId, &mut Nic)> {
-        let port = self.nic?;
-        match &mut self.ports[port].device {
-            Endpoint::Ethernet(d) => Some((port, d)),
+    pub fn nic(&self, port: PortId) -> Option<&Nic> {
+        match &self.ports.get(port)?.device {
+            Endpoint::Ethernet(nic) => Some(nic),
             _ => None,
         }
     }
 
-    /// Hands a packet from the wire to the NIC on a port.
+    /// The Ethernet NIC on `port`, for writing.
+    #[inline]
+    pub fn nic_mut(&mut self, port: PortId) -> Option<&mut Nic> {
+        match &mut self.ports.get_mut(port)?.device {
+            Endpoint::Ethernet(nic) => Some(nic),
+            _ => None,
+        }
+    }
+
+    /// All Ethernet NICs with their ports, in the order of the ports.
+    pub fn nics(&self) -> impl Iterator<Item = (PortId, &Nic)> {
+        self.ports.ids().filter_map(|port| Some((port, self.nic(port)?)))
+    }
+
+    /// The Ethernet NIC on `port`, where the caller knows that there is one.
+    fn nic_on(&mut self, port: PortId) -> &mut Nic {
+        self.nic_mut(port).unwrap_or_else(|| panic!("port {port} has no NIC"))
+    }
+
+    /// Hands a packet from the wire to the NIC on `port`.
     ///
     /// # Errors
     /// Returns the cause when the packet is dropped on arrival.
-    pub fn arrive(&mut self, cal: &mut impl DevicePosts, packet: Packet, now: Time) -> Result<(), DropCause> {
-        let (port, nic) = self.nic().expect("a NIC on a port");
-        nic.arrive(cal, packet, now)?;
+    ///
+    /// # Panics
+    /// Panics when `port` has no NIC.
+    pub fn arrive(
+        &mut self,
+        cal: &mut impl DevicePosts,
+        port: PortId,
+        packet: Packet,
+        now: Time,
+    ) -> Result<(), DropCause> {
+        self.nic_on(port).arrive(cal, packet, now)?;
         self.launch(cal, port, now);
         Ok(())
     }
 
-    /// Sends a doorbell for packet `id`'s reply, which has reached the IIO, down the link to the NIC on a port.
-    pub fn post(&mut self, cal: &mut impl DevicePosts, id: PacketId, now: Time) {
-        let (port, nic) = self.nic().expect("a NIC on a port");
-        nic.ring(id);
-        let port = &mut self.ports[port];
-        let end = port.down.send(port.framing.write(DOORBELL), now);
-        let at = end + port.down.flight * 2 + self.register_write;
-        cal.post(at, DeviceEvent::NicTx(NicAt::Port, id));
+    /// Sends a doorbell for packet `id`'s reply, which has reached the IIO, down the link to the NIC on `port`.
+    ///
+    /// # Panics
+    /// Panics when `port` has no NIC.
+    pub fn post(&mut self, cal: &mut impl DevicePosts, port: PortId, id: PacketId, now: Time) {
+        self.nic_on(port).ring(id);
+        let at = self.write_register(port, DOORBELL, now);
+        cal.post(at, DeviceEvent::NicTx(NicAt::Port(port), id));
     }
 
-    /// Handles `DeviceEvent::NicTx` of the NIC on a port: a doorbell has arrived, or a reply has left. Returns true once the
-    /// reply is sent.
-    pub fn on_nic_tx(&mut self, cal: &mut impl DevicePosts, id: PacketId, now: Time) -> bool {
-        let (port, nic) = self.nic().expect("a NIC on a port");
-        let sent = nic.on_tx_port(id, now);
-        self.launch(cal, port, now); // a doorbell brings work, and a frame that has left makes room
+    /// Time at which the NIC on `port` acts on a register write of `bytes` bytes that is at the IIO now.
+    fn write_register(&mut self, port: PortId, bytes: u32, now: Time) -> Time {
+        let port = &mut self.ports[port];
+        let end = port.down.send(port.framing.write(bytes), now);
+        end + port.down.flight * 2 + self.register_write
+    }
+
+    /// Handles `DeviceEvent::NicTx` of the NIC on `port`: a doorbell has arrived, or a reply has left. Returns true once
+    /// the reply is sent.
+    ///
+    /// # Panics
+    /// Panics when `port` has no NIC.
+    pub fn on_nic_tx(&mut self, cal: &mut impl DevicePosts, port: PortId, id: PacketId, now: Time) -> bool {
+        let sent = self.nic_on(port).on_tx_port(id, now);
+        self.launch(cal, port, now); // a doorbell is work, and a frame that has left makes room
         sent
     }
 
     /// Sends a doorbell for `n` descriptors of `queue`'s ring on `side`, which has reached the IIO, down the link to
-    /// the NIC on a port.
-    pub fn ring(&mut self, cal: &mut impl DevicePosts, queue: QueueId, side: RingSide, n: u32, now: Time) {
-        let (port, _) = self.nic().expect("a NIC on a port");
-        let port = &mut self.ports[port];
-        let end = port.down.send(port.framing.write(TAIL), now);
-        let at = end + port.down.flight * 2 + self.register_write;
-        cal.post(at, DeviceEvent::Ring { queue, task: RingTask::Tail(side), n: n.to_u16() });
+    /// the NIC on `port`.
+    pub fn ring(
+        &mut self,
+        cal: &mut impl DevicePosts,
+        port: PortId,
+        queue: QueueId,
+        side: RingSide,
+        n: u32,
+        now: Time,
+    ) {
+        let at = self.write_register(port, TAIL, now);
+        cal.post(at, DeviceEvent::Ring { port, queue, task: RingTask::Tail(side), n: n.to_u16() });
     }
 
     /// Sends a core's store of `bytes` bytes, which has reached the IIO, to the device on the first port; returns the
@@ -639,17 +685,27 @@ impl Iio {
         port.up.send(port.framing.completion(bytes), now) + self.to_cha
     }
 
-    /// Handles `DeviceEvent::Ring`: a task is due at a queue of the NIC on a port.
-    pub fn on_ring(&mut self, cal: &mut impl DevicePosts, queue: QueueId, task: RingTask, n: u32, now: Time) {
-        let (port, nic) = self.nic().expect("a NIC on a port");
-        nic.on_ring(cal, queue, task, n, now);
+    /// Handles `DeviceEvent::Ring`: a task is due at a queue of the NIC on `port`.
+    ///
+    /// # Panics
+    /// Panics when `port` has no NIC.
+    pub fn on_ring(
+        &mut self,
+        cal: &mut impl DevicePosts,
+        port: PortId,
+        queue: QueueId,
+        task: RingTask,
+        n: u32,
+        now: Time,
+    ) {
+        self.nic_on(port).on_ring(cal, queue, task, n, now);
         self.launch(cal, port, now);
     }
 
     /// Whether the device on port `p` is a NIC with packets that have become visible to software.
     #[inline]
     pub fn has_landed(&self, p: PortId) -> bool {
-        matches!(&self.ports[p].device, Endpoint::Ethernet(n) if n.has_landed())
+        self.nic(p).is_some_and(Nic::has_landed)
     }
 
     /// Port of the device that issued transaction `t`.
@@ -665,14 +721,6 @@ impl Iio {
     /// Write-buffer entries in use at the controller of port `p`.
     pub fn held_writes(&self, p: PortId) -> u32 {
         self.controllers[self.controller_of(p)].write.used()
-    }
-
-    /// The NIC that is attached to a port, by shared reference, if there is one.
-    pub fn nic_ref(&self) -> Option<&Nic> {
-        match &self.ports[self.nic?].device {
-            Endpoint::Ethernet(d) => Some(d),
-            _ => None,
-        }
     }
 
     /// All devices, in the order of their ports.

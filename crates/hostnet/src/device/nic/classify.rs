@@ -11,32 +11,52 @@ use std::collections::HashMap;
 /// steering tag towards memory.
 #[derive(Clone, Debug)]
 pub struct Classifier {
-    table: Vec<QueueId>,
-    /// Flow director: flows with an explicit queue, which is looked up before the hash is used.
-    exact: HashMap<u32, QueueId>,
+    /// Queues of each function of the NIC, of which each tenant has one: the first queue, and their number.
+    functions: Vec<(QueueId, usize)>,
+    queues: usize,
+    /// Flow director: flows of a function with an explicit queue, which is looked up before the hash is used.
+    exact: HashMap<(u8, u32), QueueId>,
 }
 
 impl Classifier {
-    /// A table that maps hash `i` to queue `i` modulo `queues`.
+    /// A single function, which maps hash `i` to queue `i` modulo `queues`.
     pub fn spread(queues: usize) -> Classifier {
-        Classifier { table: (0..queues).map(QueueId::new).collect(), exact: HashMap::new() }
+        Classifier { functions: vec![(QueueId(0), queues)], queues, exact: HashMap::new() }
     }
 
-    /// Directs packets of `flow` to `queue` from now on.
-    pub fn direct(&mut self, flow: u32, queue: QueueId) {
-        self.exact.insert(flow, queue);
+    /// Divides the queues into functions with these numbers of queues, in order, so that a hash selects among the queues
+    /// of the packet's function.
+    ///
+    /// # Panics
+    /// Panics when the functions do not have all queues.
+    pub fn divide(&mut self, queues: &[usize]) {
+        let mut next = 0;
+        let function = |n: &usize| {
+            next += n;
+            (QueueId::new(next - n), *n)
+        };
+        self.functions = queues.iter().map(function).collect();
+        assert_eq!(next, self.queues, "every queue belongs to a function");
     }
 
-    /// Queue of a packet of `flow` with RSS hash `hash`. A packet without a hash uses its flow number as the hash, and
-    /// has no addresses for the flow director to match.
+    /// Directs packets of `flow` to `queue` of `function` from now on.
+    pub fn direct(&mut self, function: u8, flow: u32, queue: QueueId) {
+        let first = self.functions[usize::from(function)].0;
+        self.exact.insert((function, flow), QueueId::new(first.index() + queue.index()));
+    }
+
+    /// Queue of a packet of `flow` with RSS hash `hash` for `function`. A packet without a hash uses its flow number as
+    /// the number of its queue, and has no addresses for the flow director to match.
     #[inline]
-    pub fn queue(&self, flow: u32, hash: Option<u32>) -> QueueId {
-        if hash.is_some() && !self.exact.is_empty() {
-            if let Some(queue) = self.exact.get(&flow) {
+    pub fn queue(&self, function: u8, flow: u32, hash: Option<u32>) -> QueueId {
+        let Some(hash) = hash else { return QueueId::new(flow.to_usize() % self.queues) };
+        if !self.exact.is_empty() {
+            if let Some(queue) = self.exact.get(&(function, flow)) {
                 return *queue;
             }
         }
-        self.table[hash.unwrap_or(flow).to_usize() % self.table.len()]
+        let (first, n) = self.functions[usize::from(function)];
+        QueueId::new(first.index() + hash.to_usize() % n)
     }
 }
 
@@ -115,19 +135,30 @@ mod tests {
     #[test]
     fn flows_of_one_hash_share_a_queue_and_the_table_is_used_evenly() {
         let c = Classifier::spread(3);
-        let queues: Vec<_> = (0..7).map(|f| c.queue(f, None)).collect();
+        let queues: Vec<_> = (0..7).map(|f| c.queue(0, f, None)).collect();
         assert_eq!(queues, [0, 1, 2, 0, 1, 2, 0].map(QueueId));
-        let queues: Vec<_> = (0..7).map(|h| c.queue(9, Some(h))).collect();
+        let queues: Vec<_> = (0..7).map(|h| c.queue(0, 9, Some(h))).collect();
         assert_eq!(queues, [0, 1, 2, 0, 1, 2, 0].map(QueueId));
     }
 
     #[test]
     fn a_flow_that_is_directed_goes_to_its_queue_and_others_do_not() {
         let mut c = Classifier::spread(3);
-        c.direct(4, QueueId(2));
-        let queues: Vec<_> = (0..7).map(|f| c.queue(f, Some(f))).collect();
+        c.direct(0, 4, QueueId(2));
+        let queues: Vec<_> = (0..7).map(|f| c.queue(0, f, Some(f))).collect();
         assert_eq!(queues, [0, 1, 2, 0, 2, 2, 0].map(QueueId));
-        assert_eq!(c.queue(4, None), QueueId(1), "a packet without addresses matches nothing");
+        assert_eq!(c.queue(0, 4, None), QueueId(1), "a packet without addresses matches nothing");
+    }
+
+    /// Two functions of one and of two queues: hashes spread over a function's own queues, and so do rules.
+    #[test]
+    fn a_function_has_queues_of_its_own() {
+        let mut c = Classifier::spread(3);
+        c.divide(&[1, 2]);
+        c.direct(1, 4, QueueId(1));
+        let of = |function| (0..5).map(|h| c.queue(function, h, Some(h)).0).collect::<Vec<_>>();
+        assert_eq!((of(0), of(1)), (vec![0, 0, 0, 0, 0], vec![1, 2, 1, 2, 2]));
+        assert_eq!(c.queue(1, 0, None), QueueId(0), "a packet without addresses names its queue");
     }
 
     /// Hashes of "Verifying the RSS hash calculation" (learn.microsoft.com), IPv4 with ports, that a table of 128 entries
@@ -143,7 +174,7 @@ mod tests {
         ];
         let c = Classifier::spread(4);
         for (i, (source, hash, queue)) in flows.into_iter().enumerate() {
-            assert_eq!(c.queue(i as u32, Some(hash)), QueueId(queue), "{source}");
+            assert_eq!(c.queue(0, i as u32, Some(hash)), QueueId(queue), "{source}");
         }
     }
 

@@ -36,7 +36,7 @@ pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
 use crate::device::DevicePosts;
 use crate::flow::Credits;
-use crate::kernel::{IdVec, Int, LineAddr, PacketId, QueueId, Time};
+use crate::kernel::{IdVec, Int, LineAddr, PacketId, PortId, QueueId, Time};
 use crate::memory::Tag;
 use crate::meter::drops::{DropCause, DropLedger, DropPlace};
 use crate::placement::SweepTx;
@@ -131,9 +131,18 @@ impl Nic {
         )
     }
 
-    /// A NIC behind a PCIe port whose queues have no buffers yet.
-    pub fn pcie(s: &EthernetSpec, queues: u32) -> Nic {
-        Nic::behind_port(s, queues, Attachment::Pcie(Box::new(Pcie::new(s))))
+    /// A NIC behind PCIe port `port` whose queues have no buffers yet.
+    pub fn pcie(s: &EthernetSpec, port: PortId, queues: u32) -> Nic {
+        Nic::behind_port(s, queues, Attachment::Pcie(Box::new(Pcie::new(s, port))))
+    }
+
+    /// The PCIe port that the NIC is behind; None for the NIC on the chip.
+    pub fn port(&self) -> Option<PortId> {
+        match &self.attachment {
+            Attachment::Integrated(_) => None,
+            Attachment::Pcie(p) => Some(p.port),
+            Attachment::Ringed(r) => Some(r.port()),
+        }
     }
 
     fn behind_port(s: &EthernetSpec, queues: u32, attachment: Attachment) -> Nic {
@@ -141,7 +150,7 @@ impl Nic {
         let moderation = Moderation::new(s.moderation.into(), s.moderation_frames);
         let queue = Queue { moderation, ..Queue::default() };
         let mut nic = Nic::new(ChipTimes::default(), IdVec::filled(queue, queues.to_usize()), Some(buffer), attachment);
-        s.flow_director.iter().for_each(|r| nic.direct(r.flow, QueueId(r.queue)));
+        nic.divide(&[queues.to_usize()], &s.flow_director);
         nic
     }
 
@@ -182,14 +191,22 @@ impl Nic {
         self.queues[queue].receive().complete_to(base, entries);
     }
 
-    /// Directs packets of `flow` to `queue`, whatever their hash is.
-    pub fn direct(&mut self, flow: u32, queue: QueueId) {
-        self.classifier.direct(flow, queue);
+    /// Divides the queues into functions with these numbers of queues, in order, and applies the flow director's rules
+    /// to each of them.
+    ///
+    /// # Panics
+    /// Panics when the functions do not have all queues.
+    pub fn divide(&mut self, queues: &[usize], rules: &[FlowRule]) {
+        self.classifier.divide(queues);
+        for (function, n) in queues.iter().enumerate() {
+            let own = rules.iter().filter(|r| usize::from(r.queue) < *n);
+            own.for_each(|r| self.classifier.direct(function.to_u8(), r.flow, QueueId(r.queue)));
+        }
     }
 
     /// Queue of packets of `flow` with RSS hash `hash`.
-    pub fn classify(&self, flow: u32, hash: u32) -> QueueId {
-        self.classifier.queue(flow, Some(hash))
+    pub fn classify(&self, function: u8, flow: u32, hash: u32) -> QueueId {
+        self.classifier.queue(function, flow, Some(hash))
     }
 
     /// Sets the steering tag that packets of `queue` carry towards memory.
@@ -211,7 +228,7 @@ impl Nic {
     /// Returns the cause when the packet is dropped.
     pub fn arrive(&mut self, cal: &mut impl DevicePosts, mut p: Packet, now: Time) -> Result<(), DropCause> {
         self.counts.offered += 1;
-        p.queue = self.classifier.queue(p.flow, p.hash);
+        p.queue = self.classifier.queue(p.function, p.flow, p.hash);
         p.arrived = now;
         if let Some(m) = &mut self.marker {
             p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, Some(now));

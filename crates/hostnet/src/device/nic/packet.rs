@@ -11,6 +11,8 @@ pub struct Packet {
     /// hash.
     pub flow: u32,
     pub hash: Option<u32>,
+    /// Function of the NIC that the packet's destination address belongs to.
+    pub function: u8,
     pub queue: QueueId,
     /// Client of a closed loop that waits for the reply to the packet.
     pub client: u32,

@@ -9,10 +9,10 @@
 use super::contexts::Contexts;
 use super::queue::{Completion, ReceiveBuffers};
 use super::{Attachment, EthernetSpec, Nic};
-use crate::device::endpoint::{Device, DeviceBuildContext, DmaDirection, Offer, Piece};
+use crate::device::endpoint::{Device, DeviceBuildContext, DmaDirection, NicMemory, Offer, Piece};
 use crate::device::{DeviceEvent, DevicePosts, NicAt};
 use crate::flow::{Credits, Link};
-use crate::kernel::{Int, LineAddr, PacketId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, PortId, Time};
 use crate::memory::{LINE, LINE_U32};
 use crate::meter::drops::DropLedger;
 use crate::placement::DeviceKind;
@@ -33,6 +33,7 @@ struct MovingPacket {
 
 #[derive(Clone)]
 pub(super) struct Pcie {
+    pub port: PortId,
     /// Packets in the receive buffer that have no descriptor yet.
     pub fifo: VecDeque<PacketId>,
     receiving: Option<MovingPacket>,
@@ -49,8 +50,9 @@ pub(super) struct Pcie {
 }
 
 impl Pcie {
-    pub fn new(s: &EthernetSpec) -> Pcie {
+    pub fn new(s: &EthernetSpec, port: PortId) -> Pcie {
         Pcie {
+            port,
             fifo: VecDeque::with_capacity(64),
             receiving: None,
             writes: Contexts::new(),
@@ -82,7 +84,7 @@ impl Pcie {
 }
 
 impl Nic {
-    fn port(&mut self) -> &mut Pcie {
+    fn pcie_mut(&mut self) -> &mut Pcie {
         match &mut self.attachment {
             Attachment::Pcie(p) => p,
             _ => unreachable!("a NIC on the chip has no port, and one with rings in memory has another"),
@@ -91,7 +93,7 @@ impl Nic {
 
     fn next_write(&mut self, now: Time) -> Offer {
         loop {
-            if let Some(m) = self.port().receiving {
+            if let Some(m) = self.pcie_mut().receiving {
                 if m.at == m.lines {
                     return Offer::Lines(1); // the completion
                 }
@@ -102,10 +104,10 @@ impl Nic {
                 let q = &mut self.queues[p.queue];
                 return Offer::Lines(q.receive().together(p.buffer, m.at.into(), m.lines - m.at));
             }
-            if !self.port().writes.has_room() {
+            if !self.pcie_mut().writes.has_room() {
                 return Offer::Nothing;
             }
-            let Some(id) = self.port().fifo.pop_front() else { return Offer::Nothing };
+            let Some(id) = self.pcie_mut().fifo.pop_front() else { return Offer::Nothing };
             let mut p = *self.packets.get(id);
             self.queues[p.queue].buffered -= 1;
             if self.give_buffer(&mut p, now).is_err() {
@@ -121,29 +123,29 @@ impl Nic {
             self.counts.rx_lines += u64::from(p.lines);
             let lines = u32::from(p.lines);
             self.packets.get_mut(id).began = now;
-            let port = self.port();
-            let slot = port.writes.open(id, lines + u32::from(completion.is_some()));
-            port.receiving = Some(MovingPacket { id, slot, at: 0, lines, completion, held: p.wire_bytes });
+            let pcie = self.pcie_mut();
+            let slot = pcie.writes.open(id, lines + u32::from(completion.is_some()));
+            pcie.receiving = Some(MovingPacket { id, slot, at: 0, lines, completion, held: p.wire_bytes });
         }
     }
 
     fn next_read(&mut self) -> Offer {
-        let port = self.port();
-        if port.fetching.is_none() && port.reads.has_room() {
-            if let Some(id) = port.posts.pop_front() {
+        let pcie = self.pcie_mut();
+        if pcie.fetching.is_none() && pcie.reads.has_room() {
+            if let Some(id) = pcie.posts.pop_front() {
                 let lines = u32::from(self.packets.get(id).tx_lines);
-                let port = self.port();
-                let slot = port.reads.open(id, lines);
-                port.fetching = Some(MovingPacket { id, slot, at: 0, lines, completion: None, held: 0 });
+                let pcie = self.pcie_mut();
+                let slot = pcie.reads.open(id, lines);
+                pcie.fetching = Some(MovingPacket { id, slot, at: 0, lines, completion: None, held: 0 });
             }
         }
-        self.port().fetching.map_or(Offer::Nothing, |m| Offer::Lines(m.lines - m.at))
+        self.pcie_mut().fetching.map_or(Offer::Nothing, |m| Offer::Lines(m.lines - m.at))
     }
 
     /// Moves `n` lines of a packet out of the receive buffer, or moves the completion, which does not occupy that
     /// buffer.
     fn write_lines(&mut self, n: u32, now: Time) -> Piece {
-        let mut m = self.port().receiving.expect("lines were promised");
+        let mut m = self.pcie_mut().receiving.expect("lines were promised");
         let p = *self.packets.get(m.id);
         let q = &mut self.queues[p.queue];
         let tag = match &self.marker {
@@ -151,7 +153,7 @@ impl Nic {
             Some(_) => p.tags[usize::from(m.at > 0)],
         };
         let line = if m.at == m.lines {
-            self.port().receiving = None;
+            self.pcie_mut().receiving = None;
             return Piece { line: m.completion.expect("promised"), slot: m.slot, tag, omits: 0 };
         } else {
             q.receive().line(p.buffer, m.at.into())
@@ -161,16 +163,16 @@ impl Nic {
         self.buffer.as_mut().expect("behind the wire").give(m.held - rest, now);
         m.held = rest;
         let over = m.at == m.lines && m.completion.is_none();
-        self.port().receiving = (!over).then_some(m);
+        self.pcie_mut().receiving = (!over).then_some(m);
         Piece { line, slot: m.slot, tag, omits: 0 }
     }
 
     fn read_lines(&mut self, n: u32) -> Piece {
-        let m = self.port().fetching.as_mut().expect("lines were promised");
+        let m = self.pcie_mut().fetching.as_mut().expect("lines were promised");
         let (id, slot, at) = (m.id, m.slot, m.at);
         m.at += n;
         if m.at == m.lines {
-            self.port().fetching = None;
+            self.pcie_mut().fetching = None;
         }
         let p = self.packets.get(id);
         Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue].tag, omits: 0 }
@@ -186,7 +188,7 @@ impl Nic {
             q.arriving.pop_front();
             q.waiting.push_back(Completion::Received(first));
             self.counts.delivered += 1;
-            self.port().landed.push_back(first);
+            self.pcie_mut().landed.push_back(first);
             self.completion(queue, now);
         }
     }
@@ -203,7 +205,7 @@ impl Nic {
 
     /// The next packet that has become visible to software since the last call.
     pub fn landed(&mut self) -> Option<PacketId> {
-        self.port().landed.pop_front()
+        self.pcie_mut().landed.pop_front()
     }
 
     /// Prepares the reply to packet `id`, whose doorbell is on its way.
@@ -220,7 +222,7 @@ impl Nic {
         if self.packets.get(id).left == 0 {
             return self.sent(id, now);
         }
-        self.port().posts.push_back(id);
+        self.pcie_mut().posts.push_back(id);
         false
     }
 }
@@ -235,14 +237,14 @@ impl Device for Nic {
     fn link(s: &EthernetSpec) -> (u32, u32) {
         (s.lanes, s.tags)
     }
-    /// Builds a NIC: with descriptor rings in memory if `bay` has such rings, otherwise for the kernel's TCP, whose
-    /// frames use the pages in `bay`.
+    /// Builds a NIC: with descriptor rings in memory if the port's memory has such rings, otherwise for the kernel's TCP.
     fn build(s: &EthernetSpec, context: &mut DeviceBuildContext) -> Nic {
-        if !context.rings.is_empty() {
-            return Nic::ringed(s, &std::mem::take(&mut context.rings), context.read_request);
+        let port = PortId::new(context.port);
+        let NicMemory { frames: queues, rings } = std::mem::take(&mut context.nics[port]);
+        if !rings.is_empty() {
+            return Nic::ringed(s, port, &rings, context.read_request);
         }
-        let queues = std::mem::take(&mut context.queues);
-        let mut nic = Nic::pcie(s, queues.len().to_u32());
+        let mut nic = Nic::pcie(s, port, queues.len().to_u32());
         for (q, memory) in nic.queues.iter_mut().zip(queues) {
             let (pool, page) = (s.pool.0 / LINE, s.page.0 / LINE);
             q.receive = Some(ReceiveBuffers::pages(memory, pool, page, s.frame_lines(), s.descriptors));
@@ -282,22 +284,22 @@ impl Device for Nic {
             DmaDirection::P2mWrite if self.has_rings() => return self.ring_written(cal, slot, n, now),
             DmaDirection::P2mRead if self.has_rings() => return self.ring_read(cal, slot, n, now),
             DmaDirection::P2mWrite => {
-                let blocked = !self.port().writes.has_room();
-                if let Some(id) = self.port().writes.done(slot, n) {
+                let blocked = !self.pcie_mut().writes.has_room();
+                if let Some(id) = self.pcie_mut().writes.done(slot, n) {
                     self.land(id, now);
                     return blocked;
                 }
             }
             DmaDirection::P2mRead => {
-                let blocked = !self.port().reads.has_room();
-                if let Some(id) = self.port().reads.done(slot, n) {
+                let blocked = !self.pcie_mut().reads.has_room();
+                if let Some(id) = self.pcie_mut().reads.done(slot, n) {
                     let p = self.packets.get_mut(id);
                     p.left = 0;
                     p.data_at = now;
                     let bytes = u64::from(p.tx_lines) * LINE;
-                    let (ready, port) = (now + self.pipeline, self.port());
-                    let end = port.wire.send(bytes + u64::from(port.framing), ready);
-                    cal.post(end, DeviceEvent::NicTx(NicAt::Port, id));
+                    let (ready, pcie) = (now + self.pipeline, self.pcie_mut());
+                    let end = pcie.wire.send(bytes + u64::from(pcie.framing), ready);
+                    cal.post(end, DeviceEvent::NicTx(NicAt::Port(pcie.port), id));
                     return blocked;
                 }
             }

@@ -49,6 +49,9 @@ pub struct EthernetSpec {
     /// Rate of the Ethernet link. The default is 100 Gbps.
     #[serde(default = "defaults::link")]
     pub link: Bandwidth,
+    /// Name by which tenants refer to the NIC, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Largest IP packet. The default is 9000 B.
     #[serde(default = "mtu")]
     pub mtu: Size,

@@ -35,7 +35,7 @@ use super::{Ctx, Software, Step};
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::core::spec::Pipeline;
 use crate::core::{CoreSpec, Op, Program};
-use crate::kernel::{Int, LineAddr, PacketId, ThreadId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, PortId, ThreadId, Time};
 use crate::memory::LINE;
 use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
@@ -129,6 +129,8 @@ pub struct CcnicInterface {
     /// to the packet.
     packets: Vec<Option<PacketId>>,
     objects: Vec<LineAddr>,
+    /// Port of the NIC that the interface forwards packets to and from; None outside overlay mode.
+    nic: Option<PortId>,
     /// For each queue pair, the time since which a transmit descriptor has been visible that the NIC has not
     /// discovered.
     visible: Vec<Option<Time>>,
@@ -140,7 +142,8 @@ pub struct CcnicInterface {
 }
 
 impl CcnicInterface {
-    pub fn new(s: &CcnicSpec, queues: u32, memory: CcnicMemory) -> CcnicInterface {
+    /// The interface of `queues` queue pairs; in overlay mode it forwards packets to and from the NIC on port `nic`.
+    pub fn new(s: &CcnicSpec, queues: u32, memory: CcnicMemory, nic: Option<PortId>) -> CcnicInterface {
         let [small, large] = s.counts(queues);
         let all = s.pools(queues);
         // The pools' parts are as equal as possible, and each part is contiguous.
@@ -171,12 +174,21 @@ impl CcnicInterface {
             sent: vec![false; (small + large).to_usize()],
             packets: vec![None; forwarded],
             objects: vec![LineAddr(0); forwarded],
+            nic,
             visible: vec![None; queues.to_usize()],
             nic_cores: Vec::new(),
             large_lines: s.large_buffer.0 / LINE,
             small_lines: s.small_buffer.0 / LINE,
             trips: RoundTrips::new(),
         }
+    }
+
+    /// Overlay mode: port of the NIC that packets are forwarded to and from.
+    ///
+    /// # Panics
+    /// When the interface forwards none.
+    fn nic(&self) -> PortId {
+        self.nic.expect("an overlay has a NIC")
     }
 
     /// Overlay mode: the packet that `buffer` holds.
@@ -498,7 +510,7 @@ impl CcnicThread {
 
     /// The queue pairs of thread number `local` of `of` threads, in overlay mode, for use by another stack.
     pub fn ports(s: Setup, local: usize, of: usize) -> Ports {
-        server::CcnicServer::new(s, None, (local, of), false).into_ports()
+        server::CcnicServer::new(s, None, (local, of), false).into_ports(s.interface.nic())
     }
 
     /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. The data

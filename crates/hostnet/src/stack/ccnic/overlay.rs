@@ -4,7 +4,7 @@ use super::nic::CcnicNic;
 use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
 use crate::kernel::{Int, LineAddr, PacketId};
 use crate::memory::LINE_U32;
-use crate::stack::pmd::{port, PollMode};
+use crate::stack::pmd::{nic_on, PollMode};
 use crate::stack::{Ctx, Software, Step};
 use std::collections::VecDeque;
 
@@ -52,7 +52,7 @@ impl Overlay {
             self.received.extend(self.driver.take_received(usize::MAX, c));
         }
         let Ctx { ccnic: Some(i), iio, program: p, .. } = c else { return };
-        let pcie = port(iio.as_deref_mut());
+        let pcie = nic_on(iio.as_deref_mut(), self.driver.port());
         if !self.nic.filled.is_empty() {
             self.nic.publish(i, p);
         }
@@ -83,7 +83,7 @@ impl Overlay {
     /// Moves packets from the host to the PCIe NIC. The second segment of a packet is an object that the host keeps.
     fn send(&mut self, c: &mut Ctx) {
         let Ctx { ccnic: Some(i), iio, program: p, .. } = &mut *c else { return };
-        let (nic, pcie) = (&mut self.nic, port(iio.as_deref_mut()));
+        let (nic, pcie) = (&mut self.nic, nic_on(iio.as_deref_mut(), self.driver.port()));
         let lines = |bytes: u16| u32::from(bytes).div_ceil(LINE_U32);
         nic.await_descriptors(p);
         let (mut done, mut short) = (0, false);

@@ -3,7 +3,7 @@
 
 use super::server::ServerPort;
 use super::{CcnicEffect, CcnicInterface};
-use crate::kernel::{Int, LineAddr, PacketId, QueueId};
+use crate::kernel::{Int, LineAddr, PacketId, PortId, QueueId};
 use crate::stack::tas::io::ReceivedPacket;
 use crate::stack::Ctx;
 
@@ -15,11 +15,18 @@ pub struct Ports {
     /// packets first.
     at: usize,
     first: usize,
+    /// Port of the NIC that the packets go through.
+    nic: PortId,
 }
 
 impl Ports {
-    pub(super) fn new(ports: Vec<ServerPort>) -> Ports {
-        Ports { ports, at: 0, first: 0 }
+    pub(super) fn new(ports: Vec<ServerPort>, nic: PortId) -> Ports {
+        Ports { ports, at: 0, first: 0, nic }
+    }
+
+    /// Port of the NIC that the packets go through.
+    pub fn nic(&self) -> PortId {
+        self.nic
     }
 
     /// Polls the first queue pair.

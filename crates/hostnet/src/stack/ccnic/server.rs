@@ -8,9 +8,9 @@ use super::{CcnicEffect, CcnicThreadState, Demand, Ports, RingKind, Setup};
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::app::{Content, ServeOutcome};
 use crate::core::Op;
-use crate::kernel::{Int, LineAddr, Time};
+use crate::kernel::{Int, LineAddr, PortId, Time};
 use crate::memory::{LINE, LINE_U32};
-use crate::stack::pmd::port;
+use crate::stack::pmd::nic_on;
 use crate::stack::{Awaited, Ctx, Step};
 use std::collections::VecDeque;
 
@@ -70,9 +70,9 @@ impl CcnicServer {
         CcnicServer { ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, since: None }
     }
 
-    /// The thread's queue pairs, for use by another stack.
-    pub(super) fn into_ports(self) -> Ports {
-        Ports::new(self.ports)
+    /// The thread's queue pairs, for use by another stack; `nic` is the port of the NIC that their packets go through.
+    pub(super) fn into_ports(self, nic: PortId) -> Ports {
+        Ports::new(self.ports, nic)
     }
 
     /// State of each of the thread's queue pairs.
@@ -165,7 +165,7 @@ impl ServerPort {
         host.free_completed_batch(i, p);
         // Answers are one line; a host that posts blank buffers has only large ones.
         let buffers = host.buffers(i, if shared { LINE_U32 } else { 0 }, want, p);
-        let nic = port(iio.as_deref_mut());
+        let nic = nic_on(iio.as_deref_mut(), i.nic());
         let served = buffers.len();
         let mut packets = host.taken.iter().take(served).map(|d| {
             let from = d.buffer - 1;

@@ -1,9 +1,10 @@
 //! Side effects of drivers' programs in addition to memory accesses: descriptors handed over, and packets completed.
 
 use super::loopback;
+use crate::device::iio::Iio;
 use crate::device::nic::{Nic, Packet};
 use crate::device::{NicAt, RingSide};
-use crate::kernel::{Int, PacketId, QueueId};
+use crate::kernel::{Int, PacketId, PortId, QueueId};
 use crate::machine::Machine;
 use crate::memory::LINE_U32;
 use crate::stack::{qp, Ctx};
@@ -62,13 +63,20 @@ pub(in crate::stack) fn answered(packet: &mut Packet, lines: u16) {
     packet.tx_bytes = if lines == packet.lines { whole.min(packet.rx_bytes) } else { whole };
 }
 
-/// Performs a program's side effect at `queue`; `consumed` holds the packets that `DriverEffect::Done` completes.
-pub(in crate::stack) fn retire(tag: u32, queue: QueueId, consumed: &mut VecDeque<PacketId>, c: &mut Ctx) {
+/// Queue of a NIC on a port, which a driver drives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::stack) struct QueueAt {
+    pub port: PortId,
+    pub queue: QueueId,
+}
+
+/// Performs a program's side effect at queue `at`; `consumed` holds the packets that `DriverEffect::Done` completes.
+pub(in crate::stack) fn retire(tag: u32, at: QueueAt, consumed: &mut VecDeque<PacketId>, c: &mut Ctx) {
     match DriverEffect::of(tag) {
         DriverEffect::Done(n) => {
             for _ in 0..n {
                 let id = consumed.pop_front().expect("a burst's packets");
-                let nic = port(c.iio.as_deref_mut());
+                let nic = nic_on(c.iio.as_deref_mut(), at.port);
                 qp::ended(nic, id, c.tally, c.now);
                 if let Some(l) = &mut c.client {
                     l.answered(nic.packet(id), c.now);
@@ -76,35 +84,30 @@ pub(in crate::stack) fn retire(tag: u32, queue: QueueId, consumed: &mut VecDeque
                 nic.end_use(id);
             }
         }
-        DriverEffect::Stamp(id) => port(c.iio.as_deref_mut()).packet(id).key = c.now.0,
-        DriverEffect::Seen(id) => loopback::seen(id, c),
-        DriverEffect::Armed(n) => ring(queue, RingSide::Receive, n, c),
-        DriverEffect::Put(n) => ring(queue, RingSide::Transmit, n, c),
+        DriverEffect::Stamp(id) => nic_on(c.iio.as_deref_mut(), at.port).packet(id).key = c.now.0,
+        DriverEffect::Seen(id) => loopback::seen(id, at.port, c),
+        DriverEffect::Armed(n) => ring(at, RingSide::Receive, n, c),
+        DriverEffect::Put(n) => ring(at, RingSide::Transmit, n, c),
         DriverEffect::Passed(_) => unreachable!("a pair's first core tells the second"),
     }
 }
 
-/// Rings a doorbell: the tail of a ring of `queue` moves by `n` descriptors.
-fn ring(queue: QueueId, side: RingSide, n: u32, c: &mut Ctx) {
+/// Rings a doorbell: the tail of a ring of queue `at` moves by `n` descriptors.
+fn ring(at: QueueAt, side: RingSide, n: u32, c: &mut Ctx) {
     if let Some(iio) = c.iio.as_deref_mut() {
-        iio.ring(c.cal, queue, side, n, c.now);
+        iio.ring(c.cal, at.port, at.queue, side, n, c.now);
     }
 }
 
 /// Performs a program's side effect in functional mode, without timing. Receive descriptors return to the NIC as
 /// packets arrive.
-pub(in crate::stack) fn retire_functional(
-    tag: u32,
-    queue: QueueId,
-    consumed: &mut VecDeque<PacketId>,
-    m: &mut Machine,
-) {
+pub(in crate::stack) fn retire_functional(tag: u32, at: QueueAt, consumed: &mut VecDeque<PacketId>, m: &mut Machine) {
     match DriverEffect::of(tag) {
         DriverEffect::Armed(_) | DriverEffect::Passed(_) | DriverEffect::Stamp(_) | DriverEffect::Seen(_) => {}
-        DriverEffect::Put(_) => m.ring_transmit_functional(queue),
+        DriverEffect::Put(_) => m.ring_transmit_functional(at.port, at.queue),
         DriverEffect::Done(n) => {
             for id in consumed.drain(..n.to_usize()) {
-                if let Some(nic) = m.nic_at(NicAt::Port) {
+                if let Some(nic) = m.nic_at(NicAt::Port(at.port)) {
                     nic.end_use(id);
                 }
             }
@@ -112,7 +115,7 @@ pub(in crate::stack) fn retire_functional(
     }
 }
 
-/// The NIC on a port, which the driver uses.
-pub(in crate::stack) fn port(iio: Option<&mut crate::device::iio::Iio>) -> &mut Nic {
-    iio.and_then(|i| i.nic()).expect("a poll-mode driver has a NIC").1
+/// The NIC on `port`, which a driver has.
+pub(in crate::stack) fn nic_on(iio: Option<&mut Iio>, port: PortId) -> &mut Nic {
+    iio.and_then(|i| i.nic_mut(port)).expect("a driver has a NIC")
 }

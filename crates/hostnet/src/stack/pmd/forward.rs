@@ -1,7 +1,7 @@
 //! Bursts of a poll-mode driver for use by other stacks: separate receive and transmit bursts for a core that forwards
 //! packets, and the received burst for an application.
 
-use super::{port, PollMode};
+use super::{nic_on, PollMode};
 use crate::app::Content;
 use crate::core::Program;
 use crate::kernel::{Int, LineAddr, PacketId};
@@ -16,7 +16,7 @@ impl PollMode {
     /// Performs an `rx_burst` of up to `most` packets, if any have arrived; returns their records.
     pub(in crate::stack) fn take_received(&mut self, most: usize, c: &mut Ctx) -> Vec<PacketId> {
         self.train_predictor(c);
-        if port(c.iio.as_deref_mut()).waiting(self.queue) == 0 {
+        if nic_on(c.iio.as_deref_mut(), self.port).waiting(self.queue) == 0 {
             return Vec::new();
         }
         self.receive(most, c);
@@ -27,7 +27,7 @@ impl PollMode {
     /// Shows the application the whole burst before it serves the first packet.
     pub(super) fn begin_burst(&self, c: &mut Ctx) {
         let Ctx { app: Some(app), iio, program: p, local, .. } = c else { return };
-        let nic = port(iio.as_deref_mut());
+        let nic = nic_on(iio.as_deref_mut(), self.port);
         let mut packets = self.burst.iter().map(|id| {
             let packet = nic.packet(*id);
             (Content::of(packet), packet.line)

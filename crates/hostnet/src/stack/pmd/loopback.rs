@@ -8,11 +8,11 @@
 //! The demand follows the same rules as that of CC-NIC's host (`stack/demand.rs`). A round trip lasts from the time
 //! stamp, which is the payload's first word, until the payload has been read.
 
-use super::{port, DriverEffect, PollMode};
+use super::{nic_on, DriverEffect, PollMode};
 use crate::app::Content;
 use crate::core::Op;
 use crate::device::nic::Packet;
-use crate::kernel::{Int, PacketId, Time};
+use crate::kernel::{Int, PacketId, PortId, Time};
 use crate::stack::demand::Demand;
 use crate::stack::{qp, Ctx};
 
@@ -54,7 +54,7 @@ impl PollMode {
         let n = self.burst.len();
         for i in 0..n {
             let id = self.burst[i];
-            let p = *port(c.iio.as_deref_mut()).packet(id);
+            let p = *nic_on(c.iio.as_deref_mut(), self.port).packet(id);
             app.serve(c.local, &Content::of(&p), p.line, p.line, c.program);
             if let Some(s) = &mut c.spikes {
                 let stall = s.draw();
@@ -65,7 +65,7 @@ impl PollMode {
             c.program.push(Op::Retire { tag: DriverEffect::Seen(id).tag(), stores: false });
         }
         for i in 0..n {
-            let p = *port(c.iio.as_deref_mut()).packet(self.burst[i]);
+            let p = *nic_on(c.iio.as_deref_mut(), self.port).packet(self.burst[i]);
             self.buffers.spent.relinquish(c.program, p.line, p.lines.into());
             self.free(p.buffer, c.program);
         }
@@ -86,7 +86,7 @@ impl PollMode {
             c.program.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
             let app = c.app.as_mut().expect("an application sends");
             let content = app.content(c.local, c.rng);
-            let nic = port(c.iio.as_deref_mut());
+            let nic = nic_on(c.iio.as_deref_mut(), self.port);
             let id = nic.originate(Packet {
                 flow: self.queue.0.into(),
                 queue: self.queue,
@@ -109,9 +109,9 @@ impl PollMode {
     }
 }
 
-/// Ends the round trip of packet `id`, which has been read.
-pub(super) fn seen(id: PacketId, c: &mut Ctx) {
-    let nic = port(c.iio.as_deref_mut());
+/// Ends the round trip of packet `id` of the NIC on `port`, which has been read.
+pub(super) fn seen(id: PacketId, port: PortId, c: &mut Ctx) {
+    let nic = nic_on(c.iio.as_deref_mut(), port);
     let p = nic.packet(id);
     p.arrived = Time(p.key);
     let (trip, bytes) = (c.now.saturating_sub(p.arrived), p.wire_bytes);

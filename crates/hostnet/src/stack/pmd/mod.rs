@@ -21,7 +21,7 @@ use crate::app::{Content, Origin, ServeOutcome};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::{Nic, RingLayout, RingsSpec, DATA_ROOM};
 use crate::device::RingSide;
-use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, PortId, QueueId, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use crate::placement::{Spent, SweepTx};
@@ -35,7 +35,7 @@ pub mod software_ring;
 mod spec;
 mod transmit;
 
-pub(super) use effect::{answered, port, retire, retire_functional, DriverEffect};
+pub(super) use effect::{answered, nic_on, retire, retire_functional, DriverEffect, QueueAt};
 pub use software_ring::{PipelineSpec, SoftwareRing};
 pub use spec::{FreeSent, PollModeSpec, Recycling};
 
@@ -122,6 +122,8 @@ enum DriverState {
 #[derive(Clone)]
 pub struct PollMode {
     costs: PollModeSpec,
+    /// Port of the NIC that the driver has `queue` of.
+    port: PortId,
     queue: QueueId,
     receive: RingLayout,
     transmit: RingLayout,
@@ -191,6 +193,7 @@ impl PollMode {
         PollMode {
             burst: Vec::with_capacity(costs.burst.to_usize()),
             costs,
+            port: nic.port().expect("a NIC with descriptor rings is behind a port"),
             queue,
             receive,
             transmit,
@@ -224,6 +227,15 @@ impl PollMode {
         let part = self.pool.part();
         self.stage = Stage::Receive;
         PollMode { stage: Stage::Work, pool: part, ..self.clone() }
+    }
+
+    /// Port of the NIC that the driver has a queue of.
+    pub fn port(&self) -> PortId {
+        self.port
+    }
+
+    fn at(&self) -> QueueAt {
+        QueueAt { port: self.port, queue: self.queue }
     }
 
     /// Time spent in empty polls since the restart.
@@ -266,7 +278,7 @@ impl PollMode {
     fn waiting(&self, c: &mut Ctx) -> usize {
         match &c.pipe {
             Some(pipe) if self.stage == Stage::Work => pipe.waiting(),
-            _ => port(c.iio.as_deref_mut()).waiting(self.queue),
+            _ => nic_on(c.iio.as_deref_mut(), self.port).waiting(self.queue),
         }
     }
 
@@ -307,7 +319,7 @@ impl PollMode {
     /// descriptors.
     fn receive(&mut self, most: usize, c: &mut Ctx) {
         let p = &mut *c.program;
-        let nic = port(c.iio.as_deref_mut());
+        let nic = nic_on(c.iio.as_deref_mut(), self.port);
         p.compute(self.costs.burst_instructions);
         self.burst.clear();
         let most = most.min(self.costs.burst.to_usize());
@@ -376,7 +388,7 @@ impl PollMode {
         let app = c.app.as_mut().expect("packets come for applications");
         for i in 0..n {
             let id = self.burst[i];
-            let packet = port(c.iio.as_deref_mut()).packet(id);
+            let packet = nic_on(c.iio.as_deref_mut(), self.port).packet(id);
             let p = *packet;
             let content = Content::of(&p);
             let spare = self.pool.get_bulk(i, c.program);
@@ -545,7 +557,7 @@ impl Software for PollMode {
                 self.read(self.transmit.line(clean), DriverState::Retry, c.program)
             }
             DriverState::Retry => {
-                let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue);
+                let sent = nic_on(c.iio.as_deref_mut(), self.port).sent_descriptors(self.queue);
                 let clean = self.put - self.in_ring.len().to_u64();
                 if sent == clean {
                     self.state = DriverState::Full;
@@ -579,12 +591,12 @@ impl Software for PollMode {
         if let (DriverEffect::Passed(n), Some(pipe)) = (DriverEffect::of(tag), &mut c.pipe) {
             return pipe.publish(n);
         }
-        retire(tag, self.queue, &mut self.consumed, c);
+        retire(tag, self.at(), &mut self.consumed, c);
     }
 
     fn retired_functional(&mut self, tag: u32, m: &mut Machine) {
         self.at_once &= !matches!(DriverEffect::of(tag), DriverEffect::Armed(_));
-        retire_functional(tag, self.queue, &mut self.consumed, m);
+        retire_functional(tag, self.at(), &mut self.consumed, m);
     }
 
     fn restart_meters(&mut self, now: Time) {

@@ -1,6 +1,6 @@
 //! Packets that originate in the driver: packets of an application that only sends, or packets of a load generator.
 
-use super::{port, PollMode};
+use super::{nic_on, PollMode};
 use crate::app::{Content, Origin};
 use crate::core::Op;
 use crate::device::nic::Packet;
@@ -45,7 +45,7 @@ impl PollMode {
                 uses: 1,
                 ..Packet::default()
             };
-            let id = port(c.iio.as_deref_mut()).originate(packet);
+            let id = nic_on(c.iio.as_deref_mut(), self.port).originate(packet);
             if let (Some(l), Some(r)) = (&mut c.client, request) {
                 l.sends(id, r, c.now);
             }

@@ -9,7 +9,7 @@ use super::{
 use crate::core::{Op, Program};
 use crate::device::nic::Packet;
 use crate::kernel::{Int, LineAddr};
-use crate::stack::pmd::port;
+use crate::stack::pmd::nic_on;
 use crate::stack::{Ctx, Step};
 use std::collections::VecDeque;
 
@@ -83,8 +83,9 @@ impl FastPath {
     /// Performs TCP's receive processing for the packets that have arrived.
     fn receive(&mut self, got: &[ReceivedPacket], c: &mut Ctx) {
         let Some(t) = c.tas.take() else { return };
+        let port = self.io.nic();
         let segment = |c: &mut Ctx, r: &ReceivedPacket| {
-            let packet = port(c.iio.as_deref_mut()).packet(r.id);
+            let packet = nic_on(c.iio.as_deref_mut(), port).packet(r.id);
             TasSegment::of(packet.flow, packet.key)
         };
         c.program.compute(t.spec.costs.burst);
@@ -105,7 +106,7 @@ impl FastPath {
             if s.bytes == 0 {
                 p.compute(t.spec.costs.acknowledgement);
                 self.io.release(*r, c);
-                let nic = port(c.iio.as_deref_mut());
+                let nic = nic_on(c.iio.as_deref_mut(), port);
                 nic.packet(r.id).done = true;
                 nic.end_use(r.id);
                 t.ended += 1;
@@ -172,7 +173,7 @@ impl FastPath {
                 uses: 1,
                 ..Packet::default()
             };
-            let id = port(c.iio.as_deref_mut()).originate(packet);
+            let id = nic_on(c.iio.as_deref_mut(), self.io.nic()).originate(packet);
             self.io.send(queue, id, buffer, HEADERS + bytes, c);
             let f = &mut t.flows[flow.to_usize()];
             f.sent += bytes;

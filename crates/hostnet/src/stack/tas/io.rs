@@ -1,8 +1,8 @@
 //! Packet I/O of the fast path: a poll-mode driver, or queue pairs of CC-NIC.
 
-use crate::kernel::{Int, LineAddr, PacketId, QueueId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, PortId, QueueId, Time};
 use crate::stack::ccnic::Ports;
-use crate::stack::pmd::{port, PollMode};
+use crate::stack::pmd::{nic_on, PollMode};
 use crate::stack::{Ctx, Software};
 
 /// A received packet: its record, the first line of its data, its buffer, and the index of the queue pair through which
@@ -22,6 +22,14 @@ pub enum Io {
 }
 
 impl Io {
+    /// Port of the NIC that has the packets' records.
+    pub fn nic(&self) -> PortId {
+        match self {
+            Io::Driver(d) => d.port(),
+            Io::Ports(p) => p.nic(),
+        }
+    }
+
     /// Reads the line that shows whether packets have arrived.
     pub fn poll(&mut self, c: &mut Ctx) {
         match self {
@@ -43,7 +51,7 @@ impl Io {
         match self {
             Io::Driver(d) => {
                 let ids = if most == 0 { Vec::new() } else { d.take_received(most, c) };
-                let nic = port(c.iio.as_deref_mut());
+                let nic = nic_on(c.iio.as_deref_mut(), d.port());
                 let of = |id| (id, nic.packet(id).line, nic.packet(id).buffer);
                 ids.into_iter().map(of).map(|(id, line, buffer)| ReceivedPacket { id, line, buffer, port: 0 }).collect()
             }
@@ -55,7 +63,7 @@ impl Io {
     pub fn answer(&mut self, r: ReceivedPacket, bytes: u64, c: &mut Ctx) {
         match self {
             Io::Driver(d) => {
-                let packet = port(c.iio.as_deref_mut()).packet(r.id);
+                let packet = nic_on(c.iio.as_deref_mut(), d.port()).packet(r.id);
                 (packet.tx_line, packet.tx_lines) = (r.line, super::lines(bytes).to_u16());
                 packet.tx_bytes = bytes.to_u32();
                 d.queue_up(r.id, r.buffer);

@@ -5,12 +5,12 @@ mod receiver;
 pub use receiver::{FrameLayout, FramePlaces, ReceivedFrame, Receiver};
 
 use super::napi::{true_size, Frame, Napi, ROOM};
-use super::pmd::{port, retire};
+use super::pmd::{nic_on, retire, QueueAt};
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::App;
 use crate::device::nic::{EthernetSpec, Nic};
 use crate::kernel::units::Size;
-use crate::kernel::{Int, LineAddr, QueueId, Time};
+use crate::kernel::{Int, LineAddr, PortId, QueueId, Time};
 use crate::memory::LINE;
 use crate::traffic::dctcp::Ack;
 use receiver::{Reader, ReceiverAction, ReceiverPhase};
@@ -114,6 +114,8 @@ impl FramePlaces for Napi {
 pub struct TcpReceiver {
     costs: TcpSpec,
     pub receiver: Receiver,
+    /// Port of the NIC that the connection's frames come through.
+    port: PortId,
     /// Driver of the descriptor rings in memory, where the NIC has them.
     napi: Option<Napi>,
     /// Bytes of a frame without payload; `unsent` holds acknowledgements that found the transmit ring full.
@@ -122,8 +124,8 @@ pub struct TcpReceiver {
 }
 
 impl TcpReceiver {
-    /// The receiver of one connection through `nic`, whose descriptor rings lie in memory if `ringed`.
-    pub fn new(costs: &TcpSpec, nic: &EthernetSpec, ringed: bool) -> TcpReceiver {
+    /// The receiver of one connection through `nic` on `port`, whose descriptor rings lie in memory if `ringed`.
+    pub fn new(costs: &TcpSpec, port: PortId, nic: &EthernetSpec, ringed: bool) -> TcpReceiver {
         let (frame, payload) = (nic.frame_lines(), nic.payload());
         let (page, size) = if ringed {
             (ROOM, true_size(costs, frame))
@@ -133,7 +135,7 @@ impl TcpReceiver {
         };
         let receiver = Receiver::new(costs, FrameLayout { frame, page }, payload, size);
         let header = (nic.frame_bytes() - payload).to_u32();
-        TcpReceiver { costs: costs.clone(), receiver, napi: None, header, unsent: VecDeque::new() }
+        TcpReceiver { costs: costs.clone(), receiver, port, napi: None, header, unsent: VecDeque::new() }
     }
 
     /// Attaches the receiver to descriptor rings in memory.
@@ -181,13 +183,13 @@ impl TcpReceiver {
             }
         }
         self.unsent = unsent;
-        let (due, rest) = (napi.is_due(c), self.receiver.rest());
+        let (due, rest, port) = (napi.is_due(c), self.receiver.rest(), self.port);
         let r = &mut self.receiver;
         match rest {
             _ if due && !(rest != ReceiverAction::Nothing && napi.yields()) => {
                 r.begin_poll();
                 napi.poll(c, |_, Frame { id, skb, .. }, c| {
-                    let nic = port(c.iio.as_deref_mut());
+                    let nic = nic_on(c.iio.as_deref_mut(), port);
                     let p = nic.packet(id);
                     let (seq, marked, at) = (p.key.to_u32(), p.marked, u64::from(skb) * ROOM);
                     p.done = true;
@@ -219,7 +221,7 @@ impl TcpReceiver {
 
     /// Ends a phase of the core and begins the next one, with a NIC that completes each frame with a line of its own.
     fn step_completions(&mut self, c: &mut Ctx) -> Step {
-        let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
+        let Some(nic) = c.iio.as_mut().and_then(|i| i.nic_mut(self.port)) else { return Step::Idle };
         let (r, queue) = (&mut self.receiver, QueueId::new(c.local));
         let polled = r.is_polling();
         let (opened, descriptors) = r.end(c.now);
@@ -231,7 +233,7 @@ impl TcpReceiver {
             let (cal, now) = (&mut *c.cal, c.now);
             self.make_acknowledgements(opened, c.local.to_u8(), |a| senders.acknowledge(cal, a, now));
         }
-        let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
+        let Some(nic) = c.iio.as_mut().and_then(|i| i.nic_mut(self.port)) else { return Step::Idle };
         let (r, costs) = (&mut self.receiver, &self.costs);
         let choice = if c.stopped { ReceiverAction::Nothing } else { r.choose(c.now, nic.interrupt_due(queue)) };
         c.program.ops.clear();
@@ -269,7 +271,8 @@ impl Software for TcpReceiver {
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         // Frames end with their poll.
-        retire(tag, QueueId::new(c.local), &mut VecDeque::new(), c);
+        let at = QueueAt { port: self.port, queue: QueueId::new(c.local) };
+        retire(tag, at, &mut VecDeque::new(), c);
     }
 
     fn notify(&mut self, what: Notice, _: Time) -> Wakes {

@@ -253,7 +253,7 @@ impl Nic {
                 }
                 if p.left == 0 {
                     let end = r.wire.send((p.tx_bytes + p.object_bytes + r.stripped() + GAP).into(), now);
-                    cal.post(end, DeviceEvent::NicTx(NicAt::Port, id));
+                    cal.post(end, DeviceEvent::NicTx(NicAt::Port(r.port), id));
                 }
                 let queue = p.queue;
                 let idle = r.pairs.iter().all(|p| p.transmit.cached() == 0);
@@ -320,8 +320,12 @@ mod tests {
             let rings = serde_json::json!({ "one_engine": one, "receive_packets": most, "transmit_packets": most,
                 "receive_turnaround": "5 ns", "transmit_turnaround": "2 ns", "fetch_delay": "20 ns" });
             let spec = serde_json::from_value(serde_json::json!({ "rings": rings })).expect("a NIC");
-            let mut nic =
-                Nic::ringed(&spec, &[RingMemory { receive: LineAddr(0), transmit: LineAddr(256) }], Size(512));
+            let mut nic = Nic::ringed(
+                &spec,
+                PortId(0),
+                &[RingMemory { receive: LineAddr(0), transmit: LineAddr(256) }],
+                Size(512),
+            );
             (0..1023).for_each(|i| nic.arm(QueueId(0), i, LineAddr(1024 + u64::from(i) * 16)));
             nic.start_armed(QueueId(0));
             let (mut cal, mut now, mut dice) = (Events::default(), Time::ZERO, RandomStream::new(1, "frames", most));
@@ -336,7 +340,7 @@ mod tests {
                         nic.done(&mut cal, way, slot, n, now);
                     }
                     2 => match cal.pop() {
-                        Some((at, Either::Device(DeviceEvent::Ring { queue, task, n }))) => {
+                        Some((at, Either::Device(DeviceEvent::Ring { queue, task, n, .. }))) => {
                             now = at;
                             nic.on_ring(&mut cal, queue, task, n.into(), now);
                         }

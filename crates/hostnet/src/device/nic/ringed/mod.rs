@@ -22,7 +22,7 @@ use crate::device::endpoint::{Offer, Piece};
 use crate::device::{DeviceEvent, DevicePosts, RingSide, RingTask};
 use crate::flow::{Credits, Link};
 use crate::kernel::units::{Size, Span};
-use crate::kernel::{IdVec, Int, LineAddr, PacketId, QueueId, Time};
+use crate::kernel::{IdVec, Int, LineAddr, PacketId, PortId, QueueId, Time};
 use crate::memory::{Tag, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use std::collections::VecDeque;
@@ -182,6 +182,7 @@ impl RingMeter {
 
 #[derive(Clone)]
 pub(super) struct Ringed {
+    port: PortId,
     spec: RingsSpec,
     /// Lines of the largest read request.
     request_lines: u32,
@@ -211,6 +212,10 @@ pub(super) struct Ringed {
 }
 
 impl Ringed {
+    pub fn port(&self) -> PortId {
+        self.port
+    }
+
     pub fn restart(&mut self, now: Time) {
         self.wire.restart(now);
         self.room.restart(now);
@@ -307,7 +312,7 @@ impl Ringed {
             _ => unreachable!("no decision of the NIC"),
         };
         if delay > Time::ZERO {
-            cal.post(now + delay, DeviceEvent::Ring { queue, task, n: 0 });
+            cal.post(now + delay, DeviceEvent::Ring { port: self.port, queue, task, n: 0 });
         } else {
             self.begin(queue, task);
         }
@@ -330,7 +335,7 @@ impl Ringed {
     /// Schedules the end of `task` at `queue` after `delay`.
     fn after(&mut self, cal: &mut impl DevicePosts, queue: QueueId, task: RingTask, n: u32, delay: Span, now: Time) {
         if delay.0 > 0 {
-            cal.post(now + delay.into(), DeviceEvent::Ring { queue, task, n: n.to_u16() });
+            cal.post(now + delay.into(), DeviceEvent::Ring { port: self.port, queue, task, n: n.to_u16() });
         } else {
             self.end(queue, task, n);
         }
@@ -449,9 +454,9 @@ impl Ringed {
 }
 
 impl Nic {
-    /// Builds a NIC behind a PCIe port with a pair of descriptor rings in memory for each queue. A read request is at
-    /// most `request` bytes long.
-    pub fn ringed(s: &EthernetSpec, memory: &[RingMemory], request: Size) -> Nic {
+    /// Builds a NIC behind PCIe port `port` with a pair of descriptor rings in memory for each queue. A read request
+    /// asks for at most `request` bytes.
+    pub fn ringed(s: &EthernetSpec, port: PortId, memory: &[RingMemory], request: Size) -> Nic {
         let spec = s.rings.clone().unwrap_or_default();
         let pair = |m: &RingMemory| RingPair {
             receive: DescriptorRing::new(RingLayout::new(m.receive, spec.receive, spec.descriptor), spec.receive_cache),
@@ -467,6 +472,7 @@ impl Nic {
             requests: 0,
         };
         let ringed = Ringed {
+            port,
             request_lines: (request.0 / LINE).to_u32(),
             pairs: memory.iter().map(pair).collect(),
             fifo: VecDeque::with_capacity(1024),
