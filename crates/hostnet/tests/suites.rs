@@ -51,6 +51,7 @@ mod tcp_contract;
 mod threads_contract;
 mod traffic_contract;
 mod two_hosts;
+mod two_nics;
 mod type_names;
 
 #[test]
