@@ -89,8 +89,8 @@ fn rig(drivers: &[usize]) -> Rig {
         let duties = Duties { buffers, origin: Origin::Network };
         let driver = PollMode::new(costs.clone(), &rings, QUEUE, memory, &mut own, duties, &s.platform.core);
         let site = AppBuildContext {
-            map: &mut AddressMap::default(),
             tenant: TenantId(0),
+            map: &mut AddressMap::default(),
             cores: &[ThreadId::new(thread)],
             seed: 1,
             capture: None,
@@ -109,7 +109,7 @@ fn rig(drivers: &[usize]) -> Rig {
     Rig {
         m,
         seats,
-        tally: Tally::new(1),
+        tally: Tally::new(),
         trips: Histogram::new_with_bounds(1, 1 << 40, 3).expect("bounds"),
         rng: RandomStream::new(1, "core", 0),
     }
@@ -126,7 +126,6 @@ impl Rig {
         let mut c = Ctx {
             core,
             local: 0,
-            tenant: TenantId(0),
             now: m.now,
             arrival_at_home: at_home,
             stopped: false,

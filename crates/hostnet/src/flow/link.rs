@@ -21,6 +21,16 @@ pub struct Link {
 }
 
 impl Link {
+    /// Time at which the link is free again.
+    pub fn free(&self) -> Time {
+        self.free
+    }
+
+    /// Keeps the link busy until `busy` at least, for packets that are accounted for elsewhere.
+    pub fn keep_until(&mut self, busy: Time) {
+        self.free = self.free.max(busy);
+    }
+
     /// A link of `bits_per_second` whose packets arrive `flight` after their last byte has left.
     pub fn new(bits_per_second: f64, flight: Time) -> Link {
         Link {

@@ -456,6 +456,8 @@ fn source(
         next: 0,
         turn: 0,
         generator: client::generator(s, tenant, order),
+        offered: 0,
+        dropped: 0,
     }
 }
 

@@ -106,7 +106,6 @@ impl Host {
     fn view(&self) -> EpochView {
         let m = &self.machine.mem.stats;
         let sum = |f: fn(&DmaCounts) -> u64| m.dma.iter().map(f).sum();
-        let nic = self.serving_nic();
         let state = |c: ThreadId| match &self.machine.placement {
             Placement::Idio(p) => Some(p.state(self.machine.core_of(c))),
             _ => None,
@@ -114,14 +113,15 @@ impl Host {
         let core = |c: ThreadId| {
             let hints = self.machine.cpus[c].hints.as_ref().map(|h| h.counts).unwrap_or_default();
             let counts = self.counts_of(c);
-            let serves = self.tenants[self.cores[c].tenant].source.as_ref().is_some_and(|s| s.cores.contains(&c));
+            let source = self.tenants[self.cores[c].tenant].source.as_ref().filter(|s| s.cores.contains(&c));
+            let nic = source.and_then(|s| self.machine.look_at_nic(s.at));
             CoreView {
                 core: self.machine.core_of(c),
                 mlc_wb: counts.mlc_wb,
                 mlc_invalidations: counts.mlc_invalidations,
                 hints: hints.came,
                 hints_dropped: hints.dropped,
-                distance: if serves { nic.unconsumed(self.queue(c)) } else { 0 },
+                distance: nic.map_or(0, |nic| nic.unconsumed(self.queue(c))),
                 state: state(c),
             }
         };

@@ -9,7 +9,7 @@
 //! receive side after the frame has returned.
 
 use super::Host;
-use crate::device::nic::Packet;
+use crate::device::nic::{Nic, Packet};
 use crate::device::NicAt;
 use crate::kernel::{PacketId, PortId, Post, QueueId, TenantId};
 use crate::stack::Notice;
@@ -49,35 +49,22 @@ impl Host {
         true
     }
 
-    /// Number of frames on a wire in loopback mode.
-    pub(super) fn in_loop(&self) -> u64 {
-        self.sources().filter(|(_, s)| s.loops).map(|(_, s)| s.generator.on_wire()).sum()
+    /// Number of `tenant`'s frames on a wire in loopback mode.
+    pub(super) fn in_loop_of(&self, tenant: TenantId) -> u64 {
+        let source = self.tenants[tenant].source.as_ref();
+        source.filter(|s| s.loops).map_or(0, |s| s.generator.on_wire())
     }
 
-    fn loops(&self) -> bool {
-        self.sources().any(|(_, s)| s.loops)
-    }
-
-    /// Number of packets that originated in the host or at the other end of the wire. A packet in loopback mode counts
-    /// once.
-    pub(super) fn packets_begun(&self) -> u64 {
-        let counts = &self.serving_nic().counts;
-        counts.originated + if self.loops() { 0 } else { counts.offered }
-    }
-
-    /// Number of packets that the generator has offered: packets that arrived from the wire, or packets that the host's
+    /// Number of packets that the generators have offered: packets that arrived from the wire, or packets that the host's
     /// cores have sent in loopback mode.
     pub(super) fn packets_offered(&self) -> u64 {
-        let counts = &self.serving_nic().counts;
-        if self.loops() {
-            counts.originated
-        } else {
-            counts.offered
-        }
+        let of = |at: NicAt| self.sources().any(|(_, s)| s.at == at && s.loops);
+        let count = |(at, nic): (NicAt, &Nic)| if of(at) { nic.counts.originated } else { nic.counts.offered };
+        self.serving_nics().map(count).sum()
     }
 
     /// Number of packets in the host, or on a wire in loopback mode.
     pub(super) fn packets_inside(&self) -> u64 {
-        self.serving_nic().unfinished() + self.in_loop()
+        self.sum_of_nics(Nic::unfinished) + self.sources().map(|(t, _)| self.in_loop_of(t)).sum::<u64>()
     }
 }

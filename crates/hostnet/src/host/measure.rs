@@ -2,6 +2,7 @@
 
 use super::tenant::TenantState;
 use super::Host;
+use crate::config::scenario::TenantSpec;
 use crate::config::{check, Scenario};
 use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
@@ -19,7 +20,9 @@ use serde_json::{json, Value};
 #[derive(Clone)]
 pub struct Window {
     pub start: Time,
-    nic: crate::device::nic::NicCounts,
+    /// Packets that NICs had accepted at the window's start; `pauses` are their pauses.
+    accepted: u64,
+    pauses: u64,
     /// Number of packets that had been offered at the window's start, and number of packets that were in the host at
     /// that time.
     pub(super) packets: (u64, u64),
@@ -34,7 +37,8 @@ impl Window {
     pub fn new() -> Window {
         Window {
             start: Time::ZERO,
-            nic: Default::default(),
+            accepted: 0,
+            pauses: 0,
             packets: (0, 0),
             dram_rows: (0, 0),
             dram: Vec::new(),
@@ -81,7 +85,8 @@ impl Host {
         self.tenants.iter_mut().for_each(TenantState::restart);
         self.window = Window::new();
         self.window.start = self.machine.now;
-        self.window.nic = self.serving_nic().counts.clone();
+        self.window.accepted = self.sum_of_nics(|nic| nic.counts.accepted);
+        self.window.pauses = self.sum_of_nics(|nic| nic.counts.pauses);
         self.window.packets = (self.packets_offered(), self.packets_inside());
         self.machine.nic.restart_meters(self.machine.now);
         self.window.dram_rows = self.row_counts();
@@ -132,8 +137,6 @@ impl Host {
         let span = self.machine.now - w.start;
         let us = span.0.max(1).to_f64() / 1e6;
         let m = &self.machine.mem.stats;
-        let nic = self.serving_nic();
-        let n = &nic.counts;
         let offered = self.packets_offered() - w.packets.0;
         let drops = self.lost();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
@@ -148,7 +151,8 @@ impl Host {
             v.set("service_mean_us", y.service_us());
             v.set("cores_busy", y.service_ps.to_f64() / 1e6 / us);
             if drops > 0 {
-                let (accepted, pauses) = (n.accepted - w.nic.accepted, n.pauses - w.nic.pauses);
+                let accepted = self.sum_of_nics(|nic| nic.counts.accepted) - w.accepted;
+                let pauses = self.sum_of_nics(|nic| nic.counts.pauses) - w.pauses;
                 v.set("packets_between_pauses", accepted.to_f64() / pauses.to_f64());
             }
         }
@@ -262,6 +266,7 @@ impl Host {
         let timeline = self.timeline_table().unwrap_or_else(|| table(&columns, rows.collect()));
         out.insert("timeline".into(), timeline);
         out.insert("cores".into(), self.core_table());
+        out.insert("tenants".into(), self.tenant_table());
         out.insert("places".into(), self.place_table());
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
@@ -319,9 +324,28 @@ impl Host {
         })
     }
 
+    /// Ledgers of the datagrams that full sockets of `tenant` have lost.
+    fn socket_drops_of(&self, tenant: TenantId) -> impl Iterator<Item = &DropLedger> {
+        let cores = self.cores.iter().filter(move |c| c.tenant == tenant);
+        cores.filter_map(|c| match &c.thread {
+            Thread::Udp(t) => Some(&t.drops),
+            _ => None,
+        })
+    }
+
+    /// Number of `tenant`'s datagrams that full sockets have lost in the window.
+    pub(super) fn socket_losses(&self, tenant: TenantId) -> u64 {
+        self.socket_drops_of(tenant).map(DropLedger::count).sum()
+    }
+
+    /// Number of `tenant`'s datagrams that full sockets have lost since the host began.
+    pub(super) fn socket_losses_ever(&self, tenant: TenantId) -> u64 {
+        self.socket_drops_of(tenant).map(DropLedger::total).sum()
+    }
+
     /// Number of the generator's packets that were lost in the window.
     pub(super) fn lost(&self) -> u64 {
-        self.serving_nic().drops.count() + self.socket_drops().map(DropLedger::count).sum::<u64>()
+        self.sum_of_nics(|nic| nic.drops.count()) + self.socket_drops().map(DropLedger::count).sum::<u64>()
     }
 
     /// Table of the packets lost in the window: place, cause, number, and times of the first and the last loss.
@@ -346,22 +370,22 @@ impl Host {
     pub(super) fn polling_share(&self) -> f64 {
         let now = self.machine.now;
         let span = (now - self.window.start).0.max(1).to_f64();
-        let idle = self.cores.iter().filter_map(|c| match &c.thread {
+        let ringed = |t: TenantId| self.spec.tenants.get(t.index()).is_some_and(TenantSpec::has_rings);
+        let idle = self.cores.iter().filter(|c| ringed(c.tenant)).filter_map(|c| match &c.thread {
             Thread::PollMode(t) => Some(t.idle_until(now).0),
             Thread::Udp(t) => Some(t.idle_until(now).0),
             Thread::Tcp(t) => Some((now - self.window.start).saturating_sub(t.receiver.busy.total()).0),
             _ => None,
         });
-        let cores = self.spec.ringed().map_or(1, |ringed| self.spec.tenant(ringed.tenant).cores);
+        let cores: u32 = self.spec.tenants.iter().filter(|t| t.has_rings()).map(|t| t.cores).sum();
+        let cores = cores.max(1);
         1.0 - idle.map(u128::from).sum::<u128>().to_f64() / span / f64::from(cores)
     }
 
     /// Sets the metrics of the threads with descriptor rings and of their NIC in the window.
     fn ring_metrics(&self, v: &mut Values) {
-        if self.spec.ringed().is_none() {
-            return;
-        }
-        let Some(nic) = self.port_nic() else { return };
+        let Some(port) = self.spec.ringed().map(|r| r.port) else { return };
+        let Some(nic) = self.machine.iio.as_ref().and_then(|iio| iio.nic(port)) else { return };
         let now = self.machine.now;
         let span = (now - self.window.start).0.max(1).to_f64();
         v.set("cpu_utilisation", self.polling_share());

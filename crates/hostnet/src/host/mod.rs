@@ -17,6 +17,7 @@ mod predict;
 mod storage;
 mod tas;
 mod tenant;
+mod tenant_table;
 mod thread_numbering;
 mod thread_pairs;
 mod threads;
@@ -42,7 +43,6 @@ use crate::device::{NicAt, RingSide};
 use crate::flow::Domain;
 use crate::kernel::{IdVec, PacketId, PortId, Post, QueueId, RandomStream, TenantId, ThreadId, Time};
 use crate::machine::{Event, Machine, MachineSignal};
-use crate::meter::drops::DropLedger;
 use crate::placement::EpochCounters;
 use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Thread, Wakes};
 use crate::traffic::TrafficEvent;
@@ -482,19 +482,9 @@ impl Host {
         self.check_network()?;
         self.check_storage()?;
         self.check_ccnic()?;
-        self.check_client()?;
         self.check_tas()?;
         self.machine.nic.check()?;
-        let nic = self.serving_nic();
-        let in_sockets: u64 = self.socket_drops().map(DropLedger::total).sum();
-        let accepted = self.packets_begun() - nic.drops.total() - in_sockets - self.in_loop();
-        let completed = self.completed_ever();
-        if !self.counts_own_requests() && accepted != completed + nic.unfinished() {
-            return Err(format!(
-                "packets are not conserved: {accepted} accepted, {completed} completed, {} in flight",
-                nic.unfinished()
-            ));
-        }
+        self.check_packets()?;
         if self.machine.mem.stats.stale_reads + self.machine.mem.stats.sweep_races > 0 {
             return Err(format!(
                 "the sweep contract was broken: {} reads of swept lines, {} sweeps of unread ones",

@@ -89,6 +89,11 @@ impl Network {
         self.host_mark.is_some_and(|mark| self.held >= f64::from(mark))
     }
 
+    /// Bytes of payload that applications have received in the window, after `copied` segments since the beginning.
+    pub(super) fn delivered_in_window(&self, copied: u64) -> u64 {
+        (copied - self.before.1) * self.payload
+    }
+
     fn retransmitted(&self) -> u64 {
         self.senders.flows.iter().map(|f| f.retransmitted).sum()
     }
@@ -109,7 +114,7 @@ impl Host {
     }
 
     /// Segments that `tenant`'s receivers have copied to the application.
-    fn copied(&self, tenant: TenantId) -> u64 {
+    pub(super) fn copied(&self, tenant: TenantId) -> u64 {
         self.receivers(tenant).map(|r| u64::from(r.copied)).sum()
     }
 

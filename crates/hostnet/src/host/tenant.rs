@@ -63,6 +63,7 @@ impl TenantState {
         self.tally = self.tally.for_new_window();
         if let Some(s) = &mut self.source {
             s.generator.restart();
+            (s.offered, s.dropped) = (0, 0);
         }
         if let Some(i) = &mut self.ccnic {
             i.restart();

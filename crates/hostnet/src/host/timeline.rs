@@ -86,11 +86,11 @@ impl Host {
         let was = std::mem::replace(&mut self.timeline.last, is);
         let us = every.0.to_f64() / 1e6;
         let [mlc, llc, pushed, dma, packets, dram] = std::array::from_fn(|i| (is.0[i] - was.0[i]).to_f64() / us);
-        let waiting = self.serving_nic().waiting_packets();
+        let waiting = self.sum_of_nics(|nic| nic.waiting_packets().into());
         let held = self.machine.mem.received_lines();
         let t = (now - self.timeline.start).as_ns() / 1e3;
         let [in_mlc, ddio, other, unread, spent, headers, mlc_spent] = held.map(|n| n.to_f64());
-        let waiting = f64::from(waiting);
+        let waiting = waiting.to_f64();
         let moves = [t, mlc, llc, pushed, dma, packets, waiting];
         let places = [in_mlc, ddio, other, unread, spent, headers, mlc_spent];
         let gbs = dram * LINE.to_f64() / 1e3;

@@ -45,6 +45,9 @@ pub(super) struct TrafficSource {
     /// Index of the core at which the search for the shortest queue begins.
     pub(super) turn: usize,
     pub(super) generator: Generator,
+    /// Packets that have come to the NIC in the window; `dropped` are those of them that the NIC has dropped.
+    pub(super) offered: u64,
+    pub(super) dropped: u64,
 }
 
 impl TrafficSource {
@@ -222,9 +225,14 @@ impl Host {
         let mut at = NicAt::Chip;
         if let Some(s) = &mut self.tenants[tenant].source {
             s.generator.offered_bytes += u64::from(p.wire_bytes);
+            s.offered += 1;
             at = s.at;
         }
-        self.machine.arrive(at, p).is_ok()
+        let taken = self.machine.arrive(at, p).is_ok();
+        if !taken {
+            self.tenants[tenant].source.iter_mut().for_each(|s| s.dropped += 1);
+        }
+        taken
     }
 
     /// Queue of a core's packets: the integrated NIC has one queue for each core, a NIC on a port one for each core
@@ -240,15 +248,56 @@ impl Host {
         }
     }
 
-    /// The Ethernet NIC on a port: a host has at most one.
-    pub(super) fn port_nic(&self) -> Option<&Nic> {
-        self.machine.iio.as_ref()?.nics().next().map(|(_, nic)| nic)
+    /// NICs that receive the generators' packets.
+    pub(super) fn serving_nics(&self) -> impl Iterator<Item = (NicAt, &Nic)> {
+        let mut all: Vec<NicAt> = Vec::new();
+        for (_, s) in self.sources() {
+            if !all.contains(&s.at) {
+                all.push(s.at);
+            }
+        }
+        all.into_iter().filter_map(|at| Some((at, self.machine.look_at_nic(at)?)))
     }
 
-    /// NIC that receives the generator's packets.
-    pub(super) fn serving_nic(&self) -> &Nic {
-        let at = self.sources().find(|(_, s)| s.at != NicAt::Chip).map_or(NicAt::Chip, |(_, s)| s.at);
-        self.machine.look_at_nic(at).unwrap_or(&self.machine.nic)
+    /// Sum of a count of the NICs that receive the generators' packets.
+    pub(super) fn sum_of_nics(&self, of: impl Fn(&Nic) -> u64) -> u64 {
+        self.serving_nics().map(|(_, nic)| of(nic)).sum()
+    }
+
+    /// Checks, for each NIC that receives the generators' packets, that each packet has ended, was lost, or is inside.
+    ///
+    /// # Errors
+    /// Returns one sentence about packets that are not conserved.
+    pub(super) fn check_packets(&self) -> Result<(), String> {
+        for (at, nic) in self.serving_nics() {
+            let tenants: Vec<TenantId> = self.sources().filter(|(_, s)| s.at == at).map(|(t, _)| t).collect();
+            let sum = |f: &dyn Fn(TenantId) -> u64| tenants.iter().map(|t| f(*t)).sum::<u64>();
+            let loops = tenants.iter().any(|t| self.tenants[*t].source.as_ref().is_some_and(|s| s.loops));
+            let begun = nic.counts.originated + if loops { 0 } else { nic.counts.offered };
+            let in_loop = sum(&|t| self.in_loop_of(t));
+            let in_sockets = sum(&|t| self.socket_losses_ever(t));
+            let ended = |t: TenantId| {
+                let state = &self.tenants[t];
+                state.tas.as_ref().map_or(state.tally.completed_ever, |tas| tas.ended)
+            };
+            let (accepted, ended) = (begun - nic.drops.total() - in_sockets - in_loop, sum(&ended));
+            if accepted != ended + nic.unfinished() {
+                return Err(format!(
+                    "packets are not conserved: {accepted} accepted, {ended} completed, {} in flight",
+                    nic.unfinished()
+                ));
+            }
+            let under_way = sum(&|t| self.tenants[t].source.as_ref().map_or(0, |s| s.generator.on_wire()));
+            let sent = sum(&|t| self.tenants[t].source.as_ref().map_or(0, |s| s.generator.sent));
+            let linked = self.end.as_ref().is_some_and(|e| tenants.contains(&e.tenant));
+            if !linked && sent != nic.counts.offered + under_way {
+                return Err(format!(
+                    "{sent} packets were sent, {} came to the NIC and {under_way} are on the wire",
+                    nic.counts.offered
+                ));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -8,9 +8,10 @@
 //! Both hosts have machines of their own in one [`World`]. A packet that leaves one host for the other is put into an
 //! outbox and transferred after the event.
 
+use super::traffic_source::TrafficSource;
 use super::Host;
 use crate::config::Scenario;
-use crate::device::nic::Packet;
+use crate::device::nic::{Nic, Packet};
 use crate::kernel::{Int, PacketId, TenantId, ThreadId, Time};
 use crate::machine::{Machine, World};
 use crate::meter::Values;
@@ -34,6 +35,8 @@ enum LinkMessage {
 /// One host's end of the link.
 #[derive(Clone)]
 pub(super) struct LinkEnd {
+    /// Tenant whose NIC is at this end.
+    pub tenant: TenantId,
     flight: Time,
     out: VecDeque<LinkMessage>,
     /// Frames in flight to this host.
@@ -47,9 +50,9 @@ pub(super) struct LinkEnd {
 }
 
 impl LinkEnd {
-    pub fn new(flight: Time, client: Option<SoftwareClient>) -> LinkEnd {
+    pub fn new(tenant: TenantId, flight: Time, client: Option<SoftwareClient>) -> LinkEnd {
         let (out, coming) = Default::default();
-        LinkEnd { flight, out, coming, left: 0, asked: HashMap::new(), client }
+        LinkEnd { tenant, flight, out, coming, left: 0, asked: HashMap::new(), client }
     }
 
     /// Transfers a request of the traffic that is due to the client.
@@ -86,7 +89,8 @@ impl LinkEnd {
 impl Host {
     /// Lets a frame of the other host for `tenant` arrive from the link. Returns false when there is no other host.
     pub(super) fn on_link_arrival(&mut self, tenant: TenantId) -> bool {
-        let Some((p, request)) = self.end.as_mut().and_then(|e| e.coming.pop_front()) else { return false };
+        let end = self.end.as_mut().filter(|e| e.tenant == tenant);
+        let Some((p, request)) = end.and_then(|e| e.coming.pop_front()) else { return false };
         let now = self.machine.now;
         if self.deliver_to_nic(tenant, p) {
             if let Some(e) = self.end.as_mut().filter(|e| e.client.is_none()) {
@@ -94,6 +98,18 @@ impl Host {
             }
         }
         true
+    }
+}
+
+impl Host {
+    /// Source of the packets that come over the link from the other host.
+    fn linked_source(&self) -> Option<&TrafficSource> {
+        self.tenants[self.end.as_ref()?.tenant].source.as_ref()
+    }
+
+    /// NIC at this end of the link.
+    fn linked_nic(&self) -> Option<&Nic> {
+        self.machine.look_at_nic(self.linked_source()?.at)
     }
 }
 
@@ -114,8 +130,9 @@ pub fn hosts(spec: &Arc<Scenario>, keep_frames: bool) -> Result<World<Host>, Str
         let cores = client.spec.tenants[0].cores.to_usize();
         let nic = client.spec.peripherals[0].ethernet().expect("a client has a NIC");
         let flight = nic.propagation.into();
-        client.end = Some(Box::new(LinkEnd::new(flight, Some(SoftwareClient::new(cores)))));
-        members[0].end = Some(Box::new(LinkEnd::new(flight, None)));
+        client.end = Some(Box::new(LinkEnd::new(TenantId(0), flight, Some(SoftwareClient::new(cores)))));
+        let served = members[0].spec.ringed().map_or(TenantId(0), |r| r.tenant);
+        members[0].end = Some(Box::new(LinkEnd::new(served, flight, None)));
         members.push(client);
     }
     let mut world = World::new(members);
@@ -151,7 +168,7 @@ impl World<Host> {
             match c {
                 LinkMessage::Frame(at, p, request) => {
                     self.lend(from);
-                    let tenant = self.members[to].served().first().copied().unwrap_or(TenantId(0));
+                    let tenant = self.members[to].end.as_ref().map_or(TenantId(0), |e| e.tenant);
                     let arrival = TrafficEvent::Arrival(tenant);
                     self.members[from].machine.cal.push_to(to.to_u8(), at, arrival.into());
                     if let Some(e) = &mut self.members[to].end {
@@ -171,7 +188,8 @@ impl World<Host> {
         let (first, others) = self.members.split_at_mut(1);
         let Some(client) = others[0].end.as_mut().and_then(|e| e.client.as_mut()) else { return };
         while let Some(a) = client.told() {
-            if let Some(s) = first[0].tenants.iter_mut().find_map(|t| t.source.as_mut()) {
+            let tenant = first[0].end.as_ref().map_or(TenantId(0), |e| e.tenant);
+            if let Some(s) = &mut first[0].tenants[tenant].source {
                 s.generator.came_back(a.back - a.sent, a.bytes);
             }
         }
@@ -200,16 +218,17 @@ impl World<Host> {
     pub fn check(&self) -> Result<(), String> {
         self.members.iter().try_for_each(Host::check)?;
         let [server, client] = &self.members[..] else { return Ok(()) };
-        let (Some(here), Some(there), Some((_, s))) = (&server.end, &client.end, server.sources().next()) else {
+        let (Some(here), Some(there), Some(s)) = (&server.end, &client.end, server.linked_source()) else {
             return Ok(());
         };
         let (planned, late) = (s.generator.sent, there.client.as_ref().map_or(0, SoftwareClient::late));
-        let begun = client.serving_nic().counts.originated;
+        let begun = client.linked_nic().map_or(0, |n| n.counts.originated);
         if planned != late + begun {
             return Err(format!("{planned} requests were due at the client, {late} wait and {begun} were begun"));
         }
         for (what, end, other, at) in [("requests", there, here, server), ("replies", here, there, client)] {
-            let (left, under_way, came) = (end.left, other.coming.len().to_u64(), at.serving_nic().counts.offered);
+            let (left, under_way, came) =
+                (end.left, other.coming.len().to_u64(), at.linked_nic().map_or(0, |n| n.counts.offered));
             if left != under_way + came {
                 return Err(format!("{left} {what} left, {came} came and {under_way} are on the link"));
             }

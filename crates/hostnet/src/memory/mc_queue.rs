@@ -119,7 +119,7 @@ impl Memory {
         let t = &mut self.txns[id];
         t.at_mc = now;
         self.paths.at_home_agent[Path::of(t.op).index()].force(now);
-        self.stats.count(class);
+        self.stats.count_for(class, self.map.of(line).tenant);
         let (ch, at) = self.route(line);
         let c = &self.channels[ch];
         if c.shared.is_some() {
@@ -158,7 +158,7 @@ impl Memory {
         id: Option<TxnId>,
         now: Time,
     ) -> bool {
-        self.stats.count(class);
+        self.stats.count_for(class, self.map.of(line).tenant);
         self.stats.ledger.written += 1;
         if self.functional {
             return false;

@@ -108,6 +108,8 @@ pub struct TenantCounts {
     pub app: u64,
     /// Dirty lines that were inserted into the LLC.
     pub dirty_fills: u64,
+    /// Lines of the tenant's memory that DRAM has read and written, for cores and devices alike.
+    pub dram: [u64; 2],
 }
 
 impl TenantCounts {
@@ -236,6 +238,16 @@ impl MemStats {
     #[inline]
     pub fn count(&mut self, c: AccessClass) {
         self.dram[c.index()] += 1;
+    }
+    /// Counts a transfer of class `c` for a line of `tenant`'s memory. Background reads are of no tenant.
+    #[inline]
+    pub(in crate::memory) fn count_for(&mut self, c: AccessClass, tenant: TenantId) {
+        self.count(c);
+        if c != AccessClass::BackgroundRd {
+            if let Some(t) = self.tenants.get_mut(tenant) {
+                t.dram[usize::from(c.is_write())] += 1;
+            }
+        }
     }
     #[inline]
     pub fn dram_latency(&mut self, t: Time) {

@@ -266,6 +266,18 @@ impl Generator {
         self.wire.as_ref().map_or(0, |w| w.on_it.len().to_u64())
     }
 
+    /// Time until which the wire to the host is busy.
+    pub fn wire_is_busy_until(&self) -> Time {
+        self.wire.as_ref().map_or(Time::ZERO, |w| w.there.free())
+    }
+
+    /// Lets the wire to the host take no packet before `busy`: another generator uses the same wire until then.
+    pub fn wait_for_wire(&mut self, busy: Time) {
+        if let Some(w) = &mut self.wire {
+            w.there.keep_until(busy);
+        }
+    }
+
     /// Size of the next packet, if the generator sets it.
     #[inline]
     pub fn size(&mut self) -> Option<u32> {

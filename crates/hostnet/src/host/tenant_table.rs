@@ -1,0 +1,112 @@
+//! Table of the tenants: what each of them did in a measurement window, and which share of the machine it took.
+
+use super::measure::table;
+use super::Host;
+use crate::config::check::word;
+use crate::kernel::{Clock, Int, TenantId, ThreadId};
+use crate::memory::LINE;
+use crate::stack::Thread;
+use serde_json::{json, Value};
+
+/// Columns of the table with their units.
+const COLUMNS: [(&str, &str); 24] = [
+    ("tenant", ""),
+    ("app", ""),
+    ("stack", ""),
+    ("cores", "cores"),
+    ("throughput_mops", "Mops"),
+    ("net_gbps", "Gb/s"),
+    ("offered_mops", "Mops"),
+    ("drop_rate", "fraction"),
+    ("loss_rate", "fraction"),
+    ("lat_mean_us", "us"),
+    ("lat_p50_us", "us"),
+    ("lat_p90_us", "us"),
+    ("lat_p99_us", "us"),
+    ("lat_p999_us", "us"),
+    ("service_mean_us", "us"),
+    ("cpu_utilisation", "fraction"),
+    ("cpi", "cycles"),
+    ("instructions", "instructions"),
+    ("llc_look_ups", "lines"),
+    ("llc_miss_ratio", "fraction"),
+    ("dram_read_gbs", "GB/s"),
+    ("dram_write_gbs", "GB/s"),
+    ("dram_share", "fraction"),
+    ("node", ""),
+];
+
+impl Host {
+    /// Share of the window in which the cores of `tenant` neither slept nor polled in vain; None where no thread of the
+    /// tenant records it.
+    fn busy_share(&self, tenant: TenantId) -> Option<f64> {
+        let now = self.machine.now;
+        let span = now - self.window.start;
+        let idle = |t: &Thread| match t {
+            Thread::PollMode(t) => Some(t.idle_until(now)),
+            Thread::Udp(t) => Some(t.idle_until(now)),
+            Thread::Tcp(t) => Some(span.saturating_sub(t.receiver.busy.total())),
+            Thread::QueuePair(_) | Thread::CcNic(_) | Thread::Tas(_) | Thread::Block(_) => None,
+            Thread::FreeRunning(_) | Thread::PingPong(_) | Thread::Transfer(_) => Some(crate::kernel::Time::ZERO),
+        };
+        let cores = self.cores.iter().filter(|c| c.tenant == tenant);
+        let shares: Option<Vec<f64>> =
+            cores.map(|c| Some(1.0 - idle(&c.thread)?.0.to_f64() / span.0.max(1).to_f64())).collect();
+        let shares = shares.filter(|s| !s.is_empty())?;
+        Some(shares.iter().sum::<f64>() / shares.len().to_f64())
+    }
+
+    /// Table with one row for each tenant.
+    pub(super) fn tenant_table(&self) -> Value {
+        let window = self.machine.now - self.window.start;
+        let us = window.0.max(1).to_f64() / 1e6;
+        let clock = Clock::from_hz(self.spec.platform.core.clock.0);
+        let m = &self.machine.mem.stats;
+        let moved: u64 = m.dram.iter().sum();
+        let row = |t: TenantId| {
+            let (spec, state) = (self.spec.tenant(t), &self.tenants[t]);
+            let y = &state.tally;
+            let served = state.source.as_ref();
+            let offered = served.map(|s| s.offered);
+            let lost = served.map(|s| s.dropped + self.socket_losses(t));
+            let network = state.network.as_ref().map(|n| n.delivered_in_window(self.copied(t)));
+            let bytes = served.map(|_| y.wire_bytes).or(network);
+            let rate = |n: Option<u64>| n.map(|n| n.to_f64() / offered.unwrap_or(0).max(1).to_f64());
+            let latency = |q: f64| (!y.latency_ns.is_empty()).then(|| y.latency_ns.value_at_quantile(q).to_f64() / 1e3);
+            let cores: Vec<ThreadId> =
+                self.cores.enumerate().filter(|(_, c)| c.tenant == t).map(|(thread, _)| thread).collect();
+            let instructions: u64 = cores.iter().map(|c| self.machine.cpus[*c].instructions).sum();
+            let cycles = clock.cycles(window) * cores.len().to_f64();
+            let counts = m.tenants[t];
+            let gbs = |lines: u64| lines.to_f64() * LINE.to_f64() / us / 1e3;
+            let [read, written] = counts.dram;
+            vec![
+                json!(spec.name),
+                json!(serde_json::to_value(&spec.app).ok().and_then(|v| v.get("kind").cloned())),
+                json!(spec.stack.map(word)),
+                json!(cores.len()),
+                json!(y.operations.to_f64() / us),
+                json!(bytes.map(|n| n.to_f64() * 8.0 / us / 1e3)),
+                json!(offered.map(|n| n.to_f64() / us)),
+                json!(rate(lost)),
+                json!(rate(offered.map(|n| n.saturating_sub(y.completed)))),
+                json!((!y.latency_ns.is_empty()).then(|| y.latency_ns.mean() / 1e3)),
+                json!(latency(0.5)),
+                json!(latency(0.9)),
+                json!(latency(0.99)),
+                json!(latency(0.999)),
+                json!((y.services > 0).then(|| y.service_us())),
+                json!(self.busy_share(t)),
+                json!((instructions > 0).then(|| cycles / instructions.to_f64())),
+                json!(instructions),
+                json!(counts.llc_look_ups()),
+                json!((counts.llc_look_ups() > 0).then(|| counts.llc_misses.to_f64() / counts.llc_look_ups().to_f64())),
+                json!(gbs(read)),
+                json!(gbs(written)),
+                json!((moved > 0).then(|| (read + written).to_f64() / moved.to_f64())),
+                json!(spec.node),
+            ]
+        };
+        table(&COLUMNS, self.spec.tenant_ids().map(row).collect())
+    }
+}
