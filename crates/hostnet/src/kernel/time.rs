@@ -11,8 +11,6 @@ pub struct Time(pub u64);
 impl Time {
     /// The beginning of simulated time, or a span of no length.
     pub const ZERO: Time = Time(0);
-    /// A time that no run reaches.
-    pub const MAX: Time = Time(u64::MAX);
 
     /// A span of `ps` picoseconds.
     pub const fn ps(ps: u64) -> Time {
