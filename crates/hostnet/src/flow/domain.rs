@@ -174,7 +174,7 @@ impl Domain {
     /// Credits in use, integrated over the time since the restart, in credits x ps.
     pub fn integral(&self, now: Time) -> i64 {
         let present = self.offset(now).wrapping_mul(u64::from(self.used));
-        self.balance.wrapping_add(present) as i64
+        self.balance.wrapping_add(present).cast_signed()
     }
 
     /// The readings of the window that ends at `now`.
