@@ -76,8 +76,8 @@ impl Application for BlockStores {
         let lines = (self.spec.block.0 / LINE).to_u32();
         for line in (*base + *at).span(lines) {
             p.push(match self.spec.target {
-                StoredTo::WcDevice => Op::Combine { line, bytes: LINE as u8, to: Mapped::Device },
-                StoredTo::WcMemory => Op::Combine { line, bytes: LINE as u8, to: Mapped::Memory },
+                StoredTo::WcDevice => Op::Combine { line, bytes: LINE.to_u8(), to: Mapped::Device },
+                StoredTo::WcMemory => Op::Combine { line, bytes: LINE.to_u8(), to: Mapped::Memory },
                 StoredTo::WbMemory => Op::Store { line, lines: 1 },
             });
             p.compute(self.spec.instructions);

@@ -248,7 +248,7 @@ impl Application for CliqueMap {
         let key = self.zipf.draw(rng);
         let get = rng.unit() < self.spec.get_fraction;
         let carried = if get { 0 } else { self.bytes(key) };
-        let frame = (self.spec.headers + carried).min(DATA_ROOM as u32);
+        let frame = (self.spec.headers + carried).min(DATA_ROOM.to_u32());
         Content {
             kind: if get { GET } else { SET },
             key,

@@ -34,7 +34,7 @@ impl ExactMatch {
     /// # Errors
     /// Returns one sentence when the keys do not fit their buckets.
     pub fn new(keys: u32, entries: u32, context: &mut AppBuildContext) -> Result<ExactMatch, String> {
-        let buckets = (entries / WAYS as u32).max(1).next_power_of_two();
+        let buckets = (entries / WAYS.to_u32()).max(1).next_power_of_two();
         let stream = mix(context.seed ^ 0xe4ac);
         let homes = |key: u32| {
             let hash = mix(stream ^ u64::from(key));

@@ -97,7 +97,7 @@ impl L1Prefetcher {
             recent_most: s.recent.to_usize(),
             entries: Vec::with_capacity(s.instructions.to_usize()),
             most: s.instructions.to_usize(),
-            longest: (s.longest.0 / LINE) as i64,
+            longest: (s.longest.0 / LINE).cast_signed(),
             trigger: s.trigger,
             misses: s.misses,
             stores: s.stores,

@@ -193,7 +193,7 @@ impl Prefetcher {
         let none = PageStream { page: None, last: 0, step: 0, run: 0, ahead: 0, used: 0 };
         let strides = (s.pattern == PrefetchPattern::Stride).then(|| Strides::new(s.streams, s.degree, s.trigger));
         s.enabled.then(|| Prefetcher {
-            distance: s.distance as i32,
+            distance: s.distance.cast_signed(),
             degree: s.degree,
             trigger: s.trigger,
             network: s.network,
@@ -263,7 +263,7 @@ impl Prefetcher {
     /// First line to prefetch, the distance to the next one, and the number of lines.
     fn observe_stream(&mut self, line: LineAddr) -> (LineAddr, i64, i64) {
         let within = line.0 % PAGE;
-        let (page, at) = (LineKey::from(line - within), within as i32);
+        let (page, at) = (LineKey::from(line - within), within.to_u32().cast_signed());
         let Some(s) = self.streams.iter_mut().find(|s| s.page == Some(page)) else {
             let oldest = self.streams.iter_mut().min_by_key(|s| s.used).expect("some streams");
             *oldest = PageStream { page: Some(page), last: at, step: 0, run: 1, ahead: at, used: self.tick };
@@ -283,8 +283,8 @@ impl Prefetcher {
         }
         // The prefetcher continues behind the lines that an earlier access has prefetched, and stays within the page.
         let from = if (s.ahead - at) * step > 0 { s.ahead } else { at + step };
-        let in_page = if step > 0 { PAGE as i32 - from } else { from + 1 };
-        let room = (self.distance - (from - at).abs() + 1).min(self.degree as i32);
+        let in_page = if step > 0 { PAGE.to_u32().cast_signed() - from } else { from + 1 };
+        let room = (self.distance - (from - at).abs() + 1).min(self.degree.cast_signed());
         let n = room.min(in_page).max(0);
         s.ahead = from + n * step;
         (line.offset_by(i64::from(from) - i64::from(at)), step.into(), n.into())

@@ -74,8 +74,8 @@ impl Strides {
             return (line, 0, 0);
         }
         let step = if stride == 0 { 1 } else { stride }; // strides below a line are rounded up to one
-        let at = (line.0 % PAGE) as i64;
-        let in_page = if step > 0 { (PAGE as i64 - 1 - at) / step } else { at / -step };
+        let at = (line.0 % PAGE).cast_signed();
+        let in_page = if step > 0 { (PAGE.cast_signed() - 1 - at) / step } else { at / -step };
         (line.offset_by(step), step, in_page.min(self.degree))
     }
 }

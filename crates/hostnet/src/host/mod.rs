@@ -41,7 +41,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::device::{NicAt, RingSide};
 use crate::flow::Domain;
-use crate::kernel::{IdVec, PacketId, PortId, Post, QueueId, RandomStream, TenantId, ThreadId, Time};
+use crate::kernel::{Due, IdVec, PacketId, PortId, Post, QueueId, RandomStream, TenantId, ThreadId, Time};
 use crate::machine::{Event, Machine, MachineSignal};
 use crate::placement::EpochCounters;
 use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Thread, Wakes};
@@ -63,7 +63,7 @@ enum IdleState {
     /// The thread has polled since `since`, with `instructions` per poll, of which `counted` polls have been counted.
     /// Polls are not events: their number follows from the time at which the wait ends. Polling ends at `until` if no
     /// event has arrived.
-    Polling { on: Awaited, since: Time, instructions: u32, counted: u64, until: Time },
+    Polling { on: Awaited, since: Time, instructions: u32, counted: u64, until: Due },
 }
 
 /// Slot of a core: its thread, and the state of the thread.
@@ -244,10 +244,10 @@ impl Host {
         }
         match next {
             Step::Run => self.machine.start(core),
-            Step::Wait { on, instructions } => self.wait(core, on, instructions, Time::MAX),
+            Step::Wait { on, instructions } => self.wait(core, on, instructions, Due::NEVER),
             Step::WaitUntil { on, instructions, until } => {
                 self.machine.cal.push(until.max(self.machine.now), Event::Interrupt(core));
-                self.wait(core, on, instructions, until);
+                self.wait(core, on, instructions, Due::at(until));
             }
             Step::Until(at) => {
                 self.cores[core].idle = IdleState::Asleep;
@@ -261,7 +261,7 @@ impl Host {
     }
 
     /// Lets a core poll from now on.
-    fn wait(&mut self, core: ThreadId, on: Awaited, instructions: u32, until: Time) {
+    fn wait(&mut self, core: ThreadId, on: Awaited, instructions: u32, until: Due) {
         let now = self.machine.now;
         if let Awaited::Line(line) = on {
             let of = self.machine.core_of(core);
@@ -324,7 +324,7 @@ impl Host {
                 self.cores[core].idle = IdleState::Not;
                 self.step(core);
             }
-            IdleState::Polling { until, .. } if until <= self.machine.now => self.notify(core, Notice::Due),
+            IdleState::Polling { until, .. } if until.by(self.machine.now).is_some() => self.notify(core, Notice::Due),
             _ => {}
         }
     }
@@ -551,7 +551,7 @@ mod tests {
         let read = [Op::Anchor { line }, Op::Fence];
         program(&mut host, ThreadId(0), &read);
         let (since, _) = until_free(&mut host, ThreadId(0));
-        host.wait(ThreadId(0), Awaited::Line(line), 640, Time::MAX); // 640 / 2 / 3.2 GHz = 100 ns a poll
+        host.wait(ThreadId(0), Awaited::Line(line), 640, Due::NEVER); // 640 / 2 / 3.2 GHz = 100 ns a poll
         program(&mut host, ThreadId(1), &[Op::Stall(250_000), Op::Store { line, lines: 1 }, Op::Fence]);
         let (resumed, woken) = until_free(&mut host, ThreadId(0));
         let woken = woken.expect("the write wakes it");
@@ -572,7 +572,7 @@ mod tests {
         until_free(&mut host, ThreadId(0));
         program(&mut host, ThreadId(1), &[Op::Store { line, lines: 1 }, Op::Fence]);
         let (written, _) = until_free(&mut host, ThreadId(1));
-        host.wait(ThreadId(0), Awaited::Line(line), 640, Time::MAX);
+        host.wait(ThreadId(0), Awaited::Line(line), 640, Due::NEVER);
         assert_eq!(until_free(&mut host, ThreadId(0)).0, written);
     }
 

@@ -97,7 +97,7 @@ impl Host {
         // An LLC full of the kernel's lines looks steady from the start, so applications run some more rounds to take
         // their share.
         let rounds = if !self.storage.is_empty() { 20 } else { 4 };
-        let (mut held, mut steady) = (u64::MAX, 0);
+        let (mut held, mut steady): (Option<u64>, u32) = (None, 0);
         for _ in 0..64 {
             let mut moved = 0;
             while moved < round && self.apps().any(App::is_free_running) {
@@ -106,11 +106,12 @@ impl Host {
             self.machine.devices_write_functional(round / 4);
             self.warm_storage(round / 4);
             let now = self.machine.mem.lines_held();
-            steady = if held.abs_diff(now) <= now / 500 { steady + 1 } else { 0 };
+            let stays = held.is_some_and(|held| held.abs_diff(now) <= now / 500);
+            steady = if stays { steady + 1 } else { 0 };
             if steady == rounds {
                 break;
             }
-            held = now;
+            held = Some(now);
         }
         if stores_only && self.apps().any(App::warms_by_stores) {
             let mut moved = 0;

@@ -38,7 +38,7 @@ impl LineAddr {
     /// The distance of this line from `base`, in lines; negative when `base` lies behind this line.
     #[inline(always)]
     pub const fn signed_offset_from(self, base: LineAddr) -> i64 {
-        self.0.wrapping_sub(base.0) as i64
+        self.0.wrapping_sub(base.0).cast_signed()
     }
     /// The line `offset` lines behind this one, or before it when `offset` is negative.
     #[inline(always)]

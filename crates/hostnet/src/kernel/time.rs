@@ -11,7 +11,7 @@ pub struct Time(pub u64);
 impl Time {
     /// The beginning of simulated time, or a span of no length.
     pub const ZERO: Time = Time(0);
-    /// A time that no run reaches.
+    /// Longest time that can be expressed.
     pub const MAX: Time = Time(u64::MAX);
     /// Latest time that a run may reach, 12 days: cores count sixteenths of a picosecond, and 2^60 ps are 13.3 days.
     pub const END: Time = Time(12 * 86_400 * 1_000_000_000_000);

@@ -475,10 +475,10 @@ impl CacheArray {
             self.enter_rarer(base, way, mask);
         }
         if self.moves.is_some() {
-            self.log_move(base, way, old, false);
+            self.log_move(base, way, tag_in(old), false);
             self.log_move(base, way, Some(tag), true);
         }
-        let Some(old) = old else {
+        let Some(old) = tag_in(old) else {
             self.held += 1;
             return None;
         };
@@ -576,7 +576,7 @@ fn tick(rest: &mut Block, at: usize, age: u32) {
     *rest.age_mut(age) = (rest.0[at] >> 24).to_u8();
 }
 
-/// Puts `tag` into a way of a set; returns the previous tag, and whether its line was dirty and marked.
+/// Puts `tag` into a way of a set; returns the previous word of the way, and whether its line was dirty and marked.
 #[inline]
 fn replace<const N: usize>(
     set: &mut [Block; N],
@@ -584,7 +584,7 @@ fn replace<const N: usize>(
     way: u32,
     tag: u32,
     dirty: bool,
-) -> (Option<u32>, bool, bool) {
+) -> (u32, bool, bool) {
     let old = std::mem::replace(&mut set[way.to_usize() / 16 % N].0[way.to_usize() % 16], word_of(Some(tag)));
     let rest = &mut set[N - 1];
     let (at, first, mark) = if N == 1 { (15, 16, 1 << (NARROW + way)) } else { (14, 0, 1 << way) };
@@ -597,7 +597,7 @@ fn replace<const N: usize>(
         Replacement::Nmru => rest.0[at] = rest.0[at] & 0xff_ffff | (way + 1) << 24,
         _ => {}
     }
-    (tag_in(old), last >> way & 1 == 1, marked)
+    (old, last >> way & 1 == 1, marked)
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@ use super::node::DEVICES_AT;
 use super::paths::Path;
 use super::stats::AccessClass;
 use super::{Agent, Memory, MemoryEvent, MemoryPosts};
-use crate::kernel::{ChannelId, LineAddr, NodeId, Time, TxnId};
+use crate::kernel::{ChannelId, Due, LineAddr, NodeId, Time, TxnId};
 use std::collections::VecDeque;
 
 #[derive(Clone)]
 pub(super) struct McQueue {
-    pub next: Time,
+    /// Time of the earliest event that the channel has posted and that has not occurred.
+    pub next: Due,
     reads: VecDeque<(TxnId, Decoded)>,
     /// Waiting writes by side; see `Memory::side`.
     writes: [VecDeque<Write>; 2],
@@ -29,7 +30,7 @@ pub(super) struct McQueue {
 impl McQueue {
     pub fn new(overflow: Overflow, node: NodeId) -> McQueue {
         McQueue {
-            next: Time::MAX,
+            next: Due::NEVER,
             reads: VecDeque::new(),
             writes: Default::default(),
             own_writes: 0,
@@ -267,8 +268,8 @@ impl Memory {
         let c = &mut self.channels[ch];
         if let Some(next) = self.dram.wake(ch, c.has_waiting()) {
             let next = next.max(now);
-            if next < c.next {
-                c.next = next;
+            if Due::at(next) < c.next {
+                c.next = Due::at(next);
                 cal.post(next, MemoryEvent::Dram(ch));
             }
         }
@@ -307,10 +308,10 @@ impl Memory {
 
     /// Handles `MemoryEvent::Dram`.
     pub fn on_dram(&mut self, cal: &mut impl MemoryPosts, ch: ChannelId, now: Time) {
-        if self.channels[ch].next != now {
+        if self.channels[ch].next != Due::at(now) {
             return; // an earlier event has replaced this one
         }
-        self.channels[ch].next = Time::MAX;
+        self.channels[ch].next = Due::NEVER;
         let goes_in = self.dram.advance(now, ch, &mut self.done) && self.can_admit(ch);
         if goes_in {
             self.admit_from_queue(cal, ch, now);

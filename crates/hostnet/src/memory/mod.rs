@@ -422,7 +422,7 @@ impl Memory {
                 self.nodes[node].llc.prefetch_on_host(v.line);
             }
         }
-        if sender != Sender::Background {
+        if sender.agent() != Agent::Background {
             self.paths.under_way[Path::of(op).index()].force_many(n, issued);
         }
         self.milestones[id] = Milestones::at(issued, at);
@@ -474,7 +474,7 @@ impl Memory {
         self.txns[id].dirty = false;
         let t = &self.txns[id];
         let (entry, path) = (t.entry, Path::of(t.op));
-        let counted = if t.sender != Sender::Background && t.holds_credit() { self.request_count(t) } else { 0 };
+        let counted = if t.agent() != Agent::Background && t.holds_credit() { self.request_count(t) } else { 0 };
         let stale = entry.is_some_and(|epoch| self.release_line(cal, id, epoch, now));
         if counted > 0 {
             self.paths.record(path, counted, &self.milestones[id], now);

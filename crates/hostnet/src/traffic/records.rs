@@ -135,7 +135,7 @@ impl CaptureInterface {
         } else {
             10u128.checked_pow(n - 12).map_or(0, |d| u128::from(ticks) / d)
         };
-        ps as i128 + i128::from(self.offset_s) * SECOND as i128
+        ps.cast_signed() + i128::from(self.offset_s) * SECOND.cast_signed()
     }
 }
 

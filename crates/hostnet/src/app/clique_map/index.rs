@@ -36,7 +36,7 @@ impl CuckooIndex {
     /// An index for `keys` keys. The number of slots is the next power of two, or the power of two after that when a
     /// key finds no slot.
     pub fn of(keys: u64) -> CuckooIndex {
-        let mut places = keys.next_power_of_two().max(SLOTS as u64);
+        let mut places = keys.next_power_of_two().max(SLOTS.to_u64());
         loop {
             match CuckooIndex::within(keys.to_u32(), places) {
                 Some(index) => return index,

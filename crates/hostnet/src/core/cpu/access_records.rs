@@ -1,7 +1,7 @@
 //! Records of outstanding accesses: which records are open, when completed ones end, and whether the records, the
 //! reorder buffer and the store queue have room for another access.
 
-use super::{AccessRecord, AccessState, Cpu, DispatchWait, RECS};
+use super::{AccessRecord, AccessState, Cpu, DispatchWait, EarliestUser, RECS};
 use crate::kernel::{Int, LineAddr, Time};
 
 /// Place of a line in `by_line`.
@@ -80,7 +80,7 @@ impl Cpu {
         self.by_line[bucket(line)] |= 1 << r;
         let rec = &mut self.records[r];
         rec.line = line;
-        rec.seq = self.seq;
+        rec.serves = EarliestUser::of(self.seq);
         rec.write = write;
         rec.load = load;
         rec.owns = false;

@@ -4,7 +4,7 @@
 
 use super::{AccessState, Cpu, DispatchWait};
 use crate::core::{CoreEvent, CorePosts};
-use crate::kernel::{LineAddr, ThreadId, Time};
+use crate::kernel::{Due, LineAddr, ThreadId, Time};
 use crate::memory::Memory;
 
 /// Accesses and prefetches that the core defers until the calendar reaches their time.
@@ -15,12 +15,12 @@ pub(super) struct DeferredHits {
     /// Deferred records, each with its time of access.
     records: Vec<(Time, u8)>,
     /// Time of the earliest posted event that has not occurred.
-    event: Time,
+    event: Due,
 }
 
 impl Default for DeferredHits {
     fn default() -> DeferredHits {
-        DeferredHits { horizon: Time::ZERO, records: Vec::new(), event: Time::MAX }
+        DeferredHits { horizon: Time::ZERO, records: Vec::new(), event: Due::NEVER }
     }
 }
 
@@ -32,8 +32,8 @@ impl DeferredHits {
     }
 
     fn post(&mut self, cal: &mut impl CorePosts, thread: ThreadId, at: Time) {
-        if at < self.event {
-            self.event = at;
+        if Due::at(at) < self.event {
+            self.event = Due::at(at);
             cal.post(at, CoreEvent::Due(thread));
         }
     }
@@ -96,8 +96,8 @@ impl Cpu {
     /// Handles `CoreEvent::Due`: looks up the accesses that are due at `now`. Returns the program's end as `start` does.
     pub fn on_due(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
         self.deferred.at(mem, now);
-        if self.deferred.event <= now {
-            self.deferred.event = Time::MAX;
+        if self.deferred.event.by(now).is_some() {
+            self.deferred.event = Due::NEVER;
         }
         if let Some(p) = &mut self.prefetcher {
             p.waiting.ripen(self.deferred.horizon);

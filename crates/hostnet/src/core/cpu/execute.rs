@@ -1,7 +1,7 @@
 //! Execution of a program: each op is dispatched as accesses to single lines.
 
 use super::retire::RetireEffect;
-use super::{send, AccessState, Cpu, DispatchWait, Retired, WindowEntry, FRAC};
+use super::{send, AccessState, Cpu, DispatchWait, EarliestUser, Retired, WindowEntry, FRAC};
 use crate::core::op::Op;
 use crate::core::prefetch::CacheLevel;
 use crate::core::CorePosts;
@@ -285,7 +285,7 @@ impl Cpu {
                     Some(r) => {
                         self.records[r].write |= a.write;
                         self.records[r].load |= !a.write;
-                        self.records[r].seq = self.records[r].seq.min(self.seq); // a hint may have requested the line first
+                        self.records[r].serves.include(self.seq); // a hint may have requested the line first
                         (r, false)
                     }
                     None => {
@@ -326,7 +326,7 @@ impl Cpu {
         let r = match self.same_line(line) {
             Some(r) => {
                 self.records[r].load = true;
-                self.records[r].seq = self.records[r].seq.min(self.seq);
+                self.records[r].serves.include(self.seq);
                 r
             }
             None if mem.owns(self.core, line) && !self.must_defer(mem, line, true, ready) => {
@@ -416,7 +416,7 @@ impl Cpu {
         }
         if let Some(r) = self.new_rec(line, false, false, at) {
             self.records[r].owns = true;
-            self.records[r].seq = u64::MAX; // no later store waits for this one
+            self.records[r].serves = EarliestUser::NONE; // no later store waits for this one
             self.issue(mem, cal, r, at);
         }
     }
@@ -428,7 +428,7 @@ impl Cpu {
         self.dispatch(1);
         let at = self.now();
         let Some(r) = self.new_rec(line, false, false, at) else { return };
-        self.records[r].seq = u64::MAX;
+        self.records[r].serves = EarliestUser::NONE;
         if let Some((parent, _)) = self.anchor {
             self.records[r].state = AccessState::Address;
             self.records[parent].children |= 1 << r;
@@ -463,7 +463,7 @@ impl Cpu {
         }
         if mem.probe(cal, self.core, line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
-                self.records[r].seq = u64::MAX;
+                self.records[r].serves = EarliestUser::NONE;
                 self.issue(mem, cal, r, at);
             }
         }

@@ -50,12 +50,38 @@ enum AccessState {
     Done,
 }
 
+/// Number, in program order, of the first instruction that an access serves, or none. An access that serves none is
+/// before no instruction.
+#[derive(Clone, Copy, Debug)]
+struct EarliestUser(u64);
+
+impl EarliestUser {
+    /// An access that no instruction waits for.
+    const NONE: EarliestUser = EarliestUser(u64::MAX);
+
+    /// An access of instruction `seq`.
+    #[inline(always)]
+    fn of(seq: u64) -> EarliestUser {
+        EarliestUser(seq)
+    }
+    /// Notes that the access serves instruction `seq` too.
+    #[inline(always)]
+    fn include(&mut self, seq: u64) {
+        self.0 = self.0.min(seq);
+    }
+    /// Whether the access serves an instruction before `seq`.
+    #[inline(always)]
+    fn is_before(self, seq: u64) -> bool {
+        self.0 < seq
+    }
+}
+
 /// An access to a line that is not done; it occupies one cache line of the computer that runs the simulation.
 #[repr(align(64))]
 #[derive(Clone, Copy, Debug)]
 struct AccessRecord {
     line: LineAddr,
-    seq: u64,
+    serves: EarliestUser,
     state: AccessState,
     generation: u32,
     write: bool,
@@ -186,7 +212,7 @@ impl Cpu {
         let clock = Clock::from_hz(s.clock.0);
         let rec = AccessRecord {
             line: LineAddr(0),
-            seq: 0,
+            serves: EarliestUser::NONE,
             state: AccessState::Free,
             generation: 0,
             write: false,

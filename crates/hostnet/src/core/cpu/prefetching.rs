@@ -1,6 +1,6 @@
 //! Lines that a core fetches before an instruction asks for them: hardware prefetches and prefetch hints of devices.
 
-use super::{send, Cpu};
+use super::{send, Cpu, EarliestUser};
 use crate::core::op::Op;
 use crate::core::prefetch::{CacheLevel, Prefetcher};
 use crate::core::CorePosts;
@@ -187,7 +187,7 @@ impl Cpu {
         }
         if mem.probe(cal, self.core, line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
-                self.records[r].seq = u64::MAX;
+                self.records[r].serves = EarliestUser::NONE;
                 self.issue(mem, cal, r, at);
             }
         }

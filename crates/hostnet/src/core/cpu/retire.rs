@@ -102,7 +102,7 @@ impl Cpu {
         if self.still_waits() {
             return None;
         }
-        let before = |r: &AccessRecord| r.seq < p.seq && (r.load || p.stores);
+        let before = |r: &AccessRecord| r.serves.is_before(p.seq) && (r.load || p.stores);
         let first = self.first_open(before);
         self.retire_after = first.map(|r| (r, self.records[r].generation));
         if first.is_some() {
@@ -145,7 +145,7 @@ impl Cpu {
     /// requested its line, its own store counts as well.
     fn may_release(&self, i: usize) -> Option<Time> {
         let p = self.releases[i];
-        let before = |r: &AccessRecord| r.seq < p.seq;
+        let before = |r: &AccessRecord| r.serves.is_before(p.seq);
         let no_record = p.turn == ReleaseState::Waits && self.live == u64::MAX && self.finished == 0;
         (!no_record && self.first_open(before).is_none()).then(|| p.at.max(self.latest(before)))
     }
@@ -176,7 +176,7 @@ impl Cpu {
                 }
             };
             self.records[r].write = true;
-            self.records[r].seq = self.records[r].seq.min(seq - 1);
+            self.records[r].serves.include(seq - 1);
             self.releases[i].turn = ReleaseState::Requested;
             return self.request_ownership_early(mem, cal, i + 1, now);
         }
@@ -190,7 +190,7 @@ impl Cpu {
             if ahead || turn != ReleaseState::Waits {
                 continue;
             }
-            if at > now || !self.may_miss() || self.first_open(|r| r.load && r.seq < seq).is_some() {
+            if at > now || !self.may_miss() || self.first_open(|r| r.load && r.serves.is_before(seq)).is_some() {
                 return;
             }
             self.releases[i].ahead = true;

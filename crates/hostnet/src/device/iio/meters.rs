@@ -20,7 +20,7 @@ impl Iio {
             s.read.restart(now);
         }
         self.completed_before = self.completed();
-        self.shortest_read = Time::MAX;
+        self.shortest_read = None;
         for p in &mut self.ports {
             p.moved = 0;
             p.up.restart(now);
@@ -57,7 +57,7 @@ impl Iio {
 
     /// Shortest time that a device read has taken since the restart, from its request to its last data.
     pub fn shortest_read(&self) -> Option<Time> {
-        Some(self.shortest_read).filter(|t| *t < Time::MAX)
+        self.shortest_read
     }
 
     /// Lines moved and commands, messages or frames completed since the restart.

@@ -59,7 +59,7 @@ pub struct Iio {
     since: Time,
     completed_before: u64,
     /// Shortest time that a device read has taken since the restart, from request to last data, as the device sees it.
-    shortest_read: Time,
+    shortest_read: Option<Time>,
 }
 
 /// The request of the IIO that `t` answers.
@@ -118,7 +118,7 @@ impl Iio {
             stopped: false,
             since: Time::ZERO,
             completed_before: 0,
-            shortest_read: Time::MAX,
+            shortest_read: None,
         };
         for (port, nic) in iio.nics() {
             assert_eq!(nic.port(), Some(port), "the port that the NIC was built for");
@@ -514,7 +514,8 @@ impl Iio {
             if j.sent == j.lines {
                 let end = port.framing.acted_on(&port.down, bytes, end);
                 let at = end + port.down.flight * 2;
-                self.shortest_read = self.shortest_read.min(at - j.since);
+                let took = at - j.since;
+                self.shortest_read = Some(self.shortest_read.map_or(took, |shortest| shortest.min(took)));
                 let requests = port.framing.requests(j.lines);
                 let ends = port.device.expect(j.piece.slot, j.lines);
                 let mut wait = false;

@@ -89,7 +89,7 @@ impl CcnicHost {
         let shape = i.memory.rx(spec, q);
         let rx = match spec.pool {
             PoolKind::Shared => {
-                let lazy = u64::from(spec.lazy_release) * GROUP as u64 / shape.group.to_u64();
+                let lazy = u64::from(spec.lazy_release) * GROUP.to_u64() / shape.group.to_u64();
                 // The read-ahead leaves room for one prefetch of each payload.
                 HostReceiveRing::Lines(Consumer::new(common.reads(shape, 1), lazy))
             }
@@ -352,7 +352,7 @@ impl CcnicHost {
 
     /// Reclaims buffers and objects that have been sent, once there are many of them.
     pub(super) fn free_completed_batch(&mut self, i: &mut CcnicInterface, p: &mut Program) {
-        if self.awaiting_completion.len().max(self.objects.len()) >= BLANKS as usize {
+        if self.awaiting_completion.len().max(self.objects.len()) >= BLANKS.to_usize() {
             self.free_completed(i, p);
         }
     }

@@ -196,7 +196,7 @@ impl ServerPort {
             };
             i.packets[to.to_usize()] = Some(id);
             host.received.push(from);
-            self.replies.push_back(PendingReply { buffer: to, bytes: lines * LINE as u16, object });
+            self.replies.push_back(PendingReply { buffer: to, bytes: lines * LINE.to_u16(), object });
         }
         served.to_u32()
     }

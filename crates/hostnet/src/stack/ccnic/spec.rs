@@ -392,7 +392,7 @@ impl CcnicSpec {
         match self.cache() {
             0 => [small, large],
             // DPDK's l3fwd computes its number of buffers in this way.
-            cache => [small, large.max(queues * (2 * GROUP as u32 * self.ring + self.tx_batch + cache))],
+            cache => [small, large.max(queues * (2 * GROUP.to_u32() * self.ring + self.tx_batch + cache))],
         }
     }
 
@@ -422,14 +422,14 @@ impl CcnicSpec {
     }
 
     fn units(&self, may: bool) -> u64 {
-        u64::from(self.ring) * GROUP as u64 / self.group(may).to_u64()
+        u64::from(self.ring) * GROUP.to_u64() / self.group(may).to_u64()
     }
 
     fn per_line(&self, may: bool) -> u64 {
         if self.layout == DescriptorLayout::Padded || self.group(may) == GROUP {
             1
         } else {
-            GROUP as u64
+            GROUP.to_u64()
         }
     }
 

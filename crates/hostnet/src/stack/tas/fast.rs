@@ -40,8 +40,8 @@ pub struct FastPath {
 /// Takes the spin lock of a flow's state, and reads and writes the state.
 fn update(state: LineAddr, p: &mut Program) {
     p.push(Op::Atomic { line: state });
-    p.push(Op::Load { line: state, lines: STATE as u32 });
-    p.push(Op::Store { line: state, lines: STATE as u32 });
+    p.push(Op::Load { line: state, lines: STATE.to_u32() });
+    p.push(Op::Store { line: state, lines: STATE.to_u32() });
 }
 
 impl FastPath {
@@ -93,7 +93,7 @@ impl FastPath {
             let flow = segment(c, r).flow;
             c.program.push(Op::Prefetch { line: r.line, lines: 2 });
             c.program.push(Op::Prefetch { line: t.bucket(flow), lines: 1 });
-            c.program.push(Op::Prefetch { line: t.state(flow), lines: STATE as u32 });
+            c.program.push(Op::Prefetch { line: t.state(flow), lines: STATE.to_u32() });
         }
         for r in got {
             let s = segment(c, r);
@@ -205,7 +205,7 @@ impl FastPath {
         let line = |i: u64, t: &Service| t.memory.threads[self.local][1] + i / FROM_APP % QUEUE;
         for (i, e) in (from..).zip(&entries) {
             p.push(Op::Load { line: line(i, t), lines: 1 });
-            p.push(Op::Prefetch { line: t.state(e.flow), lines: STATE as u32 });
+            p.push(Op::Prefetch { line: t.state(e.flow), lines: STATE.to_u32() });
         }
         for (i, e) in (from..).zip(entries) {
             t.own(e.flow, self.local);
