@@ -9,12 +9,14 @@ use crate::app::Origin;
 use crate::config::scenario::{ArrivalsSpec as Spec, Load, ReplayTiming, TenantSpec};
 use crate::config::{check, traffic, Scenario};
 use crate::device::NicAt;
+use crate::flow::Link;
 use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Int, RandomStream, Real, Time};
 use crate::machine::World;
 use crate::meter::Values;
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
+use crate::traffic::pcap::{Capture, LateOnLink};
 use crate::traffic::search::{self, Bracket};
 use crate::traffic::writer::{self, FrameFormat};
 use serde_json::{json, Map};
@@ -127,7 +129,7 @@ fn run_of(
         _ => run.fixed()?,
     };
     if let Some(capture) = run.world.members[0].source.as_ref().and_then(|s| s.capture.as_ref()) {
-        outcome.tables.insert("capture".into(), capture.table());
+        outcome.tables.insert("capture".into(), capture.table(run.late_on_link(capture)));
     }
     outcome.values.set("sim_events", run.events.to_f64());
     outcome.values.set("sim_requests", run.done.to_f64());
@@ -180,6 +182,24 @@ impl Run<'_> {
             return traffic::ends(&self.spec.run, &key, (times.len() - 1).to_f64() / last);
         };
         traffic::carries(self.spec, "traffic.rate", &r, self.packets(r), capture.mean_size())
+    }
+
+    /// What the link makes of the times of a capture: packets that it carries more than a microsecond later, the
+    /// resolution of most captures.
+    fn late_on_link(&self, capture: &Capture) -> Option<LateOnLink> {
+        let (rate, beside) = traffic::line_rate(self.spec)?;
+        let original = self.spec.traffic.pcap.as_ref().is_some_and(|p| p.timing == ReplayTiming::Original);
+        let mut arrivals = self.offered(None).0.filter(|_| original)?;
+        let mut link = Link::ethernet(rate, Time::ZERO);
+        let mut late = LateOnLink { packets: 0, most: Time::ZERO, rate };
+        for packet in &capture.packets {
+            let due = arrivals.next();
+            let behind = link.backlog(due);
+            late.packets += u64::from(behind > Time::us(1));
+            late.most = late.most.max(behind);
+            link.send(u64::from(packet.wire_len + beside), due);
+        }
+        (late.packets > 0).then_some(late)
     }
 
     /// Packets per second that a rate means, with the sizes that are offered.
