@@ -176,10 +176,12 @@ impl Run<'_> {
             if at_once {
                 return Err(why.into());
             }
-            let last = times.last().map_or(0.0, |t| t.as_secs());
+            let (n, passes) = (times.len().to_u64(), (self.spec.run.packets() - 1) / times.len().to_u64());
+            let pass = times.last().map_or(0.0, |t| t.as_secs()) * n.to_f64() / (n - 1).to_f64();
+            let rest = times[((self.spec.run.packets() - 1) % n).to_usize()].as_secs();
             let file = t.pcap.as_ref().map_or("", |p| &p.file);
             let key = format!("the times of traffic.pcap.file = \"{file}\"");
-            return traffic::ends(&self.spec.run, &key, (times.len() - 1).to_f64() / last);
+            return traffic::ends(&self.spec.run, &key, passes.to_f64() * pass + rest);
         };
         traffic::carries(self.spec, "traffic.rate", &r, self.packets(r), capture.mean_size())
     }
