@@ -505,7 +505,9 @@ fn rates(s: &Scenario) -> Check {
 pub fn ends(run: &RunSpec, key: &str, seconds: f64) -> Check {
     const HOUR: f64 = 3600.0;
     let (hours, most) = (seconds / HOUR, Time::END.as_secs() / HOUR);
-    need(hours <= most, || format!("run.requests = {} at {key} are {hours:.0} hours; {most} are the most", run.requests))
+    need(hours <= most, || {
+        format!("run.requests = {} at {key} are {hours:.0} hours; {most} are the most", run.requests)
+    })
 }
 
 /// Maximum number of packets of `bytes` bytes per second on the wire between generator and host; None without a wire.

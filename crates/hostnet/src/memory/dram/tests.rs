@@ -1,8 +1,8 @@
 //! Tests of device timing as diagrams (the commands issued, in clocks of the standard), closed forms, and a checker
 //! that compares a long command log with every constraint.
 
-use super::channel::{Channel, NEVER, WRITE};
 use super::channel::DramCommand::{self, Act, Pre, Rd, Ref, Wr};
+use super::channel::{Channel, NEVER, WRITE};
 use super::mapping::{Decoded, Mapper};
 use super::standards::{DeviceWidth, DramDevice, Standard};
 use super::timing::DramTiming;

@@ -196,7 +196,8 @@ impl DramTiming {
             return at;
         }
         // Division by multiplication: exact up to 2^63, beyond the end of simulated time.
-        let clocks = (u128::from(at + self.tck - 1) * u128::from(self.per_tck)) >> (u64::BITS + reciprocal_bits(self.tck));
+        let clocks =
+            (u128::from(at + self.tck - 1) * u128::from(self.per_tck)) >> (u64::BITS + reciprocal_bits(self.tck));
         debug_assert_eq!(clocks.to_u64(), at.div_ceil(self.tck));
         clocks.to_u64() * self.tck
     }
