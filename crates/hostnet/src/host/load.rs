@@ -186,8 +186,8 @@ impl Run<'_> {
         traffic::carries(self.spec, "traffic.rate", &r, self.packets(r), capture.mean_size())
     }
 
-    /// What the link makes of the times of a capture: packets that it carries more than a microsecond later, the
-    /// resolution of most captures.
+    /// Packets of a capture that the link carries more than a microsecond late. A microsecond is the resolution of most
+    /// captures.
     fn late_on_link(&self, capture: &Capture) -> Option<LateOnLink> {
         let (rate, beside) = traffic::line_rate(self.spec)?;
         let original = self.spec.traffic.pcap.as_ref().is_some_and(|p| p.timing == ReplayTiming::Original);
