@@ -248,13 +248,13 @@ pub enum Fault {
     NoRequest {
         packets: u64,
         port: u16,
-        skipped: Skipped,
+        skipped: Box<Skipped>,
     },
     /// There are packets, but none is IP, or none goes to `port`.
     NoFrame {
         packets: u64,
         port: Option<u16>,
-        skipped: Skipped,
+        skipped: Box<Skipped>,
     },
     /// There are packets, but the wanted ones have no time stamps.
     Untimed {
@@ -610,8 +610,8 @@ impl Loader {
             let packets = self.counts.records;
             return Err(match self.how.wanted {
                 _ if self.counts.skipped.untimed > 0 => Fault::Untimed { packets },
-                Wanted::Memcached(port) => Fault::NoRequest { packets, port, skipped: self.counts.skipped },
-                Wanted::Frames(port) => Fault::NoFrame { packets, port, skipped: self.counts.skipped },
+                Wanted::Memcached(port) => Fault::NoRequest { packets, port, skipped: self.counts.skipped.into() },
+                Wanted::Frames(port) => Fault::NoFrame { packets, port, skipped: self.counts.skipped.into() },
             });
         };
         let mut packets = Vec::with_capacity(self.packets.len());
