@@ -14,6 +14,8 @@ MOST_SKIPPED = 0.03
 CHOSEN = "to another port"
 #: Note on a damaged file that was read up to the damage (``traffic.pcap.lenient``).
 DAMAGED = "packets before the damage that ends the file"
+#: How the note begins on packets that the link of the replay carries later than they were captured.
+LATE = "packets later than captured"
 
 
 class CaptureWarning(UserWarning):
@@ -80,7 +82,7 @@ def distinct(results: Iterable[Mapping[str, Any]]) -> list[Held]:
 
 
 def warn(results: Iterable[Mapping[str, Any]]) -> None:
-    """Issue a CaptureWarning for each damaged capture, and for each capture of which many packets were skipped."""
+    """Issue a CaptureWarning for each capture that is damaged, was skipped in large part, or is faster than its link."""
     for h in distinct(results):
         if DAMAGED in h.notes:
             warnings.warn(
@@ -95,3 +97,11 @@ def warn(results: Iterable[Mapping[str, Any]]) -> None:
                 CaptureWarning,
                 stacklevel=3,
             )
+        for what, n in h.notes.items():
+            if what.startswith(LATE) and n > MOST_SKIPPED * h.replayed:
+                warnings.warn(
+                    f"{h.file}: is faster than the link on which it is replayed: {100 * n / h.replayed:.0f} % of its "
+                    f"{h.replayed:,} replayed packets come{what.removeprefix('packets')}.",
+                    CaptureWarning,
+                    stacklevel=3,
+                )

@@ -1,7 +1,9 @@
 """Captures of one's own: they drive every application that serves packets, and what is skipped is said, with the reason."""
 
 import json
+import os
 import struct
+import time
 import warnings
 
 import pytest
@@ -221,3 +223,119 @@ def test_idio_takes_a_capture_in_place_of_its_bursts(cli, tmp_path):
     assert (lines >= 0).all() and ((lines - lines.round()).abs() < 1e-6).all(), "whole lines in each bin of 1 us"
     table.select("t_us", "mem_bw_gbs").write_csv(tmp_path / "dram.csv")
     assert (tmp_path / "dram.csv").read_text().startswith("t_us,mem_bw_gbs\n1.0,")
+
+
+def write_at(path, packets):
+    """A pcap file of (seconds, microseconds, frame)."""
+    records = b"".join(struct.pack("<IIII", s, us, len(f), len(f)) + f for s, us, f in packets)
+    path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 1) + records)
+    return path
+
+
+def forwarder(file, **run):
+    """One core that forwards frames of a capture at their own times, behind a NIC on PCIe."""
+    return hn.Scenario(
+        {
+            "name": "forward",
+            "platform": "gem5",
+            "placement": {"policy": "ddio", "ways": 2},
+            "tenant": [{"name": "fwd", "cores": 1, "stack": "poll_mode", "app": {"kind": "l2fwd"}}],
+            "peripheral": [{"kind": "ethernet"}],
+            "traffic": {"arrivals": "pcap", "pcap": {"file": str(file)}},
+            "run": {"load": "fixed", "warmup_requests": 0, **run},
+        }
+    )
+
+
+def stamps(path):
+    """Seconds of the packets of a pcap file with nanoseconds."""
+    data, at, found = path.read_bytes(), 24, []
+    while at < len(data):
+        s, ns, kept, _ = struct.unpack_from("<IIII", data, at)
+        found.append(s + ns / 1e9)
+        at += 16 + kept
+    return found
+
+
+def test_packets_days_apart_come_back_days_apart(tmp_path):
+    """2^56 ps are 20.0 hours: times beyond them keep their order and their distance."""
+    days = [0, 1, 2, 11]
+    file = write_at(tmp_path / "days.pcap", [(86400 * d, 0, udp(b"x" * 100)) for d in days])
+    back = tmp_path / "back.pcap"
+    hn.run(forwarder(file, requests=len(days)), pcap=back)
+    assert stamps(back) == pytest.approx([86400 * d for d in days], abs=1e-3)
+
+
+def test_a_capture_may_be_replayed_for_longer_than_20_hours(tmp_path):
+    """Two seconds from packet to packet, 60,000 times: 33 hours, in which nothing queues."""
+    file = write_at(tmp_path / "slow.pcap", [(2 * i, 0, udp(b"x" * 18)) for i in range(10)])
+    result = hn.run(forwarder(file, requests=60_000))
+    assert result["throughput_mrps"] == pytest.approx(0.5e-6, rel=1e-3)
+    assert result["lat_mean_us"] < 1 and result["loss_rate"] == 0
+
+
+def test_what_lasts_longer_than_a_run_may_is_one_sentence(tmp_path):
+    frame = udp(b"x" * 18)
+    far = write_at(tmp_path / "far.pcap", [(0, 0, frame), (86400 * 13, 0, frame)])
+    with pytest.raises(hn.HostnetError, match=r"far.pcap is too long: packet 2 lies 13 days .* 12 days are the most"):
+        hn.run(forwarder(far, requests=2))
+    # At a rate of its own the same capture is short.
+    assert hn.run(forwarder(far, requests=2).with_({"traffic.rate": "1 kpps"}))["drops"] == 0
+    slow = write_at(tmp_path / "slow.pcap", [(3600 * i, 0, frame) for i in range(10)])
+    with pytest.raises(hn.HostnetError, match=r"run.requests = 1000 at the times of .*slow.pcap.* are 999 hours; 288"):
+        hn.run(forwarder(slow, requests=1000))
+
+
+@pytest.mark.parametrize("policy", ["ddio", "idio"])
+def test_silence_costs_no_wall_time(tmp_path, policy):
+    """A burst leaves writes in the memory controller's queue, then nothing happens for an hour: 460 million refresh intervals,
+    and 3.6 billion intervals of IDIO. The events are those of the packets, as many as without the hour."""
+    frames = [(0, 2 * i, udp(b"x" * 958)) for i in range(600)]
+
+    def events(gap):
+        file = write_at(tmp_path / f"{gap}.pcap", [*frames, *((gap, us, f) for _, us, f in frames)])
+        sc = forwarder(file, requests=1200).with_({"placement.policy": policy})
+        if policy == "idio":
+            sc = sc.with_({"placement.mode": "dynamic"})
+        began = time.monotonic()
+        return hn.run(sc)["sim_events"], time.monotonic() - began
+
+    (short, _), (long, took) = events(1), events(3600)
+    assert long < 1.05 * short and took < 20
+
+
+def test_a_capture_is_never_written_over_an_input(cli, tmp_path):
+    file = write_at(tmp_path / "in.pcap", [(0, 10 * i, udp(b"x" * 18)) for i in range(10)])
+    own = tmp_path / "own.toml"
+    own.write_text(forwarder(file, requests=2).to_toml())
+    (tmp_path / "symbolic.pcap").symlink_to(file)
+    os.link(file, tmp_path / "hard.pcap")
+    before = {p: p.read_bytes() for p in (file, own)}
+    for out in ("in.pcap", "symbolic.pcap", "hard.pcap", "own.toml"):
+        done = cli("run", own, "--pcap", tmp_path / out, check=2)
+        assert f"{out}: is an input of this command" in done.stderr and done.stderr.count("\n") == 1
+        assert {p: p.read_bytes() for p in before} == before
+    cli("run", own, "--pcap", tmp_path / "out.pcap", check=0)
+    cli("run", own, "--pcap", tmp_path / "out.pcap", check=0)  # an output of before is no input
+
+
+def test_frames_cut_before_their_ports_are_a_warning(tmp_path):
+    frame = udp(b"x" * 18, port=2000)
+    file = write(tmp_path / "mixed.pcap", [(frame, 34)] * 5 + [frame] * 5)
+    with pytest.warns(CaptureWarning, match="50 % of its 10 packets are not replayed: 5 cut short by the snap length"):
+        h = held(hn.run(scenario(APPS["touchdrop"], file, port=2000)).data)
+    assert (h.replayed, h.skipped) == (5, {"cut short by the snap length": 5})
+
+
+def test_a_capture_faster_than_its_link_is_a_warning_with_the_figures(tmp_path):
+    """Frames of 1000 bytes, 24 more on the wire, come every microsecond to a link of 4 Gb/s, on which each takes 2.048 us: frame n
+    waits n x 1.048 us, so that all but the first come more than 1 us late, the last by 104.8 us."""
+    file = write_at(tmp_path / "fast.pcap", [(0, i, udp(b"x" * 958)) for i in range(101)])
+    own = forwarder(file, requests=101).with_({"peripheral.0.link": "4 Gbps"})
+    says = r"is faster than the link .*: 99 % of its 101 replayed packets come later .* up to 104.8 us: the link carries 4 Gbps"
+    with pytest.warns(CaptureWarning, match=says):
+        result = hn.run(own)
+    assert held(result.data).notes == {"packets later than captured, by up to 104.8 us: the link carries 4 Gbps": 100}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert held(hn.run(own.with_({"peripheral.0.link": "10 Gbps"})).data).notes == {}

@@ -420,6 +420,13 @@ pub struct Peers {
     pub node: u32,
 }
 
+impl RunSpec {
+    /// Packets that a fixed load needs: those of the window, and those of the warm-up when their number is given.
+    pub fn packets(&self) -> u64 {
+        self.requests + self.warmup_requests.unwrap_or(0)
+    }
+}
+
 impl Scenario {
     /// The tenant of that place in the file.
     pub fn tenant(&self, id: TenantId) -> &TenantSpec {

@@ -478,7 +478,8 @@ fn rates(s: &Scenario) -> Check {
     })?;
     let bytes = t.frame_sizes().1;
     if let Some(r) = t.rate.filter(|r| s.run.load == Load::Fixed && !r.is_zero()) {
-        ends(&s.run, &format!("traffic.rate = \"{r}\""), r.packets(bytes))?;
+        let last = s.run.packets().to_f64() / r.packets(bytes);
+        ends(&s.run, &format!("traffic.rate = \"{r}\""), last)?;
     }
     if !sized || captured {
         return Ok(());
@@ -500,14 +501,13 @@ fn rates(s: &Scenario) -> Check {
     })
 }
 
-/// Checks that a run whose packets arrive at `pps` per second, as `key` says, does not reach the end of simulated time.
+/// Checks that a run whose last packet arrives after `seconds`, as `key` says, does not reach the end of simulated time.
 ///
 /// # Errors
 /// Returns one clause with keys and values when it does.
-pub fn ends(run: &RunSpec, key: &str, pps: f64) -> Check {
+pub fn ends(run: &RunSpec, key: &str, seconds: f64) -> Check {
     const HOUR: f64 = 3600.0;
-    let hours = (run.requests + run.warmup_requests.unwrap_or(0)).to_f64() / pps / HOUR;
-    let most = Time::END.as_secs() / HOUR;
+    let (hours, most) = (seconds / HOUR, Time::END.as_secs() / HOUR);
     need(hours <= most, || {
         format!("run.requests = {} at {key} are {hours:.0} hours; {most} are the most", run.requests)
     })

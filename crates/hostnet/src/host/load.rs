@@ -9,13 +9,14 @@ use crate::app::Origin;
 use crate::config::scenario::{ArrivalsSpec as Spec, Load, ReplayTiming, TenantSpec};
 use crate::config::{check, traffic, Scenario};
 use crate::device::NicAt;
+use crate::flow::Link;
 use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Int, RandomStream, Real, TenantId, Time};
 use crate::machine::World;
 use crate::meter::Values;
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
-use crate::traffic::pcap::Capture;
+use crate::traffic::pcap::{Capture, LateOnLink};
 use crate::traffic::search::{self, Bracket};
 use crate::traffic::writer::{self, FrameFormat};
 use serde_json::{json, Map};
@@ -127,8 +128,9 @@ fn run_of(
         Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss => run.peak()?,
         _ => run.fixed()?,
     };
-    if let Some(capture) = run.world.members[0].sources().find_map(|(_, s)| s.capture.as_ref()) {
-        outcome.tables.insert("capture".into(), capture.table());
+    let captured = run.world.members[0].sources().find_map(|(t, s)| Some((t, s.capture.clone()?)));
+    if let Some((tenant, capture)) = captured {
+        outcome.tables.insert("capture".into(), capture.table(run.late_on_link(tenant, &capture)));
     }
     outcome.values.set("sim_events", run.events.to_f64());
     outcome.values.set("sim_requests", run.done.to_f64());
@@ -197,12 +199,33 @@ impl Run<'_> {
             if at_once {
                 return Err(why.into());
             }
-            let last = times.last().map_or(0.0, |t| t.as_secs());
+            let (n, passes) = (times.len().to_u64(), (self.spec.run.packets() - 1) / times.len().to_u64());
+            let pass = times.last().map_or(0.0, |t| t.as_secs()) * n.to_f64() / (n - 1).to_f64();
+            let rest = times[((self.spec.run.packets() - 1) % n).to_usize()].as_secs();
             let file = t.pcap.as_ref().map_or("", |p| &p.file);
             let key = format!("the times of traffic.pcap.file = \"{file}\"");
-            return traffic::ends(&self.spec.run, &key, (times.len() - 1).to_f64() / last);
+            return traffic::ends(&self.spec.run, &key, passes.to_f64() * pass + rest);
         };
         traffic::carries(self.spec, "traffic.rate", &r, self.packets(tenant, r), capture.mean_size())
+    }
+
+    /// Packets of a capture that the link to `tenant` carries more than a microsecond late. A microsecond is the
+    /// resolution of most captures.
+    fn late_on_link(&self, tenant: TenantId, capture: &Capture) -> Option<LateOnLink> {
+        let (rate, beside) = traffic::line_rate(self.spec)?;
+        let pcap = self.spec.traffic_of(tenant).pcap.as_ref();
+        let original = pcap.is_some_and(|p| p.timing == ReplayTiming::Original);
+        let mut arrivals = self.offered(tenant, None).0.filter(|_| original)?;
+        let mut link = Link::ethernet(rate, Time::ZERO);
+        let mut late = LateOnLink { packets: 0, most: Time::ZERO, rate };
+        for packet in &capture.packets {
+            let due = arrivals.next();
+            let behind = link.backlog(due);
+            late.packets += u64::from(behind > Time::us(1));
+            late.most = late.most.max(behind);
+            link.send(u64::from(packet.wire_len + beside), due);
+        }
+        (late.packets > 0).then_some(late)
     }
 
     /// Packets per second that a rate means, with the sizes that are offered to `tenant`.

@@ -121,7 +121,7 @@ impl Host {
         }
         self.next_background();
         self.start_network();
-        self.next_epoch();
+        self.next_epoch(0);
     }
 
     /// Runs until `done` returns true; `done` is called after each event.
@@ -428,13 +428,19 @@ impl Host {
     }
 
     fn epoch(&mut self) {
-        self.machine.placement.decide(&EpochCounters::of(&self.machine.mem.stats));
-        self.next_epoch();
+        let counters = EpochCounters::of(&self.machine.mem.stats);
+        self.machine.placement.decide(&counters);
+        // Epochs that end before the next event find the counters as they are.
+        let next = self.machine.cal.next_at().zip(self.machine.placement.epoch());
+        let silent = next.map_or(0, |(at, epoch)| at.saturating_sub(self.machine.now).0.saturating_sub(1) / epoch.0);
+        self.machine.placement.decide_in_silence(&counters, silent);
+        self.next_epoch(silent);
     }
 
-    fn next_epoch(&mut self) {
+    /// Posts the end of the epoch that follows `silent` further ones.
+    fn next_epoch(&mut self, silent: u64) {
         if let Some(epoch) = self.machine.placement.epoch().filter(|_| !self.stopped) {
-            self.machine.cal.post(self.machine.now + epoch, Timer::Epoch);
+            self.machine.cal.post(self.machine.now + epoch * (silent + 1), Timer::Epoch);
         }
     }
 

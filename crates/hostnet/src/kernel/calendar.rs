@@ -243,6 +243,18 @@ impl<E: Copy> Calendar<E> {
         i * 64 + self.used[i].trailing_zeros().to_usize() % 64
     }
 
+    /// Time of the earliest event.
+    pub fn next_at(&self) -> Option<Time> {
+        if self.near == 0 {
+            return self.far.peek().map(|Reverse((at, _, _))| Time(*at));
+        }
+        let start = self.cursor.to_usize() & (BUCKETS - 1);
+        let b = self.first_used(start);
+        let bucket = self.cursor + ((b + BUCKETS - start) & (BUCKETS - 1)).to_u64();
+        let first = self.nodes[self.last[b].to_usize()].next;
+        let [in_bucket, _] = self.nodes[first.to_usize()].at.to_be_bytes();
+        Some(Time(bucket << WIDTH_BITS | u64::from(in_bucket)))
+    }
     /// Number of events popped so far.
     pub fn popped(&self) -> u64 {
         self.popped
@@ -303,7 +315,9 @@ mod tests {
                 expect.push((at, id));
                 id += 1;
             }
+            let next = cal.next_at();
             if let Some((t, e)) = cal.pop() {
+                assert_eq!(next, Some(t));
                 let (i, best) = expect.iter().copied().enumerate().min_by_key(|(_, x)| (x.0, x.1)).unwrap();
                 assert_eq!((t.0, e), best);
                 expect.swap_remove(i);

@@ -40,6 +40,9 @@ impl DataPlane for Ddio {
             self.ways = iat.decide(s, self.ways, c);
         }
     }
+    fn decide_in_silence(&mut self, _: &EpochCounters, _: u64) {
+        // IAT keeps the ways where devices have written nothing.
+    }
     fn set(&mut self, s: &Settings) -> Result<(), String> {
         if !s.prefetch.is_empty() {
             return Err("the control plane sets prefetch, which needs placement.policy = \"idio\"".into());

@@ -302,6 +302,25 @@ impl DataPlane for Idio {
         }
     }
 
+    fn decide_in_silence(&mut self, _: &EpochCounters, epochs: u64) {
+        // Without write-backs pressure is low, which leads each FSM to the end of its states.
+        for core in &mut self.cores {
+            for _ in 0..epochs.min(OFF.into()) {
+                core.step(0, &self.spec);
+            }
+        }
+        let (intervals, average) = (u64::from(self.intervals) + epochs, u64::from(self.spec.average));
+        self.intervals = (intervals % average).to_u32();
+        for core in &mut self.cores {
+            // The first averaging period to end has the write-backs before the silence, the next ones have none.
+            match intervals / average {
+                0 => {}
+                1 => core.average = std::mem::take(&mut core.sum) / average,
+                _ => (core.sum, core.average) = (0, 0),
+            }
+        }
+    }
+
     fn set(&mut self, s: &Settings) -> Result<(), String> {
         if !s.prefetch.is_empty() && !self.mode.hints() {
             return Err("the control plane sets prefetch, which placement.mode = \"invalidate\" has not".into());
@@ -443,6 +462,31 @@ mod tests {
         p.restart();
         p.decide(&EpochCounters { writes: 0, write_misses: 0, cores: &counts(51) });
         assert_eq!(p.state(CoreId(3)), 0, "counters that begin again are no negative pressure: 51 against 50 + 50");
+    }
+
+    /// A silence is as many decisions without write-backs, whatever came before it.
+    #[test]
+    fn a_silence_is_as_many_decisions_in_which_nothing_happened() {
+        for sticky in [false, true] {
+            let spec = IdioSpec { average: 4, sticky, ..IdioSpec::default() };
+            for before in 0..9 {
+                for epochs in 0..14 {
+                    let mut p = idio(IdioMode::Dynamic, spec.clone());
+                    let mut n = 0;
+                    for i in 0..before {
+                        p.core(CoreId(3)).fsm = (i % 4) as u8;
+                        interval(&mut p, &mut n, 40 * (i % 3));
+                    }
+                    let mut one_by_one = p.clone();
+                    let all = counts(n);
+                    let c = EpochCounters { writes: 0, write_misses: 0, cores: &all };
+                    p.decide_in_silence(&c, epochs);
+                    (0..epochs).for_each(|_| one_by_one.decide(&c));
+                    let state = |p: &Idio| (p.cores.clone(), p.intervals);
+                    assert_eq!(state(&p), state(&one_by_one), "{before} before, {epochs} silent, sticky {sticky}");
+                }
+            }
+        }
     }
 
     /// 10 Gb/s are 1250 bytes in 1 us, or 1342 where a gigabit is 2^30 bits.

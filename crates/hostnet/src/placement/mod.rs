@@ -243,6 +243,14 @@ pub trait DataPlane {
         let _ = c;
     }
 
+    /// Decides at the ends of `epochs` epochs in which nothing has happened since the last decision. The result must be
+    /// that of as many single decisions; a policy that knows the result returns it without a loop.
+    fn decide_in_silence(&mut self, c: &EpochCounters, epochs: u64) {
+        for _ in 0..epochs {
+            self.decide(c);
+        }
+    }
+
     /// Tells the policy that the counters have been reset to zero.
     fn restart(&mut self) {}
 
@@ -341,6 +349,10 @@ macro_rules! policies {
             /// Decides at the end of an epoch, from counts since the window began.
             pub fn decide(&mut self, c: &EpochCounters) {
                 match self { $(Placement::$name(p) => p.decide(c),)* }
+            }
+            /// Decides at the ends of `epochs` epochs in which nothing happened since the last decision.
+            pub fn decide_in_silence(&mut self, c: &EpochCounters, epochs: u64) {
+                match self { $(Placement::$name(p) => p.decide_in_silence(c, epochs),)* }
             }
             /// Applies the decision of the user's control plane.
             ///

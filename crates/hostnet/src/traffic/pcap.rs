@@ -3,6 +3,7 @@
 use super::frame::{self, FlowPorts, NoDatagram};
 use super::memcached::{self, MemcachedRequest, ReplyState};
 use super::records::{self, Damage, Record, LONGEST_PACKET};
+use crate::kernel::units::Bandwidth;
 use crate::kernel::{rng, Int, Time};
 use serde_json::{json, Value};
 use std::collections::HashMap;
@@ -206,6 +207,16 @@ impl CaptureCounts {
     }
 }
 
+/// Packets that come later than in their capture because the link on which they are replayed is slower.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LateOnLink {
+    pub packets: u64,
+    /// Longest delay of a packet.
+    pub most: Time,
+    /// Rate of the link.
+    pub rate: Bandwidth,
+}
+
 /// The packets of a capture that are replayed, in time order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capture {
@@ -238,13 +249,13 @@ pub enum Fault {
     NoRequest {
         packets: u64,
         port: u16,
-        skipped: Skipped,
+        skipped: Box<Skipped>,
     },
     /// The capture has packets, but none is IP, or none goes to `port`.
     NoFrame {
         packets: u64,
         port: Option<u16>,
-        skipped: Skipped,
+        skipped: Box<Skipped>,
     },
     /// The capture has packets, but the requested ones have no time stamps.
     Untimed {
@@ -359,11 +370,17 @@ impl Capture {
         }
     }
 
-    /// The table of `CaptureCounts::table`, with a note on where the reading of a damaged file ended.
-    pub fn table(&self) -> Value {
+    /// The table of `CaptureCounts::table`, with notes on where the reading of a damaged file ended, and on packets
+    /// that the link carries `late`.
+    pub fn table(&self, late: Option<LateOnLink>) -> Value {
         let mut table = self.counts.table();
         if let (Some(_), Some(rows)) = (&self.damage, table["rows"].as_array_mut()) {
             rows.push(json!(["note", BEFORE_DAMAGE, self.counts.records]));
+        }
+        if let (Some(late), Some(rows)) = (late, table["rows"].as_array_mut()) {
+            let us = late.most.as_ns() / 1e3;
+            let what = format!("packets later than captured, by up to {us:.1} us: the link carries {}", late.rate);
+            rows.push(json!(["note", what, late.packets]));
         }
         table
     }
@@ -594,8 +611,8 @@ impl Loader {
             let packets = self.counts.records;
             return Err(match self.how.wanted {
                 _ if self.counts.skipped.untimed > 0 => Fault::Untimed { packets },
-                Wanted::Memcached(port) => Fault::NoRequest { packets, port, skipped: self.counts.skipped },
-                Wanted::Frames(port) => Fault::NoFrame { packets, port, skipped: self.counts.skipped },
+                Wanted::Memcached(port) => Fault::NoRequest { packets, port, skipped: self.counts.skipped.into() },
+                Wanted::Frames(port) => Fault::NoFrame { packets, port, skipped: self.counts.skipped.into() },
             });
         };
         let mut packets = Vec::with_capacity(self.packets.len());

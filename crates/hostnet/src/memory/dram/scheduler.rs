@@ -46,6 +46,7 @@ impl Channel {
                     self.wake = due;
                     break;
                 };
+                self.chosen = false;
                 self.start_refresh(due);
                 continue;
             }

@@ -211,7 +211,7 @@ fn d15_a_channel_in_which_only_writes_wait_is_idle() {
 #[test]
 fn an_edge_is_the_next_multiple_of_the_clock_at_any_time() {
     let device = Standard::Ddr4_2400.device(DeviceWidth::X8);
-    let of = |tck| DramTiming::new(&DramDevice { tck_ps: tck, ..device.clone() }, &Default::default());
+    let of = |tck| DramTiming::new(&DramDevice { tck_ps: tck, ..device }, &Default::default());
     for t in (2..1300).map(of).chain([of(1), of(4096), of(8191)]) {
         let multiple = crate::kernel::Time::END.0 / t.tck * t.tck;
         for at in [0, 1, t.tck - 1, t.tck, (1 << 54) + 7, multiple - 1, multiple, multiple + 1] {
