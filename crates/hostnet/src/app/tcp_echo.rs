@@ -54,6 +54,7 @@ impl Calls {
     }
 }
 
+/// Parameters of the RPC server over TCP as a service.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpEchoSpec {
@@ -105,6 +106,7 @@ impl Default for FastPathCosts {
     }
 }
 
+/// RPC server over TCP as a service.
 #[derive(Clone)]
 pub struct TcpEcho;
 

@@ -72,6 +72,7 @@ struct L1StrideEntry {
     used: u64,
 }
 
+/// The prefetchers of one L1.
 #[derive(Clone, Debug)]
 pub struct L1Prefetcher {
     /// Most recently loaded lines, oldest first.
@@ -91,6 +92,7 @@ pub struct L1Prefetcher {
 }
 
 impl L1Prefetcher {
+    /// The prefetchers that `s` describes; None if they are disabled.
     pub fn new(s: &L1PrefetchSpec) -> Option<L1Prefetcher> {
         s.enabled.then(|| L1Prefetcher {
             recent: VecDeque::with_capacity(s.recent.to_usize()),

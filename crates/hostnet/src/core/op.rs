@@ -12,7 +12,8 @@ pub enum Mapped {
     Memory,
 }
 
-/// One step of a program. Lines are given as 64-byte line numbers.
+/// One step of a program. `line` is the number of the first 64-byte line that the op accesses, and `lines` the number
+/// of lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
     /// `n` instructions that touch no memory beyond the L1.
@@ -120,10 +121,12 @@ impl Op {
 /// A program: a buffer of ops that is reused.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
+    /// Ops in program order.
     pub ops: Vec<Op>,
 }
 
 impl Program {
+    /// Appends an op.
     #[inline]
     pub fn push(&mut self, op: Op) {
         self.ops.push(op);

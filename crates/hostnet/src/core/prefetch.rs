@@ -162,6 +162,7 @@ struct PrefetchInFlight {
     waiter: Option<(u8, Time)>,
 }
 
+/// The prefetchers of one core into its L2 or the LLC.
 #[derive(Clone, Debug)]
 pub struct Prefetcher {
     distance: i32,
@@ -188,6 +189,7 @@ pub struct Prefetcher {
 }
 
 impl Prefetcher {
+    /// The prefetchers that `s` describes; None if they are disabled.
     pub fn new(s: &PrefetchSpec) -> Option<Prefetcher> {
         let none = PageStream { page: u64::MAX, last: 0, step: 0, run: 0, ahead: 0, used: 0 };
         let strides = (s.pattern == PrefetchPattern::Stride).then(|| Strides::new(s.streams, s.degree, s.trigger));

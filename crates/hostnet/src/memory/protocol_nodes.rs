@@ -20,7 +20,7 @@ pub const WANTS: [CoreRequest; 3] = [CoreRequest::Read, CoreRequest::Own, CoreRe
 /// Copies of a line in one node, without those of the requester.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Copies {
-    /// Best copy of the node's cores.
+    /// Best copy of the line among the private caches of the node's cores.
     pub private: CopyState,
     pub llc: CopyState,
 }

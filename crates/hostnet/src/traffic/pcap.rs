@@ -36,6 +36,7 @@ impl Default for Wanted {
 /// Options for reading a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CaptureOptions {
+    /// Packets of the file that are replayed.
     pub wanted: Wanted,
     /// Whether the packets before the damage of a file are taken.
     pub lenient: bool,
@@ -61,6 +62,7 @@ pub struct Captured {
     pub wire_len: u32,
     /// Toeplitz hash of addresses and ports, as RSS computes it (`frame::rss_hash`).
     pub flow: u32,
+    /// Command of the request in the packet.
     pub command: CapturedCommand,
 }
 
@@ -88,13 +90,16 @@ pub enum CapturedCommand {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct More {
     start: u32,
+    /// Number of the further keys.
     pub count: u16,
 }
 
 /// A key of a multi-key get, beyond the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CapturedKey {
+    /// Hash of the key; equal keys have equal hashes.
     pub hash: u64,
+    /// Length of the key in bytes.
     pub len: u16,
     /// Bytes of the value in the captured reply; 0 on a miss, `None` where no reply shows the size.
     pub value_len: Option<u32>,
@@ -145,6 +150,7 @@ impl Skipped {
         ]
     }
 
+    /// Number of skipped packets, over all reasons.
     pub fn total(&self) -> u64 {
         self.reasons().iter().map(|(_, n)| n).sum()
     }
@@ -157,8 +163,11 @@ pub struct CaptureCounts {
     pub records: u64,
     /// Packets to replay: `gets + sets + others`.
     pub requests: u64,
+    /// Packets to replay that are retrievals.
     pub gets: u64,
+    /// Packets to replay that are storage commands.
     pub sets: u64,
+    /// Packets to replay that have any other command.
     pub others: u64,
     /// Datagrams from the server's port.
     pub replies: u64,
@@ -166,6 +175,7 @@ pub struct CaptureCounts {
     pub unknown_values: u64,
     /// Records with an earlier time stamp than a previous record of the file.
     pub backwards: u64,
+    /// Packets that are not replayed, by reason.
     pub skipped: Skipped,
 }
 
@@ -194,6 +204,7 @@ impl CaptureCounts {
 pub struct Capture {
     /// Packets to replay, at least one; the first is at time zero.
     pub packets: Vec<Captured>,
+    /// Counts of the file's content.
     pub counts: CaptureCounts,
     /// Damage that ended the reading of the file, if any.
     pub damage: Option<Damage>,
@@ -205,13 +216,16 @@ pub struct Capture {
 /// Reason why a capture cannot be used. Its `Display` is one sentence that names the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CaptureError {
+    /// Path of the capture file.
     pub file: PathBuf,
+    /// Reason why the file cannot be used.
     pub fault: Fault,
 }
 
 /// Faults of a capture in a [`CaptureError`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
+    /// The file is damaged.
     Damaged(Damage),
     /// No interface with packets is Ethernet; `0` names the link type of the first such interface.
     NotEthernet(String),
@@ -219,20 +233,26 @@ pub enum Fault {
     Empty,
     /// The capture has packets, but none is a memcached request to `port`.
     NoRequest {
+        /// Number of packets in the file.
         packets: u64,
+        /// Port to which requests are sent.
         port: u16,
     },
     /// The capture has packets, but none is IP, or none goes to `port`.
     NoFrame {
+        /// Number of packets in the file.
         packets: u64,
+        /// Port to which packets are sent; None for any port.
         port: Option<u16>,
     },
     /// The capture has packets, but the requested ones have no time stamps.
     Untimed {
+        /// Number of packets in the file.
         packets: u64,
     },
     /// The packets lie further apart than `Time` can express.
     TooLong {
+        /// Number of the first packet that lies too far from the beginning.
         packet: u64,
     },
 }

@@ -140,7 +140,7 @@ pub enum WriteBackText {
     Other(serde_json::Value),
 }
 
-/// A write-back threshold.
+/// Threshold of used receive descriptors at which the NIC writes the descriptors back.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteBackTable {
