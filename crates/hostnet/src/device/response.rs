@@ -76,6 +76,7 @@ pub struct Responder {
 }
 
 impl Responder {
+    /// A host response at its lowest level.
     pub fn new(spec: HostResponse) -> Responder {
         let zero = Time::ZERO;
         Responder { spec, level: 0, looked: zero, bytes: 0, fell: zero, sum: 0, since: zero }
@@ -107,6 +108,7 @@ impl Responder {
         self.level.checked_sub(1).map_or(Time::ZERO, |i| self.spec.levels[i].into())
     }
 
+    /// Begins the measured window at `now`.
     pub fn restart_meters(&mut self, now: Time) {
         (self.sum, self.since) = (0, now);
     }

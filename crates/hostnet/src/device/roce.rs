@@ -146,6 +146,7 @@ impl RoceSpec {
         bytes + 2 * (self.mtu.0 + u64::from(self.overhead + self.message_overhead))
     }
 
+    /// Lines of the buffer.
     pub fn lines(&self) -> u64 {
         self.buffer.0 / LINE
     }
@@ -158,8 +159,10 @@ impl RoceSpec {
     }
 }
 
+/// RDMA NIC that reads or writes a buffer in host memory.
 #[derive(Clone)]
 pub struct Roce {
+    /// Direction in which the NIC moves data.
     pub op: DmaDirection,
     pages: Pages,
     /// Lines of a packet; `packets` is the number of packets of a message, `lines` the number of lines of the buffer.
@@ -212,6 +215,7 @@ struct RoceTransmit {
 }
 
 impl Roce {
+    /// A NIC with its buffer in `pages`.
     pub fn new(s: &RoceSpec, pages: Pages) -> Roce {
         let packet = (s.mtu.0 / LINE).to_u32();
         let rest = s.mtu.0 + u64::from(s.overhead);

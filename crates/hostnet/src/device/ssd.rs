@@ -134,8 +134,10 @@ struct Active {
     at: u32,
 }
 
+/// NVMe drive that reads or writes blocks.
 #[derive(Clone)]
 pub struct Ssd {
+    /// Direction in which the drive moves data.
     pub op: DmaDirection,
     block: u32,
     chunk: u32,
@@ -157,6 +159,7 @@ pub struct Ssd {
 }
 
 impl Ssd {
+    /// A drive with its buffer in `pages`; `rng` is its random stream.
     pub fn new(s: &SsdSpec, pages: Pages, rng: RandomStream) -> Ssd {
         let block = (s.block.0 / LINE).to_u32();
         Ssd {

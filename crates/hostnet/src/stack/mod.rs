@@ -86,24 +86,33 @@ pub enum Notice {
 /// Whether a notice wakes a sleeping thread. A device's interrupt always does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wakes {
+    /// The notice wakes no thread.
     Not,
+    /// The notice wakes the thread immediately.
     Now,
 }
 
 /// Resources that a thread may use during a step.
 pub struct Ctx<'a> {
-    /// Number of the core in the host; `local` is the number of the core within its tenant.
+    /// Number of the core in the host.
     pub core: ThreadId,
+    /// Number of the core within its tenant.
     pub local: usize,
+    /// Tenant that the core belongs to.
     pub tenant: TenantId,
+    /// Present time.
     pub now: Time,
     /// Time at which a request that leaves the core now reaches the home agent.
     pub arrival_at_home: Time,
     /// Whether threads begin no new work, because the run ends.
     pub stopped: bool,
+    /// Program buffer of the core, which the thread fills.
     pub program: &'a mut Program,
+    /// Calendar of the host.
     pub cal: &'a mut Events,
+    /// NIC of the host.
     pub nic: &'a mut Nic,
+    /// Integrated I/O controller of the host, if any.
     pub iio: Option<&'a mut Iio>,
     /// State shared by the threads of CC-NIC.
     pub ccnic: Option<&'a mut ccnic::CcnicInterface>,
@@ -111,13 +120,15 @@ pub struct Ctx<'a> {
     pub off_core: Option<&'a mut OffCores>,
     /// State shared by the threads of TAS.
     pub tas: Option<&'a mut tas::Service>,
-    /// Values of the registers that pairs of threads share; `trips` records the round-trip times between the threads,
-    /// in ps.
+    /// Values of the registers that pairs of threads share.
     pub registers: &'a mut [u64],
+    /// Round-trip times between pairs of threads, in ps.
     pub trips: &'a mut Histogram<u64>,
     /// Application of the tenant; None on the kernel's own cores.
     pub app: Option<&'a mut App>,
+    /// Random stream of the core.
     pub rng: &'a mut RandomStream,
+    /// Spikes of the service time, if the scenario has any.
     pub spikes: Option<&'a mut Spikes>,
     /// Requests that a load generator's cores are to send.
     pub client: Option<&'a mut SoftwareClient>,
@@ -127,6 +138,7 @@ pub struct Ctx<'a> {
     pub pipe: Option<&'a mut pmd::SoftwareRing>,
     /// TCP senders to which acknowledgements go.
     pub senders: Option<&'a mut Senders>,
+    /// Counts of the tenants' work.
     pub tally: &'a mut Tally,
 }
 
@@ -230,9 +242,9 @@ impl<T: Software> Software for Box<T> {
 /// Counts of the threads' work in a measurement window.
 #[derive(Clone)]
 pub struct Tally {
-    /// Number of requests completed in the window; `completed_ever` is the number of requests completed since the host
-    /// began.
+    /// Number of requests completed in the window.
     pub completed: u64,
+    /// Number of requests completed since the host began.
     pub completed_ever: u64,
     /// Bytes on the wire of the completed requests.
     pub wire_bytes: u64,
@@ -240,8 +252,9 @@ pub struct Tally {
     pub latency_ns: Histogram<u64>,
     /// Requests taken from a queue since the host began.
     pub taken: u64,
-    /// Number of requests that cores have worked on; `service_ps` is the time that these requests took, in ps.
+    /// Number of requests that cores have worked on.
     pub services: u64,
+    /// Time that the requests counted in `services` took, in ps.
     pub service_ps: u128,
     /// Operations of each tenant.
     pub operations: IdVec<TenantId, u64>,
@@ -274,6 +287,7 @@ pub struct BurstTimes {
 }
 
 impl BurstTimes {
+    /// The times of bursts that begin every `period`, from `base` on.
     pub fn new(base: Time, period: Time) -> BurstTimes {
         BurstTimes { base, period, seen: VecDeque::new(), first: VecDeque::new() }
     }
@@ -333,6 +347,7 @@ fn mean(times: impl Iterator<Item = Time>) -> Option<f64> {
 }
 
 impl Tally {
+    /// Counts at zero for `tenants` tenants.
     pub fn new(tenants: usize) -> Tally {
         Tally {
             completed: 0,
@@ -365,6 +380,7 @@ impl Tally {
         self.latency_ns.saturating_record((latency.0 / 1000).max(1));
     }
 
+    /// Mean time for which a core works on a request, in microseconds.
     pub fn service_us(&self) -> f64 {
         self.service_ps.to_f64() / self.services.max(1).to_f64() / 1e6
     }

@@ -22,6 +22,8 @@ pub struct PingPongThread {
 }
 
 impl PingPongThread {
+    /// A thread that stores to register `own` and polls register `other`, each given by line and number; `leads` makes
+    /// the thread begin.
     pub fn new(leads: bool, own: (LineAddr, usize), other: (LineAddr, usize)) -> PingPongThread {
         PingPongThread { leads, own, other, value: 0, since: Time::ZERO, polled: false, stored: false }
     }

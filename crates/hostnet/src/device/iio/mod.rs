@@ -42,6 +42,7 @@ const TAIL: u32 = 4;
 /// Bit of a request's identifier that marks the read of a line before a partial write; the other bits name the write.
 const FETCH: u32 = 1 << 31;
 
+/// Integrated I/O controllers of a host, with their PCIe ports and the devices on the ports.
 #[derive(Clone)]
 pub struct Iio {
     controllers: Vec<IioController>,
@@ -68,6 +69,8 @@ pub struct Iio {
 }
 
 impl Iio {
+    /// Makes the controllers; `devices` gives each device with the lanes of its port and its maximum number of
+    /// outstanding read requests.
     pub fn new(s: &IioSpec, pcie: &PcieSpec, devices: Vec<(Endpoint, u32, u32)>) -> Iio {
         let nic = devices.iter().position(|d| matches!(d.0, Endpoint::Ethernet(_))).map(PortId::new);
         let port = |(i, (device, lanes, tags)): (usize, (Endpoint, u32, u32))| IioPort {

@@ -220,7 +220,9 @@ impl RingsSpec {
 /// First lines of a queue's receive ring and transmit ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RingMemory {
+    /// First line of the receive ring.
     pub receive: LineAddr,
+    /// First line of the transmit ring.
     pub transmit: LineAddr,
 }
 
@@ -234,6 +236,7 @@ pub struct RingLayout {
 }
 
 impl RingLayout {
+    /// The layout of a ring of `slots` descriptors from line `base` on; `descriptor` is the size of a descriptor.
     pub fn new(base: LineAddr, slots: u32, descriptor: Size) -> RingLayout {
         RingLayout { base, slots: slots.into(), per_line: LINE / descriptor.0 }
     }

@@ -187,6 +187,7 @@ impl EthernetSpec {
     pub fn frame_bytes(&self) -> u64 {
         self.mtu.0 + ETHERNET
     }
+    /// Lines of the largest frame in memory.
     pub fn frame_lines(&self) -> u64 {
         self.frame_bytes().div_ceil(LINE)
     }

@@ -90,6 +90,7 @@ impl Ports {
         self.ports[port].queue_up(buffer, bytes.to_u16());
     }
 
+    /// Ends a burst on all ports: ends the reception, frees completed buffers and sends the queued packets.
     pub fn flush(&mut self, c: &mut Ctx) {
         for port in &mut self.ports {
             port.host.end_receive(c);
@@ -100,11 +101,13 @@ impl Ports {
         }
     }
 
+    /// Continues after the side effect `tag` has taken place.
     pub fn retired(&mut self, tag: u32, c: &mut Ctx) {
         let (_, port) = CcnicEffect::of(tag);
         self.ports[port.to_usize()].host.common.visible(c);
     }
 
+    /// Begins the measured window.
     pub fn restart_meters(&mut self) {
         self.ports.iter_mut().for_each(|p| p.host.common.restart());
     }

@@ -87,7 +87,9 @@ pub enum DescriptorLayout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CcnicSide {
+    /// The host.
     Host,
+    /// The NIC.
     Nic,
 }
 

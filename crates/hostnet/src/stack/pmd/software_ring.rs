@@ -89,10 +89,12 @@ impl SoftwareRing {
     pub fn producer(&self) -> LineAddr {
         self.base
     }
+    /// Line of the consumer's index, which shows whether the ring has room.
     pub fn consumer(&self) -> LineAddr {
         self.base + 1
     }
 
+    /// Number of packets for which the ring has room.
     pub fn room(&self) -> usize {
         (u64::from(self.spec.ring) - (self.tail - self.head)).to_usize()
     }

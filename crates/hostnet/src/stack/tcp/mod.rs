@@ -113,6 +113,7 @@ impl FramePlaces for Napi {
 #[derive(Clone)]
 pub struct TcpReceiver {
     costs: TcpSpec,
+    /// State of the connection at the receiver.
     pub receiver: Receiver,
     /// Driver of the descriptor rings in memory, where the NIC has them.
     napi: Option<Napi>,

@@ -121,13 +121,15 @@ impl RingPair {
 /// Counters of the NIC's DMA with descriptor rings since the restart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingMeter {
-    /// Receive descriptors written back; `write_backs` is the number of writes that carried them.
+    /// Receive descriptors written back.
     pub descriptors: u64,
+    /// Number of writes that carried receive descriptors back.
     pub write_backs: u64,
-    /// Doorbells of the transmit rings that have arrived; `transmit_fetches` and `frames_read` count the descriptor
-    /// fetches and the payload reads that they led to.
+    /// Doorbells of the transmit rings that have arrived.
     pub transmit_doorbells: u64,
+    /// Number of fetches of transmit descriptors.
     pub transmit_fetches: u64,
+    /// Number of frames whose payload was read.
     pub frames_read: u64,
     /// Bytes of frames that were written to memory or read from it.
     pub frame_bytes: u64,
@@ -137,6 +139,7 @@ pub struct RingMeter {
     /// Start of the current window; `bytes` and `most_bytes` are the bytes of the current and of the busiest window.
     window: Time,
     bytes: u64,
+    /// Bytes of the busiest window.
     pub most_bytes: u64,
 }
 
