@@ -66,8 +66,8 @@ pub enum Op {
     /// Atomic read-modify-write, such as a compare-and-swap: one store that waits for all earlier accesses and blocks
     /// all later ones. The store becomes the anchor.
     Atomic { line: LineAddr },
-    /// Cache maintenance (`clsweep`, `clflushopt` or `clwb`; `op` is a `memory::Sweep` as a number) of `lines` lines,
-    /// once all earlier instructions have retired.
+    /// Cache maintenance (`clsweep`, `clflushopt` or `clwb`, by `op`) of `lines` lines, once all earlier instructions
+    /// have retired.
     Maintain { line: LineAddr, lines: u32, op: Sweep },
     /// Invalidation of `lines` lines without write-back, by `instructions` instructions, after all earlier instructions
     /// have retired.

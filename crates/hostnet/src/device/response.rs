@@ -66,8 +66,9 @@ impl HostResponse {
 pub struct Responder {
     spec: HostResponse,
     level: usize,
-    /// Time of the last evaluation; `bytes` is the number of bytes that had reached memory by then.
+    /// Time of the last evaluation.
     looked: Time,
+    /// Number of bytes that had reached memory by then.
     bytes: u64,
     fell: Time,
     /// Integral of the level over time, in level x ps, from the window's start to `looked`.

@@ -176,8 +176,9 @@ pub struct Roce {
     response: Time,
     /// Index of the link's next packet within its message.
     index: u32,
-    /// Line in the buffer that moves next; `left` counts the remaining lines of its packet.
+    /// Line in the buffer that moves next.
     at: u64,
+    /// Number of remaining lines of the packet whose lines move next.
     left: u32,
     /// Lines done since the last message ended.
     ended: u64,

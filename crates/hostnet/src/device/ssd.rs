@@ -148,12 +148,14 @@ pub struct Ssd {
     coming: VecDeque<(Time, u16)>,
     /// Lines of each slot's command that are not done.
     left: Vec<u32>,
-    /// Index into `active` of the command being served; `chunk_left` counts the remaining lines of its chunk.
+    /// Index into `active` of the command being served.
     turn: usize,
+    /// Number of remaining lines of the present chunk.
     chunk_left: u32,
     rng: RandomStream,
-    /// Time in picoseconds that the medium takes for a line; `media_free` is the time until which the medium is busy.
+    /// Time in picoseconds that the medium takes for a line.
     media_ps: u64,
+    /// Time until which the medium is busy.
     media_free: Time,
     completed: u64,
 }

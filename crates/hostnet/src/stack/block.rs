@@ -112,8 +112,9 @@ pub struct ServedDevice {
     pub accounting: PageAccounting,
     /// Lines of a page.
     pub page_lines: u64,
-    /// Lines moved towards the next page; `due` is the number of pages that wait for the core.
+    /// Lines moved towards the next page.
     lines: u64,
+    /// Number of pages that wait for the core.
     due: u64,
 }
 

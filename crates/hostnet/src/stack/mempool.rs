@@ -39,9 +39,9 @@ pub struct Mempool {
     cache_size: usize,
     cache: Vec<u32>,
     ring: VecDeque<u32>,
-    /// Number of buffers ever taken from the ring; `to` is the number of buffers ever put into the ring, which wraps
-    /// around.
+    /// Number of buffers ever taken from the ring.
     from: u64,
+    /// Number of buffers ever put into the ring, which wraps around.
     to: u64,
 }
 

@@ -278,8 +278,9 @@ struct Burst {
 /// Durations of bursts, from the first line that the NIC writes to the completion of the last packet.
 #[derive(Clone)]
 pub struct BurstTimes {
-    /// Time at which the first burst began; `period` is the time from one burst to the next.
+    /// Time at which the first burst began.
     base: Time,
+    /// Time from one burst to the next.
     period: Time,
     seen: VecDeque<Burst>,
     /// Time at which a core first took packets in each period.

@@ -110,8 +110,9 @@ pub struct Napi {
     memory: BufferMemory,
     /// Free socket buffers; the most recently freed one is allocated first.
     free: Vec<u32>,
-    /// Number of receive descriptors taken; `put` is the number of transmit descriptors written.
+    /// Number of receive descriptors taken.
     taken: u64,
+    /// Number of transmit descriptors written.
     put: u64,
     /// Socket buffers in transmit descriptors that have not been freed, with the bytes of their frames.
     in_ring: VecDeque<(u32, u32)>,
@@ -120,9 +121,9 @@ pub struct Napi {
     /// Time of polls, and time of other work, since the first poll that used up its budget; None while no poll has used
     /// up its budget.
     shared: Option<(Time, Time)>,
-    /// Interrupt throttling, if configured; `found` counts what polls have found since the interrupt, received and
-    /// sent.
+    /// Interrupt throttling, if configured.
     itr: Option<Itr>,
+    /// Counts of the received and of the sent packets that polls have found since the interrupt.
     found: [PollCounts; 2],
     /// Interrupts since the restart.
     pub interrupts: u64,

@@ -160,8 +160,9 @@ enum SegmentState {
 #[derive(Clone, Copy, Debug)]
 struct SentSegment {
     state: SegmentState,
-    /// Order of the segment's last transmission; `at` is its time.
+    /// Order of the segment's last transmission.
     stamp: u64,
+    /// Time of the segment's last transmission.
     at: Time,
     again: bool,
 }
@@ -349,9 +350,9 @@ pub struct Senders {
     ports: Vec<SwitchPort>,
     gain: f64,
     burst: u32,
-    /// Link to the receiver, which begins at the switch where there is one; `wire_bytes` is the number of bytes of a
-    /// segment on this link.
+    /// Link to the receiver, which begins at the switch where there is one.
     link: Link,
+    /// Number of bytes of a segment on this link.
     wire_bytes: u64,
     ack_delay: Time,
     probe: Time,

@@ -385,8 +385,9 @@ impl Capture {
 /// A request whose reply has not ended.
 struct OpenRequest {
     packet: usize,
-    /// Number of the reply's next datagram; `skip` is the number of value bytes that it begins with.
+    /// Number of the reply's next datagram.
     sequence: u16,
+    /// Number of value bytes at the start of the reply's next datagram.
     skip: u32,
 }
 

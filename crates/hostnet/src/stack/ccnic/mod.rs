@@ -140,9 +140,9 @@ pub struct CcnicInterface {
     stamps: Vec<Time>,
     /// Whether each buffer was last used by the NIC to send it.
     sent: Vec<bool>,
-    /// Record of the packet in each buffer, in overlay mode; `objects` holds the first line of the object that belongs
-    /// to the packet.
+    /// Record of the packet in each buffer, in overlay mode.
     packets: Vec<Option<PacketId>>,
+    /// First line of the object that belongs to the packet in each buffer.
     objects: Vec<LineAddr>,
     /// For each queue pair, the time since which a transmit descriptor has been visible that the NIC has not
     /// discovered.

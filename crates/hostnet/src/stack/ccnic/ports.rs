@@ -11,9 +11,9 @@ use crate::stack::Ctx;
 #[derive(Clone)]
 pub struct Ports {
     ports: Vec<ServerPort>,
-    /// Index of the queue pair that is polled; `first` is the index of the queue pair from which the thread takes
-    /// packets first.
+    /// Index of the queue pair that is polled.
     at: usize,
+    /// Index of the queue pair from which the thread takes packets first.
     first: usize,
 }
 

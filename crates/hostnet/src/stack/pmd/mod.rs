@@ -149,8 +149,9 @@ pub struct PollMode {
     stash: VecDeque<PacketId>,
     /// Number of packets copied.
     copied: u64,
-    /// Number of transmit descriptors written; `in_ring` holds the contents of descriptors that have not been freed.
+    /// Number of transmit descriptors written.
     put: u64,
+    /// Contents of descriptors that have not been freed.
     in_ring: VecDeque<SentBuffer>,
     /// Packets, with their buffers, that wait for a transmit descriptor.
     backlog: VecDeque<(PacketId, u32)>,
@@ -164,8 +165,9 @@ pub struct PollMode {
     at_once: bool,
     /// Time at which the present poll began.
     polled: Time,
-    /// Start of the present idle time of empty polls; `idle` is the idle time before it.
+    /// Start of the present idle time of empty polls.
     idle_since: Option<Time>,
+    /// Idle time before the present idle time.
     idle: Time,
     /// Start of the work on the present burst, and its number of packets.
     since: Option<(Time, u32)>,

@@ -61,11 +61,13 @@ const POINTERS: u64 = LINE / 8;
 pub struct SoftwareRing {
     spec: PipelineSpec,
     base: LineAddr,
-    /// Packets whose stores have not retired; `seen` holds the packets that the other core can see.
+    /// Packets whose stores have not retired.
     put: VecDeque<PacketId>,
+    /// Packets that the other core can see.
     seen: VecDeque<PacketId>,
-    /// Number of packets ever put into the ring; `head` is the number of packets ever taken out.
+    /// Number of packets ever put into the ring.
     tail: u64,
+    /// Number of packets ever taken out.
     head: u64,
     /// Buffers in the pool's common ring that the receiving core has not learned of.
     pub freed: VecDeque<u32>,

@@ -34,8 +34,9 @@ struct Connection {
     asked: u64,
     sent: u64,
     back: u64,
-    /// Number of reply bytes that the server has sent; `made` holds the times of the requests without a reply.
+    /// Number of reply bytes that the server has sent.
     replied: u64,
+    /// Times of the requests without a reply.
     made: VecDeque<Time>,
 }
 
@@ -45,8 +46,9 @@ pub struct TasClient {
     rpc: u64,
     pipelined: u32,
     connections: Vec<Connection>,
-    /// Segments that are to be sent; `coming` holds the server's segments in flight.
+    /// Segments that are to be sent.
     ready: VecDeque<TasSegment>,
+    /// Segments of the server in flight.
     coming: VecDeque<TasSegment>,
     /// Number of requests made since the beginning.
     pub requests: u64,

@@ -106,8 +106,9 @@ struct ContextEntry {
 /// The two context queues between a thread of the fast path and the application.
 #[derive(Clone, Debug, Default)]
 struct Context {
-    /// Entries that the other side can see; `to_app_ends` holds the numbers of entries ever put in and taken out.
+    /// Entries of the queue to the application that the application can see.
     to_app: VecDeque<ContextEntry>,
+    /// Numbers of entries ever put into the queue to the application, and ever taken out.
     to_app_ends: (u64, u64),
     from_app: VecDeque<ContextEntry>,
     from_app_ends: (u64, u64),

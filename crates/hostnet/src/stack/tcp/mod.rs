@@ -117,8 +117,9 @@ pub struct TcpReceiver {
     pub receiver: Receiver,
     /// Driver of the descriptor rings in memory, where the NIC has them.
     napi: Option<Napi>,
-    /// Bytes of a frame without payload; `unsent` holds acknowledgements that found the transmit ring full.
+    /// Bytes of a frame without payload.
     header: u32,
+    /// Acknowledgements that found the transmit ring full.
     unsent: VecDeque<Ack>,
 }
 

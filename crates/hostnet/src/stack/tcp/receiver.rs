@@ -124,23 +124,26 @@ pub struct Receiver {
     completed: VecDeque<ReceivedFrame>,
     /// Whether polling continues without an interrupt.
     polling: bool,
-    /// Next segment in order; `early` holds the later segments that have arrived.
+    /// Next segment in order.
     next: u32,
+    /// Later segments that have arrived.
     early: VecDeque<Option<ReceivedFrame>>,
     queue: VecDeque<ReceivedFrame>,
-    /// Frames that the driver has taken and the connection has not processed; `runs` holds the segments into which they
-    /// were merged. While `recv` holds the socket's lock, these frames wait (the socket's backlog).
+    /// Frames that the driver has taken and the connection has not processed. While `recv` holds the socket's lock,
+    /// these frames wait (the socket's backlog).
     backlog: VecDeque<ReceivedFrame>,
+    /// Segments into which the frames were merged.
     runs: Vec<Merged>,
     locked: bool,
     /// Whether `recv` ends or has emptied the queue, and therefore releases the socket.
     unlock: bool,
-    /// Frames that have been copied and still use their pages; `free` is set when the frames of a whole segment are to
-    /// be freed.
+    /// Frames that have been copied and still use their pages.
     copies: Vec<u64>,
+    /// Whether the frames of a whole segment are to be freed.
     free: bool,
-    /// Number of segments that the application has received; `edge` is the edge of the window that the sender knows.
+    /// Number of segments that the application has received.
     pub copied: u32,
+    /// Edge of the window that the sender knows.
     edge: u32,
     /// Present work of the core.
     pub phase: ReceiverPhase,

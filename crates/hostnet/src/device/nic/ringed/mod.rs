@@ -60,9 +60,10 @@ struct MovingWork {
     what: RingWork,
     slot: u16,
     line: LineAddr,
-    /// Lines that have been sent, out of `lines`; `bytes` are the bytes that have not been sent.
+    /// Lines that have been sent, out of `lines`.
     at: u32,
     lines: u32,
+    /// Bytes that have not been sent.
     bytes: u32,
     /// Bytes of the packet that are still in the receive buffer.
     held: u32,
@@ -191,8 +192,9 @@ pub(super) struct Ringed {
     pairs: IdVec<QueueId, RingPair>,
     /// Packets in the receive buffer that have no descriptor yet.
     fifo: VecDeque<PacketId>,
-    /// Packets whose receive DMA is in flight; `reading` counts the frames whose payload is being read.
+    /// Packets whose receive DMA is in flight.
     receiving: u32,
+    /// Number of frames whose payload is being read.
     reading: u32,
     /// With one packet at a time: time at which the next DMA may begin, by side, where no packet was waiting for it.
     ready: [Time; 2],
