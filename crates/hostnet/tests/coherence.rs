@@ -107,7 +107,7 @@ impl World {
                 let (at, agent, what) = due.pop_front().expect("one is due");
                 self.act(agent, what, at);
             }
-            if let Event::Memory(memory::MemoryEvent::Cha(id)) = e {
+            if let Event::Cha(id) = e {
                 self.order.push((self.rig.m.mem.request(id).who, false));
             }
             let signal = self.rig.m.handle(e);

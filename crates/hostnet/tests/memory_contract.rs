@@ -8,7 +8,7 @@ use hostnet::memory::array::Replacement;
 use hostnet::memory::protocol::CopyState;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, ReadHit, StoreHit, UpgradeMiss};
 use hostnet::memory::stats::AccessClass;
-use hostnet::memory::{self, Agent, Inbound, Outbound, Probe, Sweep, Txn, TxnOp};
+use hostnet::memory::{Agent, Inbound, Outbound, Probe, Sweep, Txn, TxnOp};
 
 const ALL: u32 = 0b1111;
 const LOW_TWO: Inbound = Inbound::Llc { ways: 0b0011 };
@@ -501,7 +501,7 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
         let mut later = Vec::new();
         while let Some(e) = r.m.pop() {
             match e {
-                Event::Memory(memory::MemoryEvent::Cha(_)) => _ = r.m.handle(e),
+                Event::Cha(_) => _ = r.m.handle(e),
                 e => later.push((r.m.now, e)), // DRAM stands still in the meantime
             }
         }

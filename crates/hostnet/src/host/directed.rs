@@ -5,6 +5,7 @@ use super::measure::{statics, table, Outcome};
 use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
 use crate::core::Op;
+use crate::device;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
 use crate::kernel::{Clock, Int, LineAddr, PacketId, Post, QueueId, ThreadId, Time};
@@ -16,7 +17,6 @@ use crate::memory::{Agent, Inbound, Sweep, Txn};
 use crate::meter::Values;
 use crate::placement::SweepTx;
 use crate::stack::qp::QpEffect;
-use crate::{device, memory};
 use serde_json::{json, Map};
 
 /// Number of consecutive DRAM events after which only refreshes remain.
@@ -94,15 +94,15 @@ impl Host {
         let (mut log, mut of_dram) = (DirectedLog::default(), 0u32);
         while let Some(e) = self.machine.pop() {
             let now = self.machine.now;
-            of_dram = if matches!(e, Event::Memory(memory::MemoryEvent::Dram(_))) { of_dram + 1 } else { 0 };
+            of_dram = if matches!(e, Event::Dram(_)) { of_dram + 1 } else { 0 };
             if of_dram > REFRESHES && self.machine.mem.is_idle() {
                 self.machine.handle(e);
                 break;
             }
             match e {
-                Event::Device(device::DeviceEvent::NicTx(..)) => _ = log.wq_read.get_or_insert(now),
-                Event::Memory(memory::MemoryEvent::Sweep { .. }) => log.last_sweep = Some(now),
-                Event::Device(device::DeviceEvent::Freed(..)) => {
+                Event::NicTx(..) => _ = log.wq_read.get_or_insert(now),
+                Event::Sweep { .. } => log.last_sweep = Some(now),
+                Event::Freed(..) => {
                     log.freed = Some(now); // the NIC has no rings
                     continue;
                 }

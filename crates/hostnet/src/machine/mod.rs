@@ -29,7 +29,7 @@ use crate::kernel::{CoreId, IdVec, Int, LineAddr, PacketId, PortId, Post, Thread
 use crate::memory::{Agent, Memory, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementPolicy, PlacementSpec, SweepTx};
-use crate::{core, device, memory, traffic};
+use crate::{core, traffic};
 
 /// A message from the hardware to the caller that runs the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -155,69 +155,65 @@ impl Machine {
     pub fn handle(&mut self, e: Event) -> Option<MachineSignal> {
         let now = self.now;
         match e {
-            Event::Memory(memory::MemoryEvent::Cha(id)) => {
+            Event::Cha(id) => {
                 if !self.shares_way || !self.waits_for_iio_path(id) {
                     self.mem.on_cha(&mut self.cal, id, now);
                 }
             }
-            Event::Memory(memory::MemoryEvent::Slices) => self.mem.resume_slices(&mut self.cal, now),
-            Event::Memory(memory::MemoryEvent::Dram(ch)) => self.mem.on_dram(&mut self.cal, ch.to_usize(), now),
-            Event::Memory(memory::MemoryEvent::Fill(id)) => return self.on_fill(id),
-            Event::Memory(memory::MemoryEvent::Link(id)) => self.mem.on_link(&mut self.cal, id, now),
-            Event::Device(device::DeviceEvent::Tlp(port)) => {
+            Event::Slices => self.mem.resume_slices(&mut self.cal, now),
+            Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.to_usize(), now),
+            Event::Fill(id) => return self.on_fill(id),
+            Event::Link(id) => self.mem.on_link(&mut self.cal, id, now),
+            Event::Tlp(port) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port, now);
                 }
             }
-            Event::Memory(memory::MemoryEvent::Hint { core, line }) => {
+            Event::Hint { core, line } => {
                 self.cpus[ThreadId(core.0)].on_hint(&mut self.mem, &mut self.cal, line.into(), now);
             }
-            Event::Device(device::DeviceEvent::Turn { port, way }) => {
+            Event::Turn { port, way } => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_turn(&mut self.cal, port, way, now);
                 }
             }
-            Event::Device(device::DeviceEvent::Completed(job)) => {
+            Event::Completed(job) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_completed(&mut self.cal, job, now);
                 }
             }
-            Event::Core(core::CoreEvent::Due(c)) => {
+            Event::Due(c) => {
                 let end = self.cpus[c].on_due(&mut self.mem, &mut self.cal, now);
                 self.end_program(c, end);
             }
             Event::Access(DeviceAccess::Doorbell { thread, tag }) => return Some(MachineSignal::Doorbell(thread, tag)),
             Event::Access(access) => self.on_device_access(access),
-            Event::Core(core::CoreEvent::Free(c)) => return Some(MachineSignal::CoreFree(c)),
+            Event::Free(c) => return Some(MachineSignal::CoreFree(c)),
             Event::Interrupt(c) => return Some(MachineSignal::Interrupt(c)),
-            Event::Memory(memory::MemoryEvent::Wake(c)) => return Some(MachineSignal::Line(c)),
-            Event::Core(core::CoreEvent::Retire(c)) => return Some(MachineSignal::Retired(c)),
-            Event::Device(device::DeviceEvent::NicRx) => {
-                self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now)
-            }
-            Event::Device(device::DeviceEvent::Delivered(id)) => {
-                return Some(MachineSignal::Delivered(ThreadId(self.nic.on_delivered(id).0)))
-            }
-            Event::Device(device::DeviceEvent::Freed(at, id)) => {
+            Event::Wake(c) => return Some(MachineSignal::Line(c)),
+            Event::Retire(c) => return Some(MachineSignal::Retired(c)),
+            Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now),
+            Event::Delivered(id) => return Some(MachineSignal::Delivered(ThreadId(self.nic.on_delivered(id).0))),
+            Event::Freed(at, id) => {
                 let p = *self.nic_at(at)?.packet(id);
                 self.mem.consumed(p.line, p.lines.into());
                 let nic = self.nic_at(at)?;
                 nic.release(id);
                 nic.replenish(p.queue, 1, now);
             }
-            Event::Device(device::DeviceEvent::NicTx(at, id)) => {
+            Event::NicTx(at, id) => {
                 let sent = match at {
                     NicAt::Chip => self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now),
                     NicAt::Port => self.iio.as_mut()?.on_nic_tx(&mut self.cal, id, now),
                 };
                 return sent.then_some(MachineSignal::Sent(at, id));
             }
-            Event::Device(device::DeviceEvent::Ring { queue, task, n }) => {
+            Event::Ring { queue, task, n } => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_ring(&mut self.cal, queue, task, n.into(), now);
                 }
             }
-            Event::Memory(memory::MemoryEvent::Sweep { line, count, op }) => {
+            Event::Sweep { line, count, op } => {
                 for l in LineAddr::from(line).span(count) {
                     self.mem.on_sweep(&mut self.cal, l, op, now);
                 }

@@ -149,7 +149,7 @@ impl Bench {
         let e = self.m.pop()?;
         let Some(signal) = self.m.handle(e) else { return Some(Vec::new()) };
         Some(match (signal, e) {
-            (MachineSignal::Delivered(queue), Event::Device(device::DeviceEvent::Delivered(id))) => {
+            (MachineSignal::Delivered(queue), Event::Delivered(id)) => {
                 vec![Seen::Visible(QueueId(queue.0), id)]
             }
             (MachineSignal::Landed(_), _) => {
