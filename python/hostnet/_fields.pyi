@@ -70,10 +70,11 @@ class CcnicCosts(Section):
 
 class CcnicSpec(Section):
     """CC-NIC, the interface between host and NIC over coherent memory."""
-    buffer_home: Literal['host', 'nic']
+    buffer_home: Literal['host'] | Literal['nic']
     """Side in whose memory the buffers lie. The default is 'host'."""
     buffers: int
-    """Number of large buffers, from which `small_share` are then split into small ones. The default is 2048."""
+    """Number of large buffers; with `small_buffers`, the share `small_share` of these is split into small ones. The
+    default is 2048."""
     bulk: int
     """Number of buffers that a thread's stack takes from the pool at a time, with `recycle`. The default is 32."""
     cache: int | None
@@ -149,7 +150,7 @@ class CcnicSpec(Section):
     of descriptors, four times this value. The default is 256."""
     rx_batch: int
     """Maximum number of packets that the host takes in a batch. The default is 32."""
-    rx_home: Literal['host', 'nic']
+    rx_home: Literal['host'] | Literal['nic']
     """Side in whose memory the receive rings lie. The default is 'nic'."""
     signal: Literal['inline'] | Literal['register']
     """Mechanism by which a consumer learns of new descriptors: 'inline' (the default) or 'register'."""
@@ -165,7 +166,7 @@ class CcnicSpec(Section):
     """Kind of stores with which both sides write payload: 'cached' (the default) or 'nontemporal'."""
     tx_batch: int
     """Maximum number of packets that the host sends in a batch. The default is 32."""
-    tx_home: Literal['host', 'nic']
+    tx_home: Literal['host'] | Literal['nic']
     """Side in whose memory the transmit rings lie. The default is 'host'."""
     wake: Literal['polling'] | Literal['event']
     """Mechanism by which the NIC learns that a transmit descriptor is ready: 'polling' (the default) or 'event'."""
@@ -299,7 +300,7 @@ class DirectedRxAppSpec(Section):
     """Directed test of the life of one receive buffer."""
     blocks: int
     """Number of cache blocks of the packet."""
-    evict: Literal['none', 'before_use', 'after_use']
+    evict: Literal['none'] | Literal['before_use'] | Literal['after_use']
     """Point at which the packet is evicted from the LLC: 'none' (the default), 'before_use' or 'after_use'."""
     kind: Literal['directed_rx']
 
@@ -336,7 +337,7 @@ class DramSpec(Section):
     """Whether higher address bits are hashed into the channel."""
     channels: int
     """Number of channels, 1 to 16; need not be a power of two."""
-    device_width: Literal['x8', 'x16']
+    device_width: Literal['x8'] | Literal['x16']
     """Width of a DRAM device; x16 devices have half the bank groups and slower activates."""
     entry_release: Literal['activate'] | Literal['column'] | Literal['data']
     """Time at which an entry of the read or write queue becomes free."""
@@ -1730,7 +1731,7 @@ class WireSpec(Section):
 
 
 class WriteBackTable(Section):
-    """A write-back threshold."""
+    """Threshold of used receive descriptors at which the NIC writes the descriptors back."""
     after: int
     """Number of used receive descriptors from which on the NIC writes them back."""
 
