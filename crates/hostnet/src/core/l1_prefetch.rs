@@ -30,7 +30,8 @@ pub struct L1PrefetchSpec {
     /// Longest stride that the stride prefetcher follows, between 64 B and 4 KiB; longer distances between loads are
     /// ignored.
     pub longest: Size,
-    /// Number of loads at one distance, including the first load, from which on the stride prefetcher fetches lines.
+    /// Number of loads at one distance, including the first load, at or above which the stride prefetcher fetches
+    /// lines.
     pub trigger: u32,
     /// Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause.
     pub misses: u32,

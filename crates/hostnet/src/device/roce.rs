@@ -53,7 +53,7 @@ pub struct RoceSpec {
     /// before a paused peer stops. The default is 130,944 B.
     #[serde(default = "defaults::receive_buffer")]
     pub receive_buffer: Size,
-    /// Bytes in the receive buffer from which on the NIC pauses the peer. The default is 87,920 B.
+    /// Bytes in the receive buffer at or above which the NIC pauses the peer. The default is 87,920 B.
     #[serde(default = "xoff")]
     pub xoff: Size,
     /// Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. The default is 83,720 B.

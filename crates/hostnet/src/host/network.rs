@@ -32,7 +32,7 @@ pub struct Network {
     payload: u64,
     /// Number of bytes of a segment's frame in memory.
     frame: u64,
-    /// Number of IIO entries in use from which on the host marks frames.
+    /// Number of IIO entries in use at or above which the host marks frames.
     host_mark: Option<u32>,
     /// Moving average of the entries in use.
     held: f64,

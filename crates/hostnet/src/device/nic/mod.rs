@@ -117,7 +117,7 @@ pub struct Nic {
     asked: VecDeque<(QueueId, Time)>,
     /// Agent that sweeps transmit buffers.
     pub sweep_tx: SweepTx,
-    /// Proactive drop: the number of waiting packets from which on the NIC drops arriving packets.
+    /// Proactive drop: the number of waiting packets at or above which the NIC drops arriving packets.
     pub drop_depth: Option<u32>,
     /// Counts of packets in the measured window.
     pub counts: NicCounts,

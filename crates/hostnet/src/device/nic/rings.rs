@@ -33,8 +33,8 @@ pub struct RingsSpec {
     /// Whether the NIC also writes used receive descriptors back when its receive buffer runs empty. The default is
     /// true.
     pub write_back_idle: bool,
-    /// Number of sent transmit descriptors from which on the NIC writes these descriptors back. The NIC always writes
-    /// back the last posted descriptor. The default is 32.
+    /// Number of sent transmit descriptors at or above which the NIC writes these descriptors back. The NIC always
+    /// writes back the last posted descriptor. The default is 32.
     pub transmit_write_back: u32,
     /// Time from the decision to fetch descriptors to the read request. The time also covers what the NIC spends on
     /// descriptors after they have arrived. The default is 0.
@@ -144,7 +144,7 @@ pub enum WriteBackText {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteBackTable {
-    /// Number of used receive descriptors from which on the NIC writes them back.
+    /// Number of used receive descriptors at or above which the NIC writes the descriptors back.
     pub after: u32,
 }
 

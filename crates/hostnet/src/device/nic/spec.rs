@@ -87,8 +87,8 @@ pub struct EthernetSpec {
     /// Number of completions that raise the interrupt without waiting for `moderation`. The default is 32.
     #[serde(default = "moderation_frames")]
     pub moderation_frames: u32,
-    /// Number of IIO write-buffer entries in use, as a moving average, from which on the NIC marks arriving frames, so
-    /// that senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked.
+    /// Number of IIO write-buffer entries in use, as a moving average, at or above which the NIC marks arriving frames,
+    /// so that senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked.
     #[serde(default)]
     pub host_mark: Option<u32>,
     /// Response of the host itself to congestion on the host (hostCC's host-local response). When absent, the host does

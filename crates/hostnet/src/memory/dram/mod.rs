@@ -130,7 +130,7 @@ pub struct DramSpec {
     pub row_access_limit: u32,
     /// Order among the commands that are possible at the same time.
     pub scheduler: Scheduler,
-    /// Age in ns from which on a request may close a row that still has hits; 0 means never. No effect with
+    /// Age in ns at or above which a request may close a row that still has hits; 0 means never. No effect with
     /// `scheduler = "transaction"` or `"on_arrival"`.
     pub age_cap_ns: u64,
     /// Number of read queue entries per channel.
@@ -145,9 +145,11 @@ pub struct DramSpec {
     /// Number of row accesses after which the oldest request of a bank's command queue may close the row although
     /// younger hits wait (DRAMsim3 has 4); 0 means no limit. Only with `bank_queue`.
     pub row_hit_limit: u32,
-    /// Number of read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes `rpq`.
+    /// Number of read queue entries at or above which the read queue counts as full in `rpq_full_frac`; with 0, the
+    /// value of `rpq` applies.
     pub rpq_full_mark: u32,
-    /// Number of write queue entries from which on the write queue counts as full in `wpq_full_frac`; 0 takes `wpq`.
+    /// Number of write queue entries at or above which the write queue counts as full in `wpq_full_frac`; with 0, the
+    /// value of `wpq` applies.
     pub wpq_full_mark: u32,
     /// Time at which an entry of the read or write queue becomes free.
     pub entry_release: EntryRelease,

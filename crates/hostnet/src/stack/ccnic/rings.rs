@@ -14,7 +14,7 @@ use crate::kernel::{Int, LineAddr};
 pub const GROUP: usize = 4;
 /// Number of blank buffers that the host posts at a time.
 pub const BLANKS: u64 = 32;
-/// Number of vacant slots from which on the host posts blank buffers.
+/// Number of vacant slots at or above which the host posts blank buffers.
 pub const BLANKS_LEAST: u64 = 8;
 
 /// Flag of a buffer that the sender keeps: the receiver reads the buffer and must not free it.
