@@ -16,7 +16,7 @@ MEANINGS = {
     "l1_kib": "size of an L1 data cache",
     "l2_kib": "size of an L2 cache",
     "llc_mib": "size of the LLC",
-    "write_back": "used descriptors from which on the NIC writes them back",
+    "write_back": "used descriptors at or above which the NIC writes these back",
     "run": "who takes part: colocated, cores alone or the device alone",
     "ddio": "DDIO: on or off",
     "prefetch": "which sides prefetch",

@@ -55,8 +55,8 @@ pub struct PrefetchSpec {
     pub distance: u32,
     /// Largest number of lines that one access prefetches.
     pub degree: u32,
-    /// Number of accesses in one direction (with `pattern = "stride"`, at one stride), including the first access, from
-    /// which on the prefetcher fetches: 2 to 16, or 2 to 6 for strides.
+    /// Number of accesses in one direction (with `pattern = "stride"`, at one stride), including the first access, at
+    /// or above which the prefetcher fetches: 2 to 16, or 2 to 6 for strides.
     pub trigger: u32,
     /// Largest number of outstanding prefetches; on hardware, the entries of the L2's request queue that line fill
     /// buffers do not claim.
