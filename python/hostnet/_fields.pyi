@@ -70,10 +70,11 @@ class CcnicCosts(Section):
 
 class CcnicSpec(Section):
     """CC-NIC, the interface between host and NIC over coherent memory."""
-    buffer_home: Literal['host', 'nic']
+    buffer_home: Literal['host'] | Literal['nic']
     """Side in whose memory the buffers lie. The default is 'host'."""
     buffers: int
-    """Number of large buffers, from which `small_share` are then split into small ones. The default is 2048."""
+    """Number of large buffers; with `small_buffers`, the share `small_share` of these is split into small ones. The
+    default is 2048."""
     bulk: int
     """Number of buffers that a thread's stack takes from the pool at a time, with `recycle`. The default is 32."""
     cache: int | None
@@ -149,7 +150,7 @@ class CcnicSpec(Section):
     of descriptors, four times this value. The default is 256."""
     rx_batch: int
     """Maximum number of packets that the host takes in a batch. The default is 32."""
-    rx_home: Literal['host', 'nic']
+    rx_home: Literal['host'] | Literal['nic']
     """Side in whose memory the receive rings lie. The default is 'nic'."""
     signal: Literal['inline'] | Literal['register']
     """Mechanism by which a consumer learns of new descriptors: 'inline' (the default) or 'register'."""
@@ -165,7 +166,7 @@ class CcnicSpec(Section):
     """Kind of stores with which both sides write payload: 'cached' (the default) or 'nontemporal'."""
     tx_batch: int
     """Maximum number of packets that the host sends in a batch. The default is 32."""
-    tx_home: Literal['host', 'nic']
+    tx_home: Literal['host'] | Literal['nic']
     """Side in whose memory the transmit rings lie. The default is 'host'."""
     wake: Literal['polling'] | Literal['event']
     """Mechanism by which the NIC learns that a transmit descriptor is ready: 'polling' (the default) or 'event'."""
@@ -299,7 +300,7 @@ class DirectedRxAppSpec(Section):
     """Directed test of the life of one receive buffer."""
     blocks: int
     """Number of cache blocks of the packet."""
-    evict: Literal['none', 'before_use', 'after_use']
+    evict: Literal['none'] | Literal['before_use'] | Literal['after_use']
     """Point at which the packet is evicted from the LLC: 'none' (the default), 'before_use' or 'after_use'."""
     kind: Literal['directed_rx']
 
@@ -316,7 +317,7 @@ class DirectedTxAppSpec(Section):
 class DramSpec(Section):
     """Memory of a node: standard, organisation, and policy of the memory controllers."""
     age_cap_ns: int
-    """Age in ns from which on a request may close a row that still has hits; 0 means never. No effect with
+    """Age in ns at or above which a request may close a row that still has hits; 0 means never. No effect with
     `scheduler = 'transaction'` or `'on_arrival'`."""
     alignment: str
     """Alignment of the start of rings, buffers and tables in physical memory, where they lie back to back: a power
@@ -336,7 +337,7 @@ class DramSpec(Section):
     """Whether higher address bits are hashed into the channel."""
     channels: int
     """Number of channels, 1 to 16; need not be a power of two."""
-    device_width: Literal['x8', 'x16']
+    device_width: Literal['x8'] | Literal['x16']
     """Width of a DRAM device; x16 devices have half the bank groups and slower activates."""
     entry_release: Literal['activate'] | Literal['column'] | Literal['data']
     """Time at which an entry of the read or write queue becomes free."""
@@ -372,8 +373,8 @@ class DramSpec(Section):
     rpq: int
     """Number of read queue entries per channel."""
     rpq_full_mark: int
-    """Number of read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes
-    `rpq`."""
+    """Number of read queue entries at or above which the read queue counts as full in `rpq_full_frac`; with 0, the
+    value of `rpq` applies."""
     scheduler: Literal['hit_first'] | Literal['first_ready'] | Literal['transaction'] | Literal['on_arrival']
     """Order among the commands that are possible at the same time."""
     standard: Literal['DDR4-2400'] | Literal['DDR4-2666'] | Literal['DDR4-2933'] | Literal['DDR4-3200'] | Literal['DDR5-4800'] | Literal['DDR5-5600'] | Literal['HBM2E-3200'] | Literal['LPDDR5-6400']
@@ -385,8 +386,8 @@ class DramSpec(Section):
     wpq: int
     """Number of write queue entries per channel."""
     wpq_full_mark: int
-    """Number of write queue entries from which on the write queue counts as full in `wpq_full_frac`; 0 takes
-    `wpq`."""
+    """Number of write queue entries at or above which the write queue counts as full in `wpq_full_frac`; with 0,
+    the value of `wpq` applies."""
     write_high: float
     """Fraction of `wpq` above which write mode begins."""
     write_idle: float
@@ -411,8 +412,8 @@ class EthernetPeripheralSpec(Section):
     headers: int
     """Bytes of the IP and TCP headers, including timestamps. The default is 52."""
     host_mark: int | None
-    """Number of IIO write-buffer entries in use, as a moving average, from which on the NIC marks arriving frames,
-    so that senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked."""
+    """Number of IIO write-buffer entries in use, as a moving average, at or above which the NIC marks arriving
+    frames, so that senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked."""
     host_response: HostResponse | None
     """Response of the host itself to congestion on the host (hostCC's host-local response). When absent, the host
     does not respond."""
@@ -461,8 +462,8 @@ class EthernetSpec(Section):
     headers: int
     """Bytes of the IP and TCP headers, including timestamps. The default is 52."""
     host_mark: int | None
-    """Number of IIO write-buffer entries in use, as a moving average, from which on the NIC marks arriving frames,
-    so that senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked."""
+    """Number of IIO write-buffer entries in use, as a moving average, at or above which the NIC marks arriving
+    frames, so that senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked."""
     host_response: HostResponse | None
     """Response of the host itself to congestion on the host (hostCC's host-local response). When absent, the host
     does not respond."""
@@ -611,8 +612,8 @@ class IdioSpec(Section):
     invalidate_form: Literal['line'] | Literal['range']
     """Lines that one invalidate instruction covers: `line` or `range` (all lines of a packet, the default)."""
     mlc_threshold: str
-    """Rate of an L2's write-backs beyond their average from which on pressure on the L2 is high (mlcTHR); 50 Mps by
-    default."""
+    """Rate of an L2's write-backs beyond their average at or above which pressure on the L2 is high (mlcTHR); 50
+    Mps by default."""
     status: Literal['saturated'] | Literal['upper']
     """States of a core's FSM in which payload stays in the LLC; `saturated` (0b11 only) by default."""
     sticky: bool
@@ -680,7 +681,7 @@ class L1PrefetchSpec(Section):
     stores: int
     """Number of consecutive stores, counted in lines, after which the next load prefetches nothing."""
     trigger: int
-    """Number of loads at one distance, including the first load, from which on the stride prefetcher fetches
+    """Number of loads at one distance, including the first load, at or above which the stride prefetcher fetches
     lines."""
 
 
@@ -1156,7 +1157,7 @@ class PrefetchSpec(Section):
     instructions."""
     trigger: int
     """Number of accesses in one direction (with `pattern = 'stride'`, at one stride), including the first access,
-    from which on the prefetcher fetches: 2 to 16, or 2 to 6 for strides."""
+    at or above which the prefetcher fetches: 2 to 16, or 2 to 6 for strides."""
     waiting: int
     """Largest number of prefetches that wait for a free MSHR of the L2 (`core.l2_mshrs`); a further prefetch
     displaces the oldest. With 0, prefetches that find no free MSHR are dropped."""
@@ -1246,8 +1247,8 @@ class RingSpec(Section):
     buffer_size: str
     """Size of a receive buffer and of a transmit buffer."""
     proactive_drop: int
-    """Proactive drop, as in NeBuLa: number of packets waiting at a core from which on arrivals are dropped. 0, the
-    default, turns it off."""
+    """Proactive drop, as in NeBuLa: number of packets waiting at a core at or above which arrivals are dropped. 0,
+    the default, turns it off."""
     rx_buffers: int
     """Receive buffers per core, used cyclically: a power of two."""
     tx_buffers: int
@@ -1302,7 +1303,7 @@ class RingsSpec(Section):
     """Time from the arrival of a frame's last line in the NIC to the start of the read of the next frame, when
     `transmit_packets` frames were in flight. The default is 0."""
     transmit_write_back: int
-    """Number of sent transmit descriptors from which on the NIC writes these descriptors back. The NIC always
+    """Number of sent transmit descriptors at or above which the NIC writes these descriptors back. The NIC always
     writes back the last posted descriptor. The default is 32."""
     write_back: str | WriteBackTable
     """Rule by which the NIC writes used receive descriptors back: 'all_used', or a table with `after`."""
@@ -1355,7 +1356,7 @@ class RocePeripheralSpec(Section):
     """Size of the buffer for data that the NIC reads ahead of the wire: a multiple of `mtu`. The default is 32
     KiB."""
     xoff: str
-    """Bytes in the receive buffer from which on the NIC pauses the peer. The default is 87,920 B."""
+    """Bytes in the receive buffer at or above which the NIC pauses the peer. The default is 87,920 B."""
     xon: str
     """Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. The default is 83,720
     B."""
@@ -1730,9 +1731,9 @@ class WireSpec(Section):
 
 
 class WriteBackTable(Section):
-    """A write-back threshold."""
+    """Threshold of used receive descriptors at which the NIC writes the descriptors back."""
     after: int
-    """Number of used receive descriptors from which on the NIC writes them back."""
+    """Number of used receive descriptors at or above which the NIC writes the descriptors back."""
 
 
 class XmemAppSpec(Section):

@@ -5,7 +5,7 @@
 //! flight. At any time, no copy that a core could read is older than the newest version, at most one core has written
 //! the line, and DRAM has the content of lines that no cache has to write back (`Memory::coherent`).
 
-use crate::common::{Rig, small, two_nodes};
+use crate::common::{small, two_nodes, Rig};
 use hostnet::core;
 use hostnet::kernel::{CoreId, LineAddr, Post, RandomStream, ThreadId, Time};
 use hostnet::machine::{Event, MachineSignal};

@@ -1,7 +1,7 @@
 //! Tests of the coherent memory system: placement of NIC writes, victims, snoops, sweeps, and the accounting of dirty
 //! lines.
 
-use crate::common::{LLC_SETS, Rig, close, get, simulate, small};
+use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
 use hostnet::kernel::{CoreId, LineAddr, NodeId, RandomStream, TenantId, Time};
 use hostnet::machine::{Event, Events};
 use hostnet::memory::array::Replacement;

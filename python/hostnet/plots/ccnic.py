@@ -29,7 +29,7 @@ def _places(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
 
 
 def _variants(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """(label, part) of each variant at each placement of the CPUs."""
+    """Label and table part of each variant at each placement of the CPUs."""
     return [
         (f"{variant}, {place}".rstrip(", "), one)
         for place, part in _places(frame)

@@ -116,7 +116,7 @@ class Clusters:
             )
 
     def of(self, group: str, system: str, ways: int) -> tuple[float, Mapping[str, Any]] | None:
-        """(position, row) of one bar."""
+        """Position and table row of one bar."""
         for x, r in zip(self.position, self.rows, strict=False):
             if (group, (system, ways)) in self.at and self.at[group, (system, ways)] == x:
                 return x, r

@@ -238,7 +238,7 @@ def _rows_of(ax: Axes, names: Sequence[str]) -> None:
 def lines(
     panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], x: str, log: bool = False, cdf: bool = False
 ) -> Figure:
-    """Curves, one panel below the other: panel label -> curve name -> points. A `cdf` has its label on the x axis."""
+    """Curves, one panel below the other: for each panel label, the points of each curve by name. A `cdf` has its label on the x axis."""
     with style():
         fig = new_figure(9.6, 3.4 if cdf else 0.8 + 1.7 * len(panels))
         axes = fig.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]

@@ -30,7 +30,7 @@ Row = Mapping[str, Any]
 
 
 def paper(pattern: str) -> list[tuple[int, float]]:
-    """(cores, value) of the shipped claims whose id matches `pattern`, which has one group: the number of cores."""
+    """Number of cores and value of the shipped claims whose id matches `pattern`; its one group is the number of cores."""
     from ..scoreboard import shipped
 
     found = ((re.fullmatch(rf"hostnetwork\.c\.{pattern}", c.id), c.expected) for c in shipped())

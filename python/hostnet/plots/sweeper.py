@@ -190,7 +190,7 @@ def _paper_rate(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def cdf_points(table: pl.DataFrame | None, row: Mapping[str, Any] | None = None) -> list[tuple[float, float]]:
-    """(x, fraction) of a CDF table (its last two columns), of the point `row` only; [] without a table."""
+    """Pairs of x and fraction, the last two columns of a CDF table, of the point `row`; [] without a table."""
     import polars as pl
 
     if table is None or table.is_empty():

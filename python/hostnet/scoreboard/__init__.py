@@ -190,7 +190,7 @@ class BuiltStudies:
         self._all = {(s.system, s.figure): on(s, str(platform)) if s.system in moved else s for s in built}
 
     def studies(self) -> dict[str, tuple[str, str]]:
-        """SQL table name -> (system, figure)."""
+        """System and figure of each study, by the SQL name of its table."""
         return {s.table: key for key, s in self._all.items()}
 
     def run(self, system: str, figure: str) -> dict[str, Any]:
@@ -210,10 +210,10 @@ def _engine_version() -> str:
 
 
 def numbers_of(table: str, frame: Any, others: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """(statement, expected, measured) of the shipped claims about one number that the study `table` alone decides.
+    """Statement, expected value and measured value of the shipped claims that the study `table` alone decides.
 
-    `others` are the study's further tables. The weightiest claims come first; claims that these tables cannot decide
-    are omitted.
+    Each of these claims is about one number. `others` are the study's further tables. The weightiest claims come
+    first; claims that these tables cannot decide are omitted.
     """
     own = {name: other for name, other in others.items() if name.startswith(table + "_")}
     source = _Given(table, {table: frame, **own})

@@ -19,7 +19,7 @@ def counts(boards: Boards, weight: str | None = None) -> list[str]:
 
 
 def rows(boards: Boards) -> Iterable[tuple[str, list[list[Result]]]]:
-    """(heading, a list for each claim of its results by platform) for each system and figure."""
+    """Heading of each system and figure, with a list for each claim of its results by platform."""
     by_id = [{r.claim.id: r for r in results} for results in boards.values()]
     for heading, members in grouped(next(iter(boards.values()))):
         yield heading, [[found[m.claim.id] for found in by_id] for m in members]

@@ -88,7 +88,7 @@ class Claim:
 
 
 def table_name(system: str, figure: str) -> str:
-    """SQL name of a study's table: `sweeper`, `fig6-left` -> `sweeper_fig6_left`."""
+    """SQL name of a study's table, such as `sweeper_fig6_left` for `sweeper` and `fig6-left`."""
     return f"{system}_{figure}".replace("-", "_")
 
 

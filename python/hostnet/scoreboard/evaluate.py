@@ -23,10 +23,10 @@ class StudySource(Protocol):
     """Source of study tables: `hostnet.studies` in the product, hand-made frames in tests."""
 
     def studies(self) -> Mapping[str, tuple[str, str]]:
-        """SQL table name -> (system, figure) of every study that can be run."""
+        """System and figure of every study that can be run, by the SQL name of its table."""
 
     def run(self, system: str, figure: str) -> Mapping[str, Any]:
-        """The study's tables, SQL name -> data frame; computes what the cache does not hold."""
+        """The study's tables as data frames, by SQL name; computes the tables that the cache does not hold."""
 
 
 @dataclass(frozen=True)

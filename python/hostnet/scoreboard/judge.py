@@ -75,7 +75,7 @@ def show(value: float) -> str:
 
 
 def percent(fraction: float) -> str:
-    """`0.125` -> `12.5 %`."""
+    """A share in per cent, such as `12.5 %` for `0.125`."""
     return f"{show(100 * fraction)} %"
 
 

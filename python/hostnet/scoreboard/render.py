@@ -40,7 +40,7 @@ def expected_text(claim: Claim) -> str:
 
 
 def grouped(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
-    """(heading, results) per system and figure, in the order in which the files name them."""
+    """Heading and results of each system and figure, in the order in which the files name them."""
     order = {key: i for i, key in enumerate(dict.fromkeys(_place(r) for r in results))}
     for key, members in groupby(sorted(results, key=lambda r: order[_place(r)]), key=_place):
         yield " ".join(key), list(members)
@@ -51,8 +51,10 @@ def _place(result: Result) -> tuple[str, str]:
 
 
 def summary(results: Sequence[Result]) -> list[tuple[str, list[int], str]]:
-    """(weight, count per verdict, share of the judged claims that are reproduced) of the outcomes; the last row is the
-    total."""
+    """Name, count per verdict and share of reproduced claims of each weight; the last row is the total.
+
+    The share counts only claims that are judged.
+    """
     rows = []
     for weight in (*WEIGHTS, "all"):
         verdicts = [r.verdict for r in results if r.claim.counts and weight in ("all", r.claim.weight)]
@@ -63,8 +65,10 @@ def summary(results: Sequence[Result]) -> list[tuple[str, list[int], str]]:
 
 
 def held(verdicts: Sequence[str]) -> tuple[str, str]:
-    """(`3 of 4`, `75 %`): number and share of the judged claims that are reproduced. All claims except the disputed
-    ones are judged, so that a claim that could not be evaluated does not hold."""
+    """Number and share of the judged claims that are reproduced, such as `3 of 4` and `75 %`.
+
+    All claims except the disputed ones are judged, so that a claim that could not be evaluated does not hold.
+    """
     judged = [v for v in verdicts if v != "disputed"]
     good = judged.count("reproduced")
     return f"{good} of {len(judged)}", percent(good / len(judged)) if judged else "-"
@@ -151,7 +155,7 @@ def as_markdown(results: Sequence[Result], version: str, firsts: Mapping[str, Fi
 
 
 def by_system(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
-    """(system, results), in the order in which the files name the systems; within a system, ordered by role."""
+    """Results of each system, in the order in which the files name the systems; within a system, ordered by role."""
     found: dict[str, list[Result]] = {}
     for r in sorted(results, key=lambda r: ROLES.index(r.claim.role)):
         found.setdefault(r.claim.system, []).append(r)

@@ -20,6 +20,7 @@ pub enum StoredTo {
     WbMemory,
 }
 
+/// Parameters of the application that stores blocks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BlockStoresSpec {
@@ -44,6 +45,7 @@ fn instructions() -> u32 {
 /// Largest block in bytes: 1024 lines.
 const MOST: u64 = 64 << 10;
 
+/// Application that stores whole lines, block by block.
 #[derive(Clone)]
 pub struct BlockStores {
     spec: BlockStoresSpec,

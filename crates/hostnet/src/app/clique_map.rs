@@ -38,6 +38,7 @@ pub enum LookupMode {
     Bulk,
 }
 
+/// Parameters of the key-value server CliqueMap.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CliqueMapSpec {
@@ -143,6 +144,7 @@ struct ObjectTable {
     step: u64,
 }
 
+/// Key-value server with objects of many sizes.
 #[derive(Clone)]
 pub struct CliqueMap {
     spec: CliqueMapSpec,

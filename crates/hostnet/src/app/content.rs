@@ -7,11 +7,15 @@ use crate::traffic::pcap::Captured;
 /// Content of a packet, opaque to the NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Content {
+    /// Kind of the request, in the numbering of the application.
     pub kind: u8,
+    /// Number of the key that the request asks for, or another number that the application defines.
     pub key: u64,
     /// Lines of the packet in its receive buffer.
     pub lines: u16,
+    /// Number of lines of the value that the request concerns.
     pub value_lines: u16,
+    /// Bytes of the packet's frame on the wire.
     pub wire_bytes: u32,
 }
 

@@ -14,8 +14,9 @@ const MOST_MOVES: usize = 500;
 /// Location of one key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeyPlace {
-    /// Bucket that a look-up reads first; `other` is the key's second bucket where the key is not in the first.
+    /// Bucket that a look-up reads first.
     pub bucket: u32,
+    /// Second bucket, which a look-up reads next; None where the first bucket holds the key.
     pub other: Option<u32>,
 }
 

@@ -26,6 +26,7 @@ pub enum Kernel {
     Betweenness,
 }
 
+/// Parameters of a graph kernel and of its graph.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GapbsSpec {
@@ -125,6 +126,7 @@ struct GraphCursor {
     back: bool,
 }
 
+/// Graph kernel that all cores of a tenant run together.
 #[derive(Clone)]
 pub struct Gapbs {
     kernel: Kernel,

@@ -17,6 +17,7 @@ pub enum Payload {
     Drop,
 }
 
+/// Parameters of the layer-2 forwarder.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct L2fwdSpec {
@@ -31,6 +32,7 @@ fn instructions() -> u32 {
     100
 }
 
+/// Layer-2 forwarder.
 #[derive(Clone)]
 pub struct L2fwd {
     payload: Payload,

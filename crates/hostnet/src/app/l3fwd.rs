@@ -23,6 +23,7 @@ pub enum RouteTable {
     ExactMatch,
 }
 
+/// Parameters of the layer-3 forwarder.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct L3fwdSpec {
@@ -49,6 +50,7 @@ fn instructions() -> u32 {
 
 const ENTRIES_PER_LINE: u32 = 16; // 4-byte entries
 
+/// Layer-3 forwarder.
 #[derive(Clone)]
 pub struct L3fwd {
     instructions: u32,

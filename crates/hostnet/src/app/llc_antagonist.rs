@@ -9,6 +9,7 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Parameters of LLCAntagonist.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LlcAntagonistSpec {
@@ -31,6 +32,7 @@ fn gap() -> u32 {
 /// Number of accesses of a program.
 const BATCH: u32 = 32;
 
+/// LLCAntagonist: random reads and writes of a private buffer.
 #[derive(Clone)]
 pub struct LlcAntagonist {
     bases: Vec<LineAddr>,

@@ -6,6 +6,7 @@ use crate::kernel::LineAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Parameters of the load generator in software.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadGeneratorSpec {
@@ -25,6 +26,7 @@ fn reply() -> u32 {
     50
 }
 
+/// Load generator in software.
 #[derive(Clone)]
 pub struct LoadGenerator {
     spec: LoadGeneratorSpec,

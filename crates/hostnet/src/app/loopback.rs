@@ -20,6 +20,7 @@ pub enum Touched {
     Header,
 }
 
+/// Parameters of the application that sends packets and reads the packets that return.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoopbackSpec {
@@ -32,6 +33,7 @@ pub struct LoopbackSpec {
     pub touch: Touched,
 }
 
+/// Application that sends packets and reads the packets that return.
 #[derive(Clone)]
 pub struct Loopback {
     content: Content,

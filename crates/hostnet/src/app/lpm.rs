@@ -11,11 +11,15 @@ const VALUE: u32 = (1 << 24) - 1;
 /// Entries of the two tables that a look-up reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LpmLookup {
+    /// Index of the entry that the look-up reads in the table of 2^24 entries.
     pub tbl24: u32,
+    /// Index of the entry that the look-up reads in the groups of 256 entries; None for prefixes of at most 24 bits.
     pub tbl8: Option<u32>,
+    /// Next hop of the longest prefix that matches; None if no prefix matches.
     pub next_hop: Option<u32>,
 }
 
+/// Routing table for longest-prefix match.
 #[derive(Clone)]
 pub struct Lpm {
     tbl24: Vec<u32>,
@@ -71,6 +75,7 @@ impl Lpm {
         self.tbl8[first.to_usize()..(first + n).to_usize()].iter_mut().for_each(set);
     }
 
+    /// Looks up the IPv4 address `ip`.
     pub fn lookup(&self, ip: u32) -> LpmLookup {
         let tbl24 = ip >> 8;
         let e = self.tbl24[tbl24.to_usize()];
@@ -82,6 +87,7 @@ impl Lpm {
         LpmLookup { tbl24, tbl8: None, next_hop: hop(e) }
     }
 
+    /// Number of entries in all groups of 256 entries.
     pub fn tbl8_entries(&self) -> usize {
         self.tbl8.len()
     }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Parameters of the memcached server.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemcachedSpec {
@@ -76,6 +77,7 @@ struct ReplayRequest {
     keys: (u32, u16),
 }
 
+/// Memcached server over UDP.
 #[derive(Clone)]
 pub struct Memcached {
     /// Instructions of a GET and of a SET.
@@ -183,7 +185,7 @@ impl Application for Memcached {
         })
     }
 
-    /// Content of captured packet number `i` on repetition `pass_burst`.
+    /// Content of captured packet number `i` on repetition `pass`.
     #[inline]
     fn replay(&mut self, _core: usize, _packet: &Captured, i: usize, pass: u64, _rng: &mut RandomStream) -> Content {
         let r = &self.requests[i];

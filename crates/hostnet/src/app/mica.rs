@@ -40,6 +40,7 @@ pub enum CopyKind {
     Streaming,
 }
 
+/// Parameters of the MICA key-value store.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MicaSpec {
@@ -185,6 +186,7 @@ impl Partition {
 }
 const POSITION: u64 = (1 << 48) - 1;
 
+/// MICA key-value store.
 #[derive(Clone)]
 pub struct Mica {
     spec: MicaSpec,

@@ -21,9 +21,12 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EvictAt {
+    /// The packet is not evicted.
     #[default]
     None,
+    /// The packet is evicted before the core reads the packet.
     BeforeUse,
+    /// The packet is evicted after the core has read the packet.
     AfterUse,
 }
 
@@ -178,11 +181,15 @@ pub enum ServeOutcome {
 
 /// Resources and parameters from which an application is built.
 pub struct AppBuildContext<'a> {
+    /// Address map of the host, to which the application adds the regions of its data.
     pub map: &'a mut AddressMap,
+    /// Tenant that runs the application.
     pub tenant: TenantId,
     /// Indices of the tenant's cores on the host.
     pub cores: &'a [ThreadId],
+    /// Seed of the random streams from which the application draws its initial state.
     pub seed: u64,
+    /// Capture that the scenario replays, if any.
     pub capture: Option<&'a Arc<Capture>>,
     /// Second-level TLB of the cores.
     pub stlb: Option<&'a TlbSpec>,
@@ -230,6 +237,7 @@ pub trait Application: Sized {
     /// Parameters of the application: all keys of `app` in a scenario except the kind.
     type Spec;
 
+    /// Source of the work of the application's cores.
     const WORK: WorkSource = WorkSource::Packets;
 
     /// Whether the application implements `stores`, so that warm-up can use it.
@@ -257,11 +265,9 @@ pub trait Application: Sized {
         Origin::Network
     }
 
-    /// Builds the application with its data in `site`; packets have `packet` bytes when the application does not
-    /// determine their size.
-    ///
-    /// # Errors
-    /// Returns one clause that names key and value when the parameters do not fit together.
+    /// Builds the application with its data in regions of `context.map`; packets have `packet` bytes when the
+    /// application does not determine their size.  # Errors Returns one clause that names key and value when the
+    /// parameters do not fit together.
     fn build(s: &Self::Spec, packet: u32, context: AppBuildContext) -> Result<Self, String>;
 
     /// Draws the content of the next packet for core number `core` of the tenant.
@@ -271,7 +277,7 @@ pub trait Application: Sized {
         Content::default()
     }
 
-    /// Content of captured packet number `i` on repetition `pass_burst`, for core number `core` of the tenant. Size and flow
+    /// Content of captured packet number `i` on repetition `pass`, for core number `core` of the tenant. Size and flow
     /// are those of the packet; the request is drawn when the capture does not contain it.
     #[inline]
     fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut RandomStream) -> Content {
@@ -455,44 +461,50 @@ macro_rules! apps {
         }
 
         impl App {
-            /// Builds the application with its data in `site`.
-            ///
-            /// # Errors
-            /// Returns one clause that names key and value when the parameters do not fit together.
+            /// Builds the application with its data in regions of `context.map`.  # Errors Returns one clause that
+            /// names key and value when the parameters do not fit together.
             pub fn build(spec: &AppSpec, packet: u32, context: AppBuildContext) -> Result<App, String> {
                 match spec {
                     $(AppSpec::$name(s) => <$app>::build(s, packet, context).map(App::$name),)*
                     $(AppSpec::$test(_) => Err("a directed test takes no traffic".into()),)*
                 }
             }
+            /// Draws the content of a packet; see `Application::content`.
             #[inline]
             pub fn content(&mut self, core: usize, rng: &mut RandomStream) -> Content {
                 match self { $(App::$name(a) => a.content(core, rng),)* }
             }
+            /// Content of a captured packet; see `Application::replay`.
             #[inline]
             pub fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut RandomStream) -> Content {
                 match self { $(App::$name(a) => a.replay(core, packet, i, pass, rng),)* }
             }
+            /// Announces a key; see `Application::prefetch_on_host`.
             #[inline]
             pub fn prefetch_on_host(&self, core: usize, key: u64) {
                 match self { $(App::$name(a) => a.prefetch_on_host(core, key),)* }
             }
+            /// Appends the operations that precede the service of a burst; see `Application::begin_burst`.
             #[inline]
             pub fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
                 match self { $(App::$name(a) => a.begin_burst(core, packets, p),)* }
             }
+            /// Appends the operations that serve a packet; see `Application::serve`.
             #[inline]
             pub fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (ServeOutcome, u16) {
                 match self { $(App::$name(a) => a.serve(core, c, rx, tx, p),)* }
             }
+            /// Appends the operations that write a generated packet; see `Application::make`.
             #[inline]
             pub fn make(&mut self, core: usize, c: &Content, tx: LineAddr, p: &mut Program) {
                 match self { $(App::$name(a) => a.make(core, c, tx, p),)* }
             }
+            /// Appends the operations that follow the service of a burst; see `Application::end_burst`.
             #[inline]
             pub fn end_burst(&mut self, core: usize, packets: u32, p: &mut Program) {
                 match self { $(App::$name(a) => a.end_burst(core, packets, p),)* }
             }
+            /// Appends operations of a core that serves no packets; see `Application::free_run`.
             #[inline]
             pub fn free_run(&mut self, core: usize, rng: &mut RandomStream, p: &mut Program) -> Option<u32> {
                 match self { $(App::$name(a) => a.free_run(core, rng, p),)* }

@@ -39,6 +39,7 @@ impl RegisterLayout {
     }
 }
 
+/// Parameters of the exchange of a counter between two threads.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PingPongSpec {
@@ -49,6 +50,7 @@ pub struct PingPongSpec {
     pub peer_node: u8,
 }
 
+/// Application whose threads exchange a counter.
 #[derive(Clone)]
 pub struct PingPong;
 

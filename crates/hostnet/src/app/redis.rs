@@ -29,6 +29,7 @@ pub enum RedisCommand {
     Set,
 }
 
+/// Parameters of the Redis servers and their clients.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedisSpec {
@@ -230,6 +231,7 @@ struct RedisServer {
     slots: Vec<u32>,
 }
 
+/// Redis servers, one on each core.
 #[derive(Clone)]
 pub struct Redis {
     servers: Vec<RedisServer>,

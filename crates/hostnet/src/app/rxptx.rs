@@ -7,6 +7,7 @@ use crate::kernel::{LineAddr, RandomStream, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Parameters of RXpTX.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RxptxSpec {
@@ -20,6 +21,7 @@ fn instructions() -> u32 {
     20
 }
 
+/// RXpTX: receives a burst of packets, waits, and sends the burst.
 #[derive(Clone)]
 pub struct Rxptx {
     interval: Time,

@@ -21,6 +21,7 @@ pub enum AccessOrder {
     Random,
 }
 
+/// Parameters of memory streams.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StreamSpec {
@@ -89,6 +90,7 @@ struct StreamCursor {
     owed: f64,
 }
 
+/// Memory streams, one on each core.
 #[derive(Clone)]
 pub struct StreamApp {
     cores: Vec<StreamCursor>,

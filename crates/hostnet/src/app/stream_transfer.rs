@@ -18,6 +18,7 @@ pub enum Written {
     None,
 }
 
+/// Parameters of the streams from writers to readers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StreamTransferSpec {
@@ -47,6 +48,7 @@ impl StreamTransferSpec {
     }
 }
 
+/// Application whose threads stream data from writers to readers, in pairs.
 #[derive(Clone)]
 pub struct StreamTransfer;
 

@@ -33,11 +33,13 @@ pub enum Calls {
 /// Instructions of the application's thread, including those of libTAS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallCosts {
-    /// Instructions of a poll; `queue` is the number of instructions for each context queue that the poll visits.
+    /// Instructions of a poll.
     pub poll: u32,
+    /// Number of instructions for each context queue that the poll visits.
     pub queue: u32,
-    /// Instructions of an event; `rpc` is the number of instructions of an RPC.
+    /// Instructions of an event.
     pub event: u32,
+    /// Number of instructions of an RPC.
     pub rpc: u32,
     /// Instructions of an entry that only announces an acknowledgement.
     pub acknowledged: u32,
@@ -54,6 +56,7 @@ impl Calls {
     }
 }
 
+/// Parameters of the RPC server over TCP as a service.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpEchoSpec {
@@ -105,6 +108,7 @@ impl Default for FastPathCosts {
     }
 }
 
+/// RPC server over TCP as a service.
 #[derive(Clone)]
 pub struct TcpEcho;
 

@@ -8,6 +8,7 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Parameters of the receiver of long TCP flows.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpReceiveSpec {
@@ -42,10 +43,12 @@ impl TcpReceiveSpec {
     }
 }
 
+/// Receiver of long TCP flows, one on each core.
 #[derive(Clone)]
 pub struct TcpReceive {
     buffers: Vec<LineAddr>,
     lines: u64,
+    /// Instructions of the application between two calls of `recv`.
     pub gap_instructions: u32,
 }
 

@@ -22,6 +22,7 @@ pub enum TestpmdMode {
     Txonly,
 }
 
+/// Parameters of TestPMD.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestpmdSpec {
@@ -36,6 +37,7 @@ fn instructions() -> u32 {
     20
 }
 
+/// TestPMD: forwards, drops or generates packets.
 #[derive(Clone)]
 pub struct Testpmd {
     mode: TestpmdMode,

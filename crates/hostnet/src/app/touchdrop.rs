@@ -7,6 +7,7 @@ use crate::kernel::{LineAddr, RandomStream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Parameters of TouchDrop.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TouchdropSpec {
@@ -22,6 +23,7 @@ fn instructions() -> u32 {
     100
 }
 
+/// TouchDrop: reads every line of a packet and drops the packet.
 #[derive(Clone)]
 pub struct Touchdrop {
     instructions: u32,

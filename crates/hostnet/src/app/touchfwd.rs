@@ -6,6 +6,7 @@ use crate::kernel::{Int, LineAddr, RandomStream, Real};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Parameters of TouchFwd.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TouchfwdSpec {
@@ -23,6 +24,7 @@ fn instructions() -> u32 {
     20
 }
 
+/// TouchFwd: reads every byte of a packet and forwards the packet.
 #[derive(Clone)]
 pub struct Touchfwd {
     per_byte: f64,

@@ -27,6 +27,7 @@ const MOST_WALKED: u64 = 256 << 20;
 /// 64-bit words per line.
 const WORDS: u64 = LINE / 8;
 
+/// Parameters of X-Mem.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct XmemSpec {
@@ -70,6 +71,7 @@ impl XmemSpec {
 
 const BATCH: u32 = 32;
 
+/// X-Mem: one random read after another over a private array.
 #[derive(Clone)]
 pub struct Xmem {
     bases: Vec<LineAddr>,

@@ -99,7 +99,7 @@ pub struct RingSpec {
     /// Transmit buffers per core, used cyclically. The default is 64.
     #[serde(default = "tx_buffers")]
     pub tx_buffers: u32,
-    /// Proactive drop, as in NeBuLa: number of packets waiting at a core from which on arrivals are dropped. 0, the
+    /// Proactive drop, as in NeBuLa: number of packets waiting at a core at or above which arrivals are dropped. 0, the
     /// default, turns it off.
     #[serde(default)]
     pub proactive_drop: u32,

@@ -21,6 +21,7 @@ pub enum HintOverflow {
 /// Numbers of hints and of their outcomes in the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HintCounts {
+    /// Hints that arrived.
     pub came: u64,
     /// Hints that were dropped because the queue was full.
     pub dropped: u64,
@@ -40,10 +41,12 @@ pub struct Hints {
     overflow: HintOverflow,
     /// Entries of the queue, as credits.
     pub places: Domain,
+    /// Numbers of hints and of their outcomes in the measured window.
     pub counts: HintCounts,
 }
 
 impl Hints {
+    /// An empty queue of `places` entries.
     pub fn new(places: u32, overflow: HintOverflow) -> Hints {
         Hints {
             queue: VecDeque::with_capacity(places.to_usize()),
@@ -83,6 +86,7 @@ impl Hints {
         }
     }
 
+    /// Begins the measured window at `now`.
     pub fn restart(&mut self, now: Time) {
         self.places.restart(now);
         self.counts = HintCounts::default();

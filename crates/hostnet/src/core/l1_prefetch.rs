@@ -30,7 +30,8 @@ pub struct L1PrefetchSpec {
     /// Longest stride that the stride prefetcher follows, between 64 B and 4 KiB; longer distances between loads are
     /// ignored.
     pub longest: Size,
-    /// Number of loads at one distance, including the first load, from which on the stride prefetcher fetches lines.
+    /// Number of loads at one distance, including the first load, at or above which the stride prefetcher fetches
+    /// lines.
     pub trigger: u32,
     /// Number of line fill buffers (`core.lfb`) in use at which the L1's prefetchers pause.
     pub misses: u32,
@@ -72,6 +73,7 @@ struct L1StrideEntry {
     used: u64,
 }
 
+/// The prefetchers of one L1.
 #[derive(Clone, Debug)]
 pub struct L1Prefetcher {
     /// Most recently loaded lines, oldest first.
@@ -91,6 +93,7 @@ pub struct L1Prefetcher {
 }
 
 impl L1Prefetcher {
+    /// The prefetchers that `s` describes; None if they are disabled.
     pub fn new(s: &L1PrefetchSpec) -> Option<L1Prefetcher> {
         s.enabled.then(|| L1Prefetcher {
             recent: VecDeque::with_capacity(s.recent.to_usize()),

@@ -12,7 +12,8 @@ pub enum Mapped {
     Memory,
 }
 
-/// One step of a program. Lines are given as 64-byte line numbers.
+/// One step of a program. `line` is the number of the first 64-byte line that the op accesses, and `lines` the number
+/// of lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
     /// `n` instructions that touch no memory beyond the L1.
@@ -65,8 +66,8 @@ pub enum Op {
     /// Atomic read-modify-write, such as a compare-and-swap: one store that waits for all earlier accesses and blocks
     /// all later ones. The store becomes the anchor.
     Atomic { line: LineAddr },
-    /// Cache maintenance (`clsweep`, `clflushopt` or `clwb`; `op` is a `memory::Sweep` as a number) of `lines` lines,
-    /// once all earlier instructions have retired.
+    /// Cache maintenance (`clsweep`, `clflushopt` or `clwb`, by `op`) of `lines` lines, once all earlier instructions
+    /// have retired.
     Maintain { line: LineAddr, lines: u32, op: Sweep },
     /// Invalidation of `lines` lines without write-back, by `instructions` instructions, after all earlier instructions
     /// have retired.
@@ -120,10 +121,12 @@ impl Op {
 /// A program: a buffer of ops that is reused.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
+    /// Ops in program order.
     pub ops: Vec<Op>,
 }
 
 impl Program {
+    /// Appends an op.
     #[inline]
     pub fn push(&mut self, op: Op) {
         self.ops.push(op);

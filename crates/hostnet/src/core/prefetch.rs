@@ -55,8 +55,8 @@ pub struct PrefetchSpec {
     pub distance: u32,
     /// Largest number of lines that one access prefetches.
     pub degree: u32,
-    /// Number of accesses in one direction (with `pattern = "stride"`, at one stride), including the first access, from
-    /// which on the prefetcher fetches: 2 to 16, or 2 to 6 for strides.
+    /// Number of accesses in one direction (with `pattern = "stride"`, at one stride), including the first access, at
+    /// or above which the prefetcher fetches: 2 to 16, or 2 to 6 for strides.
     pub trigger: u32,
     /// Largest number of outstanding prefetches; on hardware, the entries of the L2's request queue that line fill
     /// buffers do not claim.
@@ -163,6 +163,7 @@ struct PrefetchInFlight {
     waiter: Option<(u8, Time)>,
 }
 
+/// The prefetchers of one core into its L2 or the LLC.
 #[derive(Clone, Debug)]
 pub struct Prefetcher {
     distance: i32,
@@ -189,6 +190,7 @@ pub struct Prefetcher {
 }
 
 impl Prefetcher {
+    /// The prefetchers that `s` describes; None if they are disabled.
     pub fn new(s: &PrefetchSpec) -> Option<Prefetcher> {
         let none = PageStream { page: None, last: 0, step: 0, run: 0, ahead: 0, used: 0 };
         let strides = (s.pattern == PrefetchPattern::Stride).then(|| Strides::new(s.streams, s.degree, s.trigger));

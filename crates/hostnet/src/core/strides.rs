@@ -90,6 +90,7 @@ pub struct WaitingPrefetches {
 }
 
 impl WaitingPrefetches {
+    /// An empty queue of `places` entries.
     pub fn new(places: u32) -> WaitingPrefetches {
         let places = places.to_usize();
         WaitingPrefetches { queue: VecDeque::with_capacity(places), places, later: VecDeque::new() }
@@ -100,6 +101,7 @@ impl WaitingPrefetches {
     pub fn is_used(&self) -> bool {
         self.places > 0
     }
+    /// Whether no prefetch is queued.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
@@ -122,6 +124,7 @@ impl WaitingPrefetches {
         self.queue.push_back((line, at));
     }
 
+    /// Removes the oldest prefetch from the queue; returns its line and the time at which it was queued.
     pub fn pop(&mut self) -> Option<(LineAddr, Time)> {
         self.queue.pop_front()
     }

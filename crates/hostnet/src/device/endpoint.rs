@@ -91,6 +91,7 @@ impl DmaDirection {
         self as usize
     }
 
+    /// The opposite direction.
     #[inline]
     pub fn other(self) -> DmaDirection {
         match self {
@@ -114,6 +115,7 @@ pub enum Offer {
 /// Consecutive lines that a device has handed to its port.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Piece {
+    /// First of the lines.
     pub line: LineAddr,
     /// Identifier by which the device recognises these lines when they are done.
     pub slot: u16,
@@ -134,7 +136,9 @@ pub struct NicMemory {
 
 /// Resources and parameters with which a device is built.
 pub struct DeviceBuildContext<'a> {
+    /// Address map of the host, to which the device adds the regions of its buffers.
     pub map: &'a mut AddressMap,
+    /// Seed of the device's random streams.
     pub seed: u64,
     /// Number of the port to which the device will be attached.
     pub port: usize,
@@ -163,6 +167,7 @@ pub trait Device: Sized {
     /// Parameters of the device: an entry of `peripheral` in a scenario.
     type Spec;
 
+    /// Kind of the device, as results name it.
     const KIND: DeviceKind;
 
     /// Checks that the parameters fit together.
@@ -180,6 +185,7 @@ pub trait Device: Sized {
         1
     }
 
+    /// Builds the device with its buffers in regions of `context.map`.
     fn build(s: &Self::Spec, context: &mut DeviceBuildContext) -> Self;
 
     /// Whether the device ever moves lines in direction `way`; the port never calls `next` for the other direction.

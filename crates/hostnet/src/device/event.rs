@@ -7,6 +7,7 @@ use crate::memory;
 /// A NIC of a host: the one on the chip, or the one behind this PCIe port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NicAt {
+    /// The NIC on the chip.
     Chip,
     Port(PortId),
 }
@@ -14,7 +15,9 @@ pub enum NicAt {
 /// A ring of descriptors: for received packets, or for packets to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingSide {
+    /// The ring for received packets.
     Receive,
+    /// The ring for packets to be sent.
     Transmit,
 }
 

@@ -71,50 +71,62 @@ macro_rules! devices {
         }
 
         impl Endpoint {
+            /// Directions in which the device may have a transfer; see `Device::may_move`.
             #[inline]
             pub fn may_move(&self) -> [bool; 2] {
                 match self { $(Endpoint::$name(d) => Device::may_move(&**d),)* }
             }
+            /// The transfer that the device would make next; see `Device::next`.
             #[inline]
             pub fn next(&mut self, way: DmaDirection, now: Time) -> Offer {
                 match self { $(Endpoint::$name(d) => if d.moves(way) { Device::next(&mut **d, way, now) } else { Offer::Nothing },)* }
             }
+            /// Takes lines of the next transfer; see `Device::take`.
             #[inline]
             pub fn take(&mut self, way: DmaDirection, n: u32, now: Time) -> Piece {
                 debug_assert!(matches!(self.next(way, now), Offer::Lines(m) if m >= n), "more lines than promised");
                 match self { $(Endpoint::$name(d) => Device::take(&mut **d, way, n, now),)* }
             }
+            /// Notes that lines are done; see `Device::done`.
             #[inline]
             pub fn done(&mut self, cal: &mut impl DevicePosts, way: DmaDirection, slot: u16, n: u32, now: Time) -> bool {
                 debug_assert!(self.moves(way), "the device moves nothing {way:?}");
                 match self { $(Endpoint::$name(d) => Device::done(&mut **d, cal, way, slot, n, now),)* }
             }
+            /// Announces the data of a read request; see `Device::expect`.
             #[inline]
             pub fn expect(&mut self, slot: u16, n: u32) -> Option<bool> {
                 match self { $(Endpoint::$name(d) => Device::expect(&mut **d, slot, n),)* }
             }
+            /// Whether the device ever moves lines in direction `way`.
             #[inline]
             pub fn moves(&self, way: DmaDirection) -> bool {
                 match self { $(Endpoint::$name(d) => d.moves(way),)* }
             }
+            /// Kind of the device.
             pub fn kind(&self) -> DeviceKind {
                 match self { $(Endpoint::$name(_) => <$device as Device>::KIND,)* }
             }
+            /// Whether the device generates work without software; see `Device::makes_work`.
             pub fn makes_work(&self) -> bool {
                 match self { $(Endpoint::$name(d) => d.makes_work(),)* }
             }
+            /// The lines that the device writes next in functional mode; see `Device::write_functional`.
             pub fn write_functional(&mut self) -> Option<(LineAddr, u32)> {
                 if !self.moves(DmaDirection::P2mWrite) {
                     return None;
                 }
                 match self { $(Endpoint::$name(d) => d.write_functional(),)* }
             }
+            /// Number of completed commands, messages or frames; see `Device::completed`.
             pub fn completed(&self) -> u64 {
                 match self { $(Endpoint::$name(d) => Device::completed(&**d),)* }
             }
+            /// Ledger of the packets that the device has lost; see `Device::drops`.
             pub fn drops(&self) -> Option<&DropLedger> {
                 match self { $(Endpoint::$name(d) => Device::drops(&**d),)* }
             }
+            /// Begins the measured window at `now`.
             pub fn restart_meters(&mut self, now: Time) {
                 match self { $(Endpoint::$name(d) => Device::restart_meters(&mut **d, now),)* }
             }

@@ -141,6 +141,7 @@ impl PcieSpec {
     pub fn down(&self, lanes: u32) -> Link {
         self.link(lanes)
     }
+    /// The parameters by which transfers are cut into packets.
     pub fn framing(&self) -> Framing {
         Framing {
             payload: self.max_payload.0.to_u32(),
@@ -157,8 +158,9 @@ impl PcieSpec {
 /// Sizes of transaction-layer packets, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Framing {
-    /// Largest payload of a write or a completion; `request` is the largest read request. Both are powers of two.
+    /// Largest payload of a write or a completion in bytes, a power of two.
     pub payload: u32,
+    /// Largest read request in bytes, a power of two.
     pub request: u32,
     write_overhead: u32,
     /// Bytes of a read request on the link.

@@ -66,8 +66,9 @@ impl HostResponse {
 pub struct Responder {
     spec: HostResponse,
     level: usize,
-    /// Time of the last evaluation; `bytes` is the number of bytes that had reached memory by then.
+    /// Time of the last evaluation.
     looked: Time,
+    /// Number of bytes that had reached memory by then.
     bytes: u64,
     fell: Time,
     /// Integral of the level over time, in level x ps, from the window's start to `looked`.
@@ -76,6 +77,7 @@ pub struct Responder {
 }
 
 impl Responder {
+    /// A host response at its lowest level.
     pub fn new(spec: HostResponse) -> Responder {
         let zero = Time::ZERO;
         Responder { spec, level: 0, looked: zero, bytes: 0, fell: zero, sum: 0, since: zero }
@@ -107,6 +109,7 @@ impl Responder {
         self.level.checked_sub(1).map_or(Time::ZERO, |i| self.spec.levels[i].into())
     }
 
+    /// Begins the measured window at `now`.
     pub fn restart_meters(&mut self, now: Time) {
         (self.sum, self.since) = (0, now);
     }

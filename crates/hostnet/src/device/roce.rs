@@ -53,7 +53,7 @@ pub struct RoceSpec {
     /// before a paused peer stops. The default is 130,944 B.
     #[serde(default = "defaults::receive_buffer")]
     pub receive_buffer: Size,
-    /// Bytes in the receive buffer from which on the NIC pauses the peer. The default is 87,920 B.
+    /// Bytes in the receive buffer at or above which the NIC pauses the peer. The default is 87,920 B.
     #[serde(default = "xoff")]
     pub xoff: Size,
     /// Bytes in the receive buffer at which the NIC resumes a paused peer; at most `xoff`. The default is 83,720 B.
@@ -146,6 +146,7 @@ impl RoceSpec {
         bytes + 2 * (self.mtu.0 + u64::from(self.overhead + self.message_overhead))
     }
 
+    /// Lines of the buffer.
     pub fn lines(&self) -> u64 {
         self.buffer.0 / LINE
     }
@@ -158,8 +159,10 @@ impl RoceSpec {
     }
 }
 
+/// RDMA NIC that reads or writes a buffer in host memory.
 #[derive(Clone)]
 pub struct Roce {
+    /// Direction in which the NIC moves data.
     pub op: DmaDirection,
     pages: Pages,
     /// Lines of a packet; `packets` is the number of packets of a message, `lines` the number of lines of the buffer.
@@ -173,8 +176,9 @@ pub struct Roce {
     response: Time,
     /// Index of the link's next packet within its message.
     index: u32,
-    /// Line in the buffer that moves next; `left` counts the remaining lines of its packet.
+    /// Line in the buffer that moves next.
     at: u64,
+    /// Number of remaining lines of the packet whose lines move next.
     left: u32,
     /// Lines done since the last message ended.
     ended: u64,
@@ -212,6 +216,7 @@ struct RoceTransmit {
 }
 
 impl Roce {
+    /// A NIC with its buffer in `pages`.
     pub fn new(s: &RoceSpec, pages: Pages) -> Roce {
         let packet = (s.mtu.0 / LINE).to_u32();
         let rest = s.mtu.0 + u64::from(s.overhead);

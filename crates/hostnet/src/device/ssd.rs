@@ -134,8 +134,10 @@ struct Active {
     at: u32,
 }
 
+/// NVMe drive that reads or writes blocks.
 #[derive(Clone)]
 pub struct Ssd {
+    /// Direction in which the drive moves data.
     pub op: DmaDirection,
     block: u32,
     chunk: u32,
@@ -146,17 +148,20 @@ pub struct Ssd {
     coming: VecDeque<(Time, u16)>,
     /// Lines of each slot's command that are not done.
     left: Vec<u32>,
-    /// Index into `active` of the command being served; `chunk_left` counts the remaining lines of its chunk.
+    /// Index into `active` of the command being served.
     turn: usize,
+    /// Number of remaining lines of the present chunk.
     chunk_left: u32,
     rng: RandomStream,
-    /// Time in picoseconds that the medium takes for a line; `media_free` is the time until which the medium is busy.
+    /// Time in picoseconds that the medium takes for a line.
     media_ps: u64,
+    /// Time until which the medium is busy.
     media_free: Time,
     completed: u64,
 }
 
 impl Ssd {
+    /// A drive with its buffer in `pages`; `rng` is its random stream.
     pub fn new(s: &SsdSpec, pages: Pages, rng: RandomStream) -> Ssd {
         let block = (s.block.0 / LINE).to_u32();
         Ssd {

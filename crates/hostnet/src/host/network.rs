@@ -30,12 +30,13 @@ pub struct Network {
     /// The tenant's cores, by their number on the host.
     pub cores: Vec<ThreadId>,
     pub senders: Senders,
-    /// Bytes of payload in a segment; `frame` is the number of bytes of its frame in memory.
+    /// Bytes of payload in a segment.
     payload: u64,
+    /// Number of bytes of a segment's frame in memory.
     frame: u64,
-    /// Number of IIO entries in use from which on the host marks frames; `held` is the moving average of the entries in
-    /// use.
+    /// Number of IIO entries in use at or above which the host marks frames.
     host_mark: Option<u32>,
+    /// Moving average of the entries in use.
     held: f64,
     responder: Option<Responder>,
     /// Counts at the start of the window: the NIC's counts, segments copied, segments retransmitted, segments sent.

@@ -1,4 +1,4 @@
-//! Everything that can happen on a machine at an instant: the events of its parts in one enumeration.
+//! Everything that can happen on a machine at an instant: the events of the machine's parts in one enumeration.
 //!
 //! Each part has its own type of event and posts that type; the calendar is generic over the type that it keeps. The
 //! machine's event has one variant for each variant of its parts, so that the event loop dispatches once.
@@ -12,17 +12,17 @@ use crate::kernel::{Calendar, ChannelId, CoreId, PacketId, PortId, QueueId, Read
 use crate::memory::{MemoryEvent, Sweep};
 use crate::traffic::TrafficEvent;
 
-/// The calendar of a machine, or of several that share one.
+/// The calendar of a machine, or of several machines that share one calendar.
 pub type Events = Calendar<Event>;
 
-/// Declares [`Event`] from the variants of the machine's parts, and the conversion of each part's event. A conversion
-/// that misses a variant of its part does not compile. The events under `whole` are kept as they are.
+/// Declares [`Event`] from the variants of the events of the machine's parts, and a conversion for each part. A
+/// conversion that misses a variant of its part does not compile. Each event under `whole` is one variant as a whole.
 macro_rules! events {
     (
         whole { $($(#[$doc:meta])* $own:ident($own_type:ty),)+ }
         $($part:ident { $($name:ident $(($($item:ident: $item_type:ty),+))? $({ $($field:ident: $field_type:ty),+ })?,)+ })+
     ) => {
-        /// An event of the calendar of a machine; the types of its parts' events say what each variant means.
+        /// An event of the calendar of a machine; the event types of the parts explain the variants.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum Event {
             $($(
@@ -51,7 +51,7 @@ events! {
         Interrupt(ThreadId),
         /// Traffic, which runs on top of the machine.
         Traffic(TrafficEvent),
-        /// A timer with this number, of whoever runs on top of the machine.
+        /// A timer with this number has expired; the machine's caller set the timer.
         Timer(u32),
     }
     MemoryEvent {

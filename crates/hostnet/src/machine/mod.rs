@@ -65,12 +65,17 @@ pub enum MachineSignal {
 /// Memory, cores and devices of one host, with their calendar and the present time.
 #[derive(Clone)]
 pub struct Machine {
+    /// Calendar of the pending events.
     pub cal: Events,
     /// Time of the event that is being handled.
     pub now: Time,
+    /// Memory system of the host.
     pub mem: Memory,
+    /// Hardware threads of the host.
     pub cpus: IdVec<ThreadId, Cpu>,
+    /// NIC of the host.
     pub nic: Nic,
+    /// Integrated I/O controller between devices and memory; None on hosts without one.
     pub iio: Option<Iio>,
     /// Placement policy, which all devices ask for the destination of their lines.
     pub placement: Placement,
@@ -81,6 +86,7 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Makes a machine at time zero from its parts.
     pub fn new(
         mem: Memory,
         cpus: impl Into<IdVec<ThreadId, Cpu>>,

@@ -16,6 +16,7 @@ use std::mem::swap;
 /// Several machines, or hosts with one machine each, that share one calendar.
 #[derive(Clone)]
 pub struct World<M> {
+    /// The machines or hosts.
     pub members: Vec<M>,
     cal: Events,
     /// Number of the member that holds the calendar.

@@ -23,7 +23,9 @@ const TICK: u32 = 1 << 24;
 /// A line that an inserted line displaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Victim {
+    /// The displaced line.
     pub line: LineAddr,
+    /// Whether the displaced line is dirty.
     pub dirty: bool,
     /// Whether the line was marked; see [`CacheArray::mark`].
     pub marked: bool,
@@ -79,6 +81,7 @@ pub struct CacheSlot {
 }
 
 impl CacheSlot {
+    /// Way of the slot within its set.
     #[inline]
     pub fn way(&self) -> u32 {
         self.way
@@ -95,6 +98,7 @@ pub struct InsertPlace {
 }
 
 impl InsertPlace {
+    /// The slot that the inserted line takes.
     #[inline]
     pub fn slot(&self) -> CacheSlot {
         CacheSlot { base: self.base, way: self.way }
@@ -208,9 +212,11 @@ impl CacheArray {
     pub fn held(&self) -> usize {
         self.held
     }
+    /// Associativity: the number of ways.
     pub fn ways(&self) -> u32 {
         self.ways
     }
+    /// Number of slices.
     pub fn slices(&self) -> usize {
         self.slices.to_usize()
     }
@@ -536,10 +542,12 @@ impl CacheArray {
         self.last_block_mut(slot.base).0[15] |= 1 << (first + slot.way);
     }
 
+    /// Whether the line in `slot` is dirty.
     #[inline]
     pub fn is_dirty(&self, slot: CacheSlot) -> bool {
         self.last(slot.base) >> slot.way & 1 == 1
     }
+    /// Makes the line in `slot` dirty or clean.
     #[inline]
     pub fn set_dirty(&mut self, slot: CacheSlot, dirty: bool) {
         let last = self.last_mut(slot.base);

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum Indexing {
     /// The set is the line number modulo the number of sets; there are no slices.
     Modulo,
-    /// A hash of the line number selects the slice, its low bits the set within the slice.
+    /// A hash of the line number selects the slice, and the low bits of the line number select the set within the
+    /// slice.
     #[default]
     HashedSlices,
     /// A sequence of slices of 2^14 lines, permuted block by block: the XOR of a line's place in its block and a hash

@@ -73,15 +73,17 @@ const HOST_CACHE: usize = 2 << 20;
 /// Latencies of the hierarchy, converted from cycles once.
 #[derive(Clone, Copy)]
 pub struct Latencies {
+    /// Time of an access that hits the L1.
     pub l1: Time,
+    /// Time of an access that hits the L2.
     pub l2: Time,
-    /// Time that a line takes through the L1 on its way to the core (`from_l2`), and through the L2 and the L1
-    /// (`from_llc`).
+    /// Time that a line takes from the L2 through the L1 on its way to the core.
     pub from_l2: Time,
+    /// Time that a line takes through the L2 and the L1 on its way to the core.
     pub from_llc: Time,
-    /// Time of one traversal of the crossbar (`noc`) and of a look-up in the LLC (`llc`), each the shortest among all
-    /// nodes.
+    /// Time of one traversal of the crossbar, the shortest among all nodes.
     pub noc: Time,
+    /// Time of a look-up in the LLC, the shortest among all nodes.
     pub llc: Time,
     /// Time of a write from the home agent to the controller and of its acknowledgement.
     pub write_ack: Time,
@@ -103,15 +105,20 @@ struct PendingVictim {
     record: u8,
 }
 
+/// Memory system of one host: caches, home agents and DRAM.
 #[derive(Clone)]
 pub struct Memory {
+    /// Map of the regions in memory.
     pub map: AddressMap,
+    /// Counters of the memory system.
     pub stats: MemStats,
+    /// Latencies of the hierarchy.
     pub lat: Latencies,
     l1: IdVec<CoreId, CacheArray>,
     l2: IdVec<CoreId, CacheArray>,
     /// Node of each core.
     core_nodes: IdVec<CoreId, NodeId>,
+    /// Nodes of the host, each with its LLC.
     pub nodes: Nodes,
     /// Inter-socket links, where the machine has several nodes.
     inter_socket: Option<Box<InterSocket>>,
@@ -136,6 +143,7 @@ pub struct Memory {
     pub ideal_network: bool,
     /// Functional mode, which warms the caches: accesses take no time, and DRAM only counts them.
     pub functional: bool,
+    /// Memory controllers and DRAM of all channels.
     pub dram: DramController,
     channels: IdVec<ChannelId, McQueue>,
     done: Vec<dram::DramCompletion>,
@@ -176,6 +184,7 @@ pub struct Memory {
     lines: line_table::LineTable,
     /// Lines that threads watch: line, thread, and the node of the thread's core.
     watched: Vec<(LineAddr, ThreadId, NodeId)>,
+    /// Version of every copy of a line, for tests of coherence.
     pub shadow: Option<Box<shadow::Shadow>>,
     /// Counters of the requests that leave cores, where a caller has asked for them.
     pub off_core: Option<OffCores>,
@@ -330,6 +339,7 @@ impl Memory {
         Ok(())
     }
 
+    /// Associativity of the LLC of the node to which devices are attached.
     pub fn llc_ways(&self) -> u32 {
         self.nodes[DEVICES_AT].llc.ways()
     }

@@ -32,6 +32,7 @@ struct Miss {
     since: Time,
 }
 
+/// MSHRs of an LLC's slices, with the requests that wait for an MSHR.
 #[derive(Clone)]
 pub struct Mshrs {
     slices: Vec<Slice>,

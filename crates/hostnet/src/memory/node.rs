@@ -41,11 +41,13 @@ impl Nodes {
         Nodes { first: of(0), others: (1..n).map(of).collect() }
     }
 
+    /// Number of nodes, at least one.
     #[inline]
     pub fn len(&self) -> usize {
         1 + self.others.len()
     }
 
+    /// False: a host has at least one node.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -80,6 +82,7 @@ impl Nodes {
         self.iter().enumerate().map(|(i, node)| (NodeId::new(i), node))
     }
 
+    /// The nodes, by number.
     pub fn iter(&self) -> impl Iterator<Item = &Node> + Clone {
         once(&self.first).chain(&self.others)
     }
@@ -89,6 +92,7 @@ impl Nodes {
         self.iter_mut().enumerate().map(|(i, node)| (NodeId::new(i), node))
     }
 
+    /// The nodes, by number, for changes.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Node> {
         once(&mut self.first).chain(&mut self.others)
     }

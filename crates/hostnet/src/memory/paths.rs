@@ -10,11 +10,16 @@ use crate::kernel::{Int, Time};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum Path {
+    /// Reads of cores.
     C2mRead,
+    /// Writes of cores.
     C2mWrite,
+    /// Reads of devices.
     P2mRead,
+    /// Writes of devices.
     P2mWrite,
 }
+/// All datapaths, with their names in results.
 pub const PATHS: [(Path, &str); 4] = [
     (Path::C2mRead, "c2m_read"),
     (Path::C2mWrite, "c2m_write"),
@@ -43,6 +48,7 @@ impl Path {
     pub const fn index(self) -> usize {
         self as usize
     }
+    /// The datapath of a request.
     pub fn of(op: TxnOp) -> Path {
         match op {
             TxnOp::Read | TxnOp::Own | TxnOp::Uncached => Path::C2mRead,
@@ -51,6 +57,7 @@ impl Path {
             TxnOp::DmaWrite => Path::P2mWrite,
         }
     }
+    /// Whether devices use the datapath.
     pub fn is_peripheral(self) -> bool {
         matches!(self, Path::P2mRead | Path::P2mWrite)
     }
@@ -99,15 +106,19 @@ impl Milestones {
     }
 }
 
-/// A request that finished at `end`, with its milestones.
+/// A sampled request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
+    /// Datapath of the request.
     pub path: Path,
+    /// Times at which the request reached the parts of the datapath.
     pub milestones: Milestones,
+    /// Time at which the request finished.
     pub end: Time,
 }
 
 impl Sample {
+    /// Time that the request spent in each part, in picoseconds.
     #[inline]
     pub fn segments(&self) -> [u64; PARTS] {
         let m = &self.milestones;
@@ -134,6 +145,7 @@ const EVERY: u64 = 61;
 /// Requests of each datapath that ended in the window, and the time that they spent in each part.
 #[derive(Clone, Debug)]
 pub struct Paths {
+    /// Number of requests of each datapath.
     pub count: [u64; 4],
     /// Sums of the milestones (see `Milestones::times`), and of the ends, of single requests that ended in their node. The
     /// sums may wrap.
@@ -147,6 +159,7 @@ pub struct Paths {
     pub at_home_agent: [Booked; 4],
     /// Number of requests that the home agent admitted and the time that they had waited, for cores and for devices.
     pub admitted: [(u64, u64); 2],
+    /// Samples of single requests.
     pub samples: Vec<Sample>,
     /// Number of requests until the next sample.
     until_sample: u64,
@@ -230,6 +243,7 @@ impl Paths {
         })
     }
 
+    /// Records that the home agent has admitted a request of `path` that had waited for `waited`.
     #[inline]
     pub fn record_admission(&mut self, path: Path, waited: Time) {
         let a = &mut self.admitted[usize::from(path.is_peripheral())];
@@ -243,6 +257,7 @@ impl Paths {
         (n > 0).then(|| ps.to_f64() / n.to_f64() / 1e3)
     }
 
+    /// Begins the measured window at `now`.
     pub fn restart(&mut self, now: Time) {
         self.count = [0; 4];
         self.within = [[0; 8]; 4];

@@ -14,8 +14,11 @@ use crate::kernel::{CoreId, Int, LineAddr, NodeId, Time};
 /// Private cache in which a core found a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probe {
+    /// The L1.
     L1,
+    /// The L2.
     L2,
+    /// Neither cache.
     Miss,
 }
 

@@ -8,8 +8,11 @@ use super::spec::{DeviceRead, LlcRole, ModifiedRead, ReadHit, StoreHit, UpgradeM
 /// Best copy of a line in a group of caches.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum CopyState {
+    /// No copy.
     Nowhere,
+    /// A clean copy.
     Clean,
+    /// A dirty copy.
     Dirty,
 }
 
@@ -20,26 +23,36 @@ impl CopyState {
         self as usize
     }
 }
+/// All states.
 pub const HELD: [CopyState; 3] = [CopyState::Nowhere, CopyState::Clean, CopyState::Dirty];
 
 /// Request of an agent for a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LineRequest {
+    /// A core reads the line.
     Read,
+    /// A core without a copy asks for the data and the permission to write.
     Own,
     /// A core that has a clean copy asks for the permission to write.
     Upgrade,
+    /// A core writes the whole line with a store that bypasses the caches.
     Stream,
     /// A device reads the nearest copy.
     DmaRead,
     /// A device reads DRAM.
     DmaReadDram,
+    /// A device writes the line into the LLC.
     DmaWriteLlc,
+    /// A device writes the line to DRAM.
     DmaWriteDram,
+    /// All copies are invalidated, and dirty data is dropped (`clsweep`).
     Sweep,
+    /// All copies are invalidated, and dirty data is written back (CLFLUSHOPT).
     Flush,
+    /// Dirty data is written back, and the copies stay (CLWB).
     Clean,
 }
+/// All requests.
 pub const REQUESTS: [LineRequest; 11] = [
     LineRequest::Read,
     LineRequest::Own,
@@ -57,24 +70,31 @@ pub const REQUESTS: [LineRequest; 11] = [
 /// Effect of a request on the copies in private caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrivateAction {
+    /// The copies stay as they are.
     Stay,
     /// The copies stay and become clean.
     Share,
+    /// The copies are invalidated.
     Drop,
 }
 
 /// Source of the requested data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DataHolder {
+    /// No data is needed.
     Nobody,
+    /// A private cache.
     Private,
+    /// The LLC.
     Llc,
+    /// DRAM.
     Dram,
 }
 
 /// Effect of a request on the LLC's copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LlcAction {
+    /// The LLC's copy stays as it is.
     Stay,
     /// The LLC receives a clean copy.
     FillClean,
@@ -82,35 +102,50 @@ pub enum LlcAction {
     FillDirty,
     /// The LLC's copy moves to the core, with the duty to write it back if it was dirty.
     HandOver,
+    /// The LLC's copy becomes clean.
     Clean,
+    /// The LLC's copy is invalidated.
     Drop,
 }
 
 /// Effect of a request on DRAM: whether dirty data, or new data that no cache takes, is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DramAction {
+    /// Nothing is written.
     Untouched,
+    /// Data is written.
     Written,
 }
 
 /// Right-hand side of a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transition {
+    /// Effect on the copies in private caches.
     pub private: PrivateAction,
+    /// Source of the requested data.
     pub data: DataHolder,
+    /// Effect on the LLC's copy.
     pub llc: LlcAction,
+    /// Effect on DRAM.
     pub dram: DramAction,
 }
 
 /// Choices of a cache hierarchy that the table depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LlcProtocol {
+    /// Inclusion policy of the LLC.
     pub role: LlcRole,
+    /// Treatment of the LLC's copy when a core's read hits it.
     pub read_hit: ReadHit,
+    /// Treatment of the LLC's copy when a store hits it.
     pub store_hit: StoreHit,
+    /// Request of a store whose core has a clean copy of a line that the LLC has evicted.
     pub upgrade_miss: UpgradeMiss,
+    /// Treatment of a line that another core of the node has modified when a core reads it.
     pub modified_read: ModifiedRead,
+    /// Treatment of a line's copies when a device reads the line.
     pub device_read: DeviceRead,
+    /// Whether a device's read of a line in the LLC gives the line the oldest age.
     pub device_read_ages: bool,
 }
 
@@ -128,6 +163,7 @@ impl LlcProtocol {
 pub struct CoreRows([[[LlcAction; HELD.len()]; 2]; 3]);
 
 impl CoreRows {
+    /// The part of the table for hierarchy `h`.
     pub fn new(h: LlcProtocol) -> CoreRows {
         let asks = [LineRequest::Read, LineRequest::Own, LineRequest::Upgrade];
         let others = [CopyState::Nowhere, CopyState::Clean];

@@ -10,25 +10,31 @@ use super::protocol::{CopyState, PrivateAction};
 /// Request of a core that its own caches cannot grant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CoreRequest {
+    /// A core reads the line.
     Read,
+    /// A core without a copy asks for the data and the permission to write.
     Own,
     /// A core that has a clean copy asks for the permission to write.
     Upgrade,
 }
+/// All requests.
 pub const WANTS: [CoreRequest; 3] = [CoreRequest::Read, CoreRequest::Own, CoreRequest::Upgrade];
 
 /// Copies of a line in one node, without those of the requester.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Copies {
-    /// Best copy of the node's cores.
+    /// Best copy of the line among the private caches of the node's cores.
     pub private: CopyState,
+    /// Copy in the node's LLC.
     pub llc: CopyState,
 }
 
 impl Copies {
+    /// Whether the node has no copy.
     pub fn none(self) -> bool {
         self.private == CopyState::Nowhere && self.llc == CopyState::Nowhere
     }
+    /// Whether the node has a dirty copy.
     pub fn modified(self) -> bool {
         self.private == CopyState::Dirty || self.llc == CopyState::Dirty
     }
@@ -39,12 +45,14 @@ impl Copies {
 pub enum NodeSide {
     /// The requester's own node.
     Near,
+    /// The other node.
     Far,
 }
 
 /// Source of the requested data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeDataSource {
+    /// No data is needed.
     Nobody,
     /// Caches of the requester's node, by the protocol of one node.
     Near,
@@ -57,6 +65,7 @@ pub enum NodeDataSource {
 /// Right-hand side of a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeTransition {
+    /// Source of the requested data.
     pub source: NodeDataSource,
     /// Effect on the other node's copies, including that of its LLC.
     pub far: PrivateAction,

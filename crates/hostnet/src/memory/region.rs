@@ -43,12 +43,18 @@ impl Sharing {
     }
 }
 
+/// A range of simulated memory with one use and one tenant.
 #[derive(Clone, Debug)]
 pub struct Region {
+    /// First line of the region.
     pub base: LineAddr,
+    /// Number of lines of the region.
     pub lines: u64,
+    /// Use of the region.
     pub kind: RegionKind,
+    /// Cores that use the region.
     pub sharing: Sharing,
+    /// Tenant that the region belongs to.
     pub tenant: TenantId,
     /// Node whose memory holds the region.
     pub home: Option<NodeId>,
@@ -145,6 +151,7 @@ impl AddressMap {
         let id = self.id(line);
         self.regions[id].invalidatable = true;
     }
+    /// The region that holds `line`.
     #[inline(always)]
     pub fn of(&self, line: LineAddr) -> &Region {
         &self.regions[self.id(line)]
@@ -174,10 +181,12 @@ impl AddressMap {
     pub fn id(&self, line: LineAddr) -> RegionId {
         self.granules[self.granule(line)]
     }
+    /// The region with identifier `id`.
     #[inline]
     pub fn get(&self, id: RegionId) -> &Region {
         &self.regions[id]
     }
+    /// All regions, in the order of their addresses.
     pub fn iter(&self) -> impl Iterator<Item = &Region> {
         self.regions.iter()
     }
@@ -343,6 +352,7 @@ impl Pages {
         cell * CELL + ((to % pieces) << order) + within % (1 << order)
     }
 
+    /// Place in memory of line number `line` of the buffer.
     #[inline]
     pub fn line(&mut self, line: u64) -> LineAddr {
         let page = line >> self.shift;

@@ -120,7 +120,9 @@ pub enum Outbound {
 /// A request on its way through the uncore.
 #[derive(Clone, Copy, Debug)]
 pub struct Txn {
+    /// First line that the request concerns.
     pub line: LineAddr,
+    /// Kind of the request.
     pub op: TxnOp,
     pub sender: Sender,
     /// Record of the access in its core. In the answer to a device's read, the number of lines that the LLC has
@@ -137,6 +139,7 @@ pub struct Txn {
     pub ahead: bool,
     /// Number of consecutive lines from `line` on. In an answer, the number of lines that are answered.
     pub lines: u16,
+    /// Steering tag of a device's request.
     pub tag: Tag,
     /// Set and tag under which LLCs look for the line, for a request of one line that has been sent.
     pub home: LineHome,
@@ -148,6 +151,7 @@ pub struct Txn {
     pub to: Inbound,
     /// Source of a device's read.
     pub from: Outbound,
+    /// Time at which the agent issued the request.
     pub issued: Time,
     /// Time of arrival at the memory controller.
     pub at_mc: Time,

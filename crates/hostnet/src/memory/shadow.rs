@@ -15,6 +15,7 @@ pub enum CopyPlace {
     ToCore(CoreId),
     /// LLC of a node.
     Llc(NodeId),
+    /// DRAM.
     Dram,
 }
 
@@ -62,10 +63,12 @@ impl Shadow {
         self.newest.insert(line, v);
     }
 
+    /// Version of the copy of `line` at `place`; 0 for no copy.
     pub fn at(&self, line: LineAddr, place: CopyPlace) -> u64 {
         self.copies.get(&(line, place)).copied().unwrap_or(0)
     }
 
+    /// Version of the newest write of `line`.
     pub fn newest(&self, line: LineAddr) -> u64 {
         self.newest.get(&line).copied().unwrap_or(0)
     }

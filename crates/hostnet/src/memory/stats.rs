@@ -11,19 +11,32 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum AccessClass {
+    /// Received packets that the NIC writes.
     NicRxWr,
+    /// Packets to be sent that the NIC reads.
     NicTxRd,
+    /// Receive buffers that cores read.
     CpuRxRd,
+    /// Transmit buffers that cores read in order to read or write them.
     CpuTxRdWr,
+    /// Other memory that cores read.
     CpuOtherRd,
+    /// Receive buffers that the caches evict.
     RxEvct,
+    /// Transmit buffers that the caches evict.
     TxEvct,
+    /// Other memory that the caches evict.
     OtherEvct,
+    /// Lines that devices other than the NIC write.
     IoWr,
+    /// Lines that devices other than the NIC read, and their buffers that cores read.
     IoRd,
+    /// Buffers of devices other than the NIC that the caches evict.
     IoEvct,
+    /// Reads of the background load.
     BackgroundRd,
 }
+/// Number of classes.
 pub const CLASSES: usize = 12;
 
 impl AccessClass {
@@ -32,6 +45,7 @@ impl AccessClass {
     pub const fn index(self) -> usize {
         self as usize
     }
+    /// Class of a core's read of a region of kind `kind`.
     pub fn of_read(kind: RegionKind) -> AccessClass {
         match kind {
             RegionKind::Rx => AccessClass::CpuRxRd,
@@ -40,6 +54,7 @@ impl AccessClass {
             RegionKind::Io => AccessClass::IoRd,
         }
     }
+    /// Class of an eviction from a region of kind `kind`.
     pub fn of_eviction(kind: RegionKind) -> AccessClass {
         match kind {
             RegionKind::Rx => AccessClass::RxEvct,
@@ -48,6 +63,7 @@ impl AccessClass {
             RegionKind::Io => AccessClass::IoEvct,
         }
     }
+    /// Whether the class counts writes to DRAM.
     pub fn is_write(self) -> bool {
         !matches!(
             self,
@@ -102,7 +118,9 @@ impl DirtyLedger {
 /// Accesses of one tenant's cores that reached the LLC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TenantCounts {
+    /// Accesses that hit the LLC.
     pub llc_hits: u64,
+    /// Accesses that missed the LLC.
     pub llc_misses: u64,
     /// Hits and misses on the application's own data.
     pub app: u64,
@@ -113,6 +131,7 @@ pub struct TenantCounts {
 }
 
 impl TenantCounts {
+    /// Number of accesses that looked up the LLC.
     pub fn llc_look_ups(&self) -> u64 {
         self.llc_hits + self.llc_misses
     }
@@ -153,15 +172,20 @@ impl LineLocation {
         self as usize
     }
 }
+/// All locations.
 pub const PLACES: [LineLocation; 5] =
     [LineLocation::Mlc, LineLocation::Both, LineLocation::Llc, LineLocation::Ddio, LineLocation::Dram];
 
 /// Lines that devices of one kind read and wrote, and how many of them missed the LLC.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DmaCounts {
+    /// Lines read.
     pub reads: u64,
+    /// Lines read that missed the LLC.
     pub read_misses: u64,
+    /// Lines written.
     pub writes: u64,
+    /// Lines written that missed the LLC.
     pub write_misses: u64,
     /// Lines written, by the [`LineLocation`] before the write; not counted with ideal DDIO.
     pub wrote_at: [u64; 5],
@@ -170,9 +194,11 @@ pub struct DmaCounts {
 }
 
 impl DmaCounts {
+    /// Lines read or written.
     pub fn lines(&self) -> u64 {
         self.reads + self.writes
     }
+    /// Lines read or written that missed the LLC.
     pub fn misses(&self) -> u64 {
         self.read_misses + self.write_misses
     }
@@ -181,20 +207,26 @@ impl DmaCounts {
 /// Requests of one core whose answer came from another node.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RemoteCounts {
+    /// Requests for reading.
     pub reads: u64,
     /// Requests for ownership: stores, prefetches for stores, and requests that only invalidate copies.
     pub rfos: u64,
 }
 
+/// Counters of the memory system in the measured window.
 #[derive(Clone, Debug)]
 pub struct MemStats {
+    /// Accesses to DRAM, by class.
     pub dram: [u64; CLASSES],
+    /// Receive buffers' lines that were evicted before a core had read them.
     pub rx_evct_premature: u64,
+    /// Receive buffers' lines that were evicted after a core had read them.
     pub rx_evct_consumed: u64,
     /// Dirty lines that the LLC evicted to memory.
     pub llc_wb: u64,
     /// Dirty lines that the LLC evicted to make room for victims of an L2.
     pub llc_wb_pushed: u64,
+    /// Counters of each core.
     pub cores: IdVec<CoreId, CoreCounts>,
     /// Requests of each core whose answer came from another node.
     pub remote: IdVec<CoreId, RemoteCounts>,
@@ -202,8 +234,11 @@ pub struct MemStats {
     pub refused_invalidations: u64,
     /// Latency of DRAM reads from arrival at the memory controller to the data, in picoseconds.
     pub dram_ps: Histogram<u64>,
+    /// Counters of each tenant.
     pub tenants: IdVec<TenantId, TenantCounts>,
+    /// `clsweep` instructions of cores, one per line.
     pub clsweeps: u64,
+    /// Messages of sweeps to the home agent.
     pub sweep_messages: u64,
     /// Lines that devices read and wrote, by agent.
     pub dma: [DmaCounts; AGENTS],
@@ -211,10 +246,12 @@ pub struct MemStats {
     pub stale_reads: u64,
     /// Sweeps of a buffer instance that no core had read yet.
     pub sweep_races: u64,
+    /// Ledger of dirty copies.
     pub ledger: DirtyLedger,
 }
 
 impl MemStats {
+    /// Counters at zero.
     pub fn new(tenants: usize, cores: usize) -> MemStats {
         MemStats {
             dram: [0; CLASSES],
@@ -235,6 +272,7 @@ impl MemStats {
             ledger: DirtyLedger::default(),
         }
     }
+    /// Counts an access of class `c` to DRAM.
     #[inline]
     pub fn count(&mut self, c: AccessClass) {
         self.dram[c.index()] += 1;
@@ -257,9 +295,11 @@ impl MemStats {
     pub fn dma(&self, agent: Agent) -> &DmaCounts {
         &self.dma[agent.index()]
     }
+    /// Number of accesses of class `c` to DRAM.
     pub fn of(&self, c: AccessClass) -> u64 {
         self.dram[c.index()]
     }
+    /// Begins the measured window: resets all counters except the ledger and the counts of errors.
     pub fn restart(&mut self) {
         let fresh = MemStats::new(self.tenants.len(), self.cores.len());
         let old = std::mem::replace(self, fresh);
@@ -272,6 +312,7 @@ impl MemStats {
 /// Requests of one core for lines of one region that have left its L2, including hardware prefetches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OffCore {
+    /// Requests for reading.
     pub reads: u64,
     /// Requests for ownership.
     pub owns: u64,
@@ -303,6 +344,7 @@ pub struct OffCores {
 }
 
 impl OffCores {
+    /// Counters at zero.
     pub fn new(cores: usize, regions: usize) -> OffCores {
         let counts = vec![OffCore::default(); cores * regions];
         OffCores {
@@ -338,12 +380,16 @@ impl OffCores {
     pub fn watch_none(&mut self, thread: ThreadId) {
         self.watching[thread].clear();
     }
+    /// Requests of `thread` for lines of `region`.
     pub fn of(&self, thread: ThreadId, region: RegionId) -> OffCore {
         self.counts[thread.index() * self.regions + region.index()]
     }
+    /// Requests of `thread` for lines of `region` whose answer came from another node.
     pub fn remote(&self, thread: ThreadId, region: RegionId) -> OffCore {
         self.remote[thread.index() * self.regions + region.index()]
     }
+    /// Requests of `thread` for lines of `region` whose answer came from another node, and that ended while the thread
+    /// watched the line.
     pub fn watched(&self, thread: ThreadId, region: RegionId) -> OffCore {
         self.watched[thread.index() * self.regions + region.index()]
     }

@@ -45,6 +45,7 @@ impl Tag {
     pub fn is_header(self) -> bool {
         self.0 & HEADER != 0
     }
+    /// Whether the line belongs to a burst of packets.
     #[inline]
     pub fn is_burst(self) -> bool {
         self.0 & BURST != 0

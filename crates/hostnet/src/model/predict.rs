@@ -89,7 +89,8 @@ pub struct Offered {
     pub cores: f64,
     /// Number of lines written back for each line that cores read.
     pub core_writes: f64,
-    /// Number of consecutive lines of a core's buffer, whose pages may lie anywhere in memory.
+    /// Number of consecutive lines of a core's buffer that share a page; the pages of a buffer may lie anywhere in
+    /// memory.
     pub core_run: f64,
     /// Throughput of the device on an unloaded host, in GB/s.
     pub device_gbs: f64,

@@ -87,8 +87,8 @@ pub struct IdioSpec {
     pub interval: Span,
     /// Number of intervals over which write-backs are averaged; 8192 by default.
     pub average: u32,
-    /// Rate of an L2's write-backs beyond their average from which on pressure on the L2 is high (mlcTHR); 50 Mps by
-    /// default.
+    /// Rate of an L2's write-backs beyond their average at or above which pressure on the L2 is high (mlcTHR); 50 Mps
+    /// by default.
     pub mlc_threshold: Pace,
     /// Number of prefetch hints that the queue of an L2's prefetcher holds; 32 by default.
     pub hint_queue: u32,

@@ -3,7 +3,7 @@
 
 use crate::kernel::{Int, Real};
 
-/// Queue depth from which on a packet cannot meet `slo_ns` at `service_ns` a request.
+/// Queue depth at or above which a packet cannot meet `slo_ns` at `service_ns` a request.
 pub fn depth(slo_ns: f64, service_ns: f64) -> u32 {
     (slo_ns / service_ns).floor().max(1.0).whole().min(u32::MAX.into()).to_u32()
 }

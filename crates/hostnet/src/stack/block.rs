@@ -67,8 +67,11 @@ impl BlockSpec {
 pub struct PageAccounting {
     /// Page structures, one line per page, in the order of physical memory: pages of a buffer lie anywhere.
     pub structures: Pages,
+    /// First line of the lists that describe the pages while the device has the pages.
     pub lists: LineAddr,
+    /// First line of the page table entries.
     pub table: LineAddr,
+    /// Number of pages.
     pub pages: u64,
     released: u64,
     pinned: u64,
@@ -103,15 +106,20 @@ const BATCH: u64 = 16;
 /// One device whose pages a core accounts for.
 #[derive(Clone)]
 pub struct ServedDevice {
+    /// Port of the device.
     pub port: PortId,
+    /// Page accounting for the device's buffer.
     pub accounting: PageAccounting,
+    /// Lines of a page.
     pub page_lines: u64,
-    /// Lines moved towards the next page; `due` is the number of pages that wait for the core.
+    /// Lines moved towards the next page.
     lines: u64,
+    /// Number of pages that wait for the core.
     due: u64,
 }
 
 impl ServedDevice {
+    /// A device whose lines have not moved yet.
     pub fn new(port: PortId, books: PageAccounting, page_lines: u64) -> ServedDevice {
         ServedDevice { port, accounting: books, page_lines, lines: 0, due: 0 }
     }
@@ -125,12 +133,14 @@ impl ServedDevice {
 #[derive(Clone)]
 pub struct BlockLayer {
     costs: BlockSpec,
+    /// Devices whose pages the core accounts for.
     pub devices: Vec<ServedDevice>,
     since: Option<Time>,
     busy: Time,
 }
 
 impl BlockLayer {
+    /// A core without devices.
     pub fn new(costs: BlockSpec) -> BlockLayer {
         BlockLayer { costs, devices: Vec::new(), since: None, busy: Time::ZERO }
     }

@@ -11,7 +11,9 @@ use crate::traffic::arrival::Arrivals;
 /// packets.
 #[derive(Clone)]
 pub enum Demand {
+    /// A constant number of outstanding packets.
     Closed { outstanding: u32 },
+    /// Packets of an arrival process.
     Open { arrivals: Arrivals, base: Option<Time>, next: Time, due: u32 },
 }
 

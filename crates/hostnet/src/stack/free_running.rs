@@ -2,6 +2,7 @@
 
 use super::{Ctx, Software, Step};
 
+/// A thread that runs an application that serves no packets.
 #[derive(Clone, Default)]
 pub struct FreeRunning;
 

@@ -22,7 +22,9 @@ const POINTERS: u64 = LINE / 8;
 /// accesses are not simulated.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolMemory {
+    /// First line of the buffers.
     pub buffers: LineAddr,
+    /// First line of the ring of free buffers.
     pub ring: LineAddr,
     /// Number and first line of the buffers that lie elsewhere, if the pool's first buffers lie elsewhere.
     pub first: Option<(u32, LineAddr)>,
@@ -37,9 +39,9 @@ pub struct Mempool {
     cache_size: usize,
     cache: Vec<u32>,
     ring: VecDeque<u32>,
-    /// Number of buffers ever taken from the ring; `to` is the number of buffers ever put into the ring, which wraps
-    /// around.
+    /// Number of buffers ever taken from the ring.
     from: u64,
+    /// Number of buffers ever put into the ring, which wraps around.
     to: u64,
 }
 
@@ -137,6 +139,7 @@ impl Mempool {
     pub fn hand_over(&mut self, to: &mut VecDeque<u32>) {
         to.extend(self.ring.drain(..));
     }
+    /// Transfers the buffers that another part has put into the ring to this core.
     pub fn take_over(&mut self, from: &mut VecDeque<u32>) {
         self.ring.extend(from.drain(..));
     }

@@ -86,23 +86,30 @@ pub enum Notice {
 /// Whether a notice wakes a sleeping thread. A device's interrupt always does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wakes {
+    /// The notice wakes no thread.
     Not,
+    /// The notice wakes the thread immediately.
     Now,
 }
 
 /// Resources that a thread may use during a step.
 pub struct Ctx<'a> {
-    /// Number of the core in the host; `local` is the number of the core within its tenant.
+    /// Number of the core in the host.
     pub core: ThreadId,
+    /// Number of the core within its tenant.
     pub local: usize,
     pub now: Time,
     /// Time at which a request that leaves the core now reaches the home agent.
     pub arrival_at_home: Time,
     /// Whether threads begin no new work, because the run ends.
     pub stopped: bool,
+    /// Program buffer of the core, which the thread fills.
     pub program: &'a mut Program,
+    /// Calendar of the host.
     pub cal: &'a mut Events,
+    /// NIC of the host.
     pub nic: &'a mut Nic,
+    /// Integrated I/O controller of the host, if any.
     pub iio: Option<&'a mut Iio>,
     /// State shared by the threads of CC-NIC.
     pub ccnic: Option<&'a mut ccnic::CcnicInterface>,
@@ -110,13 +117,15 @@ pub struct Ctx<'a> {
     pub off_core: Option<&'a mut OffCores>,
     /// State shared by the threads of TAS.
     pub tas: Option<&'a mut tas::Service>,
-    /// Values of the registers that pairs of threads share; `trips` records the round-trip times between the threads,
-    /// in ps.
+    /// Values of the registers that pairs of threads share.
     pub registers: &'a mut [u64],
+    /// Round-trip times between pairs of threads, in ps.
     pub trips: &'a mut Histogram<u64>,
     /// Application of the tenant; None on the kernel's own cores.
     pub app: Option<&'a mut App>,
+    /// Random stream of the core.
     pub rng: &'a mut RandomStream,
+    /// Spikes of the service time, if the scenario has any.
     pub spikes: Option<&'a mut Spikes>,
     /// Requests that a load generator's cores are to send.
     pub client: Option<&'a mut SoftwareClient>,
@@ -126,6 +135,7 @@ pub struct Ctx<'a> {
     pub pipe: Option<&'a mut pmd::SoftwareRing>,
     /// TCP senders to which acknowledgements go.
     pub senders: Option<&'a mut Senders>,
+    /// Counts of the tenants' work.
     pub tally: &'a mut Tally,
 }
 
@@ -229,9 +239,9 @@ impl<T: Software> Software for Box<T> {
 /// Counters of the work of a tenant's threads in a measurement window.
 #[derive(Clone)]
 pub struct Tally {
-    /// Number of requests completed in the window; `completed_ever` is the number of requests completed since the host
-    /// began.
+    /// Number of requests completed in the window.
     pub completed: u64,
+    /// Number of requests completed since the host began.
     pub completed_ever: u64,
     /// Bytes on the wire of the completed requests.
     pub wire_bytes: u64,
@@ -239,8 +249,9 @@ pub struct Tally {
     pub latency_ns: Histogram<u64>,
     /// Requests taken from a queue since the host began.
     pub taken: u64,
-    /// Number of requests that cores have worked on; `service_ps` is the time that these requests took, in ps.
+    /// Number of requests that cores have worked on.
     pub services: u64,
+    /// Time that the requests counted in `services` took, in ps.
     pub service_ps: u128,
     /// Operations, of which a request is one.
     pub operations: u64,
@@ -264,8 +275,9 @@ struct Burst {
 /// Durations of bursts, from the first line that the NIC writes to the completion of the last packet.
 #[derive(Clone)]
 pub struct BurstTimes {
-    /// Time at which the first burst began; `period` is the time from one burst to the next.
+    /// Time at which the first burst began.
     base: Time,
+    /// Time from one burst to the next.
     period: Time,
     seen: VecDeque<Burst>,
     /// Time at which a core first took packets in each period.
@@ -273,6 +285,7 @@ pub struct BurstTimes {
 }
 
 impl BurstTimes {
+    /// The times of bursts that begin every `period`, from `base` on.
     pub fn new(base: Time, period: Time) -> BurstTimes {
         BurstTimes { base, period, seen: VecDeque::new(), first: VecDeque::new() }
     }

@@ -28,7 +28,9 @@ pub const ROOM: u64 = DATA_ROOM / LINE;
 /// Costs of the kernel's path for frames.
 #[derive(Clone, Debug)]
 pub struct KernelCosts {
+    /// Costs of TCP.
     pub tcp: TcpSpec,
+    /// Costs of UDP.
     pub udp: UdpSpec,
     /// Maximum number of socket buffers that wait in a socket.
     queued: u64,
@@ -79,21 +81,27 @@ pub fn true_size(tcp: &TcpSpec, lines: u64) -> u64 {
 /// First lines of the memory where a core's kernel keeps socket buffers and frames.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferMemory {
+    /// First line of the socket buffers.
     pub structures: LineAddr,
+    /// First line of the frames.
     pub frames: LineAddr,
 }
 
-/// Frame that a poll has taken: its packet, its lines and its socket buffer.
+/// Frame that a poll has taken.
 #[derive(Clone, Copy)]
 pub struct Frame {
+    /// Record of the packet in the NIC.
     pub id: PacketId,
+    /// Number of lines of the frame.
     pub lines: u64,
+    /// Number of the socket buffer.
     pub skb: u32,
 }
 
 /// The driver's state for one queue.
 #[derive(Clone)]
 pub struct Napi {
+    /// Costs of the kernel's path.
     pub costs: KernelCosts,
     /// Port of the NIC that the driver has `queue` of.
     pub port: PortId,
@@ -103,8 +111,9 @@ pub struct Napi {
     memory: BufferMemory,
     /// Free socket buffers; the most recently freed one is allocated first.
     free: Vec<u32>,
-    /// Number of receive descriptors taken; `put` is the number of transmit descriptors written.
+    /// Number of receive descriptors taken.
     taken: u64,
+    /// Number of transmit descriptors written.
     put: u64,
     /// Socket buffers in transmit descriptors that have not been freed, with the bytes of their frames.
     in_ring: VecDeque<(u32, u32)>,
@@ -113,9 +122,9 @@ pub struct Napi {
     /// Time of polls, and time of other work, since the first poll that used up its budget; None while no poll has used
     /// up its budget.
     shared: Option<(Time, Time)>,
-    /// Interrupt throttling, if configured; `found` counts what polls have found since the interrupt, received and
-    /// sent.
+    /// Interrupt throttling, if configured.
     itr: Option<Itr>,
+    /// Counts of the received and of the sent packets that polls have found since the interrupt.
     found: [PollCounts; 2],
     /// Interrupts since the restart.
     pub interrupts: u64,
@@ -163,6 +172,7 @@ impl Napi {
         }
     }
 
+    /// Takes a free socket buffer; returns its number.
     pub fn allocate(&mut self) -> u32 {
         self.free.pop().expect("there are as many as rings, socket and a poll hold")
     }
@@ -171,13 +181,16 @@ impl Napi {
     pub fn structure(&self, skb: u32) -> LineAddr {
         self.memory.structures + u64::from(skb) * (u64::from(SKB) + self.costs.head())
     }
+    /// First line of the head of the frame of socket buffer `skb`.
     pub fn head(&self, skb: u32) -> LineAddr {
         self.structure(skb) + u64::from(SKB)
     }
+    /// First line of the frame of socket buffer `skb`.
     pub fn frame(&self, skb: u32) -> LineAddr {
         self.memory.frames + u64::from(skb) * ROOM
     }
 
+    /// Whether the transmit ring has room for a descriptor.
     pub fn has_room(&self) -> bool {
         (self.in_ring.len().to_u64()) < self.transmit.usable()
     }

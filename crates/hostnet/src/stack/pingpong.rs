@@ -12,8 +12,9 @@ const POLL: u32 = 4;
 pub struct PingPongThread {
     /// Whether this thread begins, and measures the round-trip times.
     leads: bool,
-    /// Line and number of the thread's own register; `other` is the other thread's register.
+    /// Line and number of the thread's own register.
     own: (LineAddr, usize),
+    /// Line and number of the other thread's register.
     other: (LineAddr, usize),
     value: u64,
     since: Time,
@@ -22,6 +23,8 @@ pub struct PingPongThread {
 }
 
 impl PingPongThread {
+    /// A thread that stores to register `own` and polls register `other`, each given by line and number; `leads` makes
+    /// the thread begin.
     pub fn new(leads: bool, own: (LineAddr, usize), other: (LineAddr, usize)) -> PingPongThread {
         PingPongThread { leads, own, other, value: 0, since: Time::ZERO, polled: false, stored: false }
     }

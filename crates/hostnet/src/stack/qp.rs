@@ -76,9 +76,11 @@ pub enum QpEffect {
 }
 
 impl QpEffect {
+    /// The tag of this effect on `packet`.
     pub fn tag(self, packet: PacketId) -> u32 {
         packet.index().to_u32() << 2 | self as u32
     }
+    /// The effect, and the packet, that `tag` encodes.
     pub fn of(tag: u32) -> (QpEffect, PacketId) {
         ([QpEffect::Post, QpEffect::FreeRx, QpEffect::Done][(tag & 3).to_usize()], PacketId::new((tag >> 2).to_usize()))
     }

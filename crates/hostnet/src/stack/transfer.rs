@@ -23,16 +23,22 @@ pub enum Role {
 /// Memory of a pair: the buffer, and for each side a register with the number of chunks that it has completed.
 #[derive(Clone, Copy, Debug)]
 pub struct PairMemory {
+    /// First line of the buffer.
     pub buffer: LineAddr,
+    /// Lines of a chunk.
     pub chunk: u64,
+    /// Number of chunks of the buffer.
     pub chunks: u64,
+    /// Line and number of the register that holds the number of chunks written.
     pub written: Register,
+    /// Line and number of the register that holds the number of chunks read.
     pub read: Register,
 }
 
 /// Line and number of a register.
 type Register = (LineAddr, usize);
 
+/// A thread of a pair.
 #[derive(Clone)]
 pub struct TransferThread {
     role: Role,
@@ -46,6 +52,7 @@ pub struct TransferThread {
 }
 
 impl TransferThread {
+    /// A thread with role `role` in a pair with memory `memory`.
     pub fn new(role: Role, memory: PairMemory) -> TransferThread {
         TransferThread { role, memory, done: 0, at: 0, known_done: 0, polled: false }
     }

@@ -11,11 +11,17 @@ const SECOND_PS: f64 = 1e12;
 /// time zero, except where a variant says otherwise.
 #[derive(Clone, Debug)]
 pub enum Arrivals {
+    /// Equal gaps.
     Fixed(FixedArrivals),
+    /// Exponentially distributed gaps.
     Poisson(PoissonArrivals),
+    /// Random gaps of a given distribution.
     Spread(RandomGaps),
+    /// Bursts of arrivals.
     Bursts(BurstArrivals),
+    /// Periods with arrivals that alternate with periods without arrivals.
     OnOff(OnOffArrivals),
+    /// Arrivals at the times of a capture.
     Trace(TraceArrivals),
 }
 
@@ -120,13 +126,17 @@ impl Arrivals {
 pub enum Gaps {
     /// Gaps between (1 - sqrt(3) cv) and (1 + sqrt(3) cv) of the mean; cv is at most 1 / sqrt(3).
     Uniform {
+        /// Coefficient of variation of the gaps.
         cv: f64,
     },
+    /// Log-normally distributed gaps.
     LogNormal {
+        /// Coefficient of variation of the gaps.
         cv: f64,
     },
     /// Pareto gaps of shape 1 + sqrt(1 + 1 / cv^2), which is above 2.
     Pareto {
+        /// Coefficient of variation of the gaps.
         cv: f64,
     },
 }

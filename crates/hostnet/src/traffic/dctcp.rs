@@ -122,23 +122,31 @@ impl DctcpSpec {
     }
 }
 
-/// Acknowledgement by the receiver: every segment below `next` has arrived, and the segments `from..to` have just
-/// arrived. `edge` is the end of the receive window, and `marked` is the number of new segments that carried a mark.
+/// Acknowledgement by the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ack {
+    /// Number of the flow.
     pub flow: u8,
+    /// Number of the first segment that has not arrived.
     pub next: u32,
+    /// First of the segments that have just arrived.
     pub from: u32,
+    /// Number after the last of the segments that have just arrived.
     pub to: u32,
+    /// End of the receive window, as a segment number.
     pub edge: u32,
+    /// Number of new segments that carried a congestion mark.
     pub marked: u32,
 }
 
 /// A segment on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WireSegment {
+    /// Number of the flow.
     pub flow: u8,
+    /// Number of the segment within the flow.
     pub seq: u32,
+    /// Whether the switch has marked the segment because of congestion.
     pub marked: bool,
 }
 
@@ -152,8 +160,9 @@ enum SegmentState {
 #[derive(Clone, Copy, Debug)]
 struct SentSegment {
     state: SegmentState,
-    /// Order of the segment's last transmission; `at` is its time.
+    /// Order of the segment's last transmission.
     stamp: u64,
+    /// Time of the segment's last transmission.
     at: Time,
     again: bool,
 }
@@ -180,6 +189,7 @@ pub struct DctcpFlow {
     stamp: u64,
     newest: u64,
     heard: Time,
+    /// Number of segments that were sent again.
     pub retransmitted: u64,
     /// Sum of the round-trip times in ps, and their number.
     trips: (u64, u64),
@@ -332,6 +342,7 @@ struct SwitchPort {
     left: u32,
 }
 
+/// All senders, with the switch and the link to the receiver.
 #[derive(Clone, Debug)]
 pub struct Senders {
     /// Tenant that receives.
@@ -340,9 +351,9 @@ pub struct Senders {
     ports: Vec<SwitchPort>,
     gain: f64,
     burst: u32,
-    /// Link to the receiver, which begins at the switch where there is one; `wire_bytes` is the number of bytes of a
-    /// segment on this link.
+    /// Link to the receiver, which begins at the switch where there is one.
     link: Link,
+    /// Number of bytes of a segment on this link.
     wire_bytes: u64,
     ack_delay: Time,
     probe: Time,
@@ -353,7 +364,9 @@ pub struct Senders {
     acks: VecDeque<Ack>,
     /// Acknowledgements that the receiver's NIC is to send, with their packets.
     acks_in_nic: Vec<(PacketId, Ack)>,
+    /// Whether the senders send no further segments.
     pub stopped: bool,
+    /// Number of segments put on the link to the receiver.
     pub sent: u64,
     /// Ledger of the segments that were lost because the switch's queue was full.
     pub drops: DropLedger,
@@ -400,6 +413,7 @@ impl Senders {
         }
     }
 
+    /// Lets all senders begin at `now`.
     pub fn start(&mut self, cal: &mut impl TrafficPosts, now: Time) {
         for p in 0..self.ports.len() {
             self.start_port(cal, p, now);
@@ -513,6 +527,7 @@ impl Senders {
         self.wire.len().to_u64()
     }
 
+    /// Begins the measured window at `now`.
     pub fn restart_meters(&mut self, now: Time) {
         self.link.restart(now);
         self.drops.restart();

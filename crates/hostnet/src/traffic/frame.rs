@@ -12,7 +12,9 @@ const ADDRESSES: usize = 12;
 /// A UDP datagram inside a captured frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UdpDatagram<'a> {
+    /// IP address and port of the sender.
     pub src: SocketAddr,
+    /// IP address and port of the receiver.
     pub dst: SocketAddr,
     /// Part of the payload that the capture kept.
     pub payload: &'a [u8],

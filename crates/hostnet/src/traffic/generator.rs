@@ -58,6 +58,7 @@ impl Sizes {
         Sizes { table, stream }
     }
 
+    /// Draws a size in bytes.
     pub fn draw(&mut self) -> u32 {
         let n = self.stream.below(self.table[self.table.len() - 1].1);
         let hit = self.table.iter().find(|(_, upto)| n < *upto);
@@ -167,6 +168,7 @@ impl Rtt {
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
+    /// Mean round-trip time in ns.
     pub fn mean_ns(&self) -> f64 {
         self.sum_ps.to_f64() / 1e3 / self.count().to_f64()
     }
@@ -191,13 +193,15 @@ pub struct SentRequest {
 /// A packet that has returned to the generator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Returned {
+    /// Identity of the request.
     pub asked: SentRequest,
-    /// Time at which the packet's first bit left the generator; `back` is the time at which the last bit of the reply
-    /// returned.
+    /// Time at which the packet's first bit left the generator.
     pub sent: Time,
+    /// Time at which the last bit of the reply returned.
     pub back: Time,
-    /// Bytes of the request's frame; `reply` is the number of bytes of the reply's frame.
+    /// Bytes of the request's frame.
     pub request: u32,
+    /// Bytes of the reply's frame.
     pub reply: u32,
 }
 
@@ -220,10 +224,11 @@ pub struct Generator {
     recorder: Option<Box<Recorder>>,
     /// Identity of the packet that was drawn last.
     pub drawn: SentRequest,
-    /// Number of packets sent since the beginning; `offered_bytes` is the number of bytes of their frames since the
-    /// start of the window.
+    /// Number of packets sent since the beginning.
     pub sent: u64,
+    /// Bytes of the frames sent since the start of the measured window.
     pub offered_bytes: u64,
+    /// Round-trip times of the packets that returned in the measured window.
     pub rtt: Rtt,
 }
 
@@ -259,9 +264,11 @@ impl Generator {
         self.recorder = Some(Box::default());
     }
 
+    /// Whether a wire lies between generator and NIC.
     pub fn has_wire(&self) -> bool {
         self.wire.is_some()
     }
+    /// Number of packets on the wire to the NIC.
     pub fn on_wire(&self) -> u64 {
         self.wire.as_ref().map_or(0, |w| w.on_it.len().to_u64())
     }
@@ -411,6 +418,7 @@ impl Generator {
         (0..most).for_each(|client| closed.offer(client, cal, now));
     }
 
+    /// Whether the generator is a closed loop, which sends a request when a reply returns.
     pub fn is_closed(&self) -> bool {
         self.closed.is_some()
     }

@@ -10,9 +10,9 @@ use std::fmt;
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// Default address of the host's NIC; `GENERATOR` is the default address of the generator's port. Both are locally
-    /// administered addresses (IEEE 802, 8.4).
+    /// Default address of the host's NIC, a locally administered address (IEEE 802, 8.4).
     pub const HOST: Mac = Mac([2, 0, 0, 0, 0, 1]);
+    /// Default address of the generator's port, a locally administered address (IEEE 802, 8.4).
     pub const GENERATOR: Mac = Mac([2, 0, 0, 0, 0, 2]);
 
     /// Parses an address of six bytes in hexadecimal, separated by colons or hyphens.

@@ -40,6 +40,7 @@ impl Default for Wanted {
 /// Options for reading a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CaptureOptions {
+    /// Packets of the file that are replayed.
     pub wanted: Wanted,
     /// Whether the packets before the damage of a file are taken.
     pub lenient: bool,
@@ -67,6 +68,7 @@ pub struct Captured {
     pub wire_len: u32,
     /// Toeplitz hash of addresses and ports, as RSS computes it (`frame::rss_hash`).
     pub flow: u32,
+    /// Command of the request in the packet.
     pub command: CapturedCommand,
 }
 
@@ -94,13 +96,16 @@ pub enum CapturedCommand {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct More {
     start: u32,
+    /// Number of the further keys.
     pub count: u16,
 }
 
 /// A key of a multi-key get, beyond the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CapturedKey {
+    /// Hash of the key; equal keys have equal hashes.
     pub hash: u64,
+    /// Length of the key in bytes.
     pub len: u16,
     /// Bytes of the value in the captured reply; 0 on a miss, `None` where no reply shows the size.
     pub value_len: Option<u32>,
@@ -151,6 +156,7 @@ impl Skipped {
         ]
     }
 
+    /// Number of skipped packets, over all reasons.
     pub fn total(&self) -> u64 {
         self.reasons().iter().map(|(_, n)| n).sum()
     }
@@ -175,8 +181,11 @@ pub struct CaptureCounts {
     pub records: u64,
     /// Packets to replay: `gets + sets + others`.
     pub requests: u64,
+    /// Packets to replay that are retrievals.
     pub gets: u64,
+    /// Packets to replay that are storage commands.
     pub sets: u64,
+    /// Packets to replay that have any other command.
     pub others: u64,
     /// Datagrams from the server's port.
     pub replies: u64,
@@ -184,6 +193,7 @@ pub struct CaptureCounts {
     pub unknown_values: u64,
     /// Records with an earlier time stamp than a previous record of the file.
     pub backwards: u64,
+    /// Packets that are not replayed, by reason.
     pub skipped: Skipped,
 }
 
@@ -222,6 +232,7 @@ pub struct LateOnLink {
 pub struct Capture {
     /// Packets to replay, at least one; the first is at time zero.
     pub packets: Vec<Captured>,
+    /// Counts of the file's content.
     pub counts: CaptureCounts,
     /// Damage that ended the reading of the file, if any.
     pub damage: Option<Damage>,
@@ -233,13 +244,16 @@ pub struct Capture {
 /// Reason why a capture cannot be used. Its `Display` is one sentence that names the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CaptureError {
+    /// Path of the capture file.
     pub file: PathBuf,
+    /// Reason why the file cannot be used.
     pub fault: Fault,
 }
 
 /// Faults of a capture in a [`CaptureError`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
+    /// The file is damaged.
     Damaged(Damage),
     /// No interface with packets is Ethernet; `0` names the link type of the first such interface.
     NotEthernet(String),
@@ -247,22 +261,28 @@ pub enum Fault {
     Empty,
     /// The capture has packets, but none is a memcached request to `port`.
     NoRequest {
+        /// Number of packets in the file.
         packets: u64,
+        /// Port to which requests are sent.
         port: u16,
         skipped: Box<Skipped>,
     },
     /// The capture has packets, but none is IP, or none goes to `port`.
     NoFrame {
+        /// Number of packets in the file.
         packets: u64,
+        /// Port to which packets are sent; None for any port.
         port: Option<u16>,
         skipped: Box<Skipped>,
     },
     /// The capture has packets, but the requested ones have no time stamps.
     Untimed {
+        /// Number of packets in the file.
         packets: u64,
     },
     /// The packets lie further apart than a run may last, or than `Time` can express.
     TooLong {
+        /// Number of the first packet that lies too far from the beginning.
         packet: u64,
         days: u64,
         most: u64,
@@ -410,8 +430,9 @@ impl Capture {
 /// A request whose reply has not ended.
 struct OpenRequest {
     packet: usize,
-    /// Number of the reply's next datagram; `skip` is the number of value bytes that it begins with.
+    /// Number of the reply's next datagram.
     sequence: u16,
+    /// Number of value bytes at the start of the reply's next datagram.
     skip: u32,
 }
 

@@ -14,6 +14,7 @@ pub struct Record<'a> {
     pub wire_len: u32,
     /// Link type of the interface on which the packet was captured.
     pub link: Linktype,
+    /// Part of the packet that the capture kept.
     pub data: &'a [u8],
 }
 

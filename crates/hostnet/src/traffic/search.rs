@@ -32,6 +32,7 @@ pub struct Peak<M> {
     pub rate: Option<f64>,
     /// Lowest rate that failed.
     pub failed: Option<f64>,
+    /// Reason why the search ended.
     pub end: SearchEnd,
     /// All runs, in order.
     pub evaluations: Vec<Evaluation<M>>,
@@ -40,8 +41,9 @@ pub struct Peak<M> {
 /// Start and limits of a search.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bracket {
-    /// Rate at which passing is expected; `hi` is a rate at which failing is expected.
+    /// Rate at which passing is expected.
     pub lo: f64,
+    /// Rate at which failing is expected.
     pub hi: f64,
     /// Relative distance between the failing and the passing rate at which the search ends.
     pub rel_tol: f64,
@@ -49,6 +51,7 @@ pub struct Bracket {
     pub step: Option<f64>,
     /// Highest rate that can be offered.
     pub most: Option<f64>,
+    /// Maximum number of runs.
     pub max_evals: usize,
 }
 

@@ -11,6 +11,7 @@ use std::collections::{HashMap, VecDeque};
 /// A request that is to be sent, as it will arrive at the other host.
 #[derive(Clone, Copy, Debug)]
 pub struct SoftwareRequest {
+    /// Packet that carries the request.
     pub packet: Packet,
     /// Number of requests planned before this one.
     pub number: u64,
@@ -21,7 +22,9 @@ pub struct SoftwareRequest {
 /// A reply that software has processed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answered {
+    /// Time at which the software began to send the request.
     pub sent: Time,
+    /// Time at which the software had processed the reply.
     pub back: Time,
     /// Bytes of the reply's frame.
     pub bytes: u32,
@@ -54,6 +57,7 @@ impl SoftwareClient {
         core
     }
 
+    /// Whether core number `core` has a request to send.
     pub fn is_due(&self, core: usize) -> bool {
         !self.due[core].is_empty()
     }

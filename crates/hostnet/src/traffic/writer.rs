@@ -32,8 +32,9 @@ const IPV4_UDP: usize = 28;
 /// Contents of the frames that return to the generator.
 #[derive(Clone)]
 pub struct FrameFormat {
-    /// Address of the NIC; `generator` is the generator's address, or None to keep the address in a capture.
+    /// Address of the NIC.
     pub host: Mac,
+    /// Address of the generator; None to keep the address in a capture.
     pub generator: Option<Mac>,
     /// Whether frames carry UDP, or plain Ethernet.
     pub udp: bool,

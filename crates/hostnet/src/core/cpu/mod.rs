@@ -143,10 +143,13 @@ struct WindowEntry {
 /// Number and total time of memory accesses as the core sees them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AccessTime {
+    /// Number of accesses.
     pub accesses: u64,
+    /// Sum of the accesses' times from issue to data, in ps.
     pub ps: u128,
 }
 
+/// A hardware thread: executes programs and keeps their accesses in flight.
 #[derive(Clone)]
 pub struct Cpu {
     /// Number of this hardware thread within the machine (`id`) and number of its core (`core`).
@@ -165,6 +168,7 @@ pub struct Cpu {
     smt_slots: SmtSlots,
     t: u64,
     seq: u64,
+    /// Program that the thread executes.
     pub program: Program,
     pc: usize,
     sub: u32,
@@ -193,14 +197,17 @@ pub struct Cpu {
     devices: DeviceAccesses,
     pending_sweeps: PendingSweeps,
     deferred: DeferredHits,
+    /// Line fill buffers, as credits.
     pub lfb: Domain,
     /// MSHRs of the L2; absent when only the line fill buffers and the prefetcher's credits limit the L2's misses.
     pub mshrs: Option<Box<Domain>>,
+    /// Prefetcher into the L2 or the LLC, if the core has one.
     pub prefetcher: Option<Prefetcher>,
     /// Prefetchers of the L1.
     pub l1_prefetcher: Option<Box<L1Prefetcher>>,
     /// Queue of prefetch hints from devices that write lines for this core.
     pub hints: Option<Box<Hints>>,
+    /// Number and total time of the accesses in the measured window.
     pub amat: AccessTime,
     /// Instructions dispatched in the measured window.
     pub instructions: u64,

@@ -58,6 +58,7 @@ impl Cpu {
         false
     }
 
+    /// Whether sweeps of this thread are outstanding.
     #[inline]
     pub fn sweeps_wait(&self) -> bool {
         !self.pending_sweeps.is_empty()

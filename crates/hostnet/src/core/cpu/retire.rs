@@ -10,21 +10,29 @@ use crate::memory::{Memory, Probe, Sweep};
 /// A side effect that takes place now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Retired {
+    /// Cache maintenance of consecutive lines begins.
     Maintain {
+        /// First line.
         line: LineAddr,
+        /// Number of lines.
         lines: u32,
+        /// Kind of maintenance.
         op: Sweep,
     },
+    /// The side effect with this tag takes place.
     Tag(u32),
     /// An uncached store with this tag leaves the core for a device's register.
     Mmio(u32),
-    /// A write-combining buffer with `bytes` bytes leaves the core for a device.
+    /// A write-combining buffer leaves the core for a device.
     Combined {
+        /// Number of the buffer.
         buffer: u8,
+        /// Bytes in the buffer.
         bytes: u8,
     },
     /// An uncached load leaves the core for a device.
     Load {
+        /// Bytes of the load.
         bytes: u8,
     },
 }

@@ -13,6 +13,7 @@ impl Iio {
         self.ports.iter().map(|p| p.device.completed()).sum()
     }
 
+    /// Begins the measured window at `now`.
     pub fn restart_meters(&mut self, now: Time) {
         self.since = now;
         for s in &mut self.controllers {

@@ -7,8 +7,11 @@ use crate::meter::drops::DropCause;
 /// Flags that a packet samples on arrival: which resources are full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FullFlags {
+    /// Whether the NIC's packet buffer is full.
     pub buffer: bool,
+    /// Whether the receive ring is full.
     pub receive_ring: bool,
+    /// Whether the transmit ring is full.
     pub transmit_ring: bool,
 }
 

@@ -59,17 +59,20 @@ const COMPLETION: u32 = 1 << 7;
 /// Counts of the packets that arrived at the NIC, and of their outcomes.
 #[derive(Clone, Debug, Default)]
 pub struct NicCounts {
+    /// Packets that arrived from the network.
     pub offered: u64,
     /// Packets that were assigned a receive buffer.
     pub accepted: u64,
     /// Number of times that a receive ring became full after at least half of it had been free. A sender that pauses,
     /// instead of losing packets, would have been paused as often.
     pub pauses: u64,
+    /// Packets that the NIC has sent.
     pub sent: u64,
     /// Packets that software on this host originated.
     pub originated: u64,
     /// Packets that have become visible to software.
     pub delivered: u64,
+    /// Lines of the received packets.
     pub rx_lines: u64,
 }
 
@@ -92,10 +95,12 @@ enum Attachment {
     Ringed(Box<Ringed>),
 }
 
+/// NIC of a host.
 #[derive(Clone)]
 pub struct Nic {
     pipeline: Time,
     interval: Time,
+    /// Time of a message between the NIC and a core, in either direction.
     pub notify: Time,
     classifier: Classifier,
     /// Classifier that derives steering tags for placement from each packet; absent when no policy needs them.
@@ -110,11 +115,15 @@ pub struct Nic {
     attachment: Attachment,
     /// Queues whose requested interrupts software has not fetched, each with the time at which the interrupt is due.
     asked: VecDeque<(QueueId, Time)>,
+    /// Agent that sweeps transmit buffers.
     pub sweep_tx: SweepTx,
-    /// Proactive drop: the number of waiting packets from which on the NIC drops arriving packets.
+    /// Proactive drop: the number of waiting packets at or above which the NIC drops arriving packets.
     pub drop_depth: Option<u32>,
+    /// Counts of packets in the measured window.
     pub counts: NicCounts,
+    /// Ledger of the packets that the NIC dropped.
     pub drops: DropLedger,
+    /// Registers of the NIC.
     pub registers: NicRegisters,
 }
 
@@ -280,6 +289,7 @@ impl Nic {
         Ok(())
     }
 
+    /// Record of packet `id`.
     pub fn packet(&mut self, id: PacketId) -> &mut Packet {
         self.packets.get_mut(id)
     }
@@ -516,6 +526,7 @@ impl Nic {
         self.queues[queue].receive.as_ref().map_or(LineAddr(0)..LineAddr(0), ReceiveBuffers::structures)
     }
 
+    /// Begins the measured window at `now`.
     pub fn restart_meters(&mut self, now: Time) {
         self.drops.restart();
         if let Some(b) = &mut self.buffer {

@@ -6,10 +6,12 @@ use crate::memory::{Tag, LINE_U32};
 /// Record of one packet. Its `kind`, `key` and `value_lines` are set by the sender and interpreted by the application.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet {
+    /// Time at which the packet arrived at the NIC.
     pub arrived: Time,
     /// Flow of the packet. The classifier chooses `queue` by the flow and, where the packet has addresses, by their RSS
     /// hash.
     pub flow: u32,
+    /// RSS hash of the packet's addresses; None where the packet has no addresses.
     pub hash: Option<u32>,
     /// Function of the NIC that the packet's destination address belongs to.
     pub function: u8,
@@ -37,17 +39,21 @@ pub struct Packet {
     pub completion: LineAddr,
     /// Whether all lines of the packet have been written.
     pub in_memory: bool,
+    /// Kind of the request, in the numbering of the application.
     pub kind: u8,
+    /// Number of the key that the request asks for.
     pub key: u64,
+    /// Number of lines of the value that the request concerns.
     pub value_lines: u16,
     /// First line of the reply.
     pub tx_line: LineAddr,
+    /// Number of lines of the reply.
     pub tx_lines: u16,
     /// Bytes of the reply in memory, for attachments that count bytes.
     pub tx_bytes: u32,
-    /// First line of the reply's second segment, with descriptor rings in memory, and the bytes of this segment (0
-    /// without a second segment).
+    /// First line of the reply's second segment, with descriptor rings in memory.
     pub object: LineAddr,
+    /// Bytes of the reply's second segment; 0 without a second segment.
     pub object_bytes: u32,
     /// Bytes of the packet in memory, with descriptor rings in memory.
     pub rx_bytes: u32,
@@ -62,6 +68,7 @@ pub struct Packet {
     /// Whether the packet's service has ended: the reply has been sent, or software has consumed the packet without a
     /// reply.
     pub done: bool,
+    /// Time at which the packet was sent.
     pub sent_at: Time,
 }
 

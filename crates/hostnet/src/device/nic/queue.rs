@@ -11,11 +11,13 @@ use std::collections::VecDeque;
 /// Memory that holds a kernel's received frames.
 #[derive(Clone)]
 pub struct FrameMemory {
+    /// Pages in which the frames lie.
     pub pages: Pages,
-    /// First line of the pages; `completions` and `structures` are the first lines of the completions and of the
-    /// kernel's page structures, one line per page.
+    /// First line of the pages.
     pub frames: LineAddr,
+    /// First line of the completions.
     pub completions: LineAddr,
+    /// First line of the kernel's page structures, one line per page.
     pub structures: LineAddr,
 }
 

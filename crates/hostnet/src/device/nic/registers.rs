@@ -18,12 +18,14 @@ const WRITABLE: u16 = (1 << 11) - 1;
 /// Owner of the device: the software that drives it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Owner {
+    /// A driver of the kernel.
     #[default]
     Kernel,
     /// A process that has the device's registers and its memory mapped (uio_pci_generic).
     Userspace,
 }
 
+/// Configuration space and interrupt registers of a NIC.
 #[derive(Clone, Debug)]
 pub struct NicRegisters {
     vendor: u16,
@@ -74,6 +76,7 @@ impl NicRegisters {
         self.mask
     }
 
+    /// Sets the mask of interrupt causes; a set bit unmasks its cause.
     pub fn set_mask(&mut self, mask: u32) {
         self.mask = mask;
     }
@@ -94,6 +97,7 @@ impl NicRegisters {
         std::mem::take(&mut self.pending)
     }
 
+    /// Software that drives the device.
     pub fn owner(&self) -> Owner {
         self.owner
     }

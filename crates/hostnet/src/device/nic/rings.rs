@@ -33,8 +33,8 @@ pub struct RingsSpec {
     /// Whether the NIC also writes used receive descriptors back when its receive buffer runs empty. The default is
     /// true.
     pub write_back_idle: bool,
-    /// Number of sent transmit descriptors from which on the NIC writes these descriptors back. The NIC always writes
-    /// back the last posted descriptor. The default is 32.
+    /// Number of sent transmit descriptors at or above which the NIC writes these descriptors back. The NIC always
+    /// writes back the last posted descriptor. The default is 32.
     pub transmit_write_back: u32,
     /// Time from the decision to fetch descriptors to the read request. The time also covers what the NIC spends on
     /// descriptors after they have arrived. The default is 0.
@@ -140,11 +140,11 @@ pub enum WriteBackText {
     Other(serde_json::Value),
 }
 
-/// A write-back threshold.
+/// Threshold of used receive descriptors at which the NIC writes the descriptors back.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteBackTable {
-    /// Number of used receive descriptors from which on the NIC writes them back.
+    /// Number of used receive descriptors at or above which the NIC writes the descriptors back.
     pub after: u32,
 }
 
@@ -220,7 +220,9 @@ impl RingsSpec {
 /// First lines of a queue's receive ring and transmit ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RingMemory {
+    /// First line of the receive ring.
     pub receive: LineAddr,
+    /// First line of the transmit ring.
     pub transmit: LineAddr,
 }
 
@@ -234,6 +236,7 @@ pub struct RingLayout {
 }
 
 impl RingLayout {
+    /// The layout of a ring of `slots` descriptors from line `base` on; `descriptor` is the size of a descriptor.
     pub fn new(base: LineAddr, slots: u32, descriptor: Size) -> RingLayout {
         RingLayout { base, slots: slots.into(), per_line: LINE / descriptor.0 }
     }

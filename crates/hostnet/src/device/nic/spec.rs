@@ -90,8 +90,8 @@ pub struct EthernetSpec {
     /// Number of completions that raise the interrupt without waiting for `moderation`. The default is 32.
     #[serde(default = "moderation_frames")]
     pub moderation_frames: u32,
-    /// Number of IIO write-buffer entries in use, as a moving average, from which on the NIC marks arriving frames, so
-    /// that senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked.
+    /// Number of IIO write-buffer entries in use, as a moving average, at or above which the NIC marks arriving frames,
+    /// so that senders learn of host congestion (hostCC, SIGCOMM'23). When absent, no frame is marked.
     #[serde(default)]
     pub host_mark: Option<u32>,
     /// Response of the host itself to congestion on the host (hostCC's host-local response). When absent, the host does
@@ -190,6 +190,7 @@ impl EthernetSpec {
     pub fn frame_bytes(&self) -> u64 {
         self.mtu.0 + ETHERNET
     }
+    /// Lines of the largest frame in memory.
     pub fn frame_lines(&self) -> u64 {
         self.frame_bytes().div_ceil(LINE)
     }

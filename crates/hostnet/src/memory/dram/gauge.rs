@@ -20,6 +20,7 @@ pub struct TimeAboveLevel {
 }
 
 impl TimeAboveLevel {
+    /// A meter of the time for which a queue holds at least `level` entries.
     pub fn new(level: usize) -> TimeAboveLevel {
         TimeAboveLevel { level, ..TimeAboveLevel::default() }
     }
@@ -35,6 +36,7 @@ impl TimeAboveLevel {
             _ => {}
         }
     }
+    /// Time in ps up to `now` for which the queue held at least `level` entries.
     pub fn read(&self, now: u64) -> u64 {
         self.ps + self.since.map_or(0, |s| now.saturating_sub(s))
     }
@@ -43,13 +45,17 @@ impl TimeAboveLevel {
 /// Metered levels of one queue: its "full" mark, and its capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueueLevels {
+    /// Time with at least the number of entries that counts as full.
     pub mark: TimeAboveLevel,
+    /// Time with all entries in use.
     pub full: TimeAboveLevel,
     /// The lower of both levels.
     low: usize,
 }
 
 impl QueueLevels {
+    /// Meters of a queue of `capacity` entries that counts as full from `mark` entries on; with `mark` 0, from
+    /// `capacity` on.
     pub fn new(mark: u32, capacity: u32) -> QueueLevels {
         let mark = if mark == 0 { capacity } else { mark };
         let low = mark.min(capacity).to_usize();
@@ -82,6 +88,7 @@ impl Default for Deviation {
 }
 
 impl Deviation {
+    /// Counts a read of bank `bank`.
     #[inline]
     pub fn read(&mut self, bank: usize) {
         if bank >= WATCHED {

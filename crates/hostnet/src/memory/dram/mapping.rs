@@ -3,12 +3,15 @@
 use super::ChannelShape;
 use crate::kernel::{Int, LineAddr};
 
-/// Place of a line within its channel. `bank` counts over all ranks and bank groups of the channel:
-/// `(rank * groups + group) * banks_per_group + bank`.
+/// Place of a line within its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
+    /// Number of the bank over all ranks and bank groups of the channel: `(rank * groups + group) * banks_per_group +
+    /// bank`.
     pub bank: u8,
+    /// Number of the row within the bank.
     pub row: u32,
+    /// Number of the line within the row.
     pub column: u32,
 }
 

@@ -130,7 +130,7 @@ pub struct DramSpec {
     pub row_access_limit: u32,
     /// Order among the commands that are possible at the same time.
     pub scheduler: Scheduler,
-    /// Age in ns from which on a request may close a row that still has hits; 0 means never. No effect with
+    /// Age in ns at or above which a request may close a row that still has hits; 0 means never. No effect with
     /// `scheduler = "transaction"` or `"on_arrival"`.
     pub age_cap_ns: u64,
     /// Number of read queue entries per channel.
@@ -145,9 +145,11 @@ pub struct DramSpec {
     /// Number of row accesses after which the oldest request of a bank's command queue may close the row although
     /// younger hits wait (DRAMsim3 has 4); 0 means no limit. Only with `bank_queue`.
     pub row_hit_limit: u32,
-    /// Number of read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes `rpq`.
+    /// Number of read queue entries at or above which the read queue counts as full in `rpq_full_frac`; with 0, the
+    /// value of `rpq` applies.
     pub rpq_full_mark: u32,
-    /// Number of write queue entries from which on the write queue counts as full in `wpq_full_frac`; 0 takes `wpq`.
+    /// Number of write queue entries at or above which the write queue counts as full in `wpq_full_frac`; with 0, the
+    /// value of `wpq` applies.
     pub wpq_full_mark: u32,
     /// Time at which an entry of the read or write queue becomes free.
     pub entry_release: EntryRelease,
@@ -226,10 +228,15 @@ impl Default for DramSpec {
 /// Organisation of one channel after overrides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelShape {
+    /// Number of ranks.
     pub ranks: u32,
+    /// Number of bank groups of a rank.
     pub bank_groups: u32,
+    /// Number of banks of a bank group.
     pub banks_per_group: u32,
+    /// Number of 64 B lines of a row.
     pub lines_per_row: u32,
+    /// Number of rows of a bank.
     pub rows: u32,
 }
 
@@ -240,6 +247,7 @@ pub struct DramRequest {
     pub token: Option<TxnId>,
     /// Line number, that is the address divided by 64.
     pub line: LineAddr,
+    /// Whether the transfer is a write.
     pub write: bool,
     /// Class that the completion returns to the caller.
     pub class: u8,
@@ -248,6 +256,7 @@ pub struct DramRequest {
 /// State in which a request found its bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOutcome {
+    /// The row was open.
     Hit,
     /// The bank was closed.
     Miss,
@@ -265,12 +274,16 @@ impl RowOutcome {
     }
 }
 
-/// Completion of a read, whose data arrives at `at`.
+/// Completion of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramCompletion {
+    /// Transaction that issued the read, if the caller waits for the data.
     pub token: Option<TxnId>,
+    /// Class that the request carried.
     pub class: u8,
+    /// State in which the read found its bank.
     pub outcome: RowOutcome,
+    /// Time at which the data arrives.
     pub at: Time,
 }
 
@@ -279,11 +292,17 @@ pub struct DramCompletion {
 pub struct Stats {
     /// Accesses by direction and row outcome: `[read, write][hit, miss, conflict]`.
     pub rows: [[u64; 3]; 2],
+    /// Reads whose line a queued write held, so that the write queue supplied the data.
     pub reads_forwarded: u64,
+    /// Writes that were merged with a queued write of the same line.
     pub writes_merged: u64,
+    /// Activate commands.
     pub activates: u64,
+    /// Precharge commands, without automatic precharges.
     pub precharges: u64,
+    /// Automatic precharges, which a column command carries.
     pub auto_precharges: u64,
+    /// Refresh commands.
     pub refreshes: u64,
     /// Changes between read mode and write mode, in both directions.
     pub mode_switches: u64,
@@ -291,16 +310,19 @@ pub struct Stats {
     pub drains: u64,
     /// Time for which the data bus carried data, in picoseconds.
     pub bus_busy_ps: u64,
+    /// Time in write mode, in picoseconds.
     pub write_mode_ps: u64,
     /// Occupancy integrals of the read queue and the write queue, in entries x ps: divided by time, the mean occupancy;
     /// divided by arrivals, the mean residence.
     pub entry_ps: [i128; 2],
     /// Sum over reads of the time from acceptance to the end of the data, without static latency, in picoseconds.
     pub read_latency_ps: u64,
+    /// Number of accesses of each bank.
     pub bank_accesses: Vec<u64>,
-    /// Time for which the read and the write queue held at least the number of entries that counts as full
-    /// (`marked_ps`), and all their entries (`full_ps`).
+    /// Time for which the read and the write queue held at least the number of entries that counts as full, in
+    /// picoseconds.
     pub marked_ps: [u64; 2],
+    /// Time for which all entries of the read and the write queue were in use, in picoseconds.
     pub full_ps: [u64; 2],
     /// Samples of how unevenly reads spread over banks.
     pub deviation: gauge::Deviation,
@@ -416,6 +438,7 @@ impl DramController {
         self.channels[ch].stats(now.0)
     }
 
+    /// Timing of the channels.
     pub fn timing(&self) -> &DramTiming {
         &self.channels[ChannelId(0)].t
     }

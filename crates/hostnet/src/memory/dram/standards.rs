@@ -42,8 +42,10 @@ pub enum Standard {
 /// tFAW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeviceWidth {
+    /// 8 bits.
     #[serde(rename = "x8")]
     X8,
+    /// 16 bits.
     #[serde(rename = "x16")]
     X16,
 }
@@ -52,40 +54,61 @@ pub enum DeviceWidth {
 /// in `_ns`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DramDevice {
+    /// Clock period (tCK) in picoseconds.
     pub tck_ps: u64,
     /// Number of independent command and data buses behind one channel of the configuration.
     pub subchannels: u32,
+    /// Number of bank groups of a rank.
     pub bank_groups: u32,
+    /// Number of banks of a bank group.
     pub banks_per_group: u32,
     /// Number of 64 B lines per open row (all devices of the rank together).
     pub lines_per_row: u32,
+    /// Number of rows of a bank.
     pub rows: u32,
     /// Number of data-bus clocks that one 64 B line takes.
     pub burst: u64,
+    /// Read command to data (CL).
     pub cl: u64,
+    /// Write command to data (CWL).
     pub cwl: u64,
+    /// Activate to column command (tRCD).
     pub rcd: u64,
+    /// Precharge to activate (tRP).
     pub rp: u64,
+    /// Activate to precharge (tRAS).
     pub ras: u64,
+    /// Column command to column command in different bank groups (tCCD_S).
     pub ccd_s: u64,
+    /// Column command to column command in one bank group (tCCD_L).
     pub ccd_l: u64,
+    /// Write to write in one bank group (tCCD_L_WR).
     pub ccd_l_wr: u64,
+    /// Activate to activate in different bank groups (tRRD_S).
     pub rrd_s: u64,
+    /// Activate to activate in one bank group (tRRD_L).
     pub rrd_l: u64,
+    /// Window in which a rank accepts at most four activates (tFAW).
     pub faw: u64,
+    /// Read command to precharge (tRTP).
     pub rtp: u64,
+    /// End of write data to precharge (tWR).
     pub wr: u64,
+    /// End of write data to read command in different bank groups (tWTR_S).
     pub wtr_s: u64,
+    /// End of write data to read command in one bank group (tWTR_L).
     pub wtr_l: u64,
     /// Bubble between a read burst and the following write burst.
     pub rtw: u64,
     /// Bubble between bursts of different ranks.
     pub cs: u64,
+    /// Duration of a refresh (tRFC) in nanoseconds.
     pub rfc_ns: u64,
+    /// Mean time between refreshes (tREFI) in nanoseconds.
     pub refi_ns: u64,
-    /// Number of clocks for which an activate (`act_cycles`), and a column command (`col_cycles`), occupy the command
-    /// bus.
+    /// Number of clocks for which an activate occupies the command bus.
     pub act_cycles: u64,
+    /// Number of clocks for which a column command occupies the command bus.
     pub col_cycles: u64,
 }
 

@@ -99,20 +99,31 @@ pub(super) const OTHER_RANK: usize = 2;
 /// Constraints that a channel checks, in picoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DramTiming {
+    /// Clock period (tCK).
     pub tck: u64,
     /// Whether all timings are whole clocks, so that commands keep to clock edges.
     pub whole: bool,
     /// Reciprocal 2^64 / tck, rounded up, for division by multiplication.
     per_tck: u64,
+    /// Read command to data (CL).
     pub cl: u64,
+    /// Write command to data (CWL).
     pub cwl: u64,
+    /// Time for which one line occupies the data bus.
     pub burst: u64,
+    /// Activate to column command (tRCD).
     pub rcd: u64,
+    /// Precharge to activate (tRP).
     pub rp: u64,
+    /// Activate to precharge (tRAS).
     pub ras: u64,
+    /// Activate to activate of one bank (tRC).
     pub rc: u64,
+    /// Activate to activate in different bank groups (tRRD_S).
     pub rrd_s: u64,
+    /// Activate to activate in one bank group (tRRD_L).
     pub rrd_l: u64,
+    /// Window in which a rank accepts at most four activates (tFAW).
     pub faw: u64,
     /// Column command to precharge of the bank, by direction (read, write).
     pub col_to_pre: [u64; 2],
@@ -120,9 +131,13 @@ pub struct DramTiming {
     pub col_to_col: [[[u64; 2]; 3]; 2],
     /// Start of a burst of one rank to start of a burst of another rank.
     pub rank_switch: u64,
+    /// Duration of a refresh (tRFC).
     pub rfc: u64,
+    /// Mean time between refreshes (tREFI).
     pub refi: u64,
+    /// Time for which an activate occupies the command bus.
     pub act_bus: u64,
+    /// Time for which a column command occupies the command bus.
     pub col_bus: u64,
 }
 
@@ -133,6 +148,7 @@ fn reciprocal_bits(tck: u64) -> u32 {
 }
 
 impl DramTiming {
+    /// The constraints of device `d` with the overrides `o`.
     pub fn new(d: &DramDevice, o: &TimingOverride) -> DramTiming {
         let tck = o.tck_ps.unwrap_or(d.tck_ps);
         let or = |v: Option<u64>, clocks: u64| v.unwrap_or(clocks * tck);

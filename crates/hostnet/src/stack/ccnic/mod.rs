@@ -48,11 +48,17 @@ use std::collections::VecDeque;
 /// First lines of the memory regions that the interface consists of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CcnicMemory {
+    /// First line of the transmit rings.
     pub tx_rings: LineAddr,
+    /// First line of the receive rings.
     pub rx_rings: LineAddr,
+    /// First line of the transmit rings' registers.
     pub tx_registers: LineAddr,
+    /// First line of the receive rings' registers.
     pub rx_registers: LineAddr,
+    /// First line of the buffer pools' rings of free buffers.
     pub pools: LineAddr,
+    /// First line of the buffers.
     pub buffers: LineAddr,
 }
 
@@ -61,6 +67,7 @@ impl CcnicMemory {
     pub fn tx(&self, s: &CcnicSpec, queue: u64) -> RingShape {
         s.shape(self.tx_rings, self.tx_registers, queue, true)
     }
+    /// Shape of the receive ring of queue pair `queue`.
     pub fn rx(&self, s: &CcnicSpec, queue: u64) -> RingShape {
         s.shape(self.rx_rings, self.rx_registers, queue, s.groups_rx())
     }
@@ -69,14 +76,18 @@ impl CcnicMemory {
 /// Transmit or receive ring of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingKind {
+    /// The transmit ring.
     Tx,
+    /// The receive ring.
     Rx,
 }
 
 /// Shared words of a queue pair's two rings, which both sides see.
 #[derive(Clone, Debug)]
 pub struct QueuePairWords {
+    /// Words of the transmit ring.
     pub tx: RingWords,
+    /// Words of the receive ring.
     pub rx: RingWords,
 }
 
@@ -85,11 +96,13 @@ pub struct QueuePairWords {
 pub struct RoundTrips {
     /// Round-trip times in ps.
     pub histogram: Histogram<u64>,
+    /// Number of packets that made the round trip.
     pub packets: u64,
+    /// Bytes of these packets.
     pub bytes: u64,
-    /// Number of blank receive buffers that the host posted; `swept` is the number of transmit buffers that the host
-    /// freed after their transmission.
+    /// Number of blank receive buffers that the host posted.
     pub blanks: u64,
+    /// Number of transmit buffers that the host freed after their transmission.
     pub swept: u64,
     /// Number of lines that the host wrote to buffers that the NIC had used last, to send them.
     pub retained: u64,
@@ -115,7 +128,9 @@ impl RoundTrips {
 /// State shared by host and NIC threads: the values of the memory that both sides see.
 #[derive(Clone)]
 pub struct CcnicInterface {
+    /// First lines of the interface's memory regions.
     pub memory: CcnicMemory,
+    /// Shared words of the queue pairs.
     pub pairs: Vec<QueuePairWords>,
     /// Buffer pools: one for all queue pairs, or one for each.
     pub pools: Vec<Pools>,
@@ -125,9 +140,9 @@ pub struct CcnicInterface {
     stamps: Vec<Time>,
     /// Whether each buffer was last used by the NIC to send it.
     sent: Vec<bool>,
-    /// Record of the packet in each buffer, in overlay mode; `objects` holds the first line of the object that belongs
-    /// to the packet.
+    /// Record of the packet in each buffer, in overlay mode.
     packets: Vec<Option<PacketId>>,
+    /// First line of the object that belongs to the packet in each buffer.
     objects: Vec<LineAddr>,
     /// Port of the NIC that the interface forwards packets to and from; None outside overlay mode.
     nic: Option<PortId>,
@@ -138,6 +153,7 @@ pub struct CcnicInterface {
     pub nic_cores: Vec<ThreadId>,
     large_lines: u64,
     small_lines: u64,
+    /// Round trips in the measured window.
     pub trips: RoundTrips,
 }
 
@@ -488,11 +504,17 @@ pub struct Setup<'a> {
 /// A thread of CC-NIC on either side.
 #[derive(Clone)]
 pub enum CcnicThread {
+    /// A core of the host that generates packets and reads the packets that return.
     Host(host::CcnicHost),
+    /// A core of the NIC.
     Nic(nic::CcnicNic),
+    /// A core of the host that serves packets.
     Server(server::CcnicServer),
+    /// A core of the NIC that forwards packets to and from a PCIe NIC.
     Overlay(Box<overlay::Overlay>),
+    /// A core of the NIC that connects a queue pair to a network.
     Wire(forward::ForwardNic),
+    /// A core of the NIC that serves several queue pairs.
     Bank(multi_queue::MultiQueueNic),
 }
 
@@ -567,6 +589,7 @@ impl CcnicThread {
         self.commons().into_iter().fold(pool::PoolCounts::default(), add)
     }
 
+    /// Whether the thread runs on the host's side.
     pub fn is_host(&self) -> bool {
         matches!(self, CcnicThread::Host(_) | CcnicThread::Server(_))
     }

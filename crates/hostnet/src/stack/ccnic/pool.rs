@@ -13,7 +13,9 @@ const SCRATCH: usize = 256;
 /// Size class of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SizeClass {
+    /// A small buffer.
     Small,
+    /// A large buffer.
     Large,
 }
 
@@ -27,7 +29,9 @@ impl SizeClass {
 /// Access of a pool operation to a line that host and NIC share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PoolAccess {
+    /// Read of the line.
     Read(LineAddr),
+    /// Write of the line.
     Write(LineAddr),
     /// Locked read and write of one word.
     Atomic(LineAddr),
@@ -95,6 +99,7 @@ impl FreeRing {
         self.free.drain(..n).collect()
     }
 
+    /// Number of free buffers in the ring.
     pub fn free(&self) -> usize {
         self.free.len()
     }
@@ -103,11 +108,13 @@ impl FreeRing {
 /// Pools of both classes that some threads share, and whether one of these threads has found no buffer.
 #[derive(Clone, Debug)]
 pub struct Pools {
+    /// Ring of free buffers of each class: small, large.
     pub rings: [FreeRing; 2],
     /// Number of buffers of each class.
     pub count: [u32; 2],
     /// Number of the first large buffer; all small buffers have smaller numbers.
     large_from: u32,
+    /// Bytes of a small buffer.
     pub small_bytes: u32,
     hunger: bool,
 }
@@ -119,6 +126,7 @@ impl Pools {
         Pools { rings, count, large_from, small_bytes, hunger: false }
     }
 
+    /// Size class of buffer number `buffer`.
     pub fn class_of(&self, buffer: u32) -> SizeClass {
         if buffer < self.large_from {
             SizeClass::Small
@@ -131,8 +139,9 @@ impl Pools {
 /// Counters of one thread's pool operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PoolCounts {
-    /// Number of buffers moved from the pool; `puts` is the number of buffers moved to the pool.
+    /// Number of buffers moved from the pool.
     pub takes: u64,
+    /// Number of buffers moved to the pool.
     pub puts: u64,
     /// Calls that found fewer buffers than they needed.
     pub starved: u64,
@@ -161,6 +170,7 @@ pub struct BufferCache {
     most: [usize; 2],
     keeps: BufferCaching,
     hungry: bool,
+    /// Counts of the thread's pool operations.
     pub counts: PoolCounts,
 }
 

@@ -11,9 +11,9 @@ use crate::stack::Ctx;
 #[derive(Clone)]
 pub struct Ports {
     ports: Vec<ServerPort>,
-    /// Index of the queue pair that is polled; `first` is the index of the queue pair from which the thread takes
-    /// packets first.
+    /// Index of the queue pair that is polled.
     at: usize,
+    /// Index of the queue pair from which the thread takes packets first.
     first: usize,
     /// Port of the NIC that the packets go through.
     nic: PortId,
@@ -97,6 +97,7 @@ impl Ports {
         self.ports[port].queue_up(buffer, bytes.to_u16());
     }
 
+    /// Ends a burst on all ports: ends the reception, frees completed buffers and sends the queued packets.
     pub fn flush(&mut self, c: &mut Ctx) {
         for port in &mut self.ports {
             port.host.end_receive(c);
@@ -107,11 +108,13 @@ impl Ports {
         }
     }
 
+    /// Continues after the side effect `tag` has taken place.
     pub fn retired(&mut self, tag: u32, c: &mut Ctx) {
         let (_, port) = CcnicEffect::of(tag);
         self.ports[port.to_usize()].host.common.visible(c);
     }
 
+    /// Begins the measured window.
     pub fn restart_meters(&mut self) {
         self.ports.iter_mut().for_each(|p| p.host.common.restart());
     }

@@ -12,9 +12,9 @@ use crate::kernel::{Int, LineAddr};
 
 /// Maximum number of descriptors that share a line.
 pub const GROUP: usize = 4;
-/// Number of blank buffers that the host posts at a time; the host posts only when at least `BLANKS_LEAST` slots are
-/// vacant.
+/// Number of blank buffers that the host posts at a time.
 pub const BLANKS: u64 = 32;
+/// Number of vacant slots at or above which the host posts blank buffers.
 pub const BLANKS_LEAST: u64 = 8;
 
 /// Flag of a buffer that the sender keeps: the receiver reads the buffer and must not free it.
@@ -28,25 +28,32 @@ pub const EXTERNAL: u16 = 8;
 /// One descriptor: a buffer number counted from one, the bytes and the flags. A descriptor of zeros is a blank slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Desc {
+    /// Number of the buffer, counted from one.
     pub buffer: u32,
+    /// Bytes in the buffer.
     pub bytes: u16,
+    /// Flags of the buffer.
     pub flags: u16,
 }
 
 /// Signal of a unit, which tells the other side the unit's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum UnitSignal {
+    /// The unit is free.
     #[default]
     Clear,
     /// The unit holds a blank buffer that the host has posted.
     Posted,
+    /// The unit holds packets.
     Ready,
 }
 
 /// Unit of descriptors covered by one signal: a line of up to four descriptors, or one descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DescriptorUnit {
+    /// The descriptors.
     pub slots: [Desc; GROUP],
+    /// Signal of the unit.
     pub signal: UnitSignal,
 }
 
@@ -63,8 +70,9 @@ pub struct RingShape {
     pub group: usize,
     /// Whether signals use two registers instead of the descriptors' lines.
     pub register: bool,
-    /// Line of the producer's register; `head` is the line of the consumer's register.
+    /// Line of the producer's register.
     pub tail: LineAddr,
+    /// Line of the consumer's register.
     pub head: LineAddr,
     /// Distance in units to the unit that a producer checks to learn which units are free. Consumers clear units in
     /// order, so one clear unit shows that all units before it are clear. With 1 the producer checks each unit that it
@@ -98,8 +106,11 @@ impl RingShape {
 /// Content of shared memory for one ring.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RingWords {
+    /// Units of the ring.
     pub units: Vec<DescriptorUnit>,
+    /// Value of the producer's register.
     pub tail: u64,
+    /// Value of the consumer's register.
     pub head: u64,
 }
 
@@ -108,19 +119,26 @@ pub struct RingWords {
 pub enum RingChange {
     /// Unit `index` receives these descriptors and this signal.
     Unit {
+        /// Number of the unit.
         index: u64,
+        /// New content of the unit.
         unit: DescriptorUnit,
     },
     /// The signals of the units from `from` to below `to` are cleared.
     Clear {
+        /// Number of the first unit that is cleared.
         from: u64,
+        /// Number after the last unit that is cleared.
         to: u64,
     },
+    /// The producer's register receives this value.
     Tail(u64),
+    /// The consumer's register receives this value.
     Head(u64),
 }
 
 impl RingWords {
+    /// Words of an empty ring.
     pub fn new(shape: &RingShape) -> RingWords {
         RingWords { units: vec![DescriptorUnit::default(); shape.units.to_usize()], tail: 0, head: 0 }
     }
@@ -148,7 +166,9 @@ impl RingWords {
 /// Line that a store goes to, and the change that the store makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Publication {
+    /// Line that the store goes to.
     pub line: LineAddr,
+    /// Change that the store makes.
     pub change: RingChange,
     /// Line for which the producer requests ownership ahead of use.
     pub own_ahead: Option<LineAddr>,
@@ -157,6 +177,7 @@ pub struct Publication {
 /// State of the writing side of a ring.
 #[derive(Clone, Debug)]
 pub struct Producer {
+    /// Shape of the ring.
     pub shape: RingShape,
     next: u64,
     /// Units below this index may be written without a check.
@@ -252,6 +273,7 @@ impl Producer {
 /// State of the reading side of a ring.
 #[derive(Clone, Debug)]
 pub struct Consumer {
+    /// Shape of the ring.
     pub shape: RingShape,
     next: u64,
     /// Units below this index have been released to the producer.
@@ -359,6 +381,7 @@ impl Consumer {
 /// The host's side of a receive ring into which the host posts blank buffers, slot by slot.
 #[derive(Clone, Debug)]
 pub struct PostHost {
+    /// Shape of the ring.
     pub shape: RingShape,
     posted: u64,
     next: u64,
@@ -367,6 +390,7 @@ pub struct PostHost {
 }
 
 impl PostHost {
+    /// The host's side of an empty ring.
     pub fn new(shape: RingShape) -> PostHost {
         PostHost { shape, posted: 0, next: 0, told: 0, ready_to: 0 }
     }
@@ -400,6 +424,7 @@ impl PostHost {
         self.shape.line_to_check(self.next, self.ready_to)
     }
 
+    /// Line of the next descriptor that the host reads.
     pub fn line(&self) -> LineAddr {
         self.shape.line(self.next)
     }
@@ -438,6 +463,7 @@ impl PostHost {
 /// The NIC's side of a receive ring into which the host posts blank buffers.
 #[derive(Clone, Debug)]
 pub struct PostNic {
+    /// Shape of the ring.
     pub shape: RingShape,
     taken: u64,
     next: u64,
@@ -446,6 +472,7 @@ pub struct PostNic {
 }
 
 impl PostNic {
+    /// The NIC's side of an empty ring.
     pub fn new(shape: RingShape) -> PostNic {
         PostNic { shape, taken: 0, next: 0, told: 0, posted_to: 0 }
     }

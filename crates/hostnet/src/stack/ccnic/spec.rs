@@ -87,7 +87,9 @@ pub enum DescriptorLayout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CcnicSide {
+    /// The host.
     Host,
+    /// The NIC.
     Nic,
 }
 
@@ -285,7 +287,8 @@ pub struct CcnicSpec {
     /// Named set of interface choices, such as "unoptimised"; other keys of this table override them. When absent, the
     /// defaults of the keys apply.
     pub preset: Option<Preset>,
-    /// Number of large buffers, from which `small_share` are then split into small ones. The default is 2048.
+    /// Number of large buffers; with `small_buffers`, the share `small_share` of these is split into small ones. The
+    /// default is 2048.
     pub buffers: u32,
     /// Size of a large buffer: a power of two. The default is 4096 B.
     pub large_buffer: Size,

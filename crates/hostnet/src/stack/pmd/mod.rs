@@ -50,9 +50,11 @@ pub fn note_lines(slots: u32) -> u64 {
 /// First lines of the memory where a core's driver keeps its data.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverMemory {
+    /// Memory of the buffer pool.
     pub pool: PoolMemory,
-    /// Driver's records of the receive ring; `transmit_notes` holds the records of the transmit ring.
+    /// Driver's records of the receive ring.
     pub receive_notes: LineAddr,
+    /// Driver's records of the transmit ring.
     pub transmit_notes: LineAddr,
     /// Memory to which packets are copied, with room for as many packets as there are receive descriptors.
     pub copies: LineAddr,
@@ -64,15 +66,20 @@ pub const COPY_LINES: u64 = DATA_ROOM / LINE;
 /// Choices of a driver for the treatment of its buffers.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffers {
+    /// Treatment of receive buffers whose packets the application has yet to process.
     pub recycling: Recycling,
+    /// Treatment of receive buffers that software will not read again.
     pub spent: Spent,
+    /// Agent that sweeps transmit buffers.
     pub sweep_tx: SweepTx,
 }
 
 /// Tasks of a driver: the treatment of its buffers, and the origin of the packets that it sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Duties {
+    /// Treatment of the buffers.
     pub buffers: Buffers,
+    /// Origin of the packets that the driver sends.
     pub origin: Origin,
 }
 
@@ -144,8 +151,9 @@ pub struct PollMode {
     stash: VecDeque<PacketId>,
     /// Number of packets copied.
     copied: u64,
-    /// Number of transmit descriptors written; `in_ring` holds the contents of descriptors that have not been freed.
+    /// Number of transmit descriptors written.
     put: u64,
+    /// Contents of descriptors that have not been freed.
     in_ring: VecDeque<SentBuffer>,
     /// Packets, with their buffers, that wait for a transmit descriptor.
     backlog: VecDeque<(PacketId, u32)>,
@@ -159,8 +167,9 @@ pub struct PollMode {
     at_once: bool,
     /// Time at which the present poll began.
     polled: Time,
-    /// Start of the present idle time of empty polls; `idle` is the idle time before it.
+    /// Start of the present idle time of empty polls.
     idle_since: Option<Time>,
+    /// Idle time before the present idle time.
     idle: Time,
     /// Start of the work on the present burst, and its number of packets.
     since: Option<(Time, u32)>,

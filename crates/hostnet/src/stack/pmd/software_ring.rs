@@ -61,11 +61,13 @@ const POINTERS: u64 = LINE / 8;
 pub struct SoftwareRing {
     spec: PipelineSpec,
     base: LineAddr,
-    /// Packets whose stores have not retired; `seen` holds the packets that the other core can see.
+    /// Packets whose stores have not retired.
     put: VecDeque<PacketId>,
+    /// Packets that the other core can see.
     seen: VecDeque<PacketId>,
-    /// Number of packets ever put into the ring; `head` is the number of packets ever taken out.
+    /// Number of packets ever put into the ring.
     tail: u64,
+    /// Number of packets ever taken out.
     head: u64,
     /// Buffers in the pool's common ring that the receiving core has not learned of.
     pub freed: VecDeque<u32>,
@@ -89,10 +91,12 @@ impl SoftwareRing {
     pub fn producer(&self) -> LineAddr {
         self.base
     }
+    /// Line of the consumer's index, which shows whether the ring has room.
     pub fn consumer(&self) -> LineAddr {
         self.base + 1
     }
 
+    /// Number of packets for which the ring has room.
     pub fn room(&self) -> usize {
         (u64::from(self.spec.ring) - (self.tail - self.head)).to_usize()
     }

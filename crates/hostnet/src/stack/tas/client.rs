@@ -6,11 +6,14 @@ use crate::app::tcp_echo::TcpEchoSpec;
 use crate::kernel::{Int, Time};
 use std::collections::VecDeque;
 
-/// A segment: the bytes from number `at` of its direction on. A segment without bytes is an acknowledgement.
+/// A segment of a flow. A segment without bytes is an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TasSegment {
+    /// Number of the flow.
     pub flow: u32,
+    /// Number of the first byte within its direction of the flow.
     pub at: u64,
+    /// Number of bytes of data; 0 for an acknowledgement.
     pub bytes: u64,
 }
 
@@ -19,6 +22,7 @@ impl TasSegment {
     pub fn key(self) -> u64 {
         self.at << 12 | self.bytes
     }
+    /// The segment of flow `flow` that the packet key `key` encodes.
     pub fn of(flow: u32, key: u64) -> TasSegment {
         TasSegment { flow, at: key >> 12, bytes: key & 0xfff }
     }
@@ -30,25 +34,30 @@ struct Connection {
     asked: u64,
     sent: u64,
     back: u64,
-    /// Number of reply bytes that the server has sent; `made` holds the times of the requests without a reply.
+    /// Number of reply bytes that the server has sent.
     replied: u64,
+    /// Times of the requests without a reply.
     made: VecDeque<Time>,
 }
 
+/// Clients of TAS, which send requests and receive replies.
 #[derive(Clone)]
 pub struct TasClient {
     rpc: u64,
     pipelined: u32,
     connections: Vec<Connection>,
-    /// Segments that are to be sent; `coming` holds the server's segments in flight.
+    /// Segments that are to be sent.
     ready: VecDeque<TasSegment>,
+    /// Segments of the server in flight.
     coming: VecDeque<TasSegment>,
-    /// Number of requests made since the beginning; `replies` is the number of requests that have been answered.
+    /// Number of requests made since the beginning.
     pub requests: u64,
+    /// Number of requests answered since the beginning.
     pub replies: u64,
 }
 
 impl TasClient {
+    /// The clients of the server that `s` describes.
     pub fn new(s: &TcpEchoSpec) -> TasClient {
         TasClient {
             rpc: s.rpc.0,

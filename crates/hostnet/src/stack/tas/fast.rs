@@ -15,10 +15,11 @@ use std::collections::VecDeque;
 
 /// Bytes of a frame's check sequence, which the NIC adds.
 const CHECKSUM: u64 = 4;
-/// Kind of a packet that is an acknowledgement from a client. `ASKS` marks a client's data, and `REPLIES` the server's
-/// data.
+/// Kind of a packet that is an acknowledgement from a client.
 pub const ACKNOWLEDGES: u8 = 0;
+/// Kind of a packet that carries a client's data.
 pub const ASKS: u8 = 1;
+/// Kind of a packet that carries the server's data.
 pub const REPLIES: u8 = 2;
 
 /// Bytes of a frame with `bytes` bytes of data.

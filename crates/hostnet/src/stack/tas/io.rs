@@ -15,9 +15,12 @@ pub struct ReceivedPacket {
     pub port: usize,
 }
 
+/// Access of the fast path to the NIC.
 #[derive(Clone)]
 pub enum Io {
+    /// A poll-mode driver.
     Driver(Box<PollMode>),
+    /// Ports of CC-NIC.
     Ports(Ports),
 }
 
@@ -113,6 +116,7 @@ impl Io {
         }
     }
 
+    /// Continues after the side effect `tag` has taken place.
     pub fn retired(&mut self, tag: u32, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.retired(tag, c),
@@ -120,6 +124,7 @@ impl Io {
         }
     }
 
+    /// Begins the measured window at `now`.
     pub fn restart_meters(&mut self, now: Time) {
         match self {
             Io::Driver(d) => d.restart_meters(now),

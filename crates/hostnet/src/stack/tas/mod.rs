@@ -50,13 +50,18 @@ const POSTED: u32 = 3;
 /// First lines of the memory regions of TAS.
 #[derive(Clone, Debug)]
 pub struct TasMemory {
+    /// First line of the hash table of flows.
     pub buckets: LineAddr,
+    /// First line of the flows' states.
     pub states: LineAddr,
+    /// First line of the flows' receive buffers.
     pub receive: LineAddr,
+    /// First line of the flows' transmit buffers.
     pub transmit: LineAddr,
     /// For each thread of the fast path: the queue of entries to the application, the queue of entries from the
     /// application, and the entries of the queue manager.
     pub threads: Vec<[LineAddr; 3]>,
+    /// First line of the application's sockets.
     pub sockets: LineAddr,
 }
 
@@ -71,15 +76,19 @@ pub fn sizes(flows: u32) -> ([u64; 4], [u64; 3], u64) {
 /// State of one connection at the server. In either direction, byte counts begin with the first byte.
 #[derive(Clone, Debug, Default)]
 pub struct TasFlow {
-    /// Queue of the NIC that receives the flow's segments; `hash` is the flow's RSS hash.
+    /// Queue of the NIC that receives the flow's segments.
     pub queue: QueueId,
+    /// RSS hash of the flow.
     pub hash: u32,
-    /// Number of bytes received from the client, and read by the application (`read`). Of the replies: number of bytes
-    /// `written`, announced to the fast path (`available`), and `sent`.
+    /// Number of bytes received from the client.
     pub received: u64,
+    /// Number of bytes that the application has read.
     pub read: u64,
+    /// Number of bytes of replies that the application has written.
     pub written: u64,
+    /// Number of bytes of replies announced to the fast path.
     pub available: u64,
+    /// Number of bytes of replies sent.
     pub sent: u64,
     /// Whether the flow is in a queue manager.
     managed: bool,
@@ -97,8 +106,9 @@ struct ContextEntry {
 /// The two context queues between a thread of the fast path and the application.
 #[derive(Clone, Debug, Default)]
 struct Context {
-    /// Entries that the other side can see; `to_app_ends` holds the numbers of entries ever put in and taken out.
+    /// Entries of the queue to the application that the application can see.
     to_app: VecDeque<ContextEntry>,
+    /// Numbers of entries ever put into the queue to the application, and ever taken out.
     to_app_ends: (u64, u64),
     from_app: VecDeque<ContextEntry>,
     from_app_ends: (u64, u64),
@@ -107,10 +117,13 @@ struct Context {
 /// State shared by the threads of TAS.
 #[derive(Clone)]
 pub struct Service {
+    /// Parameters of the server.
     pub spec: TcpEchoSpec,
     memory: TasMemory,
+    /// State of each flow.
     pub flows: Vec<TasFlow>,
     contexts: Vec<Context>,
+    /// The clients.
     pub client: TasClient,
     /// Number of packets that have ended since the beginning.
     pub ended: u64,
@@ -181,7 +194,9 @@ fn lines(bytes: u64) -> u32 {
 /// A thread of TAS.
 #[derive(Clone)]
 pub enum Tas {
+    /// A thread of the fast path.
     Fast(fast::FastPath),
+    /// A thread of the application.
     Echo(echo::Echo),
 }
 

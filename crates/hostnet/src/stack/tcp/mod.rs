@@ -113,13 +113,15 @@ impl FramePlaces for Napi {
 #[derive(Clone)]
 pub struct TcpReceiver {
     costs: TcpSpec,
+    /// State of the connection at the receiver.
     pub receiver: Receiver,
     /// Port of the NIC that the connection's frames come through.
     port: PortId,
     /// Driver of the descriptor rings in memory, where the NIC has them.
     napi: Option<Napi>,
-    /// Bytes of a frame without payload; `unsent` holds acknowledgements that found the transmit ring full.
+    /// Bytes of a frame without payload.
     header: u32,
+    /// Acknowledgements that found the transmit ring full.
     unsent: VecDeque<Ack>,
 }
 

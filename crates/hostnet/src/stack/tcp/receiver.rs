@@ -11,11 +11,14 @@ use crate::kernel::{Int, LineAddr, Time};
 use crate::memory::LINE;
 use std::collections::VecDeque;
 
-/// A frame in the core's memory: the lines to touch, and the segment that it carries.
+/// A frame in the core's memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReceivedFrame {
+    /// Number of the segment.
     pub seq: u32,
+    /// Whether the segment carries a congestion mark.
     pub marked: bool,
+    /// Line of the NIC's completion for the frame.
     pub completion: LineAddr,
     /// Offset of the frame in its pool, in lines.
     pub at: u64,
@@ -26,7 +29,9 @@ pub struct ReceivedFrame {
 /// Layout of frames in memory, in lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrameLayout {
+    /// Lines of a frame.
     pub frame: u64,
+    /// Lines of a page.
     pub page: u64,
 }
 
@@ -41,6 +46,7 @@ impl FrameLayout {
 
 /// Physical locations of the parts of frames, by their offset in the pool.
 pub trait FramePlaces {
+    /// Line at offset `at` of the pool.
     fn line(&mut self, at: u64) -> LineAddr;
     /// Line of the kernel's structure for the page at offset `at`.
     fn structure(&mut self, at: u64) -> LineAddr;
@@ -118,25 +124,30 @@ pub struct Receiver {
     completed: VecDeque<ReceivedFrame>,
     /// Whether polling continues without an interrupt.
     polling: bool,
-    /// Next segment in order; `early` holds the later segments that have arrived.
+    /// Next segment in order.
     next: u32,
+    /// Later segments that have arrived.
     early: VecDeque<Option<ReceivedFrame>>,
     queue: VecDeque<ReceivedFrame>,
-    /// Frames that the driver has taken and the connection has not processed; `runs` holds the segments into which they
-    /// were merged. While `recv` holds the socket's lock, these frames wait (the socket's backlog).
+    /// Frames that the driver has taken and the connection has not processed. While `recv` holds the socket's lock,
+    /// these frames wait (the socket's backlog).
     backlog: VecDeque<ReceivedFrame>,
+    /// Segments into which the frames were merged.
     runs: Vec<Merged>,
     locked: bool,
     /// Whether `recv` ends or has emptied the queue, and therefore releases the socket.
     unlock: bool,
-    /// Frames that have been copied and still use their pages; `free` is set when the frames of a whole segment are to
-    /// be freed.
+    /// Frames that have been copied and still use their pages.
     copies: Vec<u64>,
+    /// Whether the frames of a whole segment are to be freed.
     free: bool,
-    /// Number of segments that the application has received; `edge` is the edge of the window that the sender knows.
+    /// Number of segments that the application has received.
     pub copied: u32,
+    /// Edge of the window that the sender knows.
     edge: u32,
+    /// Present work of the core.
     pub phase: ReceiverPhase,
+    /// Time at which the present work began.
     pub since: Time,
     merged: Vec<Merged>,
     polled: u32,
@@ -144,9 +155,11 @@ pub struct Receiver {
     asleep: bool,
     /// Lines of the application's buffer that the present `recv` has filled.
     filled: u64,
+    /// Time of the core in each kind of work, in the measured window.
     pub busy: Busy,
     /// Number of segments that had arrived before.
     pub duplicates: u64,
+    /// Number of interrupts.
     pub interrupts: u64,
 }
 
@@ -434,6 +447,7 @@ impl Receiver {
         (self.next, self.edge)
     }
 
+    /// Begins the measured window at `now`.
     pub fn restart_meters(&mut self, now: Time) {
         self.busy = Busy::default();
         self.since = self.since.max(now);

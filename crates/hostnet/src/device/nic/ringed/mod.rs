@@ -60,9 +60,10 @@ struct MovingWork {
     what: RingWork,
     slot: u16,
     line: LineAddr,
-    /// Lines that have been sent, out of `lines`; `bytes` are the bytes that have not been sent.
+    /// Lines that have been sent, out of `lines`.
     at: u32,
     lines: u32,
+    /// Bytes that have not been sent.
     bytes: u32,
     /// Bytes of the packet that are still in the receive buffer.
     held: u32,
@@ -121,13 +122,15 @@ impl RingPair {
 /// Counters of the NIC's DMA with descriptor rings since the restart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingMeter {
-    /// Receive descriptors written back; `write_backs` is the number of writes that carried them.
+    /// Receive descriptors written back.
     pub descriptors: u64,
+    /// Number of writes that carried receive descriptors back.
     pub write_backs: u64,
-    /// Doorbells of the transmit rings that have arrived; `transmit_fetches` and `frames_read` count the descriptor
-    /// fetches and the payload reads that they led to.
+    /// Doorbells of the transmit rings that have arrived.
     pub transmit_doorbells: u64,
+    /// Number of fetches of transmit descriptors.
     pub transmit_fetches: u64,
+    /// Number of frames whose payload was read.
     pub frames_read: u64,
     /// Bytes of frames that were written to memory or read from it.
     pub frame_bytes: u64,
@@ -137,6 +140,7 @@ pub struct RingMeter {
     /// Start of the current window; `bytes` and `most_bytes` are the bytes of the current and of the busiest window.
     window: Time,
     bytes: u64,
+    /// Bytes of the busiest window.
     pub most_bytes: u64,
 }
 
@@ -189,8 +193,9 @@ pub(super) struct Ringed {
     pairs: IdVec<QueueId, RingPair>,
     /// Packets in the receive buffer that have no descriptor yet.
     fifo: VecDeque<PacketId>,
-    /// Packets whose receive DMA is in flight; `reading` counts the frames whose payload is being read.
+    /// Packets whose receive DMA is in flight.
     receiving: u32,
+    /// Number of frames whose payload is being read.
     reading: u32,
     /// With one packet at a time: time at which the next DMA may begin, by side, where no packet was waiting for it.
     ready: [Time; 2],
