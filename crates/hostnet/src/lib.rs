@@ -9,27 +9,20 @@ pub mod meter;
 
 pub mod flow;
 
-#[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod memory;
 
-#[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod core;
 
 pub mod placement;
 
-#[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod device;
 
-#[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod traffic;
 
-#[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod machine;
 
-#[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod app;
 
-#[expect(missing_docs, reason = "inside the engine, a documented type explains its members")]
 pub mod stack;
 
 pub mod model;

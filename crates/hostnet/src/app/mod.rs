@@ -167,6 +167,7 @@ pub struct ProbePlaceSpec {
 
 /// Outcome of an application's service of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum ServeOutcome {
     /// A reply is in a transmit buffer.
     Reply,

@@ -15,6 +15,7 @@ pub enum Mapped {
 /// One step of a program. `line` is the number of the first 64-byte line that the op accesses, and `lines` the number
 /// of lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum Op {
     /// `n` instructions that touch no memory beyond the L1.
     Compute(u32),

@@ -48,6 +48,7 @@ pub enum RingTask {
 
 /// An event of a device or of its port.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum DeviceEvent {
     /// The NIC's receive engine continues.
     NicRx,

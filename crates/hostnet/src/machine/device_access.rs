@@ -16,6 +16,7 @@ use crate::kernel::{Post, ThreadId, Time};
 
 /// Progress of a thread's access to a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum DeviceAccess {
     /// A doorbell with this tag is at the IIO.
     Doorbell { thread: ThreadId, tag: u32 },

@@ -24,6 +24,7 @@ macro_rules! events {
     ) => {
         /// An event of the calendar of a machine; the event types of the parts explain the variants.
         #[derive(Clone, Copy, Debug, PartialEq)]
+        #[expect(missing_docs, reason = "the event types of the parts explain the fields")]
         pub enum Event {
             $($(
                 #[doc = concat!("[`", stringify!($part), "::", stringify!($name), "`].")]

@@ -33,6 +33,7 @@ use crate::{core, traffic};
 
 /// A message from the hardware to the caller that runs the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum MachineSignal {
     /// A core has reached the end of its program.
     CoreFree(ThreadId),

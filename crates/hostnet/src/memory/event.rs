@@ -6,6 +6,7 @@ use crate::kernel::{ChannelId, CoreId, LineAddr, Post, ThreadId, TxnId};
 
 /// An event of the memory system, or an event by which the memory system reaches a core.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum MemoryEvent {
     /// A transaction arrives at the caching and home agent.
     Cha(TxnId),

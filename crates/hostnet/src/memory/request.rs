@@ -96,6 +96,7 @@ impl Sender {
 
 /// Destination of an inbound line, which the placement policy chooses for each request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum Inbound {
     /// DRAM; cached copies are invalidated (conventional DMA).
     Dram,

@@ -10,6 +10,7 @@ use crate::traffic::arrival::Arrivals;
 /// Packets that a queue pair is offered: the packets of an arrival process, or a constant number of outstanding
 /// packets.
 #[derive(Clone)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum Demand {
     /// A constant number of outstanding packets.
     Closed { outstanding: u32 },

@@ -36,6 +36,7 @@ use std::collections::VecDeque;
 
 /// Next activity of a thread's core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum Step {
     /// Runs the program in the core's buffer.
     Run,
@@ -62,6 +63,7 @@ pub enum Awaited {
 
 /// Event that has arrived for a thread.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum Notice {
     /// A packet is in the thread's receive queue, or a transmit buffer is free again.
     Queue,

@@ -11,6 +11,7 @@ const POLL: u32 = 4;
 
 /// Role of a thread in a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum Role {
     /// Writes the buffer, with ordinary stores or with stores that bypass the caches.
     Writer { nontemporal: bool },

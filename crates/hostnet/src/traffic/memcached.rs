@@ -36,6 +36,7 @@ pub const KEY_MAX: usize = 250;
 
 /// A request, in the detail that the simulator needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum MemcachedRequest<'a> {
     /// Retrieval (get, gets, gat, gats) with its keys, as text separated by spaces.
     Get(Keys<'a>),
@@ -93,6 +94,7 @@ pub fn request(body: &[u8], cut: bool) -> Option<MemcachedRequest<'_>> {
 
 /// State of a reply after one of its datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum ReplyState {
     /// The reply has ended: every value has been seen.
     Ended,

@@ -74,6 +74,7 @@ pub struct Captured {
 
 /// Command of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum CapturedCommand {
     /// Retrieval: get, gets, gat, gats.
     Get {

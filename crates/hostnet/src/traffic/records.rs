@@ -20,6 +20,7 @@ pub struct Record<'a> {
 
 /// Damage of a capture file. Packets are numbered from 1, as in Wireshark.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum Damage {
     /// The system refused to open or read the file.
     Unreadable(String),

@@ -151,6 +151,7 @@ pub struct PoolCounts {
 
 /// Free buffers that a thread keeps for later allocations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
 pub enum BufferCaching {
     /// The thread keeps no buffers after a burst.
     Nothing,
