@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from ..paths import DATA
+from ..results import metric_info
 from . import Point, Rows, Study
 
 # Relative, or in lines a packet: the larger of both for lines.
@@ -21,6 +22,7 @@ NEAR, NEAR_LINES, NEAR_LOADED = 0.05, 0.3, 0.15
 LINES = ("acc_cpu_rx_rd", "acc_cpu_other_rd", "acc_rx_evct", "acc_tx_evct", "acc_other_evct", "acc_total")
 LOADED = ("throughput_mrps", "mem_bw_gbs", "dram_lat_avg_ns")
 COMPARED = (*LOADED, *LINES)
+UNITS = {f"their_{m}": metric_info()[m]["unit"] for m in COMPARED} | {"near": ""}
 
 # What the page says of each metric, and before its tables.
 MEANING = {
@@ -213,7 +215,15 @@ def main(table: str, out: str) -> None:
 
 
 STUDIES = [
-    Study("sweeper", "artifact", "The authors' published runs, ours beside theirs", points, COMPARED, across=beside),
+    Study(
+        "sweeper",
+        "artifact",
+        "The authors' published runs, ours beside theirs",
+        points,
+        COMPARED,
+        across=beside,
+        derived_units=UNITS,
+    ),
 ]
 
 if __name__ == "__main__":
