@@ -99,7 +99,7 @@ class Study:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """What a plot of the study needs beside its tables: title, meaning of each swept column, and the plot."""
+        """The title, the meaning of each swept column and the plot, which a figure needs beside the tables."""
         return {
             "title": self.title,
             "swept": {name: axis.title for name, axis in self._declared.items()},
