@@ -239,7 +239,7 @@ def sweep(
 def study(
     system: Annotated[
         str | None,
-        typer.Argument(metavar="[SYSTEM|FILE]", help="Such as sweeper; or a file of your own, such as mine.toml."),
+        typer.Argument(metavar="SYSTEM|FILE", help="Such as sweeper; or a file of your own, such as mine.toml."),
     ] = None,
     figure: Annotated[
         str | None,

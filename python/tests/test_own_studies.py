@@ -1,15 +1,18 @@
 """Studies of a user's own: the page's example as a reader runs it, what a file may say, and one sentence for each mistake."""
 
+import itertools
 import json
 import re
 
 import polars as pl
 import pytest
+import tomli_w
 from conftest import TINY
 from shownpage import Page
 
 import hostnet as hn
 from hostnet import studies
+from hostnet._toml import tomllib
 from hostnet.errors import HostnetError
 from hostnet.studies.own import load
 
@@ -251,6 +254,40 @@ def test_a_mistake_is_one_sentence_with_file_study_key_value_and_choice(own, cha
     with pytest.raises(HostnetError) as e:
         load(own(with_=changed))
     assert str(e.value).startswith(f"mine.toml: {sentence}") and "\n" not in str(e.value)
+
+
+ODD = [3, -1.5, float("nan"), "", "*", "x" * 300, True, [], ["x"], [{}], [[1]], {}, {"x": 1}]
+
+
+def places(node, at=()):
+    """The path of every value in a document."""
+    for key, child in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield (*at, key)
+        yield from places(child, (*at, key))
+
+
+def test_no_value_anywhere_ends_in_a_traceback(own):
+    extra = """title = "One"
+plot = { x = "rate", y = "throughput_mrps", lines = ["policy", "ways", "size"] }
+changes = { run.requests = 500 }
+quick = { run.requests = 100 }
+then = { axis = "rate", of = "throughput_mrps", shares = [0.5], baseline = { policy = "DDIO" }, changes = { seed = 2 } }
+"""
+    text = SMALL.replace('title = "One"\n', extra).replace('{ policy = "DMA", size = 512 }, ', "")
+    assert load(own(text))
+    refused = 0
+    for path, odd in itertools.product(list(places(tomllib.loads(text))), ODD):
+        document = tomllib.loads(text)
+        node = document
+        for key in path[:-1]:
+            node = node[key]
+        node[path[-1]] = odd
+        try:
+            studies.check(load(own(tomli_w.dumps(document))), quick=False)
+        except HostnetError as e:
+            refused += 1
+            assert str(e).startswith("mine.toml") and "\n" not in str(e), (path, odd)
+    assert refused > 500
 
 
 def test_a_point_that_cannot_run_is_named_before_any_study_runs(own, monkeypatch):

@@ -230,6 +230,8 @@ def _base(name: str, path: Path, place: _Place) -> Scenario:
         base.resolve()
     except HostnetError as e:
         raise place.error(str(e)) from None
+    except OSError as e:  # a name that is longer than a file system takes
+        raise place.error(f"{name[:40]}...: cannot be used ({e.strerror or e})") from None
     return base
 
 
