@@ -67,6 +67,12 @@ def test_a_later_factor_overrides_and_a_table_is_written_before_what_lies_in_it(
     assert list(changes(app)[0]) == ["tenant.0.app", "tenant[0].app.size"]
 
 
+def test_a_later_value_of_a_column_takes_the_place_of_an_earlier_one():
+    usual = WAYS(2) * BUF(lambda row: 10 * row["ways"])
+    assert columns(usual * WAYS(4, 6)) == [{"ways": 4, "buf": 40}, {"ways": 6, "buf": 60}]
+    assert changes(usual * BUF(1)) == [{"placement.ways": 2, "rings.rx_buffers": 1}]
+
+
 def test_no_points_vanish_for_want_of_values():
     with pytest.raises(ValueError, match="axis ways has no values"):
         WAYS * BUF(1)

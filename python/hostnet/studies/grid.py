@@ -86,7 +86,8 @@ class Axis:
     def __call__(self, *values: Any) -> Grid:
         """The points of these values, or of all that the axis has.
 
-        A function of a point's row stands for the value it gives. It sees the values that were said outright, and those of the
+        A value that is said later for the same column takes the place of an earlier one. A function of a point's row stands for
+        the value it gives. It sees the values that were said outright, and those of the
         functions before it.
         """
         values = values or (self.values if self.choices is None else tuple(self.choices))
@@ -137,12 +138,10 @@ class _Cell:
 
     def point(self, quick: bool, base: str) -> Point:
         """The point in a quick study or in a whole one. Columns come first, so that changes may follow from all of them."""
-        row: dict[str, Any] = {"quick": quick}
-        for axis, value in self.values:
-            row[axis.column] = value
-        for axis, value in self.values:
+        row: dict[str, Any] = {"quick": quick, **{axis.column: value for axis, value in self.values}}
+        for name, value in row.items():
             if callable(value):
-                row[axis.column] = value(row)
+                row[name] = value(row)
         changes: dict[str, Any] = {}
         for part in self.changes:
             for path, value in (part(row) if callable(part) else part).items():
