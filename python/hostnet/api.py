@@ -233,7 +233,8 @@ def sweep(
 def study(
     system: str, figure: str, *, quick: bool = False, jobs: Jobs = None, cache: Cache | None = None, quiet: bool = True
 ) -> StudyRun:
-    """Run one figure of a published system; ``.frame`` of the returned object is its tidy table."""
+    """Run one figure of a published system, or one study of your own file (``"mine.toml"``); ``.frame`` of the answer is its
+    tidy table."""
     from . import studies
 
     return studies.run(studies.get(system, figure), quick=quick, jobs=jobs, cache=cache, progress=Progress(quiet))

@@ -240,7 +240,7 @@ def sweep(
 def study(
     system: Annotated[
         str | None,
-        typer.Argument(metavar="[SYSTEM|FILE]", help="Such as sweeper; or a file of your own, such as mine.toml."),
+        typer.Argument(metavar="SYSTEM|FILE", help="Such as sweeper; or a file of your own, such as mine.toml."),
     ] = None,
     figure: Annotated[
         str | None,
@@ -269,8 +269,10 @@ def study(
     if figure is None:
         raise HostnetError(f"which figure of {system!r}? `hostnet study --list` shows them.")
     several = figure == "all" or any(c in figure for c in "*?[")
+    chosen = studies.matching(system, figure) if several else [studies.get(system, figure)]
+    studies.check((s for s in chosen if s.file), quick=quick)
     with _workers(jobs, cluster) as workers:
-        for s in studies.matching(system, figure) if several else [studies.get(system, figure)]:
+        for s in chosen:
             folder = s.table if platform is None else f"{s.table}-{platform}"
             s = s if platform is None else studies.on(s, platform)
             where = (out or Path("results")) / folder if several or out is None else out

@@ -341,7 +341,14 @@ def test_a_study_of_wall_times_takes_the_shortest_run_of_each_point(monkeypatch)
     monkeypatch.setattr(studies, "run_many", runs)
     points = [studies.Point("testpmd", {"core": core}, {"seed": seed}) for seed, core in enumerate(("a", "b"))]
     study = studies.Study(
-        "gem5net", "mine", "Mine", lambda quick: points, (), derived={"wall_s": gem5net.wall_s}, wall_runs=3
+        "gem5net",
+        "mine",
+        "Mine",
+        lambda quick: points,
+        (),
+        derived={"wall_s": gem5net.wall_s},
+        derived_units={"wall_s": "s"},
+        wall_runs=3,
     )
     assert studies.run(study).frame["wall_s"].to_list() == [2.0, 5.0]
     names = [[spec.pop("name") for spec in run] for run in asked]

@@ -79,7 +79,7 @@ class Study:
     then: Callable[[Rows, bool], Grid | list[Point]] | None = None
     side_tables: tuple[str, ...] = ()
     derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
-    # Units of the columns of `derived` and `across`; those of swept columns are their axes'.
+    # Every column of `derived` and `across` with its unit; those of swept columns are their axes'.
     derived_units: Mapping[str, str] = field(default_factory=dict)
     # Columns that compare rows, such as a ratio to the isolated run: one mapping per row, from all rows.
     across: Callable[[Rows], Sequence[Mapping[str, float | str | None]]] | None = None
@@ -99,7 +99,7 @@ class Study:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """What a plot of the study needs beside its tables: title, meaning of each swept column, and the plot."""
+        """The title, the meaning of each swept column and the plot, which a figure needs beside the tables."""
         return {
             "title": self.title,
             "swept": {name: axis.title for name, axis in self._declared.items()},
@@ -181,6 +181,10 @@ class StudyRun:
             whole = [{**result.metrics, **row} for row, result in zip(rows, self.results, strict=True)]
             for row, more in zip(rows, self.study.across(whole), strict=True):
                 row.update(more)
+        for name in sorted(rows[0].keys() - set(names) - self.study.derived_units.keys() - metric_info().keys()):
+            raise HostnetError(
+                f"{self.study.system} {self.study.figure}: nothing declares the column {name!r}; give its unit in `derived_units`."
+            )
         return rows
 
     def _swept(self) -> list[str]:
@@ -355,11 +359,7 @@ def run(
 ) -> StudyRun:
     """Run a study, and make ``out`` its directory when given (which is checked before any point runs). Other points that are
     there, and those of a full study when this one is quick, are refused unless ``replace`` is set."""
-    if quick and not study.shortened:
-        raise HostnetError(
-            f"{study.file}: study {study.figure}: key `quick`: is missing, so --quick would change nothing; "
-            "say what a quick run changes, or leave out --quick."
-        )
+    _check(study, quick)
     points, missing = _built(study.points(quick))
     if not points:
         raise NotBuiltYet(f"{study.system} {study.figure} is not built yet: it needs {missing[0].needs}.")
@@ -413,6 +413,26 @@ def _run_points(
     points: Iterable[Point], study: Study, jobs: Jobs, cache: Cache | None, progress: Progress | None
 ) -> list[Result]:
     return run_many(_specs(points, study), jobs=jobs, cache=cache, progress=progress, label=study.table)
+
+
+def check(chosen: Iterable[Study], *, quick: bool) -> None:
+    """Raises HostnetError where a first point of these studies cannot be run, so that none runs before."""
+    for study in chosen:
+        _check(study, quick)
+        _specs(_built(study.points(quick))[0], study)
+
+
+def _check(study: Study, quick: bool) -> None:
+    if quick and not study.shortened:
+        raise HostnetError(
+            f"{study.file}: study {study.figure}: key `quick`: is missing, so --quick would change nothing; "
+            "say what a quick run changes, or leave out --quick."
+        )
+    for name in study.metrics:
+        if name not in metric_info() and name not in study.derived_units:
+            raise HostnetError(
+                f"{study.system} {study.figure}: no table has the column {name!r}; {nearest(name, list(metric_info()))}"
+            )
 
 
 def _specs(points: Iterable[Point], study: Study) -> list[str]:

@@ -48,7 +48,7 @@ PLATFORM = axes.PLATFORM.among({"icx": {}, "spr": {"platform": "spr"}})
 SIZE, COUNT, LOAD = axes.PACKET_BYTES, axes.COUNT.said(unit="cores").at("tenant.0.cores"), axes.LOAD
 SHARE = axes.SHARE.said("offered rate over the interface's own peak")
 RATE = axes.RATE_MRPS.said(unit="Mpps")
-CCNIC, UNOPTIMISED, SMALL_PACKETS = SYSTEM("ccnic"), SYSTEM("unopt"), SIZE(SMALL)
+CCNIC, SMALL_PACKETS = SYSTEM("ccnic"), SIZE(SMALL)
 ICX, SPR = PLATFORM("icx"), PLATFORM("spr")
 
 

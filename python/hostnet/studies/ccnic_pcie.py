@@ -74,7 +74,6 @@ STUDIES = [
         LOADS,
         ("mmio_read_ns", "dma_read_min_ns"),
         derived={},
-        derived_units={"load_bytes": "B"},
     ),
     study(
         "fig2",
@@ -83,7 +82,7 @@ STUDIES = [
         ("write_gbps",),
         base=STORES,
         derived={"write_gbps": write_gbps},
-        derived_units={"block_bytes": "B", "write_gbps": "Gb/s"},
+        derived_units={"write_gbps": "Gb/s"},
     ),
     study(
         "fig3",

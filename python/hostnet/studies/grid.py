@@ -84,9 +84,15 @@ class Axis:
         return replace(self, choices=choices)
 
     def __call__(self, *values: Any) -> Grid:
-        """The points of these values, or of all that the axis has. A function of a point's row stands for the value it gives: it sees the
-        values that were said outright, and those of the functions before it."""
+        """The points of these values, or of all that the axis has.
+
+        A value that is said later for the same column takes the place of an earlier one. A function of a point's row stands for
+        the value it gives. It sees the values that were said outright, and those of the
+        functions before it.
+        """
         values = values or (self.values if self.choices is None else tuple(self.choices))
+        if not values:
+            raise ValueError(f"the axis {self.column} has no values of its own; say some")
         return Grid([_Cell(values=((self, v),)) * self._written(v) for v in values])
 
     def __mul__(self, other: Grid | Axis) -> Grid:
@@ -96,10 +102,11 @@ class Axis:
         return self() + other
 
     def _written(self, value: Any) -> _Cell:
-        """What the value changes."""
+        """The changes that a value stands for."""
         if self.choices is not None:
             chosen = self.choices[value]
-            return chosen.cells[0] if isinstance(chosen, Grid) else _Cell(changes=(chosen,))
+            (cell,) = chosen.cells if isinstance(chosen, Grid) else (_Cell(changes=(chosen,)),)
+            return cell
         if not self.paths:
             return _Cell()
         return _Cell(changes=(lambda row: self._changes(row[self.column]),))
@@ -114,7 +121,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class _Cell:
-    """What one point has, in the order in which it was said."""
+    """One point: the scenario, the values of axes and the changes, in the order in which they were said."""
 
     base: str | Callable[[Row], str] = ""
     values: tuple[tuple[Axis, Any], ...] = ()
@@ -131,12 +138,10 @@ class _Cell:
 
     def point(self, quick: bool, base: str) -> Point:
         """The point in a quick study or in a whole one. Columns come first, so that changes may follow from all of them."""
-        row: dict[str, Any] = {"quick": quick}
-        for axis, value in self.values:
-            row[axis.column] = value
-        for axis, value in self.values:
+        row: dict[str, Any] = {"quick": quick, **{axis.column: value for axis, value in self.values}}
+        for name, value in row.items():
             if callable(value):
-                row[axis.column] = value(row)
+                row[name] = value(row)
         changes: dict[str, Any] = {}
         for part in self.changes:
             for path, value in (part(row) if callable(part) else part).items():

@@ -95,6 +95,10 @@ def degradations(
     return out
 
 
+# Units of what `degradations` adds.
+COMPARED_UNITS = {"degr_c2m": "x", "degr_p2m": "x", "regime": ""}
+
+
 def ratio(a: float | None, b: float | None) -> float | None:
     return a / b if a is not None and b else None
 
@@ -208,7 +212,7 @@ def predicted(row: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def units() -> dict[str, str]:
-    units = {"degr_c2m": "x", "degr_p2m": "x", "c2m_predicted_err_pct": "%", "p2m_predicted_err_pct": "%"}
+    units = {**COMPARED_UNITS, "c2m_predicted_err_pct": "%", "p2m_predicted_err_pct": "%"}
     for name in (f"{side}_{part}" for side in ("c2m", "p2m") for part in COLUMNS):
         units[name] = "GB/s" if name.endswith("_gbs") else "%" if name.endswith("_pct") else "ns"
     return units

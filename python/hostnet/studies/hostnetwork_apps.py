@@ -143,7 +143,7 @@ STUDIES = [
         "Four quadrants with prefetcher and DDIO on and off",
         KNOBS,
         quadrants.DEGRADATION,
-        derived_units=UNITS,
+        derived_units=quadrants.COMPARED_UNITS,
         across=knobs_compared,
     ),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import Rows, Study
 from .grid import Grid, also, sum_of
-from .hostnetwork import BASE, CASE, QUADRANT, RUN, WINDOW, alone, beside, colocation, degradations
+from .hostnetwork import BASE, CASE, COMPARED_UNITS, QUADRANT, RUN, WINDOW, alone, beside, colocation, degradations
 from .hostnetwork_net import NET_ALONE, TCP_CORES, together
 
 # Number of cores that run with the same four SSDs, at the highest PCIe generation of each host's root ports.
@@ -80,7 +80,7 @@ def _study(figure: str, title: str, grid: Grid, *more: str) -> Study:
             "cha_adm_p2m_ns",
         ),
         base=BASE,
-        derived_units={"degr_c2m": "x", "degr_p2m": "x"},
+        derived_units=COMPARED_UNITS,
         across=within_cases,
     )
 

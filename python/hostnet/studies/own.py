@@ -230,6 +230,8 @@ def _base(name: str, path: Path, place: _Place) -> Scenario:
         base.resolve()
     except HostnetError as e:
         raise place.error(str(e)) from None
+    except OSError as e:  # a name that is longer than a file system takes
+        raise place.error(f"{name[:40]}...: cannot be used ({e.strerror or e})") from None
     return base
 
 
@@ -381,20 +383,16 @@ def _then(
     if any(_sort(s) != "number" or s <= 0 for s in shares):
         raise place.key("shares").error(f"must be numbers above 0, not {given['shares']!r}")
     baseline = place.table(given, "baseline")
-    for column, value in baseline.items():
-        if value not in _chosen(
-            column, EVERY if axes.get(column) and axes[column].choices else value, axes, place.key("baseline")
-        ):
-            raise place.key("baseline").error(f"axis {column} has no value {value!r}")
+    compared = _compared(grid, baseline, axes, place.key("baseline"))
     share = Axis("share", f"{name} over {of} of {'the baseline' if baseline else 'the same point'}")
     changes = also(_changes(given.get("changes", {}), place.key("changes")))
 
     def points(rows: Rows, _quick: bool) -> Grid:
         out = []
-        for cell, row in zip(grid.cells, rows, strict=True):
-            columns = {a.column: row.get(a.column) for a in grid.axes}
-            peak = _reference(columns, baseline, rows, grid)[of]
+        for cell, reference in zip(grid.cells, compared, strict=True):
+            peak = rows[reference][of]
             if peak is None:
+                columns = {a.column: rows[reference].get(a.column) for a in grid.axes}
                 raise place.key("of").error(f"{of} has no value at {row_of(columns)}")
             out += [
                 Grid([cell]) * share(s) * axis(float(f"{s * peak:.6g}")) * changes * when_quick(quick) for s in shares
@@ -404,15 +402,28 @@ def _then(
     return points, (share,)
 
 
-def _reference(columns: Mapping[str, Any], baseline: Mapping[str, Any], rows: Rows, grid: Grid) -> Mapping[str, Any]:
-    """The row that a point is compared with: that of the baseline which agrees with the point in all else that it has."""
-    wanted = {**columns, **baseline}
-    found = [r for r in rows if all(r.get(a.column) in (None, wanted[a.column]) for a in grid.axes)]
-    found = [r for r in found if all(r.get(n) == v for n, v in baseline.items())]
-    found.sort(key=lambda r: sum(r.get(a.column) is not None for a in grid.axes))
-    if not found:
-        raise HostnetError(f"no point with {row_of(baseline)} belongs to {row_of(columns)}; add it to the grid.")
-    return found[-1]
+def _compared(grid: Grid, baseline: Mapping[str, Any], axes: Mapping[str, Axis], place: _Place) -> list[int]:
+    """For each point the one that its rates are shares of: itself, or the point of the baseline that agrees with it in every
+    other column that this one has."""
+    for column, value in baseline.items():
+        _chosen(column, value, axes, place)
+    points = [{n: v for n, v in p.columns.items() if v is not None} for p in grid.points(False)]
+    if not baseline:
+        return list(range(len(points)))
+    # Points of the baseline by the names of their other columns, and by the values of these.
+    known: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = {}
+    for i, p in enumerate(points):
+        if all(p.get(n) == v for n, v in baseline.items()):
+            names = tuple(n for n in p if n not in baseline)
+            known.setdefault(names, {})[tuple(p[n] for n in names)] = i
+    found = []
+    for p in points:
+        places = (known[names].get(tuple(p.get(n) for n in names)) for names in sorted(known, key=len, reverse=True))
+        at = next((i for i in places if i is not None), None)
+        if at is None:
+            raise place.error(f"the grid has no point with {row_of(baseline)} that belongs to {row_of(p)}")
+        found.append(at)
+    return found
 
 
 def explained(study: Study, columns: Mapping[str, Any], error: SpecError) -> SpecError:

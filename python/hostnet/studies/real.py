@@ -76,62 +76,34 @@ UNCORE = axes.UNCORE_GHZ.at("override.caches.uncore_clock", form="{} GHz", usual
 CALLS = axes.CALLS.at("tenant.0.app.instructions", form=lambda n: 20 + CALL_INSTRUCTIONS * n, usual=0)
 
 # What a sweep does not vary.
-AS_OFFERED = RATE(lambda row: OFFERED_GBPS[row["packet_bytes"]])
-MTU, RINGS, TWO_WAYS, ONE_CORE = FRAMES(1500), DESCRIPTORS(4096), WAYS(2), COUNT(1)
-NO_CALLS, UNCORE_AS_IS = CALLS(0), UNCORE(2.4)
-EACH = also(
-    {
-        # Cores share the descriptors in two experiments.
-        "peripheral.0.rings.receive": lambda row: row["ring"] // (row["n"] if row["case"] in SHARED else 1),
-        "traffic.rate": lambda row: f"{round(row['rate_gbps'] * 1e9 / (8 * (row['packet_bytes'] + BESIDE)))} pps",
-        "run.requests": by_length(200_000, 40_000),
-    }
-) * axes.LOAD("fixed")
+USUAL = (
+    FRAMES(1500)
+    * DESCRIPTORS(4096)
+    * WAYS(2)
+    * COUNT(1)
+    * RATE(lambda row: OFFERED_GBPS[row["packet_bytes"]])
+    * UNCORE(2.4)
+    * CALLS(0)
+    * axes.LOAD("fixed")
+    * also(
+        {
+            # Cores share the descriptors in two experiments.
+            "peripheral.0.rings.receive": lambda row: row["ring"] // (row["n"] if row["case"] in SHARED else 1),
+            "traffic.rate": lambda row: f"{round(row['rate_gbps'] * 1e9 / (8 * (row['packet_bytes'] + BESIDE)))} pps",
+            "run.requests": by_length(200_000, 40_000),
+        }
+    )
+)
 # Every value between the ends of each sweep that the public tables name.
-EVERY = (
-    CASE("ways") * FRAMES(1024) * RINGS * WAYS(*range(2, 12)) * ONE_CORE * AS_OFFERED * UNCORE_AS_IS * NO_CALLS
-    + CASE("cores and ways") * MTU * RINGS * COUNT(1, 2, 4) * WAYS(2, 4, 6, 8) * AS_OFFERED * UNCORE_AS_IS * NO_CALLS
-    + CASE("cores")
-    * MTU
-    * DESCRIPTORS(256)
-    * TWO_WAYS
-    * COUNT(1, 2, 4, 6, 8, 10, 12, 14, 16, 18)
-    * AS_OFFERED
-    * UNCORE_AS_IS
-    * NO_CALLS
-    + CASE("descriptors")
-    * FRAMES(*OFFERED_GBPS)
-    * DESCRIPTORS(128, 256, 512, 1024, 2048, 4096)
-    * TWO_WAYS
-    * ONE_CORE
-    * AS_OFFERED
-    * UNCORE_AS_IS
-    * NO_CALLS
-    + CASE("rate")
-    * MTU
-    * RINGS
-    * TWO_WAYS
-    * COUNT(2)
-    * RATE(*(min(REPLAY_GBPS * r, OFFERED_GBPS[1500]) for r in range(200, 2101, 100)))
-    * UNCORE_AS_IS
-    * NO_CALLS
-    + CASE("uncore clock")
-    * MTU
-    * RINGS
-    * TWO_WAYS
-    * ONE_CORE
-    * AS_OFFERED
-    * UNCORE(*(c / 10 for c in range(12, 25, 2)))
-    * NO_CALLS
-    + CASE("processing time")
-    * MTU
-    * RINGS
-    * TWO_WAYS
-    * COUNT(2)
-    * AS_OFFERED
-    * UNCORE_AS_IS
-    * CALLS(*range(60, 381, 20))
-) * EACH
+EVERY = USUAL * (
+    CASE("ways") * FRAMES(1024) * WAYS(*range(2, 12))
+    + CASE("cores and ways") * COUNT(1, 2, 4) * WAYS(2, 4, 6, 8)
+    + CASE("cores") * DESCRIPTORS(256) * COUNT(1, 2, 4, 6, 8, 10, 12, 14, 16, 18)
+    + CASE("descriptors") * FRAMES(*OFFERED_GBPS) * DESCRIPTORS(128, 256, 512, 1024, 2048, 4096)
+    + CASE("rate") * COUNT(2) * RATE(*(min(REPLAY_GBPS * r, OFFERED_GBPS[1500]) for r in range(200, 2101, 100)))
+    + CASE("uncore clock") * UNCORE(*(c / 10 for c in range(12, 25, 2)))
+    + CASE("processing time") * COUNT(2) * CALLS(*range(60, 381, 20))
+)
 
 
 def ddio(quick: bool) -> list[Point]:

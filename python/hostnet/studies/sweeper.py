@@ -321,12 +321,7 @@ STUDIES = [
         "sweeper",
         "fig8",
         "Peak throughput by memory channels",
-        CHANNELS(3, 4, 8)
-        * (ITEM(512) * BUF(512) + ITEM(1024) * BUF(2048))
-        * (SWEPT * WAYS(2, 12) + IDEAL)
-        * RATE(None)
-        * LOAD("peak_loss")
-        * FEWER,
+        AT_PEAK * CHANNELS(3, 4, 8) * (ITEM(512) * BUF(512) + ITEM(1024) * BUF(2048)) * (SWEPT * WAYS(2, 12) + IDEAL),
         ("throughput_mrps",),
         base=KVS,
     ),

@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from ..paths import DATA
+from ..results import metric_info
 from . import Point, Rows, Study
 
 # Intended accuracy: a relative error, or an error in lines per packet; for lines the larger of both.
@@ -21,6 +22,7 @@ NEAR, NEAR_LINES, NEAR_LOADED = 0.05, 0.3, 0.15
 LINES = ("acc_cpu_rx_rd", "acc_cpu_other_rd", "acc_rx_evct", "acc_tx_evct", "acc_other_evct", "acc_total")
 LOADED = ("throughput_mrps", "mem_bw_gbs", "dram_lat_avg_ns")
 COMPARED = (*LOADED, *LINES)
+UNITS = {f"their_{m}": metric_info()[m]["unit"] for m in COMPARED} | {"near": ""}
 
 # Text of the page about each metric, and before its tables.
 MEANING = {
@@ -215,7 +217,15 @@ def main(table: str, out: str) -> None:
 
 
 STUDIES = [
-    Study("sweeper", "artifact", "The authors' published runs, ours beside theirs", points, COMPARED, across=beside),
+    Study(
+        "sweeper",
+        "artifact",
+        "The authors' published runs, ours beside theirs",
+        points,
+        COMPARED,
+        across=beside,
+        derived_units=UNITS,
+    ),
 ]
 
 if __name__ == "__main__":
