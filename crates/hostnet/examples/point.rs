@@ -35,8 +35,9 @@ fn print(args: &[String], out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "{:28} {v:.4} {}", m.name, m.unit)?;
         }
     }
-    if let Some(s) = o.tables.get("search") {
-        for r in s["rows"].as_array().into_iter().flatten() {
+    for table in ["search", "tenants"] {
+        let rows = o.tables.get(table).and_then(|t| t["rows"].as_array());
+        for r in rows.into_iter().flatten() {
             writeln!(out, "{r}")?;
         }
     }

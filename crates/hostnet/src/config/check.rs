@@ -1,16 +1,17 @@
 //! Checks of a scenario beyond its types: values that contradict each other.
 
 use super::check_machines::{client, cores_of_nodes, second_threads, several_nodes, with_threads};
+use super::check_mixture;
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
-use super::check_unused::unused;
+use super::check_unused::{streams, unused};
 use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, StackSpec, TenantSpec, WaysSpec};
 use crate::app::block_stores::StoredTo;
 use crate::app::{AppSpec, Origin, WorkSource};
 use crate::core::cpu::combining::MOST_BUFFERS;
 use crate::device::nic::DATA_ROOM;
 use crate::kernel::units::{OfferedRate, Size};
-use crate::kernel::{Int, LineAddr};
+use crate::kernel::{Int, LineAddr, TenantId};
 use crate::memory::dram::DramController;
 use crate::memory::nodes::MOST_CORES;
 use crate::memory::siblings::THREADS;
@@ -45,8 +46,21 @@ pub fn check(s: &Scenario) -> Check {
     placement(s)?;
     tenants(s)?;
     several_nodes(s)?;
-    stacks(s)?;
+    check_mixture::nics(s)?;
     peripherals(s)?;
+    let parts = check_mixture::parts(s);
+    if parts.is_empty() {
+        return alone(s);
+    }
+    need(!s.tenants.iter().any(directed), || "a directed test is the only tenant and has run.load = \"none\"".into())?;
+    check_mixture::shared(s)?;
+    parts.iter().try_for_each(|p| alone(&p.scenario).map_err(|why| p.place(why)))?;
+    streams(s)
+}
+
+/// Checks a scenario in which one tenant at most receives packets or has threads that work together.
+fn alone(s: &Scenario) -> Check {
+    stacks(s)?;
     tcp(s)?;
     traffic(s)?;
     client(s)?;
@@ -336,10 +350,6 @@ fn peripherals(s: &Scenario) -> Check {
     })?;
     need(s.placement.policy != PlacementPolicy::Ideal, || {
         "placement.policy = \"ideal\" is for the NIC's buffers; with peripherals choose dma or ddio".into()
-    })?;
-    need(s.ringed().is_some() || !s.tenants.iter().any(|t| serves(t) && !past_caches(t)), || {
-        "tenants whose queue pairs serve packets beside a [[peripheral]] are not built yet; stack = \"poll_mode\" and \"kernel\" are"
-            .into()
     })
 }
 
@@ -393,7 +403,6 @@ fn traffic(s: &Scenario) -> Check {
     }
     super::traffic::check(s)?;
     let serving = s.tenants.iter().filter(|t| serves(t)).count();
-    need(serving <= 1, || format!("{serving} tenants serve packets; one at a time is built so far"))?;
     if let Some(sp) = &t.spikes {
         need((0.0..=1.0).contains(&sp.probability), || {
             format!("traffic.spikes.probability = {} is not within 0 to 1", sp.probability)
@@ -502,9 +511,9 @@ fn traffic(s: &Scenario) -> Check {
     Ok(())
 }
 
-/// Receive buffers per core after mitigations that limit them.
-pub fn rx_buffers(s: &Scenario) -> u32 {
-    if let Some(p) = s.ringed() {
+/// Number of receive buffers of each of `tenant`'s cores, after mitigations that limit them.
+pub fn rx_buffers(s: &Scenario, tenant: TenantId) -> u32 {
+    if let Some(p) = s.ring_of(tenant) {
         return p.rings.receive;
     }
     if !s.placement.resq {

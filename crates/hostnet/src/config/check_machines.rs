@@ -1,7 +1,8 @@
 //! Checks of machines with several nodes and of a second host: combinations that are not supported.
 
 use super::check::{check, directed, need, Check};
-use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec};
+use super::check_mixture;
+use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, Scenario, StackSpec};
 use crate::app::{AppSpec, Origin, WorkSource};
 use crate::memory::spec::{DeviceRead, LlcRole};
 use crate::placement::PlacementPolicy;
@@ -114,15 +115,8 @@ pub(super) fn several_nodes(s: &Scenario) -> Check {
     let (caches, p) = (&s.platform.caches, s.placement.policy);
     let llc = &caches.llc;
     let responses = caches.l1d.response_cycles + caches.l2.response_cycles + llc.response_cycles;
-    let overlay = s.overlay();
-    let devices = |t: &TenantSpec| {
-        let stack = t.stack.unwrap_or(StackSpec::QueuePair);
-        let rings = matches!(stack, StackSpec::QueuePair | StackSpec::PollMode | StackSpec::Kernel);
-        !directed(t) && t.work() != WorkSource::Own && rings
-    };
+    check_mixture::nodes(s)?;
     let refused = [
-        (!s.peripherals.is_empty() && !overlay, "[[peripheral]] without an overlay of CC-NIC".to_string()),
-        (s.tenants.iter().any(devices), "tenants whose packets come through a NIC on PCIe or on the chip".into()),
         (!matches!(p, PlacementPolicy::Dma | PlacementPolicy::Ddio), format!("placement.policy = {p:?}")),
         (llc.role == LlcRole::StrictlyInclusive, "caches.llc.role = \"strictly_inclusive\"".into()),
         (llc.device_read == DeviceRead::Install, "caches.llc.device_read = \"install\"".into()),

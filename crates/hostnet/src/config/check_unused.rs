@@ -132,7 +132,7 @@ fn duration(s: &Scenario) -> Check {
     Ok(())
 }
 
-fn streams(s: &Scenario) -> Check {
+pub(super) fn streams(s: &Scenario) -> Check {
     for (i, t) in s.tenants.iter().enumerate() {
         let AppSpec::Stream(app) = &t.app else { continue };
         need(app.run_lines == 1 || app.access == AccessOrder::Random, || {

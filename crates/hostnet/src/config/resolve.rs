@@ -1,6 +1,6 @@
 //! Resolution of a scenario: from a file's text to a checked scenario.
 
-use super::scenario::Scenario;
+use super::scenario::{Scenario, TrafficSpec};
 use super::{check, renamed, sources, Platform};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -73,25 +73,36 @@ pub fn resolve_noting(text: &str, file: &str, search: &[PathBuf]) -> Result<(Sce
     }
     ethernet_of_platform(&mut root);
     ccnic_of_platform(&mut root);
+    traffic_of_tenants(&mut root);
     client(&mut root, file, search, &mut notes)?;
     all_ways(&mut root);
     let mut s: Scenario = typed(root, file).map_err(|e| explain_missing_table(e, file, &lacked))?;
     for own in changes.iter().flatten() {
         sources::check(own, &s.platform).or_else(|why| err(file, why))?;
     }
-    if let Some(p) = &mut s.traffic.pcap {
-        let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&p.file);
-        let found = search.iter().map(|d| d.join(&p.file)).find(|c| c.exists());
-        if !Path::new(&p.file).is_absolute() {
-            let path = if beside.exists() { beside } else { found.unwrap_or(beside) };
-            p.file = path.to_string_lossy().into_owned();
-        }
-        if !Path::new(&p.file).is_file() {
-            return err(file, format!("traffic.pcap.file = \"{}\" is not a file", p.file));
+    locate(&mut s.traffic, "traffic", file, search)?;
+    for (i, t) in s.tenants.iter_mut().enumerate() {
+        if let Some(traffic) = &mut t.traffic {
+            locate(traffic, &format!("tenant[{i}].traffic"), file, search)?;
         }
     }
     check::check(&s).or_else(|why| err(file, with_platforms_that_have_it(why, file, search)))?;
     Ok((s, notes))
+}
+
+/// Finds the capture of the traffic at `key`, beside the scenario's file or in `search`.
+fn locate(traffic: &mut TrafficSpec, key: &str, file: &str, search: &[PathBuf]) -> Result<(), SpecError> {
+    let Some(p) = &mut traffic.pcap else { return Ok(()) };
+    let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&p.file);
+    let found = search.iter().map(|d| d.join(&p.file)).find(|c| c.exists());
+    if !Path::new(&p.file).is_absolute() {
+        let path = if beside.exists() { beside } else { found.unwrap_or(beside) };
+        p.file = path.to_string_lossy().into_owned();
+    }
+    if !Path::new(&p.file).is_file() {
+        return err(file, format!("{key}.pcap.file = \"{}\" is not a file", p.file));
+    }
+    Ok(())
 }
 
 /// Appends, to a clause that ends in what a platform lacks, the platforms that have it.
@@ -153,6 +164,34 @@ fn unoptimised() -> Value {
         "signal": "register", "layout": "packed", "pool": "host", "recycle": false, "small_buffers": false,
         "nonsequential": false, "pool_scope": "port"
     })
+}
+
+/// Keys of `traffic` that belong to one arrival process.
+const OF_PROCESS: [&str; 11] = [
+    "rate", "depth", "burst", "burst_gap", "burst_period", "cv", "outstanding", "timeout", "pcap", "spread", "flows",
+];
+
+/// Keys of `traffic` that belong to packets that no capture provides.
+const OF_MADE_PACKETS: [&str; 3] = ["packet", "sizes", "protocol"];
+
+/// Fills in the keys of a tenant's own traffic from the scenario's. A tenant with another arrival process takes none of the
+/// keys that belong to the scenario's process.
+fn traffic_of_tenants(root: &mut Value) {
+    let of_all = root.get("traffic").filter(|t| t.is_object()).cloned().unwrap_or(Value::Object(Map::new()));
+    for tenant in root.get_mut("tenant").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(own) = tenant.get_mut("traffic").filter(|t| t.is_object()) else { continue };
+        let mut all = of_all.clone();
+        if own.get("arrivals").is_some_and(|a| Some(a) != of_all.get("arrivals")) {
+            let replays = own["arrivals"] == "pcap";
+            let other = |key: &str| OF_PROCESS.contains(&key) || replays && OF_MADE_PACKETS.contains(&key);
+            if let Some(all) = all.as_object_mut() {
+                all.retain(|key, _| !other(key));
+            }
+        }
+        let own = std::mem::replace(own, Value::Null);
+        merge(&mut all, own);
+        tenant["traffic"] = all;
+    }
 }
 
 /// Replaces `placement.ways = "all"` by the number of LLC ways on the table's own platform.

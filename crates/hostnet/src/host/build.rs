@@ -105,8 +105,8 @@ impl Host {
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
-        let rx_buffers = check::rx_buffers(s);
         for t in s.tenant_ids().filter(|t| check::serves(s.tenant(*t)) && s.ring_of(*t).is_none()) {
+            let rx_buffers = check::rx_buffers(s, t);
             for kind in [RegionKind::Rx, RegionKind::Tx] {
                 for &c in &groups[t] {
                     let n = if kind == RegionKind::Rx { rx_buffers } else { s.rings.tx_buffers };

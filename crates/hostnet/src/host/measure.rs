@@ -423,8 +423,8 @@ pub fn statics(s: &Scenario) -> Values {
     let mib = |b: u64| b.to_f64() / f64::from(1 << 20);
     let llc = &s.platform.caches.llc;
     let serving: u32 = s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.cores).sum();
-    let receiving: u32 = s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.receivers()).sum();
-    let entries = receiving * check::rx_buffers(s);
+    let entries = |t: TenantId| s.tenant(t).receivers() * check::rx_buffers(s, t);
+    let entries: u32 = s.tenant_ids().filter(|t| check::serves(s.tenant(*t))).map(entries).sum();
     let footprint = u64::from(entries) * s.rings.buffer_size.0;
     v.set("rx_footprint_mib", mib(footprint));
     v.set("rx_footprint_per_llc", footprint.to_f64() / llc.size.0.to_f64());

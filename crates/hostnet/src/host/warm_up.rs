@@ -45,8 +45,10 @@ impl Host {
             }
             return Ok(());
         }
-        let queues: u64 = self.sources().map(|(_, s)| s.cores.len().to_u64()).sum();
-        let rings = queues * u64::from(check::rx_buffers(&self.spec));
+        let entries = |(t, s): (TenantId, &TrafficSource)| {
+            s.cores.len().to_u64() * u64::from(check::rx_buffers(&self.spec, t))
+        };
+        let rings: u64 = self.sources().map(entries).sum();
         let chunk = CHUNK.max(rings / 2);
         let mut before = (0.0, 0.0);
         let mut served = 0;

@@ -1,0 +1,191 @@
+//! Checks of several tenants on one host. Each tenant that receives packets, or whose threads work together, must be valid
+//! alone; and what the tenants share must serve all of them.
+
+use super::check::{need, serves, Check};
+use super::scenario::{Load, RunSpec, Scenario, StackSpec, TenantSpec};
+use super::traffic::sets_no_size;
+use crate::app::{AppSpec, WorkSource};
+use crate::device::PeripheralSpec;
+use crate::kernel::TenantId;
+
+/// A tenant alone on the host, and the places of its parts in the whole scenario.
+pub(super) struct Part {
+    pub scenario: Scenario,
+    tenant: TenantId,
+    /// Number of the tenant's NIC among the peripherals.
+    nic: Option<usize>,
+    own_traffic: bool,
+}
+
+impl Part {
+    /// Names the keys of a message about the part as they are in the whole scenario.
+    pub fn place(&self, why: String) -> String {
+        let mut why = why.replace("tenant[0]", &format!("tenant[{}]", self.tenant.index()));
+        if let Some(nic) = self.nic {
+            why = why.replace("peripheral[0]", &format!("peripheral[{nic}]"));
+        }
+        if self.own_traffic {
+            why = why.replace("traffic.", &format!("tenant[{}].traffic.", self.tenant.index()));
+        }
+        why
+    }
+}
+
+/// Whether the tenant's threads are more than free-running applications.
+fn works_together(t: &TenantSpec) -> bool {
+    serves(t)
+        || t.work() == WorkSource::Kernel
+        || t.stack == Some(StackSpec::Ccnic)
+        || matches!(t.app, AppSpec::TcpEcho(_) | AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_))
+}
+
+/// The tenants that receive packets or work together, each alone on the host; empty where there is one at most, with
+/// nothing beside it that has to be told apart.
+pub(super) fn parts(s: &Scenario) -> Vec<Part> {
+    let tenants: Vec<TenantId> = s.tenant_ids().filter(|t| works_together(s.tenant(*t))).collect();
+    let paired = |t: &TenantSpec| matches!(t.app, AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_));
+    let on_chip = |t: &TenantSpec| serves(t) && !t.has_rings() && !s.peripherals.is_empty();
+    let apart = |t: &TenantId| {
+        let t = s.tenant(*t);
+        let more = s.tenants.len() > 1 || !s.peripherals.is_empty();
+        t.traffic.is_some() || t.nic.is_some() || on_chip(t) || more && (paired(t) || t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_)))
+    };
+    if tenants.len() < 2 && !tenants.iter().any(apart) {
+        return Vec::new();
+    }
+    let linked = s.ringed().map(|r| r.tenant);
+    tenants.into_iter().map(|t| part(s, t, linked == Some(t))).collect()
+}
+
+/// `tenant` alone; with the client of the scenario, if it is `linked`.
+fn part(s: &Scenario, tenant: TenantId, linked: bool) -> Part {
+    let t = s.tenant(tenant);
+    let driven = t.has_rings() || t.work() == WorkSource::Kernel;
+    let named = |p: &PeripheralSpec| p.ethernet().is_some_and(|e| t.nic.is_none() || e.name == t.nic);
+    let nic = s.peripherals.iter().position(named).filter(|_| driven);
+    let own = serves(t) || t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::Pingpong(_));
+    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss);
+    let run = match own {
+        true => RunSpec { time: super::scenario::span(), ..s.run.clone() },
+        false => RunSpec {
+            requests: super::scenario::requests(),
+            warmup_requests: None,
+            load: if search { Load::Fixed } else { s.run.load },
+            ..s.run.clone()
+        },
+    };
+    let mut traffic = s.traffic_of(tenant).clone();
+    if !sets_no_size(&t.app) && traffic.packet == s.traffic.packet {
+        traffic.packet = None; // the size is of other tenants' packets
+    }
+    let scenario = Scenario {
+        tenants: vec![TenantSpec { traffic: None, nic: None, ..t.clone() }],
+        traffic,
+        peripherals: nic.map(|i| s.peripherals[i].clone()).into_iter().collect(),
+        ccnic: s.ccnic.clone().filter(|_| t.stack == Some(StackSpec::Ccnic)),
+        client: s.client.clone().filter(|_| linked),
+        run,
+        ..s.clone()
+    };
+    Part { scenario, tenant, nic, own_traffic: t.traffic.is_some() }
+}
+
+/// Checks that each tenant that names a NIC has one, and that names are unambiguous.
+pub(super) fn nics(s: &Scenario) -> Check {
+    let names: Vec<_> = s.ethernets().filter_map(|(_, nic)| nic.name.clone()).collect();
+    for (i, name) in names.iter().enumerate() {
+        need(!names[..i].contains(name), || format!("two [[peripheral]]s have the name \"{name}\""))?;
+    }
+    let count = s.ethernets().count();
+    for (i, t) in s.tenants.iter().enumerate() {
+        let driven = t.has_rings() || t.work() == WorkSource::Kernel;
+        let key = format!("tenant[{i}].nic");
+        match &t.nic {
+            Some(name) => {
+                need(driven, || {
+                    format!("{key} = \"{name}\": the tenant's packets come through no Ethernet NIC; leave it out")
+                })?;
+                need(names.contains(name), || {
+                    let valid = if names.is_empty() { "none has a name".into() } else { format!("valid: {}", names.join(", ")) };
+                    format!("{key} = \"{name}\" is the name of no [[peripheral]] of kind \"ethernet\" ({valid})")
+                })?;
+            }
+            None => need(!driven || count < 2, || {
+                format!("{key} is missing: there are {count} Ethernet NICs; give each a name, and the tenant one of the names")
+            })?,
+        }
+    }
+    Ok(())
+}
+
+/// Checks that what the tenants share serves all of them.
+pub(super) fn shared(s: &Scenario) -> Check {
+    for (port, nic) in s.ethernets() {
+        let on = |t: &TenantId| s.nic_of(*t).is_some_and(|(p, _)| p == port) && {
+            let t = s.tenant(*t);
+            t.has_rings() || t.work() == WorkSource::Kernel
+        };
+        let tenants: Vec<TenantId> = s.tenant_ids().filter(on).collect();
+        let other = |t: TenantId| tenants.iter().copied().find(|o| *o != t);
+        let whose = || nic.name.as_ref().map_or("the NIC".to_string(), |n| format!("NIC \"{n}\""));
+        for t in &tenants {
+            let Some(o) = other(*t) else { continue };
+            let (key, spec) = (format!("tenant[{}]", t.index()), s.tenant(*t));
+            need(spec.has_rings(), || {
+                format!(
+                    "{key} receives frames with a completion each, and {} writes descriptors back to rings for tenant[{}]; \
+                     give one of them a NIC of its own, or {key} stack = \"kernel\"",
+                    whose(),
+                    o.index()
+                )
+            })?;
+            need(!spec.loops(), || {
+                format!(
+                    "{key}: the wire of {} returns every frame to its sender, so that nothing comes for tenant[{}]; give one of \
+                     them a NIC of its own",
+                    whose(),
+                    o.index()
+                )
+            })?;
+            need(s.client.is_none() || s.ringed().map(|r| r.tenant) != Some(*t), || {
+                format!(
+                    "[client] is the other end of the link of {}, and sends for {key} alone; give tenant[{}] a NIC of its own",
+                    whose(),
+                    o.index()
+                )
+            })?;
+            need(!matches!(spec.app, AppSpec::TcpEcho(_)), || {
+                format!(
+                    "{key} keeps state of each connection by the NIC's queue, so that {} belongs to it; give tenant[{}] a NIC of \
+                     its own",
+                    whose(),
+                    o.index()
+                )
+            })?;
+        }
+        let queues: u32 = tenants.iter().map(|t| s.tenant(*t).receivers()).sum();
+        need(queues <= u16::MAX.into() && tenants.len() <= usize::from(u8::MAX), || {
+            format!("{} has no {queues} queues", whose())
+        })?;
+    }
+    let on_ccnic = s.tenants.iter().filter(|t| t.stack == Some(StackSpec::Ccnic)).count();
+    need(on_ccnic <= 1, || {
+        format!("{on_ccnic} tenants have stack = \"ccnic\", and the scenario has one table ccnic; one is built so far")
+    })
+}
+
+/// Checks that devices have their memory at node 0, to which they are attached.
+pub(super) fn nodes(s: &Scenario) -> Check {
+    for (i, t) in s.tenants.iter().enumerate() {
+        let from_device = serves(t) || t.work() == WorkSource::Kernel;
+        let coherent = t.stack == Some(StackSpec::Ccnic);
+        need(!from_device || coherent || t.node == 0, || {
+            format!(
+                "tenant[{i}].node = {}: NICs and devices are attached to node 0, and write to the memory of that node; give \
+                 node = 0, or stack = \"ccnic\"",
+                t.node
+            )
+        })?;
+    }
+    Ok(())
+}
