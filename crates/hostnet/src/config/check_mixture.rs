@@ -1,7 +1,7 @@
 //! Checks of several tenants on one host. Each tenant that receives packets, or whose threads work together, must be valid
 //! alone; and what the tenants share must serve all of them.
 
-use super::check::{need, serves, Check};
+use super::check::{directed, need, past_caches, serves, Check};
 use super::scenario::{Load, RunSpec, Scenario, StackSpec, TenantSpec};
 use super::traffic::sets_no_size;
 use crate::app::{AppSpec, WorkSource};
@@ -33,6 +33,9 @@ impl Part {
 
 /// Whether the tenant's threads are more than free-running applications.
 fn works_together(t: &TenantSpec) -> bool {
+    if directed(t) || past_caches(t) {
+        return false;
+    }
     serves(t)
         || t.work() == WorkSource::Kernel
         || t.stack == Some(StackSpec::Ccnic)
@@ -48,7 +51,10 @@ pub(super) fn parts(s: &Scenario) -> Vec<Part> {
     let apart = |t: &TenantId| {
         let t = s.tenant(*t);
         let more = s.tenants.len() > 1 || !s.peripherals.is_empty();
-        t.traffic.is_some() || t.nic.is_some() || on_chip(t) || more && (paired(t) || t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_)))
+        t.traffic.is_some()
+            || t.nic.is_some()
+            || on_chip(t)
+            || more && (paired(t) || t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_)))
     };
     if tenants.len() < 2 && !tenants.iter().any(apart) {
         return Vec::new();
@@ -106,7 +112,11 @@ pub(super) fn nics(s: &Scenario) -> Check {
                     format!("{key} = \"{name}\": the tenant's packets come through no Ethernet NIC; leave it out")
                 })?;
                 need(names.contains(name), || {
-                    let valid = if names.is_empty() { "none has a name".into() } else { format!("valid: {}", names.join(", ")) };
+                    let valid = if names.is_empty() {
+                        "none has a name".into()
+                    } else {
+                        format!("valid: {}", names.join(", "))
+                    };
                     format!("{key} = \"{name}\" is the name of no [[peripheral]] of kind \"ethernet\" ({valid})")
                 })?;
             }
@@ -121,9 +131,11 @@ pub(super) fn nics(s: &Scenario) -> Check {
 /// Checks that what the tenants share serves all of them.
 pub(super) fn shared(s: &Scenario) -> Check {
     for (port, nic) in s.ethernets() {
-        let on = |t: &TenantId| s.nic_of(*t).is_some_and(|(p, _)| p == port) && {
-            let t = s.tenant(*t);
-            t.has_rings() || t.work() == WorkSource::Kernel
+        let on = |t: &TenantId| {
+            s.nic_of(*t).is_some_and(|(p, _)| p == port) && {
+                let t = s.tenant(*t);
+                t.has_rings() || t.work() == WorkSource::Kernel
+            }
         };
         let tenants: Vec<TenantId> = s.tenant_ids().filter(on).collect();
         let other = |t: TenantId| tenants.iter().copied().find(|o| *o != t);

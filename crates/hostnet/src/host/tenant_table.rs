@@ -1,7 +1,7 @@
 //! Table of the tenants: what each of them did in a measurement window, and which share of the machine it took.
 
 use super::measure::table;
-use super::Host;
+use super::{CoreSlot, Host};
 use crate::config::check::word;
 use crate::kernel::{Clock, Int, TenantId, ThreadId};
 use crate::memory::LINE;
@@ -49,7 +49,8 @@ impl Host {
             Thread::QueuePair(_) | Thread::CcNic(_) | Thread::Tas(_) | Thread::Block(_) => None,
             Thread::FreeRunning(_) | Thread::PingPong(_) | Thread::Transfer(_) => Some(crate::kernel::Time::ZERO),
         };
-        let cores = self.cores.iter().filter(|c| c.tenant == tenant);
+        let own = self.spec.tenant(tenant).cores;
+        let cores = self.cores.iter().filter(|c| c.tenant == tenant && u32::from(c.local) < own);
         let shares: Option<Vec<f64>> =
             cores.map(|c| Some(1.0 - idle(&c.thread)?.0.to_f64() / span.0.max(1).to_f64())).collect();
         let shares = shares.filter(|s| !s.is_empty())?;
@@ -73,8 +74,9 @@ impl Host {
             let bytes = served.map(|_| y.wire_bytes).or(network);
             let rate = |n: Option<u64>| n.map(|n| n.to_f64() / offered.unwrap_or(0).max(1).to_f64());
             let latency = |q: f64| (!y.latency_ns.is_empty()).then(|| y.latency_ns.value_at_quantile(q).to_f64() / 1e3);
+            let own = |c: &CoreSlot| c.tenant == t && u32::from(c.local) < spec.cores;
             let cores: Vec<ThreadId> =
-                self.cores.enumerate().filter(|(_, c)| c.tenant == t).map(|(thread, _)| thread).collect();
+                self.cores.enumerate().filter(|(_, c)| own(c)).map(|(thread, _)| thread).collect();
             let instructions: u64 = cores.iter().map(|c| self.machine.cpus[*c].instructions).sum();
             let cycles = clock.cycles(window) * cores.len().to_f64();
             let counts = m.tenants[t];
@@ -89,7 +91,8 @@ impl Host {
                 json!(bytes.map(|n| n.to_f64() * 8.0 / us / 1e3)),
                 json!(offered.map(|n| n.to_f64() / us)),
                 json!(rate(lost)),
-                json!(rate(offered.map(|n| n.saturating_sub(y.completed)))),
+                // Acknowledgements and data of TCP are packets, and a request may take several.
+                json!(rate(offered.filter(|_| state.tas.is_none()).map(|n| n.saturating_sub(y.completed)))),
                 json!((!y.latency_ns.is_empty()).then(|| y.latency_ns.mean() / 1e3)),
                 json!(latency(0.5)),
                 json!(latency(0.9)),
