@@ -5,7 +5,7 @@ use super::nic::{FrameMemory, RingMemory};
 use super::DevicePosts;
 pub use super::Endpoint;
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{IdVec, Int, LineAddr, PortId, RandomStream, TenantId, Time};
+use crate::kernel::{IdVec, Int, LineAddr, NodeId, PortId, RandomStream, TenantId, Time};
 use crate::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing, PAGE};
 use crate::memory::{Tag, LINE};
 use crate::meter::drops::DropLedger;
@@ -154,6 +154,7 @@ impl DeviceBuildContext<'_> {
         let page = PAGE.0 / LINE;
         let lines = contiguous.whole(lines, page);
         let r = self.map.add(lines, RegionKind::Io, Sharing::Device, TenantId(0));
+        self.map.set_home(r, NodeId(0)); // the node that devices are attached to
         let mut rng = RandomStream::new(self.seed, what, self.port.to_u64());
         let key = rng.below(u64::MAX);
         (Pages::new(self.map.get(r).base, lines, contiguous, page, key), rng)
