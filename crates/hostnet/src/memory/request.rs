@@ -52,7 +52,9 @@ pub const AGENTS: usize = 4;
 /// Write of the device on a port, which knows the lines by its number `slot`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IoWrite {
+    /// Port that the device is attached to.
     pub port: PortId,
+    /// Number by which the device knows the lines.
     pub slot: u16,
 }
 
@@ -72,7 +74,12 @@ pub enum IoSource {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sender {
     /// A core or its prefetcher, for a hardware thread.
-    Core { core: CoreId, thread: ThreadId },
+    Core {
+        /// Core whose caches and buffers the request passes.
+        core: CoreId,
+        /// Hardware thread that the request serves.
+        thread: ThreadId,
+    },
     /// The NIC on the chip, for a packet.
     Nic(Option<PacketId>),
     /// The IIO, for a device.
@@ -125,6 +132,7 @@ pub struct Txn {
     pub line: LineAddr,
     /// Kind of the request.
     pub op: TxnOp,
+    /// Sender of the request, which receives the answer.
     pub sender: Sender,
     /// Record of the access in its core. In the answer to a device's read, the number of lines that the LLC has
     /// modified.

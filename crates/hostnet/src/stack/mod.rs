@@ -100,6 +100,7 @@ pub struct Ctx<'a> {
     pub core: ThreadId,
     /// Number of the core within its tenant.
     pub local: usize,
+    /// Time of the step.
     pub now: Time,
     /// Time at which a request that leaves the core now reaches the home agent.
     pub arrival_at_home: Time,
