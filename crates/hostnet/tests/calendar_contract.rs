@@ -203,7 +203,7 @@ fn a_core_sees_a_descriptor_of_a_hosts_rings_only_after_its_write() {
 /// start.
 fn polls_beside_a_write(mut b: Bench, at: u64) {
     let arrives = b.m.now + Time::us(10) + Time(HOME);
-    let t = Txn::dma_write(Sender::Io(None), AccessClass::IoWr, Inbound::Llc { ways: 0b11 }, b.line, 1, b.m.now);
+    let t = Txn::dma_write(Sender::Io, AccessClass::IoWr, Inbound::Llc { ways: 0b11 }, b.line, 1, b.m.now);
     b.m.mem.send(&mut b.m.cal, arrives, t);
     let poll = [Op::Stall(at), Op::Load { line: b.line, lines: 1 }];
     b.go(&[(0, &poll)]);

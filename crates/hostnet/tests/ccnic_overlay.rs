@@ -283,7 +283,7 @@ fn what_an_overlay_lacks_is_one_sentence() {
             ("nic_node = 0", "nic_node = 1", "needs nic_node = 0, where devices are attached"),
             ("nic_node = 0", "nic_node = 0\nnic_threads = 1", "nic_threads = 1 is fewer than the tenant's 2 cores"),
             ("nic_node = 0", "nic_node = 0\nnic_threads = 40", "ask for 40 cores; a node has 16"),
-            ("mode = \"overlay\"", "mode = \"loopback\"", "without an overlay of CC-NIC is not built yet"),
+            ("mode = \"overlay\"", "mode = \"loopback\"", "runs app of kind \"loopback\" only"),
             ("load = \"fixed\"", "load = \"peak_slo\"", "needs run.load = \"fixed\""),
             ("warmup_requests = 200", "", "run.warmup_requests or run.warmup_time"),
             (

@@ -68,7 +68,7 @@ impl World {
         let (line, lat) = (self.line, self.rig.m.mem.lat);
         let (out, core) = (lat.l1 + lat.l2 + lat.noc, CoreId(agent as u16));
         let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
-        let io = |to| Txn::dma_write(Sender::Io(None), AccessClass::IoWr, to, line, 1, at);
+        let io = |to| Txn::dma_write(Sender::Io, AccessClass::IoWr, to, line, 1, at);
         match what {
             Read | Write => {
                 // Caches answer immediately, so only a core that looks the line up now may use the answer.
@@ -78,7 +78,7 @@ impl World {
                 }
             }
             Stream => mem.send(cal, at + out, Txn::new(TxnOp::Stream, line, core, at)),
-            DeviceRead => mem.send(cal, at + out, Txn::dma_read(Sender::Io(None), AccessClass::IoRd, line, 1, at)),
+            DeviceRead => mem.send(cal, at + out, Txn::dma_read(Sender::Io, AccessClass::IoRd, line, 1, at)),
             DeviceWrite => mem.send(cal, at + out, io(Inbound::Llc { ways: 0b11 })),
             DeviceWriteToDram => mem.send(cal, at + out, io(Inbound::Dram)),
             Sweep | Flush | Clean => {

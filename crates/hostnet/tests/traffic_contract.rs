@@ -424,8 +424,8 @@ fn traffic_that_cannot_come_is_refused() {
         ),
         (swap("packet =", "spread = \"shortest_queue\"\npacket ="), "\"shortest_queue\" is for a NIC on the chip"),
         (
-            swap("load = \"fixed\"", "load = \"fixed\"\nrequests = 72000000000"),
-            "at traffic.rate = \"1 Mrps\" are 20 hours; 16",
+            swap("load = \"fixed\"", "load = \"fixed\"\nrequests = 1000000000000\nwarmup_requests = 80000000000"),
+            "at traffic.rate = \"1 Mrps\" are 300 hours; 288",
         ),
     ] {
         let said = refusal(pmd, from, &to);

@@ -52,8 +52,8 @@ pub fn check(s: &Scenario) -> Check {
     if parts.is_empty() || s.tenants.iter().any(directed) {
         return alone(s);
     }
-    check_mixture::shared(s)?;
     parts.iter().try_for_each(|p| alone(&p.scenario).map_err(|why| p.place(why)))?;
+    check_mixture::shared(s)?;
     streams(s)
 }
 

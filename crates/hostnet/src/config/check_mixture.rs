@@ -130,6 +130,10 @@ pub(super) fn nics(s: &Scenario) -> Check {
 
 /// Checks that what the tenants share serves all of them.
 pub(super) fn shared(s: &Scenario) -> Check {
+    need(s.client.is_none() || s.ringed().is_some(), || {
+        "client needs a tenant with stack = \"poll_mode\" or \"kernel\" and a [[peripheral]] of kind \"ethernet\""
+            .into()
+    })?;
     for (port, nic) in s.ethernets() {
         let on = |t: &TenantId| {
             s.nic_of(*t).is_some_and(|(p, _)| p == port) && {
@@ -138,6 +142,11 @@ pub(super) fn shared(s: &Scenario) -> Check {
             }
         };
         let tenants: Vec<TenantId> = s.tenant_ids().filter(on).collect();
+        need(!tenants.is_empty(), || {
+            let same = |p: &PeripheralSpec| p.ethernet() == Some(nic);
+            let i = s.peripherals.iter().position(same).unwrap_or_default();
+            format!("no tenant's packets come through peripheral[{i}] of kind \"ethernet\"; leave it out, or give a tenant a stack")
+        })?;
         let other = |t: TenantId| tenants.iter().copied().find(|o| *o != t);
         let whose = || nic.name.as_ref().map_or("the NIC".to_string(), |n| format!("NIC \"{n}\""));
         for t in &tenants {

@@ -331,6 +331,7 @@ impl Host {
             tenants,
             cores: seats,
             tenant_cores: first,
+            completed_ever: 0,
             drivers: by_queue,
             end: None,
             stopped: false,
@@ -340,6 +341,10 @@ impl Host {
             control: None,
             spec: spec.clone(),
         };
+        let on_chip = |t: &TenantId| host.tenants[*t].source.as_ref().is_some_and(|s| s.at == NicAt::Chip);
+        for t in s.tenant_ids().filter(on_chip).collect::<Vec<_>>() {
+            groups[t].iter().for_each(|c| host.machine.ring_chip(*c));
+        }
         host.start();
         Ok(host)
     }

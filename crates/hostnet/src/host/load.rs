@@ -280,20 +280,20 @@ impl Run<'_> {
         }
         let events = self.world.members[0].machine.cal.popped();
         {
-            let start = self.world.members[0].completed_ever();
-            while self.world.members[0].completed_ever() < start + n {
-                let stop = (self.world.members[0].completed_ever() + SLICE).min(start + n);
-                self.world.run_until(|h| h.completed_ever() >= stop || h.machine.now >= Time::END);
+            let start = self.world.members[0].completed_ever;
+            while self.world.members[0].completed_ever < start + n {
+                let stop = (self.world.members[0].completed_ever + SLICE).min(start + n);
+                self.world.run_until(|h| h.completed_ever >= stop || h.machine.now >= Time::END);
                 let host = &mut self.world.members[0];
                 host.control_failure().map_or(Ok(()), Err)?;
                 if host.machine.cal.is_empty() {
                     return Err("the run stands still: no event is left".into());
                 }
                 if host.machine.now >= Time::END {
-                    let served = host.completed_ever();
+                    let served = host.completed_ever;
                     return Err(format!("the run reaches 12 days, the end of simulated time, with {served} requests served; ask for fewer or for a higher rate"));
                 }
-                let part = (host.completed_ever() - start).to_f64() / n.to_f64();
+                let part = (host.completed_ever - start).to_f64() / n.to_f64();
                 (self.progress)(from + (to - from) * part)?;
             }
             self.done += n;
@@ -369,9 +369,9 @@ impl Run<'_> {
         } else {
             // Each part ends where it would if all earlier parts had been exact: threads that complete bursts go beyond
             // the end of their part.
-            let start = self.world.members[0].completed_ever();
+            let start = self.world.members[0].completed_ever;
             for i in 0..SAMPLES {
-                let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.world.members[0].completed_ever());
+                let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.world.members[0].completed_ever);
                 let at = |k: u64| from + (to - from) * k.to_f64() / SAMPLES.to_f64();
                 if part > 0 {
                     self.advance(part, at(i), at(i + 1))?;

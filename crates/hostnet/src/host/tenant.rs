@@ -71,7 +71,9 @@ impl TenantState {
         if let Some(t) = &mut self.tas {
             t.segments = 0;
         }
-        self.trips.reset();
+        if !self.trips.is_empty() {
+            self.trips.reset();
+        }
     }
 }
 
@@ -96,10 +98,10 @@ impl Host {
         self.sources().filter(|(t, _)| *t < tenant).count().to_u64()
     }
 
-    /// Requests that all tenants have completed since the host began.
+    /// Counts the requests that all tenants have completed since the host began: only a signal may have added to them.
     #[inline]
-    pub(super) fn completed_ever(&self) -> u64 {
-        self.tenants.iter().map(|t| t.tally.completed_ever).sum()
+    pub(super) fn count_completed(&mut self) {
+        self.completed_ever = self.tenants.iter().map(|t| t.tally.completed_ever).sum();
     }
 
     /// Work of all tenants in the window.

@@ -45,9 +45,8 @@ impl Host {
             }
             return Ok(());
         }
-        let entries = |(t, s): (TenantId, &TrafficSource)| {
-            s.cores.len().to_u64() * u64::from(check::rx_buffers(&self.spec, t))
-        };
+        let entries =
+            |(t, s): (TenantId, &TrafficSource)| s.cores.len().to_u64() * u64::from(check::rx_buffers(&self.spec, t));
         let rings: u64 = self.sources().map(entries).sum();
         let chunk = CHUNK.max(rings / 2);
         let mut before = (0.0, 0.0);

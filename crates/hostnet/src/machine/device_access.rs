@@ -38,7 +38,7 @@ impl Machine {
     #[inline]
     pub(super) fn send_to_device(&mut self, thread: ThreadId, r: Retired) -> Retired {
         let access = match r {
-            Retired::Mmio(tag) if self.has_nics_on_ports() => DeviceAccess::Doorbell { thread, tag },
+            Retired::Mmio(tag) if !self.cpus[thread].rings_chip => DeviceAccess::Doorbell { thread, tag },
             Retired::Mmio(tag) => return Retired::Tag(tag),
             Retired::Combined { buffer, bytes } => DeviceAccess::Store { thread, buffer, bytes },
             Retired::Load { bytes } => DeviceAccess::Load { thread, bytes },
@@ -56,7 +56,14 @@ impl Machine {
         r
     }
 
-    fn has_nics_on_ports(&self) -> bool {
+    /// Lets the doorbells of `thread` ring the NIC on the chip, where NICs on ports stand beside it.
+    pub fn ring_chip(&mut self, thread: ThreadId) {
+        self.cpus[thread].rings_chip = true;
+        let gap = self.doorbell_gap(thread);
+        self.cpus[thread].space_doorbells(gap);
+    }
+
+    pub(super) fn has_nics_on_ports(&self) -> bool {
         self.iio.as_ref().is_some_and(|i| i.nics().next().is_some())
     }
 
@@ -65,11 +72,11 @@ impl Machine {
         self.mem.latency_to_agent(self.core_of(thread)) - self.mem.lat.l1 - self.mem.lat.l2
     }
 
-    /// Shortest time between two doorbells of `core`. With NICs on ports, the time is a round trip to the IIO, because
+    /// Shortest time between two doorbells of `thread`. For a NIC on a port, the time is a round trip to the IIO, because
     /// only one uncached store may be outstanding between a core and the root complex (CC-NIC, section 2.2). The NIC on
     /// the chip takes messages without acknowledgement.
     pub(super) fn doorbell_gap(&self, thread: ThreadId) -> Time {
-        if self.has_nics_on_ports() {
+        if !self.cpus[thread].rings_chip {
             self.mem.latency_to_agent(self.core_of(thread)) + self.mem.lat.to_iio + self.latency_from_iio(thread)
         } else {
             self.nic.notify

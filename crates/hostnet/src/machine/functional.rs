@@ -167,10 +167,10 @@ impl Machine {
         let transfer = DeviceTransfer { tag, ..DeviceTransfer::of(Agent::Io, DeviceKind::Nic, line) };
         let t = if write {
             let to = self.placement.write(&transfer);
-            Txn::dma_write(Sender::Io(None), AccessClass::NicRxWr, to, line, lines, Time::ZERO)
+            Txn::dma_write(Sender::Io, AccessClass::NicRxWr, to, line, lines, Time::ZERO)
         } else {
             let from = self.placement.read(&transfer);
-            Txn { from, ..Txn::dma_read(Sender::Io(None), AccessClass::NicTxRd, line, lines, Time::ZERO) }
+            Txn { from, ..Txn::dma_read(Sender::Io, AccessClass::NicTxRd, line, lines, Time::ZERO) }
         };
         self.mem.dma_functional(&mut self.cal, &t);
     }

@@ -99,7 +99,9 @@ impl Machine {
         let shares_way = iio.as_ref().is_some_and(Iio::is_shared_with_cores);
         let mut m =
             Machine { cal, now, mem, cpus: cpus.into(), nic, iio, placement, without_devices: false, shares_way };
+        let on_chip = !m.has_nics_on_ports();
         for thread in m.cpus.ids() {
+            m.cpus[thread].rings_chip = on_chip;
             let gap = m.doorbell_gap(thread);
             m.cpus[thread].space_doorbells(gap);
         }

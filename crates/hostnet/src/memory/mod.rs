@@ -43,7 +43,7 @@ use mshr::MissId;
 pub use mshr::Mshrs;
 pub use node::{Node, Nodes};
 pub use private::Probe;
-pub use request::{Agent, Inbound, IoSource, IoWrite, Outbound, Sender, Txn, TxnOp};
+pub use request::{Agent, Inbound, IoWrite, Outbound, Sender, Txn, TxnOp};
 pub use siblings::Siblings;
 pub use stats::{OffCore, OffCores};
 pub use tag::Tag;

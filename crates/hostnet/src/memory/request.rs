@@ -52,21 +52,10 @@ pub const AGENTS: usize = 4;
 /// Write of the device on a port, which knows the lines by its number `slot`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IoWrite {
-    /// Port that the device is attached to.
+    /// Port of the device.
     pub port: PortId,
     /// Number by which the device knows the lines.
     pub slot: u16,
-}
-
-/// Request of a device behind the IIO, by the IIO's own identifiers.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum IoSource {
-    /// A write of a device.
-    Write(IoWrite),
-    /// A read request of a device.
-    Read(ReadJobId),
-    /// The read of a line that a write changes in part, before that write.
-    Merge(PartialWriteId),
 }
 
 /// Sender of a request, with what the request is for. Requests in functional mode have no answer, so those of devices
@@ -82,8 +71,14 @@ pub enum Sender {
     },
     /// The NIC on the chip, for a packet.
     Nic(Option<PacketId>),
-    /// The IIO, for a device.
-    Io(Option<IoSource>),
+    /// The IIO, for a write of a device.
+    IoWrite(IoWrite),
+    /// The IIO, for a read request of a device.
+    IoRead(ReadJobId),
+    /// The IIO, for the read of a line that a write changes in part, before that write.
+    IoMerge(PartialWriteId),
+    /// The IIO, for a device in functional mode.
+    Io,
     /// Nobody who waits for an answer: the background, or the memory system itself.
     Background,
 }
@@ -95,7 +90,7 @@ impl Sender {
         match self {
             Sender::Core { .. } => Agent::Core,
             Sender::Nic(_) => Agent::Nic,
-            Sender::Io(_) => Agent::Io,
+            Sender::IoWrite(_) | Sender::IoRead(_) | Sender::IoMerge(_) | Sender::Io => Agent::Io,
             Sender::Background => Agent::Background,
         }
     }
@@ -242,5 +237,16 @@ impl Txn {
     /// hold.
     pub(super) fn holds_credit(&self) -> bool {
         self.op != TxnOp::WriteBack || !self.transient
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request lies in one cache line.
+    #[test]
+    fn a_request_takes_64_bytes() {
+        assert!(size_of::<Txn>() <= 64, "{} bytes, {} of the sender", size_of::<Txn>(), size_of::<Sender>());
     }
 }

@@ -95,7 +95,7 @@ pub struct Seen {
 fn sender_of(agent: Agent) -> Sender {
     match agent {
         Agent::Nic => Sender::Nic(None),
-        Agent::Io => Sender::Io(None),
+        Agent::Io => Sender::Io,
         other => panic!("{other:?} is no device"),
     }
 }

@@ -207,6 +207,8 @@ pub struct Cpu {
     pub l1_prefetcher: Option<Box<L1Prefetcher>>,
     /// Queue of prefetch hints from devices that write lines for this core.
     pub hints: Option<Box<Hints>>,
+    /// Whether doorbells go to the NIC on the chip, and not through the IIO to a NIC on a port.
+    pub rings_chip: bool,
     /// Number and total time of the accesses in the measured window.
     pub amat: AccessTime,
     /// Instructions dispatched in the measured window.
@@ -274,6 +276,7 @@ impl Cpu {
             prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
             l1_prefetcher: s.l1_prefetch.as_ref().and_then(L1Prefetcher::new).map(Box::new),
             hints: None,
+            rings_chip: false,
             amat: AccessTime::default(),
             instructions: 0,
         }

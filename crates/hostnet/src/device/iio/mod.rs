@@ -27,7 +27,7 @@ use crate::flow::domain::Domain;
 use crate::flow::{CreditWait, Credits};
 use crate::kernel::{IdVec, Int, PacketId, PartialWriteId, PortId, QueueId, ReadJobId, Time};
 use crate::memory::stats::AccessClass;
-use crate::memory::{Agent, Inbound, IoSource, IoWrite, Memory, Sender, Tag, Txn, LINE, LINE_U32};
+use crate::memory::{Agent, Inbound, IoWrite, Memory, Sender, Tag, Txn, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use crate::placement::{DeviceTransfer, Placement};
 use parts::{HomeAgentPath, IioController, IioPort, IioRequest, PortHold, ReadJob, Tlp};
@@ -63,17 +63,9 @@ pub struct Iio {
     shortest_read: Option<Time>,
 }
 
-/// The request of the IIO that `t` answers.
-fn source_of(t: &Txn) -> IoSource {
-    match t.sender {
-        Sender::Io(Some(source)) => source,
-        other => unreachable!("{other:?} is no request of the IIO"),
-    }
-}
-
 /// The sender of write `w`.
 fn write_of(w: IoWrite) -> Sender {
-    Sender::Io(Some(IoSource::Write(w)))
+    Sender::IoWrite(w)
 }
 
 impl Iio {
@@ -356,8 +348,8 @@ impl Iio {
         }
         if w.partial {
             let from = rule.read(&w.transfer());
-            let source = IoSource::Merge(self.fetch(w));
-            let t = Txn::dma_read(Sender::Io(Some(source)), w.classes().1, w.line, 1, now);
+            let source = Sender::IoMerge(self.fetch(w));
+            let t = Txn::dma_read(source, w.classes().1, w.line, 1, now);
             // The line is read for the bytes beyond the frame's end, which nobody uses.
             return mem.send(cal, at, Txn { from, tag: w.tag, ahead: true, ..t });
         }
@@ -409,7 +401,7 @@ impl Iio {
         ctl.read.force_many(w.lines.into(), now);
         let at = ctl.to_home_agent.admit_first_line(now, self.line_interval, w.lines) + self.to_cha;
         let from = rule.read(&w.transfer());
-        let t = Txn::dma_read(Sender::Io(Some(IoSource::Read(w.source))), w.classes().1, w.line, w.lines, now);
+        let t = Txn::dma_read(Sender::IoRead(w.source), w.classes().1, w.line, w.lines, now);
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
         let j = &mut self.jobs[w.source];
         j.entries -= u32::from(w.lines);
@@ -431,9 +423,9 @@ impl Iio {
         t: &Txn,
         now: Time,
     ) {
-        match source_of(t) {
-            IoSource::Write(w) => self.written(mem, cal, placement, w, t, now),
-            IoSource::Merge(id) => {
+        match t.sender {
+            Sender::IoWrite(w) => self.written(mem, cal, placement, w, t, now),
+            Sender::IoMerge(id) => {
                 // The write is complete here; its own way to its destination takes no time that anyone waits for.
                 let w = self.fetches[id];
                 self.spare_fetches.push(id);
@@ -442,7 +434,8 @@ impl Iio {
                 mem.dma_functional(cal, &Txn { tag: w.tag, ..write });
                 self.written(mem, cal, placement, w.source, t, now);
             }
-            IoSource::Read(job) => self.have_read(mem, cal, placement, job, t, now),
+            Sender::IoRead(job) => self.have_read(mem, cal, placement, job, t, now),
+            other => unreachable!("{other:?} is no request of the IIO"),
         }
     }
 
@@ -569,7 +562,7 @@ impl Iio {
             while moved < lines {
                 let Some((line, n)) = port.device.write_functional() else { break };
                 let to = placement.write(&DeviceTransfer::of(Agent::Io, port.device.kind(), line));
-                let t = Txn::dma_write(Sender::Io(None), AccessClass::IoWr, to, line, n.to_u16(), Time::ZERO);
+                let t = Txn::dma_write(Sender::Io, AccessClass::IoWr, to, line, n.to_u16(), Time::ZERO);
                 mem.dma_functional(cal, &t);
                 moved += u64::from(n);
             }
@@ -713,10 +706,11 @@ impl Iio {
     /// Port of the device that issued transaction `t`.
     #[inline]
     pub fn port_of(&self, t: &Txn) -> PortId {
-        match source_of(t) {
-            IoSource::Write(w) => w.port,
-            IoSource::Merge(id) => self.fetches[id].source.port,
-            IoSource::Read(job) => self.jobs[job].port,
+        match t.sender {
+            Sender::IoWrite(w) => w.port,
+            Sender::IoMerge(id) => self.fetches[id].source.port,
+            Sender::IoRead(job) => self.jobs[job].port,
+            other => unreachable!("{other:?} is no request of the IIO"),
         }
     }
 

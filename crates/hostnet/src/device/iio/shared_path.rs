@@ -153,11 +153,7 @@ mod tests {
     fn requests_of_devices_have_had_the_way_when_they_come() {
         let (mut iio, mut mem, mut cal) = parts();
         for _ in 0..2 {
-            mem.send(
-                &mut cal,
-                Time::ZERO,
-                Txn::dma_read(Sender::Io(None), AccessClass::NicTxRd, LineAddr(0), 1, Time::ZERO),
-            );
+            mem.send(&mut cal, Time::ZERO, Txn::dma_read(Sender::Io, AccessClass::NicTxRd, LineAddr(0), 1, Time::ZERO));
         }
         assert!((0..2).map(TxnId::new).all(|id| !iio.delay_core_request(&mut mem, &mut cal, id, Time::ZERO)));
     }

@@ -299,7 +299,7 @@ impl Channel {
     pub(super) fn stats(&self, now: u64) -> Stats {
         let mut s = self.stats.clone();
         for dir in [READ, WRITE] {
-            s.entry_ps[dir] += i128::from(now) * self.used[dir] as i128;
+            s.entry_ps[dir] += i128::from(now) * i128::from(self.used[dir].to_u64());
         }
         s.marked_ps = self.levels.map(|l| l.mark.read(now));
         s.full_ps = self.levels.map(|l| l.full.read(now));
