@@ -163,6 +163,12 @@ pub trait Software {
     fn restart_meters(&mut self, now: Time) {
         let _ = now;
     }
+    /// Time in which the core slept or polled in vain in the measurement window that began at `since`; None where the
+    /// thread does not record it.
+    fn idle(&self, since: Time, now: Time) -> Option<Time> {
+        let _ = (since, now);
+        None
+    }
 }
 
 /// Declares the threads, one file each: a variant of their enum, and the dispatch over them.
@@ -193,6 +199,9 @@ macro_rules! threads {
             }
             fn restart_meters(&mut self, now: Time) {
                 match self { $(Thread::$name(t) => t.restart_meters(now),)* }
+            }
+            fn idle(&self, since: Time, now: Time) -> Option<Time> {
+                match self { $(Thread::$name(t) => t.idle(since, now),)* }
             }
         }
     };
@@ -236,6 +245,9 @@ impl<T: Software> Software for Box<T> {
     }
     fn restart_meters(&mut self, now: Time) {
         (**self).restart_meters(now);
+    }
+    fn idle(&self, since: Time, now: Time) -> Option<Time> {
+        (**self).idle(since, now)
     }
 }
 
