@@ -432,6 +432,8 @@ class EthernetPeripheralSpec(Section):
     """Number of completions that raise the interrupt without waiting for `moderation`. The default is 32."""
     mtu: str
     """Largest IP packet. The default is 9000 B."""
+    name: str | None
+    """Name by which tenants refer to the NIC, where there are several."""
     page: str
     """Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
     each page. The default is 4 KiB."""
@@ -481,6 +483,8 @@ class EthernetSpec(Section):
     """Number of completions that raise the interrupt without waiting for `moderation`. The default is 32."""
     mtu: str
     """Largest IP packet. The default is 9000 B."""
+    name: str | None
+    """Name by which tenants refer to the NIC, where there are several."""
     page: str
     """Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
     each page. The default is 4 KiB."""
@@ -1560,6 +1564,9 @@ class TenantSpec(Section):
     """LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). When absent, all ways."""
     name: str
     """Name of the tenant in messages and tables."""
+    nic: str | None
+    """Name of the `[[peripheral]]` of kind 'ethernet' that the tenant's packets come through. When absent, the only
+    one."""
     node: int
     """Node of the tenant's cores, in whose memory its data lies. The default is 0."""
     pipeline: PipelineSpec | None
@@ -1571,6 +1578,9 @@ class TenantSpec(Section):
     stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | None
     """Stack that hands packets to the application. When absent, queue pairs on the integrated NIC; or, for an `app`
     of kind 'tcp_receive', the kernel over a NIC that completes each frame with a line of its own."""
+    traffic: TrafficSpec | None
+    """Packets that this tenant receives, for the keys in which they differ from those of the table `traffic`. When
+    absent, as in that table. Each tenant that serves packets has traffic of its own, at the rate that is given."""
 
 
 class TestpmdAppSpec(Section):

@@ -167,9 +167,8 @@ fn unoptimised() -> Value {
 }
 
 /// Keys of `traffic` that belong to one arrival process.
-const OF_PROCESS: [&str; 11] = [
-    "rate", "depth", "burst", "burst_gap", "burst_period", "cv", "outstanding", "timeout", "pcap", "spread", "flows",
-];
+const OF_PROCESS: [&str; 11] =
+    ["rate", "depth", "burst", "burst_gap", "burst_period", "cv", "outstanding", "timeout", "pcap", "spread", "flows"];
 
 /// Keys of `traffic` that belong to packets that no capture provides.
 const OF_MADE_PACKETS: [&str; 3] = ["packet", "sizes", "protocol"];

@@ -9,6 +9,7 @@ use crate::memory;
 pub enum NicAt {
     /// The NIC on the chip.
     Chip,
+    /// The NIC behind this PCIe port.
     Port(PortId),
 }
 

@@ -26,7 +26,7 @@ pub struct CcnicTenant<'a> {
     pub spec: CcnicSpec,
 }
 
-/// What the scenario says of `tenant` on CC-NIC; None on another stack.
+/// Parts of the scenario that describe `tenant` on CC-NIC; None on another stack.
 pub fn parts(s: &Scenario, tenant: TenantId) -> Option<CcnicTenant<'_>> {
     if s.tenant(tenant).stack != Some(StackSpec::Ccnic) {
         return None;

@@ -371,15 +371,10 @@ impl Host {
         let now = self.machine.now;
         let span = (now - self.window.start).0.max(1).to_f64();
         let ringed = |t: TenantId| self.spec.tenants.get(t.index()).is_some_and(TenantSpec::has_rings);
-        let idle = self.cores.iter().filter(|c| ringed(c.tenant)).filter_map(|c| match &c.thread {
-            Thread::PollMode(t) => Some(t.idle_until(now).0),
-            Thread::Udp(t) => Some(t.idle_until(now).0),
-            Thread::Tcp(t) => Some((now - self.window.start).saturating_sub(t.receiver.busy.total()).0),
-            _ => None,
-        });
+        let idle = self.cores.iter().filter(|c| ringed(c.tenant)).filter_map(|c| c.thread.idle(self.window.start, now));
         let cores: u32 = self.spec.tenants.iter().filter(|t| t.has_rings()).map(|t| t.cores).sum();
         let cores = cores.max(1);
-        1.0 - idle.map(u128::from).sum::<u128>().to_f64() / span / f64::from(cores)
+        1.0 - idle.map(|t| u128::from(t.0)).sum::<u128>().to_f64() / span / f64::from(cores)
     }
 
     /// Sets the metrics of the threads with descriptor rings and of their NIC in the window.

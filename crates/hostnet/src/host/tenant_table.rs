@@ -5,7 +5,7 @@ use super::{CoreSlot, Host};
 use crate::config::check::word;
 use crate::kernel::{Clock, Int, TenantId, ThreadId};
 use crate::memory::LINE;
-use crate::stack::Thread;
+use crate::stack::Software;
 use serde_json::{json, Value};
 
 /// Columns of the table with their units.
@@ -41,18 +41,12 @@ impl Host {
     /// tenant records it.
     fn busy_share(&self, tenant: TenantId) -> Option<f64> {
         let now = self.machine.now;
-        let span = now - self.window.start;
-        let idle = |t: &Thread| match t {
-            Thread::PollMode(t) => Some(t.idle_until(now)),
-            Thread::Udp(t) => Some(t.idle_until(now)),
-            Thread::Tcp(t) => Some(span.saturating_sub(t.receiver.busy.total())),
-            Thread::QueuePair(_) | Thread::CcNic(_) | Thread::Tas(_) | Thread::Block(_) => None,
-            Thread::FreeRunning(_) | Thread::PingPong(_) | Thread::Transfer(_) => Some(crate::kernel::Time::ZERO),
-        };
+        let since = self.window.start;
+        let span = (now - since).0.max(1).to_f64();
         let own = self.spec.tenant(tenant).cores;
         let cores = self.cores.iter().filter(|c| c.tenant == tenant && u32::from(c.local) < own);
         let shares: Option<Vec<f64>> =
-            cores.map(|c| Some(1.0 - idle(&c.thread)?.0.to_f64() / span.0.max(1).to_f64())).collect();
+            cores.map(|c| Some(1.0 - c.thread.idle(since, now)?.0.to_f64() / span)).collect();
         let shares = shares.filter(|s| !s.is_empty())?;
         Some(shares.iter().sum::<f64>() / shares.len().to_f64())
     }

@@ -63,7 +63,12 @@ pub struct IoWrite {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sender {
     /// A core or its prefetcher, for a hardware thread.
-    Core { core: CoreId, thread: ThreadId },
+    Core {
+        /// Core whose caches and buffers the request passes.
+        core: CoreId,
+        /// Hardware thread that the request serves.
+        thread: ThreadId,
+    },
     /// The NIC on the chip, for a packet.
     Nic(Option<PacketId>),
     /// The IIO, for a write of a device.
@@ -122,6 +127,7 @@ pub struct Txn {
     pub line: LineAddr,
     /// Kind of the request.
     pub op: TxnOp,
+    /// Sender of the request, which receives the answer.
     pub sender: Sender,
     /// Record of the access in its core. In the answer to a device's read, the number of lines that the LLC has
     /// modified.

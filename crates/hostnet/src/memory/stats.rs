@@ -287,6 +287,7 @@ impl MemStats {
             }
         }
     }
+    /// Records the latency `t` of an access to DRAM.
     #[inline]
     pub fn dram_latency(&mut self, t: Time) {
         self.dram_ps.saturating_record(t.0.max(1));

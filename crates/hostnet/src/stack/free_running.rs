@@ -1,6 +1,7 @@
 //! Threads of applications without requests, whose cores run one batch of operations after another.
 
 use super::{Ctx, Software, Step};
+use crate::kernel::Time;
 
 /// A thread that runs an application that serves no packets.
 #[derive(Clone, Default)]
@@ -13,5 +14,9 @@ impl Software for FreeRunning {
         let Some(operations) = app.free_run(c.local, c.rng, c.program) else { return Step::Idle };
         c.tally.operations += u64::from(operations);
         Step::Run
+    }
+
+    fn idle(&self, _since: Time, _now: Time) -> Option<Time> {
+        Some(Time::ZERO)
     }
 }

@@ -100,6 +100,7 @@ pub struct Ctx<'a> {
     pub core: ThreadId,
     /// Number of the core within its tenant.
     pub local: usize,
+    /// Time of the step.
     pub now: Time,
     /// Time at which a request that leaves the core now reaches the home agent.
     pub arrival_at_home: Time,
@@ -162,6 +163,12 @@ pub trait Software {
     fn restart_meters(&mut self, now: Time) {
         let _ = now;
     }
+    /// Time in which the core slept or polled in vain in the measurement window that began at `since`; None where the
+    /// thread does not record it.
+    fn idle(&self, since: Time, now: Time) -> Option<Time> {
+        let _ = (since, now);
+        None
+    }
 }
 
 /// Declares the threads, one file each: a variant of their enum, and the dispatch over them.
@@ -192,6 +199,9 @@ macro_rules! threads {
             }
             fn restart_meters(&mut self, now: Time) {
                 match self { $(Thread::$name(t) => t.restart_meters(now),)* }
+            }
+            fn idle(&self, since: Time, now: Time) -> Option<Time> {
+                match self { $(Thread::$name(t) => t.idle(since, now),)* }
             }
         }
     };
@@ -235,6 +245,9 @@ impl<T: Software> Software for Box<T> {
     }
     fn restart_meters(&mut self, now: Time) {
         (**self).restart_meters(now);
+    }
+    fn idle(&self, since: Time, now: Time) -> Option<Time> {
+        (**self).idle(since, now)
     }
 }
 

@@ -105,6 +105,7 @@ pub struct Napi {
     pub costs: KernelCosts,
     /// Port of the NIC that the driver has `queue` of.
     pub port: PortId,
+    /// Queue that the driver serves.
     pub queue: QueueId,
     receive: RingLayout,
     transmit: RingLayout,

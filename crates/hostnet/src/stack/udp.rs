@@ -121,11 +121,6 @@ impl UdpSocket {
         }
     }
 
-    /// Time for which the core has slept since the restart.
-    pub fn idle_until(&self, now: Time) -> Time {
-        self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s))
-    }
-
     /// Performs NAPI's poll: frames pass through the protocol to the socket's queue.
     fn poll(&mut self, c: &mut Ctx) {
         let (socket, held, drops) = (&mut self.socket, &mut self.held, &mut self.drops);
@@ -262,5 +257,9 @@ impl Software for UdpSocket {
         self.polls = Time::ZERO;
         self.since = self.since.max(now);
         self.idle_since = self.idle_since.map(|s| s.max(now));
+    }
+
+    fn idle(&self, _since: Time, now: Time) -> Option<Time> {
+        Some(self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s)))
     }
 }

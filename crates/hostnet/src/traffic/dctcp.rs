@@ -347,6 +347,7 @@ struct SwitchPort {
 pub struct Senders {
     /// Tenant that receives.
     tenant: TenantId,
+    /// Senders, one for each flow.
     pub flows: Vec<DctcpFlow>,
     ports: Vec<SwitchPort>,
     gain: f64,

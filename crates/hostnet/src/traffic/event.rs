@@ -14,13 +14,23 @@ pub enum TrafficEvent {
     /// The load generator gives up requests that have waited too long.
     Overdue(TenantId),
     /// A port of the senders beyond the network is free.
-    Emit { tenant: TenantId, port: u8 },
+    Emit {
+        /// Tenant that receives from the senders.
+        tenant: TenantId,
+        /// Number of the port.
+        port: u8,
+    },
     /// The next segment on the network's wire reaches the NIC.
     Segment(TenantId),
     /// The next acknowledgement reaches its sender.
     Ack(TenantId),
     /// A sender looks whether its receiver has fallen silent.
-    Probe { tenant: TenantId, flow: u8 },
+    Probe {
+        /// Tenant that receives from the sender.
+        tenant: TenantId,
+        /// Number of the sender's flow.
+        flow: u8,
+    },
 }
 
 /// A calendar to which generators and senders post their events.

@@ -42,14 +42,18 @@ pub enum NoDatagram {
 pub struct RssFlow {
     /// Toeplitz hash of addresses and ports; of addresses alone where there are no ports (fragments, ICMP).
     pub hash: u32,
+    /// Ports of the packet, where the frame shows them.
     pub ports: FlowPorts,
 }
 
 /// Ports of an IP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlowPorts {
+    /// The frame shows both ports.
     Known {
+        /// Port of the sender.
         source: u16,
+        /// Port of the receiver.
         destination: u16,
     },
     /// The packet has no ports, or none that the frame shows, for this reason.

@@ -165,6 +165,7 @@ impl Rtt {
         self.bytes += other.bytes;
     }
 
+    /// Number of packets that returned.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }

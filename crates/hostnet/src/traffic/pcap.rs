@@ -221,6 +221,7 @@ impl CaptureCounts {
 /// Packets that come later than in their capture because the link on which they are replayed is slower.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LateOnLink {
+    /// Number of packets that come later.
     pub packets: u64,
     /// Longest delay of a packet.
     pub most: Time,
@@ -266,6 +267,7 @@ pub enum Fault {
         packets: u64,
         /// Port to which requests are sent.
         port: u16,
+        /// Packets that are not requests, by reason.
         skipped: Box<Skipped>,
     },
     /// The capture has packets, but none is IP, or none goes to `port`.
@@ -274,6 +276,7 @@ pub enum Fault {
         packets: u64,
         /// Port to which packets are sent; None for any port.
         port: Option<u16>,
+        /// Packets that cannot be replayed, by reason.
         skipped: Box<Skipped>,
     },
     /// The capture has packets, but the requested ones have no time stamps.
@@ -285,7 +288,9 @@ pub enum Fault {
     TooLong {
         /// Number of the first packet that lies too far from the beginning.
         packet: u64,
+        /// Days between that packet and the first one that is replayed.
         days: u64,
+        /// Largest number of days that a capture may span.
         most: u64,
     },
 }

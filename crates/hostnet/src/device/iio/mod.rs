@@ -39,6 +39,7 @@ const DOORBELL: u32 = 8;
 /// Bytes of the write to a ring's tail register.
 const TAIL: u32 = 4;
 
+/// Integrated I/O: the controllers, PCIe ports and transfers between devices and the home agent.
 #[derive(Clone)]
 pub struct Iio {
     controllers: Vec<IioController>,

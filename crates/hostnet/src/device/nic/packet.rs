@@ -15,6 +15,7 @@ pub struct Packet {
     pub hash: Option<u32>,
     /// Function of the NIC that the packet's destination address belongs to.
     pub function: u8,
+    /// Receive queue that the classifier chose.
     pub queue: QueueId,
     /// Client of a closed loop that waits for the reply to the packet.
     pub client: u32,

@@ -247,11 +247,6 @@ impl PollMode {
         QueueAt { port: self.port, queue: self.queue }
     }
 
-    /// Time spent in empty polls since the restart.
-    pub fn idle_until(&self, now: Time) -> Time {
-        self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s))
-    }
-
     fn note(&self, side: RingSide, i: u64) -> Option<LineAddr> {
         let (base, of) = match side {
             RingSide::Receive => (self.memory.receive_notes, self.receive.usable() + 1),
@@ -613,5 +608,9 @@ impl Software for PollMode {
         self.polled = self.polled.max(now);
         self.idle_since = self.idle_since.map(|s| s.max(now));
         self.since = self.since.map(|(s, n)| (s.max(now), n));
+    }
+
+    fn idle(&self, _since: Time, now: Time) -> Option<Time> {
+        Some(self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s)))
     }
 }

@@ -287,4 +287,8 @@ impl Software for TcpReceiver {
     fn restart_meters(&mut self, now: Time) {
         self.receiver.restart_meters(now);
     }
+
+    fn idle(&self, since: Time, now: Time) -> Option<Time> {
+        Some((now - since).saturating_sub(self.receiver.busy.total()))
+    }
 }
