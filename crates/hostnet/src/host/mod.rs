@@ -147,6 +147,13 @@ impl Host {
     /// Passes a signal of the hardware to software, or to the traffic outside the host.
     #[inline]
     fn on(&mut self, s: MachineSignal) {
+        // A device moves lines far more often than anything else happens, and completes no request by it.
+        if let MachineSignal::Moved { port, lines } = s {
+            if let Some(c) = self.accounting_cores[port] {
+                self.notify(c, Notice::Lines { port, lines: lines.into() });
+            }
+            return;
+        }
         self.dispatch(s);
         self.count_completed();
     }
@@ -162,11 +169,7 @@ impl Host {
             MachineSignal::Line(c) => self.notify(c, Notice::Line),
             MachineSignal::Sent(NicAt::Chip, id) => self.sent(id),
             MachineSignal::Sent(NicAt::Port(port), id) => self.sent_from_port(port, id),
-            MachineSignal::Moved { port, lines } => {
-                if let Some(c) = self.accounting_cores[port] {
-                    self.notify(c, Notice::Lines { port, lines: lines.into() });
-                }
-            }
+            MachineSignal::Moved { .. } => {} // taken before
             MachineSignal::Landed(port) if self.has_rings(port) => self.rings_landed(port),
             MachineSignal::Landed(port) => self.frames_landed(port),
             MachineSignal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
