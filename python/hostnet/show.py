@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from . import capture, drops, headlines, search
+from . import capture, drops, headlines, search, tenants
 from .results import Result, metric_info
 from .tables import Column, console, show
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from .results import Table
     from .studies import Study
 
 
@@ -51,6 +52,8 @@ def metrics(result: Result, every: bool = False) -> None:
         rows += [[f"{group}:", "", "", ""]]
         rows += [[f"  {m}", number(values[m]), info[m]["unit"], info[m]["description"]] for m in names]
     show(columns, rows, to=out)
+    if found := tenants.several(result.data):
+        tenant_table(found, every, out)
     captures([result.data], out)
     for loss in drops.losses(result.data):
         out.print(str(loss), highlight=False, markup=False)
@@ -70,6 +73,21 @@ def metrics(result: Result, every: bool = False) -> None:
     left = sum(v is not None for v in values.values()) - len(shown) - len(constants)
     if left > 0:
         out.print(f"{left} more metrics: --all", highlight=False, markup=False, style="dim")
+
+
+def tenant_table(table: Table, every: bool = False, to: Console | None = None) -> None:
+    """One line per tenant: the leading columns that have a value; with ``every``, all columns with a value."""
+    names = [c["name"] for c in table["columns"]]
+    used = [
+        i
+        for i, name in enumerate(names)
+        if (every or name in tenants.LEADING) and any(row[i] is not None for row in table["rows"])
+    ]
+    columns = [
+        Column(names[i], table["columns"][i]["unit"], text=not table["columns"][i]["unit"], key=names[i] == "tenant")
+        for i in used
+    ]
+    show(columns, [[number(row[i]) for i in used] for row in table["rows"]], "tenants", to)
 
 
 def chosen(result: Result, wanted: Sequence[str]) -> None:
