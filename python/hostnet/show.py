@@ -92,7 +92,9 @@ def tenant_table(table: Table, every: bool = False, to: Console | None = None) -
 
 def chosen(result: Result, wanted: Sequence[str]) -> None:
     """The requested metrics that have a value, with unit and meaning."""
-    info = metric_info()
+    own = tenants.columns(result.data)
+    info = {**metric_info(), **{name: about for name, (about, _) in own.items()}}
+    values = {**result.metrics, **{name: value for name, (_, value) in own.items()}}
     columns = [
         Column("metric", key=True, text=True),
         Column("value"),
@@ -100,9 +102,9 @@ def chosen(result: Result, wanted: Sequence[str]) -> None:
         Column("meaning", text=True),
     ]
     rows = [
-        [m, number(result.metrics[m]), info[m]["unit"], info[m]["description"]]
-        for m in wanted
-        if result.metrics.get(m) is not None
+        [m, number(values[m]), info[m]["unit"], info[m]["description"]]
+        for m in tenants.matching(wanted, own)
+        if values.get(m) is not None
     ]
     show(columns, rows)
 
