@@ -252,7 +252,7 @@ class Explanation:
         return said + [f"{why.rstrip('.')}: {100 * part:.3g} % of them." for why, part in self.causes.items()]
 
     def _by_tenant(self) -> list[str]:
-        """Which tenant takes which share of DRAM traffic, loses packets, or has too few cores for its packets."""
+        """Sentences about tenants: shares of DRAM traffic, lost packets, and cores that are busy all the time."""
         found = tenants.rows(self.tenants) if self.tenants is not None else []
         shares = sorted(((r["dram_share"] or 0.0, r["tenant"]) for r in found), reverse=True)
         said = []
