@@ -26,6 +26,7 @@ from .quantities import swept
 from .results import Result, tidy
 from .runner import Jobs, run_many
 from .specs import Scenario, plain, platform_values, schema, section_schema
+from .tenants import beside
 
 if TYPE_CHECKING:
     import polars as pl
@@ -212,8 +213,8 @@ def sweep(
 ) -> pl.DataFrame:
     """Simulate every combination of ``vary`` ({"placement.ways": [2, 4]}): one row per point.
 
-    Values come from any iterable, NumPy arrays and generators included. Columns are the dotted paths, every metric and
-    the provenance. A path whose values are quantities is a column of numbers whose name ends with the unit:
+    Values come from any iterable, NumPy arrays and generators included. Columns are the dotted paths, every metric,
+    the provenance and, with several tenants, every number of each, such as ``tenant.NAME.drop_rate``. A path whose values are quantities is a column of numbers whose name ends with the unit:
     ``traffic.rate_gbps``, ``traffic.packet_bytes``. ``jobs`` is the number of worker processes (default: one per core),
     or an executor of :mod:`concurrent.futures` whose workers may be on other machines; the table does not depend on it.
 
@@ -227,7 +228,7 @@ def sweep(
         results = _controlled(specs, control, interval, cache, Progress(quiet))
     else:
         points, results = sweep_results(scenario, vary, jobs=jobs, cache=cache, quiet=quiet)
-    return tidy(results, swept(points, results))
+    return beside(tidy(results, swept(points, results)), results)
 
 
 def study(

@@ -143,11 +143,18 @@ def _write_tables(
 
 def _note_void(metrics: list[str] | None, results: Sequence[Result]) -> None:
     """Name the metrics of ``--metrics`` that have no value in any result; a pattern stands for the metrics with a
-    value."""
+    value, and one of tenants' columns may match none."""
+    from . import tenants
     from .renamed import metric
 
+    def void(name: str, result: Result) -> bool:
+        own = tenants.columns(result.data)
+        if name.startswith(tenants.PREFIX):
+            return all(own[n][1] is None for n in tenants.matching([name], own))
+        return not set("*?[") & set(name) and result.metrics.get(name) is None
+
     for name in (metric(n.strip()) for text in metrics or () for n in text.split(",")):
-        if not set("*?[") & set(name) and all(r.metrics.get(name) is None for r in results):
+        if all(void(name, r) for r in results):
             typer.echo(f"hostnet: note: {name} has no value here.", err=True)
 
 
@@ -206,7 +213,7 @@ def sweep(
     quiet: Quiet = False,
 ) -> None:
     """Simulate every combination of the given values and print one row per point."""
-    from . import api, headlines, quantities, show
+    from . import api, headlines, quantities, show, tenants
     from .progress import Progress
     from .results import tidy
     from .runner import run_many
@@ -226,10 +233,11 @@ def sweep(
     with _owned(out, "sweep", replace, specs, points) as folder, _workers(jobs, cluster) as workers:
         results = run_many(specs, jobs=workers, progress=Progress(quiet), label="sweep")
         columns = quantities.swept(points, results)
-        frame = tidy(results, columns)
+        frame, own = tenants.beside(tidy(results, columns), results), tenants.described(results)
         if folder is not None:
-            _write_tables(folder, "sweep", frame, results, quantities.described(points, results))
-    show.rows(frame, list(columns[0]), wanted or headlines.columns_for(r.metrics for r in results))
+            _write_tables(folder, "sweep", frame, results, own | quantities.described(points, results))
+    shown = tenants.matching(wanted, own) if wanted else headlines.columns_for(r.metrics for r in results)
+    show.rows(frame, list(columns[0]), shown, units={name: about["unit"] for name, about in own.items()})
     _note_void(metrics, results)
     show.captures(r.data for r in results)
     for path in api.without_effect(points, results):

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from .errors import HostnetError
 from .renamed import metric
 from .results import metric_info
+from .tenants import PREFIX
 
 Metrics = Mapping[str, float | None]
 
@@ -204,12 +205,12 @@ def columns_for(results: Iterable[Metrics]) -> list[str]:
 
 
 def chosen(wanted: Sequence[str]) -> list[str]:
-    """The metrics named in ``--metrics``: names or patterns, separated by commas. Raises HostnetError for a metric that
-    does not exist."""
+    """The metrics named in ``--metrics``: names or patterns, separated by commas. Names of tenants' columns stay as they
+    are, because only a result has tenants. Raises HostnetError for a metric that does not exist."""
     known = list(metric_info())
     found: dict[str, None] = {}
     for name in (metric(n.strip()) for text in wanted for n in text.split(",")):
-        matches = [m for m in known if fnmatchcase(m, name)]
+        matches = [name] if name.startswith(PREFIX) else [m for m in known if fnmatchcase(m, name)]
         if not matches:
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
             hint = f"did you mean {' or '.join(near)}?" if near else "`hostnet run SCENARIO --all` shows them."

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import capture, headlines
+from . import capture, headlines, tenants
 from .errors import HostnetError
 from .output import WAYS_OUT, add_file, files_of
 from .plots import CLASS_COLOURS, axis_label, figure_of, horizontal_bars, horizontal_stack, lines, style
@@ -160,9 +160,9 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
     names = labels(results)
     shown = _headline(results)
     every = list(dict.fromkeys(m for r in results for m in r["metrics"] if r["metrics"][m] is not None))
-    tenants = [m for m in every if re.fullmatch(r"t\d+_\w+", m)] if any(m.startswith("t1_") for m in every) else []
+    by_tenant = [m for m in every if re.fullmatch(r"t\d+_\w+", m)] if any(m.startswith("t1_") for m in every) else []
     parts = [
-        _section("Comparison", _comparison(results, names, shown + tenants)),
+        _section("Comparison", _comparison(results, names, shown + by_tenant)),
         _section("Throughput and bandwidth", _bars(results, names)),
     ]
     parts.append(_section("DRAM accesses per request, by who caused them", _breakdown(results, names)))
@@ -181,6 +181,13 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
     )
     parts.append(_section("Over time", _timeline(results, names)))
     parts.append(_section("Captures", "".join(f"<p>{escape(str(h))}.</p>" for h in capture.distinct(results))))
+    several = [(r, n) for r, n in zip(results, names, strict=True) if tenants.several(r)]
+    parts.append(
+        _section(
+            "Tenants: what each does, and its share of the host",
+            _tables([r for r, _ in several], [n for _, n in several], "tenants"),
+        )
+    )
     for heading, table in (
         ("Lost packets: where, why, since when", "drops"),
         ("Packets of the window", "packets"),

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from . import capture, drops, headlines, search
+from . import capture, drops, headlines, search, tenants
 from .results import Result, metric_info
 from .tables import Column, console, show
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from .results import Table
     from .studies import Study
 
 
@@ -51,6 +52,8 @@ def metrics(result: Result, every: bool = False) -> None:
         rows += [[f"{group}:", "", "", ""]]
         rows += [[f"  {m}", number(values[m]), info[m]["unit"], info[m]["description"]] for m in names]
     show(columns, rows, to=out)
+    if found := tenants.several(result.data):
+        tenant_table(found, every, out)
     captures([result.data], out)
     for loss in drops.losses(result.data):
         out.print(str(loss), highlight=False, markup=False)
@@ -72,9 +75,26 @@ def metrics(result: Result, every: bool = False) -> None:
         out.print(f"{left} more metrics: --all", highlight=False, markup=False, style="dim")
 
 
+def tenant_table(table: Table, every: bool = False, to: Console | None = None) -> None:
+    """One line per tenant: the leading columns that have a value; with ``every``, all columns with a value."""
+    names = [c["name"] for c in table["columns"]]
+    used = [
+        i
+        for i, name in enumerate(names)
+        if (every or name in tenants.LEADING) and any(row[i] is not None for row in table["rows"])
+    ]
+    columns = [
+        Column(names[i], table["columns"][i]["unit"], text=not table["columns"][i]["unit"], key=names[i] == "tenant")
+        for i in used
+    ]
+    show(columns, [[number(row[i]) for i in used] for row in table["rows"]], "tenants", to)
+
+
 def chosen(result: Result, wanted: Sequence[str]) -> None:
     """The requested metrics that have a value, with unit and meaning."""
-    info = metric_info()
+    own = tenants.columns(result.data)
+    info = {**metric_info(), **{name: about for name, (about, _) in own.items()}}
+    values = {**result.metrics, **{name: value for name, (_, value) in own.items()}}
     columns = [
         Column("metric", key=True, text=True),
         Column("value"),
@@ -82,9 +102,9 @@ def chosen(result: Result, wanted: Sequence[str]) -> None:
         Column("meaning", text=True),
     ]
     rows = [
-        [m, number(result.metrics[m]), info[m]["unit"], info[m]["description"]]
-        for m in wanted
-        if result.metrics.get(m) is not None
+        [m, number(values[m]), info[m]["unit"], info[m]["description"]]
+        for m in tenants.matching(wanted, own)
+        if values.get(m) is not None
     ]
     show(columns, rows)
 

@@ -4,9 +4,13 @@ contents."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .. import tenants
 from ..model import domains as read_domains
+
+if TYPE_CHECKING:
+    from ..results import Table
 
 # Latency above the unloaded one, and losses, up to these values count as none (as section 2 of the paper reads its
 # plots).
@@ -103,6 +107,7 @@ class Explanation:
     path: list[tuple[str, str, float]] = field(default_factory=list)  # (path, segment, mean ns) of a simulated run
     losses: list[str] = field(default_factory=list)  # packets lost in a simulated run: number, place, cause
     causes: dict[str, float] = field(default_factory=dict)  # causes of losses, with their shares of the lost packets
+    tenants: Table | None = None  # one row per tenant of a simulated run with two or more tenants
 
     def of(self, traffic: str) -> list[Domain]:
         return [d for d in self.domains if d.traffic == traffic]
@@ -200,7 +205,7 @@ class Explanation:
                     f"The PCIe link {way} is {100 * self.facts[key]:.0f} % busy: it bounds the device, whatever credits "
                     "are left."
                 )
-        said += self._busy_cores() + self._lost_packets()
+        said += self._busy_cores() + self._lost_packets() + self._by_tenant()
         why = self.reasons()
         if why:
             said.append(f"Why: {'; '.join(why)}.")
@@ -246,6 +251,22 @@ class Explanation:
             return said + list(self.causes)
         return said + [f"{why.rstrip('.')}: {100 * part:.3g} % of them." for why, part in self.causes.items()]
 
+    def _by_tenant(self) -> list[str]:
+        """Sentences about tenants: shares of DRAM traffic, lost packets, and cores that are busy all the time."""
+        found = tenants.rows(self.tenants) if self.tenants is not None else []
+        shares = sorted(((r["dram_share"] or 0.0, r["tenant"]) for r in found), reverse=True)
+        said = []
+        if shares and shares[0][0] > 0:
+            *parts, last = (f"{100 * share:.0f} % belong to {name}" for share, name in shares)
+            said.append(f"Of the lines that DRAM moves, {', '.join(parts)} and {last}.")
+        for r in found:
+            if (r["drop_rate"] or 0.0) > 0:
+                said.append(f"{r['tenant']} loses {100 * r['drop_rate']:.3g} % of its packets.")
+            # Cores without packets of their own never idle, and have no limit to name.
+            if r["offered_mops"] is not None and (r["cpu_utilisation"] or 0.0) > CORES_BUSY:
+                said.append(f"The cores of {r['tenant']} are busy {100 * r['cpu_utilisation']:.0f} % of the time.")
+        return said
+
     def as_dict(self) -> dict[str, Any]:
         """The explanation as plain data."""
         return {
@@ -261,6 +282,7 @@ class Explanation:
             "path": [list(p) for p in self.path],
             "losses": self.losses,
             "causes": self.causes,
+            "tenants": tenants.rows(self.tenants) if self.tenants is not None else [],
             "paragraph": self.paragraph(),
         }
 

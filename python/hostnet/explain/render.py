@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from .. import tables
+from .. import show, tables
 from ..plots.style import new_figure, save, style
 from ..tables import Column
 from .explanation import TERMS, Explanation
@@ -23,6 +23,8 @@ def to_terminal(ex: Explanation, console: Any = None) -> None:
         tables.show(*_terms(ex), title="Analytical latency, ns", to=console)
     if ex.path:
         tables.show(*_path(ex), title="Where a request's time goes, mean ns", to=console)
+    if ex.tenants is not None:
+        show.tenant_table(ex.tenants, to=console)
     console.print(f"regime: [{_REGIME.get(ex.regime, 'bold')}]{ex.regime}[/]")
     console.print(textwrap.fill(ex.paragraph(), min(110, console.width)), highlight=False, markup=False)
     for loss in ex.losses:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .. import drops
+from .. import drops, tenants
 from ..errors import HostnetError
 from ..model import classes_of, counters_of, hardware_of
 from ..results import Result
@@ -54,7 +54,13 @@ def explain(result: Result) -> Explanation:
     facts |= _of_packets(m, result.spec)
     lost = drops.losses(result.data)
     ex = Explanation(
-        str(result.spec.get("name", "")), [], [], facts, losses=[str(loss) for loss in lost], causes=drops.causes(lost)
+        str(result.spec.get("name", "")),
+        [],
+        [],
+        facts,
+        losses=[str(loss) for loss in lost],
+        causes=drops.causes(lost),
+        tenants=tenants.several(result.data),
     )
     core, device = classes_of(m)
     if core:
