@@ -32,6 +32,7 @@ mod layers;
 mod llc_contract;
 mod loopback;
 mod memory_contract;
+mod mixtures_drawn;
 mod nic;
 mod nodes;
 mod pcie_reference;
