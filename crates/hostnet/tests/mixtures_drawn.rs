@@ -2,12 +2,15 @@
 //! or the files lack.
 
 use crate::common::platforms;
-use hostnet::config::resolve;
-use hostnet::host::run;
-use hostnet::kernel::RandomStream;
+use hostnet::app::WorkSource;
+use hostnet::config::{resolve, Scenario};
+use hostnet::host::{run, Host};
+use hostnet::kernel::{RandomStream, TenantId, Time};
+use hostnet::traffic::arrival::Arrivals;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A platform with what its tenants may use.
@@ -66,7 +69,15 @@ impl Draw {
     }
 
     /// Keys of the packets that a tenant serves; `sized` if the application leaves their size to the traffic.
-    fn traffic(&mut self, sized: bool) -> String {
+    fn traffic(&mut self, app: &str, sized: bool) -> String {
+        if app.contains("memcached") {
+            let file = platforms().join("../captures/memcached-udp.pcap");
+            let timing = self.of(&["fixed", "poisson"]);
+            return format!(
+                "arrivals = \"pcap\", rate = \"80 krps\", pcap = {{ file = \"{}\", timing = \"{timing}\" }}",
+                file.display()
+            );
+        }
         let mut keys = match self.0.below(8) {
             0 => "arrivals = \"fixed\", rate = \"0.4 Mpps\"".into(),
             1 => "arrivals = \"burst\", burst = 16, burst_period = \"30 us\", burst_gap = \"200 ns\"".into(),
@@ -86,14 +97,14 @@ impl Draw {
     fn server(&mut self) -> (&'static str, bool) {
         self.of(&[
             ("{ kind = \"testpmd\", mode = \"macswap\" }", true),
-            ("{ kind = \"testpmd\", mode = \"mac\" }", true),
+            ("{ kind = \"testpmd\", mode = \"io\" }", true),
             ("{ kind = \"l2fwd\" }", true),
             ("{ kind = \"l3fwd\", rules = 100 }", true),
             ("{ kind = \"l3fwd\", rules = 64, zero_copy = true }", true),
             ("{ kind = \"touchdrop\", instructions = 50 }", true),
             ("{ kind = \"touchfwd\" }", true),
             ("{ kind = \"rxptx\", interval = \"150 ns\" }", true),
-            ("{ kind = \"memcached\" }", false),
+            ("{ kind = \"memcached\" }", false), // which only a capture asks for anything
             ("{ kind = \"clique_map\", objects = 2000, get_fraction = 0.95, zipf = 0.75, below_100 = 0.61 }", false),
             (
                 "{ kind = \"mica\", item_size = \"256 B\", get_fraction = 0.9, pairs = 2048, buckets = 512, log_size = \"2 MiB\", zipf = 0.9 }",
@@ -143,6 +154,7 @@ enum Use {
     Nothing,
     Rings,
     Alone,
+    Loop,
 }
 
 /// The text of mixture number `n`.
@@ -165,7 +177,7 @@ fn mixture(n: u64) -> String {
     let mut peripherals = String::new();
     let mut nics: Vec<Use> = Vec::new();
     let devices = if m.ports { d.0.below(4) } else { 0 };
-    for i in 0..devices {
+    for _ in 0..devices {
         match d.0.below(6) {
             0 => {
                 let cores = if m.block && m.cores > 4 { d.0.below(2) } else { 0 };
@@ -181,27 +193,22 @@ fn mixture(n: u64) -> String {
                 writeln!(peripherals, "[[peripheral]]\nkind = \"roce\"\nop = \"{op}\"").unwrap();
             }
             _ => {
-                writeln!(peripherals, "[[peripheral]]\nkind = \"ethernet\"\nname = \"nic{}\"", nics.len()).unwrap();
-                if d.chance(20) {
-                    peripherals += "link = \"10 Gbps\"\n";
-                }
-                let _ = i;
                 nics.push(Use::Nothing);
             }
         }
     }
     let mut left = m.cores - if peripherals.contains("cores = 1") { 1 } else { 0 };
     let mut served = false;
-    let mut ccnic = false;
+    let (mut ccnic, mut overlay) = (false, false);
     let mut tenants = String::new();
     let count = 1 + d.0.below(5);
     for i in 0..count {
         let mut cores = 1 + d.0.below(2.min(left.max(1)));
         let free_nic = nics.iter().position(|u| *u == Use::Nothing);
-        let shared_nic = (0..nics.len()).filter(|i| nics[*i] != Use::Alone).collect::<Vec<_>>();
+        let shared_nic = (0..nics.len()).filter(|i| matches!(nics[*i], Use::Nothing | Use::Rings)).collect::<Vec<_>>();
         let (mut keys, app);
         let own;
-        match d.0.below(14) {
+        match d.0.below(16) {
             0..=3 if m.poll_mode && !shared_nic.is_empty() => {
                 let nic = d.of(&shared_nic);
                 nics[nic] = Use::Rings;
@@ -211,16 +218,16 @@ fn mixture(n: u64) -> String {
                     cores = 2;
                     keys += "pipeline = {}\n";
                 } else if d.chance(15) {
-                    writeln!(keys, "recycling = \"{}\"", d.of(&["copy", "recycle_after_use"])).unwrap();
+                    writeln!(keys, "recycling = \"{}\"", d.of(&["copy", "reallocate"])).unwrap();
                 }
-                (app, own) = (kind.to_owned(), Some(d.traffic(sized)));
+                (app, own) = (kind.to_owned(), Some(d.traffic(kind, sized)));
             }
             4 | 5 if m.udp && !shared_nic.is_empty() => {
                 let nic = d.of(&shared_nic);
                 nics[nic] = Use::Rings;
                 let (kind, sized) = d.server();
                 keys = format!("stack = \"kernel\"\nnic = \"nic{nic}\"\n");
-                (app, own) = (kind.to_owned(), Some(d.traffic(sized)));
+                (app, own) = (kind.to_owned(), Some(d.traffic(kind, sized)));
             }
             6 if m.tcp && free_nic.is_some() => {
                 let nic = free_nic.unwrap();
@@ -234,7 +241,7 @@ fn mixture(n: u64) -> String {
             7 | 8 => {
                 let (kind, sized) = d.server();
                 keys = d.of(&["", "stack = \"queue_pair\"\n"]).to_owned();
-                (app, own) = (kind.to_owned(), Some(d.traffic(sized)));
+                (app, own) = (kind.to_owned(), Some(d.traffic(kind, sized)));
             }
             9 if m.poll_mode && free_nic.is_some() && left >= 2 => {
                 let nic = free_nic.unwrap();
@@ -252,7 +259,22 @@ fn mixture(n: u64) -> String {
                 let kind = format!("{{ kind = \"loopback\", bytes = \"{}\" }}", d.of(&["64 B", "1500 B"]));
                 (app, own) = (kind, Some("arrivals = \"closed\", outstanding = 8".into()));
             }
-            11 if several => {
+            11 if m.poll_mode && several && !ccnic && free_nic.is_some() && left >= 3 => {
+                ccnic = true;
+                overlay = true;
+                nics[free_nic.unwrap()] = Use::Alone;
+                keys = format!("stack = \"ccnic\"\nnode = 1\nnic = \"nic{}\"\n", free_nic.unwrap());
+                let kind =
+                    "{ kind = \"clique_map\", objects = 2000, get_fraction = 0.95, zipf = 0.75, below_100 = 0.61 }";
+                (app, own) = (kind.into(), Some(d.of(&["arrivals = \"closed\", outstanding = 16", "arrivals = \"poisson\", rate = \"1 Mrps\""]).into()));
+            }
+            12 if m.poll_mode && free_nic.is_some() => {
+                nics[free_nic.unwrap()] = Use::Loop;
+                keys = format!("stack = \"poll_mode\"\nnic = \"nic{}\"\n", free_nic.unwrap());
+                (app, own) =
+                    ("{ kind = \"loopback\", bytes = \"64 B\" }".into(), Some("arrivals = \"closed\", outstanding = 8".into()));
+            }
+            13 if several => {
                 keys = String::new();
                 let kind = d.of(&["pingpong\", layout = \"Wr", "stream_transfer\", stores = \"cached"]);
                 (app, own) = (format!("{{ kind = \"{kind}\", peer_node = 1 }}"), None);
@@ -275,13 +297,21 @@ fn mixture(n: u64) -> String {
             writeln!(tenants, "traffic = {{ {own} }}").unwrap();
         }
     }
+    for (i, used) in nics.iter().enumerate().filter(|(_, used)| **used != Use::Nothing) {
+        writeln!(peripherals, "[[peripheral]]\nkind = \"ethernet\"\nname = \"nic{i}\"").unwrap();
+        if *used == Use::Loop {
+            peripherals += "loopback = true\n";
+        } else if n % 5 == 0 {
+            peripherals += "link = \"10 Gbps\"\n";
+        }
+    }
     let run = match served || tenants.contains("pingpong") {
         true => "load = \"fixed\", requests = 300, warmup_requests = 100",
         false => "load = \"saturate\", warmup_time = \"5 us\", time = \"20 us\"",
     };
     writeln!(text, "run = {{ {run} }}").unwrap();
     if ccnic {
-        text += "ccnic = { nic_node = 1 }\n";
+        text += if overlay { "ccnic = { mode = \"overlay\", nic_node = 0 }\n" } else { "ccnic = { nic_node = 1 }\n" };
     }
     text + &tenants + &peripherals
 }
@@ -310,7 +340,7 @@ fn end(text: &str, limit: Duration) -> End {
         match run(&s, &mut progress) {
             Ok(o) => match finite(&o) {
                 Some(metric) => End::Bug(format!("{metric} is no number")),
-                None => End::Ran,
+                None => drained(s).map_or_else(|e| End::Bug(format!("drained: {e}")), |()| End::Ran),
             },
             Err(e) => End::Bug(e),
         }
@@ -319,6 +349,51 @@ fn end(text: &str, limit: Duration) -> End {
         let said = p.downcast_ref::<String>().cloned().or_else(|| p.downcast_ref::<&str>().map(|s| s.to_string()));
         End::Bug(format!("panic: {}", said.unwrap_or_default()))
     })
+}
+
+/// Runs the tenants for a while, ends their packets, and checks that nothing is lost on the way out.
+fn drained(s: Scenario) -> Result<(), String> {
+    if s.client.is_some() {
+        return Ok(());
+    }
+    let s = Arc::new(s);
+    let mut host = Host::new(s.clone())?;
+    let tenants: Vec<TenantId> = (0..s.tenants.len()).map(TenantId::new).collect();
+    for (t, spec) in tenants.iter().zip(&s.tenants) {
+        let traffic = spec.traffic.as_deref().unwrap_or(&s.traffic);
+        match traffic.outstanding {
+            0 => host.offer(*t, Some(Arrivals::fixed(1e6)), 0),
+            n => host.offer_closed(*t, n, traffic.timeout.into()),
+        }
+    }
+    for _ in 0..8 {
+        host.run_for(Time::us(5));
+        host.check()?;
+    }
+    for (t, spec) in tenants.iter().zip(&s.tenants) {
+        let traffic = spec.traffic.as_deref().unwrap_or(&s.traffic);
+        if traffic.outstanding == 0 {
+            host.offer(*t, None, 0);
+        }
+    }
+    host.run_for(Time::us(2_000));
+    host.check()?;
+    starved(&host, &s)?;
+    host.drain();
+    host.check()
+}
+
+/// Checks that software has served what the NICs behind ports took in, after traffic with an end.
+fn starved(host: &Host, s: &Scenario) -> Result<(), String> {
+    let open = s.tenants.iter().all(|t| t.traffic.as_ref().is_none_or(|t| t.outstanding == 0));
+    let nics = host.machine.iio.iter().flat_map(|iio| iio.nics());
+    for (port, nic) in nics.filter(|_| open) {
+        let ringed = s.tenants.iter().any(|t| t.app.work() == WorkSource::Kernel);
+        if !ringed && nic.unfinished() > 0 {
+            return Err(format!("{} packets stay in the NIC on port {port}", nic.unfinished()));
+        }
+    }
+    Ok(())
 }
 
 /// The first metric that is infinite or no number.
