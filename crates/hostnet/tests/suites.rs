@@ -32,6 +32,8 @@ mod layers;
 mod llc_contract;
 mod loopback;
 mod memory_contract;
+mod mixtures;
+mod mixtures_drawn;
 mod nic;
 mod nodes;
 mod pcie_reference;

@@ -324,7 +324,8 @@ impl Host {
         while let Some((queue, at)) = self.machine.nic_at(NicAt::Port(port)).and_then(Nic::interrupt) {
             let Some(core) = self.driver_of(port, queue) else { continue };
             if let IdleState::Asleep = self.cores[core].idle {
-                self.machine.cal.push(at, Event::Interrupt(core));
+                // Software that has stopped leaves interrupts behind that were due before.
+                self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core));
             }
         }
     }

@@ -123,8 +123,8 @@ pub struct Nic {
     pub counts: NicCounts,
     /// Ledger of the packets that the NIC dropped.
     pub drops: DropLedger,
-    /// Registers of the NIC.
-    pub registers: NicRegisters,
+    /// Registers of each function of the NIC.
+    registers: Vec<NicRegisters>,
 }
 
 impl Nic {
@@ -181,7 +181,7 @@ impl Nic {
             drop_depth: None,
             counts: NicCounts::default(),
             drops: DropLedger::default(),
-            registers: NicRegisters::new(VENDOR, DEVICE),
+            registers: vec![NicRegisters::new(VENDOR, DEVICE)],
         }
     }
 
@@ -207,6 +207,9 @@ impl Nic {
     /// Panics when the functions do not have all queues.
     pub fn divide(&mut self, queues: &[usize], rules: &[FlowRule]) {
         self.classifier.divide(queues);
+        self.registers = vec![NicRegisters::new(VENDOR, DEVICE); queues.len()];
+        let functions = queues.iter().enumerate().flat_map(|(function, n)| std::iter::repeat_n(function.to_u8(), *n));
+        self.queues.iter_mut().zip(functions).for_each(|(queue, function)| queue.function = function);
         for (function, n) in queues.iter().enumerate() {
             let own = rules.iter().filter(|r| usize::from(r.queue) < *n);
             own.for_each(|r| self.classifier.direct(function.to_u8(), r.flow, QueueId(r.queue)));
@@ -216,6 +219,11 @@ impl Nic {
     /// Queue of packets of `flow` with RSS hash `hash`.
     pub fn classify(&self, function: u8, flow: u32, hash: u32) -> QueueId {
         self.classifier.queue(function, flow, Some(hash))
+    }
+
+    /// Registers of the function that has `queue`.
+    pub fn registers(&mut self, queue: QueueId) -> &mut NicRegisters {
+        &mut self.registers[usize::from(self.queues[queue].function)]
     }
 
     /// Sets the steering tag that packets of `queue` carry towards memory.
@@ -399,7 +407,7 @@ impl Nic {
 
     /// Requests an interrupt, if moderation allows it, for a completion of `queue` that is in memory.
     fn completion(&mut self, queue: QueueId, now: Time) {
-        if self.registers.raise(COMPLETION) {
+        if self.registers(queue).raise(COMPLETION) {
             if let Some(at) = self.queues[queue].moderation.completed(now) {
                 self.asked.push_back((queue, at));
             }
@@ -419,7 +427,7 @@ impl Nic {
 
     /// Masks the interrupt of `queue`, because software polls the queue from now on.
     pub fn mask_interrupt(&mut self, queue: QueueId) {
-        self.registers.acknowledge();
+        self.registers(queue).acknowledge();
         self.queues[queue].moderation.mask();
     }
 

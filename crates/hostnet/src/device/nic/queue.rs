@@ -262,6 +262,8 @@ pub(super) struct Queue {
     pub tag: Tag,
     /// Interrupt moderation of the queue, behind a port.
     pub moderation: Moderation,
+    /// Function of the NIC that has the queue.
+    pub function: u8,
 }
 
 impl Queue {

@@ -197,8 +197,8 @@ impl PollMode {
         };
         armed.into_iter().for_each(|buffer| nic.arm(queue, buffer, pool.data(buffer)));
         nic.start_armed(queue);
-        nic.registers.set_mask(0);
-        nic.registers.bind_to_userspace().expect("the NIC can disable its interrupts");
+        nic.registers(queue).set_mask(0);
+        nic.registers(queue).bind_to_userspace().expect("the NIC can disable its interrupts");
         PollMode {
             burst: Vec::with_capacity(costs.burst.to_usize()),
             costs,

@@ -1,0 +1,228 @@
+//! Several tenants that receive packets on one host: what each gets, and what they share.
+
+use crate::common::{close, get, refused, simulate};
+use hostnet::host::Outcome;
+use serde_json::Value;
+
+/// A forwarder that answers every frame.
+const FORWARDER: &str = "{ kind = \"testpmd\", mode = \"macswap\" }";
+
+/// A scenario on one node of icx.
+fn on_icx(run: &str, rest: &str) -> String {
+    format!(
+        "name = \"mixture\"\nplatform = \"icx\"\noverride.nodes.count = 1\nplacement = {{ policy = \"ddio\", ways = 2 }}\n\
+         run = {{ load = \"fixed\", {run} }}\n{rest}"
+    )
+}
+
+const RUN: &str = "requests = 6000, warmup_requests = 1000";
+
+fn nic(name: &str, link: &str) -> String {
+    format!("[[peripheral]]\nkind = \"ethernet\"\nname = \"{name}\"\nlink = \"{link}\"\n")
+}
+
+fn tenant(name: &str, cores: u32, keys: &str, app: &str, traffic: &str) -> String {
+    let traffic = if traffic.is_empty() { String::new() } else { format!("traffic = {{ {traffic} }}\n") };
+    format!("[[tenant]]\nname = \"{name}\"\ncores = {cores}\n{keys}\napp = {app}\n{traffic}")
+}
+
+/// A poll-mode tenant on NIC `nic`.
+fn driven(name: &str, cores: u32, nic: &str, app: &str, traffic: &str) -> String {
+    tenant(name, cores, &format!("stack = \"poll_mode\"\nnic = \"{nic}\""), app, traffic)
+}
+
+/// Value of `column` in the row of tenant `name`.
+fn of(o: &Outcome, name: &str, column: &str) -> f64 {
+    let table = &o.tables["tenants"];
+    let columns = table["columns"].as_array().expect("columns");
+    let at = columns.iter().position(|c| c["name"] == column).unwrap_or_else(|| panic!("no column {column}"));
+    let row = table["rows"].as_array().expect("rows").iter().find(|r| r[0] == name);
+    row.and_then(|r| r[at].as_f64()).unwrap_or_else(|| panic!("{column} of {name} is null"))
+}
+
+/// Sum of `column` over the tenants that have a value.
+fn sum(o: &Outcome, column: &str) -> f64 {
+    let table = &o.tables["tenants"];
+    let at = table["columns"].as_array().and_then(|c| c.iter().position(|c| c["name"] == column)).expect("a column");
+    table["rows"].as_array().expect("rows").iter().filter_map(|r: &Value| r[at].as_f64()).sum()
+}
+
+/// Each tenant's packets come at its own rate to its own queues: a tenant whose packets went to another one's queues
+/// would complete fewer than are offered to it.
+#[test]
+fn tenants_on_one_nic_get_each_its_own_rate_in_its_own_queues() {
+    let text = on_icx(RUN, "")
+        + &driven("two cores", 2, "a", FORWARDER, "arrivals = \"fixed\", rate = \"1.2 Mpps\", packet = \"256 B\"")
+        + &driven(
+            "sink",
+            1,
+            "a",
+            "{ kind = \"touchdrop\" }",
+            "arrivals = \"poisson\", rate = \"0.4 Mpps\", packet = \"1 KiB\"",
+        )
+        + &driven(
+            "flows",
+            3,
+            "a",
+            FORWARDER,
+            "arrivals = \"fixed\", rate = \"0.8 Mpps\", packet = \"256 B\", flows = 64",
+        )
+        + &nic("a", "100 Gbps");
+    let o = simulate(&text);
+    // Of 6000 requests some 1000 are the sink's: three standard errors of a Poisson process are 10 %.
+    for (name, rate, tolerance) in [("two cores", 1.2, 0.01), ("flows", 0.8, 0.01), ("sink", 0.4, 0.1)] {
+        assert!(close(of(&o, name, "offered_mops"), rate, tolerance), "{name}: {}", of(&o, name, "offered_mops"));
+        assert!(
+            close(of(&o, name, "throughput_mops"), of(&o, name, "offered_mops"), 0.01),
+            "{name}: {}",
+            of(&o, name, "throughput_mops")
+        );
+        assert_eq!(of(&o, name, "drop_rate"), 0.0, "{name}");
+    }
+}
+
+/// Frames of 1514 bytes and the 20 bytes between them take 1.2272 us of 10 Gb/s.
+#[test]
+fn tenants_on_one_nic_share_its_link() {
+    let traffic = "arrivals = \"fixed\", rate = \"6 Gbps\", packet = \"1514 B\"";
+    let text = on_icx(RUN, "")
+        + &driven("a", 2, "nic", FORWARDER, traffic)
+        + &driven("b", 2, "nic", FORWARDER, traffic)
+        + &nic("nic", "10 Gbps");
+    let o = simulate(&text);
+    let line = 1.0 / 1.2272;
+    assert!(close(get(&o, "throughput_mrps"), line, 0.002), "{} of {line} Mpps", get(&o, "throughput_mrps"));
+    for name in ["a", "b"] {
+        let own = of(&o, name, "throughput_mops");
+        assert!(close(own, line / 2.0, 0.01), "{name}: {own}");
+    }
+    // One of them alone has room.
+    let alone = on_icx(RUN, "") + &driven("a", 2, "nic", FORWARDER, traffic) + &nic("nic", "10 Gbps");
+    let rate = 6e9 / 8.0 / 1514.0 / 1e6;
+    assert!(close(get(&simulate(&alone), "throughput_mrps"), rate, 0.01));
+}
+
+#[test]
+fn a_tenant_on_another_nic_that_gets_nothing_leaves_a_tenant_as_it_was() {
+    let busy = driven("busy", 2, "a", FORWARDER, "arrivals = \"poisson\", rate = \"2 Mpps\", packet = \"512 B\"");
+    let idle = driven("idle", 2, "b", FORWARDER, "arrivals = \"fixed\", rate = \"1 pps\", packet = \"512 B\"");
+    let alone = simulate(&(on_icx(RUN, "") + &busy + &nic("a", "100 Gbps")));
+    let beside = simulate(&(on_icx(RUN, "") + &busy + &idle + &nic("a", "100 Gbps") + &nic("b", "100 Gbps")));
+    for column in ["lat_mean_us", "lat_p50_us", "lat_p99_us", "throughput_mops"] {
+        let (one, two) = (of(&alone, "busy", column), of(&beside, "busy", column));
+        assert!(close(two, one, 0.01), "{column}: {one} alone, {two} beside an idle tenant");
+    }
+    assert_eq!(of(&beside, "idle", "throughput_mops"), 0.0);
+}
+
+#[test]
+fn the_tenants_add_up_to_the_host() {
+    let text = on_icx(RUN, "")
+        + &driven("a", 2, "n", FORWARDER, "arrivals = \"poisson\", rate = \"1 Mpps\", packet = \"1514 B\"")
+        // One core, and three times what it can serve: most is dropped.
+        + &driven("b", 1, "n", "{ kind = \"touchdrop\", instructions = 40000 }", "arrivals = \"poisson\", rate = \"3 Mpps\", packet = \"128 B\"")
+        + &tenant("c", 1, "", "{ kind = \"l3fwd\", rules = 100 }", "arrivals = \"poisson\", rate = \"1 Mpps\", packet = \"64 B\"")
+        + &tenant("memory", 1, "", "{ kind = \"stream\", buffer = \"64 MiB\", read_fraction = 0.5 }", "")
+        + &nic("n", "100 Gbps");
+    let o = simulate(&text);
+    let dropped: f64 = ["a", "b", "c"].iter().map(|t| of(&o, t, "drop_rate") * of(&o, t, "offered_mops")).sum();
+    let served: f64 = ["a", "b", "c"].iter().map(|t| of(&o, t, "throughput_mops")).sum();
+    for (what, tenants, host) in [
+        ("served", served, get(&o, "throughput_mrps")),
+        ("offered", sum(&o, "offered_mops"), get(&o, "offered_mrps")),
+        ("dropped", dropped, get(&o, "drop_rate") * get(&o, "offered_mrps")),
+        ("read", sum(&o, "dram_read_gbs"), get(&o, "mem_read_gbs")),
+        ("written", sum(&o, "dram_write_gbs"), get(&o, "mem_write_gbs")),
+        ("of DRAM", sum(&o, "dram_share"), 1.0),
+    ] {
+        assert!(close(tenants, host, 1e-6), "{what}: {tenants} of the tenants, {host} of the host");
+    }
+    assert!(dropped > 0.5, "{dropped} Mpps are dropped");
+}
+
+/// Below its capacity each tenant serves what is offered to it, whichever stack and NIC it has.
+#[test]
+fn stacks_and_nics_of_all_kinds_run_side_by_side() {
+    let fixed = |rate: &str| format!("arrivals = \"fixed\", rate = \"{rate}\", packet = \"512 B\"");
+    let chip = tenant("chip", 1, "", "{ kind = \"l3fwd\", rules = 100 }", &fixed("1 Mpps"));
+    let port = driven("port", 1, "n", FORWARDER, &fixed("0.5 Mpps"));
+    let o = simulate(&(on_icx(RUN, "") + &chip + &port + &nic("n", "100 Gbps")));
+    for (name, rate) in [("chip", 1.0), ("port", 0.5)] {
+        assert!(close(of(&o, name, "throughput_mops"), rate, 0.01), "{name}: {}", of(&o, name, "throughput_mops"));
+    }
+
+    let kernel = tenant("kernel", 1, "stack = \"kernel\"\nnic = \"n\"", "{ kind = \"touchfwd\" }", &fixed("0.05 Mpps"));
+    let text = on_icx(RUN, "").replace("icx", "altra").replace("override.nodes.count = 1\n", "");
+    let o = simulate(&(text + &kernel + &port + &nic("n", "100 Gbps")));
+    for (name, rate) in [("kernel", 0.05), ("port", 0.5)] {
+        assert!(close(of(&o, name, "throughput_mops"), rate, 0.02), "{name}: {}", of(&o, name, "throughput_mops"));
+    }
+    // A socket costs system calls and an interrupt's work.
+    assert!(of(&o, "kernel", "lat_mean_us") > 2.0 * of(&o, "port", "lat_mean_us"));
+}
+
+/// A NIC in coherent memory needs no PCIe port, and leaves that of another tenant alone.
+#[test]
+fn a_coherent_nic_runs_beside_one_behind_a_port() {
+    let run = "requests = 20000, warmup_requests = 5000";
+    let both = on_icx(run, "ccnic = { nic_node = 1 }\n").replace("override.nodes.count = 1\n", "");
+    let pair = tenant(
+        "pair",
+        2,
+        "stack = \"ccnic\"",
+        "{ kind = \"loopback\", bytes = \"64 B\" }",
+        "arrivals = \"closed\", outstanding = 16",
+    );
+    let port = driven("port", 1, "n", FORWARDER, "arrivals = \"fixed\", rate = \"0.5 Mpps\", packet = \"512 B\"");
+    let o = simulate(&(both.clone() + &pair + &port + &nic("n", "100 Gbps")));
+    let alone = simulate(&(both + &pair));
+    assert!(close(of(&o, "port", "throughput_mops"), 0.5, 0.02), "{}", of(&o, "port", "throughput_mops"));
+    let (with, without) = (of(&o, "pair", "throughput_mops"), of(&alone, "pair", "throughput_mops"));
+    assert!(close(with, without, 0.02), "{with} Mops beside the port, {without} alone");
+}
+
+const ECHO: &str = "{ kind = \"tcp_echo\", rpc = \"64 B\", flows = 32, pipelined = 2 }";
+const CLOSED: &str = "arrivals = \"closed\", outstanding = 64";
+
+/// Little's law: 64 requests are always under way.
+#[test]
+fn tcp_clients_have_their_requests_under_way_beside_other_tenants() {
+    let run = "requests = 8000, warmup_requests = 8000";
+    let echo = driven("echo", 3, "n", ECHO, CLOSED);
+    let memory = tenant("memory", 2, "", "{ kind = \"xmem\", array = \"256 KiB\" }", "");
+    let under_way = |o: &Outcome| of(o, "echo", "throughput_mops") * of(o, "echo", "lat_mean_us");
+    let beside = simulate(&(on_icx(run, "") + &echo + &memory + &nic("n", "100 Gbps")));
+    assert!(close(under_way(&beside), 64.0, 0.05), "{}", under_way(&beside));
+    assert!(of(&beside, "memory", "throughput_mops") > 0.0);
+
+    let client = "client = { cores = 2, app = { kind = \"load_generator\" } }\n";
+    let traffic = "arrivals = \"poisson\", rate = \"1 Mpps\", packet = \"512 B\"";
+    let text = on_icx(run, client)
+        + &format!("traffic = {{ {traffic} }}\n")
+        + &driven("forwarder", 2, "m", FORWARDER, "")
+        + &echo
+        + &nic("m", "100 Gbps")
+        + &nic("n", "100 Gbps");
+    let o = simulate(&text);
+    assert!(close(under_way(&o), 64.0, 0.05), "{}", under_way(&o));
+    assert!(close(of(&o, "forwarder", "offered_mops"), 1.0, 0.1), "{}", of(&o, "forwarder", "offered_mops"));
+    assert_eq!(of(&o, "forwarder", "drop_rate"), 0.0);
+}
+
+#[test]
+fn what_cannot_serve_all_tenants_is_refused_with_the_reason() {
+    let echo = driven("echo", 3, "n", ECHO, CLOSED);
+    let port = driven("port", 1, "m", FORWARDER, "arrivals = \"fixed\", rate = \"0.5 Mpps\", packet = \"512 B\"");
+    let text = on_icx(RUN, "") + &echo + &port + &nic("n", "100 Gbps") + &nic("m", "100 Gbps");
+    refused(
+        &text,
+        &[
+            ("nic = \"m\"", "nic = \"n\"", "keeps state of each connection by the NIC's queue"),
+            ("nic = \"m\"", "nic = \"x\"", "tenant[1].nic = \"x\" is the name of no [[peripheral]]"),
+            ("nic = \"m\"", "", "tenant[1].nic is missing: there are 2 Ethernet NICs"),
+            ("name = \"m\"", "name = \"n\"", "two [[peripheral]]s have the name \"n\""),
+            ("rate = \"0.5 Mpps\"", "rate = \"0 pps\"", "tenant[1].traffic.rate"),
+            ("app = { kind = \"testpmd\"", "app = { kind = \"loopback\"", "tenant[1]"),
+        ],
+    );
+}

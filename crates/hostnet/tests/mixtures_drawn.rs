@@ -1,0 +1,449 @@
+//! Random mixtures of tenants, devices and policies: each runs and is conserved, or one sentence says what the hardware
+//! or the files lack.
+
+use crate::common::platforms;
+use hostnet::app::WorkSource;
+use hostnet::config::{resolve, Scenario};
+use hostnet::host::{run, Host};
+use hostnet::kernel::{RandomStream, TenantId, Time};
+use hostnet::traffic::arrival::Arrivals;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A platform with what its tenants may use.
+struct Machine {
+    name: &'static str,
+    cores: u64,
+    nodes: u64,
+    poll_mode: bool,
+    udp: bool,
+    tcp: bool,
+    ports: bool,
+    block: bool,
+    ccnic: bool,
+}
+
+const fn machine(name: &'static str, cores: u64) -> Machine {
+    Machine {
+        name,
+        cores,
+        nodes: 1,
+        poll_mode: false,
+        udp: false,
+        tcp: false,
+        ports: true,
+        block: false,
+        ccnic: false,
+    }
+}
+
+const MACHINES: [Machine; 11] = [
+    Machine { poll_mode: true, udp: true, tcp: true, ..machine("altra", 12) },
+    Machine { tcp: true, block: true, ..machine("cascadelake", 8) },
+    Machine { poll_mode: true, udp: true, tcp: true, ..machine("gem5", 4) },
+    Machine { block: true, ..machine("icelake", 12) },
+    Machine { poll_mode: true, ccnic: true, nodes: 2, ..machine("icx", 12) },
+    Machine { poll_mode: true, ..machine("idio-gem5", 3) },
+    Machine { block: true, ..machine("sapphirerapids", 12) },
+    Machine { ports: false, ..machine("sim24", 12) },
+    Machine { poll_mode: true, ..machine("skylake-idio", 12) },
+    Machine { poll_mode: true, ..machine("skylake", 12) },
+    Machine { ccnic: true, nodes: 2, ..machine("spr", 12) },
+];
+
+/// Refusals that say "not built yet", by the words that tell them apart.
+const NOT_BUILT: [&str; 0] = [];
+
+struct Draw(RandomStream);
+
+impl Draw {
+    fn chance(&mut self, percent: u64) -> bool {
+        self.0.below(100) < percent
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.0.below(choices.len() as u64) as usize]
+    }
+
+    /// Keys of the packets that a tenant serves; `sized` if the application leaves their size to the traffic.
+    fn traffic(&mut self, app: &str, sized: bool) -> String {
+        if app.contains("memcached") {
+            let file = platforms().join("../captures/memcached-udp.pcap");
+            let timing = self.of(&["fixed", "poisson"]);
+            return format!(
+                "arrivals = \"pcap\", rate = \"80 krps\", pcap = {{ file = \"{}\", timing = \"{timing}\" }}",
+                file.display()
+            );
+        }
+        let mut keys = match self.0.below(8) {
+            0 => "arrivals = \"fixed\", rate = \"0.4 Mpps\"".into(),
+            1 => "arrivals = \"burst\", burst = 16, burst_period = \"30 us\", burst_gap = \"200 ns\"".into(),
+            2 => format!("arrivals = \"closed\", outstanding = {}", self.of(&[1, 8, 40])),
+            3 => "arrivals = \"uniform\", rate = \"0.6 Mpps\"".into(),
+            4 => format!("arrivals = \"poisson\", rate = \"{} Mpps\"", self.of(&["0.2", "2", "8"])),
+            5 => "arrivals = \"keep_depth\", depth = 4".into(),
+            _ => "arrivals = \"poisson\", rate = \"0.5 Mpps\"".to_owned(),
+        };
+        if sized {
+            write!(keys, ", packet = \"{}\"", self.of(&["64 B", "300 B", "1 KiB", "1514 B"])).unwrap();
+        }
+        keys
+    }
+
+    /// An application that serves packets, and whether traffic sets the size of its packets.
+    fn server(&mut self) -> (&'static str, bool) {
+        self.of(&[
+            ("{ kind = \"testpmd\", mode = \"macswap\" }", true),
+            ("{ kind = \"testpmd\", mode = \"io\" }", true),
+            ("{ kind = \"l2fwd\" }", true),
+            ("{ kind = \"l3fwd\", rules = 100 }", true),
+            ("{ kind = \"l3fwd\", rules = 64, zero_copy = true }", true),
+            ("{ kind = \"touchdrop\", instructions = 50 }", true),
+            ("{ kind = \"touchfwd\" }", true),
+            ("{ kind = \"rxptx\", interval = \"150 ns\" }", true),
+            ("{ kind = \"memcached\" }", false), // which only a capture asks for anything
+            ("{ kind = \"clique_map\", objects = 2000, get_fraction = 0.95, zipf = 0.75, below_100 = 0.61 }", false),
+            (
+                "{ kind = \"mica\", item_size = \"256 B\", get_fraction = 0.9, pairs = 2048, buckets = 512, log_size = \"2 MiB\", zipf = 0.9 }",
+                false,
+            ),
+        ])
+    }
+
+    fn free(&mut self) -> &'static str {
+        self.of(&[
+            "{ kind = \"xmem\", array = \"256 KiB\" }",
+            "{ kind = \"xmem\", array = \"2 MiB\", order = \"cycle\" }",
+            "{ kind = \"stream\", buffer = \"16 MiB\", read_fraction = 0.5 }",
+            "{ kind = \"stream\", buffer = \"4 MiB\", access = \"random\", run_lines = 4 }",
+            "{ kind = \"llc_antagonist\", buffer = \"1 MiB\" }",
+            "{ kind = \"gapbs\", kernel = \"pagerank\", scale = 12 }",
+            "{ kind = \"redis\", keys = 1000, value = \"1 KiB\" }",
+        ])
+    }
+
+    fn placement(&mut self) -> String {
+        let policy = self.of(&[
+            "policy = \"ddio\"",
+            "policy = \"ddio\"",
+            "policy = \"ddio\", ways = \"all\"",
+            "policy = \"dma\"",
+            "policy = \"ideal\"",
+            "policy = \"idio\", mode = \"dynamic\"",
+            "policy = \"idio\", mode = \"static\"",
+            "policy = \"idio\", mode = \"invalidate\"",
+            "policy = \"ddio\", iat = { epoch = \"20 us\", min_ways = 1, max_ways = 4, grow_above = 1e6, shrink_below = 1e5 }",
+        ]);
+        let mut keys = policy.to_owned();
+        if !policy.contains("idio") && self.chance(12) {
+            keys += ", sweep_rx = true";
+        }
+        if self.chance(8) {
+            write!(keys, ", sweep_tx = \"{}\"", self.of(&["nic", "cpu"])).unwrap();
+        }
+        keys
+    }
+}
+
+/// Ethernet NICs by what uses them: drivers of rings, or a receiver that the NIC tells of each frame.
+#[derive(Clone, Copy, PartialEq)]
+enum Use {
+    Nothing,
+    Rings,
+    Alone,
+    Loop,
+}
+
+/// The text of mixture number `n`.
+fn mixture(n: u64) -> String {
+    let mut d = Draw(RandomStream::new(n, "mixture", 0));
+    let m = &MACHINES[d.0.below(MACHINES.len() as u64) as usize];
+    let several = m.nodes > 1 && d.chance(40);
+    let mut text = format!("name = \"mixture {n}\"\nplatform = \"{}\"\n", m.name);
+    if m.nodes > 1 && !several {
+        text += "override.nodes.count = 1\n";
+    }
+    let placement = match several && d.chance(90) {
+        true => d.of(&["policy = \"ddio\"", "policy = \"dma\""]).to_owned(),
+        false => d.placement(),
+    };
+    writeln!(text, "placement = {{ {placement} }}").unwrap();
+    if d.chance(30) {
+        text += "rings = { rx_buffers = 128, buffer_size = \"2 KiB\" }\n";
+    }
+    let mut peripherals = String::new();
+    let mut nics: Vec<Use> = Vec::new();
+    let devices = if m.ports { d.0.below(4) } else { 0 };
+    for _ in 0..devices {
+        match d.0.below(6) {
+            0 => {
+                let cores = if m.block && m.cores > 4 { d.0.below(2) } else { 0 };
+                let op = d.of(&["p2m_write", "p2m_read"]);
+                writeln!(
+                    peripherals,
+                    "[[peripheral]]\nkind = \"ssd\"\nop = \"{op}\"\nqueue_depth = 4\nblock = \"64 KiB\"\ncores = {cores}"
+                )
+                .unwrap();
+            }
+            1 => {
+                let op = d.of(&["p2m_write", "p2m_read"]);
+                writeln!(peripherals, "[[peripheral]]\nkind = \"roce\"\nop = \"{op}\"").unwrap();
+            }
+            _ => {
+                nics.push(Use::Nothing);
+            }
+        }
+    }
+    let mut left = m.cores - if peripherals.contains("cores = 1") { 1 } else { 0 };
+    let mut served = false;
+    let (mut ccnic, mut overlay) = (false, false);
+    let mut tenants = String::new();
+    let count = 1 + d.0.below(5);
+    for i in 0..count {
+        let mut cores = 1 + d.0.below(2.min(left.max(1)));
+        let free_nic = nics.iter().position(|u| *u == Use::Nothing);
+        let shared_nic = (0..nics.len()).filter(|i| matches!(nics[*i], Use::Nothing | Use::Rings)).collect::<Vec<_>>();
+        let (mut keys, app);
+        let own;
+        match d.0.below(16) {
+            0..=3 if m.poll_mode && !shared_nic.is_empty() => {
+                let nic = d.of(&shared_nic);
+                nics[nic] = Use::Rings;
+                let (kind, sized) = d.server();
+                keys = format!("stack = \"poll_mode\"\nnic = \"nic{nic}\"\n");
+                if left >= 2 && d.chance(20) {
+                    cores = 2;
+                    keys += "pipeline = {}\n";
+                } else if d.chance(15) {
+                    writeln!(keys, "recycling = \"{}\"", d.of(&["copy", "reallocate"])).unwrap();
+                }
+                (app, own) = (kind.to_owned(), Some(d.traffic(kind, sized)));
+            }
+            4 | 5 if m.udp && !shared_nic.is_empty() => {
+                let nic = d.of(&shared_nic);
+                nics[nic] = Use::Rings;
+                let (kind, sized) = d.server();
+                keys = format!("stack = \"kernel\"\nnic = \"nic{nic}\"\n");
+                (app, own) = (kind.to_owned(), Some(d.traffic(kind, sized)));
+            }
+            6 if m.tcp && free_nic.is_some() => {
+                let nic = free_nic.unwrap();
+                nics[nic] = Use::Alone;
+                keys = format!("nic = \"nic{nic}\"\n");
+                if m.udp {
+                    keys += "stack = \"kernel\"\n";
+                }
+                (app, own) = ("{ kind = \"tcp_receive\" }".into(), None);
+            }
+            7 | 8 => {
+                let (kind, sized) = d.server();
+                keys = d.of(&["", "stack = \"queue_pair\"\n"]).to_owned();
+                (app, own) = (kind.to_owned(), Some(d.traffic(kind, sized)));
+            }
+            9 if m.poll_mode && free_nic.is_some() && left >= 2 => {
+                let nic = free_nic.unwrap();
+                nics[nic] = Use::Alone;
+                cores = 2;
+                keys = format!("stack = \"poll_mode\"\nnic = \"nic{nic}\"\n");
+                (app, own) = (
+                    "{ kind = \"tcp_echo\", rpc = \"64 B\", flows = 16, pipelined = 2 }".into(),
+                    Some("arrivals = \"closed\", outstanding = 32".into()),
+                );
+            }
+            10 if m.ccnic && several && !ccnic => {
+                ccnic = true;
+                keys = "stack = \"ccnic\"\n".to_owned();
+                let kind = format!("{{ kind = \"loopback\", bytes = \"{}\" }}", d.of(&["64 B", "1500 B"]));
+                (app, own) = (kind, Some("arrivals = \"closed\", outstanding = 8".into()));
+            }
+            11 if m.poll_mode && several && !ccnic && free_nic.is_some() && left >= 3 => {
+                ccnic = true;
+                overlay = true;
+                nics[free_nic.unwrap()] = Use::Alone;
+                keys = format!("stack = \"ccnic\"\nnode = 1\nnic = \"nic{}\"\n", free_nic.unwrap());
+                let kind =
+                    "{ kind = \"clique_map\", objects = 2000, get_fraction = 0.95, zipf = 0.75, below_100 = 0.61 }";
+                (app, own) = (kind.into(), Some(d.of(&["arrivals = \"closed\", outstanding = 16", "arrivals = \"poisson\", rate = \"1 Mrps\""]).into()));
+            }
+            12 if m.poll_mode && free_nic.is_some() => {
+                nics[free_nic.unwrap()] = Use::Loop;
+                keys = format!("stack = \"poll_mode\"\nnic = \"nic{}\"\n", free_nic.unwrap());
+                (app, own) =
+                    ("{ kind = \"loopback\", bytes = \"64 B\" }".into(), Some("arrivals = \"closed\", outstanding = 8".into()));
+            }
+            13 if several => {
+                keys = String::new();
+                let kind = d.of(&["pingpong\", layout = \"Wr", "stream_transfer\", stores = \"cached"]);
+                (app, own) = (format!("{{ kind = \"{kind}\", peer_node = 1 }}"), None);
+            }
+            _ => {
+                keys = String::new();
+                if several && d.chance(40) {
+                    keys += "node = 1\n";
+                }
+                (app, own) = (d.free().to_owned(), None);
+            }
+        }
+        if cores > left {
+            break;
+        }
+        left -= cores;
+        writeln!(tenants, "[[tenant]]\nname = \"t{i}\"\ncores = {cores}\n{keys}app = {app}").unwrap();
+        if let Some(own) = own {
+            served = true;
+            writeln!(tenants, "traffic = {{ {own} }}").unwrap();
+        }
+    }
+    for (i, used) in nics.iter().enumerate().filter(|(_, used)| **used != Use::Nothing) {
+        writeln!(peripherals, "[[peripheral]]\nkind = \"ethernet\"\nname = \"nic{i}\"").unwrap();
+        if *used == Use::Loop {
+            peripherals += "loopback = true\n";
+        } else if n % 5 == 0 {
+            peripherals += "link = \"10 Gbps\"\n";
+        }
+    }
+    let run = match served || tenants.contains("pingpong") {
+        true => "load = \"fixed\", requests = 300, warmup_requests = 100",
+        false => "load = \"saturate\", warmup_time = \"5 us\", time = \"20 us\"",
+    };
+    writeln!(text, "run = {{ {run} }}").unwrap();
+    if ccnic {
+        text += if overlay { "ccnic = { mode = \"overlay\", nic_node = 0 }\n" } else { "ccnic = { nic_node = 1 }\n" };
+    }
+    text + &tenants + &peripherals
+}
+
+/// What became of a mixture.
+enum End {
+    Ran,
+    /// The refusal, without the file's name.
+    Refused(String),
+    /// What is wrong.
+    Bug(String),
+}
+
+/// Resolves and runs `text`; a run that takes more than `limit` is a bug.
+fn end(text: &str, limit: Duration) -> End {
+    let tried = catch_unwind(AssertUnwindSafe(|| {
+        let s = match resolve(text, "mix.toml", &[platforms()]) {
+            Ok(s) => s,
+            Err(e) => return End::Refused(e.to_string()),
+        };
+        let begun = Instant::now();
+        let mut progress = |_| match begun.elapsed() > limit {
+            true => Err("it takes too long".to_owned()),
+            false => Ok(()),
+        };
+        match run(&s, &mut progress) {
+            Ok(o) => match finite(&o) {
+                Some(metric) => End::Bug(format!("{metric} is no number")),
+                None => drained(s).map_or_else(|e| End::Bug(format!("drained: {e}")), |()| End::Ran),
+            },
+            Err(e) => End::Bug(e),
+        }
+    }));
+    tried.unwrap_or_else(|p| {
+        let said = p.downcast_ref::<String>().cloned().or_else(|| p.downcast_ref::<&str>().map(|s| s.to_string()));
+        End::Bug(format!("panic: {}", said.unwrap_or_default()))
+    })
+}
+
+/// Runs the tenants for a while, ends their packets, and checks that nothing is lost on the way out.
+fn drained(s: Scenario) -> Result<(), String> {
+    if s.client.is_some() {
+        return Ok(());
+    }
+    let s = Arc::new(s);
+    let mut host = Host::new(s.clone())?;
+    let tenants: Vec<TenantId> = (0..s.tenants.len()).map(TenantId::new).collect();
+    for (t, spec) in tenants.iter().zip(&s.tenants) {
+        let traffic = spec.traffic.as_deref().unwrap_or(&s.traffic);
+        match traffic.outstanding {
+            0 => host.offer(*t, Some(Arrivals::fixed(1e6)), 0),
+            n => host.offer_closed(*t, n, traffic.timeout.into()),
+        }
+    }
+    for _ in 0..8 {
+        host.run_for(Time::us(5));
+        host.check()?;
+    }
+    for (t, spec) in tenants.iter().zip(&s.tenants) {
+        let traffic = spec.traffic.as_deref().unwrap_or(&s.traffic);
+        if traffic.outstanding == 0 {
+            host.offer(*t, None, 0);
+        }
+    }
+    host.run_for(Time::us(2_000));
+    host.check()?;
+    starved(&host, &s)?;
+    host.drain();
+    host.check()
+}
+
+/// Checks that software has served what the NICs behind ports took in, after traffic with an end.
+fn starved(host: &Host, s: &Scenario) -> Result<(), String> {
+    let open = s.tenants.iter().all(|t| t.traffic.as_ref().is_none_or(|t| t.outstanding == 0));
+    let nics = host.machine.iio.iter().flat_map(|iio| iio.nics());
+    for (port, nic) in nics.filter(|_| open) {
+        let ringed = s.tenants.iter().any(|t| t.app.work() == WorkSource::Kernel);
+        if !ringed && nic.unfinished() > 0 {
+            return Err(format!("{} packets stay in the NIC on port {port}", nic.unfinished()));
+        }
+    }
+    Ok(())
+}
+
+/// The first metric that is infinite or no number.
+fn finite(o: &hostnet::host::Outcome) -> Option<&'static str> {
+    let mut all = hostnet::meter::METRICS.iter().zip(&o.values.0);
+    all.find(|(_, v)| v.is_some_and(|v| !v.is_finite())).map(|(m, _)| m.name)
+}
+
+/// The refusal without numbers and names, so that equal reasons count together.
+fn reason(said: &str) -> String {
+    let words = said.trim_start_matches("mix.toml: ").chars();
+    words.map(|c| if c.is_ascii_digit() { '#' } else { c }).collect()
+}
+
+/// Draws mixtures `from` to `to`, each of which must run or be refused in a sentence; prints what became of them.
+fn draws(from: u64, to: u64) {
+    let (mut ran, mut reasons, mut bugs) = (0u64, BTreeMap::<String, u64>::new(), Vec::new());
+    for n in from..to {
+        let text = mixture(n);
+        match end(&text, Duration::from_secs(20)) {
+            End::Ran => ran += 1,
+            End::Refused(said) => {
+                let sentence = said.starts_with("mix.toml: ") && said.ends_with('.') && !said.contains('\n');
+                let built = !said.contains("not built yet") || NOT_BUILT.iter().any(|known| said.contains(known));
+                if !sentence || !built {
+                    bugs.push(format!("{said}\n{text}"));
+                }
+                *reasons.entry(reason(&said)).or_default() += 1;
+            }
+            End::Bug(why) => bugs.push(format!("{why}\n{text}")),
+        }
+    }
+    println!("{ran} of {} ran", to - from);
+    let mut by_count: Vec<_> = reasons.into_iter().collect();
+    by_count.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    by_count.iter().for_each(|(why, n)| println!("{n:5} {why}"));
+    assert!(bugs.is_empty(), "{} bugs:\n{}", bugs.len(), bugs.join("\n----\n"));
+    assert!(ran * 100 >= (to - from) * 60, "only {ran} of {} ran", to - from);
+}
+
+#[test]
+fn each_drawn_mixture_runs_and_is_conserved_or_is_refused_in_a_sentence() {
+    draws(0, 150);
+}
+
+/// Takes minutes; `MIXTURES=from-to` chooses the numbers.
+#[test]
+#[ignore = "takes minutes"]
+fn thousands_of_mixtures_run_or_are_refused_in_a_sentence() {
+    let range = std::env::var("MIXTURES").unwrap_or_else(|_| "150-4000".into());
+    let (from, to) = range.split_once('-').expect("from-to");
+    draws(from.parse().expect("a number"), to.parse().expect("a number"));
+}
