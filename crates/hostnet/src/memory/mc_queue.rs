@@ -120,7 +120,7 @@ impl Memory {
         let t = &mut self.txns[id];
         t.at_mc = now;
         self.paths.at_home_agent[Path::of(t.op).index()].force(now);
-        self.stats.count_for(class, self.map.of(line).tenant);
+        self.stats.count_for(class, line, &self.map);
         let (ch, at) = self.route(line);
         let c = &self.channels[ch];
         if c.shared.is_some() {
@@ -159,7 +159,7 @@ impl Memory {
         id: Option<TxnId>,
         now: Time,
     ) -> bool {
-        self.stats.count_for(class, self.map.of(line).tenant);
+        self.stats.count_for(class, line, &self.map);
         self.stats.ledger.written += 1;
         if self.functional {
             return false;

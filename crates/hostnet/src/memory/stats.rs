@@ -1,6 +1,6 @@
 //! Counters of the memory system. Each DRAM transfer is counted once, by region, cause and direction.
 
-use super::region::RegionKind;
+use super::region::{AddressMap, RegionKind};
 use super::request::{Agent, AGENTS};
 use crate::kernel::{CoreId, IdVec, LineAddr, RegionId, TenantId, ThreadId, Time};
 use hdrhistogram::Histogram;
@@ -277,12 +277,13 @@ impl MemStats {
     pub fn count(&mut self, c: AccessClass) {
         self.dram[c.index()] += 1;
     }
-    /// Counts a transfer of class `c` for a line of `tenant`'s memory. Background reads are of no tenant.
+    /// Counts a transfer of class `c` of `line`, for the tenant to whose memory in `map` the line belongs. Background reads
+    /// are of no tenant, and their lines of no region.
     #[inline]
-    pub(in crate::memory) fn count_for(&mut self, c: AccessClass, tenant: TenantId) {
+    pub(in crate::memory) fn count_for(&mut self, c: AccessClass, line: LineAddr, map: &AddressMap) {
         self.count(c);
         if c != AccessClass::BackgroundRd {
-            if let Some(t) = self.tenants.get_mut(tenant) {
+            if let Some(t) = self.tenants.get_mut(map.of(line).tenant) {
                 t.dram[usize::from(c.is_write())] += 1;
             }
         }
