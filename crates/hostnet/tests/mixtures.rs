@@ -161,6 +161,19 @@ fn stacks_and_nics_of_all_kinds_run_side_by_side() {
     assert!(of(&o, "kernel", "lat_mean_us") > 2.0 * of(&o, "port", "lat_mean_us"));
 }
 
+/// A search varies the rate of the tenants that give none of their own; the others keep theirs.
+#[test]
+fn a_search_leaves_the_rates_that_tenants_give_themselves() {
+    let text = on_icx(RUN, "traffic = { arrivals = \"poisson\", packet = \"512 B\" }\n")
+        .replace("load = \"fixed\"", "load = \"peak_loss\", search_tolerance = 0.2")
+        + &driven("searched", 1, "n", "{ kind = \"touchfwd\" }", "")
+        + &driven("given", 1, "n", FORWARDER, "arrivals = \"fixed\", rate = \"0.7 Mpps\"")
+        + &nic("n", "100 Gbps");
+    let o = simulate(&text);
+    assert!(close(of(&o, "given", "throughput_mops"), 0.7, 0.01), "{}", of(&o, "given", "throughput_mops"));
+    assert!(of(&o, "searched", "throughput_mops") > 1.0, "{}", of(&o, "searched", "throughput_mops"));
+}
+
 /// A NIC in coherent memory needs no PCIe port, and leaves that of another tenant alone.
 #[test]
 fn a_coherent_nic_runs_beside_one_behind_a_port() {

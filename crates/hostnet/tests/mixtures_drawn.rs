@@ -3,6 +3,7 @@
 
 use crate::common::platforms;
 use hostnet::app::WorkSource;
+use hostnet::config::scenario::{StackSpec, TenantSpec};
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, Host};
 use hostnet::kernel::{RandomStream, TenantId, Time};
@@ -55,7 +56,10 @@ const MACHINES: [Machine; 11] = [
 ];
 
 /// Refusals that say "not built yet", by the words that tell them apart.
-const NOT_BUILT: [&str; 0] = [];
+const NOT_BUILT: [&str; 2] = [
+    "of kind \"tcp_echo\" beside placement that sweeps or invalidates buffers",
+    "pipeline: beside it placement that sweeps or invalidates buffers",
+];
 
 struct Draw(RandomStream);
 
@@ -376,24 +380,22 @@ fn drained(s: Scenario) -> Result<(), String> {
             host.offer(*t, None, 0);
         }
     }
-    host.run_for(Time::us(2_000));
-    host.check()?;
-    starved(&host, &s)?;
+    if s.tenants.iter().all(serves) && s.peripherals.iter().all(|p| p.ethernet().is_some()) {
+        host.run_for(Time::us(400));
+        host.check()?;
+        let nics = host.machine.iio.iter().flat_map(|iio| iio.nics());
+        if let Some((port, nic)) = nics.into_iter().find(|(_, nic)| nic.unfinished() > 0) {
+            return Err(format!("{} packets stay in the NIC on port {port}", nic.unfinished()));
+        }
+    }
     host.drain();
     host.check()
 }
 
-/// Checks that software has served what the NICs behind ports took in, after traffic with an end.
-fn starved(host: &Host, s: &Scenario) -> Result<(), String> {
-    let open = s.tenants.iter().all(|t| t.traffic.as_ref().is_none_or(|t| t.outstanding == 0));
-    let nics = host.machine.iio.iter().flat_map(|iio| iio.nics());
-    for (port, nic) in nics.filter(|_| open) {
-        let ringed = s.tenants.iter().any(|t| t.app.work() == WorkSource::Kernel);
-        if !ringed && nic.unfinished() > 0 {
-            return Err(format!("{} packets stay in the NIC on port {port}", nic.unfinished()));
-        }
-    }
-    Ok(())
+/// Whether a tenant does nothing once its packets have ended.
+fn serves(t: &TenantSpec) -> bool {
+    let ends = t.traffic.as_ref().is_some_and(|t| t.outstanding == 0);
+    ends && t.stack != Some(StackSpec::Ccnic) && t.work() == WorkSource::Packets
 }
 
 /// The first metric that is infinite or no number.

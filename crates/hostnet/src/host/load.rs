@@ -434,11 +434,11 @@ impl Run<'_> {
         }
     }
 
-    /// Lets the packets that the capacity probe has left in the host drain, as far as they do: behind a wire they would
-    /// be back before the packets of the test have arrived.
-    fn clear(&mut self) {
+    /// Lets the packets of `tenants` that the capacity probe has left in the host drain, as far as they do: behind a wire
+    /// they would be back before the packets of the test have arrived. Traffic of other tenants goes on.
+    fn clear(&mut self, tenants: &[TenantId]) {
         let host = &mut self.world.members[0];
-        host.served().into_iter().for_each(|t| host.offer(t, None, 0));
+        tenants.iter().for_each(|t| host.offer(*t, None, 0));
         let most = host.machine.now + CLEARED;
         self.world.run_until(|h| h.unfinished() == 0 || h.machine.now >= most);
     }
@@ -471,7 +471,7 @@ impl Run<'_> {
         let tenants = self.searched();
         let behind_wire = self.world.members[0].sources().any(|(_, s)| s.at != NicAt::Chip);
         if self.spec.run.load == Load::PeakLoss && behind_wire {
-            self.clear();
+            self.clear(&tenants);
         }
         let warmed = self.world.clone();
         let mut at = 0;
