@@ -55,9 +55,6 @@ pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
 /// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress` or of
 /// the control plane; also when the run is a search or a directed test.
 pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> Result<Outcome, String> {
-    if spec.client.is_some() {
-        return Err("a control plane beside a [client] is not built yet".into());
-    }
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
         return Err("a control plane needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
     }
