@@ -28,17 +28,7 @@ struct Machine {
 }
 
 const fn machine(name: &'static str, cores: u64) -> Machine {
-    Machine {
-        name,
-        cores,
-        nodes: 1,
-        poll_mode: false,
-        udp: false,
-        tcp: false,
-        ports: true,
-        block: false,
-        ccnic: false,
-    }
+    Machine { name, cores, nodes: 1, poll_mode: false, udp: false, tcp: false, ports: true, block: false, ccnic: false }
 }
 
 const MACHINES: [Machine; 11] = [
@@ -267,13 +257,21 @@ fn mixture(n: u64) -> String {
                 keys = format!("stack = \"ccnic\"\nnode = 1\nnic = \"nic{}\"\n", free_nic.unwrap());
                 let kind =
                     "{ kind = \"clique_map\", objects = 2000, get_fraction = 0.95, zipf = 0.75, below_100 = 0.61 }";
-                (app, own) = (kind.into(), Some(d.of(&["arrivals = \"closed\", outstanding = 16", "arrivals = \"poisson\", rate = \"1 Mrps\""]).into()));
+                (app, own) = (
+                    kind.into(),
+                    Some(
+                        d.of(&["arrivals = \"closed\", outstanding = 16", "arrivals = \"poisson\", rate = \"1 Mrps\""])
+                            .into(),
+                    ),
+                );
             }
             12 if m.poll_mode && free_nic.is_some() => {
                 nics[free_nic.unwrap()] = Use::Loop;
                 keys = format!("stack = \"poll_mode\"\nnic = \"nic{}\"\n", free_nic.unwrap());
-                (app, own) =
-                    ("{ kind = \"loopback\", bytes = \"64 B\" }".into(), Some("arrivals = \"closed\", outstanding = 8".into()));
+                (app, own) = (
+                    "{ kind = \"loopback\", bytes = \"64 B\" }".into(),
+                    Some("arrivals = \"closed\", outstanding = 8".into()),
+                );
             }
             13 if several => {
                 keys = String::new();
