@@ -289,7 +289,11 @@ fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
     p.check(s.platform.poll_mode.as_ref().map_or(32, |c| c.burst))?;
     need(t.cores % 2 == 0, || format!("cores = {} are not pairs", t.cores))?;
     need(t.origin() == Origin::Network, || "the application sends packets of its own".into())?;
-    need(t.recycling == Recycling::RunToCompletion, || "beside it recycling is not built yet; leave it out".into())
+    need(t.recycling == Recycling::RunToCompletion, || "beside it recycling is not built yet; leave it out".into())?;
+    need(s.placement.policy != PlacementPolicy::Idio, || {
+        "beside it placement.policy = \"idio\" is not built yet: its tags name one core, and both cores of a pair have the buffers"
+            .into()
+    })
 }
 
 fn peripherals(s: &Scenario) -> Check {
