@@ -72,7 +72,7 @@ impl Draw {
         let mut keys = match self.0.below(8) {
             0 => "arrivals = \"fixed\", rate = \"0.4 Mpps\"".into(),
             1 => "arrivals = \"burst\", burst = 16, burst_period = \"30 us\", burst_gap = \"200 ns\"".into(),
-            2 => format!("arrivals = \"closed\", outstanding = {}", self.of(&[1, 8, 40])),
+            2 if !app.contains("touchdrop") => format!("arrivals = \"closed\", outstanding = {}", self.of(&[1, 8, 40])),
             3 => "arrivals = \"uniform\", rate = \"0.6 Mpps\"".into(),
             4 => format!("arrivals = \"poisson\", rate = \"{} Mpps\"", self.of(&["0.2", "2", "8"])),
             5 => "arrivals = \"keep_depth\", depth = 4".into(),
