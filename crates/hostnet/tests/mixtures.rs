@@ -1,8 +1,13 @@
 //! Several tenants that receive packets on one host: what each gets, and what they share.
 
-use crate::common::{close, get, refused, simulate};
-use hostnet::host::Outcome;
+use crate::common::{close, get, refused, scenario, simulate};
+use hostnet::host::control::{Control, EpochView};
+use hostnet::host::{run_controlled, Outcome};
+use hostnet::kernel::Time;
+use hostnet::placement::Settings;
 use serde_json::Value;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A forwarder that answers every frame.
 const FORWARDER: &str = "{ kind = \"testpmd\", mode = \"macswap\" }";
@@ -161,6 +166,19 @@ fn stacks_and_nics_of_all_kinds_run_side_by_side() {
     assert!(of(&o, "kernel", "lat_mean_us") > 2.0 * of(&o, "port", "lat_mean_us"));
 }
 
+/// A search varies the rate of the tenants that give none of their own; the others keep theirs.
+#[test]
+fn a_search_leaves_the_rates_that_tenants_give_themselves() {
+    let text = on_icx(RUN, "traffic = { arrivals = \"poisson\", packet = \"512 B\" }\n")
+        .replace("load = \"fixed\"", "load = \"peak_loss\", search_tolerance = 0.2")
+        + &driven("searched", 1, "n", "{ kind = \"touchfwd\" }", "")
+        + &driven("given", 1, "n", FORWARDER, "arrivals = \"fixed\", rate = \"0.7 Mpps\"")
+        + &nic("n", "100 Gbps");
+    let o = simulate(&text);
+    assert!(close(of(&o, "given", "throughput_mops"), 0.7, 0.01), "{}", of(&o, "given", "throughput_mops"));
+    assert!(of(&o, "searched", "throughput_mops") > 1.0, "{}", of(&o, "searched", "throughput_mops"));
+}
+
 /// A NIC in coherent memory needs no PCIe port, and leaves that of another tenant alone.
 #[test]
 fn a_coherent_nic_runs_beside_one_behind_a_port() {
@@ -179,6 +197,51 @@ fn a_coherent_nic_runs_beside_one_behind_a_port() {
     assert!(close(of(&o, "port", "throughput_mops"), 0.5, 0.02), "{}", of(&o, "port", "throughput_mops"));
     let (with, without) = (of(&o, "pair", "throughput_mops"), of(&alone, "pair", "throughput_mops"));
     assert!(close(with, without, 0.02), "{with} Mops beside the port, {without} alone");
+}
+
+/// The second core of a pipeline sweeps what it has read: a frame of 1514 bytes lies in 24 lines.
+#[test]
+fn a_pipeline_sweeps_each_line_of_a_dropped_frame_once() {
+    let traffic = "arrivals = \"poisson\", rate = \"1 Mpps\", packet = \"1514 B\"";
+    let pipeline = tenant("pair", 2, "stack = \"poll_mode\"\npipeline = {}", "{ kind = \"touchdrop\" }", traffic);
+    let text = on_icx(RUN, "").replace("ways = 2", "ways = 2, sweep_rx = true") + &pipeline + &nic("n", "100 Gbps");
+    let o = simulate(&text);
+    assert!(close(get(&o, "clsweeps_per_req"), 24.0, 0.02), "{}", get(&o, "clsweeps_per_req"));
+}
+
+/// TAS copies what a segment carries, answers pure acknowledgements with nothing, and sweeps the buffers of both.
+#[test]
+fn tas_sweeps_the_buffers_of_segments_that_it_has_copied() {
+    let run = "requests = 4000, warmup_requests = 4000";
+    let text = |more: &str| {
+        let echo = driven("echo", 3, "n", ECHO, CLOSED);
+        on_icx(run, "").replace("ways = 2", &format!("ways = 2{more}")) + &echo + &nic("n", "100 Gbps")
+    };
+    let o = simulate(&text(", sweep_rx = true"));
+    assert!(get(&o, "clsweeps_per_req") > 0.0, "{}", get(&o, "clsweeps_per_req"));
+    for more in [", sweep_tx = \"cpu\"", ", sweep_tx = \"nic\""] {
+        assert!(get(&simulate(&text(more)), "throughput_mrps") > 0.0, "{more}");
+    }
+}
+
+/// A control plane decides on the host with the tenants, once per epoch, while a second host sends to it.
+#[test]
+fn a_control_plane_runs_beside_a_client() {
+    let text = on_icx(RUN, "client = { cores = 2, app = { kind = \"load_generator\" } }\n")
+        + "traffic = { arrivals = \"poisson\", rate = \"1 Mpps\", packet = \"512 B\" }\n"
+        + &driven("forwarder", 2, "n", FORWARDER, "")
+        + &nic("n", "100 Gbps");
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = calls.clone();
+    let decide = move |seen: EpochView| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(seen.cores.len(), 2);
+        Ok(Settings { ways: Some(3), prefetch: Vec::new() })
+    };
+    let control = Control::new(Time::us(10), Arc::new(Mutex::new(decide)));
+    let o = run_controlled(&scenario(&text), control, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{e}"));
+    let epochs = o.sim.as_ns() / 10_000.0;
+    assert!((calls.load(Ordering::Relaxed) as f64 - epochs).abs() <= 1.0, "{calls:?} calls in {epochs} epochs");
 }
 
 const ECHO: &str = "{ kind = \"tcp_echo\", rpc = \"64 B\", flows = 32, pipelined = 2 }";

@@ -3,6 +3,7 @@
 
 use crate::common::platforms;
 use hostnet::app::WorkSource;
+use hostnet::config::scenario::{StackSpec, TenantSpec};
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, Host};
 use hostnet::kernel::{RandomStream, TenantId, Time};
@@ -45,7 +46,7 @@ const MACHINES: [Machine; 11] = [
 ];
 
 /// Refusals that say "not built yet", by the words that tell them apart.
-const NOT_BUILT: [&str; 0] = [];
+const NOT_BUILT: [&str; 1] = ["pipeline: beside it placement.policy = \"idio\""];
 
 struct Draw(RandomStream);
 
@@ -71,7 +72,7 @@ impl Draw {
         let mut keys = match self.0.below(8) {
             0 => "arrivals = \"fixed\", rate = \"0.4 Mpps\"".into(),
             1 => "arrivals = \"burst\", burst = 16, burst_period = \"30 us\", burst_gap = \"200 ns\"".into(),
-            2 => format!("arrivals = \"closed\", outstanding = {}", self.of(&[1, 8, 40])),
+            2 if !app.contains("touchdrop") => format!("arrivals = \"closed\", outstanding = {}", self.of(&[1, 8, 40])),
             3 => "arrivals = \"uniform\", rate = \"0.6 Mpps\"".into(),
             4 => format!("arrivals = \"poisson\", rate = \"{} Mpps\"", self.of(&["0.2", "2", "8"])),
             5 => "arrivals = \"keep_depth\", depth = 4".into(),
@@ -323,8 +324,8 @@ enum End {
     Bug(String),
 }
 
-/// Resolves and runs `text`; a run that takes more than `limit` is a bug.
-fn end(text: &str, limit: Duration) -> End {
+/// Resolves and runs mixture `n`, and lets every third one drain; a run that takes more than `limit` is a bug.
+fn end(n: u64, text: &str, limit: Duration) -> End {
     let tried = catch_unwind(AssertUnwindSafe(|| {
         let s = match resolve(text, "mix.toml", &[platforms()]) {
             Ok(s) => s,
@@ -338,6 +339,7 @@ fn end(text: &str, limit: Duration) -> End {
         match run(&s, &mut progress) {
             Ok(o) => match finite(&o) {
                 Some(metric) => End::Bug(format!("{metric} is no number")),
+                None if n % 3 > 0 => End::Ran,
                 None => drained(s).map_or_else(|e| End::Bug(format!("drained: {e}")), |()| End::Ran),
             },
             Err(e) => End::Bug(e),
@@ -357,7 +359,8 @@ fn drained(s: Scenario) -> Result<(), String> {
     let s = Arc::new(s);
     let mut host = Host::new(s.clone())?;
     let tenants: Vec<TenantId> = (0..s.tenants.len()).map(TenantId::new).collect();
-    for (t, spec) in tenants.iter().zip(&s.tenants) {
+    // Cores whose NIC loops back generate their packets themselves.
+    for (t, spec) in tenants.iter().zip(&s.tenants).filter(|(_, t)| !t.loops()) {
         let traffic = spec.traffic.as_deref().unwrap_or(&s.traffic);
         match traffic.outstanding {
             0 => host.offer(*t, Some(Arrivals::fixed(1e6)), 0),
@@ -374,24 +377,22 @@ fn drained(s: Scenario) -> Result<(), String> {
             host.offer(*t, None, 0);
         }
     }
-    host.run_for(Time::us(2_000));
-    host.check()?;
-    starved(&host, &s)?;
+    if s.tenants.iter().all(serves) && s.peripherals.iter().all(|p| p.ethernet().is_some()) {
+        host.run_for(Time::us(400));
+        host.check()?;
+        let nics = host.machine.iio.iter().flat_map(|iio| iio.nics());
+        if let Some((port, nic)) = nics.into_iter().find(|(_, nic)| nic.unfinished() > 0) {
+            return Err(format!("{} packets stay in the NIC on port {port}", nic.unfinished()));
+        }
+    }
     host.drain();
     host.check()
 }
 
-/// Checks that software has served what the NICs behind ports took in, after traffic with an end.
-fn starved(host: &Host, s: &Scenario) -> Result<(), String> {
-    let open = s.tenants.iter().all(|t| t.traffic.as_ref().is_none_or(|t| t.outstanding == 0));
-    let nics = host.machine.iio.iter().flat_map(|iio| iio.nics());
-    for (port, nic) in nics.filter(|_| open) {
-        let ringed = s.tenants.iter().any(|t| t.app.work() == WorkSource::Kernel);
-        if !ringed && nic.unfinished() > 0 {
-            return Err(format!("{} packets stay in the NIC on port {port}", nic.unfinished()));
-        }
-    }
-    Ok(())
+/// Whether a tenant does nothing once its packets have ended.
+fn serves(t: &TenantSpec) -> bool {
+    let ends = t.traffic.as_ref().is_some_and(|t| t.outstanding == 0);
+    ends && t.stack != Some(StackSpec::Ccnic) && t.work() == WorkSource::Packets
 }
 
 /// The first metric that is infinite or no number.
@@ -411,7 +412,7 @@ fn draws(from: u64, to: u64) {
     let (mut ran, mut reasons, mut bugs) = (0u64, BTreeMap::<String, u64>::new(), Vec::new());
     for n in from..to {
         let text = mixture(n);
-        match end(&text, Duration::from_secs(20)) {
+        match end(n, &text, Duration::from_secs(20)) {
             End::Ran => ran += 1,
             End::Refused(said) => {
                 let sentence = said.starts_with("mix.toml: ") && said.ends_with('.') && !said.contains('\n');

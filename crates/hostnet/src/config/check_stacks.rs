@@ -5,7 +5,6 @@ use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, RingDriver, Scenario, 
 use crate::app::{AppSpec, WorkSource};
 use crate::device::nic::DATA_ROOM;
 use crate::kernel::TenantId;
-use crate::placement::{Spent, SweepTx};
 use crate::stack::ccnic::spec::{CcnicMode, CcnicSpec, ReleaseKind, Wake};
 
 /// Checks that each tenant has a stack, and that the scenario has all that the stack requires.
@@ -95,8 +94,6 @@ fn tas(s: &Scenario) -> Check {
     need(s.traffic.flows.is_none(), || format!("traffic.flows is for other applications; {key} has its own"))?;
     need(s.client.is_none(), || format!("[client] beside {key} is not built yet"))?;
     need(t.pipeline.is_none(), || format!("tenant[{i}].pipeline is for other applications; {key} has its own"))?;
-    let keeps = matches!(s.placement.spent(), Spent::Keep) && s.placement.sweep_tx == SweepTx::None;
-    need(keeps, || format!("{key} beside placement that sweeps or invalidates buffers is not built yet"))?;
     need(s.run.load == Load::Fixed && s.run.warmup_requests.is_some(), || {
         format!("{key} needs run.load = \"fixed\" and run.warmup_requests")
     })
@@ -227,8 +224,6 @@ fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
     need(s.run.load == Load::Fixed && (s.run.warmup_requests.is_some() || s.run.warmup_time.is_some()), || {
         format!("{key} needs run.load = \"fixed\", and run.warmup_requests or run.warmup_time")
     })?;
-    let keeps = matches!(s.placement.spent(), Spent::Keep) && s.placement.sweep_tx == SweepTx::None;
-    need(keeps, || format!("{key} beside placement that sweeps or invalidates buffers is not built yet"))?;
     c.check(threads, DATA_ROOM).map_err(|e| format!("ccnic.{e}"))
 }
 

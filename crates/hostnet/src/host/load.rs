@@ -55,9 +55,6 @@ pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
 /// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress` or of
 /// the control plane; also when the run is a search or a directed test.
 pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> Result<Outcome, String> {
-    if spec.client.is_some() {
-        return Err("a control plane beside a [client] is not built yet".into());
-    }
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
         return Err("a control plane needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
     }
@@ -434,11 +431,11 @@ impl Run<'_> {
         }
     }
 
-    /// Lets the packets that the capacity probe has left in the host drain, as far as they do: behind a wire they would
-    /// be back before the packets of the test have arrived.
-    fn clear(&mut self) {
+    /// Lets the packets of `tenants` that the capacity probe has left in the host drain, as far as they do: behind a wire
+    /// they would be back before the packets of the test have arrived. Traffic of other tenants goes on.
+    fn clear(&mut self, tenants: &[TenantId]) {
         let host = &mut self.world.members[0];
-        host.served().into_iter().for_each(|t| host.offer(t, None, 0));
+        tenants.iter().for_each(|t| host.offer(*t, None, 0));
         let most = host.machine.now + CLEARED;
         self.world.run_until(|h| h.unfinished() == 0 || h.machine.now >= most);
     }
@@ -471,7 +468,7 @@ impl Run<'_> {
         let tenants = self.searched();
         let behind_wire = self.world.members[0].sources().any(|(_, s)| s.at != NicAt::Chip);
         if self.spec.run.load == Load::PeakLoss && behind_wire {
-            self.clear();
+            self.clear(&tenants);
         }
         let warmed = self.world.clone();
         let mut at = 0;

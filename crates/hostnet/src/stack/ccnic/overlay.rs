@@ -63,7 +63,7 @@ impl Overlay {
             p.compute(self.nic.common.spec.costs.nic_rx);
             i.packets[to.to_usize()] = Some(id);
             self.nic.deliver_later(to, packet.rx_bytes.to_u16());
-            self.driver.copied_from(packet.buffer, p);
+            self.driver.copied_from(packet.buffer, packet.lines, p);
             self.received.pop_front();
         }
         self.nic.publish(i, p);

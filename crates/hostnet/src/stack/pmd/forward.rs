@@ -35,8 +35,9 @@ impl PollMode {
         app.begin_burst(*local, &mut packets, p);
     }
 
-    /// Returns to the pool the buffer of a packet that has been copied.
-    pub(in crate::stack) fn copied_from(&mut self, buffer: u32, p: &mut Program) {
+    /// Returns to the pool the buffer of a packet of `lines` lines that has been copied.
+    pub(in crate::stack) fn copied_from(&mut self, buffer: u32, lines: u16, p: &mut Program) {
+        self.buffers.spent.relinquish(p, self.pool.data(buffer), lines.into());
         self.free(buffer, p);
     }
 

@@ -78,7 +78,10 @@ impl Io {
     /// Returns the buffer of a packet.
     pub fn release(&mut self, r: ReceivedPacket, c: &mut Ctx) {
         match self {
-            Io::Driver(d) => d.copied_from(r.buffer, c.program),
+            Io::Driver(d) => {
+                let lines = nic_on(c.iio.as_deref_mut(), d.port()).packet(r.id).lines;
+                d.copied_from(r.buffer, lines, c.program);
+            }
             Io::Ports(p) => p.release(r),
         }
     }
