@@ -125,7 +125,7 @@ fn platform(s: &Scenario) -> Check {
     })?;
     let nodes = s.nodes();
     nodes.check().map_err(|e| format!("platform.nodes.{e}"))?;
-    let all = u64::from(nodes.count) * u64::from(nodes.cores.unwrap_or(p.core.count));
+    let all = u64::from(nodes.count) * u64::from(s.cores_per_node());
     need(all <= MOST_CORES.into(), || {
         format!("platform.core.count = {} makes {all} cores; the snoop filter tracks {MOST_CORES}", p.core.count)
     })?;
@@ -175,9 +175,12 @@ fn placement(s: &Scenario) -> Check {
             need(!given, || format!("placement.{key} needs placement.policy = \"idio\""))?;
         }
     }
-    need(s.placement.policy != PlacementPolicy::Idio || s.platform.core.count.to_usize() <= tag::CORES, || {
-        let (cores, most) = (s.platform.core.count, tag::CORES);
-        format!("placement.policy = \"idio\" has codes for {most} cores; platform.core.count is {cores}")
+    need(s.placement.policy != PlacementPolicy::Idio || s.cores_per_node().to_usize() <= tag::CORES, || {
+        let (cores, most) = (s.cores_per_node(), tag::CORES);
+        format!(
+            "placement.policy = \"idio\" has codes for {most} cores; a node of platform \"{}\" has {cores}",
+            s.platform.name
+        )
     })?;
     let mut policy = Placement::new(&s.placement);
     for (agent, device) in
@@ -263,9 +266,10 @@ fn tenants(s: &Scenario) -> Check {
     }
     let nodes = s.nodes();
     if nodes.count > 1 {
-        return cores_of_nodes(s, nodes.count, nodes.cores.unwrap_or(s.platform.core.count));
+        return cores_of_nodes(s, nodes.count, s.cores_per_node());
     }
-    let (each, threads) = (u64::from(s.platform.core.count), u64::from(s.platform.core.threads));
+    let (each, threads) = (u64::from(s.cores_per_node()), u64::from(s.platform.core.threads));
+    let key = if nodes.cores.is_some() { "nodes.cores" } else { "core.count" };
     let (storage, nic) = (s.storage_cores(), s.peers().map(|p| u64::from(p.cores)).sum::<u64>());
     let asked = cores + storage + nic;
     need(asked <= each * threads, || {
@@ -274,7 +278,7 @@ fn tenants(s: &Scenario) -> Check {
             (n, 0) => format!(" and SSDs for {n}"),
             (_, n) => format!(" and their peers for {n}"),
         };
-        format!("tenants ask for {cores} cores{ssds}; platform.core.count is {each}{}", with_threads(s))
+        format!("tenants ask for {cores} cores{ssds}; platform.{key} is {each}{}", with_threads(s))
     })?;
     if asked > each {
         second_threads(s)

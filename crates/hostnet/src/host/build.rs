@@ -95,8 +95,7 @@ impl Host {
         for p in s.peers() {
             peers[p.tenant].iter().for_each(|c| thread_nodes[c.index()] = NodeId(p.node.to_u8()));
         }
-        let nodes = s.nodes();
-        let core_of = thread_numbering::cores_of(&thread_nodes, nodes.cores.unwrap_or(s.platform.core.count));
+        let core_of = thread_numbering::cores_of(&thread_nodes, s.cores_per_node());
         let mut nic = Nic::integrated(&s.platform.nic, cores.len().to_u32());
         nic.sweep_tx = s.placement.sweep_tx;
         nic.reclaims = s.placement.spent().follows_transmission();
@@ -241,8 +240,9 @@ impl Host {
         map.settle_on_cores(&core_of);
         let mut core_nodes = vec![NodeId(0); core_of.iter().max().map_or(0, |c| c.index() + 1)];
         core_of.iter().zip(&thread_nodes).for_each(|(c, node)| core_nodes[c.index()] = *node);
-        let mut mem = Memory::with_nodes(&s.platform.caches, &s.platform.memory, &nodes, clock, core_nodes, masks, map)
-            .map_err(|e| format!("platform.{e}"))?;
+        let mut mem =
+            Memory::with_nodes(&s.platform.caches, &s.platform.memory, &s.nodes(), clock, core_nodes, masks, map)
+                .map_err(|e| format!("platform.{e}"))?;
         mem.siblings = siblings;
         let placement = Placement::new(&s.placement);
         let interfaces = tenants.iter().any(|t| t.ccnic.is_some());
