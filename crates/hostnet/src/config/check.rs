@@ -16,6 +16,7 @@ use crate::memory::dram::DramController;
 use crate::memory::nodes::MOST_CORES;
 use crate::memory::siblings::THREADS;
 use crate::memory::{tag, Agent, Inbound};
+use crate::placement::idio::IdioSpec;
 use crate::placement::{ddio, resq, DeviceKind, DeviceTransfer, Placement, PlacementPolicy, Spent, SweepTx};
 use crate::stack::pmd::{PipelineSpec, Recycling};
 use serde::Serialize;
@@ -170,10 +171,13 @@ fn platform(s: &Scenario) -> Check {
 fn placement(s: &Scenario) -> Check {
     let llc = s.platform.caches.llc.ways;
     PlacementPolicy::check(&s.placement, llc)?;
-    if s.placement.policy != PlacementPolicy::Idio {
-        for (key, given) in [("mode", s.placement.mode.is_some()), ("idio", s.placement.idio.is_some())] {
-            need(!given, || format!("placement.{key} needs placement.policy = \"idio\""))?;
-        }
+    s.placement.idio.as_ref().map_or(Ok(()), IdioSpec::check)?;
+    let (is_idio, reads_tags) = (s.placement.policy == PlacementPolicy::Idio, s.placement.reads_tags());
+    for (key, stray) in [
+        ("mode", !is_idio && s.placement.mode.is_some()),
+        ("idio", !is_idio && !reads_tags && s.placement.idio.is_some()),
+    ] {
+        need(!stray, || format!("placement.{key} needs placement.policy = \"idio\""))?;
     }
     need(s.placement.policy != PlacementPolicy::Idio || s.cores_per_node().to_usize() <= tag::CORES, || {
         let (cores, most) = (s.cores_per_node(), tag::CORES);

@@ -46,8 +46,8 @@ impl Host {
             Thread::PollMode(t) => Some(t.idle_until(now)),
             Thread::Udp(t) => Some(t.idle_until(now)),
             Thread::Tcp(t) => Some(span.saturating_sub(t.receiver.busy.total())),
-            Thread::QueuePair(_) | Thread::CcNic(_) | Thread::Tas(_) | Thread::Block(_) => None,
             Thread::FreeRunning(_) | Thread::PingPong(_) | Thread::Transfer(_) => Some(crate::kernel::Time::ZERO),
+            _ => None,
         };
         let own = self.spec.tenant(tenant).cores;
         let cores = self.cores.iter().filter(|c| c.tenant == tenant && u32::from(c.local) < own);
