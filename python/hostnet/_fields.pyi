@@ -234,7 +234,7 @@ class CoreSpec(Section):
     """Instructions per cycle that code other than line copies sustains. Dependences, branches and instruction fetch
     keep the value below `width`."""
     count: int
-    """Number of cores on the host."""
+    """Number of cores of a node; `nodes.cores` has precedence."""
     l1_prefetch: L1PrefetchSpec | None
     """Hardware prefetchers of the L1, which follow loads of application memory; none when absent."""
     l2_mshrs: int | None

@@ -15,6 +15,32 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/develop/extending.md"
 ENGINE = ["crates", "platforms", ".cargo", "Cargo.toml", "Cargo.lock"]
 
+# A policy beside those of the page: headers go into the LLC, all other lines to DRAM.
+HEADERS = """
+use super::ddio::low_ways;
+use super::{DataPlane, DeviceTransfer, PlacementSpec};
+use crate::memory::Inbound;
+
+/// Places headers in the LLC.
+#[derive(Clone, Debug)]
+pub struct Headers;
+
+impl DataPlane for Headers {
+    fn new(_: &PlacementSpec) -> Headers {
+        Headers
+    }
+    fn write(&mut self, t: &DeviceTransfer) -> Inbound {
+        if t.tag.is_header() && t.tag.core().is_some() {
+            Inbound::Llc { ways: low_ways(2) }
+        } else {
+            Inbound::Dram
+        }
+    }
+}
+"""
+HEADERS_LINE = "    /// Headers go into the LLC, all other lines to DRAM.\n    mod headers => Headers(headers::Headers),\n"
+PLACEMENT = "crates/hostnet/src/placement"
+
 
 def blocks(section=None):
     """(words behind the fence, text) of the page's code, or of one of its sections'."""
@@ -55,10 +81,10 @@ def built(copy):
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("target", "*.so"))
         elif source.exists():
             shutil.copy2(source, copy / name)
-    for name, text in files():
+    for name, text in [*files(), (f"{PLACEMENT}/headers.rs", HEADERS)]:
         assert not (copy / name).exists(), f"{name} is no new file"
         (copy / name).write_text(text, encoding="utf-8")
-    for name, macro, line in lines():
+    for name, macro, line in [*lines(), (f"{PLACEMENT}/mod.rs", "policies!", HEADERS_LINE)]:
         (copy / name).write_text(register((copy / name).read_text(encoding="utf-8"), macro, line), encoding="utf-8")
     target = ROOT / "target/extending"
     release = {"LTO": "off", "CODEGEN_UNITS": "16", "OPT_LEVEL": "0", "DEBUG": "0"}
@@ -68,8 +94,9 @@ def built(copy):
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr, done.stderr
 
-    def run(scenario):
-        (copy / scenario).write_text(scenarios()[scenario], encoding="utf-8")
+    def run(scenario, *change):
+        text = scenarios()[scenario]
+        (copy / scenario).write_text(text.replace(*change) if change else text, encoding="utf-8")
         done = subprocess.run([target / "release/examples/point", scenario], cwd=copy, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return {m[1]: float(m[2]) for m in re.finditer(r"^(\w+) +(-?[\d.]+)", done.stdout, re.MULTILINE)}
@@ -104,6 +131,11 @@ def check_policy(measured):
     assert measured["acc_nic_rx_wr"] == pytest.approx(lines_per_packet / 2, rel=0.01)
 
 
+def check_headers(measured):
+    """The first of a packet's lines goes to the LLC, and all others to DRAM."""
+    assert measured["acc_nic_rx_wr"] == pytest.approx(1024 / 64 - 1, rel=0.01)
+
+
 def check_application(measured):
     """A service lasts as long as its instructions, and four cores are at work."""
     core = hn.platform("sim24")["core"]
@@ -130,6 +162,7 @@ def test_the_examples_build_without_a_warning_and_do_what_the_page_says(tmp_path
     """One test, so that parallel workers build once."""
     run = built(tmp_path)
     check_policy(run("alternate.toml"))
+    check_headers(run("alternate.toml", '"alternate"', '"headers"'))
     check_application(run("digest.toml"))
     check_thread(run("metronome.toml"))
     check_device(run("sampler.toml"))

@@ -200,3 +200,26 @@ fn what_second_threads_cannot_run_yet_is_said() {
         ],
     );
 }
+
+const ONE_NODE: &str = "name = \"s\"\nplatform = \"icx\"\nplacement = { policy = \"dma\" }\noverride = { nodes = { count = 1 } }\n\
+                        [[tenant]]\nname = \"s\"\ncores = 16\napp = { kind = \"stream\", buffer = \"1 GiB\", read_fraction = \
+                        1.0 }\n[run]\nload = \"saturate\"\nwarmup_time = \"1 us\"\ntime = \"5 us\"\n";
+
+/// The platform has 16 cores a node, each with 12 line fill buffers, and 32 on both nodes. On one node, the 17th
+/// thread shares a core: two threads have 6 buffers each and 15 have 12.
+#[test]
+fn one_node_of_a_platform_with_two_has_the_cores_of_one() {
+    for (cores, expected) in [(16, 12.0), (17, (15.0 * 12.0 + 2.0 * 6.0) / 17.0), (32, 6.0)] {
+        let o = simulate(&ONE_NODE.replace("cores = 16", &format!("cores = {cores}")));
+        assert_eq!(get(&o, "lfb_credits"), expected, "{cores} cores");
+    }
+    refused(
+        ONE_NODE,
+        &[
+            ("cores = 16", "cores = 33", "tenants ask for 33 cores; platform.nodes.cores is 16 of 2 threads each"),
+            ("cores = 16", "cores = 17\nl2_size = \"640 KiB\"", "l2_size on second threads is not built yet"),
+        ],
+    );
+    let single = ONE_NODE.replace("count = 1 }", "count = 1 }, core = { threads = 1 }");
+    refused(&single, &[("cores = 16", "cores = 17", "tenants ask for 17 cores; platform.nodes.cores is 16")]);
+}

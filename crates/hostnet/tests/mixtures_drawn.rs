@@ -435,7 +435,7 @@ fn draws(from: u64, to: u64) {
 
 #[test]
 fn each_drawn_mixture_runs_and_is_conserved_or_is_refused_in_a_sentence() {
-    draws(0, 150);
+    draws(0, 48);
 }
 
 /// Takes minutes; `MIXTURES=from-to` chooses the numbers.

@@ -109,7 +109,7 @@ fn rig(drivers: &[usize]) -> Rig {
     Rig {
         m,
         seats,
-        tally: Tally::new(),
+        tally: Tally::default(),
         trips: Histogram::new_with_bounds(1, 1 << 40, 3).expect("bounds"),
         rng: RandomStream::new(1, "core", 0),
     }

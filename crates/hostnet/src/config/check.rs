@@ -16,6 +16,7 @@ use crate::memory::dram::DramController;
 use crate::memory::nodes::MOST_CORES;
 use crate::memory::siblings::THREADS;
 use crate::memory::{tag, Agent, Inbound};
+use crate::placement::idio::IdioSpec;
 use crate::placement::{ddio, resq, DeviceKind, DeviceTransfer, Placement, PlacementPolicy, SweepTx};
 use crate::stack::pmd::{PipelineSpec, Recycling};
 use serde::Serialize;
@@ -125,7 +126,7 @@ fn platform(s: &Scenario) -> Check {
     })?;
     let nodes = s.nodes();
     nodes.check().map_err(|e| format!("platform.nodes.{e}"))?;
-    let all = u64::from(nodes.count) * u64::from(nodes.cores.unwrap_or(p.core.count));
+    let all = u64::from(nodes.count) * u64::from(s.cores_per_node());
     need(all <= MOST_CORES.into(), || {
         format!("platform.core.count = {} makes {all} cores; the snoop filter tracks {MOST_CORES}", p.core.count)
     })?;
@@ -170,14 +171,20 @@ fn platform(s: &Scenario) -> Check {
 fn placement(s: &Scenario) -> Check {
     let llc = s.platform.caches.llc.ways;
     PlacementPolicy::check(&s.placement, llc)?;
-    if s.placement.policy != PlacementPolicy::Idio {
-        for (key, given) in [("mode", s.placement.mode.is_some()), ("idio", s.placement.idio.is_some())] {
-            need(!given, || format!("placement.{key} needs placement.policy = \"idio\""))?;
-        }
+    s.placement.idio.as_ref().map_or(Ok(()), IdioSpec::check)?;
+    let (is_idio, reads_tags) = (s.placement.policy == PlacementPolicy::Idio, s.placement.reads_tags());
+    for (key, stray) in [
+        ("mode", !is_idio && s.placement.mode.is_some()),
+        ("idio", !is_idio && !reads_tags && s.placement.idio.is_some()),
+    ] {
+        need(!stray, || format!("placement.{key} needs placement.policy = \"idio\""))?;
     }
-    need(s.placement.policy != PlacementPolicy::Idio || s.platform.core.count.to_usize() <= tag::CORES, || {
-        let (cores, most) = (s.platform.core.count, tag::CORES);
-        format!("placement.policy = \"idio\" has codes for {most} cores; platform.core.count is {cores}")
+    need(s.placement.policy != PlacementPolicy::Idio || s.cores_per_node().to_usize() <= tag::CORES, || {
+        let (cores, most) = (s.cores_per_node(), tag::CORES);
+        format!(
+            "placement.policy = \"idio\" has codes for {most} cores; a node of platform \"{}\" has {cores}",
+            s.platform.name
+        )
     })?;
     let mut policy = Placement::new(&s.placement);
     for (agent, device) in
@@ -263,9 +270,10 @@ fn tenants(s: &Scenario) -> Check {
     }
     let nodes = s.nodes();
     if nodes.count > 1 {
-        return cores_of_nodes(s, nodes.count, nodes.cores.unwrap_or(s.platform.core.count));
+        return cores_of_nodes(s, nodes.count, s.cores_per_node());
     }
-    let (each, threads) = (u64::from(s.platform.core.count), u64::from(s.platform.core.threads));
+    let (each, threads) = (u64::from(s.cores_per_node()), u64::from(s.platform.core.threads));
+    let key = if nodes.cores.is_some() { "nodes.cores" } else { "core.count" };
     let (storage, nic) = (s.storage_cores(), s.peers().map(|p| u64::from(p.cores)).sum::<u64>());
     let asked = cores + storage + nic;
     need(asked <= each * threads, || {
@@ -274,7 +282,7 @@ fn tenants(s: &Scenario) -> Check {
             (n, 0) => format!(" and SSDs for {n}"),
             (_, n) => format!(" and their peers for {n}"),
         };
-        format!("tenants ask for {cores} cores{ssds}; platform.core.count is {each}{}", with_threads(s))
+        format!("tenants ask for {cores} cores{ssds}; platform.{key} is {each}{}", with_threads(s))
     })?;
     if asked > each {
         second_threads(s)

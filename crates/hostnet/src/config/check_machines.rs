@@ -54,9 +54,13 @@ pub(super) fn client(s: &Scenario) -> Check {
 pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
     for node in 0..count {
         let of = s.tenants.iter().filter(|t| u32::from(t.node) == node && !directed(t));
-        let nic = s.peer_cores(node);
-        let asked: u64 = of.map(|t| u64::from(t.cores)).sum::<u64>() + nic;
-        let whose = if nic > 0 { " and their peers" } else { "" };
+        let (nic, storage) = (s.peer_cores(node), if node == 0 { s.storage_cores() } else { 0 });
+        let asked: u64 = of.map(|t| u64::from(t.cores)).sum::<u64>() + nic + storage;
+        let whose = match (nic, storage) {
+            (0, 0) => "",
+            (0, _) => " and SSDs",
+            _ => " and their peers",
+        };
         let threads = s.platform.core.threads;
         need(asked <= u64::from(cores) * u64::from(threads), || {
             format!("tenants{whose} of node {node} ask for {asked} cores; a node has {cores}{}", with_threads(s))
@@ -79,7 +83,7 @@ pub(super) fn with_threads(s: &Scenario) -> String {
 /// Checks that the tenants can run on second hardware threads of cores: none waits for a line that the other thread of
 /// its core writes.
 pub(super) fn second_threads(s: &Scenario) -> Check {
-    let each = s.nodes().cores.unwrap_or(s.platform.core.count);
+    let each = s.cores_per_node();
     let not_yet = |what: &str| {
         Err(format!(
             "platform.core.threads: {what} on second threads is not built yet; give each thread a core, of which a node has {each}"

@@ -70,6 +70,9 @@ fn probe(s: &Scenario) -> Check {
             t.cores
         )
     })?;
+    need(s.nodes().count == 1 || s.cores_per_node() > 1, || {
+        "platform.nodes.cores = 1: probe_latency needs two cores of the first node".into()
+    })?;
     need(s.nodes().count > 1 || !of.place.is_remote(), || {
         format!("tenant[{i}].app.place = \"{}\" needs platform.nodes.count = 2", word(of.place))
     })

@@ -541,6 +541,11 @@ impl Scenario {
         self.platform.nodes.clone().unwrap_or_default()
     }
 
+    /// Number of cores of each node, whatever the number of nodes.
+    pub fn cores_per_node(&self) -> u32 {
+        self.platform.nodes.as_ref().and_then(|n| n.cores).unwrap_or(self.platform.core.count)
+    }
+
     /// The second host as a scenario of its own; the scenario of the first host plans all of its traffic.
     pub fn client_host(&self) -> Option<Scenario> {
         let c = self.client.as_ref()?;

@@ -21,7 +21,7 @@ pub enum Pipeline {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CoreSpec {
-    /// Number of cores on the host.
+    /// Number of cores of a node; `nodes.cores` has precedence.
     pub count: u32,
     /// Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as in Linux:
     /// first come the first threads of all cores, then the second threads of the same cores in the same order.

@@ -16,11 +16,12 @@ pub struct Background {
 }
 
 impl Background {
-    /// Background reads of any of the first `lines` lines, at random times; None when the platform has none.
+    /// Background reads of any of the first `lines` lines, at random times; None when the platform has no such reads, or no
+    /// memory is in use.
     pub fn new(s: &Scenario, lines: u64) -> Option<Background> {
         let gbs = s.platform.background_read_gbs;
         let mean = LINE.to_f64() / gbs * 1e3;
-        (gbs > 0.0).then(|| Background { mean, lines, rng: RandomStream::new(s.seed, "background", 0) })
+        (gbs > 0.0 && lines > 0).then(|| Background { mean, lines, rng: RandomStream::new(s.seed, "background", 0) })
     }
 }
 

@@ -95,13 +95,13 @@ impl Host {
         for p in s.peers() {
             peers[p.tenant].iter().for_each(|c| thread_nodes[c.index()] = NodeId(p.node.to_u8()));
         }
-        let nodes = s.nodes();
-        let core_of = thread_numbering::cores_of(&thread_nodes, nodes.cores.unwrap_or(s.platform.core.count));
+        let core_of = thread_numbering::cores_of(&thread_nodes, s.cores_per_node());
         let mut nic = Nic::integrated(&s.platform.nic, cores.len().to_u32());
         nic.sweep_tx = s.placement.sweep_tx;
         nic.reclaims = s.placement.spent().follows_transmission();
-        let hints = s.placement.hints();
-        nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, core_of.iter().copied().collect())));
+        let tagging = s.placement.tagging();
+        nic.splits = s.placement.reads_tags();
+        nic.marker = Some(Box::new(Marker::new(&tagging, core_of.iter().copied().collect())));
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
@@ -209,8 +209,10 @@ impl Host {
         let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut context)).collect();
         for (port, spec) in s.ethernets() {
             let Endpoint::Ethernet(nic) = &mut devices[port.index()].0 else { continue };
-            if let Some(i) = hints.as_ref().filter(|_| !by_queue[port].is_empty()) {
-                nic.marker = Some(Box::new(Marker::new(i, by_queue[port].iter().map(|c| core_of[*c]).collect())));
+            nic.splits = s.placement.reads_tags();
+            if !by_queue[port].is_empty() {
+                nic.marker =
+                    Some(Box::new(Marker::new(&tagging, by_queue[port].iter().map(|c| core_of[*c]).collect())));
             }
             if !functions[port].is_empty() {
                 nic.divide(&functions[port], &spec.flow_director);
@@ -241,8 +243,9 @@ impl Host {
         map.settle_on_cores(&core_of);
         let mut core_nodes = vec![NodeId(0); core_of.iter().max().map_or(0, |c| c.index() + 1)];
         core_of.iter().zip(&thread_nodes).for_each(|(c, node)| core_nodes[c.index()] = *node);
-        let mut mem = Memory::with_nodes(&s.platform.caches, &s.platform.memory, &nodes, clock, core_nodes, masks, map)
-            .map_err(|e| format!("platform.{e}"))?;
+        let mut mem =
+            Memory::with_nodes(&s.platform.caches, &s.platform.memory, &s.nodes(), clock, core_nodes, masks, map)
+                .map_err(|e| format!("platform.{e}"))?;
         mem.siblings = siblings;
         let placement = Placement::new(&s.placement);
         let interfaces = tenants.iter().any(|t| t.ccnic.is_some());
@@ -298,10 +301,10 @@ impl Host {
             Cpu::new(thread, has).on_core(*core)
         };
         let mut cpus: IdVec<ThreadId, Cpu> = core_of.enumerate().map(cpu).collect();
-        if let Some(i) = &hints {
+        if s.placement.reads_tags() {
             let reserve = s.platform.core.prefetch.as_ref().map_or(0, |p| p.reserve);
             let first = cpus.enumerate_mut().filter(|(t, c)| mem.first_thread(c.core()) == *t);
-            first.for_each(|(_, c)| c.follow(Hints::new(i.hint_queue, i.hint_overflow), reserve));
+            first.for_each(|(_, c)| c.follow(Hints::new(tagging.hint_queue, tagging.hint_overflow), reserve));
         }
         for p in s.tenant_ids().filter_map(|t| ccnic::parts(s, t)) {
             let off = |side: &[ThreadId], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();

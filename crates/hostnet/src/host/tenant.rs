@@ -39,7 +39,7 @@ impl TenantState {
     pub(super) fn new(app: Option<App>) -> TenantState {
         TenantState {
             app,
-            tally: Tally::new(),
+            tally: Tally::default(),
             source: None,
             spikes: None,
             network: None,
@@ -106,7 +106,7 @@ impl Host {
 
     /// Work of all tenants in the window.
     pub(super) fn total(&self) -> Tally {
-        let mut total = Tally::new();
+        let mut total = Tally::default();
         self.tenants.iter().for_each(|t| total.merge(&t.tally));
         total
     }

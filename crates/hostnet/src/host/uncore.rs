@@ -147,7 +147,8 @@ impl Host {
             let occupancy: f64 = lfb.iter().map(|r| r.occupancy).sum();
             let weighted: f64 = lfb.iter().map(|r| r.latency_ns * r.arrival_rate).sum();
             let peak = lfb.iter().map(|r| f64::from(r.peak)).fold(0.0, f64::max);
-            set("lfb_credits", Some(lfb[0].credits.into()));
+            let credits: f64 = lfb.iter().map(|r| f64::from(r.credits)).sum();
+            set("lfb_credits", Some(credits / lfb.len().to_f64()));
             let values = [occupancy / lfb.len().to_f64(), peak, rate / 1e6, weighted / rate, occupancy / rate * 1e9];
             for (name, x) in names.into_iter().zip(values) {
                 set(name, Some(x));

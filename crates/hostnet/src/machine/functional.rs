@@ -132,7 +132,7 @@ impl Machine {
         for (tag, first, lines) in parts {
             self.io_functional(true, p.line + u64::from(first), lines, tag);
         }
-        self.io_functional(false, descriptor, 1, own);
+        self.io_functional(false, descriptor, 1, Tag::default());
         self.io_functional(true, descriptor, 1, own);
         Some(id)
     }
@@ -148,13 +148,13 @@ impl Machine {
                 nic.end_use(id);
             }
             let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue));
-            self.io_functional(false, descriptor, 1, own);
+            self.io_functional(false, descriptor, 1, Tag::default());
             if second {
-                self.io_functional(false, p.object, p.object_lines().to_u16(), own);
+                self.io_functional(false, p.object, p.object_lines().to_u16(), Tag::default());
                 self.io_functional(true, descriptor, 1, own);
                 continue;
             }
-            self.io_functional(false, p.tx_line, p.tx_lines, own);
+            self.io_functional(false, p.tx_line, p.tx_lines, Tag::default());
             if self.nic_at(NicAt::Port(port)).is_some_and(|nic| nic.sweep_tx == SweepTx::Nic) {
                 self.maintain_functional(CoreId(0), p.tx_line, p.tx_lines.into(), Sweep::Sweep);
             }

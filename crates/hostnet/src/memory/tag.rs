@@ -24,17 +24,13 @@ pub struct Tag(u8);
 
 impl Tag {
     /// Makes the tag of a line for `core`. A header names its core whatever the class; other lines of class 1 carry the
-    /// code of class 1 instead.
-    ///
-    /// # Panics
-    /// Panics when `core` has no code.
+    /// code of class 1 instead, and so do all lines for a core that has no code.
     pub fn new(core: CoreId, class_1: bool, header: bool, burst: bool) -> Tag {
-        assert!(core.index() < CORES, "core {core} has no code of six bits beside that of class 1");
-        let code = if class_1 && !header { CLASS_1 } else { core.0.to_u8() };
+        let code = if class_1 && !header || core.index() >= CORES { CLASS_1 } else { core.0.to_u8() };
         Tag(code | if header { HEADER } else { 0 } | if burst { BURST } else { 0 })
     }
 
-    /// Core that the line is for; None for a line of class 1.
+    /// Core that the line is for; None for a line of class 1, and for a core beyond the 63 that have a code.
     #[inline]
     pub fn core(self) -> Option<CoreId> {
         let code = self.0 & CLASS_1;

@@ -155,7 +155,7 @@ metrics! {
     mem_c2m_write_gbs ["GB/s"] "DRAM bytes written for cores per second";
     mem_p2m_read_gbs ["GB/s"] "DRAM bytes read for devices per second";
     mem_p2m_write_gbs ["GB/s"] "DRAM bytes written for devices per second";
-    lfb_credits ["lines"] "Line fill buffers of a core";
+    lfb_credits ["lines"] "Line fill buffers of a thread, mean over threads; two threads of a core have half of its buffers each";
     lfb_occ ["lines"] "Line fill buffers in use, mean over time and cores";
     lfb_peak ["lines"] "Largest number of line fill buffers that any core had in use at one time";
     lfb_rate ["1/us"] "Line fill buffers taken per microsecond, all cores";

@@ -29,6 +29,9 @@ impl DataPlane for Ddio {
     fn write(&mut self, _: &DeviceTransfer) -> Inbound {
         Inbound::Llc { ways: low_ways(self.ways) }
     }
+    fn reads_tags(&self) -> bool {
+        false
+    }
     fn ways(&self) -> u32 {
         self.ways
     }

@@ -16,6 +16,9 @@ impl DataPlane for Dma {
     fn write(&mut self, _: &DeviceTransfer) -> Inbound {
         Inbound::Dram
     }
+    fn reads_tags(&self) -> bool {
+        false
+    }
     fn read(&mut self, t: &DeviceTransfer) -> Outbound {
         if t.agent == Agent::Nic {
             Outbound::Dram

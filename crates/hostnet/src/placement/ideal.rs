@@ -14,6 +14,9 @@ impl DataPlane for Ideal {
     fn write(&mut self, _: &DeviceTransfer) -> Inbound {
         Inbound::OutsideCaches
     }
+    fn reads_tags(&self) -> bool {
+        false
+    }
     fn keeps_buffers_apart(&self) -> bool {
         true
     }

@@ -251,7 +251,7 @@ impl DataPlane for Idio {
                         placement.idio.invalidate = \"llc\" or policy = \"ddio\""
                 .into());
         }
-        s.idio.as_ref().map_or(Ok(()), IdioSpec::check)
+        Ok(())
     }
 
     fn write(&mut self, t: &DeviceTransfer) -> Inbound {
@@ -274,6 +274,10 @@ impl DataPlane for Idio {
         } else {
             Inbound::Llc { ways }
         }
+    }
+
+    fn reads_tags(&self) -> bool {
+        self.mode.hints()
     }
 
     fn ways(&self) -> u32 {

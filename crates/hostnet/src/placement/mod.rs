@@ -136,10 +136,14 @@ impl PlacementSpec {
         }
     }
 
-    /// IDIO's settings, where lines that the NIC writes are hinted to cores; otherwise None.
-    pub fn hints(&self) -> Option<idio::IdioSpec> {
-        let hints = self.policy == PlacementPolicy::Idio && self.mode.unwrap_or_default().hints();
-        hints.then(|| self.idio.clone().unwrap_or_default())
+    /// Settings of the NICs' classifier and of the hints to cores, which are IDIO's for every policy.
+    pub fn tagging(&self) -> idio::IdioSpec {
+        self.idio.clone().unwrap_or_default()
+    }
+
+    /// Whether the policy decides by steering tags or hints lines to cores.
+    pub fn reads_tags(&self) -> bool {
+        Placement::new(self).reads_tags()
     }
 }
 
@@ -163,7 +167,8 @@ pub struct DeviceTransfer {
     pub device: DeviceKind,
     /// First line of the transfer.
     pub line: LineAddr,
-    /// Steering tag that the device attaches to the transfer.
+    /// Steering tag of a NIC's write, under every policy. All other transfers have the default, which names core 0 and
+    /// neither a header nor a burst.
     pub tag: Tag,
 }
 
@@ -221,6 +226,13 @@ pub trait DataPlane {
     fn read(&mut self, t: &DeviceTransfer) -> Outbound {
         let _ = t;
         Outbound::Nearest
+    }
+
+    /// Whether the policy decides by steering tags or hints lines to cores: a NIC then writes the first line of a packet
+    /// as a transfer of its own, and cores follow hints. Otherwise a packet may be one transfer with the tag of its first
+    /// line.
+    fn reads_tags(&self) -> bool {
+        true
     }
 
     /// Number of LLC ways that writes of devices may currently allocate into.
@@ -333,6 +345,10 @@ macro_rules! policies {
             #[inline]
             pub fn read(&mut self, t: &DeviceTransfer) -> Outbound {
                 match self { $(Placement::$name(p) => p.read(t),)* }
+            }
+            /// Whether the policy decides by steering tags or hints lines to cores.
+            pub fn reads_tags(&self) -> bool {
+                match self { $(Placement::$name(p) => p.reads_tags(),)* }
             }
             /// Number of LLC ways that writes of devices may currently allocate into.
             pub fn ways(&self) -> u32 {

@@ -359,9 +359,9 @@ fn mean(times: impl Iterator<Item = Time>) -> Option<f64> {
     (!us.is_empty()).then(|| us.iter().sum::<f64>() / us.len().to_f64())
 }
 
-impl Tally {
+impl Default for Tally {
     /// A tally without work.
-    pub fn new() -> Tally {
+    fn default() -> Tally {
         Tally {
             completed: 0,
             completed_ever: 0,
@@ -375,7 +375,9 @@ impl Tally {
             batch: None,
         }
     }
+}
 
+impl Tally {
     /// Records that a core has worked on a request for time `t`.
     #[inline]
     pub fn served(&mut self, t: Time) {
@@ -418,7 +420,7 @@ impl Tally {
             taken: self.taken,
             bursts,
             batch: self.batch.clone(),
-            ..Tally::new()
+            ..Tally::default()
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{Attachment, Completion, Nic, Packet};
 use crate::device::{DeviceEvent, DevicePosts, NicAt};
-use crate::kernel::{LineAddr, PacketId, QueueId, Time};
+use crate::kernel::{PacketId, QueueId, Time};
 use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, Memory, Sender, Txn, TxnOp};
 use crate::meter::drops::DropCause;
@@ -79,10 +79,6 @@ impl Nic {
             self.engine().writing.push_back(id);
             self.follow(cal, now + self.interval * u64::from(p.lines));
         }
-    }
-
-    fn transfer(&self, queue: QueueId, line: LineAddr) -> DeviceTransfer {
-        DeviceTransfer { tag: self.queues[queue].tag, ..DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, line) }
     }
 
     /// Handles `memory::MemoryEvent::Fill` of a burst that was written, or of lines that DRAM delivered.
@@ -173,10 +169,9 @@ impl Nic {
         }
         // The engine moves one line per interval, so the last line cannot arrive earlier than this.
         self.packets.get_mut(id).data_at = now + self.interval * u64::from(p.tx_lines - 1);
-        let transfer = self.transfer(p.queue, p.tx_line);
-        let from = placement.read(&transfer);
+        let from = placement.read(&DeviceTransfer::of(Agent::Nic, DeviceKind::Nic, p.tx_line));
         let t = Txn::dma_read(Sender::Nic(Some(id)), AccessClass::NicTxRd, p.tx_line, p.tx_lines, now);
-        mem.send(cal, now + mem.lat.noc, Txn { from, tag: transfer.tag, ..t });
+        mem.send(cal, now + mem.lat.noc, Txn { from, ..t });
         false
     }
 

@@ -103,8 +103,10 @@ pub struct Nic {
     /// Time of a message between the NIC and a core, in either direction.
     pub notify: Time,
     classifier: Classifier,
-    /// Classifier that derives steering tags for placement from each packet; absent when no policy needs them.
+    /// Classifier that derives steering tags for placement from each packet; absent without software that receives.
     pub marker: Option<Box<Marker>>,
+    /// Whether the first line of a packet is written separately, because placement reads its tag.
+    pub splits: bool,
     /// Whether receive buffers from which a reply was sent go to software, which returns them to the NIC.
     pub reclaims: bool,
     queues: IdVec<QueueId, Queue>,
@@ -171,6 +173,7 @@ impl Nic {
             notify,
             classifier: Classifier::spread(queues.len()),
             marker: None,
+            splits: false,
             reclaims: false,
             queues,
             packets: Packets::default(),
@@ -224,11 +227,6 @@ impl Nic {
     /// Registers of the function that has `queue`.
     pub fn registers(&mut self, queue: QueueId) -> &mut NicRegisters {
         &mut self.registers[usize::from(self.queues[queue].function)]
-    }
-
-    /// Sets the steering tag that packets of `queue` carry towards memory.
-    pub fn steer(&mut self, queue: QueueId, tag: Tag) {
-        self.queues[queue].tag = tag;
     }
 
     /// Starts the rings of `queue` at slots `rx` and `tx`, as after a long uptime: rings that advance in step would
@@ -314,10 +312,10 @@ impl Nic {
     #[inline]
     pub fn parts(&self, p: &Packet) -> impl Iterator<Item = (Tag, u16, u16)> + use<> {
         let [header, payload] = p.tags;
-        let parts = if self.marker.is_none() {
-            [(self.queues[p.queue].tag, 0, p.lines), (payload, 0, 0)]
-        } else {
+        let parts = if self.splits {
             [(header, 0, 1), (payload, 1, p.lines - 1)]
+        } else {
+            [(header, 0, p.lines), (payload, 0, 0)]
         };
         parts.into_iter().filter(|part| part.2 > 0)
     }

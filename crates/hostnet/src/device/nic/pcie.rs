@@ -97,7 +97,7 @@ impl Nic {
                 if m.at == m.lines {
                     return Offer::Lines(1); // the completion
                 }
-                if m.at == 0 && self.marker.is_some() {
+                if m.at == 0 && self.splits {
                     return Offer::Lines(1); // the header, which contains the packet's length
                 }
                 let p = self.packets.get(m.id);
@@ -148,10 +148,7 @@ impl Nic {
         let mut m = self.pcie_mut().receiving.expect("lines were promised");
         let p = *self.packets.get(m.id);
         let q = &mut self.queues[p.queue];
-        let tag = match &self.marker {
-            None => q.tag,
-            Some(_) => p.tags[usize::from(m.at > 0)],
-        };
+        let tag = p.tags[usize::from(m.at > 0)];
         let line = if m.at == m.lines {
             self.pcie_mut().receiving = None;
             return Piece { line: m.completion.expect("promised"), slot: m.slot, tag, omits: 0 };
@@ -175,7 +172,7 @@ impl Nic {
             self.pcie_mut().fetching = None;
         }
         let p = self.packets.get(id);
-        Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue].tag, omits: 0 }
+        Piece { line: p.tx_line + u64::from(at), slot, ..Piece::default() }
     }
 
     /// Makes packet `id` visible to software after all of the packet has been written to memory. Packets of a queue

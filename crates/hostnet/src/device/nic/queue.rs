@@ -5,7 +5,6 @@ use super::moderation::Moderation;
 use crate::flow::Credits;
 use crate::kernel::{Int, LineAddr, PacketId, Time};
 use crate::memory::region::Pages;
-use crate::memory::Tag;
 use std::collections::VecDeque;
 
 /// Memory that holds a kernel's received frames.
@@ -258,8 +257,6 @@ pub(super) struct Queue {
     pub reclaims: VecDeque<PacketId>,
     /// Whether the ring has become full and has not been half empty since then.
     pub full: bool,
-    /// Steering tag of the queue's packets.
-    pub tag: Tag,
     /// Interrupt moderation of the queue, behind a port.
     pub moderation: Moderation,
     /// Function of the NIC that has the queue.

@@ -56,7 +56,7 @@ impl Nic {
         let (Attachment::Ringed(r), Some(marker)) = (&mut self.attachment, &self.marker) else { return };
         let Some(m) = &mut r.write else { return };
         match m.what {
-            RingWork::Packet(id) => (m.tags, m.split) = (self.packets.get(id).tags, true),
+            RingWork::Packet(id) => (m.tags, m.split) = (self.packets.get(id).tags, self.splits),
             RingWork::Object(_) => {}
             RingWork::Descriptors { queue, .. } => m.tags = [marker.tag(queue); 2],
         }
