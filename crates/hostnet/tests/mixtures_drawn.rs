@@ -46,7 +46,7 @@ const MACHINES: [Machine; 11] = [
 ];
 
 /// Refusals that say "not built yet", by the words that tell them apart.
-const NOT_BUILT: [&str; 1] = ["pipeline: beside it placement.policy = \"idio\""];
+const NOT_BUILT: [&str; 1] = ["is not built yet for several nodes"];
 
 struct Draw(RandomStream);
 

@@ -299,7 +299,7 @@ fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
     need(t.origin() == Origin::Network, || "the application sends packets of its own".into())?;
     need(t.recycling == Recycling::RunToCompletion, || "beside it recycling is not built yet; leave it out".into())?;
     need(s.placement.policy != PlacementPolicy::Idio, || {
-        "beside it placement.policy = \"idio\" is not built yet: its tags name one core, and both cores of a pair have the buffers"
+        "beside it placement.policy = \"idio\" has no core to name: a tag names one, and both cores of a pair have the buffers"
             .into()
     })
 }

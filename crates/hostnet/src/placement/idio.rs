@@ -230,6 +230,13 @@ impl Idio {
         &mut self.cores[i]
     }
 
+    /// Steers every core that `c` counts.
+    fn steer_all(&mut self, c: &EpochCounters) {
+        if self.cores.len() < c.cores.len() {
+            self.cores.resize(c.cores.len(), Steering::default());
+        }
+    }
+
     /// State of the FSM of `core`.
     pub fn state(&self, core: CoreId) -> u8 {
         self.cores.get(core.index()).map_or(OFF, |c| c.fsm)
@@ -289,9 +296,7 @@ impl DataPlane for Idio {
     }
 
     fn decide(&mut self, c: &EpochCounters) {
-        if self.cores.len() < c.cores.len() {
-            self.cores.resize(c.cores.len(), Steering::default());
-        }
+        self.steer_all(c);
         for (core, counts) in self.cores.iter_mut().zip(c.cores) {
             let write_backs = counts.mlc_wb - core.seen;
             core.seen = counts.mlc_wb;
@@ -306,7 +311,10 @@ impl DataPlane for Idio {
         }
     }
 
-    fn decide_in_silence(&mut self, _: &EpochCounters, epochs: u64) {
+    fn decide_in_silence(&mut self, c: &EpochCounters, epochs: u64) {
+        if epochs > 0 {
+            self.steer_all(c);
+        }
         // Without write-backs pressure is low, which leads each FSM to the end of its states.
         for core in &mut self.cores {
             for _ in 0..epochs.min(OFF.into()) {
