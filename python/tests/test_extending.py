@@ -38,7 +38,9 @@ impl DataPlane for Headers {
     }
 }
 """
-HEADERS_LINE = "    /// Headers go into the LLC, all other lines to DRAM.\n    mod headers => Headers(headers::Headers),\n"
+HEADERS_LINE = (
+    "    /// Headers go into the LLC, all other lines to DRAM.\n    mod headers => Headers(headers::Headers),\n"
+)
 PLACEMENT = "crates/hostnet/src/placement"
 
 
