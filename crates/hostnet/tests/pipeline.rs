@@ -122,7 +122,7 @@ fn what_cannot_be_a_pipeline_is_one_sentence() {
         (PAIR, "pipeline = { rings = 64 }", "did you mean \"ring\""),
         ("stack = \"poll_mode\"", "stack = \"kernel\"", "need stack = \"poll_mode\""),
         (PAIR, "pipeline = {}\nrecycling = \"copy\"", "recycling is not built yet"),
-        ("policy = \"ddio\", ways = 4", "policy = \"idio\", ways = 4", "tags name one core"),
+        ("policy = \"ddio\", ways = 4", "policy = \"idio\", ways = 4", "a tag names one, and both cores of a pair"),
     ] {
         assert!(good.contains(from), "{from}");
         let e = resolve(&good.replacen(from, to, 1), "p.toml", &[platforms()]).expect_err(to).to_string();

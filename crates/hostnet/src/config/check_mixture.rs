@@ -190,6 +190,7 @@ pub(super) fn shared(s: &Scenario) -> Check {
         })?;
     }
     let on_ccnic = s.tenants.iter().filter(|t| t.stack == Some(StackSpec::Ccnic)).count();
+    need(s.ccnic.is_none() || on_ccnic > 0, || "ccnic needs a tenant with stack = \"ccnic\"".into())?;
     need(on_ccnic <= 1, || {
         format!("{on_ccnic} tenants have stack = \"ccnic\", and the scenario has one table ccnic; one is built so far")
     })

@@ -46,14 +46,11 @@ pub(super) fn stacks(s: &Scenario) -> Check {
     }
 }
 
-/// Checks that threads in pairs belong to a single tenant, and that both nodes exist.
+/// Checks that the node of the other threads of pairs exists.
 fn pairs(s: &Scenario) -> Check {
     let Some(t) = s.paired_tenant() else { return Ok(()) };
     let (last, node) = (s.nodes().count - 1, s.peers_of(t).map_or(0, |p| p.node));
-    need(node <= last, || format!("tenant[{t}].app.peer_node = {node} does not exist: nodes count from 0 to {last}"))?;
-    need(s.tenants.len() == 1 && s.peripherals.is_empty(), || {
-        format!("tenant[{t}].app works in pairs; other tenants or a [[peripheral]] beside it are not built yet")
-    })
+    need(node <= last, || format!("tenant[{t}].app.peer_node = {node} does not exist: nodes count from 0 to {last}"))
 }
 
 /// Checks that the directed test of load latency has the cores and the nodes that it needs.
@@ -78,8 +75,7 @@ fn probe(s: &Scenario) -> Check {
     })
 }
 
-/// Checks that TAS belongs to a single tenant, over a poll-mode driver or an overlay of CC-NIC, and that its clients
-/// are a closed loop.
+/// Checks that TAS runs over a poll-mode driver or an overlay of CC-NIC, and that its clients are a closed loop.
 fn tas(s: &Scenario) -> Check {
     let Some(i) = s.tas_tenant() else { return Ok(()) };
     let (t, key) = (&s.tenant(i), format!("tenant[{i}].app of kind \"tcp_echo\""));
@@ -87,7 +83,6 @@ fn tas(s: &Scenario) -> Check {
     need(matches!(t.stack, Some(StackSpec::PollMode | StackSpec::Ccnic)) && !wrong, || {
         format!("{key} needs stack = \"poll_mode\", or \"ccnic\" with ccnic.mode = \"overlay\"")
     })?;
-    need(s.tenants.len() == 1, || format!("{key} beside other tenants is not built yet"))?;
     need(s.traffic.arrivals == ArrivalsSpec::Closed && s.traffic.outstanding == t.requests(), || {
         format!(
             "{key} needs traffic.arrivals = \"closed\" and outstanding = {}, which is flows x pipelined",
@@ -102,7 +97,7 @@ fn tas(s: &Scenario) -> Check {
     })
 }
 
-/// Checks that CC-NIC belongs to one tenant that runs loopback, and that nothing else moves packets.
+/// Checks that a tenant on CC-NIC runs loopback or has an overlay, and that nothing else moves packets.
 fn ccnic(s: &Scenario) -> Check {
     let loopback = s.find_tenant(|t| matches!(t.app, AppSpec::Loopback(_)) && !t.loops());
     let Some(i) = s.ccnic_tenant() else {
@@ -112,8 +107,6 @@ fn ccnic(s: &Scenario) -> Check {
         return need(s.ccnic.is_none(), || "ccnic needs a tenant with stack = \"ccnic\"".into());
     };
     let key = format!("tenant[{i}].stack = \"ccnic\"");
-    let tenants = s.tenants.iter().filter(|t| t.stack == Some(StackSpec::Ccnic)).count();
-    need(tenants == 1, || format!("{tenants} tenants have stack = \"ccnic\"; one is built so far"))?;
     let t = &s.traffic;
     need(matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
         format!("{key} needs traffic.arrivals = \"closed\", \"fixed\" or \"poisson\"")
@@ -212,7 +205,6 @@ fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
         format!("{key} runs app of kind \"clique_map\" or \"tcp_echo\" only; others are not built yet")
     })?;
     driver(s, tenant)?;
-    need(s.peripherals.len() == 1, || format!("{key} beside another [[peripheral]] is not built yet"))?;
     need(c.nic_node == 0, || {
         format!("{key} needs nic_node = 0, where devices are attached; the tenant's cores are those of its node")
     })?;
