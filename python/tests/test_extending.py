@@ -17,6 +17,8 @@ ENGINE = ["crates", "platforms", ".cargo", "Cargo.toml", "Cargo.lock"]
 
 # A policy beside those of the page: headers go into the LLC, all other lines to DRAM.
 HEADERS = """
+//! Headers go into the LLC, all other lines to DRAM.
+
 use super::ddio::low_ways;
 use super::{DataPlane, DeviceTransfer, PlacementSpec};
 use crate::memory::Inbound;
