@@ -36,7 +36,8 @@ fn machine(kind: RegionKind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, Li
     (Machine::without_devices(mem, vec![Cpu::new(ThreadId(0), &core)]), base)
 }
 
-/// Those of the first 24 lines that the core's caches hold after `ops`, without the lines that `ops` access themselves.
+/// Numbers of the lines, among the first 24, that prefetchers have brought into the core's caches after `op` on `lines`;
+/// the lines of the program itself are left out.
 fn brought(kind: RegionKind, change: impl FnOnce(&mut CoreSpec), lines: &[u64], op: fn(LineAddr) -> Op) -> Vec<u64> {
     let (mut m, base) = machine(kind, change);
     let ops: Vec<Op> = lines.iter().flat_map(|l| [op(base + *l), Op::Compute(400)]).chain([Op::Fence]).collect();

@@ -39,9 +39,8 @@ fn text(overlay: bool, fast: u32, (flows, pipelined): (u32, u32), calls: &str, r
     )
 }
 
-/// At any time the host checks that packets and requests are conserved, and that the bytes of a flow arrive in order.
-/// It also checks that no request is answered before it is read, and that no two threads of the fast path work on one
-/// flow.
+/// At any time the host checks that packets and requests are conserved, that the bytes of a flow arrive in order, that
+/// no request is answered before it is read, and that no two threads of the fast path work on one flow.
 #[test]
 fn requests_are_answered_once_and_in_order_with_any_threads_calls_and_interfaces() {
     for (overlay, fast, flows, calls, preset) in [
