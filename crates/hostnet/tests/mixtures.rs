@@ -97,6 +97,8 @@ fn tenants_on_one_nic_share_its_link() {
     let o = simulate(&text);
     let line = 1.0 / 1.2272;
     assert!(close(get(&o, "throughput_mrps"), line, 0.002), "{} of {line} Mpps", get(&o, "throughput_mrps"));
+    let came = sum(&o, "offered_mops");
+    assert!(close(came, line, 0.002), "{came} of {line} Mpps came to the NIC");
     for name in ["a", "b"] {
         let own = of(&o, name, "throughput_mops");
         assert!(close(own, line / 2.0, 0.01), "{name}: {own}");
