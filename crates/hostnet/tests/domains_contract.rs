@@ -479,3 +479,17 @@ fn d27_what_a_policy_cannot_do_beside_a_peripheral_is_refused_in_one_sentence() 
     let e = resolve(&t, "x.toml", &[platforms()]).map(drop).unwrap_err().to_string();
     assert!(e.contains("rings.proactive_drop"), "{e}");
 }
+
+/// 50,000 instructions a packet let a core run ahead by more than the window's borders are apart from its misses; by
+/// Little's law, occupancy over rate is the time that misses take.
+#[test]
+fn line_fill_buffers_of_a_core_that_runs_far_ahead_obey_little_s_law() {
+    let o = measured(
+        "name = \"ahead\"\nplatform = \"sim24\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"drop\"\ncores = 4\napp = { \
+         kind = \"touchdrop\", instructions = 50000 }\n[traffic]\narrivals = \"poisson\"\nrate = \"100 krps\"\npacket = \"1 \
+         KiB\"\n[run]\nload = \"fixed\"\nrequests = 60\nwarmup_requests = 20\n",
+    );
+    let (lat, little) = (get(&o, "lfb_lat_ns"), get(&o, "lfb_little_ns"));
+    assert!(get(&o, "lfb_occ") > 0.0);
+    near(little, lat, 0.05, "residence in a line fill buffer");
+}

@@ -305,7 +305,7 @@ impl Prefetcher {
         }
         let slot = self.flights.iter().position(Option::is_none)?;
         self.flights[slot] = Some(PrefetchInFlight { line, own, into, waiter: None });
-        self.queue.take(at);
+        self.queue.take_ahead(at);
         Some(FIRST + slot.to_u8())
     }
 

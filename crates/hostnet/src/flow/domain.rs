@@ -22,6 +22,8 @@ pub struct Domain {
     /// Sum of the times that returned credits were held, in picoseconds.
     held: u128,
     refused: u64,
+    /// Takes by a core that runs ahead of the calendar, whose times may not have come yet.
+    early: VecDeque<Time>,
 }
 
 /// Readings of a domain's meters over one window of time.
@@ -81,6 +83,7 @@ impl Domain {
             returns: 0,
             held: 0,
             refused: 0,
+            early: VecDeque::new(),
         }
     }
 
@@ -98,6 +101,17 @@ impl Domain {
         }
         self.force(now);
         true
+    }
+
+    /// Takes a credit at `at`, which may lie ahead of the calendar and beyond the end of the window, or notes the refusal
+    /// and returns false. Each return of such a credit must come at calendar time.
+    #[inline]
+    pub fn take_ahead(&mut self, at: Time) -> bool {
+        let taken = self.take(at);
+        if taken {
+            self.early.push_back(at);
+        }
+        taken
     }
 
     /// Takes a credit even when none is left; the caller must check `free` before it sends again.
@@ -136,6 +150,27 @@ impl Domain {
         self.used -= n;
         self.returns += u64::from(n);
         self.held += u128::from(now.0.saturating_sub(taken.0.max(self.since.0))) * u128::from(n);
+        if !self.early.is_empty() {
+            self.settle_early(now, taken);
+        }
+    }
+
+    /// Forgets early takes whose time has come by `now`, and the one at `taken`, whose credit is back.
+    fn settle_early(&mut self, now: Time, taken: Time) {
+        if taken > now {
+            if let Some(i) = self.early.iter().position(|at| *at == taken) {
+                self.early.remove(i);
+            }
+        }
+        while self.early.front().is_some_and(|at| *at <= now) {
+            self.early.pop_front();
+        }
+    }
+
+    /// Number of takes whose time has not come at `now`, and the sum of the times until then, in picoseconds.
+    fn still_to_come(&self, now: Time) -> (u64, i128) {
+        let ahead = self.early.iter().filter(|at| **at > now).map(|at| i128::from((*at - now).0));
+        ahead.fold((0, 0), |(n, sum), ps| (n + 1, sum + ps))
     }
 
     /// Credits that nobody holds.
@@ -162,9 +197,11 @@ impl Domain {
 
     /// Starts a new window: clears the meters and keeps the credits in use.
     pub fn restart(&mut self, now: Time) {
+        self.early.retain(|at| *at > now);
+        let (takes, until) = self.still_to_come(now);
         self.since = now;
-        self.balance = 0;
-        self.arrivals = 0;
+        self.balance = -until;
+        self.arrivals = takes;
         self.returns = 0;
         self.held = 0;
         self.refused = 0;
@@ -173,7 +210,7 @@ impl Domain {
 
     /// Credits in use, integrated over the time since the restart, in credits x ps.
     pub fn integral(&self, now: Time) -> i128 {
-        self.balance + self.offset(now) * i128::from(self.used)
+        self.balance + self.offset(now) * i128::from(self.used) + self.still_to_come(now).1
     }
 
     /// The readings of the window that ends at `now`.
@@ -181,14 +218,15 @@ impl Domain {
         let window = (now - self.since).0.max(1).to_f64();
         let integral = self.integral(now).to_f64();
         let occupancy = integral / window;
+        let arrivals = self.arrivals - self.still_to_come(now).0;
         let per = |sum: f64, n: u64| if n == 0 { 0.0 } else { sum / n.to_f64() / 1e3 };
         DomainReading {
             credits: self.credits,
             occupancy,
             peak: self.peak,
-            arrival_rate: self.arrivals.to_f64() / window * 1e12,
+            arrival_rate: arrivals.to_f64() / window * 1e12,
             latency_ns: per(self.held.to_f64(), self.returns),
-            little_ns: per(integral, self.arrivals),
+            little_ns: per(integral, arrivals),
             refused: self.refused,
         }
     }
@@ -298,6 +336,59 @@ mod tests {
         let r = d.read(Time::ns(100));
         // 50 credit-ns, two credits
         assert_eq!((r.occupancy, r.latency_ns, r.little_ns), (0.5, 25.0, 25.0));
+    }
+
+    /// A core takes a credit at 150 ns and has it back at 160 ns, which it says at 100 ns, the end of a window.
+    #[test]
+    fn a_credit_taken_beyond_a_window_counts_in_the_next_one() {
+        let mut d = Domain::new(2);
+        d.take_ahead(Time::ns(20));
+        d.take_ahead(Time::ns(150));
+        d.give(Time::ns(60), Time::ns(20));
+        let r = d.read(Time::ns(100));
+        assert_eq!((r.occupancy, r.latency_ns, r.little_ns, r.arrival_rate), (0.4, 40.0, 40.0, 1e7));
+        d.restart(Time::ns(100));
+        let r = d.read(Time::ns(120));
+        assert_eq!((r.occupancy, r.arrival_rate), (0.0, 0.0));
+        d.give(Time::ns(160), Time::ns(150));
+        let r = d.read(Time::ns(200));
+        assert_eq!((r.occupancy, r.latency_ns, r.little_ns, r.arrival_rate), (0.1, 10.0, 10.0, 1e7));
+    }
+
+    /// Occupancy of every window is the overlap of the credits' times with the window, however far ahead of the calendar
+    /// the credits are taken; over all windows, Little's law gives the mean time that a credit is held.
+    #[test]
+    fn windows_add_up_to_the_times_that_credits_were_held() {
+        let mut rng = crate::kernel::RandomStream::new(7, "ahead", 0);
+        let mut d = Domain::new(12);
+        let (mut core, mut since, mut integral, mut arrivals) = (0u64, 0u64, 0.0, 0.0);
+        let (mut open, mut spans): (Vec<u64>, Vec<(u64, u64)>) = (Vec::new(), Vec::new());
+        for now in (0..200_000u64).step_by(7) {
+            if d.free() > 0 && core < now + 20_000 {
+                core = core.max(now) + rng.below(300);
+                assert!(d.take_ahead(Time(core)));
+                open.push(core);
+            }
+            if rng.below(4) == 0 && !open.is_empty() {
+                let taken = open.swap_remove(rng.below(open.len() as u64) as usize);
+                d.give(Time(now), Time(taken));
+                spans.push((taken, now.max(taken)));
+            }
+            if now % 5_000 < 7 && now > since {
+                let r = d.read(Time(now));
+                let until = |(taken, back): (u64, u64)| back.min(now).saturating_sub(taken.max(since));
+                let held: u64 = spans.iter().copied().chain(open.iter().map(|t| (*t, u64::MAX))).map(until).sum();
+                let width = (now - since) as f64;
+                assert!((r.occupancy - held as f64 / width).abs() < 1e-9, "{} at {now}", r.occupancy);
+                integral += r.occupancy * width;
+                arrivals += r.arrival_rate * width / 1e12;
+                d.restart(Time(now));
+                since = now;
+            }
+        }
+        let all = spans.iter().map(|s| s.1.min(since).saturating_sub(s.0) as f64).sum::<f64>();
+        let still = open.iter().map(|t| since.saturating_sub(*t) as f64).sum::<f64>();
+        assert!((integral - all - still).abs() < 1e-3 && arrivals > 1_000.0, "{integral} is not {}", all + still);
     }
 
     #[test]

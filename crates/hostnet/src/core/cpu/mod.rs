@@ -589,7 +589,7 @@ impl Cpu {
     /// Inlined body of `issue`: takes a line fill buffer and sends record `r` to the L2.
     #[inline(always)]
     fn issue_here(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, at: Time) {
-        self.lfb.take(at);
+        self.lfb.take_ahead(at);
         let rec = &mut self.records[r];
         rec.state = AccessState::Issued;
         if let Some(p) = &mut self.prefetcher {
