@@ -1028,9 +1028,11 @@ class PlacementSpec(Section):
     """Whether software relinquishes a receive buffer after its last read (Sweeper)."""
     sweep_tx: Literal['none'] | Literal['nic'] | Literal['cpu']
     """Agent that sweeps transmit buffers after transmission (Sweeper); none by default."""
-    ways: int | Literal['all']
-    """Number of LLC ways, counted from way 0, into which writes of devices may allocate; 'all' stands for every way
-    of the platform's LLC. 2 when absent."""
+    ways: int | str
+    """LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
+    `tenant.llc_ways` counts from the top way down; a string such as '0-3' names a range, and 'all' stands for every
+    way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where `caches.llc.device_ways = 'highest'`, ways
+    count from the other end."""
 
 
 class Platform(Section):
@@ -1561,7 +1563,9 @@ class TenantSpec(Section):
     l2_size: str | None
     """Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways."""
     llc_ways: int | str | None
-    """LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). When absent, all ways."""
+    """LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). A number counts from the top
+    way down, whereas the number of `placement.ways` counts from way 0 up; a string such as '0-3' names a range. When
+    absent, all ways."""
     name: str
     """Name of the tenant in messages and tables."""
     nic: str | None

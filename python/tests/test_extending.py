@@ -19,8 +19,7 @@ ENGINE = ["crates", "platforms", ".cargo", "Cargo.toml", "Cargo.lock"]
 HEADERS = """
 //! Headers go into the LLC, all other lines to DRAM.
 
-use super::ddio::low_ways;
-use super::{DataPlane, DeviceTransfer, PlacementSpec};
+use super::{DataPlane, DeviceTransfer, PlacementSpec, Ways};
 use crate::memory::Inbound;
 
 /// Places headers in the LLC.
@@ -33,7 +32,7 @@ impl DataPlane for Headers {
     }
     fn write(&mut self, t: &DeviceTransfer) -> Inbound {
         if t.tag.is_header() && t.tag.core().is_some() {
-            Inbound::Llc { ways: low_ways(2) }
+            Inbound::Llc { ways: Ways::low(2).mask() }
         } else {
             Inbound::Dram
         }

@@ -3,6 +3,7 @@
 use crate::common::platforms;
 use hostnet::config::{resolve, resolve_noting, Scenario};
 use hostnet::host::run;
+use hostnet::placement::Ways;
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -160,10 +161,21 @@ fn all_ways_are_those_of_the_llc_that_the_scenario_runs_on() {
         let on = own.replacen("\"sim24\"", &format!("\"{platform}\""), 1) + more;
         let with = |w: &str| resolved(&on.replacen("ways = 2\n", &format!("ways = {w}\n"), 1));
         let all = with("\"all\"").unwrap();
-        assert_eq!(all.placement.ways, ways, "{platform}");
+        assert_eq!(all.placement.ways, Ways::low(ways), "{platform}");
         assert_eq!(all, with(&ways.to_string()).unwrap());
         assert!(with(&(ways + 1).to_string()).unwrap_err().contains(&format!("the LLC's {ways} ways")));
     }
+}
+
+/// A number of ways lies at the bottom for devices and at the top for tenants; the LLC has 12.
+#[test]
+fn a_range_of_ways_is_the_same_as_a_number_where_they_are_the_same_ways() {
+    let with = |ways: &str| resolved(&GOOD.replacen("ways = 2\n", &format!("ways = {ways}\n"), 1));
+    assert_eq!(with("\"0-3\"").unwrap(), with("4").unwrap());
+    assert_eq!(with("4").unwrap().placement.ways.mask(), 0b1111);
+    assert_eq!(with("\"4-7\"").unwrap().placement.ways.mask(), 0b1111_0000);
+    assert!(with("\"9-12\"").unwrap_err().contains("placement.ways = \"9-12\" is not within the LLC's ways, 0 to 11"));
+    assert!(with("\"7-4\"").unwrap_err().contains("\"7-4\" is not a range of ways such as \"0-3\""));
 }
 
 #[test]

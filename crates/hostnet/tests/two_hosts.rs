@@ -190,7 +190,7 @@ fn all_ways_are_those_of_each_host_s_own_llc() {
         let s = resolve(&of_all.replacen("[client]", &format!("[client]\n{more}"), 1), "two.toml", &[platforms()])
             .unwrap_or_else(|e| panic!("{e}"));
         let own = s.client.and_then(|c| c.placement).expect("a placement");
-        (s.placement.ways, own.ways)
+        (s.placement.ways.count, own.ways.count)
     };
     assert_eq!(ways("platform = \"gem5\""), (11, 16));
     assert_eq!(ways(""), (11, 11));

@@ -17,7 +17,7 @@ use crate::memory::nodes::MOST_CORES;
 use crate::memory::siblings::THREADS;
 use crate::memory::{tag, Agent, Inbound};
 use crate::placement::idio::IdioSpec;
-use crate::placement::{ddio, resq, DeviceKind, DeviceTransfer, Placement, PlacementPolicy, SweepTx};
+use crate::placement::{ddio, resq, DeviceKind, DeviceTransfer, Placement, PlacementPolicy, SweepTx, Ways};
 use crate::stack::pmd::{PipelineSpec, Recycling};
 use serde::Serialize;
 
@@ -372,13 +372,10 @@ pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
         None => Ok(all),
         Some(WaysSpec::Count(n)) if (1..=of).contains(n) => Ok(all & !ddio::low_ways(of - n)),
         Some(WaysSpec::Count(n)) => Err(format!("{n} is not within 1 to {of}")),
-        Some(WaysSpec::Range(r)) => {
-            let (a, b) = r.split_once('-').unwrap_or((r, r));
-            match (a.trim().parse::<u32>(), b.trim().parse::<u32>()) {
-                (Ok(a), Ok(b)) if a <= b && b < of => Ok(ddio::low_ways(b + 1) & !ddio::low_ways(a)),
-                _ => Err(format!("\"{r}\" is not a range of ways such as \"0-{}\"", of - 1)),
-            }
-        }
+        Some(WaysSpec::Range(r)) => match Ways::parse(r) {
+            Ok(w) if w.first + w.count <= of => Ok(w.mask()),
+            _ => Err(format!("\"{r}\" is not a range of ways such as \"0-{}\"", of - 1)),
+        },
     }
 }
 
@@ -529,7 +526,7 @@ pub fn rx_buffers(s: &Scenario, tenant: TenantId) -> u32 {
         return s.rings.rx_buffers;
     }
     let llc = &s.platform.caches.llc;
-    let share = ddio::capacity(llc.size.0, s.placement.ways, llc.ways);
+    let share = ddio::capacity(llc.size.0, s.placement.ways.count, llc.ways);
     let cores: u32 = s.tenants.iter().filter(|t| serves(t)).map(|t| t.cores).sum();
     resq::ring(s.rings.rx_buffers, cores, s.rings.buffer_size.0, share)
 }

@@ -137,7 +137,9 @@ pub struct TenantSpec {
     /// Node of the tenant's cores, in whose memory its data lies. The default is 0.
     #[serde(default)]
     pub node: u8,
-    /// LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). When absent, all ways.
+    /// LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). A number counts from the top way
+    /// down, whereas the number of `placement.ways` counts from way 0 up; a string such as "0-3" names a range. When
+    /// absent, all ways.
     #[serde(default)]
     pub llc_ways: Option<WaysSpec>,
     /// Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways.

@@ -111,7 +111,7 @@ impl Host {
 
     /// Adds a point to the timeline and to the occupancy averages.
     pub(super) fn sample(&mut self) {
-        let ways = ddio::low_ways(self.machine.placement.ways());
+        let ways = self.machine.placement.way_range().mask();
         let lines = self.machine.mem.llc_rx_lines(ways);
         self.window.rx_lines.push(lines);
         let moved: u64 = self.machine.mem.stats.dram.iter().sum();
@@ -426,7 +426,7 @@ pub fn statics(s: &Scenario) -> Values {
     v.set("total_rx_entries", entries.into());
     v.set("llc_mib", mib(llc.size.0));
     if matches!(s.placement.policy, PlacementPolicy::Ddio | PlacementPolicy::Idio) {
-        v.set("ddio_capacity_mib", mib(ddio::capacity(llc.size.0, s.placement.ways, llc.ways)));
+        v.set("ddio_capacity_mib", mib(ddio::capacity(llc.size.0, s.placement.ways.count, llc.ways)));
     }
     let private = s.platform.caches.l1d.size.0 + s.platform.caches.l2.size.0;
     v.set("l1l2_kib", private.to_f64() / 1024.0);

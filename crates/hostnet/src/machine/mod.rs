@@ -28,7 +28,7 @@ use crate::kernel::units::Span;
 use crate::kernel::{CoreId, IdVec, LineAddr, PacketId, PortId, Post, ThreadId, Time, TxnId};
 use crate::memory::{Agent, Memory, Sender, Sweep, Txn};
 use crate::meter::drops::DropCause;
-use crate::placement::{Placement, PlacementPolicy, PlacementSpec, SweepTx};
+use crate::placement::{Placement, PlacementPolicy, PlacementSpec, SweepTx, Ways};
 use crate::{core, traffic};
 
 /// A message from the hardware to the caller that runs the machine.
@@ -113,7 +113,7 @@ impl Machine {
         let none = NicSpec { pipeline: Span(0), line_interval: Span(0), notify: Span(0), ring_start: RingStart::First };
         let placement = PlacementSpec {
             policy: PlacementPolicy::Dma,
-            ways: 0,
+            ways: Ways::low(0),
             sweep_rx: false,
             sweep_tx: SweepTx::None,
             iat: None,

@@ -2,19 +2,19 @@
 //! from the caches (Sweeper, section II-A).
 
 use super::iat::{Iat, IatSpec};
-use super::{DataPlane, DeviceTransfer, EpochCounters, PlacementSpec, Settings};
+use super::{DataPlane, DeviceTransfer, EpochCounters, PlacementSpec, Settings, Ways};
 use crate::kernel::{Int, Time};
 use crate::memory::Inbound;
 
 /// Default number of ways in Intel's register `IIO LLC WAYS`.
-pub fn default_ways() -> u32 {
-    2
+pub fn default_ways() -> Ways {
+    Ways::low(2)
 }
 
 /// DDIO's ways, fixed or adapted by a control loop.
 #[derive(Clone, Debug)]
 pub struct Ddio {
-    ways: u32,
+    ways: Ways,
     control: Option<(IatSpec, Iat)>,
 }
 
@@ -24,23 +24,32 @@ impl DataPlane for Ddio {
     }
     fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
         check_ways(s, llc_ways)?;
-        s.iat.as_ref().map_or(Ok(()), |i| i.check(llc_ways))
+        match &s.iat {
+            Some(_) if s.ways.first > 0 => {
+                Err("placement.iat counts ways from way 0; give placement.ways as a number".into())
+            }
+            Some(i) => i.check(llc_ways),
+            None => Ok(()),
+        }
     }
     fn write(&mut self, _: &DeviceTransfer) -> Inbound {
-        Inbound::Llc { ways: low_ways(self.ways) }
+        Inbound::Llc { ways: self.ways.mask() }
     }
     fn reads_tags(&self) -> bool {
         false
     }
     fn ways(&self) -> u32 {
-        self.ways
+        self.ways.count
+    }
+    fn first_way(&self) -> u32 {
+        self.ways.first
     }
     fn epoch(&self) -> Option<Time> {
         self.control.as_ref().map(|(s, _)| s.epoch.into())
     }
     fn decide(&mut self, c: &EpochCounters) {
         if let Some((s, iat)) = &mut self.control {
-            self.ways = iat.decide(s, self.ways, c);
+            self.ways.count = iat.decide(s, self.ways.count, c);
         }
     }
     fn decide_in_silence(&mut self, _: &EpochCounters, _: u64) {
@@ -50,7 +59,7 @@ impl DataPlane for Ddio {
         if !s.prefetch.is_empty() {
             return Err("the control plane sets prefetch, which needs placement.policy = \"idio\"".into());
         }
-        self.ways = s.ways.unwrap_or(self.ways);
+        self.ways.count = s.ways.unwrap_or(self.ways.count);
         Ok(())
     }
     fn restart(&mut self) {
@@ -62,16 +71,21 @@ impl DataPlane for Ddio {
 
 /// Checks that `placement.ways` is positive and does not exceed the number of ways of the LLC.
 pub(super) fn check_ways(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
-    if s.ways == 0 {
-        return Err("placement.ways = 0 must be positive".into());
+    match s.ways {
+        Ways { count: 0, .. } => Err("placement.ways = 0 must be positive".into()),
+        Ways { first: 0, count } if count > llc_ways => {
+            Err(format!("placement.ways = {count} is more than the LLC's {llc_ways} ways"))
+        }
+        Ways { first, count } if first + count > llc_ways => Err(format!(
+            "placement.ways = \"{first}-{}\" is not within the LLC's ways, 0 to {}",
+            first + count - 1,
+            llc_ways - 1
+        )),
+        _ => Ok(()),
     }
-    if s.ways > llc_ways {
-        return Err(format!("placement.ways = {} is more than the LLC's {llc_ways} ways", s.ways));
-    }
-    Ok(())
 }
 
-/// Bit mask of the `n` lowest ways.
+/// Bit mask of the `n` lowest ways, at most 32.
 pub fn low_ways(n: u32) -> u32 {
     ((1u64 << n) - 1).to_u32()
 }

@@ -6,8 +6,7 @@
 //! remaining lines are hinted or stay in the LLC, as decided by the core's [`Steering`]. The control plane steps the
 //! FSM of each core once an interval.
 
-use super::ddio::low_ways;
-use super::{DataPlane, DeviceKind, DeviceTransfer, EpochCounters, PlacementSpec, Settings};
+use super::{DataPlane, DeviceKind, DeviceTransfer, EpochCounters, PlacementSpec, Settings, Ways};
 use crate::core::hints::HintOverflow;
 use crate::kernel::units::{Bandwidth, Pace, Span};
 use crate::kernel::{CoreId, Int, Time};
@@ -215,7 +214,7 @@ impl Steering {
 pub struct Idio {
     spec: IdioSpec,
     mode: IdioMode,
-    ways: u32,
+    ways: Ways,
     cores: Vec<Steering>,
     /// Number of intervals so far in the present averaging period.
     intervals: u32,
@@ -262,7 +261,7 @@ impl DataPlane for Idio {
     }
 
     fn write(&mut self, t: &DeviceTransfer) -> Inbound {
-        let ways = low_ways(self.ways);
+        let ways = self.ways.mask();
         if t.device != DeviceKind::Nic || !self.mode.hints() {
             return Inbound::Llc { ways };
         }
@@ -288,7 +287,11 @@ impl DataPlane for Idio {
     }
 
     fn ways(&self) -> u32 {
-        self.ways
+        self.ways.count
+    }
+
+    fn first_way(&self) -> u32 {
+        self.ways.first
     }
 
     fn epoch(&self) -> Option<Time> {
@@ -337,7 +340,7 @@ impl DataPlane for Idio {
         if !s.prefetch.is_empty() && !self.mode.hints() {
             return Err("the control plane sets prefetch, which placement.mode = \"invalidate\" has not".into());
         }
-        self.ways = s.ways.unwrap_or(self.ways);
+        self.ways.count = s.ways.unwrap_or(self.ways.count);
         for (core, told) in &s.prefetch {
             self.core(*core).prefetch_override = *told;
         }
@@ -362,7 +365,7 @@ mod tests {
             policy: PlacementPolicy::Idio,
             mode: Some(mode),
             idio: Some(spec),
-            ways: 2,
+            ways: Ways::low(2),
             sweep_rx: false,
             sweep_tx: SweepTx::None,
             iat: None,

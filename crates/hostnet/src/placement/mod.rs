@@ -12,7 +12,7 @@ use crate::memory::stats::{CoreCounts, DmaCounts, MemStats};
 use crate::memory::{Agent, Inbound, Outbound, Sweep, Tag};
 use schemars::JsonSchema;
 use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Agent that sweeps a transmit buffer, and the time at which it does (Sweeper, section V-D).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -27,26 +27,68 @@ pub enum SweepTx {
     Cpu,
 }
 
-/// Number of LLC ways, or the word "all" for every way of the LLC.
-#[derive(Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "ways are a whole number, or \"all\" of the LLC's")]
+/// Consecutive LLC ways: a number of ways counts from way 0 up, and a text such as "4-7" names them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ways {
+    /// Lowest of the ways.
+    pub first: u32,
+    /// Number of ways.
+    pub count: u32,
+}
+
+/// Texts of [`Ways`]: a number of ways, the word "all" for every way of the LLC, or a range of ways.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "ways are a whole number, a range such as \"0-3\", or \"all\" of the LLC's")]
 enum WaysText {
     Count(u32),
-    Word(AllWays),
+    Range(String),
 }
 
-/// Word for every way of the LLC.
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum AllWays {
-    All,
+impl Ways {
+    /// The `count` lowest ways.
+    pub fn low(count: u32) -> Ways {
+        Ways { first: 0, count }
+    }
+
+    /// Reads ways from a text such as "4-7" or "4".
+    ///
+    /// # Errors
+    /// Fails with one clause that names the text.
+    pub fn parse(text: &str) -> Result<Ways, String> {
+        let (a, b) = text.split_once('-').unwrap_or((text, text));
+        match (a.trim().parse::<u32>(), b.trim().parse::<u32>()) {
+            (Ok(a), Ok(b)) if a <= b && b < u32::BITS => Ok(Ways { first: a, count: b - a + 1 }),
+            _ => Err(format!("\"{text}\" is not a range of ways such as \"0-3\"")),
+        }
+    }
+
+    /// Bit mask of the ways.
+    #[inline]
+    pub fn mask(self) -> u32 {
+        ddio::low_ways(self.first + self.count) & !ddio::low_ways(self.first)
+    }
 }
 
-/// Reads a number of ways. `config::resolve`, which knows the LLC, has replaced the word "all" by that number.
-fn counted<'de, D: Deserializer<'de>>(d: D) -> Result<u32, D::Error> {
-    match WaysText::deserialize(d)? {
-        WaysText::Count(n) => Ok(n),
-        WaysText::Word(AllWays::All) => Err(D::Error::custom("\"all\" needs a platform with caches.llc.ways")),
+impl<'de> Deserialize<'de> for Ways {
+    /// Reads ways. `config::resolve`, which knows the LLC, has replaced the word "all" by a number.
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Ways, D::Error> {
+        match WaysText::deserialize(d)? {
+            WaysText::Count(n) => Ok(Ways::low(n)),
+            WaysText::Range(r) if r == "all" => Err(D::Error::custom("\"all\" needs a platform with caches.llc.ways")),
+            WaysText::Range(r) => Ways::parse(&r)
+                .map_err(|e| D::Error::custom(format!("{e}; ways are also a whole number, or \"all\" of the LLC's"))),
+        }
+    }
+}
+
+impl Serialize for Ways {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Ways { first: 0, count } => WaysText::Count(count).serialize(s),
+            Ways { first, count } => {
+                WaysText::Range(format!("{first}-{}", (first + count).saturating_sub(1))).serialize(s)
+            }
+        }
     }
 }
 
@@ -56,11 +98,13 @@ fn counted<'de, D: Deserializer<'de>>(d: D) -> Result<u32, D::Error> {
 pub struct PlacementSpec {
     /// Policy that chooses the destination of inbound lines.
     pub policy: PlacementPolicy,
-    /// Number of LLC ways, counted from way 0, into which writes of devices may allocate; "all" stands for every way of
-    /// the platform's LLC. 2 when absent.
-    #[serde(default = "ddio::default_ways", deserialize_with = "counted")]
+    /// LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
+    /// `tenant.llc_ways` counts from the top way down; a string such as "0-3" names a range, and "all" stands for every
+    /// way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where
+    /// `caches.llc.device_ways = "highest"`, ways count from the other end.
+    #[serde(default = "ddio::default_ways")]
     #[schemars(with = "WaysText")]
-    pub ways: u32,
+    pub ways: Ways,
     /// Whether software relinquishes a receive buffer after its last read (Sweeper).
     #[serde(default)]
     pub sweep_rx: bool,
@@ -240,6 +284,11 @@ pub trait DataPlane {
         0
     }
 
+    /// Lowest LLC way that writes of devices may allocate into.
+    fn first_way(&self) -> u32 {
+        0
+    }
+
     /// Whether receive buffers are kept in a separate cache of unlimited size.
     fn keeps_buffers_apart(&self) -> bool {
         false
@@ -354,6 +403,10 @@ macro_rules! policies {
             pub fn ways(&self) -> u32 {
                 match self { $(Placement::$name(p) => p.ways(),)* }
             }
+            /// LLC ways that writes of devices may currently allocate into.
+            pub fn way_range(&self) -> Ways {
+                match self { $(Placement::$name(p) => Ways { first: p.first_way(), count: p.ways() },)* }
+            }
             /// Whether receive buffers are kept in a separate cache of unlimited size.
             pub fn keeps_buffers_apart(&self) -> bool {
                 match self { $(Placement::$name(p) => p.keeps_buffers_apart(),)* }
@@ -375,7 +428,7 @@ macro_rules! policies {
             /// # Errors
             /// Fails with one sentence about a setting that the policy does not have.
             pub fn set(&mut self, s: &Settings, llc_ways: u32) -> Result<(), String> {
-                s.check_ways(llc_ways)?;
+                s.check_ways(llc_ways.saturating_sub(self.way_range().first))?;
                 match self { $(Placement::$name(p) => p.set(s),)* }
             }
             /// Tells the policy that the counters have been reset to zero.
