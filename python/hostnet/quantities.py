@@ -25,14 +25,23 @@ class Quantity:
     units: Mapping[str, float]
 
 
-#: Kinds of quantity, each with a unit that no other kind has.
+# Other spellings of bandwidths, in Gb/s.
+_BITS = {"kbps": 1e-6} | {
+    prefix + unit: scale
+    for unit in ("bit/s", "b/s")
+    for prefix, scale in {"": 1e-9, "k": 1e-6, "M": 1e-3, "G": 1.0, "T": 1e3}.items()
+}
+_BITS["Kb/s"] = 1e-6
+_BYTES = {"B/s": 8e-9, "kB/s": 8e-6, "KB/s": 8e-6, "MB/s": 8e-3, "GB/s": 8.0, "TB/s": 8e3}
+
+#: Kinds of quantity. The first one whose unit a key takes is the key's.
 QUANTITIES = {
     "ns": Quantity("ns", "ns", {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}),
     "KiB": Quantity("B", "bytes", {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}),
     "GHz": Quantity("GHz", "ghz", {"Hz": 1e-9, "kHz": 1e-6, "MHz": 1e-3, "GHz": 1.0}),
     "Mrps": Quantity("Mrps", "mrps", {"pps": 1e-6, "kpps": 1e-3, "Mpps": 1.0, "rps": 1e-6, "krps": 1e-3, "Mrps": 1.0}),
-    "Gbps": Quantity("Gb/s", "gbps", {"bps": 1e-9, "Kbps": 1e-6, "Mbps": 1e-3, "Gbps": 1.0, "Tbps": 1e3}),
-    "GB/s": Quantity("GB/s", "gbs", {"B/s": 1e-9, "KB/s": 1e-6, "MB/s": 1e-3, "GB/s": 1.0}),
+    "Gbps": Quantity("Gb/s", "gbps", {"bps": 1e-9, "Kbps": 1e-6, "Mbps": 1e-3, "Gbps": 1.0, "Tbps": 1e3} | _BITS | _BYTES),
+    "GB/s": Quantity("GB/s", "gbs", {"B/s": 1e-9, "KB/s": 1e-6, "kB/s": 1e-6, "MB/s": 1e-3, "GB/s": 1.0, "TB/s": 1e3}),
     "Gps": Quantity("1e6/s", "mps", {"ps": 1e-6, "kps": 1e-3, "Mps": 1.0, "Gps": 1e3}),
 }
 _VALUE = re.compile(r"([0-9][0-9_.]*)\s*(\S+)")

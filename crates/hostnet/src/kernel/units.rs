@@ -8,13 +8,19 @@ use std::borrow::Cow;
 use std::fmt;
 
 macro_rules! quantity {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $example:literal, [$(($unit:literal, $scale:expr)),+ $(,)?]) => {
+    (
+        $(#[$doc:meta])* $name:ident, $what:literal, $example:literal, [$(($unit:literal, $scale:expr)),+ $(,)?]
+        $(, also [$(($other:literal, $of:expr)),+ $(,)?])?
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
         pub struct $name(pub u64);
 
         impl $name {
+            /// Units, with which values are printed.
             const UNITS: &'static [(&'static str, u64)] = &[$(($unit, $scale)),+];
+            /// Other spellings of units that people write.
+            const ALSO: &'static [(&'static str, u64)] = &[$($(($other, $of)),+)?];
 
             /// Parses a number followed by a unit.
             ///
@@ -22,7 +28,7 @@ macro_rules! quantity {
             /// Fails with one clause that says what was expected, when the unit is unknown or the number is negative,
             /// not finite or not a whole number of base units.
             pub fn parse(s: &str) -> Result<$name, String> {
-                parse(s, Self::UNITS).map($name).map_err(|why| {
+                parse(s, Self::UNITS, Self::ALSO).map($name).map_err(|why| {
                     format!(concat!("expected ", $what, " such as \"", $example, "\", not \"{}\"{}"), s, why)
                 })
             }
@@ -61,7 +67,7 @@ macro_rules! quantity {
                 stringify!($name).into()
             }
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                let units: Vec<&str> = Self::UNITS.iter().map(|u| u.0).collect();
+                let units: Vec<&str> = Self::UNITS.iter().chain(Self::ALSO).map(|u| u.0).collect();
                 json_schema!({
                     "type": "string",
                     "description": concat!($what, " with its unit"),
@@ -102,13 +108,20 @@ quantity!(
 quantity!(
     /// A bandwidth in bits per second.
     Bandwidth, "a bandwidth", "100 Gbps",
-    [("bps", 1), ("Kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000), ("Tbps", 1_000_000_000_000)]
+    [("bps", 1), ("Kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000), ("Tbps", 1_000_000_000_000)],
+    also [
+        ("kbps", 1_000), ("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000),
+        ("Tbit/s", 1_000_000_000_000), ("b/s", 1), ("kb/s", 1_000), ("Kb/s", 1_000), ("Mb/s", 1_000_000),
+        ("Gb/s", 1_000_000_000), ("Tb/s", 1_000_000_000_000), ("B/s", 8), ("kB/s", 8_000), ("KB/s", 8_000),
+        ("MB/s", 8_000_000), ("GB/s", 8_000_000_000), ("TB/s", 8_000_000_000_000)
+    ]
 );
 
 quantity!(
     /// A bandwidth in bytes per second.
     ByteRate, "a rate of bytes", "22.4 GB/s",
-    [("B/s", 1), ("KB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)]
+    [("B/s", 1), ("KB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)],
+    also [("kB/s", 1_000), ("TB/s", 1_000_000_000_000)]
 );
 
 /// An offered load: packets per second, or bits of their frames per second.
@@ -188,7 +201,7 @@ impl JsonSchema for OfferedRate {
         "OfferedRate".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let units: Vec<&str> = Rate::UNITS.iter().chain(Bandwidth::UNITS).map(|u| u.0).collect();
+        let units: Vec<&str> = Rate::UNITS.iter().chain(Bandwidth::UNITS).chain(Bandwidth::ALSO).map(|u| u.0).collect();
         json_schema!({
             "type": "string",
             "description": "a rate of packets or of the bits of their frames with its unit",
@@ -204,12 +217,12 @@ impl From<Span> for Time {
     }
 }
 
-fn parse(s: &str, units: &[(&str, u64)]) -> Result<u64, String> {
+fn parse(s: &str, units: &[(&str, u64)], also: &[(&str, u64)]) -> Result<u64, String> {
     let s = s.trim();
     let split = s.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(s.len());
     let (number, unit) = (s[..split].replace('_', ""), s[split..].trim());
     let list = || units.iter().map(|u| u.0).collect::<Vec<_>>().join(", ");
-    let Some(&(_, scale)) = units.iter().find(|u| u.0 == unit) else {
+    let Some(&(_, scale)) = units.iter().chain(also).find(|u| u.0 == unit) else {
         return Err(format!("; units are {}", list()));
     };
     let (whole, frac) = number.split_once('.').unwrap_or((&number, ""));
@@ -277,6 +290,39 @@ mod tests {
         );
         let e = OfferedRate::parse("0.1 bps").unwrap_err();
         assert!(e.contains("a whole number of bps"), "{e}");
+    }
+
+    /// A byte has 8 bits, and prefixes of rates are powers of ten.
+    #[test]
+    fn bandwidths_read_as_people_write_them() {
+        for (text, bits) in [
+            ("20 Gb/s", 20_000_000_000),
+            ("20Gbit/s", 20_000_000_000),
+            ("0.4 Tb/s", 400_000_000_000),
+            ("64 kbps", 64_000),
+            ("64 Kbps", 64_000),
+            ("64 kb/s", 64_000),
+            ("512 kbit/s", 512_000),
+            ("9.6 Mb/s", 9_600_000),
+            ("100 MB/s", 800_000_000),
+            ("2.5 GB/s", 20_000_000_000),
+            ("125 kB/s", 1_000_000),
+            ("8 b/s", 8),
+            ("8 B/s", 64),
+        ] {
+            assert_eq!(Bandwidth::parse(text), Ok(Bandwidth(bits)), "{text}");
+            assert_eq!(OfferedRate::parse(text), Ok(OfferedRate::Bits(Bandwidth(bits))), "{text}");
+        }
+        for (text, bytes) in
+            [("22.4 GB/s", 22_400_000_000), ("5 kB/s", 5_000), ("5 KB/s", 5_000), ("1 TB/s", 1_000_000_000_000)]
+        {
+            assert_eq!(ByteRate::parse(text), Ok(ByteRate(bytes)), "{text}");
+        }
+        assert_eq!(Bandwidth::parse("20 Gb/s").unwrap().to_string(), "20 Gbps");
+        assert!(
+            Bandwidth::parse("20 gb/s").is_err() && ByteRate::parse("20 Gb/s").is_err(),
+            "case tells bits from bytes"
+        );
     }
 
     #[test]
