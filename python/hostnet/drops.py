@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .results import ResultData
+
+#: Share of time that a PCIe link is busy from which the link limits its device, whatever credits are left.
+LINK_FULL = 0.97
+#: Ending of a cause's sentence, and the direction of the link that can be behind the cause.
+_BEHIND = (
+    ("(DmaDrop).", "pcie_up_util", "to the host"),
+    ("than the wire brings them.", "pcie_up_util", "to the host"),
+    ("(TxDrop).", "pcie_down_util", "from the host"),
+)
 
 
 @dataclass(frozen=True)
@@ -41,5 +50,15 @@ def losses(data: ResultData) -> list[Loss]:
     found = (data.get("tables") or {}).get("drops") or {"columns": [], "rows": []}
     names = [c["name"] for c in found["columns"]]
     rows = [dict(zip(names, row, strict=True)) for row in found["rows"]]
-    every = [Loss(r["where"], r["why"], r["count"], r["first_us"], r["last_us"]) for r in rows]
+    metrics = data.get("metrics") or {}
+    every = [Loss(r["where"], _named(r["why"], metrics), r["count"], r["first_us"], r["last_us"]) for r in rows]
     return sorted(every, key=lambda loss: -loss.count)
+
+
+def _named(why: str, metrics: Mapping[str, float | None]) -> str:
+    """A cause's sentence, followed by the PCIe link where the link is the limit behind the cause."""
+    for ending, busy, way in _BEHIND:
+        share = metrics.get(busy) or 0.0
+        if why.endswith(ending) and share >= LINK_FULL:
+            return f"{why} The PCIe link {way} is the limit, busy {100 * share:.0f} % of the time."
+    return why

@@ -40,7 +40,9 @@ QUANTITIES = {
     "KiB": Quantity("B", "bytes", {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}),
     "GHz": Quantity("GHz", "ghz", {"Hz": 1e-9, "kHz": 1e-6, "MHz": 1e-3, "GHz": 1.0}),
     "Mrps": Quantity("Mrps", "mrps", {"pps": 1e-6, "kpps": 1e-3, "Mpps": 1.0, "rps": 1e-6, "krps": 1e-3, "Mrps": 1.0}),
-    "Gbps": Quantity("Gb/s", "gbps", {"bps": 1e-9, "Kbps": 1e-6, "Mbps": 1e-3, "Gbps": 1.0, "Tbps": 1e3} | _BITS | _BYTES),
+    "Gbps": Quantity(
+        "Gb/s", "gbps", {"bps": 1e-9, "Kbps": 1e-6, "Mbps": 1e-3, "Gbps": 1.0, "Tbps": 1e3} | _BITS | _BYTES
+    ),
     "GB/s": Quantity("GB/s", "gbs", {"B/s": 1e-9, "KB/s": 1e-6, "kB/s": 1e-6, "MB/s": 1e-3, "GB/s": 1.0, "TB/s": 1e3}),
     "Gps": Quantity("1e6/s", "mps", {"ps": 1e-6, "kps": 1e-3, "Mps": 1.0, "Gps": 1e3}),
 }

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from hostnet import HostnetError, explain
-from hostnet.drops import Loss, causes
+from hostnet.drops import Loss, causes, losses
 from hostnet.explain import counters
 from hostnet.explain.events import BY_NAME, EVENTS
 from hostnet.explain.explanation import Domain, Explanation
@@ -361,6 +361,24 @@ def test_lost_packets_are_told_with_their_share_and_causes():
     two = facts(QUIET, facts={"lost_share": 0.25}, causes={"The core is slow.": 0.75, "DMA is slow.": 0.25}).paragraph()
     assert "The core is slow: 75 % of them. DMA is slow: 25 % of them." in two
     assert "lost" not in facts(QUIET, facts={"lost_share": 0.0}).paragraph()
+
+
+@pytest.mark.parametrize(
+    "why, busy, link",
+    [
+        ("The NIC's receive DMA is slower than the wire; the receive ring had room (DmaDrop).", "pcie_up_util", "to"),
+        ("The host takes packets more slowly than the wire brings them.", "pcie_up_util", "to"),
+        ("Transmission is slower than the wire; its ring was full first (TxDrop).", "pcie_down_util", "from"),
+        ("The core is slower than the wire; the receive ring was full first (CoreDrop).", "pcie_up_util", None),
+    ],
+)
+def test_a_loss_names_the_link_that_is_full(why, busy, link):
+    names = ("where", "why", "count", "first_us", "last_us")
+    table = {"columns": [{"name": n} for n in names], "rows": [["receive buffer", why, 3, 0.0, 1.0]]}
+    for share in (0.5, 0.99):
+        (loss,) = losses({"tables": {"drops": table}, "metrics": {busy: share}})
+        said = f" The PCIe link {link} the host is the limit, busy 99 % of the time."
+        assert loss.why == why + (said if link and share > 0.9 else "")
 
 
 def test_shares_of_causes_add_the_places_where_packets_were_lost():

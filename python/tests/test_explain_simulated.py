@@ -88,7 +88,11 @@ def test_a_full_link_and_what_it_loses_are_told_where_no_credits_are_short():
     )
     ex = explain.of_result(api.run(over))
     assert "The PCIe link into the host is 100 % busy: it bounds the device" in ex.paragraph()
-    assert ex.losses and "receive DMA is slower than the wire" in ex.losses[0] and ex.as_dict()["losses"] == ex.losses
+    assert ex.losses and "receive DMA is slower than the wire" in ex.losses[0]
+    assert (
+        "The PCIe link to the host is the limit, busy 100 % of the time." in ex.losses[0]
+        and ex.as_dict()["losses"] == ex.losses
+    )
 
 
 def test_a_host_that_hardly_moves_lines_has_no_regime_and_no_reasons():

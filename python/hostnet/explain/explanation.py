@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import tenants
+from ..drops import LINK_FULL
 from ..model import domains as read_domains
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ UNAFFECTED = 0.03
 # Throughput in GB/s below which traffic of a recorded machine counts as background; the paper's own background is 0.2
 # to 0.6 GB/s.
 BACKGROUND_GBS = 0.5
-# Share of a link's bytes in use at or above which the link limits its device, whatever credits are left.
-LINK_FULL = 0.97
 # Headroom of credits beyond which credits count as unused, because the number would have no meaning.
 AMPLE = 10.0
 # Share of credits in use up to which credits are idle and limit no traffic.
