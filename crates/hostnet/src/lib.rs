@@ -31,5 +31,9 @@ pub mod config;
 
 pub mod host;
 
+pub mod engine;
+
+pub use engine::Engine;
+
 /// Version of the engine: the package's version and a hash of the sources that decide results.
 pub const VERSION: &str = env!("HOSTNET_ENGINE");

@@ -1,7 +1,6 @@
 //! A machine with several Ethernet NICs, each on a port of its own and with a poll-mode driver on a core of its own.
 
 use crate::common::{platforms, small};
-use hdrhistogram::Histogram;
 use hostnet::app::{App, AppBuildContext, AppSpec, Origin};
 use hostnet::config::{resolve, Scenario};
 use hostnet::core::{Cpu, Retired};
@@ -18,7 +17,7 @@ use hostnet::memory::Memory;
 use hostnet::placement::Placement;
 use hostnet::stack::mempool::{Mempool, PoolMemory, STRIDE};
 use hostnet::stack::pmd::{note_lines, Buffers, DriverMemory, Duties, PollMode, Recycling};
-use hostnet::stack::{Ctx, Notice, Software, Step, Tally, Wakes};
+use hostnet::stack::{Ctx, Notice, Roles, Software, Step, StepFacts, StepMachine, StepTraffic, Tally, Wakes};
 
 const QUEUE: QueueId = QueueId(0);
 
@@ -36,7 +35,7 @@ struct Rig {
     m: Machine,
     seats: Vec<Seat>,
     tally: Tally,
-    trips: Histogram<u64>,
+    roles: Roles,
     rng: RandomStream,
 }
 
@@ -106,13 +105,7 @@ fn rig(drivers: &[usize]) -> Rig {
     let iio = Iio::new(iio, pcie, devices);
     let mut m = Machine::new(mem, cpus, chip, Some(iio), Placement::new(&s.placement));
     m.iio.as_mut().expect("ports").start(&mut m.cal, Time::ZERO);
-    Rig {
-        m,
-        seats,
-        tally: Tally::default(),
-        trips: Histogram::new_with_bounds(1, 1 << 40, 3).expect("bounds"),
-        rng: RandomStream::new(1, "core", 0),
-    }
+    Rig { m, seats, tally: Tally::default(), roles: Roles::default(), rng: RandomStream::new(1, "core", 0) }
 }
 
 impl Rig {
@@ -123,28 +116,15 @@ impl Rig {
     /// Calls `f` with the driver of a seat, whose core is `core`, and what the driver may use.
     fn with<R>(&mut self, seat: usize, core: ThreadId, f: impl FnOnce(&mut PollMode, &mut Ctx) -> R) -> R {
         let (at_home, m, s) = (self.m.arrival_at_home(core), &mut self.m, &mut self.seats[seat]);
+        let step = StepFacts { thread: core, local: 0, now: m.now, arrival_at_home: at_home, stopped: false };
         let mut c = Ctx {
-            core,
-            local: 0,
-            now: m.now,
-            arrival_at_home: at_home,
-            stopped: false,
+            step,
             program: &mut m.cpus[core].program,
-            cal: &mut m.cal,
-            nic: &mut m.nic,
-            iio: m.iio.as_mut(),
-            ccnic: None,
-            off_core: None,
-            tas: None,
-            registers: &mut [],
-            trips: &mut self.trips,
-            app: Some(&mut s.app),
             rng: &mut self.rng,
-            spikes: None,
-            client: None,
-            generator: None,
-            pipe: None,
-            senders: None,
+            machine: StepMachine { cal: &mut m.cal, nic: &mut m.nic, iio: m.iio.as_mut(), off_core: None },
+            app: Some(&mut s.app),
+            traffic: StepTraffic { generator: None, spikes: None },
+            roles: &mut self.roles,
             tally: &mut self.tally,
         };
         f(&mut s.driver, &mut c)

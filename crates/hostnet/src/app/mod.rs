@@ -244,6 +244,22 @@ pub trait Application: Sized {
     /// Whether the application implements `stores`, so that warm-up can use it.
     const WARMS_BY_STORES: bool = false;
 
+    /// Source of the work of the cores of an application with these parameters.
+    fn work(s: &Self::Spec) -> WorkSource {
+        let _ = s;
+        Self::WORK
+    }
+
+    /// Whether cores run the application without packets.
+    fn is_free_running(&self) -> bool {
+        Self::WORK == WorkSource::Own
+    }
+
+    /// Whether `stores` is implemented for this application.
+    fn warms_by_stores(&self) -> bool {
+        Self::WARMS_BY_STORES
+    }
+
     /// Checks that the parameters fit together on `cores` cores.
     ///
     /// # Errors
@@ -424,8 +440,19 @@ macro_rules! apps {
             /// Source of the work of the application's cores; packets, for directed tests.
             pub fn work(&self) -> WorkSource {
                 match self {
-                    $(AppSpec::$name(_) => <$app>::WORK,)*
+                    $(AppSpec::$name(s) => <$app>::work(s),)*
                     $(AppSpec::$test(_) => WorkSource::Packets,)*
+                }
+            }
+
+            /// Kind of the application, as scenarios name it.
+            pub fn kind(&self) -> String {
+                match self {
+                    AppSpec::Extension(e) => e.name.clone(),
+                    of_engine => {
+                        let kind = serde_json::to_value(of_engine).ok().and_then(|v| v["kind"].as_str().map(String::from));
+                        kind.unwrap_or_default()
+                    }
                 }
             }
 
@@ -441,7 +468,7 @@ macro_rules! apps {
             /// application does not determine have size `drawn`.
             pub fn largest(&self, drawn: Option<Size>) -> Option<Size> {
                 match self {
-                    $(AppSpec::$name(s) if <$app>::WORK == WorkSource::Packets => <$app>::largest(s, drawn),)*
+                    $(AppSpec::$name(s) if <$app>::work(s) == WorkSource::Packets => <$app>::largest(s, drawn),)*
                     _ => None,
                 }
             }
@@ -518,11 +545,11 @@ macro_rules! apps {
             }
             /// Whether `stores` is implemented for this application.
             pub fn warms_by_stores(&self) -> bool {
-                match self { $(App::$name(_) => <$app>::WARMS_BY_STORES,)* }
+                match self { $(App::$name(a) => a.warms_by_stores(),)* }
             }
             /// Whether cores run the application without packets.
             pub fn is_free_running(&self) -> bool {
-                match self { $(App::$name(_) => <$app>::WORK == WorkSource::Own,)* }
+                match self { $(App::$name(a) => a.is_free_running(),)* }
             }
         }
     };
@@ -572,6 +599,8 @@ apps! {
     mod block_stores => BlockStores(block_stores::BlockStores),
     /// RPC server that returns requests over TCP as a service (TAS), whose fast path has cores of its own.
     mod tcp_echo => TcpEcho(tcp_echo::TcpEcho),
+    /// Application of one's own, which an engine knows by its kind.
+    mod extension => Extension(extension::ExtensionApp),
     --- directed tests ---
     /// Directed test of the life of one receive buffer.
     DirectedRx(DirectedRxSpec),

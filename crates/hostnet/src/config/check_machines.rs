@@ -90,7 +90,7 @@ pub(super) fn second_threads(s: &Scenario) -> Check {
         ))
     };
     for t in &s.tenants {
-        match (&t.app, t.stack) {
+        match (&t.app, &t.stack) {
             (AppSpec::TcpEcho(_), _) => return not_yet("tcp_echo"),
             (AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_), _) => return not_yet("an application of pairs"),
             _ if t.work() == WorkSource::Kernel => return not_yet("the kernel's stack"),

@@ -16,13 +16,19 @@ pub(super) fn stacks(s: &Scenario) -> Check {
                 "tenant[{i}].app of kind \"clique_map\" needs stack = \"poll_mode\" or \"ccnic\", which send replies of two segments"
             )
         })?;
-        let Some(stack) = t.stack else { continue };
+        let Some(stack) = &t.stack else { continue };
         let key = || format!("tenant[{i}].stack");
         match (stack, t.work()) {
             (StackSpec::QueuePair, WorkSource::Packets) => {}
             (StackSpec::Ccnic, _) => {}
+            (StackSpec::Extension(e), WorkSource::Packets) => {
+                e.factory().check(&e.keys, t.cores).map_err(|why| format!("{}: {why}", key()))?;
+                need(t.receivers() >= 1 && t.receivers() <= t.cores, || {
+                    format!("{}: {} of {} cores receive packets", key(), t.receivers(), t.cores)
+                })?;
+            }
             (_, WorkSource::Own) => return Err(format!("{}: the application receives no packets", key())),
-            (StackSpec::QueuePair | StackSpec::PollMode, WorkSource::Kernel) => {
+            (StackSpec::QueuePair | StackSpec::PollMode | StackSpec::Extension(_), WorkSource::Kernel) => {
                 return Err(format!("{}: the application receives through the kernel only", key()))
             }
             (StackSpec::Kernel | StackSpec::PollMode, WorkSource::Packets)

@@ -1,5 +1,6 @@
 //! Resolution of a scenario: from a file's text to a checked scenario.
 
+use super::registry::{Registry, EXTENSION};
 use super::scenario::{Scenario, TrafficSpec};
 use super::{check, renamed, sources, Platform};
 use serde::de::DeserializeOwned;
@@ -42,6 +43,19 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
 /// # Errors
 /// One sentence that names file, key, value and the nearest valid choice.
 pub fn resolve_noting(text: &str, file: &str, search: &[PathBuf]) -> Result<(Scenario, Vec<String>), SpecError> {
+    resolve_with(&Registry::default(), text, file, search)
+}
+
+/// Resolves as [`resolve_noting`] does a scenario that may name components of `registry`.
+///
+/// # Errors
+/// One sentence that names file, key, value and the nearest valid choice.
+pub fn resolve_with(
+    registry: &Registry,
+    text: &str,
+    file: &str,
+    search: &[PathBuf],
+) -> Result<(Scenario, Vec<String>), SpecError> {
     let mut notes = Vec::new();
     let mut root = parse(text, file, "", &mut notes)?;
     let Some(table) = root.as_object_mut() else {
@@ -76,7 +90,9 @@ pub fn resolve_noting(text: &str, file: &str, search: &[PathBuf]) -> Result<(Sce
     traffic_of_tenants(&mut root);
     client(&mut root, file, search, &mut notes)?;
     all_ways(&mut root);
-    let mut s: Scenario = typed(root, file).map_err(|e| explain_missing_table(e, file, &lacked))?;
+    registry.mark(&mut root);
+    let mut s: Scenario = typed_with(registry, root, file).map_err(|e| explain_missing_table(e, file, &lacked))?;
+    registry.attach(&mut s).or_else(|why| err(file, why))?;
     for own in changes.iter().flatten() {
         sources::check(own, &s.platform).or_else(|why| err(file, why))?;
     }
@@ -427,12 +443,17 @@ fn merge(into: &mut Value, from: Value) {
 
 /// Deserializes a value; an error message contains the path of the key.
 fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
+    typed_with(&Registry::default(), v, file)
+}
+
+/// Deserializes a value that may name components of `registry`; an error message contains the path of the key.
+fn typed_with<T: DeserializeOwned>(registry: &Registry, v: Value, file: &str) -> Result<T, SpecError> {
     serde_path_to_error::deserialize(&v).map_err(|e| {
         let why = e.inner().to_string();
         let path = key_at_fault(e.path().to_string(), &v, &why);
         let at = if path == "." { String::new() } else { format!("{path}: ") };
         let choices = choices::<T>(&v, &path, &why).unwrap_or_default();
-        sentence(format!("{file}: {at}{}{choices}.", explain(&path, &v, &why)))
+        sentence(format!("{file}: {at}{}{choices}.", explain(&path, &v, &why, registry)))
     })
 }
 
@@ -461,7 +482,8 @@ fn choices<T: DeserializeOwned>(v: &Value, path: &str, why: &str) -> Option<Stri
     v.pointer_mut(&pointer(path))?.as_object_mut()?.insert(field.into(), "".into());
     let told = serde_path_to_error::deserialize::<_, T>(&v).err()?.inner().to_string();
     if let Some(words) = told.strip_prefix("unknown variant ``") {
-        return Some(format!(" (valid: {})", words.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(", ")));
+        let words = words.split('`').skip(1).step_by(2).filter(|w| *w != EXTENSION);
+        return Some(format!(" (valid: {})", words.collect::<Vec<_>>().join(", ")));
     }
     let of_a_kind = told.strip_prefix("invalid type: string \"\", expected ").map(in_words);
     let quantity = || told.strip_prefix("expected ")?.split_once(", not \"\"").map(|of| of.0);
@@ -469,8 +491,12 @@ fn choices<T: DeserializeOwned>(v: &Value, path: &str, why: &str) -> Option<Stri
 }
 
 /// Rewords an error of Serde, with the value at fault and the nearest valid key.
-fn explain(path: &str, root: &Value, why: &str) -> String {
-    let quoted: Vec<&str> = why.split('`').skip(1).step_by(2).collect();
+fn explain(path: &str, root: &Value, why: &str, registry: &Registry) -> String {
+    let mut quoted: Vec<&str> = why.split('`').skip(1).step_by(2).collect();
+    if quoted.iter().skip(1).any(|w| *w == EXTENSION) {
+        quoted.retain(|w| *w != EXTENSION);
+        quoted.extend(registry.names(path));
+    }
     for (start, what) in [("unknown field", "key"), ("unknown variant", "choice")] {
         if why.starts_with(start) && !quoted.is_empty() {
             let near = nearest(quoted[0], quoted[1..].iter().copied());

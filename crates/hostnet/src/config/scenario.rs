@@ -12,6 +12,7 @@ use crate::device::iio::IioSpec;
 use crate::device::nic::{EthernetSpec, NicSpec, RingsSpec};
 use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
+use crate::kernel::extension::Extension;
 use crate::kernel::units::{OfferedRate, Size, Span};
 use crate::kernel::{Int, PortId, TenantId};
 use crate::memory::dram::DramSpec;
@@ -20,13 +21,15 @@ use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
 use crate::stack::ccnic::spec::{CcnicMode, CcnicSpec};
+use crate::stack::extension::StackExtension;
 use crate::stack::napi::KernelCosts;
 use crate::stack::pmd::{PipelineSpec, PollModeSpec, Recycling};
 use crate::stack::qp::QpSpec;
 use crate::stack::tcp::TcpSpec;
 use crate::stack::udp::UdpSpec;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Hardware, and the software costs that come with it.
@@ -176,10 +179,24 @@ impl TenantSpec {
     pub fn receivers(&self) -> u32 {
         match &self.app {
             _ if self.pipeline.is_some() => self.cores / 2,
+            _ if self.stack_extension().is_some() => self.receivers_of_extension(),
             // The last core runs the application and receives no packets.
             AppSpec::TcpEcho(_) => self.cores.saturating_sub(1),
             _ => self.cores,
         }
+    }
+
+    /// The stack of one's own that the tenant names.
+    pub fn stack_extension(&self) -> Option<&StackExtension> {
+        match &self.stack {
+            Some(StackSpec::Extension(e)) => Some(e),
+            _ => None,
+        }
+    }
+
+    fn receivers_of_extension(&self) -> u32 {
+        let extension = self.stack_extension().filter(|e| e.factory.is_some());
+        extension.map_or(self.cores, |e| e.factory().receivers(&e.keys, self.cores))
     }
 
     /// Origin of the packets that the tenant's cores send. Only a driver of a NIC originates packets that loop back:
@@ -215,7 +232,7 @@ impl TenantSpec {
     /// Whether the tenant's packets come through descriptor rings in memory.
     pub fn has_rings(&self) -> bool {
         matches!(
-            (self.stack, self.work()),
+            (&self.stack, self.work()),
             (Some(StackSpec::PollMode | StackSpec::Kernel | StackSpec::Ccnic), WorkSource::Packets)
                 | (Some(StackSpec::Kernel), WorkSource::Kernel)
         )
@@ -223,7 +240,7 @@ impl TenantSpec {
 }
 
 /// Stack that hands packets to an application.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StackSpec {
     /// Queue pairs of the integrated NIC, on the chip.
@@ -235,6 +252,35 @@ pub enum StackSpec {
     /// The kernel, over the Ethernet NIC behind a PCIe port: a UDP socket on each core, or a TCP connection for
     /// `tcp_receive`.
     Kernel,
+    /// Stack of one's own, which an engine knows by its name.
+    #[schemars(skip)]
+    Extension(StackExtension),
+}
+
+impl StackSpec {
+    /// Name of the stack in scenarios and tables.
+    pub fn name(&self) -> &str {
+        match self {
+            StackSpec::QueuePair => "queue_pair",
+            StackSpec::PollMode => "poll_mode",
+            StackSpec::Ccnic => "ccnic",
+            StackSpec::Kernel => "kernel",
+            StackSpec::Extension(e) => &e.name,
+        }
+    }
+}
+
+impl Serialize for StackSpec {
+    /// Writes a stack as scenarios give it: its name, or a table with its kind and its keys.
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            StackSpec::Extension(Extension { name, keys: Value::Object(keys), .. }) if !keys.is_empty() => {
+                let kind = [("kind".to_string(), Value::from(name.as_str()))];
+                kind.into_iter().chain(keys.clone()).collect::<Map<String, Value>>().serialize(s)
+            }
+            other => s.serialize_str(other.name()),
+        }
+    }
 }
 
 /// Load of a run: a given one, or the objective of a search.
@@ -558,7 +604,7 @@ impl Scenario {
             l2_size: None,
             dscp: 0,
             node: 0,
-            stack: Some(c.stack),
+            stack: Some(c.stack.clone()),
             recycling: Recycling::RunToCompletion,
             pipeline: None,
             traffic: None,

@@ -35,6 +35,7 @@ use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, OffCores, Siblings, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::ccnic::{CcnicInterface, SENT_LINES};
+use crate::stack::extension::StackSite;
 use crate::stack::mempool::{Mempool, PoolMemory, STRIDE};
 use crate::stack::napi::{BufferMemory, Napi};
 use crate::stack::pmd::{
@@ -108,10 +109,13 @@ impl Host {
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
         for t in s.tenant_ids().filter(|t| check::serves(s.tenant(*t)) && s.ring_of(*t).is_none()) {
             let rx_buffers = check::rx_buffers(s, t);
+            // Any core of a stack of one's own may work on a packet.
+            let shared = s.tenant(t).stack_extension().is_some();
             for kind in [RegionKind::Rx, RegionKind::Tx] {
-                for &c in &groups[t] {
+                for &c in &groups[t][..s.tenant(t).receivers().to_usize()] {
                     let n = if kind == RegionKind::Rx { rx_buffers } else { s.rings.tx_buffers };
-                    let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::of_thread(c), t);
+                    let sharing = if shared { Sharing::Shared } else { Sharing::of_thread(c) };
+                    let r = map.add(u64::from(n) * buffer_lines, kind, sharing, t);
                     let base = map.get(r).base;
                     if kind == RegionKind::Rx && s.placement.spent().follows_transmission() {
                         map.make_invalidatable(base);
@@ -122,7 +126,11 @@ impl Host {
                     }
                 }
             }
-            let starts = if s.platform.nic.ring_start == RingStart::Random { &groups[t][..] } else { &[] };
+            let starts = if s.platform.nic.ring_start == RingStart::Random {
+                &groups[t][..s.tenant(t).receivers().to_usize()]
+            } else {
+                &[]
+            };
             for &c in starts {
                 let mut rng = RandomStream::new(seed, "ring phase", c.0.into());
                 let (rx, tx) = (rng.below(rx_buffers.into()), rng.below(s.rings.tx_buffers.into()));
@@ -190,6 +198,22 @@ impl Host {
         }
         let mut pairs: IdVec<TenantId, Vec<Thread>> = IdVec::filled(Vec::new(), s.tenants.len());
         for t in s.tenant_ids() {
+            if let Some(e) = s.tenant(t).stack_extension() {
+                let mut site = StackSite {
+                    tenant: t,
+                    cores: &groups[t],
+                    core: &s.platform.core,
+                    queue_pair: &s.platform.queue_pair,
+                    spent: s.placement.spent(),
+                    seed,
+                    map: &mut map,
+                };
+                let built = e.factory().build(&e.keys, &mut site);
+                let (role, threads) = built.map_err(|why| format!("tenant[{t}].stack: {why}"))?;
+                tenants[t].roles.put(role);
+                pairs[t] = threads;
+                continue;
+            }
             pairs[t] = thread_pairs::build(s, t, &mut map, &groups[t], &peers[t], &mut tenants[t].roles);
         }
         let mut driven: IdVec<TenantId, DrivenQueues> = IdVec::new();

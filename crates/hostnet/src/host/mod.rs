@@ -33,8 +33,8 @@ pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
 pub use two_hosts::hosts;
 
-use crate::app::{AppSpec, Origin, WorkSource};
-use crate::config::scenario::{StackSpec, TenantSpec};
+use crate::app::{Origin, WorkSource};
+use crate::config::scenario::TenantSpec;
 use crate::config::Scenario;
 use crate::core::Retired;
 use crate::device::iio::Iio;
@@ -107,10 +107,10 @@ impl Host {
     /// Posts the first events, with which free-running cores and traffic start.
     fn start(&mut self) {
         for c in self.cores.ids() {
-            let tenant = self.spec.tenants.get(self.cores[c].tenant.index());
+            let t = self.cores[c].tenant;
             let starts = |t: &TenantSpec| t.app.work() == WorkSource::Own || t.app.origin() == Origin::Always;
-            let polls = |t: &TenantSpec| t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_));
-            if tenant.is_some_and(|t| starts(t) || polls(t)) {
+            let runs = self.tenants[t].roles.iter().any(Role::runs_from_start);
+            if runs || self.spec.tenants.get(t.index()).is_some_and(starts) {
                 self.cores[c].idle = IdleState::Not;
                 self.machine.cal.post(self.machine.now, core::CoreEvent::Free(c));
             }
@@ -268,6 +268,9 @@ impl Host {
         }
         if takes {
             self.refill_queue(core);
+        }
+        while let Some(woken) = self.woken(tenant) {
+            self.notify(woken, Notice::Queue);
         }
     }
 
@@ -506,7 +509,7 @@ impl Host {
         if let Some(iio) = &self.machine.iio {
             iio.check()?;
         }
-        self.role_views().try_for_each(|(role, view)| role.check(&view))?;
+        self.role_views().try_for_each(|(role, view)| role.check_conservation(&view))?;
         self.machine.nic.check()?;
         self.check_packets()?;
         if self.machine.mem.stats.stale_reads + self.machine.mem.stats.sweep_races > 0 {

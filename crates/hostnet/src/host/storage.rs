@@ -94,7 +94,7 @@ impl Role for Storage {
     }
 
     /// Checks that no more pages wait for the kernel's cores than the devices can have requested.
-    fn check(&self, view: &RoleView) -> Result<(), String> {
+    fn check_conservation(&self, view: &RoleView) -> Result<(), String> {
         let late = |d: &&ServedDevice| d.due() > d.accounting.pages;
         match block_layers(view).flat_map(|b| &b.devices).find(late) {
             Some(d) => Err(format!(

@@ -1,7 +1,7 @@
 //! Table of the tenants: what each of them did in a measurement window, and which share of the machine it took.
 
 use super::{CoreSlot, Host};
-use crate::config::check::word;
+use crate::config::scenario::StackSpec;
 use crate::kernel::{Clock, Int, TenantId, ThreadId};
 use crate::memory::LINE;
 use crate::meter::table::table;
@@ -79,8 +79,8 @@ impl Host {
             let [read, written] = counts.dram;
             vec![
                 json!(spec.name),
-                json!(serde_json::to_value(&spec.app).ok().and_then(|v| v.get("kind").cloned())),
-                json!(spec.stack.map(word)),
+                json!(spec.app.kind()),
+                json!(spec.stack.as_ref().map(StackSpec::name)),
                 json!(cores.len()),
                 json!(y.operations.to_f64() / us),
                 json!(bytes.map(|n| n.to_f64() * 8.0 / us / 1e3)),

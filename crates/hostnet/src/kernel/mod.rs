@@ -2,6 +2,7 @@
 
 pub mod cache_aligned;
 pub mod calendar;
+pub mod extension;
 pub mod hint;
 pub mod ids;
 pub mod num;

@@ -112,6 +112,7 @@ impl Machine {
     pub fn without_devices(mem: Memory, cpus: impl Into<IdVec<ThreadId, Cpu>>) -> Machine {
         let none = NicSpec { pipeline: Span(0), line_interval: Span(0), notify: Span(0), ring_start: RingStart::First };
         let placement = PlacementSpec {
+            extension: None,
             policy: PlacementPolicy::Dma,
             ways: Ways::low(0),
             sweep_rx: false,

@@ -370,6 +370,7 @@ mod tests {
             sweep_tx: SweepTx::None,
             iat: None,
             resq: false,
+            extension: None,
         }
     }
 

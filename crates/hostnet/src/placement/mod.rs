@@ -7,6 +7,7 @@ pub mod resq;
 pub mod sweeper;
 
 use crate::core::{Op, Program};
+use crate::kernel::extension::Extension;
 use crate::kernel::{CoreId, LineAddr, Time};
 use crate::memory::stats::{CoreCounts, DmaCounts, MemStats};
 use crate::memory::{Agent, Inbound, Outbound, Sweep, Tag};
@@ -125,6 +126,10 @@ pub struct PlacementSpec {
     /// Thresholds, intervals and choices of IDIO; needs `policy = "idio"`.
     #[serde(default)]
     pub idio: Option<idio::IdioSpec>,
+    /// Policy of one's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub extension: Option<Extension<dyn extension::PolicyFactory>>,
 }
 
 /// Treatment of a receive buffer that software will not read again.
@@ -448,6 +453,8 @@ policies! {
     mod ideal => Ideal(ideal::Ideal),
     /// IDIO: each inbound line goes to the L2 of its core, to the LLC or to DRAM.
     mod idio => Idio(idio::Idio),
+    /// Policy of one's own, which an engine knows by its name.
+    mod extension => Extension(extension::ExtensionPolicy),
 }
 
 impl Placement {

@@ -30,9 +30,11 @@ use crate::machine::{Events, Machine};
 use crate::memory::stats::OffCores;
 use crate::traffic::generator::Generator;
 use crate::traffic::spikes::Spikes;
+use extension::{StackFactory, StackOf};
 use hdrhistogram::Histogram;
 pub use role::{Bus, CoreSlot, Role, RoleView, Roles};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Next activity of a thread's core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -235,6 +237,25 @@ threads! {
     mod tas => Tas(Box<tas::Tas>),
     /// A core of the kernel's block layer.
     mod block => Block(block::BlockLayer),
+    /// A thread of a stack of one's own.
+    mod extension => Extension(extension::ExtensionThread),
+}
+
+/// Declares the stacks that are one file each, with their names in scenarios.
+macro_rules! stacks {
+    ($($(#[$doc:meta])* mod $file:ident => $name:literal($stack:ty),)*) => {
+        $(pub mod $file;)*
+
+        /// The stacks that are one file each, by name.
+        pub fn stacks() -> Vec<(&'static str, Arc<dyn StackFactory>)> {
+            vec![$(($name, Arc::new(StackOf::<$stack>::default())),)*]
+        }
+    };
+}
+
+stacks! {
+    /// Central dispatch: one core takes packets and hands each to a core that is free.
+    mod dispatch => "dispatch"(dispatch::Dispatch),
 }
 
 impl<T: Software> Software for Box<T> {

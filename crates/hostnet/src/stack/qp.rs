@@ -182,8 +182,32 @@ impl QueuePair {
         Step::Wait { on, instructions }
     }
 
+    /// Whether a packet has arrived in functional mode.
+    pub fn is_functional(&self) -> bool {
+        self.functional.is_some()
+    }
+
+    /// Instructions of a poll that finds nothing.
+    pub fn poll_instructions(&self) -> u32 {
+        self.costs.empty_poll()
+    }
+
+    /// Appends the operations that relinquish and free the buffers of `queue` that the NIC has sent.
+    pub fn relinquish_sent(&self, queue: QueueId, c: &mut Ctx) {
+        while let Some((line, lines, _)) = c.machine.nic.hint(queue) {
+            sweeper::relinquish(c.program, line, lines.into());
+        }
+        while let Some(id) = c.machine.nic.reclaim(queue) {
+            let p = *c.machine.nic.packet(id);
+            self.free(c.program, id, (p.line, p.lines.into()));
+        }
+    }
+
     /// Appends the operations that serve packet `id`, whose reply goes to line `tx`.
-    fn serve(&mut self, id: PacketId, tx: LineAddr, c: &mut Ctx) -> ServeOutcome {
+    ///
+    /// # Panics
+    /// When the tenant has no application.
+    pub fn serve(&mut self, id: PacketId, tx: LineAddr, c: &mut Ctx) -> ServeOutcome {
         let queue = queue_of(c);
         let p = *c.machine.nic.packet(id);
         let content = Content::of(&p);
@@ -252,13 +276,7 @@ impl Software for QueuePair {
             return Step::Idle;
         }
         let queue = queue_of(c);
-        while let Some((line, lines, _)) = c.machine.nic.hint(queue) {
-            sweeper::relinquish(c.program, line, lines.into());
-        }
-        while let Some(id) = c.machine.nic.reclaim(queue) {
-            let p = *c.machine.nic.packet(id);
-            self.free(c.program, id, (p.line, p.lines.into()));
-        }
+        self.relinquish_sent(queue, c);
         let Some(id) = self.next(queue, c) else {
             return if c.program.ops.is_empty() { self.wait() } else { Step::Run };
         };

@@ -135,6 +135,11 @@ pub trait Role: DynClone + Any + Send {
     /// Begins nothing new from now on.
     fn stop(&mut self) {}
 
+    /// Whether the threads run from the beginning, before anything has arrived for them.
+    fn runs_from_start(&self) -> bool {
+        false
+    }
+
     /// Starts the meters of a new measurement window.
     fn restart_meters(&mut self, bus: &mut Bus) {
         let _ = bus;
@@ -197,7 +202,7 @@ pub trait Role: DynClone + Any + Send {
     ///
     /// # Errors
     /// Returns one sentence about what is not conserved.
-    fn check(&self, view: &RoleView) -> Result<(), String> {
+    fn check_conservation(&self, view: &RoleView) -> Result<(), String> {
         let _ = view;
         Ok(())
     }

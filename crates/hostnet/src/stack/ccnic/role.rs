@@ -52,6 +52,10 @@ impl CcnicInterface {
 }
 
 impl Role for CcnicInterface {
+    fn runs_from_start(&self) -> bool {
+        true
+    }
+
     fn restart_meters(&mut self, _: &mut Bus) {
         self.restart();
     }
@@ -65,7 +69,7 @@ impl Role for CcnicInterface {
     }
 
     /// Checks that each buffer of CC-NIC is in exactly one place.
-    fn check(&self, view: &RoleView) -> Result<(), String> {
+    fn check_conservation(&self, view: &RoleView) -> Result<(), String> {
         let all: u32 = self.pools.iter().flat_map(|p| p.count).sum();
         let free: usize = self.pools.iter().flat_map(|p| &p.rings).map(|r| r.free()).sum();
         let held: usize = agents(view).map(|(_, a)| a.held()).sum();

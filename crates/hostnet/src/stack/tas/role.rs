@@ -29,6 +29,10 @@ impl RoleClients for Service {
 }
 
 impl Role for Service {
+    fn runs_from_start(&self) -> bool {
+        true
+    }
+
     fn clients(&mut self) -> Option<&mut dyn RoleClients> {
         Some(self)
     }
@@ -81,7 +85,7 @@ impl Role for Service {
     }
 
     /// Checks TAS's packets and requests.
-    fn check(&self, view: &RoleView) -> Result<(), String> {
+    fn check_conservation(&self, view: &RoleView) -> Result<(), String> {
         let nic = self.nic.and_then(|at| view.machine.look_at_nic(at));
         // Bytes out of order follow from a loss, and the message about the loss is more helpful.
         if let Some((drops, first)) = nic.and_then(|nic| Some((&nic.drops, nic.drops.first_ever()?))) {

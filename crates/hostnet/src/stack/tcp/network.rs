@@ -235,7 +235,7 @@ impl Role for Network {
     }
 
     /// Checks that no segment is lost uncounted.
-    fn check(&self, view: &RoleView) -> Result<(), String> {
+    fn check_conservation(&self, view: &RoleView) -> Result<(), String> {
         self.senders.check()?;
         let mut kept = 0;
         for r in receivers(view.threads, view.tenant) {

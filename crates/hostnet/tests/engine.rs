@@ -1,0 +1,144 @@
+//! Components of one's own through `Engine`, as a crate that depends on this one uses it.
+
+use hostnet::app::{AppBuildContext, Application, Content, ServeOutcome};
+use hostnet::core::{Op, Program};
+use hostnet::kernel::{LineAddr, RandomStream};
+use hostnet::memory::region::{RegionKind, Sharing};
+use hostnet::memory::Inbound;
+use hostnet::placement::{DataPlane, DeviceTransfer, PlacementSpec, Ways};
+use hostnet::stack::dispatch::Dispatch;
+use hostnet::{Engine, VERSION};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Sends one line of `every` to the LLC and the others to DRAM.
+#[derive(Clone, Debug)]
+struct Sparse {
+    ways: Ways,
+    every: u64,
+    seen: u64,
+}
+
+impl DataPlane for Sparse {
+    fn new(s: &PlacementSpec) -> Sparse {
+        Sparse { ways: s.ways, every: 1, seen: 0 }
+    }
+    fn write(&mut self, _: &DeviceTransfer) -> Inbound {
+        self.seen += 1;
+        if self.seen % self.every == 0 {
+            Inbound::Llc { ways: self.ways.mask() }
+        } else {
+            Inbound::Dram
+        }
+    }
+    fn reads_tags(&self) -> bool {
+        false
+    }
+    fn ways(&self) -> u32 {
+        self.ways.count
+    }
+}
+
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TouchSpec {
+    /// Number of lines of the table that a packet reads.
+    lines: u32,
+}
+
+/// Reads some lines of a table for each packet.
+#[derive(Clone)]
+struct Touch {
+    table: LineAddr,
+    lines: u32,
+}
+
+impl Application for Touch {
+    type Spec = TouchSpec;
+
+    fn check(s: &TouchSpec, _: u32) -> Result<(), String> {
+        if s.lines == 0 {
+            return Err("lines = 0 reads nothing; give at least 1".into());
+        }
+        Ok(())
+    }
+    fn build(s: &TouchSpec, _: u32, context: AppBuildContext) -> Result<Touch, String> {
+        let r = context.map.add(s.lines.into(), RegionKind::App, Sharing::Shared, context.tenant);
+        Ok(Touch { table: context.map.get(r).base, lines: s.lines })
+    }
+    fn content(&mut self, _: usize, _: &mut RandomStream) -> Content {
+        Content { lines: 4, wire_bytes: 256, ..Content::default() }
+    }
+    fn serve(&mut self, _: usize, _: &Content, _: LineAddr, _: LineAddr, p: &mut Program) -> (ServeOutcome, u16) {
+        p.push(Op::Load { line: self.table, lines: self.lines });
+        (ServeOutcome::Consumed, 0)
+    }
+}
+
+fn engine() -> Engine {
+    Engine::new()
+        .policy("sparse", |s: &PlacementSpec| Sparse { every: 4, ..Sparse::new(s) })
+        .app::<Touch>("touch")
+        .stack::<Dispatch>("mine")
+}
+
+const SCENARIO: &str = r#"
+    name = "own"
+    platform = "sim24"
+    placement = { policy = "sparse", ways = 2 }
+    rings = { rx_buffers = 256, buffer_size = "1 KiB" }
+    tenant = [{ name = "a", cores = 3, stack = { kind = "mine", depth = 2 }, app = { kind = "touch", lines = 8 } }]
+    traffic = { arrivals = "fixed", rate = "1 Mrps" }
+    run = { load = "fixed", requests = 4000, warmup_requests = 1000 }
+"#;
+
+fn search() -> [PathBuf; 1] {
+    [PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms")]
+}
+
+fn why(text: &str) -> String {
+    engine().resolve(text, "own.toml", &search()).expect_err("refused").0
+}
+
+#[test]
+fn a_scenario_names_components_that_are_registered() {
+    let scenario = engine().resolve(SCENARIO, "own.toml", &search()).unwrap_or_else(|e| panic!("{e}"));
+    let o = engine().run(&scenario).unwrap_or_else(|e| panic!("{e}"));
+    // Of the 4 lines of each packet, the policy sends 3 to DRAM.
+    assert_eq!(o.values.get("acc_nic_rx_wr"), Some(3.0));
+    let row = &o.tables["tenants"]["rows"][0];
+    assert_eq!((row[1].as_str(), row[2].as_str()), (Some("touch"), Some("mine")));
+    assert!(o.tables.contains_key("dispatch"), "the role's own table");
+    assert!(!VERSION.is_empty());
+}
+
+#[test]
+fn mistakes_in_own_components_are_one_sentence() {
+    for (from, to, said) in [
+        ("lines = 8", "liness = 8", "tenant[0].app: unknown key \"liness\"; did you mean \"lines\" (valid: lines)"),
+        ("lines = 8", "lines = \"x\"", "tenant[0].app.lines: invalid type: string \"x\""),
+        ("lines = 8", "lines = 0", "lines = 0 reads nothing"),
+        (", lines = 8", "", "tenant[0].app: missing field \"lines\""),
+        ("\"touch\"", "\"tuch\"", "did you mean \"touch\""),
+        ("\"sparse\"", "\"spare\"", "did you mean \"sparse\""),
+        ("ways = 2", "ways = 40", "placement.ways = 40"),
+    ] {
+        let text = SCENARIO.replace(from, to);
+        assert!(why(&text).contains(said), "{said}: {}", why(&text));
+    }
+    // Without registration the words mean nothing.
+    let plain = Engine::new().resolve(SCENARIO, "own.toml", &search()).expect_err("refused").0;
+    assert!(plain.contains("unknown choice \"sparse\""), "{plain}");
+}
+
+#[test]
+fn the_schema_has_the_components_that_are_registered() {
+    let schema: Value = serde_json::from_str(&engine().schema()).expect("JSON");
+    let choices = |of: &str| schema["$defs"][of]["oneOf"].to_string();
+    assert!(choices("PlacementPolicy").contains("\"sparse\""));
+    assert!(choices("StackSpec").contains("\"mine\"") && choices("StackSpec").contains("\"dispatch\""));
+    assert!(choices("AppSpec").contains("\"touch\"") && schema["$defs"]["TouchSpec"].is_object());
+    assert!(!schema.to_string().contains("extension"), "the inner name of a component is nobody's choice");
+}
