@@ -76,6 +76,16 @@ def register(text, macro, line):
     return re.sub(rf"^{macro} {{\n", lambda m: m[0] + line, text, flags=re.MULTILINE)
 
 
+def build(folder, target, *what):
+    """Builds `what` of the workspace in `folder` without optimisation, into `target`; no warning is allowed."""
+    release = {"LTO": "off", "CODEGEN_UNITS": "16", "OPT_LEVEL": "0", "DEBUG": "0"}
+    env = os.environ | {f"CARGO_PROFILE_RELEASE_{k}": v for k, v in release.items()} | {"CARGO_TARGET_DIR": str(target)}
+    command = ["cargo", "build", "--release", "--offline", *what]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr, done.stderr
+
+
 def built(copy):
     """Builds an engine with all of the page's examples in the directory `copy`; what runs one of its scenarios there."""
     for name in ENGINE:
@@ -90,12 +100,7 @@ def built(copy):
     for name, macro, line in [*lines(), (f"{PLACEMENT}/mod.rs", "policies!", HEADERS_LINE)]:
         (copy / name).write_text(register((copy / name).read_text(encoding="utf-8"), macro, line), encoding="utf-8")
     target = ROOT / "target/extending"
-    release = {"LTO": "off", "CODEGEN_UNITS": "16", "OPT_LEVEL": "0", "DEBUG": "0"}
-    env = os.environ | {f"CARGO_PROFILE_RELEASE_{k}": v for k, v in release.items()} | {"CARGO_TARGET_DIR": str(target)}
-    build = ["cargo", "build", "--release", "--offline", "-p", "hostnet", "--example", "point"]
-    done = subprocess.run(build, cwd=copy, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "warning" not in done.stderr, done.stderr
+    build(copy, target, "-p", "hostnet", "--example", "point")
 
     def run(scenario, *change):
         text = scenarios()[scenario]
@@ -112,6 +117,7 @@ def built(copy):
     [
         ("A placement policy", ["placement"], ["placement/mod.rs"]),
         ("An application", ["app"], ["app/mod.rs"]),
+        ("A stack", ["stack"], ["stack/mod.rs"]),
         # And an application that it runs, with the line that joins the two.
         ("A thread", ["stack", "app"], ["stack/mod.rs", "app/mod.rs", "host/threads.rs"]),
         ("A device", ["device"], ["device/mod.rs"]),
@@ -125,7 +131,7 @@ def test_a_walk_through_is_one_new_file_and_one_line_of_its_list(section, kinds,
 
 
 def test_the_page_has_a_scenario_for_each_example():
-    assert list(scenarios()) == ["alternate.toml", "digest.toml", "metronome.toml", "sampler.toml"]
+    assert list(scenarios()) == ["alternate.toml", "digest.toml", "relay.toml", "metronome.toml", "sampler.toml"]
 
 
 def check_policy(measured):
@@ -148,6 +154,13 @@ def check_application(measured):
     assert measured["throughput_mrps"] == pytest.approx(4 / service_us, rel=0.03)
 
 
+def check_stack(measured):
+    """The first core spends 6400 instructions a packet, and the second core less."""
+    core = hn.platform("sim24")["core"]
+    us = 6400 / core["compute_ipc"] / (float(core["clock"].removesuffix(" GHz")) * 1e3)
+    assert measured["throughput_mrps"] == pytest.approx(1 / us, rel=0.03)
+
+
 def check_thread(measured):
     """Three cores do an operation each in 0.5 us."""
     assert measured["t0_mops"] == pytest.approx(3 / 0.5, rel=0.01)
@@ -167,5 +180,22 @@ def test_the_examples_build_without_a_warning_and_do_what_the_page_says(tmp_path
     check_policy(run("alternate.toml"))
     check_headers(run("alternate.toml", '"alternate"', '"headers"'))
     check_application(run("digest.toml"))
+    check_stack(run("relay.toml"))
     check_thread(run("metronome.toml"))
     check_device(run("sampler.toml"))
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+def test_the_crate_beside_the_workspace_runs_its_own_components():
+    crate, target = ROOT / "examples/own-components", ROOT / "target/own-components"
+    build(crate, target)
+    done = subprocess.run([target / "release/own-components"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    measured = {m[1]: float(m[2]) for m in re.finditer(r"^(\w+) +(-?[\d.]+)", done.stdout, re.MULTILINE)}
+    # Its policy sends the first of a packet's eight lines to the LLC, and its stack loses nothing.
+    assert measured["acc_nic_rx_wr"] == pytest.approx(512 / 64 - 1, rel=0.01)
+    assert measured["drop_rate"] == 0
+    served = re.search(r'^stealing \[\["own",(\d+)\],\["stolen",(\d+)\]\]$', done.stdout, re.MULTILINE)
+    assert served and int(served[2]) > 0
+    # A packet that a core has taken may be answered beyond the end of the window.
+    assert int(served[1]) + int(served[2]) == pytest.approx(20_000, abs=8)
