@@ -136,8 +136,6 @@ fn a_client_of_another_platform_is_looked_up_and_what_is_not_built_is_one_senten
             ("kind = \"load_generator\"", "kind = \"testpmd\"", "client.app.kind must be \"load_generator\""),
             ("platform = \"skylake\"", "stack = \"kernel\"", "client.stack"),
             ("cores = 1\napp", "cores = 100\napp", "client: tenants ask for 100 cores"),
-            ("load = \"fixed\"", "load = \"peak_loss\"", "is not built yet beside a [client]"),
-            ("arrivals = \"poisson\"\nrate = \"1 Mrps\"", "arrivals = \"closed\"\noutstanding = 4", "closed"),
             ("platform = \"skylake\"", "ethernet = { propagation = \"1 us\" }", "it is the same link"),
             (
                 "stack = \"poll_mode\"\napp = { kind = \"testpmd\", mode = \"macswap\" }",
@@ -196,4 +194,49 @@ fn all_ways_are_those_of_each_host_s_own_llc() {
     assert_eq!(ways(""), (11, 11));
     assert_eq!(ways("platform = \"gem5\"\nplacement = { policy = \"ddio\", ways = 3 }"), (11, 3));
     assert_eq!(ways("platform = \"gem5\"\nplacement = { policy = \"ddio\", ways = \"all\" }"), (11, 16));
+}
+
+/// `text` with another arrival process and another load.
+fn loaded(traffic: &str, client: &str, run: &str) -> String {
+    format!(
+        "{BASE}[traffic]\n{traffic}\npacket = \"256 B\"\n{client}\n[run]\nrequests = 20000\nwarmup_requests = 10000\n{run}\n"
+    )
+}
+
+/// Little's law: with N requests outstanding, rate x round trip = N, as far as the client's cores begin each request at
+/// once.
+#[test]
+fn a_closed_loop_of_software_keeps_its_requests_outstanding() {
+    for n in [1.0, 16.0] {
+        let o =
+            simulate(&loaded(&format!("arrivals = \"closed\"\noutstanding = {n}"), &client(4, ""), "load = \"fixed\""));
+        let held = get(&o, "throughput_mrps") * get(&o, "rtt_mean_us");
+        assert!((held / n - 1.0).abs() < 0.03, "{held} of {n} requests outstanding");
+        // Twice 3 us of flight bound the round trip from below.
+        assert!(get(&o, "rtt_mean_us") > 6.0);
+    }
+}
+
+/// The server is the bottleneck, whoever offers it more than it can take.
+#[test]
+fn a_client_that_keeps_packets_waiting_finds_the_servers_capacity() {
+    let traffic = "arrivals = \"keep_depth\"\ndepth = 256";
+    let alone = simulate(&loaded(traffic, "", "load = \"saturate\""));
+    let pair = simulate(&loaded(traffic, &client(8, ""), "load = \"saturate\""));
+    let rate = |o: &Outcome| get(o, "throughput_mrps");
+    assert!((rate(&pair) / rate(&alone) - 1.0).abs() < 0.03, "{} of {}", rate(&pair), rate(&alone));
+    assert_eq!(get(&pair, "drops"), 0.0);
+}
+
+#[test]
+fn a_search_with_a_client_ends_where_the_server_or_the_client_does() {
+    let search = |cores: u32| {
+        let traffic = "arrivals = \"poisson\"";
+        let client = if cores == 0 { String::new() } else { client(cores, "") };
+        let o = simulate(&loaded(traffic, &client, "load = \"peak_loss\"\nloss = 0.01\nsearch_tolerance = 0.02"));
+        get(&o, "throughput_mrps")
+    };
+    let (alone, many, one) = (search(0), search(8), search(1));
+    assert!((many / alone - 1.0).abs() < 0.06, "{many} Mrps with a client that keeps up, {alone} without one");
+    assert!(one < 0.7 * alone, "{one} Mrps with one core that sends");
 }

@@ -2,12 +2,12 @@
 
 use super::check::{check, directed, need, Check};
 use super::check_mixture;
-use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, Scenario, StackSpec};
+use super::scenario::{ArrivalsSpec, PeripheralSpec, Scenario, StackSpec};
 use crate::app::{AppSpec, Origin, WorkSource};
 use crate::memory::spec::{DeviceRead, LlcRole};
 use crate::placement::PlacementPolicy;
 
-/// Checks the second host, which needs an open loop at one rate and a NIC with descriptor rings in memory.
+/// Checks the second host, which needs requests to send and a NIC with descriptor rings in memory.
 pub(super) fn client(s: &Scenario) -> Check {
     let Some(c) = &s.client else {
         let senders = s.find_tenant(|t| t.app.origin() == Origin::Due);
@@ -30,13 +30,8 @@ pub(super) fn client(s: &Scenario) -> Check {
     need(s.tenant(ringed.tenant).origin() == Origin::Network, || {
         "client: the application of the scenario sends packets of its own, and answers none".into()
     })?;
-    need(s.run.load == Load::Fixed, || {
-        "client: run.load other than \"fixed\" is not built yet beside a [client]; give traffic.rate".into()
-    })?;
-    let open = !matches!(s.traffic.arrivals, ArrivalsSpec::None | ArrivalsSpec::KeepDepth | ArrivalsSpec::Closed);
-    need(open, || {
-        "client: traffic.arrivals = \"closed\" and \"keep_depth\" are not built yet beside a [client]; choose poisson, fixed or pcap"
-            .into()
+    need(s.traffic.arrivals != ArrivalsSpec::None, || {
+        "client: traffic.arrivals is missing: the load generator needs requests to send".into()
     })?;
     let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet).expect("a ring has a NIC");
     let other = s.client_host().expect("it has a client");

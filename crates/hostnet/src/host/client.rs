@@ -114,15 +114,7 @@ impl Host {
             return;
         }
         if self.owners.linked == Some(tenant) {
-            if let Some(p) = self.draw_packet(tenant, owner) {
-                let state = &mut self.tenants[tenant];
-                if let Some(s) = &mut state.source {
-                    s.generator.sent += 1;
-                }
-                if let Some(e) = state.roles.get_mut::<LinkEnd>() {
-                    e.plan_request(p);
-                }
-            }
+            self.plan(tenant, owner);
         } else if wire {
             if let Some(p) = self.draw_packet(tenant, owner) {
                 let now = self.machine.now;
@@ -135,6 +127,20 @@ impl Host {
             self.inject(tenant, owner);
         }
         self.next_arrival(tenant);
+    }
+
+    /// Plans a request of `tenant`'s traffic, which is due now at the other host. Returns false without a request.
+    pub(super) fn plan(&mut self, tenant: TenantId, owner: PacketOwner) -> bool {
+        let now = self.machine.now;
+        let Some(p) = self.draw_packet(tenant, owner) else { return false };
+        let (p, state) = (Packet { arrived: now, ..p }, &mut self.tenants[tenant]);
+        if let Some(s) = &mut state.source {
+            s.generator.plan(&p, &mut self.machine.cal);
+        }
+        if let Some(e) = state.roles.get_mut::<LinkEnd>() {
+            e.plan_request(p);
+        }
+        true
     }
 
     /// Makes the wire of `tenant`'s NIC as busy for the other tenants of that NIC as it is for this one.

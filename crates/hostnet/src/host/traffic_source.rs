@@ -124,8 +124,12 @@ impl Host {
         let source = self.tenants[tenant].source.as_ref().filter(|s| s.depth > 0);
         let Some(TrafficSource { at, depth, .. }) = source else { return };
         let (at, depth, queue) = (*at, *depth, self.queue(core));
-        while self.machine.nic_at(at).is_some_and(|n| n.unconsumed(queue) < depth) {
-            if !self.inject(tenant, PacketOwner::Core(core)) {
+        let linked = self.owners.linked == Some(tenant);
+        loop {
+            let coming = if linked { self.requests_on_the_way(queue) } else { 0 };
+            let enough = self.machine.nic_at(at).is_none_or(|n| n.unconsumed(queue) + coming >= depth);
+            let owner = PacketOwner::Core(core);
+            if enough || !(if linked { self.plan(tenant, owner) } else { self.inject(tenant, owner) }) {
                 break;
             }
         }

@@ -12,12 +12,12 @@ use super::traffic_source::TrafficSource;
 use super::Host;
 use crate::config::Scenario;
 use crate::device::nic::{Nic, Packet};
-use crate::kernel::{Int, TenantId, ThreadId, Time};
+use crate::kernel::{Int, QueueId, TenantId, ThreadId, Time};
 use crate::machine::{Machine, World};
 use crate::meter::Values;
 use crate::stack::{Notice, Role};
 use crate::traffic::generator::reply_bytes;
-use crate::traffic::software::SoftwareClient;
+use crate::traffic::software::{Answered, SoftwareClient};
 use crate::traffic::TrafficEvent;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub(super) struct LinkEnd {
     coming: VecDeque<(Packet, (u64, u16))>,
     /// Number of frames that have left.
     left: u64,
+    /// Requests that were planned for each queue of this host, if it is the server, and that have not arrived.
+    planned: HashMap<QueueId, u32>,
     /// Requests in this host, if it is the server, by arrival time and flow.
     asked: HashMap<(Time, u32), VecDeque<(u64, u16)>>,
 }
@@ -48,12 +50,18 @@ pub(super) struct LinkEnd {
 impl LinkEnd {
     pub fn new(flight: Time) -> LinkEnd {
         let (out, coming) = Default::default();
-        LinkEnd { flight, out, coming, left: 0, asked: HashMap::new() }
+        LinkEnd { flight, out, coming, left: 0, planned: HashMap::new(), asked: HashMap::new() }
     }
 
     /// Transfers a request of the traffic that is due to the client.
     pub fn plan_request(&mut self, p: Packet) {
+        *self.planned.entry(p.queue).or_default() += 1;
         self.out.push_back(LinkMessage::Planned(p));
+    }
+
+    /// Requests on their way to `queue` of this host: planned, and not arrived.
+    pub fn on_the_way(&self, queue: QueueId) -> u32 {
+        self.planned.get(&queue).copied().unwrap_or(0)
     }
 
     /// Sends frame `p`, which carries or answers a request with this number and core.
@@ -85,6 +93,9 @@ impl Host {
             return false;
         }
         let Some((p, request)) = self.link_end_mut().and_then(|e| e.coming.pop_front()) else { return false };
+        if let Some(n) = self.link_end_mut().and_then(|e| e.planned.get_mut(&p.queue)) {
+            *n = n.saturating_sub(1);
+        }
         let now = self.machine.now;
         if self.deliver_to_nic(tenant, p) && self.software_client().is_none() {
             if let Some(e) = self.link_end_mut() {
@@ -109,6 +120,11 @@ impl Host {
     /// This host's end of the link to the other host.
     fn link_end_mut(&mut self) -> Option<&mut LinkEnd> {
         self.tenants[self.owners.linked?].roles.get_mut()
+    }
+
+    /// Requests on their way to `queue` over the link from the other host.
+    pub(super) fn requests_on_the_way(&self, queue: QueueId) -> u32 {
+        self.link_end().map_or(0, |e| e.on_the_way(queue))
     }
 
     /// Load generator that this host's cores are, if it is the client.
@@ -168,6 +184,7 @@ impl World<Host> {
         if self.members.len() == 1 {
             return self.members[0].run_until(done);
         }
+        self.carry(0); // requests that were planned between two runs
         while let Some((i, signal)) = self.step() {
             if let Some(s) = signal {
                 self.members[i].on(s);
@@ -208,11 +225,17 @@ impl World<Host> {
         }
         let (first, others) = self.members.split_at_mut(1);
         let Some(client) = others[0].software_client_mut() else { return };
-        while let Some(a) = client.told() {
-            let tenant = first[0].owners.linked.unwrap_or(TenantId(0));
-            if let Some(s) = &mut first[0].tenants[tenant].source {
-                s.generator.came_back(a.back - a.sent, a.bytes);
-            }
+        let answered: Vec<Answered> = std::iter::from_fn(|| client.told()).collect();
+        if answered.is_empty() {
+            return;
+        }
+        let tenant = first[0].owners.linked.unwrap_or(TenantId(0));
+        self.lend(0);
+        let server = &mut self.members[0];
+        let Some(s) = &mut server.tenants[tenant].source else { return };
+        for a in answered {
+            s.generator.came_back(a.back - a.sent, a.bytes);
+            s.generator.answered(a.due, a.client, &mut server.machine.cal, now);
         }
     }
 

@@ -124,6 +124,14 @@ struct ClosedLoop {
 }
 
 impl ClosedLoop {
+    /// Lets a request, given by the time of sending and its client, wait for its reply.
+    fn wait(&mut self, request: (Time, u32), cal: &mut impl TrafficPosts) {
+        self.waiting.insert(request);
+        if !std::mem::replace(&mut self.timer, true) {
+            cal.post(request.0 + self.timeout, TrafficEvent::Overdue(self.tenant));
+        }
+    }
+
     /// Makes the next request of a client due now.
     fn offer(&mut self, client: u32, cal: &mut impl TrafficPosts, now: Time) {
         self.due.push_back(client);
@@ -351,13 +359,27 @@ impl Generator {
         }
         let sent = self.left(p);
         if let Some(c) = &mut self.closed {
-            c.waiting.insert((sent, p.client));
-            if !std::mem::replace(&mut c.timer, true) {
-                cal.post(sent + c.timeout, TrafficEvent::Overdue(self.tenant));
-            }
+            c.wait((sent, p.client), cal);
         }
         if let Some(r) = &mut self.recorder {
             r.asked.entry((p.arrived, p.flow)).or_default().push_back(self.drawn);
+        }
+    }
+
+    /// Records that the request in packet `p` is due at `p.arrived` at software that sends it.
+    pub fn plan(&mut self, p: &Packet, cal: &mut impl TrafficPosts) {
+        self.sent += 1;
+        if let Some(c) = &mut self.closed {
+            c.wait((p.arrived, p.client), cal);
+        }
+    }
+
+    /// Handles the reply to a request of `client` that was due at `due`, which software has processed.
+    pub fn answered(&mut self, due: Time, client: u32, cal: &mut impl TrafficPosts, now: Time) {
+        if let Some(c) = &mut self.closed {
+            if c.waiting.remove(&(due, client)) {
+                c.offer(client, cal, now);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 /// A request that is to be sent, as it will arrive at the other host.
 #[derive(Clone, Copy, Debug)]
 pub struct SoftwareRequest {
-    /// Packet that carries the request.
+    /// Packet that carries the request; `arrived` is the time at which the request is due.
     pub packet: Packet,
     /// Number of requests planned before this one.
     pub number: u64,
@@ -28,6 +28,10 @@ pub struct Answered {
     pub back: Time,
     /// Bytes of the reply's frame.
     pub bytes: u32,
+    /// Time at which the request was due.
+    pub due: Time,
+    /// Client of a closed loop that made the request.
+    pub client: u32,
 }
 
 /// State of a software load generator; see the module's documentation.
@@ -38,8 +42,8 @@ pub struct SoftwareClient {
     planned: u64,
     /// Requests being sent, by their record in the NIC.
     leaving: HashMap<PacketId, SoftwareRequest>,
-    /// Times of sending of the requests without a reply, by number.
-    sent: HashMap<u64, Time>,
+    /// Requests without a reply, by number, with their times of sending.
+    sent: HashMap<u64, (Time, SoftwareRequest)>,
     answered: VecDeque<Answered>,
 }
 
@@ -74,7 +78,7 @@ impl SoftwareClient {
 
     /// Records that request `r` has record `id` in the NIC, and that its round trip begins.
     pub fn sends(&mut self, id: PacketId, r: SoftwareRequest, now: Time) {
-        self.sent.insert(r.number, now);
+        self.sent.insert(r.number, (now, r));
         self.leaving.insert(id, r);
     }
 
@@ -85,8 +89,9 @@ impl SoftwareClient {
 
     /// Records that software has processed `reply`, whose key is the request's number.
     pub fn answered(&mut self, reply: &Packet, now: Time) {
-        if let Some(sent) = self.sent.remove(&reply.key) {
-            self.answered.push_back(Answered { sent, back: now, bytes: reply.wire_bytes });
+        if let Some((sent, SoftwareRequest { packet, .. })) = self.sent.remove(&reply.key) {
+            let (due, client) = (packet.arrived, packet.client);
+            self.answered.push_back(Answered { sent, back: now, bytes: reply.wire_bytes, due, client });
         }
     }
 
