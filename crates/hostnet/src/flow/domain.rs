@@ -22,9 +22,14 @@ pub struct Domain {
     /// Sum of the times that returned credits were held, in picoseconds.
     held: u128,
     refused: u64,
-    /// Takes by a core that runs ahead of the calendar, whose times may not have come yet.
-    early: VecDeque<Time>,
+    /// Times of takes by a core that runs ahead of the calendar, in any order. Times that have come are dropped together
+    /// when there are more than `early_limit`.
+    early: Vec<Time>,
+    early_limit: usize,
 }
+
+/// Least number of early takes that a domain keeps before it drops those whose times have come.
+const EARLY_BATCH: usize = 64;
 
 /// Readings of a domain's meters over one window of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,7 +88,8 @@ impl Domain {
             returns: 0,
             held: 0,
             refused: 0,
-            early: VecDeque::new(),
+            early: Vec::new(),
+            early_limit: EARLY_BATCH,
         }
     }
 
@@ -109,7 +115,7 @@ impl Domain {
     pub fn take_ahead(&mut self, at: Time) -> bool {
         let taken = self.take(at);
         if taken {
-            self.early.push_back(at);
+            self.early.push(at);
         }
         taken
     }
@@ -150,20 +156,24 @@ impl Domain {
         self.used -= n;
         self.returns += u64::from(n);
         self.held += u128::from(now.0.saturating_sub(taken.0.max(self.since.0))) * u128::from(n);
-        if !self.early.is_empty() {
+        if taken > now || self.early.len() > self.early_limit {
             self.settle_early(now, taken);
         }
     }
 
-    /// Forgets early takes whose time has come by `now`, and the one at `taken`, whose credit is back.
+    /// Forgets the early take at `taken`, if its credit is back before that time, and early takes whose time has come by
+    /// `now`, once they are many. A function of its own, so that returning a credit stays short.
+    #[cold]
+    #[inline(never)]
     fn settle_early(&mut self, now: Time, taken: Time) {
         if taken > now {
             if let Some(i) = self.early.iter().position(|at| *at == taken) {
-                self.early.remove(i);
+                self.early.swap_remove(i);
             }
         }
-        while self.early.front().is_some_and(|at| *at <= now) {
-            self.early.pop_front();
+        if self.early.len() > self.early_limit {
+            self.early.retain(|at| *at > now);
+            self.early_limit = EARLY_BATCH.max(2 * self.early.len());
         }
     }
 

@@ -175,7 +175,7 @@ impl Machine {
             }
             Event::Hint { core, line } => {
                 let thread = self.mem.first_thread(core);
-                self.cpus[thread].on_hint(&mut self.mem, &mut self.cal, line.into(), now);
+                self.cpus[thread].on_hint(&mut self.mem, &mut self.cal, (&line).into(), now);
             }
             Event::Turn { port, way } => {
                 if let Some(iio) = &mut self.iio {
@@ -219,7 +219,7 @@ impl Machine {
                 }
             }
             Event::Sweep { line, count, op } => {
-                for l in LineAddr::from(line).span(count) {
+                for l in LineAddr::from(&line).span(count) {
                     self.mem.on_sweep(&mut self.cal, l, op, now);
                 }
             }

@@ -337,6 +337,7 @@ impl Memory {
     }
 
     /// Whether a private cache has `line`, or is about to receive it.
+    #[inline(always)]
     fn held_by_a_core(&self, line: LineAddr) -> bool {
         match self.sharing(line) {
             Sharing::Device => false,

@@ -120,7 +120,10 @@ impl Memory {
         let t = &mut self.txns[id];
         t.at_mc = now;
         self.paths.at_home_agent[Path::of(t.op).index()].force(now);
-        self.stats.count_for(class, line, &self.map);
+        self.stats.count(class);
+        if class != AccessClass::BackgroundRd {
+            self.stats.count_tenant_read(self.map.of(line).tenant); // background reads are of no tenant
+        }
         let (ch, at) = self.route(line);
         let c = &self.channels[ch];
         if c.shared.is_some() {
@@ -159,11 +162,12 @@ impl Memory {
         id: Option<TxnId>,
         now: Time,
     ) -> bool {
-        self.stats.count_for(class, line, &self.map);
+        self.stats.count(class);
         self.stats.ledger.written += 1;
         if self.functional {
-            return false;
+            return false; // no functional access counts for a tenant
         }
+        self.stats.count_tenant_write(self.map.of(line).tenant);
         if self.nodes.several() && self.home_of(line) != from {
             self.write_back_to_other_node(cal, from, line, class, now);
             return false;

@@ -1,6 +1,6 @@
 //! Counters of the memory system. Each DRAM transfer is counted once, by region, cause and direction.
 
-use super::region::{AddressMap, RegionKind};
+use super::region::RegionKind;
 use super::request::{Agent, AGENTS};
 use crate::kernel::{CoreId, IdVec, LineAddr, RegionId, TenantId, ThreadId, Time};
 use hdrhistogram::Histogram;
@@ -277,15 +277,18 @@ impl MemStats {
     pub fn count(&mut self, c: AccessClass) {
         self.dram[c.index()] += 1;
     }
-    /// Counts a transfer of class `c` of `line`, for the tenant to whose memory in `map` the line belongs. Background reads
-    /// are of no tenant, and their lines of no region.
+    /// Counts a read of a line of `tenant`'s memory from DRAM.
     #[inline]
-    pub(in crate::memory) fn count_for(&mut self, c: AccessClass, line: LineAddr, map: &AddressMap) {
-        self.count(c);
-        if c != AccessClass::BackgroundRd {
-            if let Some(t) = self.tenants.get_mut(map.of(line).tenant) {
-                t.dram[usize::from(c.is_write())] += 1;
-            }
+    pub(in crate::memory) fn count_tenant_read(&mut self, tenant: TenantId) {
+        if let Some(t) = self.tenants.get_mut(tenant) {
+            t.dram[0] += 1;
+        }
+    }
+    /// Counts a write of a line of `tenant`'s memory to DRAM.
+    #[inline]
+    pub(in crate::memory) fn count_tenant_write(&mut self, tenant: TenantId) {
+        if let Some(t) = self.tenants.get_mut(tenant) {
+            t.dram[1] += 1;
         }
     }
     /// Records the latency `t` of an access to DRAM.

@@ -82,6 +82,29 @@ impl Block {
 
 impl Block {
     /// Bit mask of the words that are at least `from` and less than `from + n`.
+    #[cfg(target_arch = "x86_64")]
+    #[allow(unsafe_code, reason = "loads of SSE2 take pointers")]
+    #[inline]
+    pub fn within(&self, from: u32, n: u32) -> u32 {
+        use std::arch::x86_64::{
+            __m128i, _mm_cmpgt_epi32, _mm_load_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
+            _mm_set1_epi32, _mm_sub_epi32,
+        };
+        // SSE2 compares words as signed numbers, of which this word is the lowest.
+        const LOWEST: u32 = 1 << 31;
+        // SAFETY: SSE2 is part of x86-64, and the four loads are aligned and inside the block.
+        unsafe {
+            let first = _mm_set1_epi32(from.wrapping_sub(LOWEST).cast_signed());
+            let end = _mm_set1_epi32(n.wrapping_add(LOWEST).cast_signed());
+            let words: *const __m128i = self.0.as_ptr().cast();
+            let inside = |i: usize| _mm_cmpgt_epi32(end, _mm_sub_epi32(_mm_load_si128(words.add(i)), first));
+            let bytes = _mm_packs_epi16(_mm_packs_epi32(inside(0), inside(1)), _mm_packs_epi32(inside(2), inside(3)));
+            _mm_movemask_epi8(bytes).to_u32()
+        }
+    }
+
+    /// Bit mask of the words that are at least `from` and less than `from + n`.
+    #[cfg(not(target_arch = "x86_64"))]
     #[inline]
     pub fn within(&self, from: u32, n: u32) -> u32 {
         self.0.iter().enumerate().fold(0, |m, (i, w)| m | u32::from(w.wrapping_sub(from) < n) << i)
@@ -168,6 +191,23 @@ mod tests {
             for (nth, place) in places.into_iter().enumerate() {
                 assert_eq!(nth_bit(among, nth as u32), place, "{among:#b} {nth}");
             }
+        }
+    }
+
+    #[test]
+    fn words_within_a_range_are_found_up_to_the_last_word() {
+        let mut rng = crate::kernel::RandomStream::new(5, "words", 0);
+        for _ in 0..20_000 {
+            // Words near zero, near the middle, where signed words change sign, and near the last one.
+            let any = |rng: &mut crate::kernel::RandomStream| {
+                [0u32, 1 << 31, u32::MAX - 7][rng.below(3) as usize].wrapping_add(rng.below(8) as u32)
+            };
+            let block = Block(std::array::from_fn(|_| any(&mut rng)));
+            let (from, end) = (any(&mut rng), any(&mut rng));
+            let (from, n) = (from.min(end), from.max(end) - from.min(end));
+            let is_within = |w: u32| (u64::from(from)..u64::from(from) + u64::from(n)).contains(&w.into());
+            let expected = (0..16).filter(|i| is_within(block.0[*i])).fold(0, |m, i| m | 1 << i);
+            assert_eq!(block.within(from, n), expected, "{:?} from {from}, {n}", block.0);
         }
     }
 
