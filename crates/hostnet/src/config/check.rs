@@ -9,7 +9,6 @@ use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, StackSpec, Ten
 use crate::app::block_stores::StoredTo;
 use crate::app::{AppSpec, Origin, WorkSource};
 use crate::core::cpu::combining::MOST_BUFFERS;
-use crate::device::nic::DATA_ROOM;
 use crate::kernel::units::{OfferedRate, Size};
 use crate::kernel::{Int, LineAddr, TenantId};
 use crate::memory::dram::DramController;
@@ -500,13 +499,13 @@ fn traffic(s: &Scenario) -> Check {
     if let Some(i) = memcached.filter(|_| t.arrivals != ArrivalsSpec::Pcap) {
         return Err(format!("tenant[{i}].app of kind \"memcached\" needs traffic.arrivals = \"pcap\""));
     }
-    for tenant in &s.tenants {
+    for (i, tenant) in s.tenant_ids().zip(&s.tenants) {
         // The largest packet of a capture is known only when the capture is read.
         let drawn = (t.arrivals != ArrivalsSpec::Pcap).then(|| Size(s.traffic.frame_sizes().0));
         let Some(largest) = tenant.app.largest(drawn) else { continue };
-        if tenant.has_rings() {
-            need(largest.0 <= DATA_ROOM, || {
-                format!("a packet of \"{largest}\" does not fit an mbuf of {DATA_ROOM} B")
+        if let Some(ring) = s.ring_of(i) {
+            need(largest <= ring.rings.buffer_size, || {
+                format!("{} does not hold a packet of \"{largest}\"", s.frame_room(&ring))
             })?;
             continue;
         }
