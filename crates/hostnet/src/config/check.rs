@@ -4,7 +4,7 @@ use super::check_machines::{client, cores_of_nodes, second_threads, several_node
 use super::check_mixture;
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
-use super::check_unused::{streams, unused};
+use super::check_unused::{packets, streams, unused};
 use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, StackSpec, TenantSpec, WaysSpec};
 use crate::app::block_stores::StoredTo;
 use crate::app::{AppSpec, Origin, WorkSource};
@@ -50,10 +50,13 @@ pub fn check(s: &Scenario) -> Check {
     peripherals(s)?;
     let parts = check_mixture::parts(s);
     if parts.is_empty() || s.tenants.iter().any(directed) {
-        return alone(s);
+        alone(s)?;
+        return packets(s);
     }
     parts.iter().try_for_each(|p| alone(&p.scenario).map_err(|why| p.place(why)))?;
+    super::traffic::frames(&s.traffic)?;
     check_mixture::shared(s)?;
+    packets(s)?;
     streams(s)
 }
 
@@ -217,7 +220,7 @@ fn within(inbound: Inbound, llc: u32) -> Check {
 /// Checks that there is a tenant that serves packets, where a policy concerns receive rings or transmit buffers of
 /// queue pairs.
 fn policy_has_a_device(s: &Scenario) -> Check {
-    if s.tenants.iter().any(serves) || s.peripherals.is_empty() {
+    if s.tenants.iter().any(serves) || s.ccnic_tenant().is_some() {
         return Ok(());
     }
     let p = &s.placement;
@@ -229,7 +232,7 @@ fn policy_has_a_device(s: &Scenario) -> Check {
     ];
     match asked.iter().find(|a| a.1) {
         Some((key, _, what)) => {
-            Err(format!("{key} {what}, and no tenant here has any: beside a [[peripheral]] choose policy, ways or iat"))
+            Err(format!("{key} {what}, and no tenant here has any: leave it out, and beside a [[peripheral]] choose policy, ways or iat"))
         }
         None => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! Resolution of a scenario: from a file's text to a checked scenario.
 
 use super::scenario::{Scenario, TrafficSpec};
-use super::{check, renamed, sources, Platform};
+use super::{check, check_unused, renamed, sources, Platform};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -87,6 +87,7 @@ pub fn resolve_noting(text: &str, file: &str, search: &[PathBuf]) -> Result<(Sce
         }
     }
     check::check(&s).or_else(|why| err(file, with_platforms_that_have_it(why, file, search)))?;
+    changes[1].iter().try_for_each(|own| check_unused::overridden(own, &s)).or_else(|why| err(file, why))?;
     Ok((s, notes))
 }
 

@@ -145,7 +145,8 @@ pub struct TenantSpec {
     /// Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways.
     #[serde(default)]
     pub l2_size: Option<Size>,
-    /// Differentiated services code point of the tenant's packets (0 to 63). The default is 0.
+    /// Differentiated services code point of the tenant's packets (0 to 63). Placement policies see whether
+    /// `placement.idio.class1_dscp` lists it. The default is 0.
     #[serde(default)]
     pub dscp: u8,
     /// Stack that hands packets to the application. When absent, queue pairs on the integrated NIC; or, for an `app` of

@@ -39,8 +39,8 @@ pub struct RingsSpec {
     pub replenish: u32,
     /// Rule by which the NIC writes used receive descriptors back: "all_used", or a table with `after`.
     pub write_back: WriteBack,
-    /// Whether the NIC also writes used receive descriptors back when its receive buffer runs empty. The default is
-    /// true.
+    /// Whether the NIC also writes used receive descriptors back when its receive buffer runs empty, which changes nothing
+    /// with `write_back.after = 1`. The default is true.
     pub write_back_idle: bool,
     /// Number of sent transmit descriptors at or above which the NIC writes these descriptors back. The NIC always
     /// writes back the last posted descriptor. The default is 32.
@@ -223,6 +223,12 @@ impl RingsSpec {
         ];
         if let Some((key, n, most)) = counts.iter().find(|(_, n, most)| *n == 0 || n > most) {
             return Err(format!("{key} = {n} is not within 1 to {most}"));
+        }
+        if self.queue_requests.is_none() && self.queue_turnaround.0 > 0 {
+            return Err(format!(
+                "queue_turnaround = \"{}\" needs queue_requests, whose requests it delays",
+                self.queue_turnaround
+            ));
         }
         if !(16 << 10..=1 << 30).contains(&self.transmit_buffer.0) {
             return Err(format!("transmit_buffer = \"{}\" is not within 16 KiB to 1 GiB", self.transmit_buffer));
