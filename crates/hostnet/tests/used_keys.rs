@@ -114,7 +114,7 @@ fn others(key: &Key) -> Vec<Value> {
     } else {
         Vec::new()
     };
-    all.retain(|v| *v != key.value);
+    all.retain(|v| *v != key.value && !(key.value.is_null() && key.schema.get("default") == Some(v)));
     all.dedup();
     all
 }
@@ -240,12 +240,14 @@ fn keys_of(case: &Written) -> Vec<Key> {
 }
 
 /// Keys whose effect depends on the rest of the scenario: the end of the path, and the words of the schema that say so.
-const CONDITIONS: [(&str, &str); 20] = [
+const CONDITIONS: [(&str, &str); 26] = [
     ("seed", "Seed of every random stream"),
     ("run.slo_multiple", "Objective of `load = \"peak_slo\"`"),
     ("run.loss", "Objective of `load = \"peak_loss\"`"),
     ("run.step", "Grid of the rates that a search tries"),
     ("run.search_tolerance", "bracket at which a search stops"),
+    ("traffic.flows", "no effect on a single core"),
+    ("traffic.spread", "that belongs to no flow"),
     ("traffic.timeout", "only where a reply comes later, or not at all"),
     ("traffic.protocol", "captures that `run --pcap` writes, only RSS"),
     ("traffic.stamp", "captures that `run --pcap` writes"),
@@ -255,11 +257,15 @@ const CONDITIONS: [(&str, &str); 20] = [
     ("traffic.dctcp.burst", "with several flows"),
     ("traffic.dctcp.mark", "with `ports` above 1"),
     ("traffic.dctcp.queue", "with `ports` above 1"),
+    ("tenant.app.dirty", "its copy of the line, where it has one"),
     ("tenant.dscp", "`placement.idio.class1_dscp` lists it"),
     ("placement.iat.min_ways", "matters once the loop has shrunk so far"),
     ("placement.sweep_rx", "sends in place has no last read"),
     ("peripheral.moderation", "a busy queue then never waits for `moderation`"),
     ("rings.write_back_idle", "changes nothing with `write_back.after = 1`"),
+    ("idio.hint_overflow", "finds the queue full"),
+    ("rings.transmit_buffer", "fills where the wire is slower"),
+    ("rings.transmit_turnaround", "when `transmit_packets` frames were in flight"),
     ("rings.receive_turnaround", "when `receive_packets` packets were in flight"),
 ];
 

@@ -4,7 +4,7 @@ use super::check_machines::{client, cores_of_nodes, second_threads, several_node
 use super::check_mixture;
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
-use super::check_unused::{packets, streams, unused};
+use super::check_unused::{has_queue_pairs, packets, streams, unused};
 use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, StackSpec, TenantSpec, WaysSpec};
 use crate::app::block_stores::StoredTo;
 use crate::app::{AppSpec, Origin, WorkSource};
@@ -220,15 +220,17 @@ fn within(inbound: Inbound, llc: u32) -> Check {
 /// Checks that there is a tenant that serves packets, where a policy concerns receive rings or transmit buffers of
 /// queue pairs.
 fn policy_has_a_device(s: &Scenario) -> Check {
+    let p = &s.placement;
+    let paired = s.tenants.iter().any(has_queue_pairs) || s.tenants.iter().all(|t| serves(t) && !directed(t));
+    for (key, given) in [("placement.resq = true", p.resq), ("rings.proactive_drop", s.rings.proactive_drop > 0)] {
+        need(!given || paired, || format!("{key} is for queue pairs, and no tenant here has any; leave it out"))?;
+    }
     if s.tenants.iter().any(serves) || s.ccnic_tenant().is_some() {
         return Ok(());
     }
-    let p = &s.placement;
     let asked = [
-        ("placement.resq = true", p.resq, "caps receive rings of queue pairs"),
         ("placement.sweep_rx = true", p.sweep_rx, "relinquishes receive buffers of queue pairs"),
         ("placement.sweep_tx", p.sweep_tx != SweepTx::None, "sweeps transmit buffers of queue pairs"),
-        ("rings.proactive_drop", s.rings.proactive_drop > 0, "drops packets at queue pairs"),
     ];
     match asked.iter().find(|a| a.1) {
         Some((key, _, what)) => {
@@ -299,6 +301,9 @@ fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
     p.check(s.platform.poll_mode.as_ref().map_or(32, |c| c.burst))?;
     need(t.cores % 2 == 0, || format!("cores = {} are not pairs", t.cores))?;
     need(t.origin() == Origin::Network, || "the application sends packets of its own".into())?;
+    need(!matches!(t.app, AppSpec::CliqueMap(_)), || {
+        "replies of two segments take buffers at the second core of a pair, which only returns buffers to the pool; leave it out".into()
+    })?;
     need(t.recycling == Recycling::RunToCompletion, || "beside it recycling is not built yet; leave it out".into())?;
     need(s.placement.policy != PlacementPolicy::Idio, || {
         "beside it placement.policy = \"idio\" has no core to name: a tag names one, and both cores of a pair have the buffers"

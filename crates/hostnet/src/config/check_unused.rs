@@ -49,8 +49,8 @@ fn takes_packets(t: &TenantSpec) -> bool {
 }
 
 /// Whether a tenant's packets come through queue pairs of the integrated NIC.
-fn has_queue_pairs(t: &TenantSpec) -> bool {
-    serves(t) && !t.has_rings() && t.stack != Some(StackSpec::Ccnic)
+pub(super) fn has_queue_pairs(t: &TenantSpec) -> bool {
+    !directed(t) && serves(t) && !t.has_rings() && t.stack != Some(StackSpec::Ccnic)
 }
 
 /// Checks that keys about packets stand beside tenants for which packets come.
@@ -106,6 +106,10 @@ pub(super) fn packets(s: &Scenario) -> Check {
             "traffic.{key} = {value} has no effect: tenants that take packets have a value of their own; leave it out"
         ));
     }
+    let counted = s.tenants.iter().any(|t| takes_packets(t) && t.origin() == Origin::Network);
+    need(!counted || s.run.time == span(), || {
+        format!("run.time = \"{}\" is for scenarios whose tenants serve no packets; give run.requests here", s.run.time)
+    })?;
     let driven = s.tenants.iter().any(|t| t.has_rings() || t.work() == WorkSource::Kernel);
     let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");
     let of_platform = s.platform.ethernet.as_ref().unwrap_or(&default);
@@ -116,7 +120,7 @@ pub(super) fn packets(s: &Scenario) -> Check {
             ));
         }
     }
-    if !s.tenants.iter().any(has_queue_pairs) {
+    if !s.tenants.iter().any(|t| has_queue_pairs(t) || directed(t)) {
         if let Some((key, value)) = given(&s.rings, &[&RingSpec::default()], &[]) {
             return Err(format!(
                 "rings.{key} = {value} has no effect: these are buffers of queue pairs, which no tenant has; an Ethernet NIC's are \
@@ -251,6 +255,7 @@ fn duration(s: &Scenario) -> Check {
     }
     let own = s.ccnic_tenant().is_some() || s.paired_tenant().is_some() || s.tas_tenant().is_some();
     let served = s.tenants.iter().any(serves);
+    let counted = s.ccnic_tenant().is_some() || s.tenants.iter().any(|t| matches!(t.app, AppSpec::Pingpong(_)));
     let pings = s.tenants.iter().any(|t| matches!(t.app, AppSpec::Pingpong(_)));
     let r = &s.run;
     let by_time = |key: &str, v: &dyn Display, instead: &str| {
@@ -259,7 +264,7 @@ fn duration(s: &Scenario) -> Check {
     let by_count = |key: &str, n: u64, instead: &str| {
         format!("run.{key} = {n} is for tenants that serve packets, and none here does; give run.{instead}")
     };
-    if served || pings {
+    if served || counted {
         need(r.time == span(), || by_time("time", &r.time, "requests"))?;
     }
     if served && !own || pings {
@@ -270,7 +275,9 @@ fn duration(s: &Scenario) -> Check {
         let warm = r.warmup_requests.unwrap_or(0);
         need(warm == 0, || by_count("warmup_requests", warm, "warmup_time"))?;
     }
-    Ok(())
+    need(r.warmup_requests.is_none() || r.warmup_time.is_none(), || {
+        "run.warmup_requests and run.warmup_time are both given; keep one of them".into()
+    })
 }
 
 pub(super) fn streams(s: &Scenario) -> Check {

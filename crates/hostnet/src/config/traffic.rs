@@ -208,7 +208,7 @@ pub struct TrafficSpec {
     #[serde(default)]
     pub sizes: Option<SizesSpec>,
     /// Number of flows that packets belong to, chosen at random unless `spread = "flow"`; a flow goes to one core, by
-    /// its RSS hash. When absent, each packet goes to a core by `spread`.
+    /// its RSS hash, so that flows have no effect on a single core. When absent, each packet goes to a core by `spread`.
     #[serde(default)]
     pub flows: Option<u32>,
     /// Protocol of the frames: "udp" (the default) or "ethernet". Beside the captures that `run --pcap` writes, only RSS sees

@@ -78,7 +78,8 @@ pub struct RingsSpec {
     /// transmission. When false, every byte of a frame lies in memory, as in a simulator whose frames have no check
     /// sequence. The default is true.
     pub strip_fcs: bool,
-    /// Size of the buffer for frames between the transmit DMA and the wire. The default is 128 KiB.
+    /// Size of the buffer for frames between the transmit DMA and the wire, which fills where the wire is slower. The default
+    /// is 128 KiB.
     pub transmit_buffer: Size,
     /// Interrupt throttling of each queue by the kernel's driver.
     pub throttle: Throttle,
