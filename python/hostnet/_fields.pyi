@@ -274,8 +274,8 @@ class DctcpSpec(Section):
     """Time that an acknowledgement takes from the receiver's stack to the sender's stack: flight, and interrupt and
     softirq of the sender. The default is 20 us."""
     burst: int
-    """Number of segments that a flow sends back to back before the next flow sends (TCP segmentation offload). The
-    default is 7."""
+    """Number of segments that a flow sends back to back before the next flow sends (TCP segmentation offload), with
+    several flows. The default is 7."""
     gain: float
     """Weight of a window's marked share in the estimate alpha (DCTCP's g). The default is 1/16."""
     initial_window: int
@@ -427,7 +427,9 @@ class EthernetPeripheralSpec(Section):
     Required for an `app` of kind 'loopback'. The default is false."""
     moderation: str
     """Time from a frame's completion in memory to an interrupt, unless `moderation_frames` completions come first.
-    The default is 16 us."""
+    With `rings.throttle`, the interrupt also waits for the throttle's interval, and the completions that arrive
+    while software polls wait for the interval alone: a busy queue then never waits for `moderation`. The default is
+    16 us."""
     moderation_frames: int
     """Number of completions that raise the interrupt without waiting for `moderation`. The default is 32."""
     mtu: str
@@ -478,7 +480,9 @@ class EthernetSpec(Section):
     Required for an `app` of kind 'loopback'. The default is false."""
     moderation: str
     """Time from a frame's completion in memory to an interrupt, unless `moderation_frames` completions come first.
-    The default is 16 us."""
+    With `rings.throttle`, the interrupt also waits for the throttle's interval, and the completions that arrive
+    while software polls wait for the interval alone: a busy queue then never waits for `moderation`. The default is
+    16 us."""
     moderation_frames: int
     """Number of completions that raise the interrupt without waiting for `moderation`. The default is 32."""
     mtu: str
@@ -590,7 +594,7 @@ class IatSpec(Section):
     max_ways: int
     """Largest number of LLC ways that the NIC may have."""
     min_ways: int
-    """Smallest number of LLC ways that the NIC keeps."""
+    """Smallest number of LLC ways that the NIC keeps, which matters once the loop has shrunk so far."""
     shrink_below: float
     """Write misses per line written below which the NIC loses one way, down to `min_ways`."""
 
@@ -1025,14 +1029,15 @@ class PlacementSpec(Section):
     """Whether receive rings are shortened so that all receive buffers fit into the LLC ways that `ways` gives the
     NIC (ResQ)."""
     sweep_rx: bool
-    """Whether software relinquishes a receive buffer after its last read (Sweeper)."""
+    """Whether software relinquishes a receive buffer after its last read (Sweeper). A buffer that the application
+    sends in place has no last read."""
     sweep_tx: Literal['none'] | Literal['nic'] | Literal['cpu']
     """Agent that sweeps transmit buffers after transmission (Sweeper); none by default."""
     ways: int | str
     """LLC ways into which writes of devices may allocate. A number counts from way 0 up, whereas the number of
     `tenant.llc_ways` counts from the top way down; a string such as '0-3' names a range, and 'all' stands for every
-    way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where `caches.llc.device_ways = 'highest'`, ways
-    count from the other end."""
+    way of the platform's LLC. 2, which are ways 0 and 1, when absent. Where `caches.llc.device_ways = 'highest'`,
+    ways count from the other end."""
 
 
 class Platform(Section):
@@ -1263,6 +1268,10 @@ class RingSpec(Section):
 
 class RingsSpec(Section):
     """Descriptor rings in memory, and the NIC's caches of their descriptors."""
+    buffer_size: str
+    """Size of the buffer of one descriptor, into which a whole frame must fit: the data room of an mbuf under a
+    poll-mode driver, and of a socket buffer under the kernel. A multiple of 128 B within 1 KiB to 16 KiB. The
+    default is 2 KiB."""
     descriptor: str
     """Size of a descriptor: a power of two up to a cache line. The default is 16 B."""
     fetch_delay: str
@@ -1320,8 +1329,8 @@ class RingsSpec(Section):
     write_back_delay: str
     """Time from the decision to write descriptors back to the write. The default is 0."""
     write_back_idle: bool
-    """Whether the NIC also writes used receive descriptors back when its receive buffer runs empty. The default is
-    true."""
+    """Whether the NIC also writes used receive descriptors back when its receive buffer runs empty, which changes
+    nothing with `write_back.after = 1`. The default is true."""
 
 
 class RocePeripheralSpec(Section):
@@ -1559,13 +1568,14 @@ class TenantSpec(Section):
     """Number of logical cores, taken in order from the platform's cores. With `platform.core.threads = 2`, cores
     beyond a node's number of cores are second hardware threads."""
     dscp: int
-    """Differentiated services code point of the tenant's packets (0 to 63). The default is 0."""
+    """Differentiated services code point of the tenant's packets (0 to 63). Placement policies see whether
+    `placement.idio.class1_dscp` lists it. The default is 0."""
     l2_size: str | None
     """Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways."""
     llc_ways: int | str | None
     """LLC ways into which the L2 victims of this tenant may be allocated (Intel CAT). A number counts from the top
-    way down, whereas the number of `placement.ways` counts from way 0 up; a string such as '0-3' names a range. When
-    absent, all ways."""
+    way down, whereas the number of `placement.ways` counts from way 0 up; a string such as '0-3' names a range.
+    When absent, all ways."""
     name: str
     """Name of the tenant in messages and tables."""
     nic: str | None
@@ -1676,7 +1686,8 @@ class TrafficSpec(Section):
     """Time from the start of a packet to the start of the next one in a burst, for `arrivals = 'burst'`. When
     absent, packets are back to back."""
     burst_period: str | None
-    """Time from the start of a burst to the start of the next one, for `arrivals = 'burst'`, instead of `rate`."""
+    """Time from the start of a burst to the start of the next one, for `arrivals = 'burst'`, instead of `rate`. It
+    has no effect on a run within one burst."""
     cv: float | None
     """Coefficient of variation of gaps (standard deviation over mean), for `arrivals = 'uniform'` (up to 0.577,
     which is also its default), 'log_normal' and 'pareto' (1 when absent)."""
@@ -1686,7 +1697,8 @@ class TrafficSpec(Section):
     """Number of waiting packets per core that `arrivals = 'keep_depth'` maintains. Completions of sends count as
     well where `queue_pair.send_completions` is set."""
     destination_mac: str | None
-    """Ethernet address that packets go to, captured ones included. The default is '02:00:00:00:00:01'."""
+    """Ethernet address that packets go to in the captures that `run --pcap` writes, replayed ones included. The
+    default is '02:00:00:00:00:01'."""
     flows: int | None
     """Number of flows that packets belong to, chosen at random unless `spread = 'flow'`; a flow goes to one core,
     by its RSS hash. When absent, each packet goes to a core by `spread`."""
@@ -1702,7 +1714,8 @@ class TrafficSpec(Section):
     pcap: PcapSpec | None
     """Capture to replay, for `arrivals = 'pcap'`."""
     protocol: Literal['udp'] | Literal['ethernet']
-    """Protocol of the frames: 'udp' (the default) or 'ethernet'."""
+    """Protocol of the frames: 'udp' (the default) or 'ethernet'. Beside the captures that `run --pcap` writes, only
+    RSS sees it, which needs 'udp' to tell `flows` apart."""
     rate: str | None
     """Mean rate over all cores, in packets or in bits of frames per second. With `run.load = 'peak_loss'`, the
     start of the search."""
@@ -1710,17 +1723,19 @@ class TrafficSpec(Section):
     """Sizes of frames with their weights, instead of `packet`: a list of { size, weight }, or 'imix', which is 7 :
     4 : 1 of 64, 594 and 1518 B."""
     source_mac: str | None
-    """Ethernet address that packets come from. When absent, that of the capture, or '02:00:00:00:00:02'."""
+    """Ethernet address that packets come from in the captures that `run --pcap` writes. When absent, that of the
+    replayed capture, or '02:00:00:00:00:02'."""
     spikes: SpikeSpec | None
     """Rare long stalls of the application. When absent, there are none."""
     spread: Literal['random'] | Literal['round_robin'] | Literal['shortest_queue'] | Literal['flow']
     """Core of the tenant to which a packet goes that belongs to no flow: 'random' (the default), 'round_robin' or
     'shortest_queue'; or 'flow' for `arrivals = 'closed'`, with or without `flows`."""
     stamp: int
-    """Offset in bytes from the frame's start at which a frame carries its time of sending. The default is 42."""
+    """Offset in bytes from the frame's start at which a frame carries its time of sending in the captures that `run
+    --pcap` writes. The default is 42."""
     timeout: str
     """Time after which a request without a reply is given up and the next one is sent, for `arrivals = 'closed'`.
-    The default is 1 ms."""
+    The default is 1 ms. It has an effect only where a reply comes later, or not at all."""
 
 
 class UdpSpec(Section):

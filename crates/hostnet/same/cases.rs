@@ -1,31 +1,8 @@
 //! The cases: scenarios that ship, made short, with some keys changed.
 
-use super::Metrics;
 use hostnet::config::{resolve, Scenario};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
-
-/// One short scenario.
-#[derive(Clone)]
-pub struct Case {
-    /// Name in the table.
-    pub name: String,
-    /// The scenario as resolved.
-    pub scenario: Scenario,
-}
-
-impl Case {
-    /// Runs the case and prints every metric that has a value so that no bit is lost.
-    ///
-    /// # Panics
-    /// When the run ends in an error: a case that measures nothing guards nothing.
-    pub fn run(&self) -> Metrics {
-        let outcome = hostnet::host::run(&self.scenario, &mut |_| Ok(()));
-        let outcome = outcome.unwrap_or_else(|why| panic!("case \"{}\": {why}", self.name));
-        let named = hostnet::meter::METRICS.iter().zip(&outcome.values.0);
-        named.filter_map(|(m, v)| v.map(|v| (m.name.to_string(), format!("{v:?}")))).collect()
-    }
-}
 
 /// The repository.
 pub fn root() -> PathBuf {
@@ -38,7 +15,7 @@ fn toml_table(text: &str, file: &str) -> Map<String, Value> {
 }
 
 /// Sets the value of a dotted path, such as `tenant.0.app.kind`; `null` removes it.
-fn set(root: &mut Value, path: &str, value: Value) {
+pub fn set(root: &mut Value, path: &str, value: Value) {
     let mut at = root;
     let mut keys = path.split('.').peekable();
     while let Some(key) = keys.next() {
@@ -69,15 +46,33 @@ fn set(root: &mut Value, path: &str, value: Value) {
     *at = value;
 }
 
-/// Every case of `cases.toml`, resolved.
-///
-/// # Errors
-/// A sentence for each case that is no valid scenario.
-pub fn read() -> Result<Vec<Case>, Vec<String>> {
+/// A case as its file and `cases.toml` write it.
+#[derive(Clone)]
+pub struct Written {
+    /// Name in the table.
+    pub name: String,
+    /// The keys of the scenario.
+    pub table: Value,
+    /// Path beside which the scenario's captures lie, in errors as well.
+    file: String,
+}
+
+impl Written {
+    /// Resolves the scenario, with its platform.
+    ///
+    /// # Errors
+    /// A sentence when the scenario is not valid.
+    pub fn resolve(&self) -> Result<Scenario, String> {
+        let search = [root().join("platforms"), root().join("captures")];
+        resolve(&self.table.to_string(), &self.file, &search).map_err(|why| why.to_string())
+    }
+}
+
+/// Every case of `cases.toml`.
+pub fn written() -> Vec<Written> {
     let list = root().join("crates/hostnet/same/cases.toml");
     let text = std::fs::read_to_string(&list).unwrap_or_else(|why| panic!("{}: {why}", list.display()));
     let list = toml_table(&text, "cases.toml");
-    let search = [root().join("platforms"), root().join("captures")];
     let cases = list["case"].as_array().expect("a list of cases");
     let of = |case: &Value| {
         let text_of = |key: &str| case.get(key).and_then(Value::as_str);
@@ -90,14 +85,7 @@ pub fn read() -> Result<Vec<Case>, Vec<String>> {
             let value = if value.as_str() == Some("(none)") { Value::Null } else { value.clone() };
             set(&mut table, path, value);
         }
-        let beside = file.with_extension("json");
-        let scenario = resolve(&table.to_string(), &beside.to_string_lossy(), &search);
-        scenario.map(|scenario| Case { scenario, name: name.clone() }).map_err(|why| format!("case \"{name}\": {why}"))
+        Written { name, table, file: file.with_extension("json").to_string_lossy().into_owned() }
     };
-    let (good, bad): (Vec<_>, Vec<_>) = cases.iter().map(of).partition(Result::is_ok);
-    if bad.is_empty() {
-        Ok(good.into_iter().flatten().collect())
-    } else {
-        Err(bad.into_iter().filter_map(Result::err).collect())
-    }
+    cases.iter().map(of).collect()
 }

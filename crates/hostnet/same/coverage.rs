@@ -1,6 +1,7 @@
 //! Which choices of a scenario no case makes: every kind, stack, policy, search and platform has to be in one.
 
-use super::cases::{root, Case};
+use super::cases::root;
+use super::Case;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

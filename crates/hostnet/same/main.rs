@@ -11,6 +11,7 @@ mod cases;
 mod coverage;
 mod table;
 
+use hostnet::config::Scenario;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,11 +21,50 @@ use std::time::Instant;
 /// Every metric of a case that has a value, by name.
 type Metrics = BTreeMap<String, String>;
 
+/// One short scenario.
+#[derive(Clone)]
+struct Case {
+    /// Name in the table.
+    name: String,
+    /// The scenario as resolved.
+    scenario: Scenario,
+}
+
+impl Case {
+    /// Runs the case and prints every metric that has a value so that no bit is lost.
+    ///
+    /// # Panics
+    /// When the run ends in an error: a case that measures nothing guards nothing.
+    fn run(&self) -> Metrics {
+        let outcome = hostnet::host::run(&self.scenario, &mut |_| Ok(()));
+        let outcome = outcome.unwrap_or_else(|why| panic!("case \"{}\": {why}", self.name));
+        let named = hostnet::meter::METRICS.iter().zip(&outcome.values.0);
+        named.filter_map(|(m, v)| v.map(|v| (m.name.to_string(), format!("{v:?}")))).collect()
+    }
+}
+
+/// Every case, resolved.
+///
+/// # Errors
+/// A sentence for each case that is no valid scenario.
+fn resolved() -> Result<Vec<Case>, Vec<String>> {
+    let of = |case: cases::Written| match case.resolve() {
+        Ok(scenario) => Ok(Case { scenario, name: case.name }),
+        Err(why) => Err(format!("case \"{}\": {why}", case.name)),
+    };
+    let (good, bad): (Vec<_>, Vec<_>) = cases::written().into_iter().map(of).partition(Result::is_ok);
+    if bad.is_empty() {
+        Ok(good.into_iter().flatten().collect())
+    } else {
+        Err(bad.into_iter().filter_map(Result::err).collect())
+    }
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| arguments.iter().any(|a| a == flag);
     let words: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
-    let all = match cases::read() {
+    let all = match resolved() {
         Ok(all) => all,
         Err(sentences) => {
             println!("{}", sentences.join("\n"));
@@ -65,7 +105,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs the cases on as many threads as there are processors.
-fn run_all(chosen: &[cases::Case], times: bool) -> BTreeMap<String, Metrics> {
+fn run_all(chosen: &[Case], times: bool) -> BTreeMap<String, Metrics> {
     let next = AtomicUsize::new(0);
     let measured = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {

@@ -204,7 +204,6 @@ fn dram_bandwidth_never_exceeds_the_channels_peak() {
         name = "stream"
         platform = "sim24"
         placement = { policy = "ddio" }
-        rings = { rx_buffers = 16, buffer_size = "1 KiB" }
         tenant = [{ name = "x", cores = 24, app = { kind = "xmem", array = "64 MiB", parallelism = 32 } }]
         traffic = { arrivals = "none" }
         run = { load = "saturate", time = "50 us", warmup_requests = 0 }

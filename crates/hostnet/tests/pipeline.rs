@@ -121,6 +121,11 @@ fn what_cannot_be_a_pipeline_is_one_sentence() {
         (PAIR, "pipeline = { ring = 100 }", "ring = 100 is not a power of two"),
         (PAIR, "pipeline = { rings = 64 }", "did you mean \"ring\""),
         ("stack = \"poll_mode\"", "stack = \"kernel\"", "need stack = \"poll_mode\""),
+        (
+            "app = { kind = \"testpmd\", mode = \"macswap\", instructions = 100 }",
+            "app = { kind = \"clique_map\", objects = 2000, get_fraction = 0.95, zipf = 0.75, below_100 = 0.61 }",
+            "replies of two segments take buffers at the second core",
+        ),
         (PAIR, "pipeline = {}\nrecycling = \"copy\"", "recycling is not built yet"),
         ("policy = \"ddio\", ways = 4", "policy = \"idio\", ways = 4", "a tag names one, and both cores of a pair"),
     ] {

@@ -96,6 +96,23 @@ fn the_receive_path_puts_the_closed_forms_bytes_on_the_link() {
     }
 }
 
+/// Mbufs with room for it take a jumbo frame whole.
+#[test]
+fn a_jumbo_frame_comes_in_one_large_mbuf() {
+    for (frame, room) in [(4096, "4 KiB"), (9018, "9216 B"), (16_000, "16 KiB")] {
+        let (app, rings) = (r#"kind = "testpmd", mode = "rxonly""#, format!("buffer_size = \"{room}\""));
+        let nic = "lanes = 8\nreceive_buffer = \"4 MiB\"";
+        let o = Setting { app, frame, rings, nic, rate: 0.3, requests: 5000, ..Setting::default() }.run();
+        assert_eq!(get(&o, "drops"), 0.0);
+        let (seen, expected) =
+            (link_bytes(&o, "pcie_up_util"), receive_bytes(frame, get(&o, "descriptors_per_write_back")));
+        assert!(
+            (seen / expected - 1.0).abs() < 0.02,
+            "{frame} B: {seen:.1} bytes up, {expected:.1} by the closed form"
+        );
+    }
+}
+
 /// `dpdk_rx_gbps` of pcie-bench for eight lanes of the third generation, which omits the request for descriptors and
 /// takes 8.14 % of the link for data-link packets.
 #[test]
@@ -441,7 +458,13 @@ fn a_stack_that_cannot_be_is_one_sentence() {
         ("lanes = 8\n[peripheral.rings]\n", "[peripheral.rings]\nreceive = 1001\n", "receive = 1001 is not a multiple of 8"),
         ("[peripheral.rings]\n", "[peripheral.rings]\nwrite_back = \"some\"\n", "write_back = \"some\" is neither \"all_used\" nor a table"),
         ("free_instructions = 10", "free_instructions = 10\nmempool = 100", "; 0 makes as many"),
-        ("packet = \"256 B\"", "packet = \"4 KiB\"", "does not fit an mbuf"),
+        (
+            "packet = \"256 B\"",
+            "packet = \"4 KiB\"",
+            "peripheral[0].rings.buffer_size = \"2 KiB\" does not hold a packet of \"4 KiB\"",
+        ),
+        ("[peripheral.rings]\n", "[peripheral.rings]\nbuffer_size = \"32 KiB\"\n", "within 1 KiB to 16 KiB"),
+        ("[peripheral.rings]\n", "[peripheral.rings]\nbuffer_size = \"2100 B\"\n", "not a multiple of 128 B"),
         ("lanes = 8\n", "flow_director = [{ flow = 0, queue = 0 }]\n", "flow_director needs traffic.flows"),
         (
             "lanes = 8\n[peripheral.rings]\n\n[traffic]\n",

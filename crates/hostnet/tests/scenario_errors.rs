@@ -118,6 +118,12 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
     let ccnic = "name = \"c\"\nplatform = \"icx\"\nplacement = { policy = \"dma\" }\n[[tenant]]\nname = \"c\"\ncores = 1\nstack = \
                  \"ccnic\"\napp = { kind = \"loopback\", bytes = \"64 B\" }\n[ccnic]\nnic_node = 1\n[traffic]\narrivals = \
                  \"closed\"\noutstanding = 1\n[run]\nload = \"fixed\"\n";
+    let iperf = "name = \"i\"\nplatform = \"gem5\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"i\"\ncores = 1\nstack = \
+                 \"kernel\"\napp = { kind = \"tcp_receive\" }\n[[peripheral]]\nkind = \"ethernet\"\nmtu = \"1500 B\"\n[traffic]\n\
+                 arrivals = \"none\"\n[run]\nload = \"saturate\"\n";
+    let probe =
+        "name = \"d\"\nplatform = \"sim24\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"d\"\ncores = 1\n\
+                 app = { kind = \"directed_rx\", blocks = 16 }\n[run]\nload = \"none\"\n";
     for (text, from, to, says) in [
         (streams, "buffer =", "run_lines = 4, buffer =", "tenant[0].app.run_lines = 4 is for access = \"random\""),
         (streams, "\"saturate\"", "\"saturate\"\nrequests = 5", "run.requests = 5 is for tenants that serve packets"),
@@ -136,6 +142,65 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
             "peripheral[0].rings.throttle is for the kernel",
         ),
         (ccnic, "\"dma\"", "\"ddio\", sweep_rx = true", "placement.sweep_rx is for other stacks"),
+        (ccnic, "outstanding = 1", "outstanding = 1\ntimeout = \"2 ms\"", "traffic.timeout is for other stacks"),
+        (
+            streams,
+            "[run]",
+            "[traffic]\narrivals = \"none\"\nflows = 3\n[run]",
+            "traffic.flows = 3 has no effect: no tenant takes",
+        ),
+        (streams, "\"dma\"", "\"ddio\", sweep_rx = true", "placement.sweep_rx = true relinquishes receive buffers"),
+        (
+            streams,
+            "cores = 1",
+            "cores = 1\ndscp = 3",
+            "tenant[0].dscp = 3 has no effect: the application takes no packets",
+        ),
+        (pmd, "cores = 1", "cores = 1\ndscp = 3", "placement.policy = \"ddio\" does not look at classes of packets"),
+        (
+            pmd,
+            "[run]",
+            "[rings]\nrx_buffers = 64\nbuffer_size = \"4 KiB\"\n[run]",
+            "rings.buffer_size = \"4 KiB\" has no effect",
+        ),
+        (
+            pmd,
+            "[run]",
+            "[override.tcp]\nframe = 5\n[run]",
+            "override.tcp has no effect: it is for tenants that receive",
+        ),
+        (pmd, "[run]", "[override.queue_pair]\nbatch = 5\n[run]", "override.queue_pair has no effect"),
+        (
+            pmd,
+            "\"ethernet\"",
+            "\"ethernet\"\nrings = { queue_turnaround = \"1 us\" }",
+            "peripheral[0].rings.queue_turnaround = \"1 us\" needs queue_requests",
+        ),
+        (iperf, "none\"", "none\"\npacket = \"512 B\"", "segments of a TCP receiver are those of traffic.dctcp"),
+        (
+            iperf,
+            "none\"",
+            "none\"\nflows = 4",
+            "traffic.flows = 4 has no effect: no tenant takes packets from this table",
+        ),
+        (
+            iperf,
+            "cores = 1\n",
+            "cores = 1\ntraffic = { arrivals = \"none\", packet = \"512 B\" }\n",
+            "tenant[0].traffic.packet = \"512 B\"",
+        ),
+        (
+            probe,
+            "[run]",
+            "[traffic]\narrivals = \"fixed\"\nrate = \"1 Mrps\"\n[run]",
+            "traffic.arrivals = \"fixed\" has no effect",
+        ),
+        (
+            probe,
+            "\"none\"",
+            "\"none\"\nloss = 0.5",
+            "run.loss = 0.5 has no effect: a directed test determines its length",
+        ),
         (ccnic, "outstanding = 1", "outstanding = 1\nflows = 4", "traffic.flows is for other stacks"),
         (ccnic, "outstanding = 1", "outstanding = 1\nrate = \"1 Mpps\"", "traffic.rate = \"1 Mrps\" is for"),
     ] {

@@ -57,6 +57,7 @@ mod traffic_contract;
 mod two_hosts;
 mod two_nics;
 mod type_names;
+mod used_keys;
 
 #[test]
 fn every_file_beside_this_one_is_part_of_it() {

@@ -171,6 +171,16 @@ fn t15_frames_that_come_through_rings_cost_the_kernel_s_instructions() {
     }
 }
 
+/// A frame of 9014 bytes in a socket buffer with room for it: 8948 bytes of payload in 141 lines.
+#[test]
+fn t21_jumbo_frames_come_through_rings_with_large_buffers() {
+    let costs = "[override.tcp]\nframe = 6000\nsegment = 0\nread = 0\npiece = 0\nline = 0\ninterrupt = 0\nwake = 0\n";
+    let o = simulate(&behind_rings("mtu = \"9000 B\"\n[peripheral.rings]\nbuffer_size = \"9216 B\"", costs));
+    let (each, least) = (8948.0 / get(&o, "net_gbs"), 6000.0 / (2.0 * 3.0));
+    assert!(each > least && each < least + 700.0 * 141.0 / 24.0, "{each} ns a frame, {least} in the driver alone");
+    assert_eq!(get(&o, "packet_loss"), 0.0);
+}
+
 /// Each frame takes its memory, head and structures of the socket's buffer (2048 + 576 + 256 B); half of the remaining
 /// space is window, and a round trip takes 200 us of flight and 20 us for the acknowledgement.
 #[test]
@@ -223,7 +233,10 @@ fn t08_what_cannot_run_says_so_in_one_sentence() {
         &text(4, rings, "", ""),
         "peripheral[0].rings are for drivers, and tenant[0] receives frames with a completion",
     );
-    bad(&behind_rings("mtu = \"9000 B\"", ""), "peripheral[0].mtu = \"9000 B\" makes frames of 9014 B");
+    bad(
+        &behind_rings("mtu = \"9000 B\"", ""),
+        "makes frames of 9014 B, which do not fit peripheral[0].rings.buffer_size = \"2 KiB\"",
+    );
     bad(&behind_rings("", "").replace("gem5", "cascadelake"), "platform.udp, which platform \"cascadelake\" lacks");
     bad(&text(4, "pool = \"1 MiB\"", "", ""), "peripheral[0].pool = \"1 MiB\"");
     let response = |what: &str| text(4, &format!("host_response = {{ {what} }}"), "", "");

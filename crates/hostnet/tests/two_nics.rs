@@ -15,7 +15,7 @@ use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
 use hostnet::memory::Memory;
 use hostnet::placement::Placement;
-use hostnet::stack::mempool::{Mempool, PoolMemory, STRIDE};
+use hostnet::stack::mempool::{stride, Mempool, PoolMemory};
 use hostnet::stack::pmd::{note_lines, Buffers, DriverMemory, Duties, PollMode, Recycling};
 use hostnet::stack::{Ctx, Notice, Roles, Software, Step, StepFacts, StepMachine, StepTraffic, Tally, Wakes};
 
@@ -66,7 +66,8 @@ fn rig(drivers: &[usize]) -> Rig {
         let buffers = costs.buffers(&rings);
         let pool = PoolMemory {
             first: None,
-            buffers: add(u64::from(buffers) * STRIDE, RegionKind::Rx),
+            stride: stride(rings.buffer_size),
+            buffers: add(u64::from(buffers) * stride(rings.buffer_size), RegionKind::Rx),
             ring: add(Mempool::ring_lines(buffers, costs.mempool_cache), RegionKind::App),
         };
         let receive_notes = add(note_lines(rings.receive), RegionKind::App);

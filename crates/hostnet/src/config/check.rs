@@ -4,12 +4,11 @@ use super::check_machines::{client, cores_of_nodes, second_threads, several_node
 use super::check_mixture;
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
-use super::check_unused::{streams, unused};
+use super::check_unused::{has_queue_pairs, packets, streams, unused};
 use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, StackSpec, TenantSpec, WaysSpec};
 use crate::app::block_stores::StoredTo;
 use crate::app::{AppSpec, Origin, WorkSource};
 use crate::core::cpu::combining::MOST_BUFFERS;
-use crate::device::nic::DATA_ROOM;
 use crate::kernel::units::{OfferedRate, Size};
 use crate::kernel::{Int, LineAddr, TenantId};
 use crate::memory::dram::DramController;
@@ -51,10 +50,13 @@ pub fn check(s: &Scenario) -> Check {
     peripherals(s)?;
     let parts = check_mixture::parts(s);
     if parts.is_empty() || s.tenants.iter().any(directed) {
-        return alone(s);
+        alone(s)?;
+        return packets(s);
     }
     parts.iter().try_for_each(|p| alone(&p.scenario).map_err(|why| p.place(why)))?;
+    super::traffic::frames(&s.traffic)?;
     check_mixture::shared(s)?;
+    packets(s)?;
     streams(s)
 }
 
@@ -218,19 +220,21 @@ fn within(inbound: Inbound, llc: u32) -> Check {
 /// Checks that there is a tenant that serves packets, where a policy concerns receive rings or transmit buffers of
 /// queue pairs.
 fn policy_has_a_device(s: &Scenario) -> Check {
-    if s.tenants.iter().any(serves) || s.peripherals.is_empty() {
+    let p = &s.placement;
+    let paired = s.tenants.iter().any(has_queue_pairs) || s.tenants.iter().all(|t| serves(t) && !directed(t));
+    for (key, given) in [("placement.resq = true", p.resq), ("rings.proactive_drop", s.rings.proactive_drop > 0)] {
+        need(!given || paired, || format!("{key} is for queue pairs, and no tenant here has any; leave it out"))?;
+    }
+    if s.tenants.iter().any(serves) || s.ccnic_tenant().is_some() {
         return Ok(());
     }
-    let p = &s.placement;
     let asked = [
-        ("placement.resq = true", p.resq, "caps receive rings of queue pairs"),
         ("placement.sweep_rx = true", p.sweep_rx, "relinquishes receive buffers of queue pairs"),
         ("placement.sweep_tx", p.sweep_tx != SweepTx::None, "sweeps transmit buffers of queue pairs"),
-        ("rings.proactive_drop", s.rings.proactive_drop > 0, "drops packets at queue pairs"),
     ];
     match asked.iter().find(|a| a.1) {
         Some((key, _, what)) => {
-            Err(format!("{key} {what}, and no tenant here has any: beside a [[peripheral]] choose policy, ways or iat"))
+            Err(format!("{key} {what}, and no tenant here has any: leave it out, and beside a [[peripheral]] choose policy, ways or iat"))
         }
         None => Ok(()),
     }
@@ -297,6 +301,9 @@ fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
     p.check(s.platform.poll_mode.as_ref().map_or(32, |c| c.burst))?;
     need(t.cores % 2 == 0, || format!("cores = {} are not pairs", t.cores))?;
     need(t.origin() == Origin::Network, || "the application sends packets of its own".into())?;
+    need(!matches!(t.app, AppSpec::CliqueMap(_)), || {
+        "replies of two segments take buffers at the second core of a pair, which only returns buffers to the pool; leave it out".into()
+    })?;
     need(t.recycling == Recycling::RunToCompletion, || "beside it recycling is not built yet; leave it out".into())?;
     need(s.placement.policy != PlacementPolicy::Idio, || {
         "beside it placement.policy = \"idio\" has no core to name: a tag names one, and both cores of a pair have the buffers"
@@ -500,13 +507,13 @@ fn traffic(s: &Scenario) -> Check {
     if let Some(i) = memcached.filter(|_| t.arrivals != ArrivalsSpec::Pcap) {
         return Err(format!("tenant[{i}].app of kind \"memcached\" needs traffic.arrivals = \"pcap\""));
     }
-    for tenant in &s.tenants {
+    for (i, tenant) in s.tenant_ids().zip(&s.tenants) {
         // The largest packet of a capture is known only when the capture is read.
         let drawn = (t.arrivals != ArrivalsSpec::Pcap).then(|| Size(s.traffic.frame_sizes().0));
         let Some(largest) = tenant.app.largest(drawn) else { continue };
-        if tenant.has_rings() {
-            need(largest.0 <= DATA_ROOM, || {
-                format!("a packet of \"{largest}\" does not fit an mbuf of {DATA_ROOM} B")
+        if let Some(ring) = s.ring_of(i) {
+            need(largest <= ring.rings.buffer_size, || {
+                format!("{} does not hold a packet of \"{largest}\"", s.frame_room(&ring))
             })?;
             continue;
         }

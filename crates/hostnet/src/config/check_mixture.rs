@@ -2,7 +2,7 @@
 //! alone; and what the tenants share must serve all of them.
 
 use super::check::{directed, need, past_caches, serves, Check};
-use super::scenario::{Load, RunSpec, Scenario, StackSpec, TenantSpec};
+use super::scenario::{Load, RunSpec, Scenario, StackSpec, TenantSpec, TrafficSpec};
 use super::traffic::sets_no_size;
 use crate::app::{AppSpec, WorkSource};
 use crate::device::PeripheralSpec;
@@ -81,6 +81,9 @@ fn part(s: &Scenario, tenant: TenantId, linked: bool) -> Part {
         },
     };
     let mut traffic = s.traffic_of(tenant).clone();
+    if !own {
+        traffic = TrafficSpec { dctcp: traffic.dctcp, ..TrafficSpec::default() };
+    }
     if !sets_no_size(&t.app) && traffic.packet == s.traffic.packet {
         traffic.packet = None; // the size is of other tenants' packets
     }

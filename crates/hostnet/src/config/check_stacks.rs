@@ -278,17 +278,21 @@ fn driver(s: &Scenario, tenant: TenantId) -> Check {
         Some((RingDriver::PollMode(costs), rings)) => {
             costs.check().and_then(|()| costs.check_with(&rings)).map_err(|e| format!("platform.poll_mode.{e}"))?;
         }
-        Some((RingDriver::Kernel(costs), _)) => {
+        Some((RingDriver::Kernel(costs), rings)) => {
             costs.udp.check().map_err(|e| format!("platform.udp.{e}"))?;
             let nics = s.peripherals.iter().enumerate();
             let (i, nic) = nics.filter_map(|(i, p)| Some((i, p.ethernet()?))).next().expect("a driver has a NIC");
-            need(s.tenant(tenant).app.work() != WorkSource::Kernel || nic.frame_bytes() <= DATA_ROOM, || {
-                format!(
-                    "peripheral[{i}].mtu = \"{}\" makes frames of {} B; a socket buffer behind rings has room for {DATA_ROOM}",
+            need(
+                s.tenant(tenant).app.work() != WorkSource::Kernel || nic.frame_bytes() <= rings.buffer_size.0,
+                || {
+                    format!(
+                    "peripheral[{i}].mtu = \"{}\" makes frames of {} B, which do not fit peripheral[{i}].rings.buffer_size = \"{}\"",
                     nic.mtu,
-                    nic.frame_bytes()
+                    nic.frame_bytes(),
+                    rings.buffer_size
                 )
-            })?;
+                },
+            )?;
             need(s.traffic.arrivals != ArrivalsSpec::KeepDepth, || {
                 format!(
                     "traffic.arrivals = \"keep_depth\" fills queues of a NIC, which {} empties; choose closed",

@@ -4,15 +4,20 @@
 //! A key counts as given when its value is neither the default nor, for a NIC, the platform's. The resolved form of a
 //! scenario therefore passes, too.
 
-use super::check::{directed, need, serves, Check};
-use super::scenario::{requests, span, ArrivalsSpec, Load, RingDriver, Scenario, SpreadSpec, TrafficSpec};
+use super::check::{directed, need, serves, word, Check};
+use super::scenario::{
+    requests, span, ArrivalsSpec, Load, RingDriver, RingSpec, RunSpec, Scenario, SpreadSpec, StackSpec, TenantSpec,
+    TrafficSpec,
+};
 use crate::app::stream::AccessOrder;
-use crate::app::{AppSpec, Origin};
+use crate::app::{AppSpec, Origin, WorkSource};
 use crate::device::nic::EthernetSpec;
 use crate::kernel::units::Size;
+use crate::kernel::TenantId;
 use crate::placement::SweepTx;
 use crate::stack::ccnic::spec::CcnicMode;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::fmt::Display;
 
 /// The spelling of a value in a scenario.
@@ -20,9 +25,148 @@ pub(super) fn spelt(value: impl Serialize) -> String {
     serde_json::to_string(&value).unwrap_or_default()
 }
 
+/// The keys of `spec`, other than `without`, whose value is that of none of the `known` tables, with the values.
+fn all_given<T: Serialize>(spec: &T, known: &[&T], without: &[&str]) -> Vec<(String, Value)> {
+    let table = |of: &T| match serde_json::to_value(of) {
+        Ok(Value::Object(table)) => table,
+        _ => Map::new(),
+    };
+    let known: Vec<_> = known.iter().map(|k| table(k)).collect();
+    let new = |(key, value): &(String, Value)| {
+        !without.contains(&key.as_str()) && known.iter().all(|k| k.get(key).unwrap_or(&Value::Null) != value)
+    };
+    table(spec).into_iter().filter(new).collect()
+}
+
+/// The first of these keys.
+fn given<T: Serialize>(spec: &T, known: &[&T], without: &[&str]) -> Option<(String, Value)> {
+    all_given(spec, known, without).into_iter().next()
+}
+
+/// Whether packets of the traffic come for a tenant.
+fn takes_packets(t: &TenantSpec) -> bool {
+    !directed(t) && (serves(t) || t.stack == Some(StackSpec::Ccnic))
+}
+
+/// Whether a tenant's packets come through queue pairs of the integrated NIC.
+pub(super) fn has_queue_pairs(t: &TenantSpec) -> bool {
+    !directed(t) && serves(t) && !t.has_rings() && t.stack != Some(StackSpec::Ccnic)
+}
+
+/// Checks that keys about packets stand beside tenants for which packets come.
+pub(super) fn packets(s: &Scenario) -> Check {
+    let default = TrafficSpec::default();
+    for (i, t) in s.tenants.iter().enumerate().filter(|(_, t)| !takes_packets(t)) {
+        let by_tcp = t.work() == WorkSource::Kernel;
+        let without: &[_] = if by_tcp { &["dctcp"] } else { &[] };
+        let own = t.traffic.as_deref().and_then(|own| given(own, &[&default, &s.traffic], without));
+        if let Some((key, value)) = own {
+            let instead = if by_tcp {
+                "is a TCP receiver, whose segments are those of traffic.dctcp"
+            } else {
+                "takes no packets"
+            };
+            return Err(format!(
+                "tenant[{i}].traffic.{key} = {value} has no effect: the application {instead}; leave it out"
+            ));
+        }
+        need(!directed(t) || t.stack.is_none(), || {
+            format!("tenant[{i}].stack has no effect: a directed test drives the host itself; leave it out")
+        })?;
+        need(t.dscp == 0, || {
+            format!("tenant[{i}].dscp = {} has no effect: the application takes no packets that it could mark; leave it out", t.dscp)
+        })?;
+    }
+    let dscp = s.tenants.iter().position(|t| t.dscp != 0).filter(|_| !s.placement.reads_tags());
+    if let Some(i) = dscp {
+        return Err(format!(
+            "tenant[{i}].dscp = {} has no effect: placement.policy = \"{}\" does not look at classes of packets, as \"idio\" does",
+            s.tenants[i].dscp,
+            word(s.placement.policy)
+        ));
+    }
+    if !s.tenants.iter().any(takes_packets) {
+        if let Some((key, value)) = given(&s.traffic, &[&default], &["dctcp"]) {
+            let tcp = s.tenants.iter().any(|t| t.work() == WorkSource::Kernel);
+            let instead =
+                if tcp { " from this table; the segments of a TCP receiver are those of traffic.dctcp" } else { "" };
+            return Err(format!(
+                "traffic.{key} = {value} has no effect: no tenant takes packets{instead}; leave it out"
+            ));
+        }
+    }
+    // A key that some tenant has taken from the table has an effect, and so have those that a search takes.
+    let taken = |key: &str, value: &Value| {
+        let of = |t: TenantId| serde_json::to_value(s.traffic_of(t)).is_ok_and(|t| t.get(key) == Some(value));
+        s.tenant_ids().any(|t| takes_packets(s.tenant(t)) && of(t))
+    };
+    let overruled = all_given(&s.traffic, &[&default], &["arrivals", "dctcp", "rate", "depth"]);
+    if let Some((key, value)) = overruled.into_iter().find(|(key, value)| !taken(key, value)) {
+        return Err(format!(
+            "traffic.{key} = {value} has no effect: tenants that take packets have a value of their own; leave it out"
+        ));
+    }
+    let counted = s.tenants.iter().any(|t| takes_packets(t) && t.origin() == Origin::Network);
+    need(!counted || s.run.time == span(), || {
+        format!("run.time = \"{}\" is for scenarios whose tenants serve no packets; give run.requests here", s.run.time)
+    })?;
+    let driven = s.tenants.iter().any(|t| t.has_rings() || t.work() == WorkSource::Kernel);
+    let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");
+    let of_platform = s.platform.ethernet.as_ref().unwrap_or(&default);
+    for (i, nic) in s.peripherals.iter().enumerate().filter_map(|(i, p)| Some((i, p.ethernet()?))).filter(|_| !driven) {
+        if let Some((key, value)) = given(nic, &[of_platform, &default], &["lanes", "tags", "name"]) {
+            return Err(format!(
+                "peripheral[{i}].{key} = {value} has no effect: no tenant's packets come through this NIC; leave it out"
+            ));
+        }
+    }
+    if !s.tenants.iter().any(|t| has_queue_pairs(t) || directed(t)) {
+        if let Some((key, value)) = given(&s.rings, &[&RingSpec::default()], &[]) {
+            return Err(format!(
+                "rings.{key} = {value} has no effect: these are buffers of queue pairs, which no tenant has; an Ethernet NIC's are \
+                 peripheral.rings, and those of CC-NIC are in the table ccnic"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the `changes` under `override` concern parts that the scenario uses.
+pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
+    let tenant = |is: fn(&TenantSpec) -> bool| s.tenants.iter().any(is);
+    let kernel = tenant(|t| t.stack == Some(StackSpec::Kernel));
+    let ethernet = s.ethernets().next().is_some();
+    let devices = !s.peripherals.is_empty();
+    let chip = tenant(|t| has_queue_pairs(t) || directed(t));
+    let driver = tenant(|t| t.stack == Some(StackSpec::PollMode)) || s.overlay() || s.client.is_some();
+    for (table, used, by) in [
+        ("tcp", kernel || tenant(|t| t.work() == WorkSource::Kernel), "tenants that receive through the kernel"),
+        ("udp", kernel, "tenants with stack = \"kernel\""),
+        ("poll_mode", driver, "tenants with stack = \"poll_mode\""),
+        ("ccnic", s.ccnic_tenant().is_some(), "a tenant with stack = \"ccnic\""),
+        ("block", s.storage_cores() > 0, "SSDs with cores"),
+        ("ethernet", ethernet || s.client.is_some(), "a [[peripheral]] of kind \"ethernet\""),
+        ("pcie", devices, "a [[peripheral]]"),
+        ("iio", devices, "a [[peripheral]]"),
+        ("nic", chip, "tenants whose packets come through the integrated NIC"),
+        ("queue_pair", chip, "tenants whose packets come through queue pairs"),
+    ] {
+        need(used || changes.get(table).is_none(), || {
+            format!("override.{table} has no effect: it is for {by}, and the scenario has none; leave it out")
+        })?;
+    }
+    Ok(())
+}
+
 pub(super) fn unused(s: &Scenario) -> Check {
     if s.tenants.iter().any(directed) {
-        return Ok(());
+        let default: RunSpec = serde_json::from_str("{\"load\": \"none\"}").expect("its other keys have defaults");
+        return match given(&s.run, &[&default], &["load"]) {
+            Some((key, value)) => Err(format!(
+                "run.{key} = {value} has no effect: a directed test determines its length itself; leave it out"
+            )),
+            None => Ok(()),
+        };
     }
     sizes(s)?;
     takers(s)?;
@@ -94,6 +238,7 @@ fn takers(s: &Scenario) -> Check {
         ("traffic.spread", (alone || s.tas_tenant().is_some()) && t.spread != SpreadSpec::Random),
         ("traffic.flows", alone && t.flows.is_some()),
         ("traffic.link", alone && t.link.is_some()),
+        ("traffic.timeout", alone && t.timeout != TrafficSpec::default().timeout),
         ("placement.resq", alone && p.resq),
         ("placement.sweep_rx", alone && p.sweep_rx),
         ("placement.sweep_tx", alone && p.sweep_tx != SweepTx::None),
@@ -110,6 +255,7 @@ fn duration(s: &Scenario) -> Check {
     }
     let own = s.ccnic_tenant().is_some() || s.paired_tenant().is_some() || s.tas_tenant().is_some();
     let served = s.tenants.iter().any(serves);
+    let counted = s.ccnic_tenant().is_some() || s.tenants.iter().any(|t| matches!(t.app, AppSpec::Pingpong(_)));
     let pings = s.tenants.iter().any(|t| matches!(t.app, AppSpec::Pingpong(_)));
     let r = &s.run;
     let by_time = |key: &str, v: &dyn Display, instead: &str| {
@@ -118,10 +264,10 @@ fn duration(s: &Scenario) -> Check {
     let by_count = |key: &str, n: u64, instead: &str| {
         format!("run.{key} = {n} is for tenants that serve packets, and none here does; give run.{instead}")
     };
-    if served || pings {
+    if served || counted {
         need(r.time == span(), || by_time("time", &r.time, "requests"))?;
     }
-    if served && !own {
+    if served && !own || pings {
         r.warmup_time.map_or(Ok(()), |t| Err(by_time("warmup_time", &t, "warmup_requests")))?;
     }
     if !served && !own {
@@ -129,7 +275,9 @@ fn duration(s: &Scenario) -> Check {
         let warm = r.warmup_requests.unwrap_or(0);
         need(warm == 0, || by_count("warmup_requests", warm, "warmup_time"))?;
     }
-    Ok(())
+    need(r.warmup_requests.is_none() || r.warmup_time.is_none(), || {
+        "run.warmup_requests and run.warmup_time are both given; keep one of them".into()
+    })
 }
 
 pub(super) fn streams(s: &Scenario) -> Check {
@@ -153,8 +301,8 @@ fn interrupts(s: &Scenario) -> Check {
         need(known.iter().any(|k| throttle(k) == throttle(nic)), || {
             format!("peripheral[{i}].rings.throttle is for the kernel, and a poll-mode driver does not use it; leave it out")
         })?;
-        type Value = fn(&EthernetSpec) -> String;
-        let keys: [(&str, &str, Value); 10] = [
+        type Spelt = fn(&EthernetSpec) -> String;
+        let keys: [(&str, &str, Spelt); 10] = [
             ("descriptors", "rings.receive", |e| spelt(e.descriptors)),
             ("pool", "", |e| spelt(e.pool)),
             ("page", "", |e| spelt(e.page)),

@@ -2,7 +2,7 @@
 
 use super::registry::{Registry, EXTENSION};
 use super::scenario::{Scenario, TrafficSpec};
-use super::{check, renamed, sources, Platform};
+use super::{check, check_unused, renamed, sources, Platform};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -103,6 +103,7 @@ pub fn resolve_with(
         }
     }
     check::check(&s).or_else(|why| err(file, with_platforms_that_have_it(why, file, search)))?;
+    changes[1].iter().try_for_each(|own| check_unused::overridden(own, &s)).or_else(|why| err(file, why))?;
     Ok((s, notes))
 }
 

@@ -148,7 +148,8 @@ pub struct TenantSpec {
     /// Size of the L2 of each of the tenant's cores, instead of the platform's, with the same number of ways.
     #[serde(default)]
     pub l2_size: Option<Size>,
-    /// Differentiated services code point of the tenant's packets (0 to 63). The default is 0.
+    /// Differentiated services code point of the tenant's packets (0 to 63). Placement policies see whether
+    /// `placement.idio.class1_dscp` lists it. The default is 0.
     #[serde(default)]
     pub dscp: u8,
     /// Stack that hands packets to the application. When absent, queue pairs on the integrated NIC; or, for an `app` of
@@ -527,15 +528,23 @@ impl Scenario {
         let (port, nic) = self.nic_of(tenant).filter(|_| self.tenant(tenant).has_rings())?;
         let driver = match self.tenant(tenant).stack {
             Some(StackSpec::Kernel) => {
+                let rings = nic.rings.clone().unwrap_or_default();
                 let (tcp, udp) = (self.platform.tcp.clone()?, self.platform.udp.clone()?);
                 RingDriver::Kernel(match self.tenant(tenant).app.work() {
-                    WorkSource::Kernel => KernelCosts::of_tcp(tcp, udp, nic.frame_lines()),
-                    _ => KernelCosts::of_udp(tcp, udp),
+                    WorkSource::Kernel => KernelCosts::of_tcp(tcp, udp, &rings, nic.frame_lines()),
+                    _ => KernelCosts::of_udp(tcp, udp, &rings),
                 })
             }
             _ => RingDriver::PollMode(self.platform.poll_mode.as_ref()?),
         };
         Some(RingTenant { tenant, port, rings: nic.rings.clone().unwrap_or_default(), driver })
+    }
+
+    /// The key and the value of the room for a frame in the buffers of a tenant's descriptor rings, for messages.
+    pub fn frame_room(&self, ring: &RingTenant<'_>) -> String {
+        let nic = self.nic_of(ring.tenant).map(|(_, nic)| nic);
+        let i = self.peripherals.iter().position(|p| p.ethernet() == nic).unwrap_or_default();
+        format!("peripheral[{i}].rings.buffer_size = \"{}\"", ring.rings.buffer_size)
     }
 
     /// Index of the tenant whose packets go through CC-NIC.

@@ -208,10 +208,11 @@ pub struct TrafficSpec {
     #[serde(default)]
     pub sizes: Option<SizesSpec>,
     /// Number of flows that packets belong to, chosen at random unless `spread = "flow"`; a flow goes to one core, by
-    /// its RSS hash. When absent, each packet goes to a core by `spread`.
+    /// its RSS hash, so that flows have no effect on a single core. When absent, each packet goes to a core by `spread`.
     #[serde(default)]
     pub flows: Option<u32>,
-    /// Protocol of the frames: "udp" (the default) or "ethernet".
+    /// Protocol of the frames: "udp" (the default) or "ethernet". Beside the captures that `run --pcap` writes, only RSS sees
+    /// it, which needs "udp" to tell `flows` apart.
     #[serde(default)]
     pub protocol: Protocol,
     /// Number of waiting packets per core that `arrivals = "keep_depth"` maintains. Completions of sends count as well
@@ -225,7 +226,8 @@ pub struct TrafficSpec {
     /// packets are back to back.
     #[serde(default)]
     pub burst_gap: Option<Span>,
-    /// Time from the start of a burst to the start of the next one, for `arrivals = "burst"`, instead of `rate`.
+    /// Time from the start of a burst to the start of the next one, for `arrivals = "burst"`, instead of `rate`. It has no
+    /// effect on a run within one burst.
     #[serde(default)]
     pub burst_period: Option<Span>,
     /// Core of the tenant to which a packet goes that belongs to no flow: "random" (the default), "round_robin" or
@@ -241,20 +243,23 @@ pub struct TrafficSpec {
     #[serde(default)]
     pub outstanding: u32,
     /// Time after which a request without a reply is given up and the next one is sent, for `arrivals = "closed"`. The
-    /// default is 1 ms.
+    /// default is 1 ms. It has an effect only where a reply comes later, or not at all.
     #[serde(default = "timeout")]
     pub timeout: Span,
     /// Wire between the generator and an integrated NIC. When absent, there is no wire. An Ethernet NIC has a link of
     /// its own.
     #[serde(default)]
     pub link: Option<WireSpec>,
-    /// Ethernet address that packets go to, captured ones included. The default is "02:00:00:00:00:01".
+    /// Ethernet address that packets go to in the captures that `run --pcap` writes, replayed ones included. The default is
+    /// "02:00:00:00:00:01".
     #[serde(default)]
     pub destination_mac: Option<Mac>,
-    /// Ethernet address that packets come from. When absent, that of the capture, or "02:00:00:00:00:02".
+    /// Ethernet address that packets come from in the captures that `run --pcap` writes. When absent, that of the replayed
+    /// capture, or "02:00:00:00:00:02".
     #[serde(default)]
     pub source_mac: Option<Mac>,
-    /// Offset in bytes from the frame's start at which a frame carries its time of sending. The default is 42.
+    /// Offset in bytes from the frame's start at which a frame carries its time of sending in the captures that `run --pcap`
+    /// writes. The default is 42.
     #[serde(default = "stamp")]
     pub stamp: u32,
     /// Rare long stalls of the application. When absent, there are none.
@@ -341,6 +346,27 @@ const FRAMES: (u64, u64) = (64, 65_535);
 /// Returns one clause that names key, value and what would be valid.
 pub fn check(s: &Scenario) -> Check {
     let t = &s.traffic;
+    frames(t)?;
+    one_process(t)?;
+    flows(t)?;
+    shortest_queue(s)?;
+    if let Some(l) = &t.link {
+        need((1_000_000..=1_600_000_000_000).contains(&l.rate.0), || {
+            format!("traffic.link.rate = \"{}\" is not within 1 Mbps to 1.6 Tbps", l.rate)
+        })?;
+        need(l.propagation.0 <= 1_000_000_000_000, || {
+            format!("traffic.link.propagation = \"{}\" is more than 1 s", l.propagation)
+        })?;
+        let ethernet = s.peripherals.iter().any(|p| p.ethernet().is_some());
+        need(!ethernet, || {
+            "traffic.link is for a NIC on the chip; that of an Ethernet NIC is its peripheral's".into()
+        })?;
+    }
+    rates(s)
+}
+
+/// Checks the sizes of frames, and that they have room for a time of sending.
+pub(super) fn frames(t: &TrafficSpec) -> Check {
     need(t.packet.is_none() || t.sizes.is_none(), || {
         "traffic.packet and traffic.sizes are both given; keep one of them".into()
     })?;
@@ -364,23 +390,7 @@ pub fn check(s: &Scenario) -> Check {
             "traffic.stamp = {} is not within {headers} to {room}, where a frame of {shortest} bytes has room for it",
             t.stamp
         )
-    })?;
-    one_process(t)?;
-    flows(t)?;
-    shortest_queue(s)?;
-    if let Some(l) = &t.link {
-        need((1_000_000..=1_600_000_000_000).contains(&l.rate.0), || {
-            format!("traffic.link.rate = \"{}\" is not within 1 Mbps to 1.6 Tbps", l.rate)
-        })?;
-        need(l.propagation.0 <= 1_000_000_000_000, || {
-            format!("traffic.link.propagation = \"{}\" is more than 1 s", l.propagation)
-        })?;
-        let ethernet = s.peripherals.iter().any(|p| p.ethernet().is_some());
-        need(!ethernet, || {
-            "traffic.link is for a NIC on the chip; that of an Ethernet NIC is its peripheral's".into()
-        })?;
-    }
-    rates(s)
+    })
 }
 
 /// Checks that only keys of one arrival process are given.

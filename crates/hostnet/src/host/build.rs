@@ -22,7 +22,7 @@ use crate::core::Cpu;
 use crate::device::endpoint::{DeviceBuildContext, Endpoint, NicMemory};
 use crate::device::iio::Iio;
 use crate::device::nic::{
-    EthernetSpec, FrameMemory, Marker, Nic, RingLayout, RingMemory, RingStart, RingsSpec, COMPLETIONS, DATA_ROOM,
+    EthernetSpec, FrameMemory, Marker, Nic, RingLayout, RingMemory, RingStart, RingsSpec, COMPLETIONS,
 };
 use crate::device::NicAt;
 use crate::flow::Domain;
@@ -36,13 +36,13 @@ use crate::memory::{Memory, OffCores, Siblings, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::ccnic::{CcnicInterface, SENT_LINES};
 use crate::stack::extension::StackSite;
-use crate::stack::mempool::{Mempool, PoolMemory, STRIDE};
+use crate::stack::mempool::{self, Mempool, PoolMemory};
 use crate::stack::napi::{BufferMemory, Napi};
 use crate::stack::pmd::{
-    self, Buffers, DriverMemory, Duties, PollMode, PollModeSpec, Recycling, SoftwareRing, SoftwareRings, COPY_LINES,
+    self, Buffers, DriverMemory, Duties, PollMode, PollModeSpec, Recycling, SoftwareRing, SoftwareRings,
 };
 use crate::stack::tas::Service;
-use crate::stack::udp::{UdpSocket, USER};
+use crate::stack::udp::{UdpSocket, USER_BUFFERS};
 use crate::stack::Thread;
 use crate::traffic::pcap::{Capture, CaptureOptions, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
@@ -166,10 +166,9 @@ impl Host {
                     (_, Some(c)) if check::serves(tenant) => c.longest().into(),
                     _ => 0,
                 };
-                if tenant.has_rings() && largest > DATA_ROOM {
-                    return Err(format!(
-                        "the capture's largest message of {largest} bytes does not fit an mbuf of {DATA_ROOM}"
-                    ));
+                if let Some(ring) = s.ring_of(t).filter(|r| largest > r.rings.buffer_size.0) {
+                    let room = s.frame_room(&ring);
+                    return Err(format!("{room} does not hold the capture's largest message of {largest} bytes"));
                 }
                 if !tenant.has_rings() && largest.div_ceil(LINE) > buffer_lines {
                     return Err(format!(
@@ -509,10 +508,11 @@ fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut A
     let pairs = s.tenant(tenant).pipeline.is_some();
     let overlay = s.tenant(tenant).stack == Some(StackSpec::Ccnic);
     let first = map.iter().count();
+    let stride = mempool::stride(rings.buffer_size);
     let one_pool = matches!(&driver, RingDriver::PollMode(costs) if costs.mempool_shared);
     let mut set_up = |c: &ThreadId| {
         let own = if pairs { Sharing::Shared } else { Sharing::of_thread(*c) };
-        let r = map.add(u64::from(rings.receive) * STRIDE, RegionKind::Rx, own, tenant);
+        let r = map.add(u64::from(rings.receive) * stride, RegionKind::Rx, own, tenant);
         (rings.receive, map.get(r).base)
     };
     let mut armed: Vec<_> = cores.iter().rev().filter(|_| one_pool).map(&mut set_up).collect();
@@ -535,8 +535,9 @@ fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut A
                 let buffers = sized(s, tenant, costs, &rings).buffers(&rings);
                 let pool = PoolMemory {
                     first: armed.pop(),
+                    stride,
                     buffers: add(
-                        u64::from(buffers - if one_pool { rings.receive } else { 0 }) * STRIDE,
+                        u64::from(buffers - if one_pool { rings.receive } else { 0 }) * stride,
                         RegionKind::Rx,
                         both,
                     ),
@@ -545,7 +546,9 @@ fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut A
                 let receive_notes = add(pmd::note_lines(rings.receive), RegionKind::App, own);
                 let transmit_notes = add(pmd::note_lines(rings.transmit), RegionKind::App, Sharing::of_thread(sends));
                 let copies = match s.tenant(tenant).recycling {
-                    Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, RegionKind::App, own),
+                    Recycling::Copy => {
+                        add(u64::from(rings.receive) * (rings.buffer_size.0 / LINE), RegionKind::App, own)
+                    }
                     _ => LineAddr(0),
                 };
                 if s.placement.spent().follows_transmission() {
@@ -561,7 +564,11 @@ fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut A
                     frames: add(frames, RegionKind::Rx, own),
                 };
                 // A TCP receiver has its own buffer.
-                let user = if check::serves(s.tenant(tenant)) { add(USER, RegionKind::App, own) } else { LineAddr(0) };
+                let user = if check::serves(s.tenant(tenant)) {
+                    add(USER_BUFFERS * costs.room(), RegionKind::App, own)
+                } else {
+                    LineAddr(0)
+                };
                 ThreadMemory::Socket(memory, user)
             }
         };

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct IatSpec {
     /// Time between two decisions of the control loop.
     pub epoch: Span,
-    /// Smallest number of LLC ways that the NIC keeps.
+    /// Smallest number of LLC ways that the NIC keeps, which matters once the loop has shrunk so far.
     pub min_ways: u32,
     /// Largest number of LLC ways that the NIC may have.
     pub max_ways: u32,

@@ -106,7 +106,8 @@ pub struct PlacementSpec {
     #[serde(default = "ddio::default_ways")]
     #[schemars(with = "WaysText")]
     pub ways: Ways,
-    /// Whether software relinquishes a receive buffer after its last read (Sweeper).
+    /// Whether software relinquishes a receive buffer after its last read (Sweeper). A buffer that the application sends in
+    /// place has no last read.
     #[serde(default)]
     pub sweep_rx: bool,
     /// Agent that sweeps transmit buffers after transmission (Sweeper); none by default.

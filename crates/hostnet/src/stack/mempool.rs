@@ -2,7 +2,7 @@
 //! recently returned buffer is taken first.
 
 use crate::core::{Op, Program};
-use crate::device::nic::DATA_ROOM;
+use crate::kernel::units::Size;
 use crate::kernel::{Int, LineAddr};
 use crate::memory::LINE;
 use std::collections::VecDeque;
@@ -12,8 +12,10 @@ use std::collections::VecDeque;
 const HEADER: u64 = 64;
 const METADATA: u64 = 128;
 const HEADROOM: u64 = 128;
-/// Lines from one buffer to the next: an odd number, which spreads buffers over channels.
-pub const STRIDE: u64 = (HEADER + METADATA + HEADROOM + DATA_ROOM) / LINE;
+/// Lines from one buffer with room for `data` bytes to the next: an odd number, which spreads buffers over channels.
+pub fn stride(data: Size) -> u64 {
+    (HEADER + METADATA + HEADROOM + data.0) / LINE
+}
 /// Buffer addresses per line of the pool's ring.
 const POINTERS: u64 = LINE / 8;
 
@@ -24,6 +26,8 @@ const POINTERS: u64 = LINE / 8;
 pub struct PoolMemory {
     /// First line of the buffers.
     pub buffers: LineAddr,
+    /// Lines from one buffer to the next.
+    pub stride: u64,
     /// First line of the ring of free buffers.
     pub ring: LineAddr,
     /// Number and first line of the buffers that lie elsewhere, if the pool's first buffers lie elsewhere.
@@ -78,7 +82,7 @@ impl Mempool {
             Some((n, _)) => (self.memory.buffers, buffer - n),
             None => (self.memory.buffers, buffer),
         };
-        base + u64::from(at) * STRIDE + HEADER / LINE
+        base + u64::from(at) * self.memory.stride + HEADER / LINE
     }
 
     /// First line of a buffer's data.
@@ -155,7 +159,8 @@ mod tests {
     use super::*;
 
     fn pool(of: u32, cache: u32) -> Mempool {
-        Mempool::new(PoolMemory { buffers: LineAddr(1 << 12), ring: LineAddr(1 << 20), first: None }, of, cache)
+        let (buffers, ring, stride) = (LineAddr(1 << 12), LineAddr(1 << 20), stride(Size(2048)));
+        Mempool::new(PoolMemory { buffers, ring, stride, first: None }, of, cache)
     }
 
     #[test]
@@ -171,13 +176,13 @@ mod tests {
 
     #[test]
     fn the_first_buffers_of_a_shared_pool_lie_apart_and_are_set_up_in_order_past_the_cache() {
-        let memory =
-            PoolMemory { buffers: LineAddr(1 << 12), ring: LineAddr(1 << 20), first: Some((8, LineAddr(1 << 16))) };
+        let (buffers, ring, stride) = (LineAddr(1 << 12), LineAddr(1 << 20), stride(Size(2048)));
+        let memory = PoolMemory { buffers, ring, stride, first: Some((8, LineAddr(1 << 16))) };
         let mut m = Mempool::new(memory, 64, 8);
         let taken: Vec<u32> = m.set_up(7).collect();
         assert_eq!(taken, (0..7).collect::<Vec<_>>());
-        assert_eq!((m.metadata(0).0, m.metadata(7).0), ((1 << 16) + 1, (1 << 16) + 7 * STRIDE + 1));
-        assert_eq!((m.metadata(8).0, m.metadata(63).0), ((1 << 12) + 1, (1 << 12) + 55 * STRIDE + 1));
+        assert_eq!((m.metadata(0).0, m.metadata(7).0), ((1 << 16) + 1, (1 << 16) + 7 * stride + 1));
+        assert_eq!((m.metadata(8).0, m.metadata(63).0), ((1 << 12) + 1, (1 << 12) + 55 * stride + 1));
         let mut rest: Vec<u32> = std::iter::from_fn(|| m.get(&mut Program::default())).collect();
         rest.sort_unstable();
         assert_eq!(rest, (7..64).collect::<Vec<_>>());
@@ -228,5 +233,6 @@ mod tests {
         assert_eq!(m.metadata(0), LineAddr((1 << 12) + 1));
         assert_eq!(m.data(0) - m.metadata(0), 4);
         assert_eq!(m.metadata(1) - m.metadata(0), 37);
+        assert_eq!(stride(Size(9216)), (320 + 9216) / 64, "room for a jumbo frame");
     }
 }

@@ -15,15 +15,14 @@ use super::tcp::{TcpSpec, STRUCTURE};
 use super::udp::UdpSpec;
 use super::Ctx;
 use crate::core::{Op, Program};
-use crate::device::nic::{Nic, Packet, RingLayout, RingsSpec, DATA_ROOM};
+use crate::device::nic::{Nic, Packet, RingLayout, RingsSpec};
+use crate::kernel::units::Size;
 use crate::kernel::{Int, LineAddr, PacketId, PortId, QueueId, Time};
 use crate::memory::{LINE, LINE_U32};
 use std::collections::VecDeque;
 
 /// Lines of a socket buffer's structure.
 pub const SKB: u32 = (STRUCTURE / LINE) as u32;
-/// Lines of the memory for one frame.
-pub const ROOM: u64 = DATA_ROOM / LINE;
 
 /// Costs of the kernel's path for frames.
 #[derive(Clone, Debug)]
@@ -32,22 +31,26 @@ pub struct KernelCosts {
     pub tcp: TcpSpec,
     /// Costs of UDP.
     pub udp: UdpSpec,
+    /// Memory for one frame.
+    room: Size,
     /// Maximum number of socket buffers that wait in a socket.
     queued: u64,
 }
 
 impl KernelCosts {
     /// Costs for a UDP socket, whose receive buffer may be full of the smallest datagrams.
-    pub fn of_udp(tcp: TcpSpec, udp: UdpSpec) -> KernelCosts {
-        let queued = udp.receive_buffer.0 / true_size(&tcp, 1) + 2;
-        KernelCosts { tcp, udp, queued }
+    pub fn of_udp(tcp: TcpSpec, udp: UdpSpec, rings: &RingsSpec) -> KernelCosts {
+        let room = rings.buffer_size;
+        let queued = udp.receive_buffer.0 / true_size(&tcp, 1, room) + 2;
+        KernelCosts { tcp, udp, room, queued }
     }
 
     /// Costs for a TCP connection whose frames have `lines` lines. Each segment may arrive twice, and a merged segment
     /// is freed as a whole.
-    pub fn of_tcp(tcp: TcpSpec, udp: UdpSpec, lines: u64) -> KernelCosts {
-        let queued = 2 * (tcp.receive_buffer.0 + tcp.merge.0) / true_size(&tcp, lines);
-        KernelCosts { tcp, udp, queued }
+    pub fn of_tcp(tcp: TcpSpec, udp: UdpSpec, rings: &RingsSpec, lines: u64) -> KernelCosts {
+        let room = rings.buffer_size;
+        let queued = 2 * (tcp.receive_buffer.0 + tcp.merge.0) / true_size(&tcp, lines, room);
+        KernelCosts { tcp, udp, room, queued }
     }
 
     /// Lines of a frame's head, which the driver copies to the socket buffer.
@@ -57,7 +60,12 @@ impl KernelCosts {
 
     /// Bytes of a socket's receive buffer that a frame of `lines` lines takes.
     pub fn true_size(&self, lines: u64) -> u64 {
-        true_size(&self.tcp, lines)
+        true_size(&self.tcp, lines, self.room)
+    }
+
+    /// Lines of the memory for one frame.
+    pub fn room(&self) -> u64 {
+        self.room.0 / LINE
     }
 
     /// Number of a core's socket buffers: as many as both rings, a full socket and a poll hold.
@@ -68,13 +76,13 @@ impl KernelCosts {
     /// Lines of the socket buffers' structures with the heads of frames, and lines of the memory for frames.
     pub fn lines(&self, rings: &RingsSpec) -> (u64, u64) {
         let n = self.buffers(rings);
-        (n * (u64::from(SKB) + self.head()), n * ROOM)
+        (n * (u64::from(SKB) + self.head()), n * self.room())
     }
 }
 
-/// Bytes of a socket's receive buffer that a frame of `lines` lines takes (Linux: `truesize`).
-pub fn true_size(tcp: &TcpSpec, lines: u64) -> u64 {
-    let frame = if lines > tcp.head.0 / LINE { DATA_ROOM } else { 0 };
+/// Bytes of a socket's receive buffer that a frame of `lines` lines takes in memory of size `room` (Linux: `truesize`).
+pub fn true_size(tcp: &TcpSpec, lines: u64, room: Size) -> u64 {
+    let frame = if lines > tcp.head.0 / LINE { room.0 } else { 0 };
     tcp.small_buffer() + frame
 }
 
@@ -188,7 +196,7 @@ impl Napi {
     }
     /// First line of the frame of socket buffer `skb`.
     pub fn frame(&self, skb: u32) -> LineAddr {
-        self.memory.frames + u64::from(skb) * ROOM
+        self.memory.frames + u64::from(skb) * self.costs.room()
     }
 
     /// Whether the transmit ring has room for a descriptor.

@@ -7,7 +7,7 @@
 //!   NAPI's ring <-- socket buffer <-- sendmsg <-- application <-- recvmsg: copied to its buffer
 //! ```
 
-use super::napi::{BufferMemory, Frame, KernelCosts, Napi, ROOM, SKB};
+use super::napi::{BufferMemory, Frame, KernelCosts, Napi, SKB};
 use super::pmd::{answered, nic_on, retire, retire_functional, DriverEffect};
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Content, ServeOutcome};
@@ -51,8 +51,8 @@ impl UdpSpec {
     }
 }
 
-/// Lines of the application's buffers, one to receive into and one to send from.
-pub const USER: u64 = 2 * ROOM;
+/// Number of the application's buffers: one to receive into and one to send from.
+pub const USER_BUFFERS: u64 = 2;
 
 /// A datagram in the socket's queue: its packet and its socket buffer.
 #[derive(Clone, Copy)]
@@ -152,7 +152,7 @@ impl UdpSocket {
         self.held -= napi.costs.true_size(lines);
         c.program.push(Op::Load { line: napi.structure(skb), lines: SKB });
         let (head, frame, of_head) = (napi.head(skb), napi.frame(skb), napi.costs.head());
-        let (rx, tx) = (self.user, self.user + ROOM);
+        let (rx, tx) = (self.user, self.user + napi.costs.room());
         napi.copy(lines, |i| if i < of_head { head + i } else { frame + i }, rx, c.program);
         free(napi, skb, c.program);
         let content = Content::of(&packet);

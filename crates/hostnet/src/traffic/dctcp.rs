@@ -27,8 +27,8 @@ pub struct DctcpSpec {
     /// auto-tuning off). The default is 1,000,000 B.
     #[serde(default = "send_buffer")]
     pub send_buffer: Size,
-    /// Number of segments that a flow sends back to back before the next flow sends (TCP segmentation offload). The
-    /// default is 7.
+    /// Number of segments that a flow sends back to back before the next flow sends (TCP segmentation offload), with several
+    /// flows. The default is 7.
     #[serde(default = "burst")]
     pub burst: u32,
     /// Number of ports over which the flows are spread. A switch joins several ports; a single port (the default) sends

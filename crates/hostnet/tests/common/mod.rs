@@ -289,7 +289,6 @@ pub const TWO_CORES: &str = r#"
     name = "two"
     platform = "sim24"
     placement = { policy = "ddio" }
-    rings = { rx_buffers = 16, buffer_size = "1 KiB" }
     tenant = [{ name = "a", cores = 2, app = { kind = "xmem", array = "1 MiB" } }]
     traffic = { arrivals = "none" }
     run = { load = "none" }

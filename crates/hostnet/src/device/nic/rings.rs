@@ -6,9 +6,14 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a frame that fit into the buffer of one descriptor: the data room of an mbuf (DPDK's default), and of a
-/// socket buffer.
+/// Bytes of a frame that fit into the buffer of one descriptor by default: the data room of an mbuf (DPDK's default), and
+/// of a socket buffer.
 pub const DATA_ROOM: u64 = 2048;
+
+/// Sizes that the buffer of one descriptor may have: the largest is that of Intel's NICs (82599 datasheet, SRRCTL.BSIZEPACKET).
+const BUFFERS: (u64, u64) = (1 << 10, 16 << 10);
+/// Divisor of the size of a buffer. An mbuf of such a size takes an odd number of lines, which spreads mbufs over channels.
+const BUFFER_UNIT: u64 = 2 * LINE;
 
 /// Descriptor rings in memory, and the NIC's caches of their descriptors.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +27,10 @@ pub struct RingsSpec {
     pub transmit: u32,
     /// Size of a descriptor: a power of two up to a cache line. The default is 16 B.
     pub descriptor: Size,
+    /// Size of the buffer of one descriptor, into which a whole frame must fit: the data room of an mbuf under a
+    /// poll-mode driver, and of a socket buffer under the kernel. A multiple of 128 B within 1 KiB to 16 KiB. The default
+    /// is 2 KiB.
+    pub buffer_size: Size,
     /// Receive descriptors of each queue that the NIC caches, free and used ones together. The default is 64.
     pub receive_cache: u32,
     /// Transmit descriptors of each queue that the NIC caches, free and used ones together. The default is 64.
@@ -30,8 +39,8 @@ pub struct RingsSpec {
     pub replenish: u32,
     /// Rule by which the NIC writes used receive descriptors back: "all_used", or a table with `after`.
     pub write_back: WriteBack,
-    /// Whether the NIC also writes used receive descriptors back when its receive buffer runs empty. The default is
-    /// true.
+    /// Whether the NIC also writes used receive descriptors back when its receive buffer runs empty, which changes nothing
+    /// with `write_back.after = 1`. The default is true.
     pub write_back_idle: bool,
     /// Number of sent transmit descriptors at or above which the NIC writes these descriptors back. The NIC always
     /// writes back the last posted descriptor. The default is 32.
@@ -69,7 +78,8 @@ pub struct RingsSpec {
     /// transmission. When false, every byte of a frame lies in memory, as in a simulator whose frames have no check
     /// sequence. The default is true.
     pub strip_fcs: bool,
-    /// Size of the buffer for frames between the transmit DMA and the wire. The default is 128 KiB.
+    /// Size of the buffer for frames between the transmit DMA and the wire, which fills where the wire is slower. The default
+    /// is 128 KiB.
     pub transmit_buffer: Size,
     /// Interrupt throttling of each queue by the kernel's driver.
     pub throttle: Throttle,
@@ -95,6 +105,7 @@ impl Default for RingsSpec {
             receive: 1024,
             transmit: 1024,
             descriptor: Size(16),
+            buffer_size: Size(DATA_ROOM),
             receive_cache: 64,
             transmit_cache: 64,
             replenish: 32,
@@ -193,6 +204,10 @@ impl RingsSpec {
         if !d.0.is_power_of_two() || !(8..=LINE).contains(&d.0) {
             return Err(format!("descriptor = \"{d}\" is not a power of two within 8 to 64 B"));
         }
+        let b = self.buffer_size;
+        if !(BUFFERS.0..=BUFFERS.1).contains(&b.0) || b.0 % BUFFER_UNIT != 0 {
+            return Err(format!("buffer_size = \"{b}\" is not a multiple of 128 B within 1 KiB to 16 KiB"));
+        }
         let after = match self.write_back {
             WriteBack::After(n) => ("write_back.after", n, self.receive_cache),
             WriteBack::AllUsed => ("write_back", 1, 1),
@@ -209,6 +224,12 @@ impl RingsSpec {
         ];
         if let Some((key, n, most)) = counts.iter().find(|(_, n, most)| *n == 0 || n > most) {
             return Err(format!("{key} = {n} is not within 1 to {most}"));
+        }
+        if self.queue_requests.is_none() && self.queue_turnaround.0 > 0 {
+            return Err(format!(
+                "queue_turnaround = \"{}\" needs queue_requests, whose requests it delays",
+                self.queue_turnaround
+            ));
         }
         if !(16 << 10..=1 << 30).contains(&self.transmit_buffer.0) {
             return Err(format!("transmit_buffer = \"{}\" is not within 16 KiB to 1 GiB", self.transmit_buffer));

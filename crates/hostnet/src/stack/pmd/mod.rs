@@ -19,7 +19,7 @@ use super::mempool::{Mempool, PoolMemory};
 use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Content, Origin, ServeOutcome};
 use crate::core::{CoreSpec, Op, Program};
-use crate::device::nic::{Nic, RingLayout, RingsSpec, DATA_ROOM};
+use crate::device::nic::{Nic, RingLayout, RingsSpec};
 use crate::device::RingSide;
 use crate::kernel::{Int, LineAddr, PacketId, PortId, QueueId, Time};
 use crate::machine::Machine;
@@ -59,9 +59,6 @@ pub struct DriverMemory {
     /// Memory to which packets are copied, with room for as many packets as there are receive descriptors.
     pub copies: LineAddr,
 }
-
-/// Lines of a packet's copy.
-pub const COPY_LINES: u64 = DATA_ROOM / LINE;
 
 /// Choices of a driver for the treatment of its buffers.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +148,8 @@ pub struct PollMode {
     stash: VecDeque<PacketId>,
     /// Number of packets copied.
     copied: u64,
+    /// Lines of the memory for a copy.
+    copy_lines: u64,
     /// Number of transmit descriptors written.
     put: u64,
     /// Contents of descriptors that have not been freed.
@@ -218,6 +217,7 @@ impl PollMode {
             stage: Stage::Whole,
             stash: VecDeque::new(),
             copied: 0,
+            copy_lines: rings.buffer_size.0 / LINE,
             put: 0,
             in_ring: VecDeque::with_capacity(transmit.usable().to_usize()),
             backlog: VecDeque::with_capacity(64),
@@ -401,7 +401,7 @@ impl PollMode {
             let copies = self.buffers.recycling == Recycling::Copy;
             let mut at = p.line;
             if copies {
-                at = self.memory.copies + self.copied % (self.receive.usable() + 1) * COPY_LINES;
+                at = self.memory.copies + self.copied % (self.receive.usable() + 1) * self.copy_lines;
                 self.copied += 1;
                 c.program.push(Op::Copy { from: p.line, to: at, lines, dependent: false, behind: false });
                 spent.relinquish(c.program, p.line, lines);

@@ -6,11 +6,11 @@ mod receiver;
 pub use network::{received, Network, NetworkPlace};
 pub use receiver::{FrameLayout, FramePlaces, ReceivedFrame, Receiver};
 
-use super::napi::{true_size, Frame, Napi, ROOM};
+use super::napi::{true_size, Frame, Napi};
 use super::pmd::{nic_on, retire, QueueAt};
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::App;
-use crate::device::nic::{EthernetSpec, Nic};
+use crate::device::nic::{EthernetSpec, Nic, DATA_ROOM};
 use crate::kernel::units::Size;
 use crate::kernel::{Int, LineAddr, PortId, QueueId, Time};
 use crate::memory::LINE;
@@ -104,10 +104,10 @@ impl FramePlaces for Napi {
         self.frame(0) + at
     }
     fn structure(&mut self, at: u64) -> LineAddr {
-        Napi::structure(self, (at / ROOM).to_u32())
+        Napi::structure(self, (at / self.costs.room()).to_u32())
     }
     fn free(&mut self, at: u64) {
-        self.release((at / ROOM).to_u32());
+        self.release((at / self.costs.room()).to_u32());
     }
 }
 
@@ -132,7 +132,8 @@ impl TcpReceiver {
     pub fn new(costs: &TcpSpec, port: PortId, nic: &EthernetSpec, ringed: bool) -> TcpReceiver {
         let (frame, payload) = (nic.frame_lines(), nic.payload());
         let (page, size) = if ringed {
-            (ROOM, true_size(costs, frame))
+            let room = nic.rings.as_ref().map_or(Size(DATA_ROOM), |r| r.buffer_size);
+            (room.0 / LINE, true_size(costs, frame, room))
         } else {
             // A segment takes its payload, and at least a small socket buffer.
             (nic.page.0 / LINE, payload.max(costs.small_buffer()))
@@ -188,6 +189,7 @@ impl TcpReceiver {
         }
         self.unsent = unsent;
         let (due, rest, port) = (napi.is_due(c), self.receiver.rest(), self.port);
+        let room = napi.costs.room();
         let r = &mut self.receiver;
         match rest {
             _ if due && !(rest != ReceiverAction::Nothing && napi.yields()) => {
@@ -195,7 +197,7 @@ impl TcpReceiver {
                 napi.poll(c, |_, Frame { id, skb, .. }, c| {
                     let nic = nic_on(c.machine.iio.as_deref_mut(), port);
                     let p = nic.packet(id);
-                    let (seq, marked, at) = (p.key.to_u32(), p.marked, u64::from(skb) * ROOM);
+                    let (seq, marked, at) = (p.key.to_u32(), p.marked, u64::from(skb) * room);
                     p.done = true;
                     nic.end_use(id);
                     r.merge(ReceivedFrame { seq, marked, completion: LineAddr(0), at, last: false });
