@@ -7,7 +7,8 @@ from pathlib import Path
 from .output import directory, write_frame
 from .parquet import ColumnInfo
 from .progress import Progress
-from .results import column_info, metric_info, tidy
+from .declared import metric_info
+from .results import column_info, tidy
 from .runner import run_many
 from .show import captures, number
 from .specs import Scenario

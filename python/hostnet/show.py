@@ -9,7 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from . import capture, drops, headlines, search, tenants
-from .results import Result, metric_info
+from .declared import info as declared
+from .declared import metric_info
+from .results import Result
 from .tables import Column, console, show
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ def number(value: Any) -> str:
 
 
 def column(name: str, unit: str = "", **how: Any) -> Column:
-    """The column of a metric, or of a swept value with its unit."""
-    info = metric_info().get(name)
+    """The column of a metric, of a tenant's number, or of a swept value with its unit."""
+    info = declared(name)
     return Column(name, info["unit"] if info else unit, **how)
 
 
@@ -78,11 +80,8 @@ def metrics(result: Result, every: bool = False) -> None:
 def tenant_table(table: Table, every: bool = False, to: Console | None = None) -> None:
     """One line per tenant: the leading columns that have a value; with ``every``, all columns with a value."""
     names = [c["name"] for c in table["columns"]]
-    used = [
-        i
-        for i, name in enumerate(names)
-        if (every or name in tenants.LEADING) and any(row[i] is not None for row in table["rows"])
-    ]
+    shown = names if every else headlines.of_tenants()
+    used = [i for i, name in enumerate(names) if name in shown and any(row[i] is not None for row in table["rows"])]
     columns = [
         Column(names[i], table["columns"][i]["unit"], text=not table["columns"][i]["unit"], key=names[i] == "tenant")
         for i in used
