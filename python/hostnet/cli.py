@@ -455,6 +455,26 @@ def schema(
 
 
 @app.command()
+def metrics(
+    pattern: Annotated[
+        str | None, typer.Argument(help="A metric, or a pattern such as 'lat_*'; of tenants' columns 'tenant.*'.")
+    ] = None,
+    md_file: Annotated[Path | None, typer.Option("--md", help="Write the reference of all metrics as Markdown.")] = None,
+) -> None:
+    """List metrics with unit, group, dimension and meaning; all of them, or those that a pattern names."""
+    from . import reference, show
+    from .output import check_file, write_text
+
+    if md_file is None:
+        show.metric_list(reference.named(pattern))
+        return
+    if pattern is not None:
+        raise HostnetError(f"--md writes all metrics, and {pattern!r} names some; leave out one of them.")
+    check_file(md_file)
+    write_text(md_file, reference.page())
+
+
+@app.command()
 def report(
     result_dir: Annotated[Path, typer.Argument(help="Directory that a run, sweep or study wrote.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The HTML file.")] = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -10,6 +9,7 @@ from typing import Any, TypedDict
 
 from . import _core
 from .errors import HostnetError
+from .paths import nearest
 from .renamed import metric
 
 #: Beginning of the names of tenants' columns: ``tenant.NAME.COLUMN``.
@@ -99,8 +99,8 @@ def matching(wanted: str) -> list[str]:
         if not tenant:
             raise HostnetError(f"there is no metric {name!r}; a tenant's column is tenant.NAME.COLUMN.")
         if not any(fnmatchcase(c, column) for c in numbers()):
-            near = difflib.get_close_matches(column, numbers(), n=1)
-            hint = f"did you mean {PREFIX}{tenant}.{near[0]}?" if near else f"choose one of {', '.join(numbers())}."
+            near = nearest(column, numbers())
+            hint = near.replace("'", f"'{PREFIX}{tenant}.", 1) if near.startswith("did you mean") else near
             raise HostnetError(f"tenants have no column {column!r}; {hint}")
         return [name]
     known = list(metric_info())
@@ -111,6 +111,6 @@ def matching(wanted: str) -> list[str]:
 
 
 def suggestion(name: str, known: list[str]) -> str:
-    """A hint that names the metrics closest to ``name``, or where all are listed."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else "`hostnet run SCENARIO --all` shows those of a scenario."
+    """A hint that names the metric closest to ``name``, or where all are listed."""
+    near = nearest(name, known)
+    return near if near.startswith("did you mean") else "`hostnet metrics` lists them."

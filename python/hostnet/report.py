@@ -323,12 +323,14 @@ def _timeline(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     there = {n: c for n, r in zip(names, results, strict=False) if (c := _columns(r, "timeline"))}
     drawn = _spread(there)
+    tables = [(r.get("tables") or {}).get("timeline") or {"columns": ()} for r in results]
+    units = {c["name"]: c["unit"] for t in tables for c in t["columns"]}
     for n, columns in drawn.items():
         t = columns.pop("t_us", [])
         for name, values in columns.items():
             points = [(a, b) for a, b in zip(t, values, strict=False) if b is not None]
             if len(points) > 1:
-                panels.setdefault(axis_label(name), {})[n] = _thin(points)
+                panels.setdefault(axis_label(name, units[name]), {})[n] = _thin(points)
     if not panels:
         return ""
     return _figure(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from . import capture, drops, headlines, search, tenants
+from . import capture, drops, headlines, reference, search, tenants
 from .declared import info as declared
 from .declared import metric_info
 from .results import Result
@@ -17,6 +17,7 @@ from .tables import Column, console, show
 if TYPE_CHECKING:
     import polars as pl
 
+    from .declared import MetricInfo
     from .results import Table
     from .studies import Study
 
@@ -157,6 +158,18 @@ def scenario_list(known: Mapping[str, tuple[str, str]]) -> None:
     """The scenarios with their platforms and descriptions."""
     columns = [Column("scenario", key=True, text=True), Column("platform", text=True), Column("what it is", text=True)]
     show(columns, [[name, *about] for name, about in known.items()])
+
+
+def metric_list(known: Iterable[MetricInfo]) -> None:
+    """Metrics with unit, group, dimension and meaning."""
+    columns = [
+        Column("metric", key=True, text=True),
+        Column("unit", text=True),
+        Column("group", text=True),
+        Column("dimension", text=True),
+        Column("meaning", text=True),
+    ]
+    show(columns, [[m["name"], m["unit"], m["group"], m["dimension"], reference.meaning(m)] for m in known])
 
 
 def platform_list(known: Mapping[str, str]) -> None:

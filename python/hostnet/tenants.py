@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .declared import PREFIX, tenant_info
 from .errors import HostnetError
+from .paths import nearest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,6 +103,4 @@ def check(wanted: Iterable[str], specs: Iterable[str]) -> None:
     for name in asked:
         tenant = name.removeprefix(PREFIX).rpartition(".")[0]
         if not any(k == tenant or fnmatchcase(k, tenant) for k in known):
-            near = difflib.get_close_matches(tenant, list(known), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(sorted(known)) or 'none'}."
-            raise HostnetError(f"{name}: no tenant is called {tenant!r}; {hint}")
+            raise HostnetError(f"{name}: no tenant is called {tenant!r}; {nearest(tenant, list(known))}")

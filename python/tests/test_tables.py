@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from hostnet import headlines
-from hostnet.results import metric_info
+from hostnet.declared import metric_info
 from hostnet.tables import MOST_TURNED, Column, layout
 
 WIDTHS = (80, 120, 200)

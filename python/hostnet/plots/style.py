@@ -69,8 +69,9 @@ def _units() -> dict[str, str]:
     return {_spelled(m["unit"]): m["unit"] for n, m in metric_info().items() if n.endswith("_" + _spelled(m["unit"]))}
 
 
-def axis_label(column: str) -> str:
-    """A column's name as an axis label, with its unit in brackets: that of the declaration, or that at the name's end."""
+def axis_label(column: str, given: str = "") -> str:
+    """A column's name as an axis label, with its unit in brackets: the ``given`` one, that of the metric's declaration, or that
+    at the name's end."""
     if column in _LABELS:
         return _LABELS[column]
     name = column
@@ -78,7 +79,7 @@ def axis_label(column: str) -> str:
         tenant, _, name = column.removeprefix(PREFIX).rpartition(".")
         name = f"{tenant}: {name}"
     stem, _, last = name.rpartition("_")
-    found = unit(column) or (_units().get(last, "") if stem else "")
+    found = given or unit(column) or (_units().get(last, "") if stem else "")
     counted = found.isalpha() and found.islower() and found not in _SHORT  # `lines` says what is counted, and stays
     words = (stem if last == _spelled(found) and stem and not counted else name).replace("_", " ")
     said = found in ("", "fraction") or (counted and last == found) or " per " in words

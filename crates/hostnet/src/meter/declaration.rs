@@ -278,3 +278,20 @@ macro_rules! metrics {
     };
 }
 pub(super) use metrics;
+
+#[cfg(test)]
+mod tests {
+    use super::{Dimension, Group, Metric};
+
+    #[test]
+    #[should_panic(expected = "a metric has a unit")]
+    fn a_metric_without_a_unit_is_no_constant() {
+        Metric::new("lost", "", Group::Nic, Dimension::Host, "Packets that were lost");
+    }
+
+    #[test]
+    #[should_panic(expected = "a metric says in a sentence what it measures")]
+    fn a_metric_without_a_meaning_is_no_constant() {
+        Metric::new("lost", "packets", Group::Nic, Dimension::Host, "");
+    }
+}
