@@ -459,7 +459,9 @@ def metrics(
     pattern: Annotated[
         str | None, typer.Argument(help="A metric, or a pattern such as 'lat_*'; of tenants' columns 'tenant.*'.")
     ] = None,
-    md_file: Annotated[Path | None, typer.Option("--md", help="Write the reference of all metrics as Markdown.")] = None,
+    md_file: Annotated[
+        Path | None, typer.Option("--md", help="Write the reference of all metrics as Markdown.")
+    ] = None,
 ) -> None:
     """List metrics with unit, group, dimension and meaning; all of them, or those that a pattern names."""
     from . import reference, show
