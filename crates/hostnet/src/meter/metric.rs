@@ -153,8 +153,8 @@ metrics! {
     BURST_START_US ["us", Speed, Host] "Mean time from the first line that the NIC writes of a burst to a core taking the burst's first packet";
     BATCH_CACHED ["fraction", Memory, Host] "Share of a batch's packet lines that their core's caches hold when the batch ends; needs run.timeline";
     BURST_US ["us", Speed, Host] "Mean time from the first line that the NIC writes of a burst to the end of the burst's last packet";
-    T0_CPI ["cycles", Speed, Tenant] "Cycles per instruction on the first tenant's cores, including polls";
-    T1_CPI ["cycles", Speed, Tenant] "Cycles per instruction on the second tenant's cores, including polls";
+    T0_CPI ["cycles", Speed, Tenant] "Cycles per instruction on all cores of the first tenant, those of its stack and NIC included, polls too";
+    T1_CPI ["cycles", Speed, Tenant] "Cycles per instruction on all cores of the second tenant, those of its stack and NIC included, polls too";
     T0_MOPS ["Mops", Speed, Tenant] "Operations per second of the first tenant (requests, packets or accesses)"
         run(Host, 2) sweep(Host, 3) idle_at_zero() unless(C2M_GBS) alias(tenant_column::THROUGHPUT_MOPS, 0);
     T0_LLC_MISS_RATIO ["fraction", Memory, Tenant] "LLC miss ratio of the first tenant"
