@@ -65,7 +65,7 @@ def groups() -> list[str]:
 
 
 def subjects() -> list[str]:
-    """What results may be about; a result is about the first subject of which it has a mark."""
+    """Subjects of results; a result is about the first subject of which it has a mark."""
     return list(_declarations()["subjects"])
 
 

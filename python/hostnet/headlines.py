@@ -14,7 +14,7 @@ CONSTANTS = "constants"
 
 
 def subject_of(metrics: Metrics) -> str:
-    """What a result is about, which follows from the metrics that have values."""
+    """The subject of a result, which follows from the metrics that have values."""
     marked = {m["marks"] for m in metric_info().values() if m["marks"] and metrics.get(m["name"]) is not None}
     return next((subject for subject in subjects() if subject in marked), "sizes")
 

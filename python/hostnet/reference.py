@@ -62,7 +62,7 @@ def _table(what: str, declared: Iterable[MetricInfo]) -> str:
 
 
 def meaning(m: MetricInfo) -> str:
-    """What a metric says, and of which column of which tenant it is an alias."""
+    """The meaning of a metric, and the column of a tenant of which it is an alias."""
     if m["alias"] is None:
         return m["description"]
     column, tenant = m["alias"]

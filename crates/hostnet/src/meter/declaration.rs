@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 /// Part of the host that a metric is about; lists of metrics have a heading for each group, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// What a directed test found.
+    /// Findings of a directed test.
     DirectedTest,
     /// How much is done, and how long it takes.
     Speed,
@@ -58,7 +58,7 @@ impl Serialize for Group {
     }
 }
 
-/// What a result is about, which decides the figures that lead. A result is about the first of these subjects of which
+/// Subject of a result, which decides the figures that lead. A result is about the first of these subjects of which
 /// it has a mark ([`Metric::marks`]), and about sizes without any mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -92,7 +92,7 @@ impl Subject {
     ];
 }
 
-/// What one value of a metric describes.
+/// Part of the machine or of the software that one value of a metric describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dimension {
@@ -111,7 +111,7 @@ pub enum Dimension {
 /// Place of a metric among the figures that lead.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Lead {
-    /// What the result is about.
+    /// Subject of the result.
     pub subject: Subject,
     /// Place, from 1: within the group in the figures of a run, among all columns in a table of several runs.
     pub rank: u8,
@@ -130,7 +130,7 @@ pub struct Metric {
     pub unit: &'static str,
     /// Part of the host that the metric is about.
     pub group: Group,
-    /// What one value describes.
+    /// Part of the machine or of the software that one value describes.
     pub dimension: Dimension,
     /// One sentence that says what is measured.
     pub description: &'static str,
