@@ -1,5 +1,19 @@
 //! Metrics of a run. Each metric is declared once, in [`metric`], and each column of the table `tenants` in
 //! [`tenant_column`]; result columns, help, documentation and what Python shows first derive from these declarations.
+//!
+//! Components report by constants, so that a slip does not compile:
+//!
+//! ```
+//! use hostnet::meter::{metric, Values};
+//! let mut v = Values::default();
+//! v.set(metric::IIO_WRITE_LAT_NS, 300.0);
+//! assert_eq!(v.named("iio_write_lat_ns"), Some(300.0));
+//! ```
+//!
+//! ```compile_fail,E0425
+//! use hostnet::meter::{metric, Values};
+//! Values::default().set(metric::IIO_WRITE_LATENCY, 300.0);
+//! ```
 
 mod declaration;
 pub mod drops;
@@ -12,6 +26,7 @@ pub use metric::METRICS;
 pub use tenant_column::TENANT_COLUMNS;
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// One metric of [`METRICS`]; [`metric`] has a constant for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,23 +82,27 @@ impl Default for Values {
 }
 
 impl Values {
-    /// Sets the metric `name`, or clears it when `v` is not finite.
+    /// Sets a metric, or clears it when `v` is not finite.
+    pub fn set(&mut self, id: MetricId, v: f64) {
+        self.0[usize::from(id.0)] = v.is_finite().then_some(v);
+    }
+    /// Sets the metrics that are aliases, from the table `tenants`.
+    pub fn set_aliases(&mut self, tenants: &Value) {
+        for (value, m) in self.0.iter_mut().zip(METRICS) {
+            if let Some((column, row)) = m.alias {
+                *value = tenants["rows"][usize::from(row)][usize::from(column.0)].as_f64();
+            }
+        }
+    }
+    /// The value of a metric, where it has one.
+    pub fn get(&self, id: MetricId) -> Option<f64> {
+        self.0[usize::from(id.0)]
+    }
+    /// The value of the metric called `name`, where it has one.
     ///
     /// # Panics
     /// Panics when no metric is called `name`.
-    pub fn set(&mut self, name: &str, v: f64) {
-        self.0[index(name)] = v.is_finite().then_some(v);
+    pub fn named(&self, name: &str) -> Option<f64> {
+        self.get(MetricId::named(name).unwrap_or_else(|| panic!("undeclared metric {name}")))
     }
-    /// The value of the metric `name`, where it has one.
-    ///
-    /// # Panics
-    /// Panics when no metric is called `name`.
-    pub fn get(&self, name: &str) -> Option<f64> {
-        self.0[index(name)]
-    }
-}
-
-/// Index of the metric `name` in [`METRICS`].
-fn index(name: &str) -> usize {
-    MetricId::named(name).map_or_else(|| panic!("undeclared metric {name}"), |id| usize::from(id.0))
 }
