@@ -145,12 +145,13 @@ def _note_void(metrics: list[str] | None, results: Sequence[Result]) -> None:
     """Name the metrics of ``--metrics`` that have no value in any result; a pattern stands for the metrics with a
     value, and one of tenants' columns may match none."""
     from . import tenants
+    from .declared import PREFIX
     from .renamed import metric
 
     def void(name: str, result: Result) -> bool:
-        own = tenants.columns(result.data)
-        if name.startswith(tenants.PREFIX):
-            return all(own[n][1] is None for n in tenants.matching([name], own))
+        if name.startswith(PREFIX):
+            own = tenants.values(result.data)
+            return all(own[n] is None for n in tenants.matching([name], own))
         return not set("*?[") & set(name) and result.metrics.get(name) is None
 
     for name in (metric(n.strip()) for text in metrics or () for n in text.split(",")):
@@ -177,14 +178,16 @@ def run(
     """Simulate one scenario and print the figures that matter for it."""
     import json
 
-    from . import api, headlines, show
+    from . import api, headlines, show, tenants
 
     if metrics and (every or as_json):
         raise HostnetError(f"--metrics chooses what {'--all' if every else '--json'} prints in full; give one of them.")
     wanted = headlines.chosen(metrics) if metrics else None
     sc = _scenario(scenario, changes)
     sc = api.leniently(sc) if lenient else sc
-    with _owned(out, "run", replace, [sc.resolve()]) as folder:
+    spec = sc.resolve()
+    tenants.check(wanted or (), [spec])
+    with _owned(out, "run", replace, [spec]) as folder:
         result = api.run(sc, quiet=quiet, pcap=pcap)
         if folder is not None:
             _write_tables(folder, "result", result.to_frame(), [result], {})
@@ -230,10 +233,11 @@ def sweep(
             raise HostnetError(f"--vary {path}={values}: a value is missing.")
     wanted = headlines.chosen(metrics) if metrics else None
     points, specs = api.sweep_specs(sc, grid, quiet=quiet)
+    tenants.check(wanted or (), specs)
     with _owned(out, "sweep", replace, specs, points) as folder, _workers(jobs, cluster) as workers:
         results = run_many(specs, jobs=workers, progress=Progress(quiet), label="sweep")
         columns = quantities.swept(points, results)
-        frame, own = tenants.beside(tidy(results, columns), results), tenants.described(results)
+        frame, own = tenants.beside(tidy(results, columns), results, wanted or ()), tenants.described(results)
         if folder is not None:
             _write_tables(folder, "sweep", frame, results, own | quantities.described(points, results))
     shown = tenants.matching(wanted, own) if wanted else headlines.columns_for(r.metrics for r in results)
@@ -285,7 +289,7 @@ def study(
             s = s if platform is None else studies.on(s, platform)
             where = (out or Path("results")) / folder if several or out is None else out
             done = studies.run(s, quick=quick, jobs=workers, progress=Progress(quiet), out=where, replace=replace)
-            show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title, units=done.headings())
+            show.rows(done.frame, list(done.columns[0]), done.shown.metrics, title=s.title, units=done.headings())
             typer.echo(
                 f"{s.system} {s.figure}: {len(done.points)} points, "
                 f"{sum(r.cached for r in done.results)} from the cache; files in {where}/"
@@ -448,6 +452,28 @@ def schema(
         typer.echo(json.dumps(described(), indent=2))
     else:
         show.keys(key)
+
+
+@app.command()
+def metrics(
+    pattern: Annotated[
+        str | None, typer.Argument(help="A metric, or a pattern such as 'lat_*'; of tenants' columns 'tenant.*'.")
+    ] = None,
+    md_file: Annotated[
+        Path | None, typer.Option("--md", help="Write the reference of all metrics as Markdown.")
+    ] = None,
+) -> None:
+    """List metrics with unit, group, dimension and meaning; all of them, or those that a pattern names."""
+    from . import reference, show
+    from .output import check_file, write_text
+
+    if md_file is None:
+        show.metric_list(reference.named(pattern))
+        return
+    if pattern is not None:
+        raise HostnetError(f"--md writes all metrics, and {pattern!r} names some; leave out one of them.")
+    check_file(md_file)
+    write_text(md_file, reference.page())
 
 
 @app.command()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .declared import metric_info
 from .output import directory, write_frame
 from .parquet import ColumnInfo
 from .progress import Progress
-from .results import column_info, metric_info, tidy
+from .results import column_info, tidy
 from .runner import run_many
 from .show import captures, number
 from .specs import Scenario

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import capture, headlines, tenants
+from .declared import info, metric_info, unit
 from .errors import HostnetError
 from .output import WAYS_OUT, add_file, files_of
+from .paths import nearest
 from .plots import CLASS_COLOURS, axis_label, figure_of, horizontal_bars, horizontal_stack, lines, style
 from .results import fault
 
@@ -160,7 +162,8 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
     names = labels(results)
     shown = _headline(results)
     every = list(dict.fromkeys(m for r in results for m in r["metrics"] if r["metrics"][m] is not None))
-    by_tenant = [m for m in every if re.fullmatch(r"t\d+_\w+", m)] if any(m.startswith("t1_") for m in every) else []
+    of_tenants = [m for m in every if m in metric_info() and metric_info()[m]["dimension"] == "tenant"]
+    by_tenant = of_tenants if any(tenants.several(r) for r in results) else []
     parts = [
         _section("Comparison", _comparison(results, names, shown + by_tenant)),
         _section("Throughput and bandwidth", _bars(results, names)),
@@ -232,7 +235,7 @@ def _comparison(results: Sequence[Mapping[str, Any]], names: Sequence[str], metr
     if len(results) > MOST_COLUMNS:
         head = [
             "result",
-            *(_metric(m) + (f" <small>[{escape(_unit(m))}]</small>" if _unit(m) else "") for m in metrics),
+            *(_metric(m) + (f" <small>[{escape(unit(m))}]</small>" if unit(m) else "") for m in metrics),
         ]
         return _table(
             head,
@@ -245,7 +248,7 @@ def _comparison(results: Sequence[Mapping[str, Any]], names: Sequence[str], metr
     for m in metrics:
         first, *others = (r["metrics"].get(m) for r in results)
         cells = [_number(first)] + [c for v in others for c in (_number(v), f"<small>{_change(v, first)}</small>")]
-        rows.append([_metric(m), escape(_unit(m)), *cells])
+        rows.append([_metric(m), escape(unit(m)), *cells])
     to = f"<small>to {escape(names[0])}</small>"
     return _table(["metric", "unit", escape(names[0]), *(c for n in names[1:] for c in (escape(n), to))], rows)
 
@@ -320,12 +323,14 @@ def _timeline(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     there = {n: c for n, r in zip(names, results, strict=False) if (c := _columns(r, "timeline"))}
     drawn = _spread(there)
+    tables = [(r.get("tables") or {}).get("timeline") or {"columns": ()} for r in results]
+    units = {c["name"]: c["unit"] for t in tables for c in t["columns"]}
     for n, columns in drawn.items():
         t = columns.pop("t_us", [])
         for name, values in columns.items():
             points = [(a, b) for a, b in zip(t, values, strict=False) if b is not None]
             if len(points) > 1:
-                panels.setdefault(axis_label(name), {})[n] = _thin(points)
+                panels.setdefault(axis_label(name, units[name]), {})[n] = _thin(points)
     if not panels:
         return ""
     return _figure(
@@ -397,10 +402,14 @@ def _study(folder: Path) -> tuple[str, str]:
     except (KeyError, OSError, pl.exceptions.PolarsError):
         raise HostnetError(f"{folder}: {name}.parquet is missing or cannot be read.") from None
     specs = _objects(folder / "specs.json", ("point", "spec"))
+    units = about["units"]
+    for m in about["metrics"]:
+        # A column that the study makes of others may have no value in any row; every other column is there.
+        if m not in frame.columns and (info(m) or m not in units):
+            raise HostnetError(f"{folder}: {name}.parquet has no column {m!r}; {nearest(m, list(frame.columns))}")
     figure = figure_of(name, frame, tables, about["metrics"], about.get("drawn"))
     swept = [c for c in specs[0]["point"] if c in frame.columns and frame[c].count()]
     metrics = [m for m in about["metrics"] if m in frame.columns and m not in swept]
-    units = about["units"]
 
     def head(column: str) -> str:
         return escape(column) + (f" <small>[{escape(units[column])}]</small>" if units.get(column) else "")
@@ -561,17 +570,8 @@ def _number(value: Any) -> str:
 
 
 def _metric(name: str) -> str:
-    from .results import metric_info
-
-    info = metric_info().get(name)
-    return f'<abbr title="{escape(info["description"])}">{escape(name)}</abbr>' if info else escape(name)
-
-
-def _unit(name: str) -> str:
-    from .results import metric_info
-
-    info = metric_info().get(name)
-    return info["unit"] if info else ""
+    found = info(name)
+    return f'<abbr title="{escape(found["description"])}">{escape(name)}</abbr>' if found else escape(name)
 
 
 def _figure(figure: Figure, description: str) -> str:

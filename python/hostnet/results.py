@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from . import _core
+from . import tenants
+from .declared import PREFIX, metric_info, suggestion
 from .errors import HostnetError
 from .output import write_text
 from .parquet import ColumnInfo
-from .paths import nearest
 from .renamed import Metrics, metric
 
 if TYPE_CHECKING:
     import polars as pl
     from typing_extensions import NotRequired
-
-
-class MetricInfo(TypedDict):
-    """Description of a metric: ``name``, ``unit`` and ``description``."""
-
-    name: str
-    unit: str
-    description: str
 
 
 class Column(TypedDict):
@@ -54,12 +45,6 @@ class ResultData(TypedDict):
     measure_us: float
     metrics: dict[str, float | None]
     tables: NotRequired[dict[str, Table] | None]
-
-
-@lru_cache(maxsize=1)
-def metric_info() -> dict[str, MetricInfo]:
-    """Every metric by name, with its ``unit`` and ``description``, in the engine's order."""
-    return {m["name"]: m for m in json.loads(_core.metrics())}
 
 
 _NUMBERS = ("seed", "wall_s", "sim_us", "warmup_us", "measure_us")
@@ -134,11 +119,10 @@ class Result:
 
     def __getitem__(self, name: str) -> float | None:
         name = metric(str(name))
-        if name not in self.metrics:
-            near = nearest(name, list(self.metrics))
-            hint = near if near.startswith("did you mean") else "`metrics` has them all."
-            raise HostnetError(f"there is no metric {name!r}; {hint}")
-        return self.metrics[name]
+        known: Mapping[str, float | None] = tenants.values(self.data) if name.startswith(PREFIX) else self.metrics
+        if name not in known:
+            raise HostnetError(f"there is no metric {name!r}; {suggestion(name, list(known))}")
+        return known[name]
 
     @property
     def tables(self) -> list[str]:

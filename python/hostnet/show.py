@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from . import capture, drops, headlines, search, tenants
-from .results import Result, metric_info
+from . import capture, drops, headlines, reference, search, tenants
+from .declared import info as declared
+from .declared import metric_info
+from .results import Result
 from .tables import Column, console, show
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from .declared import MetricInfo
     from .results import Table
     from .studies import Study
 
@@ -29,8 +32,8 @@ def number(value: Any) -> str:
 
 
 def column(name: str, unit: str = "", **how: Any) -> Column:
-    """The column of a metric, or of a swept value with its unit."""
-    info = metric_info().get(name)
+    """The column of a metric, of a tenant's number, or of a swept value with its unit."""
+    info = declared(name)
     return Column(name, info["unit"] if info else unit, **how)
 
 
@@ -78,11 +81,8 @@ def metrics(result: Result, every: bool = False) -> None:
 def tenant_table(table: Table, every: bool = False, to: Console | None = None) -> None:
     """One line per tenant: the leading columns that have a value; with ``every``, all columns with a value."""
     names = [c["name"] for c in table["columns"]]
-    used = [
-        i
-        for i, name in enumerate(names)
-        if (every or name in tenants.LEADING) and any(row[i] is not None for row in table["rows"])
-    ]
+    shown = names if every else headlines.of_tenants()
+    used = [i for i, name in enumerate(names) if name in shown and any(row[i] is not None for row in table["rows"])]
     columns = [
         Column(names[i], table["columns"][i]["unit"], text=not table["columns"][i]["unit"], key=names[i] == "tenant")
         for i in used
@@ -158,6 +158,18 @@ def scenario_list(known: Mapping[str, tuple[str, str]]) -> None:
     """The scenarios with their platforms and descriptions."""
     columns = [Column("scenario", key=True, text=True), Column("platform", text=True), Column("what it is", text=True)]
     show(columns, [[name, *about] for name, about in known.items()])
+
+
+def metric_list(known: Iterable[MetricInfo]) -> None:
+    """Metrics with unit, group, dimension and meaning."""
+    columns = [
+        Column("metric", key=True, text=True),
+        Column("unit", text=True),
+        Column("group", text=True),
+        Column("dimension", text=True),
+        Column("meaning", text=True),
+    ]
+    show(columns, [[m["name"], m["unit"], m["group"], m["dimension"], reference.meaning(m)] for m in known])
 
 
 def platform_list(known: Mapping[str, str]) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
+
+from .declared import PREFIX, tenant_info
+from .errors import HostnetError
+from .paths import nearest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -13,26 +18,16 @@ if TYPE_CHECKING:
     from .parquet import ColumnInfo
     from .results import Result, Table
 
-#: Beginning of the names of tenants' columns.
-PREFIX = "tenant."
-
-#: Columns of the table that a run shows, in a width of 80 characters.
-LEADING = (
-    "tenant",
-    "throughput_mops",
-    "net_gbps",
-    "drop_rate",
-    "lat_p99_us",
-    "cpu_utilisation",
-    "llc_miss_ratio",
-    "dram_share",
-)
-
 
 def several(data: Mapping[str, Any]) -> Table | None:
     """The table of tenants of a result (as `Result.data`); None for a result with fewer than two tenants."""
-    found: Table | None = (data.get("tables") or {}).get("tenants")
+    found = _table(data)
     return found if found is not None and len(found["rows"]) > 1 else None
+
+
+def _table(data: Mapping[str, Any]) -> Table | None:
+    found: Table | None = (data.get("tables") or {}).get("tenants")
+    return found
 
 
 def rows(table: Table) -> list[dict[str, Any]]:
@@ -41,41 +36,71 @@ def rows(table: Table) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in table["rows"]]
 
 
+def named(given: Iterable[str]) -> list[str]:
+    """Names by which tenants are asked for: the second of two tenants with one name is ``NAME#2``."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name in given:
+        seen[name] += 1
+        found.append(f"{name}#{seen[name]}" if seen[name] > 1 else name)
+    return found
+
+
 def columns(data: Mapping[str, Any]) -> dict[str, tuple[ColumnInfo, float | None]]:
-    """Every number of each tenant as ``tenant.NAME.COLUMN``, with its unit and meaning; empty for a result with fewer than
-    two tenants. The second of two tenants with one name is ``NAME#2``."""
-    table = several(data)
+    """Every number of each tenant of a result as ``tenant.NAME.COLUMN``, with its unit and meaning."""
+    table = _table(data)
     if table is None:
         return {}
     units = {c["name"]: c["unit"] for c in table["columns"] if c["unit"]}
+    of_tenants = rows(table)
     found: dict[str, tuple[ColumnInfo, float | None]] = {}
-    seen: Counter[str] = Counter()
-    for row in rows(table):
-        seen[row["tenant"]] += 1
-        name = row["tenant"] + (f"#{seen[row['tenant']]}" if seen[row["tenant"]] > 1 else "")
+    for name, row in zip(named(row["tenant"] for row in of_tenants), of_tenants, strict=True):
         for column, unit in units.items():
-            about: ColumnInfo = {"unit": unit, "description": f"{column} of the tenant {name}"}
+            meaning = tenant_info()[column]["description"] if column in tenant_info() else column
+            about: ColumnInfo = {"unit": unit, "description": f"{name}: {meaning}"}
             found[f"{PREFIX}{name}.{column}"] = (about, row[column])
     return found
 
 
+def values(data: Mapping[str, Any]) -> dict[str, float | None]:
+    """Every number of each tenant of a result as ``tenant.NAME.COLUMN``."""
+    return {name: value for name, (_, value) in columns(data).items()}
+
+
 def described(results: Iterable[Result]) -> dict[str, ColumnInfo]:
-    """Unit and meaning of the columns that `beside` adds."""
+    """Unit and meaning of every tenant's column."""
     return {name: about for r in results for name, (about, _) in columns(r.data).items()}
 
 
-def beside(frame: pl.DataFrame, results: Sequence[Result]) -> pl.DataFrame:
-    """A tidy table with the columns of the tenants of its results, after the others."""
+def beside(frame: pl.DataFrame, results: Sequence[Result], wanted: Iterable[str] = ()) -> pl.DataFrame:
+    """A tidy table with columns of the tenants of its results, after the others: all where a result has several tenants, and
+    those that are ``wanted``, by name or pattern, in any case."""
     import polars as pl
 
-    values = [columns(r.data) for r in results]
-    names = dict.fromkeys(n for v in values for n in v if n not in frame.columns)
-    series = [pl.Series(n, [v[n][1] if n in v else None for v in values], pl.Float64, strict=False) for n in names]
+    found = [values(r.data) for r in results]
+    known = dict.fromkeys(name for v in found for name in v)
+    if not any(several(r.data) for r in results):
+        known = dict.fromkeys(matching([w for w in wanted if w.startswith(PREFIX)], known))
+    series = [
+        pl.Series(n, [v.get(n) for v in found], pl.Float64, strict=False) for n in known if n not in frame.columns
+    ]
     return frame.hstack(series)
 
 
 def matching(wanted: Iterable[str], known: Iterable[str]) -> list[str]:
     """The wanted names, with the patterns of tenants' columns replaced by the columns that they match."""
     known = list(known)
-    found = ([k for k in known if fnmatchcase(k, w)] if w.startswith(PREFIX) else [w] for w in wanted)
+    found = ([k for k in known if k == w or fnmatchcase(k, w)] if w.startswith(PREFIX) else [w] for w in wanted)
     return list(dict.fromkeys(name for names in found for name in names))
+
+
+def check(wanted: Iterable[str], specs: Iterable[str]) -> None:
+    """Raises HostnetError for a wanted tenant's column, or a pattern of them, that no tenant of these resolved specs has."""
+    asked = [w for w in wanted if w.startswith(PREFIX)]
+    if not asked:
+        return
+    known = dict.fromkeys(n for s in specs for n in named(t["name"] for t in json.loads(s).get("tenant") or ()))
+    for name in asked:
+        tenant = name.removeprefix(PREFIX).rpartition(".")[0]
+        if not any(k == tenant or fnmatchcase(k, tenant) for k in known):
+            raise HostnetError(f"{name}: no tenant is called {tenant!r}; {nearest(tenant, list(known))}")

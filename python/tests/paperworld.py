@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from hostnet import studies
-from hostnet.results import metric_info
+from hostnet.declared import metric_info
 from hostnet.studies.axes import AXES
 
 SWEPT = [axis.column for axis in AXES]

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from matplotlib.colors import to_rgb
 
-from hostnet import plots
+from hostnet import HostnetError, plots
 from hostnet.scoreboard import shipped
 
 TABLES = paperworld.tables()
@@ -183,7 +183,7 @@ def test_plot_sweep_draws_the_columns_it_is_told():
 
 
 def test_plot_sweep_names_the_columns_there_are():
-    with pytest.raises(ValueError, match="no column `way`; it has ways"):
+    with pytest.raises(HostnetError, match="no column 'way'; did you mean 'ways'"):
         plots.plot_sweep(pl.DataFrame({"ways": [1]}), "way", "ways")
 
 

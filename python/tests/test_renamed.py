@@ -7,9 +7,9 @@ import pytest
 
 import hostnet as hn
 from hostnet import _core, headlines, renamed
+from hostnet.declared import metric_info
 from hostnet.paths import PLATFORMS, SCENARIOS
 from hostnet.renamed import Metrics, RenamedWarning
-from hostnet.results import metric_info
 from hostnet.scoreboard import claims
 
 ONLY = "the old name is accepted in this version only."

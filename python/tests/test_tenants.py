@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import hostnet as hn
-from hostnet import explain, show, tenants
+from hostnet import explain, headlines, show, tenants
 from hostnet.report import write_report
 
 PACKETS = {"forwarder": 64, "router": 1024}
@@ -89,7 +89,7 @@ def test_run_prints_the_leading_columns_at_every_width(result, width):
     assert all(len(line) <= width for line in text.splitlines())
     assert all(name in text for name in (*PACKETS, "batch"))
     cells = text.split()
-    for name in tenants.LEADING[1:]:
+    for name in headlines.of_tenants()[1:]:
         for value in result.table("tenants")[name]:
             assert value is None or show.number(value) in cells, name
 
@@ -140,14 +140,14 @@ def test_a_sweep_has_columns_for_each_tenant_with_their_units(cli, path, tmp_pat
         "--vary",
         "tenant.0.traffic.rate=5 Mrps,10 Mrps",
         "--metrics",
-        "tenant.*.net_gbps,tenant.nobody.cpi",
+        "tenant.*.net_gbps,tenant.batch.drop_rate",
         "--out",
         out,
         "-q",
         check=0,
     )
     assert "tenant.forwarder.net_gbps" in done.stdout and "tenant.batch" not in done.stdout
-    assert done.stderr == "hostnet: note: tenant.nobody.cpi has no value here.\n"
+    assert done.stderr == "hostnet: note: tenant.batch.drop_rate has no value here.\n"
     frame = pl.read_parquet(out / "sweep.parquet")
     assert frame["tenant.forwarder.offered_mops"].to_list() == pytest.approx([5, 10], rel=0.01)
     assert frame["tenant.router.offered_mops"].to_list() == pytest.approx([1, 1], rel=0.02)

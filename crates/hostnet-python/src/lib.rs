@@ -35,12 +35,12 @@ fn schema() -> String {
     config::schema()
 }
 
-/// List of all metrics in JSON: name, unit and description of each.
+/// Declarations in JSON: every metric (`metrics`) and every column of the table `tenants` (`tenants`) with all that it
+/// says, and the order of `groups` and of `subjects`.
 #[pyfunction]
 fn metrics() -> String {
-    let list: Vec<Value> =
-        METRICS.iter().map(|m| json!({"name": m.name, "unit": m.unit, "description": m.description})).collect();
-    Value::from(list).to_string()
+    let order = (meter::Group::ALL, meter::Subject::ALL);
+    json!({ "metrics": METRICS, "tenants": meter::TENANT_COLUMNS, "groups": order.0, "subjects": order.1 }).to_string()
 }
 
 /// Old and new name of every key and choice (`keys`) and every metric (`metrics`) that has a new name, as JSON.

@@ -68,7 +68,7 @@ fn host(text: &str) -> (f64, f64, f64, f64) {
     })
     .expect("a run");
     let seconds = cpu_seconds() - start;
-    let get = |m| o.values.get(m).expect("counted in every run");
+    let get = |m| o.values.named(m).expect("counted in every run");
     assert!(get("drop_rate") < 0.01, "the rate is to be one that the host sustains");
     let n = spec.run.requests as f64;
     (seconds, n, get("sim_events") / get("sim_requests"), n / (get("throughput_mrps") * 1e6))
@@ -91,7 +91,7 @@ fn side_by_side(text: &str, cores: usize) -> (f64, f64) {
             Ok(())
         })
         .expect("a run");
-        (o.values.get("sim_lines").expect("counted in every run"), start.expect("a warm-up"), Instant::now())
+        (o.values.named("sim_lines").expect("counted in every run"), start.expect("a warm-up"), Instant::now())
     };
     let runs: Vec<_> = std::thread::scope(|s| {
         let threads: Vec<_> = (1..=cores).map(|seed| s.spawn(move || one(seed))).collect();
@@ -151,8 +151,8 @@ fn main() {
             })
             .expect("a run");
             assert_eq!(before, 0.5, "the warm-up ends at half");
-            lines = o.values.get("sim_lines").expect("counted in every run");
-            events = o.values.get("sim_events").expect("counted in every run");
+            lines = o.values.named("sim_lines").expect("counted in every run");
+            events = o.values.named("sim_events").expect("counted in every run");
             cpu_seconds() - start
         });
         // The events include those of the warm-up of 50 us, the time does not.

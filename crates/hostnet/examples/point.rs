@@ -41,7 +41,7 @@ fn print(args: &[String], out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "{r}")?;
         }
     }
-    let get = |m| o.values.get(m).unwrap_or(0.0);
+    let get = |m| o.values.named(m).unwrap_or(0.0);
     writeln!(
         out,
         "wall {wall:.2} s, {:.0} requests/s, {:.1} M events/s, {:.0} events/request",

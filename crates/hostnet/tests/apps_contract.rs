@@ -24,7 +24,7 @@ fn measured(cores: u32, app: &str, more: &str) -> Outcome {
 }
 
 fn get(o: &Outcome, metric: &str) -> f64 {
-    o.values.get(metric).unwrap_or_else(|| panic!("{metric} is absent"))
+    o.values.named(metric).unwrap_or_else(|| panic!("{metric} is absent"))
 }
 
 fn near(a: f64, b: f64, tolerance: f64, what: &str) {
@@ -105,7 +105,7 @@ fn a04_prefetching_hides_latency_of_a_stream_and_fetches_each_line_once() {
     // domains: credits and Little's law
     let queue = 20.0;
     assert!(get(&on, "prefetch_occ") <= queue);
-    assert!(off.values.get("prefetch_occ").is_none());
+    assert!(off.values.named("prefetch_occ").is_none());
 }
 
 #[test]

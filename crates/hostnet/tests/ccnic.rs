@@ -54,7 +54,7 @@ fn loopback(bytes: u32, under_way: u32, more: &str) -> Outcome {
 }
 
 fn get(o: &Outcome, name: &str) -> f64 {
-    o.values.get(name).unwrap_or_else(|| panic!("{name} is absent"))
+    o.values.named(name).unwrap_or_else(|| panic!("{name} is absent"))
 }
 
 /// A cell of the table of requests that left the L2: `side` and `object` name the row.

@@ -155,7 +155,7 @@ fn the_host_alone_allocates_and_frees() {
     assert!(owned < 0.4, "{owned} lines owned of buffers that the NIC has recycled");
     let shared = simulate(&text(true, "recycle = false\nsmall_buffers = false", BUSY));
     assert!(of_pool(&shared) > 0.1, "{} lines of the pool", of_pool(&shared));
-    assert!(shared.values.get("host_blanks_per_packet").is_none());
+    assert!(shared.values.named("host_blanks_per_packet").is_none());
 }
 
 /// One request in flight, with one line in each direction except for SETs. Each side stores a tail for the request, and

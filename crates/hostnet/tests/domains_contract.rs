@@ -31,7 +31,7 @@ fn measured(text: &str) -> Outcome {
 }
 
 fn get(o: &Outcome, metric: &str) -> f64 {
-    o.values.get(metric).unwrap_or_else(|| panic!("{metric} is absent"))
+    o.values.named(metric).unwrap_or_else(|| panic!("{metric} is absent"))
 }
 
 fn near(a: f64, b: f64, tolerance: f64, what: &str) {
@@ -309,7 +309,7 @@ fn d22_the_kernel_reads_and_writes_three_lines_for_each_page_that_a_device_moves
     // Without cores of the kernel there is no page accounting.
     let o = measured(&storage(64, 0));
     assert_eq!(get(&o, "mem_p2m_read_gbs"), 0.0);
-    assert_eq!(o.values.get("storage_busy"), None);
+    assert_eq!(o.values.named("storage_busy"), None);
 }
 
 /// Rows stay open however long they are unused.

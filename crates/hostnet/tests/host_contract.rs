@@ -286,7 +286,7 @@ fn directed_on(platform: &str, placement: &str, app: &str) -> Outcome {
 #[test]
 fn directed_runs_end_on_a_platform_that_reads_in_the_background() {
     let o = directed_on("cascadelake", r#"policy = "ddio""#, r#"kind = "directed_rx", blocks = 16"#);
-    assert_eq!(o.values.get("acc_background_rd").unwrap_or(0.0), 0.0);
+    assert_eq!(o.values.named("acc_background_rd").unwrap_or(0.0), 0.0);
 }
 
 #[test]

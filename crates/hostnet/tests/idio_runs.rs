@@ -35,7 +35,7 @@ fn each_mode_hints_the_lines_that_it_is_to() {
         ("dynamic", Some(quiet), Some(1.0)),
     ] {
         let o = mode(name, change.as_slice());
-        let per_packet = o.values.get("hints").map(|n| n / 4096.0);
+        let per_packet = o.values.named("hints").map(|n| n / 4096.0);
         match (per_packet, hints) {
             (Some(n), Some(hints)) => assert!((n - hints).abs() <= 0.01 * hints, "{name}: {n} hints a packet"),
             (n, hints) => assert_eq!(n, hints, "{name}"),

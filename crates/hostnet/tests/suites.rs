@@ -34,6 +34,7 @@ mod layers;
 mod llc_contract;
 mod loopback;
 mod memory_contract;
+mod metrics;
 mod mixtures;
 mod mixtures_drawn;
 mod nic;

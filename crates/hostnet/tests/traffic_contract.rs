@@ -100,7 +100,7 @@ fn a_closed_loop_gives_up_requests_that_nobody_answers() {
     let traffic = r#"arrivals = "closed", outstanding = 3, timeout = "10 us", packet = "256 B""#;
     let o = Load { app: r#"kind = "touchdrop""#, traffic, ..Load::default() }.go();
     assert!(close(get(&o, "throughput_mrps"), 0.3, 0.01), "three every 10 us: {}", get(&o, "throughput_mrps"));
-    assert_eq!(o.values.get("rtt_mean_us"), None, "nothing came back");
+    assert_eq!(o.values.named("rtt_mean_us"), None, "nothing came back");
 }
 
 /// Out and back: 2 x 3 us, and 84 bytes (a frame of 64 with preamble and gap) at 40 Gb/s twice, 2 x 16.8 ns.

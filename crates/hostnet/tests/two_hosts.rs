@@ -63,7 +63,7 @@ fn a_client_that_keeps_up_offers_the_plan_and_sees_the_link_and_its_own_software
     assert!(least > wire && more > least + 1.0 && more < least + 6.0, "{wire} {least} {more}");
     // The two machines together do more work than one.
     assert!(get(&pair, "sim_events") > 1.3 * get(&alone, "sim_events"));
-    assert!(alone.values.get("client_utilisation").is_none() && get(&pair, "client_utilisation") > 0.05);
+    assert!(alone.values.named("client_utilisation").is_none() && get(&pair, "client_utilisation") > 0.05);
 }
 
 /// A calculation for in-order code: a request takes its instructions at 2 per cycle, and no other time is significant.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from ..declared import info
+from ..errors import HostnetError
+from ..paths import nearest
 from ..systems import name_of
 from .style import CLASS_COLOURS, axis_label, line_style, new_figure, style
 
@@ -16,17 +19,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+def _there(frame: pl.DataFrame, columns: Iterable[str]) -> None:
+    """Raises HostnetError for a column that the frame lacks."""
+    for column in columns:
+        if column not in frame.columns:
+            raise HostnetError(f"the table has no column {column!r}; {nearest(column, list(frame.columns))}")
+
+
 def plot_sweep(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | None = None, title: str = "") -> Figure:
     """Lines of column `y` over column `x`, one per value (or combination of values) of `hue`.
 
-    Rows are averaged where several share x and hue. Raises ValueError for a column that the frame lacks.
+    Rows are averaged where several share x and hue. Raises HostnetError for a column that the frame lacks.
     """
     import polars as pl
 
     hues = [hue] if isinstance(hue, str) else list(hue or ())
-    for column in (x, y, *hues):
-        if column not in frame.columns:
-            raise ValueError(f"the frame has no column `{column}`; it has {', '.join(frame.columns)}")
+    _there(frame, (x, y, *hues))
     with style():
         fig = new_figure(6.4, 4.0)
         ax = fig.subplots()
@@ -65,6 +73,7 @@ def plotted(
     """
     import polars as pl
 
+    _there(frame, (x, *y, *lines))
     with style():
         fig = new_figure(4.6 * len(y) + 0.6, 3.8)
         panels = fig.subplots(1, len(y), squeeze=False)[0]
@@ -128,6 +137,8 @@ def metric_bars(
     ``swept`` are the columns that tell rows apart: those of every axis of the published studies unless said.
     """
     swept = _published() if swept is None else swept
+    # A column that a study makes of others may have no value in any row; every metric has its column.
+    _there(frame, (m for m in metrics or () if info(m)))
     chosen = [
         m for m in (metrics or _DIRECTED) if m in frame.columns and frame[m].dtype.is_numeric() and frame[m].count()
     ]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ..declared import PREFIX, metric_info, unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,25 +52,38 @@ _LABELS = {
     "drop_rate": "dropped / offered packets",
     "depth": "standing queue D",
 }
-_UNITS = {
-    "mrps": "Mrps",
-    "gbs": "GB/s",
-    "us": "µs",
-    "ns": "ns",
-    "mb": "MB",
-    "kb": "KB",
-    "cycles": "cycles",
-    "mops": "Mops",
-    "gbps": "Gbps",
-}
+# Units of small letters that are no things, as axes have them.
+_SHORT = {"us": "µs", "ns": "ns", "cycles": "cycles", "1/us": "1/µs"}
+# Units that names spell in another way than by the unit's letters.
+_SPELLED = {"Gb/s": "gbps", "M/s": "mtps"}
 
 
-def axis_label(column: str) -> str:
-    """A column's name as an axis label, with its unit (the last part of the name) in brackets."""
+def _spelled(unit: str) -> str:
+    """The last part of the name of a column with this unit, where the name has its unit."""
+    return _SPELLED.get(unit) or "".join(c for c in unit.lower() if c.isalnum())
+
+
+@lru_cache(maxsize=1)
+def _units() -> dict[str, str]:
+    """Units by the last part of the names of the metrics that have their unit in their name."""
+    return {_spelled(m["unit"]): m["unit"] for n, m in metric_info().items() if n.endswith("_" + _spelled(m["unit"]))}
+
+
+def axis_label(column: str, given: str = "") -> str:
+    """A column's name as an axis label, with its unit in brackets: the ``given`` one, that of the metric's declaration, or that
+    at the name's end."""
     if column in _LABELS:
         return _LABELS[column]
-    stem, _, last = column.rpartition("_")
-    return f"{stem.replace('_', ' ')} [{_UNITS[last]}]" if last in _UNITS and stem else column.replace("_", " ")
+    name = column
+    if column.startswith(PREFIX):
+        tenant, _, name = column.removeprefix(PREFIX).rpartition(".")
+        name = f"{tenant}: {name}"
+    stem, _, last = name.rpartition("_")
+    found = given or unit(column) or (_units().get(last, "") if stem else "")
+    counted = found.isalpha() and found.islower() and found not in _SHORT  # `lines` says what is counted, and stays
+    words = (stem if last == _spelled(found) and stem and not counted else name).replace("_", " ")
+    said = found in ("", "fraction") or (counted and last == found) or " per " in words
+    return words if said else f"{words} [{_SHORT.get(found, found)}]"
 
 
 def style() -> Any:

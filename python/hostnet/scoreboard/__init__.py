@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..declared import PREFIX, matching
 from ..errors import HostnetError
 from ..output import check_file, check_no_input, write_text
 from ..paths import CLAIMS, nearest
@@ -17,7 +18,7 @@ from ..runner import Jobs
 from . import beside
 from . import first as first_run
 from .claims import WEIGHTS, Claim, ClaimError, load
-from .evaluate import Result, StudySource, connect, evaluate, tables_of
+from .evaluate import Result, StudySource, columns_of, connect, evaluate, tables_of
 from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
 
 __all__ = [
@@ -109,8 +110,11 @@ def main(
         if path is not None:
             check_no_input(Path(path), files or ())
             check_file(Path(path))
+    for board in boards.values():
+        if isinstance(board, BuiltStudies):
+            board.check(claims)
     evaluated = {name: evaluate(claims, studies) for name, studies in boards.items()}
-    results = [r for board in evaluated.values() for r in board]
+    results = [r for verdicts in evaluated.values() for r in verdicts]
     if first:
         for system, path in firsts_at.items():
             first_run.write(path, [r for r in results if r.claim.system == system], _engine_version())
@@ -193,6 +197,30 @@ class BuiltStudies:
         """System and figure of each study, by the SQL name of its table."""
         return {s.table: key for key, s in self._all.items()}
 
+    def check(self, claims: Iterable[Claim]) -> None:
+        """Raises ClaimError for a claim whose query reads a column that no study's table has."""
+        con = connect()
+        for claim in claims:
+            if not claim.eval:
+                continue
+            tables = tables_of(con, claim)
+            studies = [s for s in self._all.values() if s.table in tables]
+            if len(studies) < len(tables):  # another table, such as one of events, has columns of its own
+                continue
+            known = {column for study in studies for column in study.columns}
+            for names in sorted(columns_of(con, claim)):
+                name = names[-1]
+                if len(names) == 3 and names[0] + "." == PREFIX:
+                    raise claim.error("eval", f"write the tenant's column {'.'.join(names)} in double quotes")
+                if name.lower() in known:
+                    continue
+                if not name.startswith(PREFIX):
+                    raise claim.error("eval", f"no table has the column {name!r}; {_close(name, known)}")
+                try:
+                    matching(name)
+                except HostnetError as e:
+                    raise claim.error("eval", str(e)) from None
+
     def run(self, system: str, figure: str) -> dict[str, Any]:
         """The study's table and its further tables, by SQL name."""
         from ..progress import Progress
@@ -201,6 +229,11 @@ class BuiltStudies:
         study = self._all[system, figure]
         done = run(study, quick=self._quick, jobs=self._jobs, progress=Progress())
         return {study.table: done.frame, **done.side_frames()}
+
+
+def _close(name: str, columns: Iterable[str]) -> str:
+    near = nearest(name, list(columns))
+    return near if near.startswith("did you mean") else "docs/boards/study-tables.md has those of each study."
 
 
 def _engine_version() -> str:

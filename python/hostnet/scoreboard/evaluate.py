@@ -59,6 +59,10 @@ def connect() -> Any:
     return con
 
 
+#: Lists of names that a query gives to columns.
+_NAMES = ("column_name_alias", "column_aliases", "aliases", "unpivot_names")
+
+
 class _Stream:
     """A data frame reduced to the Arrow stream interface, which DuckDB reads without needing pyarrow."""
 
@@ -71,16 +75,30 @@ class _Stream:
 
 def tables_of(con: Any, claim: Claim) -> set[str]:
     """Names of the tables that a claim's query reads. Raises ClaimError for anything but one SELECT."""
+    read: set[str] = set()
+    local: set[str] = set()
+    _walk(_statements(con, claim), read, local)
+    return read - local
+
+
+def columns_of(con: Any, claim: Claim) -> set[tuple[str, ...]]:
+    """Columns that a claim's query reads and does not name itself, each with the names before it (of a table or a column of
+    structs)."""
+    read: set[tuple[str, ...]] = set()
+    local: set[str] = set()
+    _walk_columns(_statements(con, claim), read, local)
+    return {names for names in read if names[-1].lower() not in local}
+
+
+def _statements(con: Any, claim: Claim) -> Any:
+    """The one SELECT of a claim's query as a tree."""
     tree = json.loads(con.execute("SELECT json_serialize_sql(?)", [claim.eval]).fetchall()[0][0])
     if tree["error"]:
         message = str(tree["error_message"]).splitlines()[0]
         raise claim.error("eval", f"DuckDB cannot read the query: {message}")
     if len(tree["statements"]) != 1:
         raise claim.error("eval", f"must be one SELECT, not {len(tree['statements'])} statements")
-    read: set[str] = set()
-    local: set[str] = set()
-    _walk(tree["statements"], read, local)
-    return read - local
+    return tree["statements"]
 
 
 def _walk(node: Any, read: set[str], local: set[str]) -> None:
@@ -94,6 +112,26 @@ def _walk(node: Any, read: set[str], local: set[str]) -> None:
             local.update(entry["key"] for entry in node["cte_map"]["map"])
         for child in node.values():
             _walk(child, read, local)
+
+
+def _walk_columns(node: Any, read: set[tuple[str, ...]], local: set[str]) -> None:
+    if isinstance(node, list):
+        for child in node:
+            _walk_columns(child, read, local)
+    elif isinstance(node, dict):
+        if node.get("class") == "COLUMN_REF":
+            read.add(tuple(node["column_names"]))
+        for key, child in node.items():
+            if key == "alias" and child:
+                local.add(child.lower())
+            elif key in _NAMES and isinstance(child, list):
+                local.update(name.lower() for name in child if isinstance(name, str))
+            elif key == "lhs" and node.get("class") == "LAMBDA":
+                parameters: set[tuple[str, ...]] = set()
+                _walk_columns(child, parameters, local)
+                local.update(names[-1].lower() for names in parameters)
+            else:
+                _walk_columns(child, read, local)
 
 
 def study_of(table: str, studies: Mapping[str, tuple[str, str]]) -> str | None:

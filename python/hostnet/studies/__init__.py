@@ -18,13 +18,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import tenants
 from ..cache import Cache, contents
+from ..declared import PREFIX, metric_info
+from ..declared import matching as names_of
 from ..errors import HostnetError, NotBuiltYet, SpecError
 from ..output import directory, write_frame
 from ..parquet import ColumnInfo
 from ..paths import nearest
 from ..progress import Progress
-from ..results import Result, column_info, metric_info, tidy, tidy_table
+from ..results import Result, column_info, tidy, tidy_table
 from ..runner import Jobs, run_many
 from ..specs import Scenario
 from .axes import AXES, QUICK
@@ -142,6 +145,12 @@ class Study:
         return [name for name in (*self._declared, QUICK.column) if name in used]
 
     @property
+    def columns(self) -> set[str]:
+        """Columns that the study's table may have, without those of tenants."""
+        made = (*self.derived, *self.derived_units)
+        return {*self._declared, QUICK.column, "not_built", *made, *column_info()}
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names by which the study may be called within its system."""
         return (self.figure, f"{self.group}-{self.figure}") if self.group else (self.figure,)
@@ -176,9 +185,9 @@ class StudyRun:
         rows = [{n: (self.quick if n == "quick" else p.columns.get(n)) for n in names} for p in self.points]
         for row, result in zip(rows, self.results, strict=True):
             for name, formula in self.study.derived.items():
-                row[name] = formula({**row, **result.metrics, "wall_s": result.wall_s})
+                row[name] = formula({**row, **_measured(result), "wall_s": result.wall_s})
         if self.study.across is not None:
-            whole = [{**result.metrics, **row} for row, result in zip(rows, self.results, strict=True)]
+            whole = [{**_measured(result), **row} for row, result in zip(rows, self.results, strict=True)]
             for row, more in zip(rows, self.study.across(whole), strict=True):
                 row.update(more)
         for name in sorted(rows[0].keys() - set(names) - self.study.derived_units.keys() - metric_info().keys()):
@@ -192,10 +201,11 @@ class StudyRun:
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The tidy table: swept columns, every metric, provenance; and for a row without a model, the missing model."""
+        """The tidy table: swept columns, every metric, provenance and tenants' columns; and for a row without a model, the
+        missing model."""
         import polars as pl
 
-        frame = tidy(self.results, self.columns)
+        frame = tenants.beside(tidy(self.results, self.columns), self.results, self.study.metrics)
         if not self.missing:
             return frame
         known = set(self._swept())
@@ -203,6 +213,17 @@ class StudyRun:
             {**{n: p.columns.get(n) for n in known}, "quick": self.quick, "not_built": p.needs} for p in self.missing
         ]
         return pl.concat([frame, pl.DataFrame(rows, infer_schema_length=None)], how="diagonal_relaxed")
+
+    @cached_property
+    def shown(self) -> Study:
+        """The study, with the tenants' columns that its patterns stand for."""
+        there = self.frame.columns
+        plot = self.study.plot
+        return replace(
+            self.study,
+            metrics=tuple(tenants.matching(self.study.metrics, there)),
+            plot=plot and replace(plot, y=tuple(tenants.matching(plot.y, there))),
+        )
 
     def side_frames(self) -> dict[str, pl.DataFrame]:
         """The study's further tables (such as latency CDFs) by name, with the swept columns in front."""
@@ -228,14 +249,14 @@ class StudyRun:
         if plot:
             from ..plots import plot_study
 
-            plot_study(self.study, self.frame, folder, self.side_frames())
+            plot_study(self.shown, self.frame, folder, self.side_frames())
         return sorted(f.name for f in folder.iterdir())
 
     def column_info(self, table: str) -> dict[str, ColumnInfo]:
         """Unit and meaning of each column of one of the study's tables."""
         meanings = {n: self.study.axis(n).meaning for n in self._swept()}
         found = {n: ColumnInfo(unit=u, description=meanings.get(n, _DERIVED)) for n, u in self._units().items()}
-        found |= column_info()
+        found |= column_info() | tenants.described(self.results)
         if self.missing:
             found["not_built"] = {"unit": "", "description": "model that the point needs and that is not built yet"}
         side = table.removeprefix(f"{self.study.table}_")
@@ -264,11 +285,12 @@ class StudyRun:
             "title": self.study.title,
             "table": self.study.table,
             "quick": self.quick,
-            "metrics": list(self.study.metrics),
-            "drawn": {**self.study.drawn, "swept": {n: self.study.axis(n).title for n in self._swept()}},
+            "metrics": list(self.shown.metrics),
+            "drawn": {**self.shown.drawn, "swept": {n: self.study.axis(n).title for n in self._swept()}},
             "units": {
                 **self._units(),
                 **{n: m["unit"] for n, m in metric_info().items()},
+                **{n: m["unit"] for n, m in tenants.described(self.results).items()},
             },
             "points": len(self.points),
             "cached": sum(r.cached for r in self.results),
@@ -277,6 +299,11 @@ class StudyRun:
             "host": f"{host.machine()} {host.system()}",
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
+
+
+def _measured(result: Result) -> dict[str, Any]:
+    """Every value of a result by name: metrics, and the numbers of each tenant."""
+    return {**result.metrics, **tenants.values(result.data)}
 
 
 def all_studies() -> list[Study]:
@@ -363,6 +390,8 @@ def run(
     points, missing = _built(study.points(quick))
     if not points:
         raise NotBuiltYet(f"{study.system} {study.figure} is not built yet: it needs {missing[0].needs}.")
+    if _of_tenants(study):
+        _check_tenants(study, _specs(points, study))
     owned: AbstractContextManager[Path | None] = nullcontext()
     if out is not None:
         found = contents(
@@ -372,7 +401,7 @@ def run(
     with owned as folder:
         results = _run_points(points, study, jobs, cache, progress)
         if study.then is not None:
-            rows = [{**p.columns, **r.metrics} for p, r in zip(points, results, strict=True)]
+            rows = [{**p.columns, **_measured(r)} for p, r in zip(points, results, strict=True)]
             more, lacking = _built(study.further(rows, quick))
             results += _run_points(more, study, jobs, cache, progress)
             points, missing = points + more, missing + lacking
@@ -419,7 +448,7 @@ def check(chosen: Iterable[Study], *, quick: bool) -> None:
     """Raises HostnetError where a first point of these studies cannot be run, so that none runs before."""
     for study in chosen:
         _check(study, quick)
-        _specs(_built(study.points(quick))[0], study)
+        _check_tenants(study, _specs(_built(study.points(quick))[0], study))
 
 
 def _check(study: Study, quick: bool) -> None:
@@ -430,9 +459,28 @@ def _check(study: Study, quick: bool) -> None:
         )
     for name in study.metrics:
         if name not in metric_info() and name not in study.derived_units:
-            raise HostnetError(
-                f"{study.system} {study.figure}: no table has the column {name!r}; {nearest(name, list(metric_info()))}"
-            )
+            try:
+                found = names_of(name)
+            except HostnetError as e:
+                raise HostnetError(f"{study.system} {study.figure}: {e}") from None
+            if found != [name]:
+                raise HostnetError(
+                    f"{study.system} {study.figure}: there is no metric {name!r}; did you mean {found[0]!r}?"
+                )
+
+
+def _of_tenants(study: Study) -> list[str]:
+    """The tenants' columns, and patterns of them, that the study shows."""
+    drawn = study.plot.y if study.plot is not None else ()
+    return [name for name in (*study.metrics, *drawn) if name.startswith(PREFIX)]
+
+
+def _check_tenants(study: Study, specs: Iterable[str]) -> None:
+    """Raises HostnetError for a tenant whose columns the study shows and that none of these resolved specs has."""
+    try:
+        tenants.check(_of_tenants(study), specs)
+    except HostnetError as e:
+        raise HostnetError(f"{study.file or study.system}: study {study.figure}: {e}") from None
 
 
 def _specs(points: Iterable[Point], study: Study) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from functools import reduce
 from operator import mul
 from pathlib import Path
@@ -13,11 +12,11 @@ from typing import Any
 
 from .._toml import tomllib
 from ..api import MOST_POINTS
+from ..declared import matching, unit
 from ..errors import HostnetError, SpecError
 from ..paths import nearest, scenario_file
 from ..quantities import units_of
-from ..renamed import metric
-from ..results import column_info, metric_info
+from ..results import column_info
 from ..specs import Scenario
 from . import SYSTEMS, Plot, Rows, Study
 from .grid import Axis, Changes, Grid, also, sum_of, when_quick
@@ -306,14 +305,10 @@ def _metrics(given: Any, place: _Place) -> tuple[str, ...]:
 
 
 def _matching(name: str, place: _Place) -> list[str]:
-    known = list(metric_info())
-    name = metric(name)
-    found = [m for m in known if fnmatchcase(m, name)]
-    if not found:
-        near = nearest(name, known)
-        hint = near if near.startswith("did you mean") else "`hostnet run SCENARIO --all` shows those of a scenario"
-        raise place.error(f"there is no metric {name!r}; {hint}")
-    return found
+    try:
+        return matching(name)
+    except HostnetError as e:
+        raise place.error(str(e)) from None
 
 
 def _plot(
@@ -370,14 +365,13 @@ def _then(
     if name not in axes:
         raise place.key("axis").error(f"there is no axis {name!r}; {nearest(name, list(axes))}")
     axis, (of, *others) = axes[name], _matching(place.text(given, "of"), place.key("of"))
-    if others:
+    if others or set("*?[") & set(of):
         raise place.key("of").error(f"{given['of']!r} stands for several metrics; name one, such as {of!r}")
     if axis.choices is not None:
         raise place.key("axis").error(f"the values of axis {name} are names; choose one that has numbers")
-    unit = metric_info()[of]["unit"]
-    if axis.unit != unit:
+    if axis.unit != unit(of):
         raise place.key("of").error(
-            f"{of} is in {unit!r}, and axis {name} in {axis.unit!r}; declare the axis in {unit!r}"
+            f"{of} is in {unit(of)!r}, and axis {name} in {axis.unit!r}; declare the axis in {unit(of)!r}"
         )
     shares = _values(given["shares"], place.key("shares"))
     if any(_sort(s) != "number" or s <= 0 for s in shares):
@@ -390,7 +384,7 @@ def _then(
     def points(rows: Rows, _quick: bool) -> Grid:
         out = []
         for cell, reference in zip(grid.cells, compared, strict=True):
-            peak = rows[reference][of]
+            peak = rows[reference].get(of)
             if peak is None:
                 columns = {a.column: rows[reference].get(a.column) for a in grid.axes}
                 raise place.key("of").error(f"{of} has no value at {row_of(columns)}")

@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ..declared import metric_info
 from ..paths import DATA
-from ..results import metric_info
 from . import Point, Rows, Study
 
 # Intended accuracy: a relative error, or an error in lines per packet; for lines the larger of both.

@@ -11,7 +11,7 @@ use crate::device::nic::Packet;
 use crate::device::NicAt;
 use crate::kernel::{Int, Post, RandomStream, TenantId, Time};
 use crate::meter::table::table;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use crate::traffic::generator::{Flows, Generator, Returned, Rtt, Sizes, CHECKSUM};
 use crate::traffic::mac::Mac;
 use crate::traffic::writer::FrameFormat;
@@ -227,14 +227,19 @@ impl Host {
     pub(super) fn client_metrics(&self, v: &mut Values, us: f64) {
         let Some(rtt) = self.round_trips() else { return };
         let offered: u64 = self.sources().map(|(_, s)| s.generator.offered_bytes).sum();
-        v.set("offered_gbps", offered.to_f64() * 8.0 / us / 1e3);
+        v.set(metric::OFFERED_GBPS, offered.to_f64() * 8.0 / us / 1e3);
         if rtt.count() == 0 {
             return;
         }
-        v.set("achieved_gbps", rtt.bytes.to_f64() * 8.0 / us / 1e3);
-        v.set("rtt_mean_us", rtt.mean_ns() / 1e3);
-        v.set("rtt_sd_us", rtt.sd_ns() / 1e3);
-        let quantiles = [("rtt_median_us", 0.5), ("rtt_p90_us", 0.9), ("rtt_p99_us", 0.99), ("rtt_p999_us", 0.999)];
+        v.set(metric::ACHIEVED_GBPS, rtt.bytes.to_f64() * 8.0 / us / 1e3);
+        v.set(metric::RTT_MEAN_US, rtt.mean_ns() / 1e3);
+        v.set(metric::RTT_SD_US, rtt.sd_ns() / 1e3);
+        let quantiles = [
+            (metric::RTT_MEDIAN_US, 0.5),
+            (metric::RTT_P90_US, 0.9),
+            (metric::RTT_P99_US, 0.99),
+            (metric::RTT_P999_US, 0.999),
+        ];
         for (name, q) in quantiles {
             v.set(name, rtt.histogram.value_at_quantile(q).to_f64() / 1e3);
         }

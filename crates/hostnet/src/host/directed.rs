@@ -15,7 +15,7 @@ use crate::memory::shadow::Shadow;
 use crate::memory::stats::{AccessClass, CLASSES};
 use crate::memory::{Inbound, Sender, Sweep, Txn};
 use crate::meter::table::table;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use crate::placement::SweepTx;
 use crate::stack::qp::QpEffect;
 use serde_json::{json, Map};
@@ -177,7 +177,7 @@ impl Host {
         let (first, _) = self.execute(&[Op::Anchor { line }, Op::Fence]);
         self.execute(&[Op::Load { line, lines: blocks }, Op::Fence]);
         let dirty: u32 = line.span(n).map(|l| self.machine.mem.copies(l).1).sum();
-        v.set("llc_dirty_blocks", dirty.into());
+        v.set(metric::LLC_DIRTY_BLOCKS, dirty.into());
         if evict == EvictAt::AfterUse {
             evicted = self.force_out(line, n);
         }
@@ -185,23 +185,23 @@ impl Host {
             self.execute(&[Op::Maintain { line, lines: blocks, op: Sweep::Sweep }]);
         }
         let copies: u32 = line.span(n).map(|l| self.machine.mem.copies(l).0).sum();
-        v.set("copies_left", copies.into());
-        v.set("clsweeps", self.machine.mem.stats.clsweeps.to_f64());
-        v.set("sweep_messages", self.machine.mem.stats.sweep_messages.to_f64());
+        v.set(metric::COPIES_LEFT, copies.into());
+        v.set(metric::CLSWEEPS, self.machine.mem.stats.clsweeps.to_f64());
+        v.set(metric::SWEEP_MESSAGES, self.machine.mem.stats.sweep_messages.to_f64());
         let clock = Clock::from_hz(self.spec.platform.core.clock.0);
-        v.set("first_read_cycles", clock.cycles(first));
+        v.set(metric::FIRST_READ_CYCLES, clock.cycles(first));
         if evicted.0 > 0 {
-            v.set("evct_dirty_fraction", evicted.1.to_f64() / evicted.0.to_f64());
+            v.set(metric::EVCT_DIRTY_FRACTION, evicted.1.to_f64() / evicted.0.to_f64());
         }
         // Lines of the packet that caches still hold are evicted, so that their write-backs count.
         self.force_out(line, n);
         let (reads, writes) = self.moved();
-        v.set("dram_reads_per_block", reads.to_f64() / n.to_f64());
-        v.set("dram_writes_per_block", writes.to_f64() / n.to_f64());
+        v.set(metric::DRAM_READS_PER_BLOCK, reads.to_f64() / n.to_f64());
+        v.set(metric::DRAM_WRITES_PER_BLOCK, writes.to_f64() / n.to_f64());
         self.machine.mem.restart_meters(self.machine.now);
         let cold = self.machine.mem.map.iter().find(|r| r.kind == RegionKind::App).map_or(LineAddr(0), |r| r.base);
         self.execute(&[Op::Anchor { line: cold }, Op::Fence]);
-        v.set("unloaded_dram_ns", self.machine.mem.stats.dram_ps.mean() / 1e3);
+        v.set(metric::UNLOADED_DRAM_NS, self.machine.mem.stats.dram_ps.mean() / 1e3);
     }
 
     fn transmit(&mut self, blocks: u32, busy: Time, v: &mut Values) -> Vec<(Time, &'static str)> {
@@ -236,14 +236,14 @@ impl Host {
             self.machine.mem.push_out(&mut self.machine.cal, l, self.machine.now);
         }
         self.force_out(line, n);
-        v.set("tx_writes_per_block", self.machine.mem.stats.of(AccessClass::TxEvct).to_f64() / n.to_f64());
+        v.set(metric::TX_WRITES_PER_BLOCK, self.machine.mem.stats.of(AccessClass::TxEvct).to_f64() / n.to_f64());
         let mut events = vec![
             (written, "WQ entry written"),
             (log.wq_read.unwrap_or(written), "WQ entry read"),
             (sent, "transmission complete"),
         ];
         if let Some(t) = swept {
-            v.set("sweep_delay_ns", (t - sent).as_ns());
+            v.set(metric::SWEEP_DELAY_NS, (t - sent).as_ns());
             events.push((t, "sweep messages"));
         }
         events.push((released, "buffer released"));
@@ -285,9 +285,9 @@ impl Host {
         self.machine.cpus[ThreadId(0)].restart_meters(now);
         self.execute(&[Op::Anchor { line }, Op::Fence]);
         let seen = self.machine.cpus[ThreadId(0)].amat;
-        v.set("access_ns", seen.ps.to_f64() / seen.accesses.to_f64() / 1e3);
+        v.set(metric::ACCESS_NS, seen.ps.to_f64() / seen.accesses.to_f64() / 1e3);
         let vain = self.machine.mem.inter_socket().map_or(0, |b| b.speculative_reads);
-        v.set("speculative_reads", vain.to_f64());
+        v.set(metric::SPECULATIVE_READS, vain.to_f64());
     }
 
     fn reuse(&mut self, lines: u64, guard: Guard, v: &mut Values) {
@@ -315,6 +315,6 @@ impl Host {
         // The next owner sweeps its new page and reads the page.
         self.execute(&[maintain(Sweep::Sweep), Op::Fence]);
         let stale = line.span(lines).zip(secret).filter(|(l, s)| self.machine.mem.version(*l) == *s);
-        v.set("stale_blocks_readable", stale.count().to_f64());
+        v.set(metric::STALE_BLOCKS_READABLE, stale.count().to_f64());
     }
 }

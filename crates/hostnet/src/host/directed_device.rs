@@ -5,7 +5,7 @@ use crate::app::{DeviceProbe, ProbeDeviceSpec};
 use crate::core::{Mapped, Op, Retired};
 use crate::kernel::{LineAddr, ThreadId, Time};
 use crate::machine::MachineSignal;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 
 /// Maximum number of stores in a burst.
 const MOST_STORES: u32 = 4096;
@@ -26,7 +26,7 @@ impl Host {
         match s.access {
             DeviceProbe::Load => {
                 let (end, _) = self.past_caches(vec![Op::LoadDevice { bytes: s.bytes }]);
-                v.set("mmio_read_ns", (end - start).as_ns());
+                v.set(metric::MMIO_READ_NS, (end - start).as_ns());
             }
             DeviceProbe::Store => {
                 let store = |i: u32| {
@@ -38,8 +38,8 @@ impl Host {
                 let (_, taken) = self.past_caches(ops);
                 let before = taken.len().checked_sub(2).map_or(start, |i| taken[i]);
                 let last = taken.last().map_or(start, |t| *t);
-                v.set("mmio_store_ns", (last - before).as_ns());
-                v.set("mmio_burst_ns", (last - start).as_ns());
+                v.set(metric::MMIO_STORE_NS, (last - before).as_ns());
+                v.set(metric::MMIO_BURST_NS, (last - start).as_ns());
             }
         }
         Ok(())

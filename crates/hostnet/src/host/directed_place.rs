@@ -9,7 +9,7 @@ use crate::memory::protocol::CopyState;
 use crate::memory::region::RegionKind;
 use crate::memory::stats::{AccessClass, LineLocation};
 use crate::memory::{Agent, Inbound, Sender, Txn};
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use crate::placement::{DeviceKind, DeviceTransfer};
 
 impl Host {
@@ -64,20 +64,20 @@ impl Host {
         let after = self.machine.mem.llc_way(line);
         let (reads, writes) = self.moved();
         let stats = &self.machine.mem.stats;
-        v.set("mlc_wb", stats.cores.iter().map(|c| c.mlc_wb.to_f64()).sum());
-        v.set("llc_wb", stats.llc_wb.to_f64());
-        v.set("lines_read", reads.to_f64());
-        v.set("lines_written", writes.to_f64());
+        v.set(metric::MLC_WB, stats.cores.iter().map(|c| c.mlc_wb.to_f64()).sum());
+        v.set(metric::LLC_WB, stats.llc_wb.to_f64());
+        v.set(metric::LINES_READ, reads.to_f64());
+        v.set(metric::LINES_WRITTEN, writes.to_f64());
         v.set(
-            "mlc_copies_after",
+            metric::MLC_COPIES_AFTER,
             f64::from(u8::from(self.machine.mem.private_copy(CoreId(0), line) != CopyState::Nowhere)),
         );
-        v.set("in_ddio_ways_after", f64::from(u8::from(self.machine.mem.is_ddio_way(after))));
-        v.set("llc_allocations", f64::from(u8::from(after.is_some() && after != before)));
+        v.set(metric::IN_DDIO_WAYS_AFTER, f64::from(u8::from(self.machine.mem.is_ddio_way(after))));
+        v.set(metric::LLC_ALLOCATIONS, f64::from(u8::from(after.is_some() && after != before)));
         if (s.request, s.place) == (ProbeRequest::Write, LineLocation::Dram) {
             self.device_writes(line, lines);
             let ways = line.span(lines).filter_map(|l| self.machine.mem.llc_way(l));
-            v.set("ways_allocated", f64::from(ways.fold(0u32, |all, w| all | 1 << w).count_ones()));
+            v.set(metric::WAYS_ALLOCATED, f64::from(ways.fold(0u32, |all, w| all | 1 << w).count_ones()));
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Int, RandomStream, Real, TenantId, Time};
 use crate::machine::World;
 use crate::meter::table::table;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
 use crate::traffic::pcap::{Capture, LateOnLink};
@@ -130,8 +130,8 @@ fn run_of(
     if let Some((tenant, capture)) = captured {
         outcome.tables.insert("capture".into(), capture.table(run.late_on_link(tenant, &capture)));
     }
-    outcome.values.set("sim_events", run.events.to_f64());
-    outcome.values.set("sim_requests", run.done.to_f64());
+    outcome.values.set(metric::SIM_EVENTS, run.events.to_f64());
+    outcome.values.set(metric::SIM_REQUESTS, run.done.to_f64());
     if let Some(back) = back {
         *back = Some((run.world.members[0].frames(), run.world.members[0].returned().to_vec()));
     }
@@ -337,7 +337,7 @@ impl Run<'_> {
         if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].served().is_empty()) {
             return self.advance_time(t.into(), 0.0, to);
         }
-        let entries = statics(self.spec).get("total_rx_entries").unwrap_or(0.0).whole();
+        let entries = statics(self.spec).get(metric::TOTAL_RX_ENTRIES).unwrap_or(0.0).whole();
         let window = (entries / 8).clamp(1_500, 5_000);
         // In standing queues each packet waits, and packets must have waited in every buffer.
         let standing = self.spec.traffic.depth > 0;
@@ -450,14 +450,14 @@ impl Run<'_> {
     /// lost, however deep the queues are.
     fn passes(&self, o: &Outcome) -> bool {
         let get = |m| o.values.get(m).unwrap_or(f64::INFINITY);
-        let growth = get("offered_mrps") * (1.0 - get("drop_rate")) - get("throughput_mrps");
-        let sustained = |most: f64| growth <= most * get("throughput_mrps");
+        let growth = get(metric::OFFERED_MRPS) * (1.0 - get(metric::DROP_RATE)) - get(metric::THROUGHPUT_MRPS);
+        let sustained = |most: f64| growth <= most * get(metric::THROUGHPUT_MRPS);
         match self.spec.run.load {
-            Load::PeakNodrop => get("drops") == 0.0 && sustained(MOST_BACKLOG_NODROP),
-            Load::PeakLoss => get("loss_rate") <= self.spec.run.loss,
+            Load::PeakNodrop => get(metric::DROPS) == 0.0 && sustained(MOST_BACKLOG_NODROP),
+            Load::PeakLoss => get(metric::LOSS_RATE) <= self.spec.run.loss,
             _ => {
-                get("lat_p99_us") <= self.spec.run.slo_multiple * get("service_mean_us")
-                    && get("drop_rate") <= 0.01
+                get(metric::LAT_P99_US) <= self.spec.run.slo_multiple * get(metric::SERVICE_MEAN_US)
+                    && get(metric::DROP_RATE) <= 0.01
                     && sustained(MOST_BACKLOG)
             }
         }
@@ -486,9 +486,14 @@ impl Run<'_> {
         })?;
         let rows = found.evaluations.iter().map(|e| {
             let get = |m| json!(e.measured.values.get(m));
-            let first =
-                vec![json!(e.rate / 1e6), get("throughput_mrps"), get("lat_p99_us"), get("drop_rate"), json!(e.ok)];
-            let more = ["loss_rate", "offered_gbps", "achieved_gbps", "rtt_mean_us"];
+            let first = vec![
+                json!(e.rate / 1e6),
+                get(metric::THROUGHPUT_MRPS),
+                get(metric::LAT_P99_US),
+                get(metric::DROP_RATE),
+                json!(e.ok),
+            ];
+            let more = [metric::LOSS_RATE, metric::OFFERED_GBPS, metric::ACHIEVED_GBPS, metric::RTT_MEAN_US];
             first.into_iter().chain(more.map(get)).collect()
         });
         let columns = [
@@ -515,8 +520,8 @@ impl Run<'_> {
             },
         };
         if found.rate.is_none() {
-            outcome.values.set("throughput_mrps", 0.0);
-            outcome.values.set("offered_gbps", 0.0);
+            outcome.values.set(metric::THROUGHPUT_MRPS, 0.0);
+            outcome.values.set(metric::OFFERED_GBPS, 0.0);
         }
         outcome.tables.insert("search".into(), searched);
         Ok(outcome)

@@ -11,7 +11,7 @@ use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, LINE};
 use crate::meter::drops::{DropCause, DropLedger, Loss};
 use crate::meter::table::table;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use crate::placement::{ddio, PlacementPolicy};
 use crate::stack::tcp::Network;
 use crate::stack::{Role, Software, Thread};
@@ -137,42 +137,47 @@ impl Host {
         let drops = self.lost();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
         if self.sources().next().is_some() {
-            v.set("throughput_mrps", y.completed.to_f64() / us);
-            v.set("offered_mrps", offered.to_f64() / us);
-            v.set("net_gbps", y.wire_bytes.to_f64() * 8.0 / us / 1e3);
-            v.set("drop_rate", drops.to_f64() / offered.max(1).to_f64());
-            v.set("drops", drops.to_f64());
+            v.set(metric::THROUGHPUT_MRPS, y.completed.to_f64() / us);
+            v.set(metric::OFFERED_MRPS, offered.to_f64() / us);
+            v.set(metric::NET_GBPS, y.wire_bytes.to_f64() * 8.0 / us / 1e3);
+            v.set(metric::DROP_RATE, drops.to_f64() / offered.max(1).to_f64());
+            v.set(metric::DROPS, drops.to_f64());
             let unserved = offered.saturating_sub(y.completed).to_f64();
-            v.set("loss_rate", unserved / offered.max(1).to_f64());
-            v.set("service_mean_us", y.service_us());
-            v.set("cores_busy", y.service_ps.to_f64() / 1e6 / us);
+            v.set(metric::LOSS_RATE, unserved / offered.max(1).to_f64());
+            v.set(metric::SERVICE_MEAN_US, y.service_us());
+            v.set(metric::CORES_BUSY, y.service_ps.to_f64() / 1e6 / us);
             if drops > 0 {
                 let accepted = self.sum_of_nics(|nic| nic.counts.accepted) - w.accepted;
                 let pauses = self.sum_of_nics(|nic| nic.counts.pauses) - w.pauses;
-                v.set("packets_between_pauses", accepted.to_f64() / pauses.to_f64());
+                v.set(metric::PACKETS_BETWEEN_PAUSES, accepted.to_f64() / pauses.to_f64());
             }
         }
         if !y.latency_ns.is_empty() {
-            v.set("lat_mean_us", y.latency_ns.mean() / 1e3);
-            let quantiles = [("lat_p50_us", 0.5), ("lat_p90_us", 0.9), ("lat_p99_us", 0.99), ("lat_p999_us", 0.999)];
+            v.set(metric::LAT_MEAN_US, y.latency_ns.mean() / 1e3);
+            let quantiles = [
+                (metric::LAT_P50_US, 0.5),
+                (metric::LAT_P90_US, 0.9),
+                (metric::LAT_P99_US, 0.99),
+                (metric::LAT_P999_US, 0.999),
+            ];
             for (name, q) in quantiles {
                 v.set(name, y.latency_ns.value_at_quantile(q).to_f64() / 1e3);
             }
-            v.set("lat_max_us", y.latency_ns.max().to_f64() / 1e3);
+            v.set(metric::LAT_MAX_US, y.latency_ns.max().to_f64() / 1e3);
         }
         let classes = [
-            ("acc_nic_rx_wr", AccessClass::NicRxWr),
-            ("acc_nic_tx_rd", AccessClass::NicTxRd),
-            ("acc_cpu_rx_rd", AccessClass::CpuRxRd),
-            ("acc_cpu_tx_rdwr", AccessClass::CpuTxRdWr),
-            ("acc_cpu_other_rd", AccessClass::CpuOtherRd),
-            ("acc_rx_evct", AccessClass::RxEvct),
-            ("acc_tx_evct", AccessClass::TxEvct),
-            ("acc_other_evct", AccessClass::OtherEvct),
-            ("acc_io_wr", AccessClass::IoWr),
-            ("acc_io_rd", AccessClass::IoRd),
-            ("acc_io_evct", AccessClass::IoEvct),
-            ("acc_background_rd", AccessClass::BackgroundRd),
+            (metric::ACC_NIC_RX_WR, AccessClass::NicRxWr),
+            (metric::ACC_NIC_TX_RD, AccessClass::NicTxRd),
+            (metric::ACC_CPU_RX_RD, AccessClass::CpuRxRd),
+            (metric::ACC_CPU_TX_RDWR, AccessClass::CpuTxRdWr),
+            (metric::ACC_CPU_OTHER_RD, AccessClass::CpuOtherRd),
+            (metric::ACC_RX_EVCT, AccessClass::RxEvct),
+            (metric::ACC_TX_EVCT, AccessClass::TxEvct),
+            (metric::ACC_OTHER_EVCT, AccessClass::OtherEvct),
+            (metric::ACC_IO_WR, AccessClass::IoWr),
+            (metric::ACC_IO_RD, AccessClass::IoRd),
+            (metric::ACC_IO_EVCT, AccessClass::IoEvct),
+            (metric::ACC_BACKGROUND_RD, AccessClass::BackgroundRd),
         ];
         let (mut read, mut written) = (0, 0);
         for (name, c) in classes {
@@ -183,57 +188,54 @@ impl Host {
             }
         }
         let gbs = |lines: u64| lines.to_f64() * LINE.to_f64() / us / 1e3;
-        v.set("mem_read_gbs", gbs(read));
-        v.set("mem_write_gbs", gbs(written));
-        v.set("mem_bw_gbs", gbs(read + written));
-        if let Some(peak) = v.get("mem_peak_gbs") {
-            v.set("mem_utilisation", gbs(read + written) / peak);
+        v.set(metric::MEM_READ_GBS, gbs(read));
+        v.set(metric::MEM_WRITE_GBS, gbs(written));
+        v.set(metric::MEM_BW_GBS, gbs(read + written));
+        if let Some(peak) = v.get(metric::MEM_PEAK_GBS) {
+            v.set(metric::MEM_UTILISATION, gbs(read + written) / peak);
         }
         if y.completed > 0 {
             let per = |k: u64| k.to_f64() / y.completed.to_f64();
-            v.set("acc_total", per(read + written));
-            v.set("rx_evct_premature", per(m.rx_evct_premature));
-            v.set("rx_evct_consumed", per(m.rx_evct_consumed));
-            v.set("clsweeps_per_req", per(m.clsweeps));
-            v.set("sweep_messages_per_req", per(m.sweep_messages));
+            v.set(metric::ACC_TOTAL, per(read + written));
+            v.set(metric::RX_EVCT_PREMATURE, per(m.rx_evct_premature));
+            v.set(metric::RX_EVCT_CONSUMED, per(m.rx_evct_consumed));
+            v.set(metric::CLSWEEPS_PER_REQ, per(m.clsweeps));
+            v.set(metric::SWEEP_MESSAGES_PER_REQ, per(m.sweep_messages));
         }
         if !m.dram_ps.is_empty() {
-            v.set("dram_lat_avg_ns", m.dram_ps.mean() / 1e3);
-            v.set("dram_lat_p50_ns", m.dram_ps.value_at_quantile(0.5).to_f64() / 1e3);
-            v.set("dram_lat_p99_ns", m.dram_ps.value_at_quantile(0.99).to_f64() / 1e3);
+            v.set(metric::DRAM_LAT_AVG_NS, m.dram_ps.mean() / 1e3);
+            v.set(metric::DRAM_LAT_P50_NS, m.dram_ps.value_at_quantile(0.5).to_f64() / 1e3);
+            v.set(metric::DRAM_LAT_P99_NS, m.dram_ps.value_at_quantile(0.99).to_f64() / 1e3);
         }
         if rows.1 > w.dram_rows.1 {
             let hits = (rows.0 - w.dram_rows.0).to_f64();
-            v.set("dram_row_hit_ratio", hits / (rows.1 - w.dram_rows.1).to_f64());
+            v.set(metric::DRAM_ROW_HIT_RATIO, hits / (rows.1 - w.dram_rows.1).to_f64());
         }
         let (ps, n) = self.tenants_cpus().fold((0, 0), |(ps, n), c| (ps + c.amat.ps, n + c.amat.accesses));
         if n > 0 {
-            v.set("amat_cycles", cycles.cycles(Time((ps / u128::from(n)).to_u64())));
+            v.set(metric::AMAT_CYCLES, cycles.cycles(Time((ps / u128::from(n)).to_u64())));
         }
         let (mut hits, mut misses) = (0, 0);
-        for (t, c) in m.tenants.enumerate().take(self.spec.tenants.len()) {
+        for c in m.tenants.iter().take(self.spec.tenants.len()) {
             (hits, misses) = (hits + c.llc_hits, misses + c.llc_misses);
-            if t.index() < 2 {
-                v.set(["t0_mops", "t1_mops"][t.index()], self.tenants[t].tally.operations.to_f64() / us);
-                let ratio = c.llc_misses.to_f64() / (c.llc_hits + c.llc_misses).to_f64();
-                v.set(["t0_llc_miss_ratio", "t1_llc_miss_ratio"][t.index()], ratio);
-            }
         }
-        v.set("llc_miss_ratio", misses.to_f64() / (hits + misses).to_f64());
+        v.set(metric::LLC_MISS_RATIO, misses.to_f64() / (hits + misses).to_f64());
         if let Some(first) = m.tenants.get(TenantId(0)) {
             let all = first.llc_hits + first.llc_misses + m.dma(Agent::Nic).lines();
-            v.set("llc_app_share", first.app.to_f64() / all.to_f64());
+            v.set(metric::LLC_APP_SHARE, first.app.to_f64() / all.to_f64());
         }
         let mean =
             |f: fn(&(u64, u64)) -> u64| w.rx_lines.iter().map(f).sum::<u64>().to_f64() / w.rx_lines.len().to_f64();
-        v.set("llc_rx_lines", mean(|x| x.0));
-        v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
+        v.set(metric::LLC_RX_LINES, mean(|x| x.0));
+        v.set(metric::LLC_RX_LINES_OUTSIDE_DDIO, mean(|x| x.1));
         self.placement_metrics(&mut v, us);
         self.client_metrics(&mut v, us);
         self.uncore(&mut v);
         self.role_views().for_each(|(role, view)| role.report(&view, &mut v));
         self.ring_metrics(&mut v);
-        Outcome { values: v, tables: self.tables(), sim: self.machine.now, warmup: w.start, measured: span }
+        let tables = self.tables();
+        v.set_aliases(&tables["tenants"]);
+        Outcome { values: v, tables, sim: self.machine.now, warmup: w.start, measured: span }
     }
 
     fn tables(&self) -> serde_json::Map<String, Value> {
@@ -404,24 +406,24 @@ impl Host {
         let Some(nic) = self.machine.iio.as_ref().and_then(|iio| iio.nic(port)) else { return };
         let now = self.machine.now;
         let span = (now - self.meters.window.start).0.max(1).to_f64();
-        v.set("cpu_utilisation", self.polling_share());
+        v.set(metric::CPU_UTILISATION, self.polling_share());
         let lost = |cause| nic.drops.of(cause).to_f64() / self.lost().to_f64();
-        v.set("drop_dma_share", lost(DropCause::DmaDrop));
-        v.set("drop_core_share", lost(DropCause::CoreDrop));
-        v.set("drop_tx_share", lost(DropCause::TxDrop));
-        v.set("nic_buffer_peak_kib", nic.peak().to_f64() / 1024.0);
+        v.set(metric::DROP_DMA_SHARE, lost(DropCause::DmaDrop));
+        v.set(metric::DROP_CORE_SHARE, lost(DropCause::CoreDrop));
+        v.set(metric::DROP_TX_SHARE, lost(DropCause::TxDrop));
+        v.set(metric::NIC_BUFFER_PEAK_KIB, nic.peak().to_f64() / 1024.0);
         if let Some(m) = nic.ring_meter() {
-            v.set("descriptors_per_write_back", m.descriptors.to_f64() / m.write_backs.to_f64());
+            v.set(metric::DESCRIPTORS_PER_WRITE_BACK, m.descriptors.to_f64() / m.write_backs.to_f64());
             let completed = self.completed();
             if completed > 0 {
                 let per = |n: u64| n.to_f64() / completed.to_f64();
-                v.set("doorbells_per_packet", per(m.transmit_doorbells));
-                v.set("tx_fetches_per_packet", per(m.transmit_fetches));
-                v.set("tx_payload_reads_per_packet", per(m.frames_read));
-                v.set("frame_bytes_moved", per(m.frame_bytes));
+                v.set(metric::DOORBELLS_PER_PACKET, per(m.transmit_doorbells));
+                v.set(metric::TX_FETCHES_PER_PACKET, per(m.transmit_fetches));
+                v.set(metric::TX_PAYLOAD_READS_PER_PACKET, per(m.frames_read));
+                v.set(metric::FRAME_BYTES_MOVED, per(m.frame_bytes));
             }
-            v.set("dma_peak_gbs", m.peak_gbs());
-            v.set("dma_busy", m.busy_until(now).0.to_f64() / span);
+            v.set(metric::DMA_PEAK_GBS, m.peak_gbs());
+            v.set(metric::DMA_BUSY, m.busy_until(now).0.to_f64() / span);
         }
     }
 }
@@ -442,17 +444,17 @@ pub fn statics(s: &Scenario) -> Values {
     let entries = |t: TenantId| s.tenant(t).receivers() * check::rx_buffers(s, t);
     let entries: u32 = s.tenant_ids().filter(|t| check::serves(s.tenant(*t))).map(entries).sum();
     let footprint = u64::from(entries) * s.rings.buffer_size.0;
-    v.set("rx_footprint_mib", mib(footprint));
-    v.set("rx_footprint_per_llc", footprint.to_f64() / llc.size.0.to_f64());
-    v.set("total_rx_entries", entries.into());
-    v.set("llc_mib", mib(llc.size.0));
+    v.set(metric::RX_FOOTPRINT_MIB, mib(footprint));
+    v.set(metric::RX_FOOTPRINT_PER_LLC, footprint.to_f64() / llc.size.0.to_f64());
+    v.set(metric::TOTAL_RX_ENTRIES, entries.into());
+    v.set(metric::LLC_MIB, mib(llc.size.0));
     if matches!(s.placement.policy, PlacementPolicy::Ddio | PlacementPolicy::Idio) {
-        v.set("ddio_capacity_mib", mib(ddio::capacity(llc.size.0, s.placement.ways.count, llc.ways)));
+        v.set(metric::DDIO_CAPACITY_MIB, mib(ddio::capacity(llc.size.0, s.placement.ways.count, llc.ways)));
     }
     let private = s.platform.caches.l1d.size.0 + s.platform.caches.l2.size.0;
-    v.set("l1l2_kib", private.to_f64() / 1024.0);
-    v.set("cores", serving.into());
-    v.set("channels", s.platform.memory.channels.into());
-    v.set("mem_peak_gbs", s.platform.memory.peak_gbs());
+    v.set(metric::L1L2_KIB, private.to_f64() / 1024.0);
+    v.set(metric::CORES, serving.into());
+    v.set(metric::CHANNELS, s.platform.memory.channels.into());
+    v.set(metric::MEM_PEAK_GBS, s.platform.memory.peak_gbs());
     v
 }

@@ -7,7 +7,7 @@ use crate::kernel::{Clock, Int, ThreadId};
 use crate::memory::stats::{CoreCounts, DmaCounts, PLACES};
 use crate::memory::Agent;
 use crate::meter::table::table;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use serde_json::{json, Value};
 
 /// Agents that write and read lines by themselves.
@@ -36,15 +36,15 @@ impl Host {
     pub(super) fn placement_metrics(&self, v: &mut Values, us: f64) {
         let m = &self.machine.mem.stats;
         let sum = |f: fn(&CoreCounts) -> u64| m.cores.iter().map(f).sum::<u64>().to_f64();
-        v.set("mlc_wb", sum(|c| c.mlc_wb));
-        v.set("mlc_wb_mtps", sum(|c| c.mlc_wb) / us);
-        v.set("mlc_wb_consumed", sum(|c| c.mlc_wb_consumed));
-        v.set("mlc_invalidations", sum(|c| c.mlc_invalidations));
-        v.set("llc_wb", m.llc_wb.to_f64());
-        v.set("llc_wb_unread", m.rx_evct_premature.to_f64());
-        v.set("llc_wb_victim", (m.llc_wb - m.rx_evct_premature).to_f64());
-        v.set("dma_mtps", m.dma.iter().map(DmaCounts::lines).sum::<u64>().to_f64() / us);
-        for (t, name) in ["t0_cpi", "t1_cpi"].into_iter().enumerate() {
+        v.set(metric::MLC_WB, sum(|c| c.mlc_wb));
+        v.set(metric::MLC_WB_MTPS, sum(|c| c.mlc_wb) / us);
+        v.set(metric::MLC_WB_CONSUMED, sum(|c| c.mlc_wb_consumed));
+        v.set(metric::MLC_INVALIDATIONS, sum(|c| c.mlc_invalidations));
+        v.set(metric::LLC_WB, m.llc_wb.to_f64());
+        v.set(metric::LLC_WB_UNREAD, m.rx_evct_premature.to_f64());
+        v.set(metric::LLC_WB_VICTIM, (m.llc_wb - m.rx_evct_premature).to_f64());
+        v.set(metric::DMA_MTPS, m.dma.iter().map(DmaCounts::lines).sum::<u64>().to_f64() / us);
+        for (t, name) in [metric::T0_CPI, metric::T1_CPI].into_iter().enumerate() {
             let cpus = self.machine.cpus.iter().zip(&self.cores).filter(|(_, s)| s.tenant.index() == t);
             if let Some(cpi) = self.cpi(cpus.map(|(c, _)| c)).filter(|_| t < self.spec.tenants.len()) {
                 v.set(name, cpi);
@@ -54,19 +54,19 @@ impl Host {
         if let Some((came, dropped, fetched)) =
             hints.map(|h| (h.came, h.dropped, h.fetched)).reduce(|a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2))
         {
-            v.set("hints", came.to_f64());
-            v.set("hints_dropped", dropped.to_f64());
-            v.set("hints_fetched", fetched.to_f64());
+            v.set(metric::HINTS, came.to_f64());
+            v.set(metric::HINTS_DROPPED, dropped.to_f64());
+            v.set(metric::HINTS_FETCHED, fetched.to_f64());
         }
         let bursts = self.tenants.iter().find_map(|t| t.tally.bursts.as_ref());
         if let Some(us) = bursts.and_then(|b| b.mean_us()) {
-            v.set("burst_us", us);
+            v.set(metric::BURST_US, us);
         }
         if let Some(us) = bursts.and_then(|b| b.mean_start_us()) {
-            v.set("burst_start_us", us);
+            v.set(metric::BURST_START_US, us);
         }
         if let Some(share) = self.batch_cached() {
-            v.set("batch_cached", share);
+            v.set(metric::BATCH_CACHED, share);
         }
     }
 

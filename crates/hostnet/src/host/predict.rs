@@ -10,7 +10,7 @@ use crate::memory::array::Indexing;
 use crate::memory::dram::timing::DramTiming;
 use crate::memory::dram::DramSpec;
 use crate::memory::LINE;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use crate::model::predict as model;
 
 const READ: usize = 0;
@@ -41,8 +41,8 @@ impl Host {
     /// Sets the predictions of the closed form, for runs with sequential streams and SSDs.
     pub(super) fn predict(&self, v: &mut Values) {
         if let Some(p) = self.offered().zip(self.predict_input(v)).map(|(o, h)| h.predict(&o)) {
-            v.set("predicted_c2m_gbs", p.c2m_gbs);
-            v.set("predicted_p2m_gbs", p.p2m_gbs);
+            v.set(metric::PREDICTED_C2M_GBS, p.c2m_gbs);
+            v.set(metric::PREDICTED_P2M_GBS, p.p2m_gbs);
         }
     }
 
@@ -158,9 +158,9 @@ impl Host {
             iio_read_credits: f64::from(iio.count * iio.read_buffer),
             llc_lines: (p.caches.llc.size.0 / LINE).to_f64(),
             cha_buffer: f64::from(p.caches.llc.write_buffer),
-            c2m_read_ns: v.get("c2m_read_unloaded_ns")?,
-            p2m_read_ns: v.get("p2m_read_unloaded_ns")?,
-            p2m_write_ns: v.get("p2m_write_unloaded_ns")?,
+            c2m_read_ns: v.get(metric::C2M_READ_UNLOADED_NS)?,
+            p2m_read_ns: v.get(metric::P2M_READ_UNLOADED_NS)?,
+            p2m_write_ns: v.get(metric::P2M_WRITE_UNLOADED_NS)?,
         })
     }
 }

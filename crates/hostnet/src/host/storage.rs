@@ -8,7 +8,7 @@ use crate::kernel::units::Size;
 use crate::kernel::{IdVec, Int, PortId, RandomStream, Real, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing, PAGE};
 use crate::memory::LINE;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use crate::stack::block::{BlockLayer, BlockSpec, PageAccounting, ServedDevice};
 use crate::stack::{Notice, Role, RoleView, Thread};
 
@@ -90,7 +90,7 @@ fn block_layers<'a>(view: &'a RoleView) -> impl Iterator<Item = &'a BlockLayer> 
 impl Role for Storage {
     fn report(&self, view: &RoleView, v: &mut Values) {
         let busy: u64 = block_layers(view).map(|b| b.busy(view.machine.now).0).sum();
-        v.set("storage_busy", busy.to_f64() / view.span().to_f64());
+        v.set(metric::STORAGE_BUSY, busy.to_f64() / view.span().to_f64());
     }
 
     /// Checks that no more pages wait for the kernel's cores than the devices can have requested.

@@ -5,37 +5,10 @@ use crate::config::scenario::StackSpec;
 use crate::kernel::{Clock, Int, TenantId, ThreadId};
 use crate::memory::LINE;
 use crate::meter::table::table;
+use crate::meter::TENANT_COLUMNS;
 use crate::stack::tcp::Network;
 use crate::stack::Software;
 use serde_json::{json, Value};
-
-/// Columns of the table with their units.
-const COLUMNS: [(&str, &str); 24] = [
-    ("tenant", ""),
-    ("app", ""),
-    ("stack", ""),
-    ("cores", "cores"),
-    ("throughput_mops", "Mops"),
-    ("net_gbps", "Gb/s"),
-    ("offered_mops", "Mops"),
-    ("drop_rate", "fraction"),
-    ("loss_rate", "fraction"),
-    ("lat_mean_us", "us"),
-    ("lat_p50_us", "us"),
-    ("lat_p90_us", "us"),
-    ("lat_p99_us", "us"),
-    ("lat_p999_us", "us"),
-    ("service_mean_us", "us"),
-    ("cpu_utilisation", "fraction"),
-    ("cpi", "cycles"),
-    ("instructions", "instructions"),
-    ("llc_look_ups", "lines"),
-    ("llc_miss_ratio", "fraction"),
-    ("dram_read_gbs", "GB/s"),
-    ("dram_write_gbs", "GB/s"),
-    ("dram_share", "fraction"),
-    ("node", ""),
-];
 
 impl Host {
     /// Share of the window in which the cores of `tenant` neither slept nor polled in vain; None where no thread of the
@@ -109,6 +82,7 @@ impl Host {
                 json!(spec.node),
             ]
         };
-        table(&COLUMNS, self.spec.tenant_ids().map(row).collect())
+        let columns: Vec<_> = TENANT_COLUMNS.iter().map(|c| (c.name, c.unit)).collect();
+        table(&columns, self.spec.tenant_ids().map(row).collect())
     }
 }

@@ -14,7 +14,7 @@ use crate::config::Scenario;
 use crate::device::nic::{Nic, Packet};
 use crate::kernel::{Int, QueueId, TenantId, ThreadId, Time};
 use crate::machine::{Machine, World};
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use crate::stack::{Notice, Role};
 use crate::traffic::generator::reply_bytes;
 use crate::traffic::software::{Answered, SoftwareClient};
@@ -247,9 +247,9 @@ impl World<Host> {
     /// Adds the client's metrics of the window.
     pub(super) fn client_metrics(&self, v: &mut Values) {
         let Some(client) = self.members.get(1) else { return };
-        v.set("client_utilisation", client.polling_share());
-        v.set("client_drops", client.lost().to_f64());
-        v.set("client_late", client.software_client().map_or(0, SoftwareClient::late).to_f64());
+        v.set(metric::CLIENT_UTILISATION, client.polling_share());
+        v.set(metric::CLIENT_DROPS, client.lost().to_f64());
+        v.set(metric::CLIENT_LATE, client.software_client().map_or(0, SoftwareClient::late).to_f64());
     }
 
     /// Checks the conservation laws at every host and between the hosts.

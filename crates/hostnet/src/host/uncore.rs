@@ -11,7 +11,7 @@ use crate::memory::paths::{is_between_nodes, Path, PATHS, SEGMENTS};
 use crate::memory::stats::{AccessClass, LineLocation};
 use crate::memory::{Agent, LinkReading, LINE};
 use crate::meter::table::table;
-use crate::meter::Values;
+use crate::meter::{metric, MetricId, Values};
 use crate::stack::tcp::Network;
 use serde_json::{json, Value};
 
@@ -59,33 +59,33 @@ impl Host {
         let Some(b) = mem.inter_socket() else { return };
         let [out, back] = [0, 1].map(|node| b.read(NodeId(node), self.machine.now));
         let most = |f: fn(&LinkReading) -> f64| f(&out).max(f(&back));
-        v.set("link_utilisation", most(|r| r.utilisation));
-        v.set("link_out_util", out.utilisation);
-        v.set("link_in_util", back.utilisation);
-        v.set("link_data_gbps", most(|r| r.payload.to_f64()) * 8.0 / span * 1e3);
-        v.set("link_out_gbs", out.bytes.to_f64() / span * 1e3);
-        v.set("link_in_gbs", back.bytes.to_f64() / span * 1e3);
+        v.set(metric::LINK_UTILISATION, most(|r| r.utilisation));
+        v.set(metric::LINK_OUT_UTIL, out.utilisation);
+        v.set(metric::LINK_IN_UTIL, back.utilisation);
+        v.set(metric::LINK_DATA_GBPS, most(|r| r.payload.to_f64()) * 8.0 / span * 1e3);
+        v.set(metric::LINK_OUT_GBS, out.bytes.to_f64() / span * 1e3);
+        v.set(metric::LINK_IN_GBS, back.bytes.to_f64() / span * 1e3);
         if let Some(r) = DomainReading::together([out.requests, back.requests]).filter(|r| r.arrival_rate > 0.0) {
-            v.set("link_request_ns", r.latency_ns);
+            v.set(metric::LINK_REQUEST_NS, r.latency_ns);
         }
-        v.set("remote_reads", mem.stats.remote.iter().map(|r| r.reads).sum::<u64>().to_f64());
-        v.set("remote_rfos", mem.stats.remote.iter().map(|r| r.rfos).sum::<u64>().to_f64());
-        v.set("speculative_reads", b.speculative_reads.to_f64());
+        v.set(metric::REMOTE_READS, mem.stats.remote.iter().map(|r| r.reads).sum::<u64>().to_f64());
+        v.set(metric::REMOTE_RFOS, mem.stats.remote.iter().map(|r| r.rfos).sum::<u64>().to_f64());
+        v.set(metric::SPECULATIVE_READS, b.speculative_reads.to_f64());
     }
 
     fn traffic_by_class(&self, v: &mut Values, span: f64) {
         use AccessClass::*;
         let gbs = |lines: u64| lines.to_f64() * LINE.to_f64() / span * 1e3;
         let sum = |classes: &[AccessClass]| gbs(classes.iter().map(|c| self.machine.mem.stats.of(*c)).sum());
-        v.set("mem_c2m_read_gbs", sum(&[CpuRxRd, CpuTxRdWr, CpuOtherRd]));
-        v.set("mem_c2m_write_gbs", sum(&[TxEvct, OtherEvct]));
-        v.set("mem_p2m_read_gbs", sum(&[NicTxRd, IoRd]));
-        v.set("mem_p2m_write_gbs", sum(&[NicRxWr, RxEvct, IoWr, IoEvct]));
-        v.set("sim_lines", self.machine.mem.stats.dram.iter().sum::<u64>().to_f64());
+        v.set(metric::MEM_C2M_READ_GBS, sum(&[CpuRxRd, CpuTxRdWr, CpuOtherRd]));
+        v.set(metric::MEM_C2M_WRITE_GBS, sum(&[TxEvct, OtherEvct]));
+        v.set(metric::MEM_P2M_READ_GBS, sum(&[NicTxRd, IoRd]));
+        v.set(metric::MEM_P2M_WRITE_GBS, sum(&[NicRxWr, RxEvct, IoWr, IoEvct]));
+        v.set(metric::SIM_LINES, self.machine.mem.stats.dram.iter().sum::<u64>().to_f64());
         let streams = self.tenants.iter().filter(|t| matches!(t.app, Some(crate::app::App::Stream(_))));
         let lines: u64 = streams.map(|t| t.tally.operations).sum();
         if lines > 0 {
-            v.set("c2m_gbs", gbs(lines));
+            v.set(metric::C2M_GBS, gbs(lines));
         }
     }
 
@@ -95,30 +95,30 @@ impl Host {
             let n = p.count[path.index()];
             (n > 0).then(|| p.sums()[path.index()].iter().sum::<u64>().to_f64() / n.to_f64() / 1e3)
         };
-        let mut set = |name: &str, x: Option<f64>| {
+        let mut set = |name: MetricId, x: Option<f64>| {
             if let Some(x) = x {
                 v.set(name, x);
             }
         };
-        set("c2m_read_lat_ns", mean(Path::C2mRead));
-        set("c2m_write_lat_ns", mean(Path::C2mWrite));
+        set(metric::C2M_READ_LAT_NS, mean(Path::C2mRead));
+        set(metric::C2M_WRITE_LAT_NS, mean(Path::C2mWrite));
         let held = |path: Path| p.at_home_agent[path.index()].read(self.machine.now);
         for (path, occupancy, latency) in [
-            (Path::C2mRead, "cha_c2m_read_occ", "cha_dram_read_c2m_ns"),
-            (Path::C2mWrite, "cha_c2m_write_occ", "cha_mc_write_c2m_ns"),
-            (Path::P2mRead, "cha_p2m_read_occ", "cha_dram_read_p2m_ns"),
-            (Path::P2mWrite, "cha_p2m_write_occ", "cha_mc_write_p2m_ns"),
+            (Path::C2mRead, metric::CHA_C2M_READ_OCC, metric::CHA_DRAM_READ_C2M_NS),
+            (Path::C2mWrite, metric::CHA_C2M_WRITE_OCC, metric::CHA_MC_WRITE_C2M_NS),
+            (Path::P2mRead, metric::CHA_P2M_READ_OCC, metric::CHA_DRAM_READ_P2M_NS),
+            (Path::P2mWrite, metric::CHA_P2M_WRITE_OCC, metric::CHA_MC_WRITE_P2M_NS),
         ] {
             let r = held(path);
             set(occupancy, Some(r.occupancy));
             set(latency, (r.arrival_rate > 0.0).then_some(r.latency_ns));
         }
-        set("cha_adm_c2m_ns", p.admission_ns(0));
-        set("cha_adm_p2m_ns", p.admission_ns(1));
+        set(metric::CHA_ADM_C2M_NS, p.admission_ns(0));
+        set(metric::CHA_ADM_P2M_NS, p.admission_ns(1));
         let waiting = self.machine.mem.cha_writes(self.machine.now);
-        set("cha_wait_writes", Some(waiting.occupancy));
-        set("cha_wait_peak", Some(waiting.peak.into()));
-        set("cha_wait_credits", Some(waiting.credits.into()));
+        set(metric::CHA_WAIT_WRITES, Some(waiting.occupancy));
+        set(metric::CHA_WAIT_PEAK, Some(waiting.peak.into()));
+        set(metric::CHA_WAIT_CREDITS, Some(waiting.credits.into()));
         let ahead: Vec<DomainReading> = self
             .machine
             .cpus
@@ -127,8 +127,8 @@ impl Host {
             .map(|p| p.queue.read(self.machine.now))
             .collect();
         if !ahead.is_empty() {
-            set("prefetch_rate", Some(ahead.iter().map(|r| r.arrival_rate).sum::<f64>() / 1e6));
-            set("prefetch_occ", Some(ahead.iter().map(|r| r.occupancy).sum::<f64>() / ahead.len().to_f64()));
+            set(metric::PREFETCH_RATE, Some(ahead.iter().map(|r| r.arrival_rate).sum::<f64>() / 1e6));
+            set(metric::PREFETCH_OCC, Some(ahead.iter().map(|r| r.occupancy).sum::<f64>() / ahead.len().to_f64()));
         }
         // Cores that receive TCP are a class of their own; cores of the block layer are in no class.
         let of = |net: bool| -> Vec<DomainReading> {
@@ -138,8 +138,17 @@ impl Host {
                 .collect()
         };
         for (net, names) in [
-            (false, ["lfb_occ", "lfb_peak", "lfb_rate", "lfb_lat_ns", "lfb_little_ns"]),
-            (true, ["net_lfb_occ", "net_lfb_peak", "net_lfb_rate", "net_lfb_lat_ns", "net_lfb_little_ns"]),
+            (false, [metric::LFB_OCC, metric::LFB_PEAK, metric::LFB_RATE, metric::LFB_LAT_NS, metric::LFB_LITTLE_NS]),
+            (
+                true,
+                [
+                    metric::NET_LFB_OCC,
+                    metric::NET_LFB_PEAK,
+                    metric::NET_LFB_RATE,
+                    metric::NET_LFB_LAT_NS,
+                    metric::NET_LFB_LITTLE_NS,
+                ],
+            ),
         ] {
             let lfb = of(net);
             let rate: f64 = lfb.iter().map(|r| r.arrival_rate).sum();
@@ -150,7 +159,7 @@ impl Host {
             let weighted: f64 = lfb.iter().map(|r| r.latency_ns * r.arrival_rate).sum();
             let peak = lfb.iter().map(|r| f64::from(r.peak)).fold(0.0, f64::max);
             let credits: f64 = lfb.iter().map(|r| f64::from(r.credits)).sum();
-            set("lfb_credits", Some(credits / lfb.len().to_f64()));
+            set(metric::LFB_CREDITS, Some(credits / lfb.len().to_f64()));
             let values = [occupancy / lfb.len().to_f64(), peak, rate / 1e6, weighted / rate, occupancy / rate * 1e9];
             for (name, x) in names.into_iter().zip(values) {
                 set(name, Some(x));
@@ -164,25 +173,25 @@ impl Host {
         let n = all.len().max(1).to_f64();
         let mean = |f: &dyn Fn(&Stats) -> i128| all.iter().map(f).sum::<i128>().to_f64() / n / span;
         let sum = |f: &dyn Fn(&Stats) -> u64| all.iter().map(f).sum::<u64>().to_f64();
-        v.set("rpq_occ", mean(&|s| s.entry_ps[READ]));
-        v.set("wpq_occ", mean(&|s| s.entry_ps[WRITE]));
-        v.set("rpq_full_frac", mean(&|s| s.marked_ps[READ].into()));
-        v.set("wpq_full_frac", mean(&|s| s.marked_ps[WRITE].into()));
-        v.set("wpq_at_capacity_frac", mean(&|s| s.full_ps[WRITE].into()));
+        v.set(metric::RPQ_OCC, mean(&|s| s.entry_ps[READ]));
+        v.set(metric::WPQ_OCC, mean(&|s| s.entry_ps[WRITE]));
+        v.set(metric::RPQ_FULL_FRAC, mean(&|s| s.marked_ps[READ].into()));
+        v.set(metric::WPQ_FULL_FRAC, mean(&|s| s.marked_ps[WRITE].into()));
+        v.set(metric::WPQ_AT_CAPACITY_FRAC, mean(&|s| s.full_ps[WRITE].into()));
         let (miss, conflict) = (RowOutcome::Miss.index(), RowOutcome::Conflict.index());
         let activates = |dir: usize| sum(&|s| s.rows[dir][miss] + s.rows[dir][conflict]);
         let reads = sum(&|s| s.reads());
-        v.set("lines_read", reads);
-        v.set("lines_written", sum(&|s| s.writes()));
-        v.set("wr_switches", sum(&|s| s.drains));
-        v.set("act_read", activates(READ));
-        v.set("act_write", activates(WRITE));
+        v.set(metric::LINES_READ, reads);
+        v.set(metric::LINES_WRITTEN, sum(&|s| s.writes()));
+        v.set(metric::WR_SWITCHES, sum(&|s| s.drains));
+        v.set(metric::ACT_READ, activates(READ));
+        v.set(metric::ACT_WRITE, activates(WRITE));
         let conflicts = [READ, WRITE].map(|d| sum(&|s| s.rows[d][conflict]));
-        v.set("pre_conflict", conflicts[READ] + conflicts[WRITE]);
-        v.set("pre_conflict_read", conflicts[READ]);
-        v.set("pre_conflict_write", conflicts[WRITE]);
+        v.set(metric::PRE_CONFLICT, conflicts[READ] + conflicts[WRITE]);
+        v.set(metric::PRE_CONFLICT_READ, conflicts[READ]);
+        v.set(metric::PRE_CONFLICT_WRITE, conflicts[WRITE]);
         if reads > 0.0 {
-            v.set("row_miss_ratio", activates(READ) / reads);
+            v.set(metric::ROW_MISS_RATIO, activates(READ) / reads);
         }
         let bins: Vec<u64> = (0..BINS).map(|i| all.iter().map(|s| u64::from(s.deviation.bins[i])).sum()).collect();
         let samples: u64 = bins.iter().sum();
@@ -197,49 +206,61 @@ impl Host {
                 seen += n;
                 2 * seen >= samples
             });
-            v.set("bank_dev_p50", ratio(median.unwrap_or(0)));
-            v.set("bank_dev_15_frac", above(1.5));
-            v.set("bank_dev_20_frac", above(2.0));
+            v.set(metric::BANK_DEV_P50, ratio(median.unwrap_or(0)));
+            v.set(metric::BANK_DEV_15_FRAC, above(1.5));
+            v.set(metric::BANK_DEV_20_FRAC, above(2.0));
         }
     }
 
     fn peripherals(&self, v: &mut Values, span: f64) {
         let Some(iio) = &self.machine.iio else { return };
         let (lines, blocks) = iio.moved();
-        v.set("p2m_gbs", lines.to_f64() * LINE.to_f64() / span * 1e3);
+        v.set(metric::P2M_GBS, lines.to_f64() * LINE.to_f64() / span * 1e3);
         let m = &self.machine.mem.stats;
         let io = m.dma(Agent::Io);
         if io.lines() > 0 {
-            v.set("p2m_llc_miss_ratio", io.misses().to_f64() / io.lines().to_f64());
+            v.set(metric::P2M_LLC_MISS_RATIO, io.misses().to_f64() / io.lines().to_f64());
         }
         for (name, misses, lines) in [
-            ("p2m_write_miss_ratio", io.write_misses, io.writes),
-            ("p2m_write_uncached_ratio", io.wrote_at[LineLocation::Dram.index()], io.writes),
-            ("p2m_read_miss_ratio", io.read_misses, io.reads),
+            (metric::P2M_WRITE_MISS_RATIO, io.write_misses, io.writes),
+            (metric::P2M_WRITE_UNCACHED_RATIO, io.wrote_at[LineLocation::Dram.index()], io.writes),
+            (metric::P2M_READ_MISS_RATIO, io.read_misses, io.reads),
         ] {
             if lines > 0 {
                 v.set(name, misses.to_f64() / lines.to_f64());
             }
         }
-        v.set("p2m_iops", blocks.to_f64() / span * 1e12);
+        v.set(metric::P2M_IOPS, blocks.to_f64() / span * 1e12);
         if let Some(t) = iio.shortest_read() {
-            v.set("dma_read_min_ns", t.as_ns());
+            v.set(metric::DMA_READ_MIN_NS, t.as_ns());
         }
         let (up, down) = iio.utilisation(self.machine.now);
         for d in iio.devices() {
             let Endpoint::Roce(nic) = d else { continue };
             if nic.op == DmaDirection::P2mWrite {
                 let (paused, pauses, peak) = nic.pauses(self.machine.now);
-                v.set("pfc_pause_fraction", paused.0.to_f64() / span);
-                v.set("pfc_pauses", pauses.to_f64());
-                v.set("nic_buffer_peak_kib", peak.to_f64() / 1024.0);
+                v.set(metric::PFC_PAUSE_FRACTION, paused.0.to_f64() / span);
+                v.set(metric::PFC_PAUSES, pauses.to_f64());
+                v.set(metric::NIC_BUFFER_PEAK_KIB, peak.to_f64() / 1024.0);
             }
         }
-        v.set("pcie_up_util", up);
-        v.set("pcie_down_util", down);
+        v.set(metric::PCIE_UP_UTIL, up);
+        v.set(metric::PCIE_DOWN_UTIL, down);
         let names = [
-            ["iio_write_credits", "iio_write_occ", "iio_write_peak", "iio_write_lat_ns", "iio_write_little_ns"],
-            ["iio_read_credits", "iio_read_occ", "iio_read_peak", "iio_read_lat_ns", "iio_read_little_ns"],
+            [
+                metric::IIO_WRITE_CREDITS,
+                metric::IIO_WRITE_OCC,
+                metric::IIO_WRITE_PEAK,
+                metric::IIO_WRITE_LAT_NS,
+                metric::IIO_WRITE_LITTLE_NS,
+            ],
+            [
+                metric::IIO_READ_CREDITS,
+                metric::IIO_READ_OCC,
+                metric::IIO_READ_PEAK,
+                metric::IIO_READ_LAT_NS,
+                metric::IIO_READ_LITTLE_NS,
+            ],
         ];
         for (r, names) in iio.readings(self.machine.now).into_iter().zip(names) {
             if let Some(r) = r.filter(|r| r.arrival_rate > 0.0) {
@@ -258,18 +279,18 @@ impl Host {
         let fixed = Time::from_ns_f64(self.spec.platform.memory.static_latency_ns);
         let out = l.l1 + l.l2 + l.noc;
         let dram = Time(t.cl + t.burst) + fixed + l.llc;
-        v.set("t_trans_ns", t.burst.to_f64() / 1e3);
-        v.set("t_rcd_ns", t.rcd.to_f64() / 1e3);
-        v.set("t_rp_ns", t.rp.to_f64() / 1e3);
-        v.set("c2m_read_unloaded_ns", (out + dram + l.noc).as_ns());
-        v.set("c2m_write_unloaded_ns", (out + l.noc).as_ns());
+        v.set(metric::T_TRANS_NS, t.burst.to_f64() / 1e3);
+        v.set(metric::T_RCD_NS, t.rcd.to_f64() / 1e3);
+        v.set(metric::T_RP_NS, t.rp.to_f64() / 1e3);
+        v.set(metric::C2M_READ_UNLOADED_NS, (out + dram + l.noc).as_ns());
+        v.set(metric::C2M_WRITE_UNLOADED_NS, (out + l.noc).as_ns());
         if let Some((iio, pcie)) = self.spec.platform.iio.as_ref().zip(self.spec.platform.pcie.as_ref()) {
             // The lines of a whole packet leave one after the other.
             let packet = Time(iio.line_interval.0 * (pcie.max_payload.0 / LINE).saturating_sub(1) / 2);
             let way = Time(iio.to_cha.0 + iio.from_cha.0);
             let write = Time(iio.ownership.0) + l.write_ack;
-            v.set("p2m_read_unloaded_ns", (way + dram).as_ns());
-            v.set("p2m_write_unloaded_ns", (way + packet + write).as_ns());
+            v.set(metric::P2M_READ_UNLOADED_NS, (way + dram).as_ns());
+            v.set(metric::P2M_WRITE_UNLOADED_NS, (way + packet + write).as_ns());
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Awaited, Ctx, Role, RoleView, Software, Step};
 use crate::core::Op;
 use crate::kernel::{Int, LineAddr, Time};
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use hdrhistogram::Histogram;
 
 /// Instructions of a poll, and of an increment.
@@ -38,9 +38,9 @@ impl Role for PingPongPairs {
     fn report(&self, view: &RoleView, v: &mut Values) {
         let done = view.tally.operations;
         if done > 0 {
-            v.set("pingpong_ns", self.trips.value_at_quantile(0.5).to_f64() / 1e3);
+            v.set(metric::PINGPONG_NS, self.trips.value_at_quantile(0.5).to_f64() / 1e3);
             let remote: u64 = view.machine.mem.stats.remote.iter().map(|r| r.reads + r.rfos).sum();
-            v.set("remote_requests", remote.to_f64() / done.to_f64());
+            v.set(metric::REMOTE_REQUESTS, remote.to_f64() / done.to_f64());
         }
     }
 }

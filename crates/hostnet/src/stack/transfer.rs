@@ -4,7 +4,7 @@ use super::{Awaited, Ctx, Role, RoleView, Software, Step};
 use crate::core::Op;
 use crate::kernel::{Int, LineAddr};
 use crate::memory::LINE;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 
 /// Maximum number of lines of a program.
 const PIECE: u64 = 64;
@@ -55,7 +55,7 @@ impl TransferPairs {
 impl Role for TransferPairs {
     fn report(&self, view: &RoleView, v: &mut Values) {
         let us = view.span().to_f64() / 1e6;
-        v.set("stream_gbps", (view.tally.operations * LINE * 8).to_f64() / us / 1e3);
+        v.set(metric::STREAM_GBPS, (view.tally.operations * LINE * 8).to_f64() / us / 1e3);
     }
 }
 

@@ -256,7 +256,7 @@ pub fn simulate(text: &str) -> Outcome {
 
 /// A metric that must have a value.
 pub fn get(o: &Outcome, metric: &str) -> f64 {
-    o.values.get(metric).unwrap_or_else(|| panic!("{metric} is null"))
+    o.values.named(metric).unwrap_or_else(|| panic!("{metric} is null"))
 }
 
 /// Number of arrivals at a domain per microsecond.

@@ -4,7 +4,7 @@ use super::{CcnicInterface, CcnicThread};
 use crate::kernel::{Int, ThreadId};
 use crate::memory::OffCore;
 use crate::meter::table::table;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use crate::stack::role::{Bus, Role, RoleView};
 use crate::stack::Thread;
 use serde_json::{json, Value};
@@ -86,26 +86,31 @@ impl Role for CcnicInterface {
         let packets = if t.packets == 0 { view.tally.completed } else { t.packets };
         let per = |n: u64| n.to_f64() / packets.to_f64();
         if packets > 0 && (t.packets > 0 || t.blanks > 0) {
-            v.set("host_blanks_per_packet", per(t.blanks));
-            v.set("host_tx_frees_per_packet", per(t.swept));
-            v.set("host_writes_retained", per(t.retained));
+            v.set(metric::HOST_BLANKS_PER_PACKET, per(t.blanks));
+            v.set(metric::HOST_TX_FREES_PER_PACKET, per(t.swept));
+            v.set(metric::HOST_WRITES_RETAINED, per(t.retained));
         }
         if t.packets == 0 {
             return;
         }
-        v.set("achieved_mpps", t.packets.to_f64() / us);
-        v.set("achieved_gbps", t.bytes.to_f64() * 8.0 / us / 1e3);
-        v.set("rtt_min_ns", t.histogram.min().to_f64() / 1e3);
-        v.set("rtt_mean_us", t.histogram.mean() / 1e6);
-        let quantiles = [("rtt_median_us", 0.5), ("rtt_p90_us", 0.9), ("rtt_p99_us", 0.99), ("rtt_p999_us", 0.999)];
+        v.set(metric::ACHIEVED_MPPS, t.packets.to_f64() / us);
+        v.set(metric::ACHIEVED_GBPS, t.bytes.to_f64() * 8.0 / us / 1e3);
+        v.set(metric::RTT_MIN_NS, t.histogram.min().to_f64() / 1e3);
+        v.set(metric::RTT_MEAN_US, t.histogram.mean() / 1e6);
+        let quantiles = [
+            (metric::RTT_MEDIAN_US, 0.5),
+            (metric::RTT_P90_US, 0.9),
+            (metric::RTT_P99_US, 0.99),
+            (metric::RTT_P999_US, 0.999),
+        ];
         for (name, q) in quantiles {
             v.set(name, t.histogram.value_at_quantile(q).to_f64() / 1e6);
         }
         for (host, of, reads, owns) in [
-            (true, CountedRequests::All, "host_reads_per_packet", "host_rfos_per_packet"),
-            (false, CountedRequests::All, "nic_reads_per_packet", "nic_rfos_per_packet"),
-            (true, CountedRequests::Remote, "host_remote_reads", "host_remote_rfos"),
-            (false, CountedRequests::Remote, "nic_remote_reads", "nic_remote_rfos"),
+            (true, CountedRequests::All, metric::HOST_READS_PER_PACKET, metric::HOST_RFOS_PER_PACKET),
+            (false, CountedRequests::All, metric::NIC_READS_PER_PACKET, metric::NIC_RFOS_PER_PACKET),
+            (true, CountedRequests::Remote, metric::HOST_REMOTE_READS, metric::HOST_REMOTE_RFOS),
+            (false, CountedRequests::Remote, metric::NIC_REMOTE_READS, metric::NIC_REMOTE_RFOS),
         ] {
             let n = self.off_core(view, host, of);
             v.set(reads, per(n.iter().map(|o| o.reads).sum()));
@@ -114,19 +119,19 @@ impl Role for CcnicInterface {
         let (of_host, of_nic) =
             (self.off_core(view, true, CountedRequests::Remote), self.off_core(view, false, CountedRequests::Remote));
         let crossed = [of_host[5], of_nic[5]].map(|o| o.reads + o.owns + o.streams);
-        v.set("payload_lines_crossed", per(crossed.iter().sum()));
+        v.set(metric::PAYLOAD_LINES_CROSSED, per(crossed.iter().sum()));
         if !t.discovery.is_empty() {
-            v.set("signal_discovery_ns", t.discovery.value_at_quantile(0.5).to_f64() / 1e3);
+            v.set(metric::SIGNAL_DISCOVERY_NS, t.discovery.value_at_quantile(0.5).to_f64() / 1e3);
         }
-        v.set("host_remote_rfos_payload", per(of_host[5].owns));
-        v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
-        v.set("nic_remote_reads_tx", per(of_nic[0].reads + of_nic[2].reads));
+        v.set(metric::HOST_REMOTE_RFOS_PAYLOAD, per(of_host[5].owns));
+        v.set(metric::NIC_REMOTE_READS_DESCRIPTOR, per(of_nic[0].reads + of_nic[1].reads));
+        v.set(metric::NIC_REMOTE_READS_TX, per(of_nic[0].reads + of_nic[2].reads));
         if !self.nic_cores.is_empty() {
             let at_work = self.off_core(view, false, CountedRequests::Watched);
-            v.set("nic_signal_reads", per(at_work[0].reads + at_work[2].reads));
+            v.set(metric::NIC_SIGNAL_READS, per(at_work[0].reads + at_work[2].reads));
         }
-        v.set("nic_remote_reads_register", per(of_nic[2].reads + of_nic[3].reads));
-        v.set("nic_remote_reads_payload", per(of_nic[5].reads));
+        v.set(metric::NIC_REMOTE_READS_REGISTER, per(of_nic[2].reads + of_nic[3].reads));
+        v.set(metric::NIC_REMOTE_READS_PAYLOAD, per(of_nic[5].reads));
         let (mut host, mut nic, mut pool, mut fallbacks) = (0, 0, 0, 0);
         for (c, a) in agents(view) {
             *(if a.is_host() { &mut host } else { &mut nic }) += view.machine.cpus[c].instructions;
@@ -134,11 +139,11 @@ impl Role for CcnicInterface {
             pool += n.takes + n.puts;
             fallbacks += n.fallbacks;
         }
-        v.set("host_instructions_per_packet", per(host));
-        v.set("nic_instructions_per_packet", per(nic));
-        v.set("pool_ops_per_packet", per(pool));
-        v.set("small_fallbacks", fallbacks.to_f64());
-        v.set("throughput_mrps", t.packets.to_f64() / us);
+        v.set(metric::HOST_INSTRUCTIONS_PER_PACKET, per(host));
+        v.set(metric::NIC_INSTRUCTIONS_PER_PACKET, per(nic));
+        v.set(metric::POOL_OPS_PER_PACKET, per(pool));
+        v.set(metric::SMALL_FALLBACKS, fallbacks.to_f64());
+        v.set(metric::THROUGHPUT_MRPS, t.packets.to_f64() / us);
     }
 
     /// Table of the requests that left the L2, by side and object.

@@ -5,7 +5,7 @@ use crate::app::{lines, Content};
 use crate::device::NicAt;
 use crate::kernel::{Int, PacketId, PortId, Post, Time};
 use crate::meter::drops::Loss;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use crate::stack::role::{end_packet, Bus, DrawnSegment, Role, RoleClients, RoleView};
 use crate::traffic::TrafficEvent;
 
@@ -107,7 +107,7 @@ impl Role for Service {
 
     fn report(&self, view: &RoleView, v: &mut Values) {
         if self.segments > 0 {
-            v.set("tcp_rpcs_per_segment", view.tally.completed.to_f64() / self.segments.to_f64());
+            v.set(metric::TCP_RPCS_PER_SEGMENT, view.tally.completed.to_f64() / self.segments.to_f64());
         }
     }
 }

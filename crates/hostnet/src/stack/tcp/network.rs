@@ -9,7 +9,7 @@ use crate::kernel::{IdVec, Int, PacketId, PortId, QueueId, TenantId, ThreadId, T
 use crate::machine::Machine;
 use crate::memory::LINE;
 use crate::meter::drops::DropLedger;
-use crate::meter::Values;
+use crate::meter::{metric, Values};
 use crate::stack::role::{end_packet, own_threads, Bus, CoreSlot, Role, RoleView};
 use crate::stack::Thread;
 use crate::traffic::dctcp::{DctcpSpec, Senders};
@@ -208,18 +208,18 @@ impl Role for Network {
         let span = view.span().to_f64();
         let (counts, copied_before, again, sent) = self.before.clone();
         let copied = copied(view.threads, view.tenant);
-        v.set("net_gbs", (copied - copied_before).to_f64() * self.payload.to_f64() / span * 1e3);
+        v.set(metric::NET_GBS, (copied - copied_before).to_f64() * self.payload.to_f64() / span * 1e3);
         let lost = nic.drops.count().to_f64();
-        v.set("drops", lost);
-        v.set("packet_loss", lost / (nic.counts.offered - counts.offered).to_f64());
-        v.set("nic_buffer_peak_kib", nic.peak().to_f64() / 1024.0);
-        v.set("tcp_retransmits", (self.retransmitted() - again).to_f64() / (self.senders.sent - sent).to_f64());
+        v.set(metric::DROPS, lost);
+        v.set(metric::PACKET_LOSS, lost / (nic.counts.offered - counts.offered).to_f64());
+        v.set(metric::NIC_BUFFER_PEAK_KIB, nic.peak().to_f64() / 1024.0);
+        v.set(metric::TCP_RETRANSMITS, (self.retransmitted() - again).to_f64() / (self.senders.sent - sent).to_f64());
         let (rtt, window, alpha) = self.senders.state();
-        v.set("tcp_rtt_us", rtt / 1e3);
-        v.set("tcp_cwnd", window);
-        v.set("dctcp_alpha", alpha);
+        v.set(metric::TCP_RTT_US, rtt / 1e3);
+        v.set(metric::TCP_CWND, window);
+        v.set(metric::DCTCP_ALPHA, alpha);
         if let Some(r) = &self.responder {
-            v.set("host_level", r.mean_level());
+            v.set(metric::HOST_LEVEL, r.mean_level());
         }
         let receivers = || receivers(view.threads, view.tenant);
         let sum = |f: fn(&Receiver) -> Time| receivers().map(|r| f(r).0).sum::<u64>().to_f64();
@@ -227,11 +227,11 @@ impl Role for Network {
         let calls: f64 = receivers().map(|r| cpu.compute_time(r.busy.calls).0.to_f64()).sum();
         let (poll, copy) = (sum(|r| r.busy.poll), sum(|r| r.busy.copy) - calls);
         let busy = poll + copy + calls + sum(|r| r.busy.release);
-        v.set("net_busy", busy / span);
-        v.set("net_copy_share", copy / busy);
-        v.set("net_poll_share", poll / busy);
+        v.set(metric::NET_BUSY, busy / span);
+        v.set(metric::NET_COPY_SHARE, copy / busy);
+        v.set(metric::NET_POLL_SHARE, poll / busy);
         let reads = view.machine.mem.stats.tenants.get(view.tenant).map_or(0, |t| t.llc_misses);
-        v.set("mem_net_read_gbs", reads.to_f64() * LINE.to_f64() / span * 1e3);
+        v.set(metric::MEM_NET_READ_GBS, reads.to_f64() * LINE.to_f64() / span * 1e3);
     }
 
     /// Checks that no segment is lost uncounted.

@@ -1,0 +1,69 @@
+"""Reference of all metrics and of tenants' columns: the page docs/use/metrics.md, made of the engine's declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from .declared import PREFIX, MetricInfo, groups, matching, metric_info, tenant_info
+
+_BEGIN = """\
+# Metrics
+
+Look up here what each number of a result means, in what unit and of what part of the host. `hostnet metrics 'lat_*'` prints the
+same on the terminal. The page is made of the declarations in `crates/hostnet/src/meter`, which a test compares with it.
+
+A result has a value for each metric that has a meaning for its scenario. `hostnet run SCENARIO --all` prints them by group,
+`--metrics A,'lat_*'` prints some, and tables of sweeps and studies have a column for each.
+
+| dimension | what one value describes |
+|---|---|
+| host | the host as a whole |
+| tenant | one tenant; the table `tenants` has a row for each |
+| node | the two nodes and the links between them |
+| port | PCIe ports and the devices behind them, taken together |
+| domain | a kind of credit domain, taken together; the table `domains` has a row for each domain |
+"""
+_TENANTS = """
+## Tenants
+
+Each column of the table `tenants` has a value for each tenant. A column with a unit is also called `tenant.NAME.COLUMN`, in
+`--metrics`, in frames and studies, in SQL (in double quotes) and as `result["tenant.NAME.COLUMN"]`. The second of two tenants
+with one name is `NAME#2`. Metrics such as `t0_mops` are aliases of columns of the first two tenants.
+"""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    parts = [_BEGIN]
+    for group in groups():
+        there = [m for m in metric_info().values() if m["group"] == group]
+        if there:
+            parts.append(f"\n## {group[0].upper()}{group[1:]}\n\n{_table('metric', there)}")
+    parts.append(f"{_TENANTS}\n{_table('column', tenant_info().values())}")
+    return "".join(parts)
+
+
+def named(pattern: str | None) -> list[MetricInfo]:
+    """The metrics that a name or a pattern stands for, or all of them. Raises HostnetError when there are none."""
+    if pattern is None:
+        return list(metric_info().values())
+    if not pattern.startswith(PREFIX):
+        return [metric_info()[name] for name in matching(pattern)]
+    column = pattern.rpartition(".")[2]
+    if column != "*":
+        matching(f"{PREFIX}*.{column}")
+    return [m for name, m in tenant_info().items() if fnmatchcase(name, column)]
+
+
+def _table(what: str, declared: Iterable[MetricInfo]) -> str:
+    rows = [f"| `{m['name']}` | {m['unit']} | {m['dimension']} | {meaning(m)} |\n" for m in declared]
+    return f"| {what} | unit | dimension | meaning |\n|---|---|---|---|\n{''.join(rows)}"
+
+
+def meaning(m: MetricInfo) -> str:
+    """The meaning of a metric, and the column of a tenant of which it is an alias."""
+    if m["alias"] is None:
+        return m["description"]
+    column, tenant = m["alias"]
+    return f"{m['description']}: alias of `{column}` in row {tenant} of the table `tenants`"

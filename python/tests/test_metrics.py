@@ -1,0 +1,207 @@
+"""Declarations of metrics: what is shown follows from them, and a name that they do not have is an error everywhere."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import hostnet as hn
+from hostnet import HostnetError, declared, headlines, plots, reference, scoreboard, studies
+from hostnet.report import write_report
+from hostnet.studies import Plot, Study
+from hostnet.studies.grid import Axis
+
+SEED = Axis("seed", "seed of the random streams", paths=("seed",))
+PAGE = Path(__file__).parents[2] / "docs/use/metrics.md"
+
+
+def test_every_metric_says_unit_group_dimension_and_meaning():
+    groups, dimensions = set(declared.groups()), {"host", "tenant", "node", "port", "domain"}
+    for m in declared.metric_info().values():
+        assert m["unit"] and m["description"] and m["group"] in groups and m["dimension"] in dimensions, m
+    text = {"tenant", "app", "stack", "node"}
+    assert {n for n, m in declared.tenant_info().items() if not m["unit"]} == text
+
+
+def test_the_page_of_metrics_is_that_of_the_declarations():
+    """`hostnet metrics --md docs/use/metrics.md` writes it anew."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == reference.page()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page.split("## Tenants")[0], re.M))
+    assert rows == {n: m["unit"] for n, m in declared.metric_info().items()}
+
+
+def test_the_command_lists_what_a_pattern_names(cli, tmp_path):
+    out = cli("metrics", "lat_p9*", check=0).stdout
+    assert [line.split()[:2] for line in out.splitlines() if "lat_" in line] == [
+        ["lat_p90_us", "us"],
+        ["lat_p99_us", "us"],
+        ["lat_p999_us", "us"],
+    ]
+    assert "dram_share" in cli("metrics", "tenant.*.dram_*", check=0).stdout
+    wrong = cli("metrics", "lat_p9_us")
+    assert wrong.returncode == 2 and "there is no metric 'lat_p9_us'; did you mean 'lat_p99_us'?" in wrong.stderr
+    cli("metrics", "--md", tmp_path / "page.md", check=0)
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == reference.page()
+
+
+def test_a_result_is_about_the_first_subject_of_which_it_has_a_mark():
+    both = {"throughput_mrps": 1.0, "net_gbs": 1.0, "lfb_occ": 3.0}
+    assert headlines.subject_of(both) == "tcp"
+    assert headlines.subject_of({**both, "net_gbs": None}) == "packets"
+    assert headlines.subject_of({"lfb_occ": 3.0}) == "host" and headlines.subject_of({"llc_mib": 3.0}) == "sizes"
+
+
+def test_a_column_that_says_the_same_in_a_better_unit_takes_the_place_of_another():
+    host = {"lfb_occ": 1.0, "t0_mops": 2.0, "t1_mops": 0.0, "c2m_gbs": 0.0}
+    shown = {m for names in headlines.leading(host).values() for m in names}
+    assert shown == {"lfb_occ", "t0_mops", "t1_mops"}
+    better = {**host, "c2m_gbs": 1.0}
+    assert {m for names in headlines.leading(better).values() for m in names} == {"lfb_occ", "c2m_gbs"}
+    assert headlines.columns_for([host]) == ["c2m_gbs", "t0_mops", "lfb_occ"]
+    assert headlines.columns_for([host, better]) == ["c2m_gbs", "lfb_occ"]
+
+
+# ---- tenants' columns wherever metrics have names --------------------------------------------------------------------
+
+
+@pytest.fixture
+def alone(tiny):
+    return hn.run(tiny)
+
+
+@pytest.fixture
+def name(alone):
+    return alone.table("tenants")["tenant"][0]
+
+
+def test_aliases_are_the_columns_of_the_table(alone):
+    row = alone.table("tenants").row(0, named=True)
+    assert alone["t0_mops"] == row["throughput_mops"] > 0
+    assert alone["t0_llc_miss_ratio"] == row["llc_miss_ratio"] > 0
+    assert alone["t1_mops"] is None
+
+
+def test_a_single_tenant_s_columns_have_names_too(alone, name, cli, tiny_file):
+    assert alone[f"tenant.{name}.cpi"] == alone.table("tenants")["cpi"][0]
+    out = cli("run", tiny_file, "--metrics", f"tenant.{name}.cpi", check=0).stdout
+    assert re.search(rf"^ +tenant\.{name}\.cpi +[\d.]+ +cycles ", out, re.M)
+    out = cli("sweep", tiny_file, "--vary", "seed=1,2", "--metrics", "tenant.*.cpi", "-q", check=0).stdout
+    assert f"tenant.{name}.cpi" in out and "dram_share" not in out
+
+
+@pytest.mark.parametrize("command", [("run",), ("sweep", "--vary", "seed=1,2")])
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        ("lat_p9_us", "there is no metric 'lat_p9_us'; did you mean 'lat_p99_us'?"),
+        ("tenant.*.cpj", "tenants have no column 'cpj'; did you mean 'tenant.*.cpi'?"),
+        ("tenant.cpi", "there is no metric 'tenant.cpi'; a tenant's column is tenant.NAME.COLUMN."),
+        ("tenant.nobody.cpi", "tenant.nobody.cpi: no tenant is called 'nobody'; choose one of"),
+        ("tenant.no*.cpi", "tenant.no*.cpi: no tenant is called 'no*'; choose one of"),
+    ],
+)
+def test_commands_refuse_unknown_names(cli, tiny_file, command, asked, said):
+    done = cli(command[0], tiny_file, *command[1:], "--metrics", asked)
+    assert done.returncode == 2 and said in done.stderr and done.stdout == ""
+
+
+def test_results_refuse_unknown_names(alone, name):
+    for asked, near in (("lat_p9_us", "lat_p99_us"), (f"tenant.{name}.cpj", f"tenant.{name}.cpi")):
+        with pytest.raises(HostnetError, match=f"there is no metric '{asked}'; did you mean '{near}'"):
+            alone[asked]
+
+
+def study(tiny_file, *metrics, plot=None):
+    return Study(
+        "mine", "one", "One", SEED(1, 2), metrics, base=str(tiny_file), axes=(SEED,), plot=plot, file="mine.toml"
+    )
+
+
+def test_studies_and_their_plots_take_tenants_columns(tiny_file, name, tmp_path):
+    asked = study(tiny_file, "throughput_mrps", "tenant.*.cpi", plot=Plot("seed", (f"tenant.{name}.cpi",)))
+    done = studies.run(asked, out=tmp_path / "one")
+    column = f"tenant.{name}.cpi"
+    assert done.shown.metrics == ("throughput_mrps", column)
+    assert done.frame[column].to_list() == [r.table("tenants")["cpi"][0] for r in done.results]
+    assert done.about()["units"][column] == "cycles" and done.column_info("mine_one")[column]["unit"] == "cycles"
+    figure = plots.figure_of("mine_one", done.frame, metrics=done.shown.metrics, drawn=done.shown.drawn)
+    assert figure.axes[0].get_ylabel() == f"{name}: cpi [cycles]"
+    assert column in write_report(tmp_path / "one").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        ("lat_p9_us", "mine one: there is no metric 'lat_p9_us'; did you mean 'lat_p99_us'"),
+        ("lat_p9*", r"mine one: there is no metric 'lat_p9\*'; did you mean 'lat_p90_us'"),
+        ("tenant.*.cpj", r"mine one: tenants have no column 'cpj'; did you mean 'tenant.\*.cpi'"),
+        ("tenant.nobody.cpi", "mine.toml: study one: tenant.nobody.cpi: no tenant is called 'nobody'"),
+    ],
+)
+def test_studies_refuse_unknown_columns(tiny_file, asked, said):
+    with pytest.raises(HostnetError, match=said):
+        studies.run(study(tiny_file, asked))
+    with pytest.raises(HostnetError, match=said):
+        studies.check([study(tiny_file, asked)], quick=False)
+
+
+def test_plots_and_reports_refuse_unknown_columns(tiny_file, tmp_path):
+    frame = pl.DataFrame({"ways": [2, 4], "lat_p99_us": [1.0, 2.0]})
+    with pytest.raises(HostnetError, match="the table has no column 'lat_p9_us'; did you mean 'lat_p99_us'"):
+        plots.plot_sweep(frame, "ways", "lat_p9_us")
+    for drawn, metrics in (
+        ({"plot": {"x": "ways", "y": ("mem_bw_gbs",), "lines": ()}}, ()),
+        (None, ("mem_bw_gbs",)),
+    ):
+        with pytest.raises(HostnetError, match="the table has no column 'mem_bw_gbs'"):
+            plots.figure_of("mine_one", frame, metrics=metrics, drawn=drawn)
+    done = studies.run(study(tiny_file, "throughput_mrps"), out=tmp_path / "one")
+    lacking = done.frame.drop("throughput_mrps")
+    lacking.write_parquet(tmp_path / "one/mine_one.parquet")
+    with pytest.raises(HostnetError, match=r"mine_one.parquet has no column 'throughput_mrps'"):
+        write_report(tmp_path / "one")
+
+
+# ---- claims ---------------------------------------------------------------------------------------------------------
+
+
+def claim(eval: str):
+    (one, *_) = (c for c in scoreboard.shipped() if c.id.startswith("sweeper.") and c.eval)
+    return replace(one, eval=eval, file="mine.toml", id="mine")
+
+
+@pytest.mark.parametrize(
+    "query, said",
+    [
+        (
+            "SELECT max(lat_p9_us) AS value FROM sweeper_fig5",
+            "no table has the column 'lat_p9_us'; did you mean 'lat_p99_us'",
+        ),
+        (
+            'SELECT max("tenant.a.cpj") AS value FROM sweeper_fig9b',
+            "tenants have no column 'cpj'; did you mean 'tenant.a.cpi'",
+        ),
+        ("SELECT max(tenant.a.cpi) AS value FROM sweeper_fig9b", "tenant.a.cpi in double quotes"),
+    ],
+)
+def test_claims_refuse_unknown_columns_before_anything_runs(query, said):
+    with pytest.raises(scoreboard.ClaimError, match=f"mine.toml: claim mine: key `eval`: .*{re.escape(said)}"):
+        scoreboard.BuiltStudies().check([claim(query)])
+
+
+def test_claims_may_name_columns_themselves():
+    queries = (
+        "WITH t(a, b) AS (SELECT ways, buf FROM sweeper_fig5) SELECT b, max(a) AS value FROM t GROUP BY b",
+        "SELECT x.most AS value FROM (SELECT max(mem_bw_gbs) AS most FROM sweeper_fig5) x",
+        "SELECT list_max(list_transform(list(ways), lambda w: w + 1)) AS value FROM sweeper_fig5",
+        'SELECT max("tenant.l3fwd.lat_p99_us") AS value FROM sweeper_fig9b',
+        "SELECT MAX(Mem_BW_GBs) AS value FROM sweeper_fig5",
+    )
+    scoreboard.BuiltStudies().check(map(claim, queries))
+
+
+def test_every_shipped_claim_reads_columns_that_exist():
+    scoreboard.BuiltStudies().check(scoreboard.shipped())
