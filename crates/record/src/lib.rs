@@ -1,0 +1,1 @@
+//! Recorder of real programs.
