@@ -353,7 +353,8 @@ fn operands(i: &Instruction, used: &[UsedMemory], repeated: bool) -> Vec<Operand
             (_, false, true) => Touch::Store,
             _ => continue, // LEA, NOP
         };
-        let bytes = size(m.memory_size());
+        // Of a repeated instruction the library tells the size of an element only as that of the instruction.
+        let bytes = size(if repeated { i.memory_size() } else { m.memory_size() });
         let elements = if i.is_vsib() {
             vector_elements(i, bytes)
         } else if repeated {

@@ -225,7 +225,7 @@ impl Tracer<'_> {
             let packets = (self.builder.packets.len() as u32).min(self.options.packets);
             let told = progress(Progress { packets, skipped: self.options.skip - self.skip });
             if told != Told::Continue || tick.is_stopped() {
-                return Ok(if told == Told::Finish { told } else { Told::Abandon });
+                return Ok(if told == Told::Continue { Told::Finish } else { told });
             }
             for p in 0..self.processes.len() {
                 self.look_for_boundary(p)?;
