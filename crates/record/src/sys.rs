@@ -9,6 +9,7 @@ use libc::{c_int, c_long, c_void, pid_t};
 use std::io;
 use std::mem::{offset_of, size_of, zeroed};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A thread of the kernel.
 pub(crate) type Tid = pid_t;
@@ -208,7 +209,6 @@ pub(crate) fn wait_stopped(pid: Tid) -> io::Result<bool> {
     }
 }
 
-
 /// Sends a signal to a process.
 pub(crate) fn kill(pid: Tid, signal: c_int) {
     // SAFETY: a call with numbers only. A process that has ended is no error here.
@@ -237,10 +237,11 @@ pub(crate) fn with_fixed_addresses<T>(f: impl FnOnce() -> T) -> T {
     out
 }
 
-/// A timer that interrupts [`wait`] ten times a second, and signals that ask for the end, for as long as it exists.
-pub(crate) struct Tick {
-    timer: libc::timer_t,
-    before: Vec<(c_int, libc::sigaction)>,
+/// Number of [`Tick`]s, and the actions of signals from before the first.
+static TICKS: Mutex<(u32, Vec<(c_int, libc::sigaction)>)> = Mutex::new((0, Vec::new()));
+
+fn ticks() -> MutexGuard<'static, (u32, Vec<(c_int, libc::sigaction)>)> {
+    TICKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 extern "C" fn on_signal(signal: c_int) {
@@ -249,26 +250,37 @@ extern "C" fn on_signal(signal: c_int) {
     }
 }
 
+/// Lets [`on_signal`] handle a signal, and returns the action from before.
+fn handle(signal: c_int) -> io::Result<libc::sigaction> {
+    // SAFETY: both structures are plain data for which zeros are valid; the handler only stores an atomic, which is safe
+    // in a signal.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        action.sa_sigaction = on_signal as *const () as usize;
+        let mut before: libc::sigaction = zeroed();
+        if libc::sigaction(signal, &raw const action, &raw mut before) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(before)
+    }
+}
+
+/// A timer that interrupts [`wait`] of the thread that made it ten times a second. SIGTERM, SIGINT and SIGHUP ask for the
+/// end while there is such a timer.
+pub(crate) struct Tick(libc::timer_t);
+
 impl Tick {
     pub(crate) fn start() -> io::Result<Tick> {
-        STOP.store(false, Ordering::Relaxed);
-        let mut before = Vec::new();
-        for signal in [libc::SIGALRM, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-            // SAFETY: both structures are plain data for which zeros are valid; the handler only stores an atomic, which
-            // is safe in a signal.
-            unsafe {
-                let mut action: libc::sigaction = zeroed();
-                action.sa_sigaction = on_signal as *const () as usize;
-                let mut old: libc::sigaction = zeroed();
-                if libc::sigaction(signal, &raw const action, &raw mut old) != 0 {
-                    return Err(io::Error::last_os_error());
-                }
-                before.push((signal, old));
+        let mut ticks = ticks();
+        if ticks.0 == 0 {
+            STOP.store(false, Ordering::Relaxed);
+            for signal in [libc::SIGALRM, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+                ticks.1.push((signal, handle(signal)?));
             }
         }
         // SAFETY: the structures are plain data and outlive the calls. The signal goes to the calling thread, so that
         // its wait is interrupted and that of no other thread.
-        unsafe {
+        let timer = unsafe {
             let mut event: libc::sigevent = zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
             event.sigev_signo = libc::SIGALRM;
@@ -280,8 +292,10 @@ impl Tick {
             let period = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
             let every = libc::itimerspec { it_interval: period, it_value: period };
             libc::timer_settime(timer, 0, &raw const every, std::ptr::null_mut());
-            Ok(Tick { timer, before })
-        }
+            timer
+        };
+        ticks.0 += 1;
+        Ok(Tick(timer))
     }
 
     /// Whether a signal asked for the end.
@@ -292,11 +306,14 @@ impl Tick {
 
 impl Drop for Tick {
     fn drop(&mut self) {
-        // SAFETY: the timer is this object's own, and the actions are those that `start` replaced.
-        unsafe {
-            libc::timer_delete(self.timer);
-            for (signal, old) in &self.before {
-                libc::sigaction(*signal, &raw const *old, std::ptr::null_mut());
+        let mut ticks = ticks();
+        // SAFETY: the timer is this object's own.
+        unsafe { libc::timer_delete(self.0) };
+        ticks.0 -= 1;
+        if ticks.0 == 0 {
+            for (signal, before) in std::mem::take(&mut ticks.1) {
+                // SAFETY: the action is the one that `start` replaced.
+                unsafe { libc::sigaction(signal, &raw const before, std::ptr::null_mut()) };
             }
         }
     }
