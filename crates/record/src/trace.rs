@@ -98,14 +98,16 @@ pub(crate) fn record(o: &Options, progress: &mut dyn FnMut(Progress) -> Told) ->
         Target::Run { .. } => Some(t.start()?),
         Target::Attach(pid) => t.attach(*pid).map(|()| None)?,
     };
+    let begun = Instant::now();
     let outcome = t.run(&tick, progress);
+    let took = begun.elapsed();
     t.let_go(child.is_some());
     if let Some(child) = child {
         end(child);
     }
     let told = outcome?;
     if t.builder.packets.is_empty() && told != Told::Abandon {
-        return Err(t.nothing());
+        return Err(t.nothing(took));
     }
     Ok(t.builder)
 }
@@ -544,14 +546,13 @@ impl Tracer<'_> {
         Error(format!("{what}: ended before it had handled a packet; {}.", self.hint()))
     }
 
-    fn nothing(&self) -> Error {
-        let seconds = self.options.time.as_secs_f64();
+    fn nothing(&self, took: Duration) -> Error {
         if self.given_up > 0 {
             return Error(format!(
                 "no packet's work ended within {LONGEST_BURST} instructions; name other boundaries with --enter and --leave."
             ));
         }
-        Error(format!("no packet's work ended within {seconds} s; {}.", self.hint()))
+        Error(format!("no packet's work ended within {:.1} s; {}.", took.as_secs_f64(), self.hint()))
     }
 
     fn hint(&self) -> String {
