@@ -14,7 +14,7 @@ fn refused(e: Error) -> PyErr {
     SpecError::new_err(e.0)
 }
 
-/// What `record` is asked for.
+/// Request to `record`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {

@@ -46,7 +46,7 @@ pub(crate) struct RawStep {
     pub address_from: Loads,
 }
 
-/// What a program has done since a packet's or a burst's work began.
+/// Accesses and data flow of a program since a packet's or a burst's work began.
 pub(crate) struct Flow {
     pub steps: Vec<RawStep>,
     /// Counts since the last access.
@@ -58,7 +58,7 @@ pub(crate) struct Flow {
     pub instructions: u64,
 }
 
-/// What is known after an instruction.
+/// State that is known only after an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct After {
     pub rip: u64,

@@ -1,4 +1,4 @@
-//! What an instruction does: its accesses to memory, the registers that its results come from, and its kind of branch.
+//! Meaning of an instruction: its accesses to memory, the registers that its results come from, and its kind of branch.
 
 use iced_x86::{
     Code, CodeSize, FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind, Register,
@@ -34,7 +34,7 @@ pub(crate) struct Vectors {
     pub masks: [u64; 8],
 }
 
-/// What a memory operand does.
+/// Effect of a memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touch {
     Load,
@@ -94,7 +94,7 @@ enum Idiom {
     Exchange,
 }
 
-/// What an instruction does, as far as it does not depend on the contents of registers.
+/// Meaning of an instruction, as far as it does not depend on the contents of registers.
 #[derive(Clone, Debug)]
 pub(crate) struct Meaning {
     pub length: u64,

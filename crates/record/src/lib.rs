@@ -23,7 +23,7 @@ use hostnet_recording::{Error, Recording};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is recorded, and for how long.
+/// Program, boundaries and length of a recording.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The program.
@@ -49,7 +49,7 @@ pub enum Target {
     Run {
         /// The program: a path, or a name that is looked for as the shell does.
         program: PathBuf,
-        /// Its arguments.
+        /// Arguments of the program.
         arguments: Vec<String>,
     },
     /// A process that runs already, and goes on afterwards.

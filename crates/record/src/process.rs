@@ -1,4 +1,4 @@
-//! What the kernel tells about a process: its mappings, its memory, its descriptors, and symbols of its program files.
+//! Knowledge of the kernel about a process: its mappings, its memory, its descriptors, and symbols of its program files.
 
 use crate::sys::Tid;
 use hostnet_recording::PageKind;

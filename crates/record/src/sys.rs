@@ -17,7 +17,7 @@ pub(crate) type Tid = pid_t;
 /// Set by SIGTERM, SIGINT and SIGHUP while a [`Tick`] exists.
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// What a thread reported.
+/// Report of a traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The thread stopped for a signal, which is delivered when it goes on with it.

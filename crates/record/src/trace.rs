@@ -27,13 +27,13 @@ const FEW_ROUNDS: u64 = 16;
 /// Ticks for which the program goes on after the last packet while packets are neither sent nor dropped.
 const TICKS_AFTER: u32 = 3;
 
-/// What a thread does.
+/// State of a traced thread.
 enum Mode {
-    /// It runs natively.
+    /// The thread runs natively.
     Native,
-    /// It runs natively in a function, whose return is awaited with the stack pointer `stack`.
+    /// The thread runs natively in a function, whose return is awaited with the stack pointer `stack`.
     Call { call: dpdk::Call, back: u64, stack: u64, burst: Option<Box<Burst>> },
-    /// It executes one instruction of a burst's work.
+    /// The thread executes one instruction of a burst's work.
     Step { burst: Box<Burst>, meaning: Rc<Meaning>, before: Box<Registers>, system_call: Option<Box<Raw>> },
 }
 

@@ -103,7 +103,7 @@ pub enum PageKind {
     Mmap,
 }
 
-/// What the program did for one packet.
+/// A packet, and the program's work on it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Packet {
     /// Thread that handled the packet.
@@ -112,7 +112,7 @@ pub struct Packet {
     pub burst: u32,
     /// Length of the frame or message as received, in bytes.
     pub received: u32,
-    /// What became of the packet.
+    /// Fate of the packet.
     pub outcome: Outcome,
     /// Accesses in program order. Packets with the same steps share them.
     pub steps: Arc<[Step]>,
@@ -120,7 +120,7 @@ pub struct Packet {
     pub rest: Counts,
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -8,7 +8,7 @@ use crate::sys::Tid;
 /// Largest number of parts of a message that is believed.
 const MOST_PARTS: u64 = 1024;
 
-/// What a system call does with a message.
+/// Direction of the message of a system call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Receive,
