@@ -520,6 +520,76 @@ def calibrate(
     )
 
 
+@app.command(epilog="`hostnet record show FILE [--json]` prints a recording; see docs/use/record.md.")
+def record(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- PROGRAM ARGUMENTS | show FILE", help="The program to run, or a recording to print."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="The recording to write.")] = None,
+    pid: Annotated[int | None, typer.Option("--pid", help="Attach to a process, which goes on afterwards.")] = None,
+    sockets: Annotated[
+        bool, typer.Option("--sockets", help="Packets are messages of sockets; without it, bursts of DPDK.")
+    ] = False,
+    enter: Annotated[
+        str | None,
+        typer.Option("--enter", metavar="SYMBOL|0xADDRESS", help="Where the work on a packet begins."),
+    ] = None,
+    leave: Annotated[
+        str | None,
+        typer.Option("--leave", metavar="SYMBOL|0xADDRESS", help="Where it ends; by default when --enter returns."),
+    ] = None,
+    frame: Annotated[
+        str | None,
+        typer.Option("--frame", metavar="ADDRESS:LENGTH", help="Registers of the frame at --enter, such as rdi:rsi."),
+    ] = None,
+    packets: Annotated[int, typer.Option("--packets", help="Packets to record.")] = 200,
+    skip: Annotated[int, typer.Option("--skip", help="Packets to let pass first.")] = 0,
+    seconds: Annotated[float, typer.Option("--seconds", help="Time after which the recording ends.")] = 60,
+    version: Annotated[
+        str, typer.Option("--program-version", help="The program's version; by default that of its Debian package.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Of show: print the whole recording as JSON.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Record what a real program does for each packet, or show a recording."""
+    import json
+
+    from . import recorder
+
+    words = words or []
+    if out is None and words[:1] == ["show"]:
+        if len(words) != 2:
+            raise HostnetError("record show takes one recording, such as `hostnet record show mine.rec`.")
+        data = recorder.read(words[1])
+        if as_json:
+            typer.echo(json.dumps(data))
+        else:
+            recorder.table(data)
+        return
+    if as_json:
+        raise HostnetError("--json is for `hostnet record show FILE`.")
+    if out is None:
+        raise HostnetError("where to? Give -o FILE, such as `hostnet record -o mine.rec -- ./mine`.")
+    parts = frame.split(":") if frame else None
+    if parts is not None and len(parts) != 2:
+        raise HostnetError(f"--frame {frame} is no pair of address and length, such as rdi:rsi.")
+    options = {
+        "run": words,
+        "pid": pid,
+        "sockets": sockets,
+        "enter": enter,
+        "leave": leave,
+        "frame": parts,
+        "packets": packets,
+        "skip": skip,
+        "seconds": seconds,
+        "version": version,
+    }
+    done = recorder.record(options, out, quiet)
+    typer.echo(f"{out}: {done:,} packet{'s' * (done != 1)}, {out.stat().st_size:,} bytes")
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the report.")] = Path("results/demo"),

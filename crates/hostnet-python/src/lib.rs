@@ -2,6 +2,7 @@
 
 mod control;
 mod model;
+mod record;
 
 use hostnet::config::{self, Scenario};
 use hostnet::meter::{self, METRICS};
@@ -149,5 +150,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(model::domains, m)?)?;
     m.add_function(wrap_pyfunction!(model::formula, m)?)?;
     m.add_function(wrap_pyfunction!(model::hardware, m)?)?;
-    m.add_function(wrap_pyfunction!(model::predict, m)?)
+    m.add_function(wrap_pyfunction!(model::predict, m)?)?;
+    m.add_function(wrap_pyfunction!(record::record, m)?)?;
+    m.add_function(wrap_pyfunction!(record::recording, m)?)
 }

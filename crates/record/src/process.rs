@@ -1,0 +1,184 @@
+//! Knowledge of the kernel about a process: its mappings, its memory, its descriptors, and symbols of its program files.
+
+use crate::sys::Tid;
+use hostnet_recording::PageKind;
+use object::{Object, ObjectSymbol};
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// A mapping of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub start: u64,
+    pub end: u64,
+    pub offset: u64,
+    pub executable: bool,
+    pub path: String,
+    pub kind: PageKind,
+}
+
+/// A process that is recorded.
+pub(crate) struct Process {
+    pub pid: Tid,
+    memory: File,
+    mappings: Vec<Mapping>,
+}
+
+impl Process {
+    pub(crate) fn open(pid: Tid) -> std::io::Result<Process> {
+        let memory = File::open(format!("/proc/{pid}/mem"))?;
+        Ok(Process { pid, memory, mappings: Vec::new() })
+    }
+
+    /// Reads memory of the process, up to the first byte that cannot be read.
+    pub(crate) fn read(&self, address: u64, bytes: usize) -> Vec<u8> {
+        let mut buffer = vec![0; bytes];
+        let mut have = 0;
+        while have < bytes {
+            // Pieces within pages, as a read that runs into a hole fails as a whole.
+            let at = address + have as u64;
+            let piece = (bytes - have).min((4096 - at % 4096) as usize);
+            match self.memory.read_at(&mut buffer[have..have + piece], at) {
+                Ok(n) if n > 0 => have += n,
+                _ => break,
+            }
+        }
+        buffer.truncate(have);
+        buffer
+    }
+
+    pub(crate) fn word(&self, address: u64) -> Option<u64> {
+        Some(u64::from_le_bytes(self.read(address, 8).try_into().ok()?))
+    }
+
+    /// Reads the mappings anew.
+    pub(crate) fn refresh(&mut self) {
+        let text = std::fs::read_to_string(format!("/proc/{}/maps", self.pid)).unwrap_or_default();
+        self.mappings = mappings(&text);
+    }
+
+    /// The mapping of an address.
+    pub(crate) fn mapping(&self, address: u64) -> Option<&Mapping> {
+        let at = self.mappings.partition_point(|m| m.end <= address);
+        self.mappings.get(at).filter(|m| m.start <= address)
+    }
+
+    pub(crate) fn is_socket(&self, descriptor: u64) -> bool {
+        std::fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid))
+            .is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+    }
+
+    /// Address of a symbol in the program or in a library that is loaded, with its size.
+    pub(crate) fn symbol(&self, name: &str) -> Option<(u64, u64)> {
+        let mut seen = Vec::new();
+        for m in self.mappings.iter().filter(|m| m.path.starts_with('/')) {
+            if seen.contains(&&m.path) || !self.mappings.iter().any(|n| n.path == m.path && n.executable) {
+                continue;
+            }
+            seen.push(&m.path);
+            if let Some((address, size)) = self.file_symbol(m, name) {
+                return Some((address, size));
+            }
+        }
+        None
+    }
+
+    /// Address at which the program's own instruction at `address`, as a disassembler prints it, was loaded.
+    pub(crate) fn own_address(&self, address: u64) -> Option<u64> {
+        let program = std::fs::read_link(format!("/proc/{}/exe", self.pid)).ok()?;
+        let program = program.to_string_lossy();
+        let first = self.mappings.iter().find(|m| m.path == program)?;
+        Some(address.wrapping_add(bias(&std::fs::read(self.file(&first.path)).ok()?, first)?))
+    }
+
+    /// A file of the process, in the file system that the process sees.
+    fn file(&self, path: &str) -> PathBuf {
+        let own = PathBuf::from(format!("/proc/{}/root{path}", self.pid));
+        if own.exists() {
+            own
+        } else {
+            path.into()
+        }
+    }
+
+    fn file_symbol(&self, m: &Mapping, name: &str) -> Option<(u64, u64)> {
+        let bytes = std::fs::read(self.file(&m.path)).ok()?;
+        let file = object::File::parse(&*bytes).ok()?;
+        let found = file
+            .dynamic_symbols()
+            .chain(file.symbols())
+            .find(|s| s.is_definition() && s.name().is_ok_and(|n| n == name || n.split('@').next() == Some(name)))?;
+        Some((found.address().wrapping_add(bias(&bytes, m)?), found.size()))
+    }
+}
+
+/// Difference between the addresses of a loaded file and those in the file. `m` is the file's first mapping.
+fn bias(bytes: &[u8], m: &Mapping) -> Option<u64> {
+    use object::ObjectSegment;
+    let file = object::File::parse(bytes).ok()?;
+    let segment = file.segments().find(|s| {
+        let (offset, size) = s.file_range();
+        offset & !4095 <= m.offset && m.offset < offset + size.max(1)
+    })?;
+    let (offset, _) = segment.file_range();
+    Some(m.start.wrapping_sub(m.offset).wrapping_sub(segment.address().wrapping_sub(offset)))
+}
+
+fn mappings(text: &str) -> Vec<Mapping> {
+    let mut out: Vec<Mapping> = Vec::new();
+    let mut programs = HashMap::new();
+    for line in text.lines() {
+        let mut words = line.splitn(6, ' ');
+        let (Some(range), Some(rights), Some(offset)) = (words.next(), words.next(), words.next()) else { continue };
+        let path = words.nth(2).unwrap_or_default().trim_start().to_string();
+        let number = |s: &str| u64::from_str_radix(s, 16).ok();
+        let Some((Some(start), Some(end))) = range.split_once('-').map(|(a, b)| (number(a), number(b))) else {
+            continue;
+        };
+        let executable = rights.contains('x');
+        if executable && path.starts_with('/') {
+            programs.insert(path.clone(), ());
+        }
+        let offset = number(offset).unwrap_or_default();
+        out.push(Mapping { start, end, offset, executable, path, kind: PageKind::Mmap });
+    }
+    for i in 0..out.len() {
+        // Variables without an initial value lie in anonymous memory behind the program's file.
+        let follows = i > 0 && out[i].path.is_empty() && out[i - 1].end == out[i].start;
+        out[i].kind = match &*out[i].path {
+            "[heap]" => PageKind::Heap,
+            "[stack]" => PageKind::Stack,
+            "[vdso]" | "[vvar]" | "[vvar_vclock]" => PageKind::Global,
+            path if programs.contains_key(path) => PageKind::Global,
+            "" if follows && programs.contains_key(&out[i - 1].path) => PageKind::Global,
+            _ => PageKind::Mmap,
+        };
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_have_kinds() {
+        let text = "\
+00400000-00401000 r--p 00000000 08:01 1 /usr/bin/a program
+00401000-00402000 r-xp 00001000 08:01 1 /usr/bin/a program
+00403000-00404000 rw-p 00003000 08:01 1 /usr/bin/a program
+00404000-00406000 rw-p 00000000 00:00 0 
+01000000-01021000 rw-p 00000000 00:00 0 [heap]
+7f0000000000-7f0000800000 rw-p 00000000 00:00 0 
+7f0001000000-7f0001001000 rw-s 00000000 00:05 9 /dev/hugepages/rtemap_0
+7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]
+";
+        let all = mappings(text);
+        use PageKind::{Global, Heap, Mmap, Stack};
+        let kinds: Vec<PageKind> = all.iter().map(|m| m.kind).collect();
+        assert_eq!(kinds, [Global, Global, Global, Global, Heap, Mmap, Mmap, Stack]);
+        assert_eq!((&*all[1].path, all[1].executable, all[1].offset), ("/usr/bin/a program", true, 0x1000));
+    }
+}

@@ -1,0 +1,83 @@
+//! Packets between addresses or symbols that the user names.
+
+use super::{Raw, Tracer};
+use crate::burst::{Frame, Piece};
+use crate::process::Process;
+use crate::sys::{self, Tid};
+use crate::Between;
+use hostnet_recording::Error;
+use std::collections::HashMap;
+
+/// Addresses at which work begins and ends, by process.
+#[derive(Default)]
+pub(super) struct Named {
+    found: HashMap<usize, (u64, Option<u64>)>,
+}
+
+impl Named {
+    /// Looks for the addresses in a process; whether they have been found now.
+    pub(super) fn look(&mut self, p: usize, process: &mut Process, between: &Between) -> Result<bool, Error> {
+        let Between::Addresses { enter, leave, .. } = between else { return Ok(false) };
+        if self.found.contains_key(&p) {
+            return Ok(false);
+        }
+        process.refresh();
+        let Some(enter) = address(process, enter)? else { return Ok(false) };
+        let leave = match leave {
+            Some(name) => match address(process, name)? {
+                Some(address) => Some(address),
+                None => return Ok(false),
+            },
+            None => None,
+        };
+        self.found.insert(p, (enter, leave));
+        Ok(true)
+    }
+    pub(super) fn forget(&mut self, p: usize) {
+        self.found.remove(&p);
+    }
+    pub(super) fn is_found(&self) -> bool {
+        !self.found.is_empty()
+    }
+    pub(super) fn entries(&self, p: usize) -> Vec<u64> {
+        self.found.get(&p).map(|f| f.0).into_iter().collect()
+    }
+}
+
+/// Address of a symbol, or the address that a disassembler of the program prints.
+fn address(process: &Process, name: &str) -> Result<Option<u64>, Error> {
+    let Some(digits) = name.strip_prefix("0x") else { return Ok(process.symbol(name).map(|(address, _)| address)) };
+    let number = u64::from_str_radix(digits, 16)
+        .map_err(|_| Error(format!("{name} is no hexadecimal address, such as 0x401136.")))?;
+    Ok(process.own_address(number))
+}
+
+impl Tracer<'_> {
+    /// A thread is where a packet's work begins.
+    pub(super) fn at_enter(&mut self, tid: Tid, raw: &Raw) -> std::io::Result<()> {
+        if !self.wants(1) {
+            // Past the breakpoint's instruction, which the kernel executes without stopping again.
+            return self.run_natively(tid, 0);
+        }
+        let process = &self.processes[self.threads[&tid].process];
+        let back = process.word(raw.rsp).unwrap_or_default();
+        self.threads.get_mut(&tid).expect("the thread is known").entry = (raw.rsp, back);
+        let mut frame = Frame::default();
+        if let Between::Addresses { frame: Some((pointer, length)), .. } = &self.options.between {
+            let r = sys::address_registers(raw);
+            let (start, bytes) = (pointer.value(&r), length.value(&r).min(1 << 16));
+            frame.length = bytes as u32;
+            frame.data.push(Piece { start, end: start.saturating_add(bytes), zero: start });
+        }
+        self.begin(tid, raw, vec![frame])
+    }
+
+    /// Whether a packet's work has ended: at the address to leave, or with the return of the function that was entered.
+    pub(super) fn leaves(&self, tid: Tid, raw: &Raw) -> bool {
+        let t = &self.threads[&tid];
+        match self.addresses.found.get(&t.process) {
+            Some((_, Some(leave))) => raw.rip == *leave,
+            _ => raw.rip == t.entry.1 && raw.rsp > t.entry.0,
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Records programs whose accesses are known to the instruction. The tests need a C compiler.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use hostnet_record::{record, Between, Options, Target, Told, Value};
+use hostnet_recording::{AccessKind, Counts, Outcome, Packet, PageKind, Place, Recording};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A program of `tests/programs`, compiled once for each test.
+fn program(name: &str) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{:?}", std::thread::current().id()));
+    let built = Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(&out).arg(source).status();
+    match built {
+        Ok(status) => assert!(status.success(), "the C compiler failed on {name}"),
+        Err(_) => {
+            eprintln!("not tested: there is no C compiler (cc)");
+            return None;
+        }
+    }
+    Some(out)
+}
+
+fn options(target: Target, between: Between, packets: u32) -> Options {
+    let time = Duration::from_secs(30);
+    Options { target, between, packets, skip: 0, time, version: String::new(), recorder: "a test".into() }
+}
+
+fn run(program: &Path, arguments: &[&str]) -> Target {
+    Target::Run { program: program.into(), arguments: arguments.iter().map(|a| a.to_string()).collect() }
+}
+
+fn handle() -> Between {
+    let value = |text| Value::parse(text).unwrap();
+    Between::Addresses { enter: "handle".into(), leave: None, frame: Some((value("rdi"), value("rsi"))) }
+}
+
+fn made(o: &Options) -> Recording {
+    record(o, &mut |_| Told::Continue).unwrap()
+}
+
+/// Kind, place, bytes, instructions before it, and sources of each access.
+type Seen = (AccessKind, Place, u32, u32, Vec<u32>);
+
+fn seen(p: &Packet) -> Vec<Seen> {
+    let step = |s: &hostnet_recording::Step| {
+        (s.access.kind, s.access.place, s.access.bytes, s.before.instructions, s.access.address_from.iter().collect())
+    };
+    p.steps.iter().map(step).collect()
+}
+
+fn kind_of(r: &Recording, place: Place) -> Option<PageKind> {
+    match place {
+        Place::Memory { page, .. } => Some(r.pages[page as usize].kind),
+        _ => None,
+    }
+}
+
+/// Values are those of the instructions of `chase.c`, counted by hand.
+#[test]
+fn a_known_function_is_recorded_to_the_instruction() {
+    let Some(program) = program("chase.c") else { return };
+    let r = made(&options(run(&program, &["1000"]), handle(), 20));
+    assert_eq!(r.packets.len(), 20);
+    assert_eq!(r.about.command[1..], ["1000"]);
+    use AccessKind::{Atomic, Load, Prefetch, Store, StreamStore};
+    for (n, p) in (0u64..).zip(&r.packets) {
+        assert_eq!((p.received, p.outcome), (1514, Outcome::Consumed));
+        let all = seen(p);
+        let kinds: Vec<AccessKind> = all.iter().map(|a| a.0).collect();
+        let mut want = vec![Load, Load, Load, Store, Load, Store, Load];
+        want.extend([Load; 5]);
+        want.extend([Prefetch, Atomic, StreamStore, Store, Load, Load, Load]);
+        assert_eq!(kinds, want);
+        // The frame.
+        assert_eq!(all[0], (Load, Place::Frame(12), 2, 1, vec![]));
+        assert_eq!((all[2].1, all[4].1, all[12].1), (Place::Frame(0), Place::Frame(16), Place::Frame(64)));
+        // The table: index from the frame, in the page and at the offset that follow from it.
+        let index = (n * 7 & 0xff | (n * 3 & 0xff) << 8) & 8191;
+        let Place::Memory { page, offset } = all[1].1 else { panic!("{:?}", all[1]) };
+        assert_eq!((u64::from(offset), all[1].2, &all[1].4[..]), (index * 4 % 4096, 4, &[1][..]));
+        assert_eq!(r.pages[page as usize].kind, PageKind::Global);
+        // The list: links of 128 bytes, each found by the one before; (i * 5 + 1) mod 64 follows i.
+        let links = [0u64, 1, 6, 31, 28];
+        for (a, link) in all[7..12].iter().zip(links) {
+            let Place::Memory { offset, .. } = a.1 else { panic!("{a:?}") };
+            assert_eq!((u64::from(offset), &a.4[..]), (link * 128 % 4096, &[1][..]));
+        }
+        assert_eq!((&all[13].4[..], &all[14].4[..]), (&[2][..], &[3][..]), "the last link is two accesses before");
+        assert_eq!(all[17].4, [1, 6], "a spilled register keeps its source");
+        assert_eq!(kind_of(&r, all[15].1), Some(PageKind::Stack));
+        let total = p.total();
+        assert_eq!((total.instructions, total.branches, total.taken), (33, 6, 5));
+        assert_eq!(p.rest, Counts { branches: 1, taken: 1, ..Counts::default() }, "the return");
+    }
+}
+
+#[test]
+fn two_recordings_are_the_same() {
+    let Some(program) = program("chase.c") else { return };
+    let o = options(run(&program, &["1000"]), handle(), 50);
+    let (a, b) = (made(&o), made(&o));
+    assert_eq!((a.packets, a.pages), (b.packets, b.pages));
+}
+
+#[test]
+fn addresses_are_as_good_as_symbols() {
+    let Some(program) = program("chase.c") else { return };
+    let symbols = Command::new("nm").arg(&program).output().expect("binutils come with the compiler").stdout;
+    let text = String::from_utf8(symbols).unwrap();
+    let address = text.lines().find_map(|l| l.strip_suffix(" T handle")).expect("the symbol");
+    let between = Between::Addresses { enter: format!("0x{address}"), leave: None, frame: None };
+    let r = made(&options(run(&program, &["1000"]), between, 3));
+    assert_eq!(r.packets[0].total().instructions, 33);
+}
+
+/// Packets that the program counts for itself go on after the recorder has let it go.
+#[test]
+fn an_attached_program_goes_on() {
+    let Some(program) = program("chase.c") else { return };
+    let mut child = Command::new(&program).args(["3000", "300"]).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let r = made(&options(Target::Attach(child.id() as i32), handle(), 10));
+    assert_eq!(r.packets.len(), 10);
+    assert_eq!(r.packets[5].total().instructions, 33);
+    assert!(child.wait().unwrap().success(), "the program ends by itself, and well");
+}
+
+/// Each of four threads handles its packets; a table of its own is that thread's, and the counter is everybody's.
+#[test]
+fn threads_are_recorded_by_themselves() {
+    let Some(program) = program("threads.c") else { return };
+    let enter = Between::Addresses { enter: "handle".into(), leave: None, frame: None };
+    let r = made(&options(run(&program, &[]), enter, 200));
+    assert!(r.threads.len() > 1, "{:?}", r.threads);
+    let (mut own, mut shared) = (0, 0);
+    for p in &r.packets {
+        assert_eq!(p.total().instructions, 4, "{:?}", p.steps);
+        let Place::Memory { page, .. } = p.steps[0].access.place else { panic!() };
+        assert_eq!(r.pages[page as usize].thread, Some(p.thread));
+        own += 1;
+        let Place::Memory { page, .. } = p.steps[2].access.place else { panic!() };
+        assert_eq!((p.steps[2].access.kind, r.pages[page as usize].thread), (AccessKind::Atomic, None));
+        shared += 1;
+    }
+    assert_eq!((own, shared), (r.packets.len(), r.packets.len()));
+}
+
+fn client(port: u16, messages: usize) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let begun = Instant::now();
+        let mut stream = loop {
+            match std::net::TcpStream::connect(("127.0.0.1", port)) {
+                Ok(s) => break s,
+                Err(e) => assert!(begun.elapsed() < Duration::from_secs(20), "{e}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let mut buffer = [0; 64];
+        for _ in 0..messages {
+            if stream.write_all(&[7; 40]).and_then(|()| stream.read(&mut buffer)).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// The server reads 40 bytes into one buffer, copies 8 of them to another, and sends 16 bytes from there.
+#[test]
+fn messages_of_sockets_are_packets() {
+    let Some(program) = program("echo.c") else { return };
+    let port = 20_000 + (std::process::id() % 10_000) as u16;
+    let client = client(port, 1000);
+    let r = made(&options(run(&program, &[&port.to_string()]), Between::Sockets, 30));
+    client.join().unwrap();
+    assert_eq!(r.packets.len(), 30);
+    for p in &r.packets[1..] {
+        assert_eq!((p.received, p.outcome), (40, Outcome::Replied(16)));
+        let frame = p.steps.iter().find(|s| matches!(s.access.place, Place::Frame(_))).unwrap();
+        assert_eq!((frame.access.kind, frame.access.place, frame.access.bytes), (AccessKind::Load, Place::Frame(8), 8));
+        let reply = p.steps.iter().find(|s| matches!(s.access.place, Place::Reply(_))).unwrap();
+        assert_eq!(
+            (reply.access.kind, reply.access.place, reply.access.bytes),
+            (AccessKind::Store, Place::Reply(4), 8)
+        );
+        assert!(p.total().system_calls >= 2, "receive and send");
+    }
+}
+
+fn refused(o: &Options) -> String {
+    record(o, &mut |_| Told::Continue).unwrap_err().to_string()
+}
+
+#[test]
+fn refusals_are_sentences() {
+    let Some(program) = program("chase.c") else { return };
+    let enter = |name: &str| Between::Addresses { enter: name.into(), leave: None, frame: None };
+    let e = refused(&options(run(&program, &["10"]), enter("no_such_symbol"), 1));
+    assert!(e.ends_with("neither the program nor its libraries have a symbol no_such_symbol."), "{e}");
+    let e = refused(&options(run(&program, &["10"]), Between::Dpdk, 1));
+    assert!(e.contains("ended before it had handled a packet; the program has no rte_eth_fp_ops"), "{e}");
+    let e = refused(&options(run(&program, &["10"]), enter("0xhandle"), 1));
+    assert_eq!(e, "0xhandle is no hexadecimal address, such as 0x401136.");
+    let e = refused(&options(Target::Attach(i32::MAX), handle(), 1));
+    assert_eq!(e, format!("process {}: does not exist.", i32::MAX));
+}
+
+struct Ended(Child);
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_program_that_is_traced_already_is_refused() {
+    let Some(program) = program("chase.c") else { return };
+    let child = Ended(Command::new(&program).args(["1000000", "1000"]).stdout(Stdio::null()).spawn().unwrap());
+    let target = Target::Attach(child.0.id() as i32);
+    let o = options(target.clone(), handle(), 5);
+    let (mut told, mut other) = (0, String::new());
+    let slow = Options { packets: 1_000_000, ..o.clone() };
+    record(&slow, &mut |_| {
+        told += 1;
+        other = std::thread::scope(|s| s.spawn(|| refused(&o)).join().unwrap());
+        Told::Finish
+    })
+    .unwrap();
+    assert!(other.contains("is traced by process"), "{other}");
+}
