@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// let text = std::fs::read_to_string("mine.toml").expect("a scenario");
 /// let scenario = engine.resolve(&text, "mine.toml", &["platforms".into()]).expect("a valid scenario");
 /// let outcome = engine.run(&scenario).expect("a result");
-/// println!("{:?} Mrps", outcome.values.get("throughput_mrps"));
+/// println!("{:?} Mrps", outcome.values.named("throughput_mrps"));
 /// ```
 #[derive(Clone, Default)]
 pub struct Engine {

@@ -107,7 +107,7 @@ fn a_scenario_names_components_that_are_registered() {
     let scenario = engine().resolve(SCENARIO, "own.toml", &search()).unwrap_or_else(|e| panic!("{e}"));
     let o = engine().run(&scenario).unwrap_or_else(|e| panic!("{e}"));
     // Of the 4 lines of each packet, the policy sends 3 to DRAM.
-    assert_eq!(o.values.get("acc_nic_rx_wr"), Some(3.0));
+    assert_eq!(o.values.named("acc_nic_rx_wr"), Some(3.0));
     let row = &o.tables["tenants"]["rows"][0];
     assert_eq!((row[1].as_str(), row[2].as_str()), (Some("touch"), Some("mine")));
     assert!(o.tables.contains_key("dispatch"), "the role's own table");
