@@ -59,7 +59,7 @@ impl Serialize for Group {
 }
 
 /// Subject of a result, which decides the figures that lead. A result is about the first of these subjects of which
-/// it has a mark ([`Metric::marks`]), and about sizes without any mark.
+/// it has a mark (`marks` of a [`Metric`]), and about sizes without any mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
