@@ -215,9 +215,9 @@ def table(data: Mapping[str, Any]) -> None:
     what = ", ".join(f"{n:,} {name}" for name, n in s["outcomes"].items())
     say(
         f"{s['packets']:,} packets in {s['bursts']:,} bursts ({about['boundary']}), "
-        f"{s['received_bytes']:,.0f} bytes on average: {what}; "
-        f"{s['threads']} thread{'s' * (s['threads'] > 1)}, {s['pages']} pages"
+        f"{s['received_bytes']:,.0f} bytes on average"
     )
+    say(f"{what}; {s['threads']} thread{'s' * (s['threads'] > 1)}, {s['pages']:,} pages")
     names = {"system_calls": "system calls", "taken": "taken branches", "mispredicted": "mispredicted branches"}
     rows = [[names.get(c, c), _mean(v)] for c, v in s["counts"].items() if v or c == "instructions"]
     kinds = {"load": "loads", "store": "stores", "atomic": "atomic operations", "prefetch": "prefetches"}
