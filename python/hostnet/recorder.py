@@ -152,13 +152,16 @@ _STORES = ("store", "stream_store", "atomic")
 
 
 def summary(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Means over the packets of a recording: counts, lines by region, dependence."""
+    """Medians and means over the packets of a recording: counts, lines by region, dependence."""
     packets = [(p, accesses(p, data["pages"])) for p in data["packets"]]
     counts = ("instructions", "branches", "taken", "mispredicted", "fences", "system_calls")
     totals = [{c: sum(s["before"][c] for s in p["steps"]) + p["rest"][c] for c in counts} for p, _ in packets]
 
-    def per_packet(chosen: Any) -> float:
-        return mean(sum(1 for a in all_ if chosen(a)) for _, all_ in packets)
+    def number(chosen: Any) -> list[int]:
+        return [sum(1 for a in all_ if chosen(a)) for _, all_ in packets]
+
+    def middle(values: Sequence[float]) -> dict[str, float]:
+        return {"median": median(values), "mean": mean(values)}
 
     def lines(all_: Sequence[Access], region: str) -> set[tuple[str, int, int]]:
         return {
@@ -173,16 +176,15 @@ def summary(data: Mapping[str, Any]) -> dict[str, Any]:
         "pages": len(data["pages"]),
         "received_bytes": mean(p["received"] for p, _ in packets),
         "outcomes": dict(Counter(_outcome(p["outcome"]) for p, _ in packets)),
-        "counts": {c: mean(t[c] for t in totals) for c in counts},
-        "instructions_median": median(t["instructions"] for t in totals),
+        "counts": {c: middle([t[c] for t in totals]) for c in counts},
         "kinds": {
-            k: per_packet(lambda a, k=k: a.kind == k)
+            k: middle(number(lambda a, k=k: a.kind == k))
             for k in ("load", "store", "atomic", "prefetch", "prefetch_own", "stream_store", "flush")
         },
         "regions": {
             r: {
-                "loads": per_packet(lambda a, r=r: a.region == r and a.kind in _LOADS),
-                "stores": per_packet(lambda a, r=r: a.region == r and a.kind in _STORES),
+                "loads": mean(number(lambda a, r=r: a.region == r and a.kind in _LOADS)),
+                "stores": mean(number(lambda a, r=r: a.region == r and a.kind in _STORES)),
                 "lines": mean(len(lines(all_, r)) for _, all_ in packets),
                 "distinct": len(set().union(*(lines(all_, r) for _, all_ in packets))),
             }
@@ -191,8 +193,9 @@ def summary(data: Mapping[str, Any]) -> dict[str, Any]:
         },
         "dependence": {
             "dependent_loads": mean(a.depends for a in loads) if loads else 0.0,
-            "longest_chain": mean(max((a.depth for a in all_ if a.kind in _LOADS), default=0) for _, all_ in packets),
-            "longest_chain_max": max((a.depth for a in loads), default=0),
+            "longest_chain": middle(
+                [max((a.depth for a in all_ if a.kind in _LOADS), default=0) for _, all_ in packets]
+            ),
         },
     }
 
@@ -202,7 +205,7 @@ def _outcome(outcome: str | Mapping[str, int]) -> str:
 
 
 def table(data: Mapping[str, Any]) -> None:
-    """Print a recording: its origin, and means per packet."""
+    """Print a recording: its origin, and medians and means per packet."""
     about, s, out = data["about"], summary(data), console(80)
 
     def say(text: str) -> None:
@@ -215,18 +218,18 @@ def table(data: Mapping[str, Any]) -> None:
     what = ", ".join(f"{n:,} {name}" for name, n in s["outcomes"].items())
     say(
         f"{s['packets']:,} packets in {s['bursts']:,} bursts ({about['boundary']}), "
-        f"{s['received_bytes']:,.0f} bytes on average: {what}; "
-        f"{s['threads']} thread{'s' * (s['threads'] > 1)}, {s['pages']} pages"
+        f"{s['received_bytes']:,.0f} bytes on average"
     )
+    say(f"{what}; {s['threads']} thread{'s' * (s['threads'] > 1)}, {s['pages']:,} pages")
     names = {"system_calls": "system calls", "taken": "taken branches", "mispredicted": "mispredicted branches"}
-    rows = [[names.get(c, c), _mean(v)] for c, v in s["counts"].items() if v or c == "instructions"]
     kinds = {"load": "loads", "store": "stores", "atomic": "atomic operations", "prefetch": "prefetches"}
     kinds |= {"prefetch_own": "prefetches for writing", "stream_store": "non-temporal stores", "flush": "flushes"}
-    rows += [[kinds[k], _mean(v)] for k, v in s["kinds"].items() if v]
     d = s["dependence"]
-    rows += [["loads that depend on a load [%]", _mean(100 * d["dependent_loads"])]]
-    rows += [["longest chain of loads", _mean(d["longest_chain"])]]
-    show([Column("a packet has", key=True, text=True), Column("mean")], rows, to=out)
+    found = {names.get(c, c): v for c, v in s["counts"].items()} | {kinds[k]: v for k, v in s["kinds"].items()}
+    found["longest chain of loads"] = d["longest_chain"]
+    rows = [[name, _mean(v["median"]), _mean(v["mean"])] for name, v in found.items() if v["mean"]]
+    rows += [["loads that depend on a load [%]", "", _mean(100 * d["dependent_loads"])]]
+    show([Column("a packet has", key=True, text=True), Column("median"), Column("mean")], rows, to=out)
     show(
         [
             Column("region", key=True, text=True),

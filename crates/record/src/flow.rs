@@ -8,6 +8,9 @@ use std::collections::HashMap;
 
 const RBP: usize = 5;
 
+/// Number of instructions after which a load has retired on any core, so that nothing waits for it any more.
+const WINDOW: u64 = 1024;
+
 /// Indices of the latest loads that a value comes from, in descending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Loads {
@@ -44,6 +47,8 @@ pub(crate) struct RawStep {
     pub address: u64,
     pub bytes: u32,
     pub address_from: Loads,
+    /// Number of the instruction that makes the access.
+    instruction: u64,
 }
 
 /// Accesses and data flow of a program since a packet's or a burst's work began.
@@ -116,7 +121,7 @@ impl Flow {
             self.rest.taken += u32::from(after.rip != next);
             if !predictor.predicts(branch, before.rip, next, after.rip) {
                 self.rest.mispredicted += 1;
-                self.branches_from.add(data);
+                self.branches_from.add(self.awaited(data));
             }
         }
         self.write_registers(m, data);
@@ -181,8 +186,23 @@ impl Flow {
         }
     }
 
+    /// The loads that something can wait for: those that are not too old, without those whose data another one's address
+    /// comes from.
+    fn awaited(&self, loads: Loads) -> Loads {
+        let mut kept = Loads::default();
+        for load in loads.iter() {
+            let young = self.steps[load as usize].instruction + WINDOW > self.instructions;
+            let implied = |later: u32| self.steps[later as usize].address_from.iter().any(|l| l == load);
+            if young && !loads.iter().any(implied) {
+                kept.add(Loads::of(load));
+            }
+        }
+        kept
+    }
+
     /// Adds an access, in parts if it crosses pages, and returns the indices of the parts.
     fn access(&mut self, kind: AccessKind, t: &Touched, address_from: Loads) -> std::ops::Range<u32> {
+        let address_from = self.awaited(address_from);
         let first = self.steps.len() as u32;
         let (mut address, mut left) = (t.address, t.bytes);
         while left > 0 {
@@ -194,6 +214,7 @@ impl Flow {
                 address,
                 bytes: bytes as u32,
                 address_from,
+                instruction: self.instructions,
             });
             address = address.wrapping_add(bytes);
             left -= bytes;
@@ -377,6 +398,24 @@ mod tests {
         m.run(&[0xc7, 0x44, 0x24, 0x08, 0, 0, 0, 0]); // mov dword [rsp + 8], 0
         m.run(&[0x8b, 0x5c, 0x24, 0x08]); // mov ebx, [rsp + 8]   load 4
         assert_eq!(m.flow.register(RBX), [4]);
+    }
+
+    /// The data of load 1 arrives after that of load 0, whose data is its address; after 1,024 instructions both have
+    /// retired.
+    #[test]
+    fn only_loads_that_can_be_awaited_are_sources() {
+        let mut m = Machine::new();
+        m.run(&[0x48, 0x8b, 0x00]); // mov rax, [rax]       load 0
+        m.run(&[0x48, 0x8b, 0x18]); // mov rbx, [rax]       load 1
+        m.run(&[0x8a, 0x04, 0x18]); // mov al, [rax + rbx]  load 2
+        assert_eq!(m.last().3, [1]);
+        for _ in 3..1024 {
+            m.run(&[0x90]); // nop
+        }
+        m.run(&[0x8a, 0x0b]); // mov cl, [rbx]: instruction 1,025, and load 1 is instruction 2
+        assert_eq!(m.last().3, [1]);
+        m.run(&[0x8a, 0x0b]); // mov cl, [rbx]
+        assert_eq!(m.last().3, []);
     }
 
     #[test]

@@ -77,7 +77,8 @@ fn a_known_function_is_recorded_to_the_instruction() {
         assert_eq!(all[0], (Load, Place::Frame(12), 2, 1, vec![]));
         assert_eq!((all[2].1, all[4].1, all[12].1), (Place::Frame(0), Place::Frame(16), Place::Frame(64)));
         // The table: index from the frame, in the page and at the offset that follow from it.
-        let index = (n * 7 & 0xff | (n * 3 & 0xff) << 8) & 8191;
+        let byte = |factor: u64| n * factor % 256;
+        let index = (byte(7) + 256 * byte(3)) % 8192;
         let Place::Memory { page, offset } = all[1].1 else { panic!("{:?}", all[1]) };
         assert_eq!((u64::from(offset), all[1].2, &all[1].4[..]), (index * 4 % 4096, 4, &[1][..]));
         assert_eq!(r.pages[page as usize].kind, PageKind::Global);
