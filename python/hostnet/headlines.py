@@ -20,7 +20,15 @@ CONSTANTS, OTHERS = "constants", "the simulation"
 #: Metrics that `run` shows first, by the subject of the scenario. A metric without a value is omitted.
 LEADING: dict[str, dict[str, tuple[str, ...]]] = {
     "packets": {
-        SPEED: ("throughput_mrps", "lat_p50_us", "lat_p99_us", "rtt_median_us", "service_mean_us"),
+        SPEED: (
+            "offered_mrps",
+            "throughput_mrps",
+            "loss_rate",
+            "lat_p50_us",
+            "lat_p99_us",
+            "rtt_median_us",
+            "service_mean_us",
+        ),
         MEMORY: ("mem_bw_gbs", "mem_utilisation", "acc_total", "dram_lat_avg_ns"),
         NIC: ("net_gbps", "drop_rate", "pcie_up_util", "pcie_down_util", "rx_evct_consumed", "rx_evct_premature"),
         DOMAINS: ("lfb_occ", "cha_wait_writes", "wpq_full_frac"),
@@ -81,7 +89,7 @@ LEADING: dict[str, dict[str, tuple[str, ...]]] = {
 
 #: Metrics that `sweep` prints for each point.
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "packets": ("throughput_mrps", "lat_p50_us", "lat_p99_us", "drop_rate", "mem_bw_gbs", "acc_total"),
+    "packets": ("throughput_mrps", "lat_p50_us", "lat_p99_us", "drop_rate", "loss_rate", "mem_bw_gbs", "acc_total"),
     "ccnic": (
         "achieved_mpps",
         "rtt_median_us",
