@@ -235,6 +235,7 @@ impl Host {
         }
         v.set("pcie_up_util", up);
         v.set("pcie_down_util", down);
+        v.set("iio_path_util", iio.path_utilisation(self.machine.now));
         let names = [
             ["iio_write_credits", "iio_write_occ", "iio_write_peak", "iio_write_lat_ns", "iio_write_little_ns"],
             ["iio_read_credits", "iio_read_occ", "iio_read_peak", "iio_read_lat_ns", "iio_read_little_ns"],

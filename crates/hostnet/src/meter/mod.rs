@@ -205,6 +205,7 @@ metrics! {
     iio_read_little_ns ["ns"] "Mean residence in the IIO read buffer by Little's law";
     pcie_up_util ["fraction"] "Share of time that PCIe links carry packets from devices, mean over ports";
     pcie_down_util ["fraction"] "Share of time that PCIe links carry packets to devices, mean over ports";
+    iio_path_util ["fraction"] "Share of time that the path from an I/O controller to the home agent carries lines, of the busiest controller";
     pfc_pause_fraction ["fraction"] "Share of time that priority flow control paused the peer of a RoCE NIC";
     pfc_pauses ["frames"] "Pause frames by which a RoCE NIC stopped its peer";
     nic_buffer_peak_kib ["KiB"] "Largest fill of a NIC's receive buffer";
