@@ -244,6 +244,7 @@ def sweep(
     show.rows(frame, list(columns[0]), shown, units={name: about["unit"] for name, about in own.items()})
     _note_void(metrics, results)
     show.captures(r.data for r in results)
+    show.warnings(results)
     for path in api.without_effect(points, results):
         typer.echo(f"hostnet: note: no metric depends on {path} here.", err=True)
 

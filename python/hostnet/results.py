@@ -34,7 +34,7 @@ class Table(TypedDict):
 
 
 class ResultData(TypedDict):
-    """A result in the form in which it is saved. Results of old versions lack ``tables``."""
+    """A result in the form in which it is saved. Results of old versions lack ``tables`` and ``warnings``."""
 
     version: str
     spec: dict[str, Any]
@@ -45,6 +45,7 @@ class ResultData(TypedDict):
     measure_us: float
     metrics: dict[str, float | None]
     tables: NotRequired[dict[str, Table] | None]
+    warnings: NotRequired[list[str]]
 
 
 _NUMBERS = ("seed", "wall_s", "sim_us", "warmup_us", "measure_us")
@@ -69,6 +70,9 @@ def fault(data: Any) -> str | None:
     odd = next((m for m, v in data["metrics"].items() if v is not None and not _is_number(v)), None)
     if odd is not None:
         return f"metrics.{odd} = {json.dumps(data['metrics'][odd])[:40]} is not a number"
+    said = data.get("warnings") or []
+    if not isinstance(said, list) or not all(isinstance(w, str) for w in said):
+        return "warnings is of another type"
     tables = data.get("tables") or {}
     if not isinstance(tables, dict):
         return "tables is of another type"
@@ -123,6 +127,11 @@ class Result:
         if name not in known:
             raise HostnetError(f"there is no metric {name!r}; {suggestion(name, list(known))}")
         return known[name]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences about what was not steady in the measured window: caches that were still filling, or queues that grew."""
+        return list(self.data.get("warnings") or [])
 
     @property
     def tables(self) -> list[str]:

@@ -62,6 +62,7 @@ def metrics(result: Result, every: bool = False) -> None:
         out.print(str(loss), highlight=False, markup=False)
     if failed := search.nothing_passed(result.data):
         out.print(failed, highlight=False, markup=False)
+    warnings([result], out)
     if every:
         return
     shown = {m for names in groups.values() for m in names}
@@ -107,6 +108,18 @@ def chosen(result: Result, wanted: Sequence[str]) -> None:
         if values.get(m) is not None
     ]
     show(columns, rows)
+    warnings([result])
+
+
+def warnings(results: Sequence[Result], to: Console | None = None) -> None:
+    """What was not steady in the measured window of a result; of several results, how many were not and what the first
+    one says."""
+    found = [r.warnings for r in results if r.warnings]
+    if not found:
+        return
+    of = "" if len(results) == 1 else f"{len(found)} of {len(results)} points were not steady; the first: "
+    for said in found[0]:
+        (to or console()).print(f"warning: {of}{said}", highlight=False, markup=False)
 
 
 def captures(results: Iterable[Mapping[str, Any]], to: Console | None = None) -> None:

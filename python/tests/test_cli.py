@@ -28,12 +28,12 @@ def test_run_prints_metrics_and_json(cli, tiny_file):
 
 
 def test_a_sweep_says_which_key_changes_nothing(cli, tiny_file):
-    """The tenant's code point is for policies that look at it, and a search's objective for searches."""
+    """The objective of a search has no effect on a fixed load, as the schema says."""
     done = cli(
         "sweep",
         tiny_file,
         "--vary",
-        "tenant.0.dscp=0,8",
+        "run.slo_multiple=50,100",
         "--vary",
         "seed=1,2",
         "--set",
@@ -43,7 +43,7 @@ def test_a_sweep_says_which_key_changes_nothing(cli, tiny_file):
         "-q",
         check=0,
     )
-    assert done.stderr == "hostnet: note: no metric depends on tenant.0.dscp here.\n"
+    assert done.stderr == "hostnet: note: no metric depends on run.slo_multiple here.\n"
 
 
 def test_sweep_writes_tidy_tables(cli, tiny_file, tmp_path):

@@ -87,7 +87,7 @@ def test_a_full_link_and_what_it_loses_are_told_where_no_credits_are_short():
         }
     )
     ex = explain.of_result(api.run(over))
-    assert "The PCIe link into the host is 100 % busy: it bounds the device" in ex.paragraph()
+    assert "The PCIe link into the host is 100 % busy: it bounds what passes" in ex.paragraph()
     assert ex.losses and "receive DMA is slower than the wire" in ex.losses[0]
     assert (
         "The PCIe link to the host is the limit, busy 100 % of the time." in ex.losses[0]
@@ -203,3 +203,34 @@ def test_the_cores_share_of_busy_time_is_the_metric_that_the_run_has(metrics, ki
     about = {"seed": 1, "version": "", **dict.fromkeys(("wall_s", "sim_us", "warmup_us", "measure_us"), 0.0)}
     ex = explain.of_result(Result({"metrics": {"lfb_occ": 0.0, **metrics}, "spec": spec, "tables": {}, **about}))
     assert ex.facts.get("cores_busy") == share
+
+
+#: A server or buffer made tiny, the same twice as large, what its explanation says, and the rate that it bounds.
+LIMITS = {
+    "iio.line_interval": (
+        1,
+        "12 ns",
+        "6 ns",
+        "The path from the IIO to the home agent (iio.line_interval) is",
+        "p2m_gbs",
+    ),
+    "pcie.lane_rate": (1, "2 Gbps", "4 Gbps", "The PCIe link into the host is", "p2m_gbs"),
+    "iio.write_buffer": (1, 16, 32, "of 16 credits of its IIO write buffer", "p2m_gbs"),
+    "core.lfb": (1, 2, 4, "of 2 credits of its line fill buffers", "c2m_gbs"),
+}
+
+
+@pytest.mark.parametrize("key", LIMITS)
+def test_a_limit_that_binds_is_named_and_twice_as_much_of_it_moves_the_rate(run, key):
+    quadrant, tiny, twice, words, rate = LIMITS[key]
+    quiet = {"platform.pcie.train": 1}
+    bound, wide = (run(quadrant, 1, **quiet, **{f"platform.{key}": v}) for v in (tiny, twice))
+    assert words in explain.of_result(bound).paragraph()
+    assert wide[rate] > 1.3 * bound[rate]
+
+
+def test_a_line_takes_its_interval_on_the_path_to_the_home_agent(run):
+    """A line of 64 B each 12 ns is 5.33 GB/s."""
+    result = run(1, 1, **{"platform.iio.line_interval": "12 ns"})
+    assert result["p2m_gbs"] == pytest.approx(64 / 12, rel=0.02)
+    assert result["iio_path_util"] == pytest.approx(1, abs=0.01)

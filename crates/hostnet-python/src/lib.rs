@@ -132,6 +132,7 @@ fn run(
         "measure_us": us(o.measured),
         "metrics": metrics,
         "tables": o.tables,
+        "warnings": o.warnings,
     })
     .to_string())
 }

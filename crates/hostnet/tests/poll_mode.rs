@@ -96,6 +96,33 @@ fn the_receive_path_puts_the_closed_forms_bytes_on_the_link() {
     }
 }
 
+/// A core that is offered 30 Mpps carries far fewer; without losses, because the NIC has room for all others, queues grow by them.
+#[test]
+fn a_window_whose_queues_grew_says_so() {
+    let at = |rate| Setting { nic: "lanes = 8\nreceive_buffer = \"256 MiB\"", rate, ..Setting::default() }.run();
+    let (calm, over) = (at(2.0), at(30.0));
+    assert_eq!((get(&calm, "drops"), get(&over, "drops")), (0.0, 0.0));
+    let grew = |o: &Outcome| o.warnings.iter().any(|w| w.starts_with("queues grew by "));
+    assert!(!grew(&calm) && grew(&over), "{:?} {:?}", calm.warnings, over.warnings);
+    let unserved = get(&over, "offered_mrps") - get(&over, "throughput_mrps");
+    assert!((get(&over, "loss_rate") * get(&over, "offered_mrps") / unserved - 1.0).abs() < 1e-6);
+}
+
+/// 24 rings of 1024 buffers take 24,576 packets to pass once, and the caches fill until then.
+#[test]
+fn a_window_whose_caches_were_still_filling_says_so() {
+    let of = |warm_up: &str| {
+        simulate(&format!(
+            "name = \"w\"\nplatform = \"sim24\"\nplacement = {{ policy = \"ddio\", ways = 12 }}\nrings = {{ rx_buffers = 1024, \
+             buffer_size = \"1 KiB\" }}\n[[tenant]]\nname = \"t\"\ncores = 24\napp = {{ kind = \"touchdrop\" }}\n[traffic]\n\
+             arrivals = \"poisson\"\nrate = \"20 Mrps\"\npacket = \"1024 B\"\n[run]\nload = \"fixed\"\nrequests = 6000\n{warm_up}"
+        ))
+    };
+    let filling = |o: &Outcome| o.warnings.iter().any(|w| w.starts_with("the caches were still filling"));
+    let (short, automatic) = (of("warmup_requests = 4000"), of(""));
+    assert!(filling(&short) && !filling(&automatic), "{:?} {:?}", short.warnings, automatic.warnings);
+}
+
 /// Mbufs with room for it take a jumbo frame whole.
 #[test]
 fn a_jumbo_frame_comes_in_one_large_mbuf() {

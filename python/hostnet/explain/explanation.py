@@ -198,11 +198,10 @@ class Explanation:
                 if more <= AMPLE:
                     state += f", which mask {100 * more:.0f} % more latency"
             said.append(state + ".")
-        for key, way in (("pcie_up_util", "into the host"), ("pcie_down_util", "out of the host")):
+        for key, server in _SERVERS.items():
             if self.facts.get(key, 0) >= LINK_FULL:
                 said.append(
-                    f"The PCIe link {way} is {100 * self.facts[key]:.0f} % busy: it bounds the device, whatever credits "
-                    "are left."
+                    f"{server} is {100 * self.facts[key]:.0f} % busy: it bounds what passes through it, whatever credits are left."
                 )
         said += self._busy_cores() + self._lost_packets() + self._by_tenant()
         why = self.reasons()
@@ -285,6 +284,14 @@ class Explanation:
             "paragraph": self.paragraph(),
         }
 
+
+# Servers that every line of a class passes, by the fact that says which share of time they are busy.
+_SERVERS = {
+    "pcie_up_util": "The PCIe link into the host",
+    "pcie_down_util": "The PCIe link out of the host",
+    "iio_path_util": "The path from the IIO to the home agent (iio.line_interval)",
+    "link_utilisation": "The link between the nodes",
+}
 
 _OPENING = {
     "not judged": "Without counters of both cores and devices, the regime cannot be judged.",

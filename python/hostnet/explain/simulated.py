@@ -35,6 +35,8 @@ _FACTS = {
     "unloaded_read_ns": "c2m_read_unloaded_ns",
     "pcie_up_util": "pcie_up_util",
     "pcie_down_util": "pcie_down_util",
+    "iio_path_util": "iio_path_util",
+    "link_utilisation": "link_utilisation",
     "cha_dram_read_ns": "cha_dram_read_c2m_ns",
     "cha_mc_write_p2m_ns": "cha_mc_write_p2m_ns",
 }

@@ -221,16 +221,20 @@ fn within(inbound: Inbound, llc: u32) -> Check {
 /// queue pairs.
 fn policy_has_a_device(s: &Scenario) -> Check {
     let p = &s.placement;
-    let paired = s.tenants.iter().any(has_queue_pairs) || s.tenants.iter().all(|t| serves(t) && !directed(t));
-    for (key, given) in [("placement.resq = true", p.resq), ("rings.proactive_drop", s.rings.proactive_drop > 0)] {
-        need(!given || paired, || format!("{key} is for queue pairs, and no tenant here has any; leave it out"))?;
-    }
+    let pairs = ["placement.resq = true", "rings.proactive_drop"];
     if s.tenants.iter().any(serves) || s.ccnic_tenant().is_some() {
-        return Ok(());
+        let paired = s.tenants.iter().any(has_queue_pairs) || s.tenants.iter().all(|t| serves(t) && !directed(t));
+        let given = [p.resq, s.rings.proactive_drop > 0];
+        return match pairs.iter().zip(given).find(|(_, given)| *given && !paired) {
+            Some((key, _)) => Err(format!("{key} is for queue pairs, and no tenant here has any; leave it out")),
+            None => Ok(()),
+        };
     }
     let asked = [
+        (pairs[0], p.resq, "caps receive rings of queue pairs"),
         ("placement.sweep_rx = true", p.sweep_rx, "relinquishes receive buffers of queue pairs"),
         ("placement.sweep_tx", p.sweep_tx != SweepTx::None, "sweeps transmit buffers of queue pairs"),
+        (pairs[1], s.rings.proactive_drop > 0, "drops packets at queue pairs"),
     ];
     match asked.iter().find(|a| a.1) {
         Some((key, _, what)) => {

@@ -109,6 +109,7 @@ fn run_of(
         return Ok(Outcome {
             values: statics(&spec),
             tables: Map::new(),
+            warnings: Vec::new(),
             sim: Time::ZERO,
             warmup: Time::ZERO,
             measured: Time::ZERO,
@@ -514,6 +515,7 @@ impl Run<'_> {
             None => Outcome {
                 values: Values::clone(&statics(self.spec)),
                 tables: Map::new(),
+                warnings: Vec::new(),
                 sim: self.world.members[0].machine.now,
                 warmup: Time::ZERO,
                 measured: Time::ZERO,

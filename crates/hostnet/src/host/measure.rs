@@ -1,5 +1,6 @@
 //! A measurement window, and the metrics derived from it.
 
+use super::steadiness::Trend;
 use super::tenant::TenantState;
 use super::Host;
 use crate::config::scenario::TenantSpec;
@@ -33,6 +34,7 @@ pub struct Window {
     rx_lines: Vec<(u64, u64)>,
     timeline: Vec<[f64; 4]>,
     last_sample: (Time, u64, u64),
+    pub(super) trend: Trend,
 }
 
 impl Window {
@@ -47,6 +49,7 @@ impl Window {
             rx_lines: Vec::new(),
             timeline: Vec::new(),
             last_sample: (Time::ZERO, 0, 0),
+            trend: Trend::default(),
         }
     }
 }
@@ -58,6 +61,8 @@ pub struct Outcome {
     pub values: Values,
     /// Tables by name: columns with units, and rows.
     pub tables: serde_json::Map<String, Value>,
+    /// Sentences about what was not steady in the measured window.
+    pub warnings: Vec<String>,
     /// Simulated time of the whole run.
     pub sim: Time,
     /// Simulated time before the measured window.
@@ -103,6 +108,7 @@ impl Host {
             c.thread.restart_meters(self.machine.now);
         }
         self.restart_timeline();
+        self.restart_trend();
     }
 
     /// Adds a point to the timeline and to the occupancy averages.
@@ -123,6 +129,7 @@ impl Host {
             ]);
         }
         self.meters.window.last_sample = (self.machine.now, completed, moved);
+        self.add_to_trend(completed - done0, moved - moved0);
     }
 
     /// Metrics of the window that ends now.
@@ -235,7 +242,8 @@ impl Host {
         self.ring_metrics(&mut v);
         let tables = self.tables();
         v.set_aliases(&tables["tenants"]);
-        Outcome { values: v, tables, sim: self.machine.now, warmup: w.start, measured: span }
+        let (warmup, sim) = (w.start, self.machine.now);
+        Outcome { values: v, tables, warnings: self.warnings(offered), sim, warmup, measured: span }
     }
 
     fn tables(&self) -> serde_json::Map<String, Value> {

@@ -14,6 +14,7 @@ mod measure;
 mod network;
 mod placement_metrics;
 mod predict;
+mod steadiness;
 mod storage;
 mod tas;
 mod tenant;

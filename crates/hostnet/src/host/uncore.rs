@@ -246,6 +246,7 @@ impl Host {
         }
         v.set(metric::PCIE_UP_UTIL, up);
         v.set(metric::PCIE_DOWN_UTIL, down);
+        v.set(metric::IIO_PATH_UTIL, iio.path_utilisation(self.machine.now));
         let names = [
             [
                 metric::IIO_WRITE_CREDITS,

@@ -8,8 +8,9 @@ metrics! {
     METRICS, MetricId;
 
     THROUGHPUT_MRPS ["Mrps", Speed, Host] "Requests (or packets) completed per second in the measured window"
-        marks(Packets) run(Packets, 1) sweep(Packets, 1);
-    OFFERED_MRPS ["Mrps", Speed, Host] "Requests offered per second in the measured window";
+        marks(Packets) run(Packets, 2) sweep(Packets, 1);
+    OFFERED_MRPS ["Mrps", Speed, Host] "Requests offered per second in the measured window"
+        run(Packets, 1);
     NET_GBPS ["Gb/s", Nic, Host] "Received bits of completed requests per second"
         run(Packets, 1);
     OFFERED_GBPS ["Gb/s", Speed, Host] "Bits of the frames that the load generator offered per second";
@@ -17,19 +18,20 @@ metrics! {
         run(CcNic, 2);
     DROP_RATE ["fraction", Nic, Host] "Dropped over offered packets"
         run(Packets, 2) sweep(Packets, 4);
-    LOSS_RATE ["fraction", Nic, Host] "Dropped packets plus growth of queues, over offered packets: the drop rate of a longer run";
+    LOSS_RATE ["fraction", Nic, Host] "Dropped packets plus growth of queues, over offered packets: the drop rate of a longer run"
+        run_under(Packets, 3, Speed) sweep(Packets, 5);
     DROPS ["packets", Nic, Host] "Packets dropped in the measured window";
     LAT_MEAN_US ["us", Speed, Host] "Mean latency from arrival at the NIC to the reply on the wire";
     LAT_P50_US ["us", Speed, Host] "Median latency"
-        run(Packets, 2) sweep(Packets, 2);
+        run(Packets, 4) sweep(Packets, 2);
     LAT_P90_US ["us", Speed, Host] "90th percentile of latency";
     LAT_P99_US ["us", Speed, Host] "99th percentile of latency"
-        run(Packets, 3) sweep(Packets, 3);
+        run(Packets, 5) sweep(Packets, 3);
     LAT_P999_US ["us", Speed, Host] "99.9th percentile of latency";
     LAT_MAX_US ["us", Speed, Host] "Largest latency";
     RTT_MEAN_US ["us", Speed, Host] "Mean round trip of packets that came back to the load generator";
     RTT_MEDIAN_US ["us", Speed, Host] "Median round trip of packets that came back to the load generator"
-        run_beside(Packets, 4, PCIE_UP_UTIL) run(CcNic, 4) sweep(CcNic, 2);
+        run_beside(Packets, 6, PCIE_UP_UTIL) run(CcNic, 4) sweep(CcNic, 2);
     RTT_SD_US ["us", Speed, Host] "Standard deviation of round trips of packets that came back to the load generator";
     RTT_P90_US ["us", Speed, Host] "90th percentile of round trips of packets that came back to the load generator";
     RTT_P99_US ["us", Speed, Host] "99th percentile of round trips of packets that came back to the load generator"
@@ -73,10 +75,10 @@ metrics! {
     SMALL_FALLBACKS ["buffers", Nic, Host] "Packets that fit a small buffer of CC-NIC but took a large one, because no small one was left";
     TCP_RPCS_PER_SEGMENT ["RPCs/segment", Speed, Host] "Mean number of replies in a segment that TAS sent";
     SERVICE_MEAN_US ["us", Speed, Host] "Mean time a core spends on a request"
-        run(Packets, 5);
+        run(Packets, 7);
     CORES_BUSY ["cores", Speed, Host] "Mean number of cores serving requests";
     MEM_BW_GBS ["GB/s", Memory, Host] "DRAM bytes moved per second, reads and writes"
-        marks(Host) run(Packets, 1) run(CcNic, 1) run(Tcp, 1) run(Host, 1) sweep(Packets, 5) sweep(Tcp, 5) sweep(Host, 5);
+        marks(Host) run(Packets, 1) run(CcNic, 1) run(Tcp, 1) run(Host, 1) sweep(Packets, 6) sweep(Tcp, 5) sweep(Host, 5);
     MEM_READ_GBS ["GB/s", Memory, Host] "DRAM bytes read per second";
     MEM_WRITE_GBS ["GB/s", Memory, Host] "DRAM bytes written per second";
     MEM_UTILISATION ["fraction", Memory, Host] "DRAM bytes per second over the channels' peak"
@@ -94,7 +96,7 @@ metrics! {
     ACC_IO_EVCT ["lines/request", Memory, Host] "DRAM writes of evicted peripheral buffers";
     ACC_BACKGROUND_RD ["lines/request", Memory, Host] "DRAM reads of the background, which stands for the system that is not simulated";
     ACC_TOTAL ["lines/request", Memory, Host] "64-byte DRAM transfers per completed request"
-        run(Packets, 3) sweep(Packets, 6);
+        run(Packets, 3) sweep(Packets, 7);
     RX_EVCT_PREMATURE ["lines/request", Nic, Host] "Receive-buffer evictions before the first read"
         run(Packets, 6);
     RX_EVCT_CONSUMED ["lines/request", Nic, Host] "Receive-buffer evictions after the first read"
@@ -238,6 +240,7 @@ metrics! {
         run(Packets, 3) run(Host, 1) idle_at_zero();
     PCIE_DOWN_UTIL ["fraction", Nic, Port] "Share of time that PCIe links carry packets to devices, mean over ports"
         run(Packets, 4) run(Host, 2) idle_at_zero();
+    IIO_PATH_UTIL ["fraction", Nic, Port] "Share of time that the path from an I/O controller to the home agent carries lines, of the busiest controller";
     PFC_PAUSE_FRACTION ["fraction", Nic, Port] "Share of time that priority flow control paused the peer of a RoCE NIC"
         run(Host, 3) idle_at_zero();
     PFC_PAUSES ["frames", Nic, Port] "Pause frames by which a RoCE NIC stopped its peer";

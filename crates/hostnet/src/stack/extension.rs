@@ -6,7 +6,7 @@ use super::role::Role;
 use super::{Ctx, Notice, Software, Step, Thread, Wakes};
 use crate::core::CoreSpec;
 use crate::kernel::extension::Extension;
-use crate::kernel::{LineAddr, QueueId, RandomStream, TenantId, ThreadId, Time};
+use crate::kernel::{Int, LineAddr, QueueId, RandomStream, TenantId, ThreadId, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::placement::Spent;
@@ -88,7 +88,7 @@ impl StackSite<'_> {
 
     /// Random stream of this tenant with the name `name`.
     pub fn random(&self, name: &str) -> RandomStream {
-        RandomStream::new(self.seed, name, self.tenant.index() as u64)
+        RandomStream::new(self.seed, name, self.tenant.index().to_u64())
     }
 }
 

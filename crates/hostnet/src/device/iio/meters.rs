@@ -19,6 +19,7 @@ impl Iio {
         for s in &mut self.controllers {
             s.write.restart(now);
             s.read.restart(now);
+            s.to_home_agent.restart(now);
         }
         self.completed_before = self.completed();
         self.shortest_read = None;
@@ -71,6 +72,13 @@ impl Iio {
         let span = (now - self.since).0.max(1).to_f64() * self.ports.len().max(1).to_f64();
         let sum = |f: fn(&IioPort) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>().to_f64() / span;
         (sum(|p| &p.up), sum(|p| &p.down))
+    }
+
+    /// Share of time in which the busiest controller's path to the home agent carried lines.
+    pub fn path_utilisation(&self, now: Time) -> f64 {
+        let span = (now - self.since).0.max(1).to_f64();
+        let busy = self.controllers.iter().map(|c| c.to_home_agent.busy_until(now).0).max();
+        busy.unwrap_or(0).to_f64() / span
     }
 
     /// Whether nothing is in flight: every credit is returned and every buffer entry is free.

@@ -156,11 +156,29 @@ pub(super) struct HomeAgentPath {
     most: Time,
     /// Time on the path that the lines waiting to be written back will take.
     owed: Time,
+    /// Time on the path that lines have taken since the restart, up to `free`.
+    busy: Time,
 }
 
 impl HomeAgentPath {
     pub(super) fn new(write_back: Time, buffer: u32) -> HomeAgentPath {
-        HomeAgentPath { free: Time::ZERO, write_back, most: write_back * u64::from(buffer), owed: Time::ZERO }
+        HomeAgentPath {
+            free: Time::ZERO,
+            write_back,
+            most: write_back * u64::from(buffer),
+            owed: Time::ZERO,
+            busy: Time::ZERO,
+        }
+    }
+
+    /// Starts a new window.
+    pub(super) fn restart(&mut self, now: Time) {
+        self.busy = self.free.saturating_sub(now);
+    }
+
+    /// Time up to `now` for which lines have been on the path since the restart.
+    pub(super) fn busy_until(&self, now: Time) -> Time {
+        self.busy.saturating_sub(self.free.saturating_sub(now))
     }
 
     /// Time on the path that a device's longest packet takes, given a line's `interval`.
@@ -186,9 +204,11 @@ impl HomeAgentPath {
             let gone = self.owed.min(now - self.free);
             self.owed = self.owed - gone;
             self.free += gone;
+            self.busy += gone;
         }
         if self.owed > self.most {
             self.free += self.owed - self.most;
+            self.busy += self.owed - self.most;
             self.owed = self.most;
         }
     }
@@ -201,6 +221,7 @@ impl HomeAgentPath {
         self.write_back(now);
         let at = now.max(self.free + interval * u64::from(lines - 1));
         self.free = at + last;
+        self.busy += interval * u64::from(lines - 1) + last;
         at
     }
 
@@ -212,6 +233,7 @@ impl HomeAgentPath {
         let at = now.max(cores);
         let at = at.max(self.free.min(at + packet));
         self.free = self.free.max(at) + interval;
+        self.busy += interval;
         at
     }
 
@@ -222,6 +244,7 @@ impl HomeAgentPath {
         self.write_back(now);
         let at = now.max(self.free);
         self.free = at + interval * u64::from(lines);
+        self.busy += interval * u64::from(lines);
         at
     }
 }
@@ -260,6 +283,19 @@ mod tests {
         assert_eq!(d.admit_first_line(Time::ns(9), EACH, 1), Time::ns(9)); // three lines have left
         d.owe_write_backs(4); // five lines wait
         assert_eq!(d.admit_first_line(Time::ns(10), EACH, 1), Time::ns(13));
+    }
+
+    /// Two lines from 2 ns on, of 1 ns each, and a write-back of 3 ns that follows them: busy from 2 to 7 ns, of which a window
+    /// from 4 ns on sees the rest.
+    #[test]
+    fn the_path_is_busy_while_lines_are_on_it() {
+        let mut d = to_home_agent();
+        d.admit_first_line(Time::ns(2), EACH, 2);
+        d.owe_write_backs(1);
+        assert_eq!([2, 3, 4].map(|t| d.busy_until(Time::ns(t))), [0, 1, 2].map(Time::ns));
+        d.restart(Time::ns(3));
+        assert_eq!(d.admit_first_line(Time::ns(20), EACH, 1), Time::ns(20));
+        assert_eq!(d.busy_until(Time::ns(30)), Time::ns(1 + 3 + 1));
     }
 
     /// In the long run each line takes the time of its request and of its write-back.

@@ -1,0 +1,113 @@
+//! Judgement of a measured window: caches that were still filling, accesses that drifted, and queues that grew.
+
+use super::Host;
+use crate::kernel::Int;
+
+/// What a window's steadiness is judged by.
+#[derive(Clone, Default)]
+pub struct Trend {
+    /// Lines that the caches held at the start.
+    held: u64,
+    /// Packets that were in the host at the start.
+    inside: u64,
+    /// DRAM accesses per request in each part of the window.
+    accesses: Vec<f64>,
+}
+
+/// Growth of the lines in the caches beyond which they are still filling; the automatic warm-up ends below it.
+const FILLING: f64 = 0.004;
+/// Difference between the halves of a window beyond which accesses drift; the automatic warm-up ends below it.
+const DRIFT: f64 = 0.015;
+/// Student's t of 14 degrees of freedom that chance exceeds once in a thousand windows of 16 parts.
+const BY_CHANCE: f64 = 4.140;
+/// DRAM accesses per request below which a drift changes nothing that a person would see.
+const RARE: f64 = 0.1;
+/// Share of the offered packets by which queues may grow, as in searches.
+const GROWTH: f64 = 0.01;
+/// Standard deviations of the number of packets in a steady host, which is that of a Poisson distribution.
+const DEVIATIONS: f64 = 4.0;
+
+/// Means of the two halves of `parts`, where they differ by more than `DRIFT` and by more than chance explains (Welch's
+/// test).
+fn drift(parts: &[f64]) -> Option<(f64, f64)> {
+    let (first, second) = parts.split_at(parts.len() / 2);
+    if first.len() < 8 {
+        return None;
+    }
+    let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len().to_f64();
+    let error = |x: &[f64]| {
+        let squares: f64 = x.iter().map(|v| (v - mean(x)).powi(2)).sum();
+        squares / (x.len() - 1).to_f64() / x.len().to_f64()
+    };
+    let (a, b) = (mean(first), mean(second));
+    let differs = (a - b).abs() > DRIFT * a.max(b) && (a - b).abs() > BY_CHANCE * (error(first) + error(second)).sqrt();
+    (differs && a.max(b) > RARE).then_some((a, b))
+}
+
+impl Host {
+    /// Begins the judgement of a window.
+    pub(super) fn restart_trend(&mut self) {
+        let (held, inside) = (self.machine.mem.lines_held(), self.packets_inside());
+        self.meters.window.trend = Trend { held, inside, accesses: Vec::new() };
+    }
+
+    /// Adds a part of the window, in which `requests` requests caused `accesses` DRAM accesses.
+    pub(super) fn add_to_trend(&mut self, requests: u64, accesses: u64) {
+        if requests > 0 {
+            self.meters.window.trend.accesses.push(accesses.to_f64() / requests.to_f64());
+        }
+    }
+
+    /// Sentences about what was not steady in the window, in which `offered` packets came.
+    pub(super) fn warnings(&self, offered: u64) -> Vec<String> {
+        let trend = &self.meters.window.trend;
+        let key = if self.counts_requests() { "run.warmup_requests" } else { "run.warmup_time" };
+        let mut said = Vec::new();
+        let held = self.machine.mem.lines_held();
+        let grown = held.saturating_sub(trend.held).to_f64() / held.max(1).to_f64();
+        if grown > FILLING {
+            said.push(format!(
+                "the caches were still filling in the measured window: {:.1} % of the lines that they hold at its end came within \
+                 it; give a longer {key}, or leave it out",
+                100.0 * grown
+            ));
+        } else if let Some((before, after)) = drift(&trend.accesses) {
+            said.push(format!(
+                "DRAM accesses per request drifted from {before:.3} to {after:.3} between the halves of the measured window; give \
+                 a longer {key}, or leave it out"
+            ));
+        }
+        let inside = self.packets_inside();
+        let more = inside.saturating_sub(trend.inside).to_f64();
+        if more > GROWTH * offered.to_f64() && more > DEVIATIONS * inside.to_f64().sqrt() {
+            said.push(format!(
+                "queues grew by {more} packets in the measured window, {:.1} % of those offered: the host carries less than it is \
+                 offered, and latencies depend on the length of the run",
+                100.0 * more / offered.max(1).to_f64()
+            ));
+        }
+        said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two halves of eight parts: a step of 10 % with a spread of 1 % is a drift; the same step with a spread of 20 %, or a
+    /// step of 1 %, is none.
+    #[test]
+    fn a_drift_is_larger_than_chance_and_than_the_tolerance() {
+        let parts = |step: f64, spread: f64| -> Vec<f64> {
+            let noise = [1.0, -1.0, 0.5, -0.5, 0.8, -0.8, 0.2, -0.2];
+            let half = |mean: f64| noise.map(|n| mean * (1.0 + spread * n));
+            [half(1.0), half(1.0 + step)].concat()
+        };
+        let found = drift(&parts(0.1, 0.01)).expect("a drift");
+        assert!((found.0 - 1.0).abs() < 1e-9 && (found.1 - 1.1).abs() < 1e-9, "{found:?}");
+        assert_eq!(drift(&parts(0.1, 0.2)), None);
+        assert_eq!(drift(&parts(0.01, 0.0001)), None);
+        assert_eq!(drift(&[1.0, 2.0]), None, "too few parts");
+        assert_eq!(drift(&parts(0.1, 0.01).iter().map(|x| x / 100.0).collect::<Vec<_>>()), None, "too few accesses");
+    }
+}
