@@ -509,7 +509,7 @@ def test_a_metric_that_does_not_exist_is_one_sentence(tiny):
     assert result["lat_p99_us"] == result.metrics["lat_p99_us"]
     with pytest.raises(HostnetError, match="no metric 'lat_p99'; did you mean 'lat_p9"):
         result["lat_p99"]
-    with pytest.raises(HostnetError, match="no metric 'zzz'; `metrics` has them all"):
+    with pytest.raises(HostnetError, match="no metric 'zzz'; `hostnet metrics` lists them"):
         result["zzz"]
 
 
