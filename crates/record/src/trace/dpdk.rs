@@ -171,6 +171,12 @@ impl Tracer<'_> {
                 let names = self.pointers(p, mbufs, raw.rax & 0xffff);
                 self.dpdk.pending.retain(|(process, m), _| *process != p || !names.contains(m));
                 let frames: Vec<Frame> = names.iter().filter_map(|m| frame(&self.processes[p], *m)).collect();
+                if frames.len() < names.len() {
+                    self.dpdk.refused = Some(Error(
+                        "the mbufs of the program do not have the layout of DPDK 22.11, which is known; use that version."
+                            .into(),
+                    ));
+                }
                 if frames.is_empty() || !self.wants(frames.len() as u32) {
                     return self.run_natively(tid, 0);
                 }
@@ -196,7 +202,7 @@ impl Tracer<'_> {
     }
 }
 
-/// The frame of an mbuf and of those that are chained to it.
+/// The frame of an mbuf and of those that are chained to it; `None` for what is no mbuf of the known layout.
 fn frame(process: &Process, mbuf: u64) -> Option<Frame> {
     let (mut out, mut m, mut before) = (Frame { name: mbuf, ..Frame::default() }, mbuf, 0);
     for segment in 0..256 {
@@ -206,11 +212,15 @@ fn frame(process: &Process, mbuf: u64) -> Option<Frame> {
             word[..size].copy_from_slice(bytes.get(at..at + size)?);
             Some(u64::from_le_bytes(word))
         };
-        let buffer = part(BUF_ADDR, 8)?;
-        let zero = (buffer + part(DATA_OFF, 2)?).wrapping_sub(before);
-        out.data.push(Piece { start: buffer, end: buffer + part(BUF_LEN, 2)?, zero });
+        let (buffer, offset, length, room) =
+            (part(BUF_ADDR, 8)?, part(DATA_OFF, 2)?, part(DATA_LEN, 2)?, part(BUF_LEN, 2)?);
+        if offset + length > room || segment == 0 && length > part(PKT_LEN, 4)? {
+            return None; // not an mbuf of this layout
+        }
+        let zero = (buffer + offset).wrapping_sub(before);
+        out.data.push(Piece { start: buffer, end: buffer + room, zero });
         out.metadata.push(Piece { start: m, end: m + MBUF, zero: m.wrapping_sub(segment * MBUF) });
-        before += part(DATA_LEN, 2)?;
+        before += length;
         if segment == 0 {
             out.length = part(PKT_LEN, 4)? as u32;
         }
