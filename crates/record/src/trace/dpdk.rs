@@ -40,6 +40,17 @@ struct Functions {
     ops: Option<(u64, u64)>,
     receive: Vec<u64>,
     send: Vec<u64>,
+    /// How often only receive functions have been seen: a program writes both kinds one after the other.
+    half: u32,
+}
+
+impl Functions {
+    fn entries(&self) -> Vec<u64> {
+        if self.send.is_empty() && self.half < 3 {
+            return Vec::new();
+        }
+        self.receive.iter().chain(&self.send).copied().collect()
+    }
 }
 
 /// Functions of the ports of all processes, and packets whose sending is awaited.
@@ -56,7 +67,8 @@ impl Ports {
     /// Reads the functions of a process; whether they have changed.
     pub(super) fn look(&mut self, p: usize, process: &mut Process) -> Result<bool, Error> {
         let f = self.functions.entry(p).or_default();
-        if f.ops.is_none() {
+        let known = f.ops.is_some();
+        if !known {
             process.refresh();
             f.ops = process.symbol(OPS);
         }
@@ -85,8 +97,10 @@ impl Ports {
                 receive.len()
             )));
         }
-        let changed = (&f.receive, &f.send) != (&receive, &send);
+        let before = f.entries();
+        f.half += u32::from(send.is_empty() && !receive.is_empty());
         (f.receive, f.send) = (receive, send);
+        let changed = !known || before != f.entries();
         Ok(changed)
     }
 
@@ -98,7 +112,14 @@ impl Ports {
     }
     /// Receive functions, then transmit functions.
     pub(super) fn entries(&self, p: usize) -> Vec<u64> {
-        self.functions.get(&p).map_or_else(Vec::new, |f| f.receive.iter().chain(&f.send).copied().collect())
+        self.functions.get(&p).map_or_else(Vec::new, Functions::entries)
+    }
+    /// Addresses of the functions of the first two ports in the table, which the program writes when it starts a port.
+    pub(super) fn awaited(&self, p: usize) -> Vec<u64> {
+        let ops = self.functions.get(&p).and_then(|f| f.ops);
+        ops.map_or_else(Vec::new, |(address, _)| {
+            [RX_BURST, TX_BURST, PORT + RX_BURST, PORT + TX_BURST].map(|at| address + at as u64).into()
+        })
     }
     pub(super) fn is_entry(&self, p: usize, address: u64) -> bool {
         self.functions.get(&p).is_some_and(|f| f.receive.contains(&address) || f.send.contains(&address))
