@@ -44,6 +44,7 @@ fn ptrace(request: libc::c_uint, tid: Tid, address: usize, data: usize) -> io::R
     // SAFETY: the requests of this module take numbers, or pointers to buffers that outlive the call and that the
     // request's caller sized as the kernel's ABI asks.
     let answer = unsafe { libc::ptrace(request, tid, address as *mut c_void, data as *mut c_void) };
+    // The one answer that is data, the debug status, is never -1.
     if answer == -1 {
         return Err(io::Error::last_os_error());
     }
@@ -113,18 +114,42 @@ fn debug_register(n: usize) -> usize {
     offset_of!(libc::user, u_debugreg) + n * size_of::<u64>()
 }
 
-/// Stops a thread before it executes any of up to four addresses. Zero is no address.
-pub(crate) fn set_breakpoints(tid: Tid, addresses: [u64; 4]) -> io::Result<()> {
+/// Places at which a thread stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Points {
+    /// Addresses of instructions, before which the thread stops. Zero is no address.
+    Executed([u64; 4]),
+    /// Addresses of aligned words of 8 bytes, after whose change the thread stops.
+    Written([u64; 4]),
+}
+
+impl Points {
+    pub(crate) const NONE: Points = Points::Executed([0; 4]);
+}
+
+/// Stops a thread at up to four places, and at no others.
+pub(crate) fn set_points(tid: Tid, points: Points) -> io::Result<()> {
     ptrace(libc::PTRACE_POKEUSER, tid, debug_register(7), 0)?;
+    let (addresses, kind) = match points {
+        Points::Executed(addresses) => (addresses, 0),
+        Points::Written(addresses) => (addresses, 0b1001), // 8 bytes, written
+    };
     let mut enabled = 0;
     for (n, address) in addresses.into_iter().enumerate().filter(|(_, a)| *a != 0) {
         ptrace(libc::PTRACE_POKEUSER, tid, debug_register(n), address as usize)?;
-        enabled |= 1 << (2 * n); // local, of an instruction, of one byte: the other bits are 0
+        enabled |= 1 << (2 * n) | kind << (16 + 4 * n);
     }
     if enabled == 0 {
         return Ok(());
     }
     ptrace(libc::PTRACE_POKEUSER, tid, debug_register(7), enabled).map(drop)
+}
+
+/// Whether a thread has stopped because a word of its [`Points`] was written; the next call tells of later writes.
+pub(crate) fn takes_written(tid: Tid) -> io::Result<bool> {
+    let hit = ptrace(libc::PTRACE_PEEKUSER, tid, debug_register(6), 0)?;
+    ptrace(libc::PTRACE_POKEUSER, tid, debug_register(6), 0)?;
+    Ok(hit & 0b1111 != 0)
 }
 
 /// Vector and mask registers of a stopped thread, in the layout that CPUID describes for XSAVE.

@@ -9,7 +9,7 @@ use crate::flow::After;
 use crate::instruction::{Decoder, Meaning, Registers, RCX};
 use crate::predictor::Predictor;
 use crate::process::Process;
-use crate::sys::{self, Go, Report, Tid};
+use crate::sys::{self, Go, Points, Report, Tid};
 use crate::{Between, Options, Progress, Target, Told};
 use hostnet_recording::{Error, PageKind};
 use std::collections::HashMap;
@@ -40,8 +40,8 @@ enum Mode {
 struct Traced {
     process: usize,
     mode: Mode,
-    /// Addresses that the debug registers hold.
-    points: [u64; 4],
+    /// Contents of the debug registers.
+    points: Points,
     predictor: Predictor,
     /// Number of the thread in the recording.
     number: Option<u32>,
@@ -54,7 +54,7 @@ impl Traced {
         Traced {
             process,
             mode: Mode::Native,
-            points: [0; 4],
+            points: Points::NONE,
             predictor: Predictor::default(),
             number: None,
             entry: (0, 0),
@@ -273,8 +273,12 @@ impl Tracer<'_> {
             self.threads.remove(&tid);
             return Ok(());
         }
-        if !self.threads.contains_key(&tid) && self.adopt(tid).is_err() {
-            return Ok(()); // it has ended
+        if !self.threads.contains_key(&tid) {
+            if self.adopt(tid).is_err() {
+                return Ok(()); // it has ended
+            }
+            // A program may have loaded libraries before it made its first thread.
+            self.look_for_boundary(self.threads[&tid].process)?;
         }
         let outcome = match report {
             Report::Gone => Ok(()),
@@ -329,23 +333,26 @@ impl Tracer<'_> {
     }
 
     fn run_natively(&mut self, tid: Tid, signal: i32) -> std::io::Result<()> {
-        let mut points = [0; 4];
+        let mut addresses = [0; 4];
         let process = self.threads[&tid].process;
-        points.iter_mut().zip(self.entries(process)).for_each(|(p, e)| *p = e);
-        self.set_points(tid, points)?;
+        let (entries, awaited) = (self.entries(process), self.dpdk.awaited(process));
+        let points = if entries.is_empty() { &awaited } else { &entries };
+        addresses.iter_mut().zip(points).for_each(|(a, p)| *a = *p);
+        let executed = entries.len() >= points.len();
+        self.set_points(tid, if executed { Points::Executed(addresses) } else { Points::Written(addresses) })?;
         let sockets = self.options.between == Between::Sockets && self.started;
         sys::go(tid, if sockets { Go::ToSystemCall } else { Go::Run }, signal)
     }
 
     /// Lets a thread run until it reaches `address`.
     fn run_to(&mut self, tid: Tid, address: u64, signal: i32) -> std::io::Result<()> {
-        self.set_points(tid, [0, 0, 0, address])?;
+        self.set_points(tid, Points::Executed([0, 0, 0, address]))?;
         sys::go(tid, Go::Run, signal)
     }
 
-    fn set_points(&mut self, tid: Tid, points: [u64; 4]) -> std::io::Result<()> {
+    fn set_points(&mut self, tid: Tid, points: Points) -> std::io::Result<()> {
         if let Some(t) = self.threads.get_mut(&tid).filter(|t| t.points != points) {
-            sys::set_breakpoints(tid, points)?;
+            sys::set_points(tid, points)?;
             t.points = points;
         }
         Ok(())
@@ -355,9 +362,17 @@ impl Tracer<'_> {
     fn at_trap(&mut self, tid: Tid) -> std::io::Result<()> {
         let raw = sys::registers(tid)?;
         let t = self.threads.get_mut(&tid).expect("the thread is known");
-        let own = t.points.contains(&raw.rip);
+        let own = is_at(t.points, raw.rip);
+        let written = matches!(t.points, Points::Written(_)) && sys::takes_written(tid)?;
         match std::mem::replace(&mut t.mode, Mode::Native) {
             Mode::Native if own => self.at_entry(tid, &raw),
+            Mode::Native if written => {
+                let process = t.process;
+                if let Err(e) = self.look_for_boundary(process) {
+                    self.dpdk.refused = Some(e);
+                }
+                self.run_natively(tid, 0)
+            }
             Mode::Native => self.run_natively(tid, libc::SIGTRAP),
             Mode::Call { call, back, stack, burst } if raw.rip == back && raw.rsp > stack => {
                 self.returned(tid, &raw, call, burst)
@@ -516,7 +531,8 @@ impl Tracer<'_> {
                 Report::Gone => continue,
                 Report::Signal(libc::SIGTRAP) => {
                     let at = sys::registers(tid).map_or(0, |r| r.rip);
-                    let mine = matches!(t.mode, Mode::Step { .. }) || t.points.contains(&at);
+                    let written = matches!(t.points, Points::Written(_)) && sys::takes_written(tid).unwrap_or(false);
+                    let mine = matches!(t.mode, Mode::Step { .. }) || is_at(t.points, at) || written;
                     if mine {
                         0
                     } else {
@@ -532,7 +548,7 @@ impl Tracer<'_> {
                 _ => 0,
             };
             // A thread that is killed now keeps nothing.
-            let _ = sys::set_breakpoints(tid, [0; 4]);
+            let _ = sys::set_points(tid, Points::NONE);
             let _ = sys::detach(tid, signal);
         }
         debug_assert!(own || self.threads.is_empty());
@@ -568,6 +584,10 @@ impl Tracer<'_> {
             Between::Addresses { enter, .. } => format!("the program did not reach {enter}"),
         }
     }
+}
+
+fn is_at(points: Points, address: u64) -> bool {
+    matches!(points, Points::Executed(all) if all.contains(&address))
 }
 
 /// Executes a system call anew that only the recorder has interrupted.

@@ -40,6 +40,17 @@ struct Functions {
     ops: Option<(u64, u64)>,
     receive: Vec<u64>,
     send: Vec<u64>,
+    /// How often only receive functions have been seen: a program writes both kinds one after the other.
+    half: u32,
+}
+
+impl Functions {
+    fn entries(&self) -> Vec<u64> {
+        if self.send.is_empty() && self.half < 3 {
+            return Vec::new();
+        }
+        self.receive.iter().chain(&self.send).copied().collect()
+    }
 }
 
 /// Functions of the ports of all processes, and packets whose sending is awaited.
@@ -56,7 +67,8 @@ impl Ports {
     /// Reads the functions of a process; whether they have changed.
     pub(super) fn look(&mut self, p: usize, process: &mut Process) -> Result<bool, Error> {
         let f = self.functions.entry(p).or_default();
-        if f.ops.is_none() {
+        let known = f.ops.is_some();
+        if !known {
             process.refresh();
             f.ops = process.symbol(OPS);
         }
@@ -85,8 +97,10 @@ impl Ports {
                 receive.len()
             )));
         }
-        let changed = (&f.receive, &f.send) != (&receive, &send);
+        let before = f.entries();
+        f.half += u32::from(send.is_empty() && !receive.is_empty());
         (f.receive, f.send) = (receive, send);
+        let changed = !known || before != f.entries();
         Ok(changed)
     }
 
@@ -98,7 +112,14 @@ impl Ports {
     }
     /// Receive functions, then transmit functions.
     pub(super) fn entries(&self, p: usize) -> Vec<u64> {
-        self.functions.get(&p).map_or_else(Vec::new, |f| f.receive.iter().chain(&f.send).copied().collect())
+        self.functions.get(&p).map_or_else(Vec::new, Functions::entries)
+    }
+    /// Addresses of the functions of the first two ports in the table, which the program writes when it starts a port.
+    pub(super) fn awaited(&self, p: usize) -> Vec<u64> {
+        let ops = self.functions.get(&p).and_then(|f| f.ops);
+        ops.map_or_else(Vec::new, |(address, _)| {
+            [RX_BURST, TX_BURST, PORT + RX_BURST, PORT + TX_BURST].map(|at| address + at as u64).into()
+        })
     }
     pub(super) fn is_entry(&self, p: usize, address: u64) -> bool {
         self.functions.get(&p).is_some_and(|f| f.receive.contains(&address) || f.send.contains(&address))
@@ -171,6 +192,12 @@ impl Tracer<'_> {
                 let names = self.pointers(p, mbufs, raw.rax & 0xffff);
                 self.dpdk.pending.retain(|(process, m), _| *process != p || !names.contains(m));
                 let frames: Vec<Frame> = names.iter().filter_map(|m| frame(&self.processes[p], *m)).collect();
+                if frames.len() < names.len() {
+                    self.dpdk.refused = Some(Error(
+                        "the mbufs of the program do not have the layout of DPDK 22.11, which is known; use that version."
+                            .into(),
+                    ));
+                }
                 if frames.is_empty() || !self.wants(frames.len() as u32) {
                     return self.run_natively(tid, 0);
                 }
@@ -196,7 +223,7 @@ impl Tracer<'_> {
     }
 }
 
-/// The frame of an mbuf and of those that are chained to it.
+/// The frame of an mbuf and of those that are chained to it; `None` for what is no mbuf of the known layout.
 fn frame(process: &Process, mbuf: u64) -> Option<Frame> {
     let (mut out, mut m, mut before) = (Frame { name: mbuf, ..Frame::default() }, mbuf, 0);
     for segment in 0..256 {
@@ -206,11 +233,15 @@ fn frame(process: &Process, mbuf: u64) -> Option<Frame> {
             word[..size].copy_from_slice(bytes.get(at..at + size)?);
             Some(u64::from_le_bytes(word))
         };
-        let buffer = part(BUF_ADDR, 8)?;
-        let zero = (buffer + part(DATA_OFF, 2)?).wrapping_sub(before);
-        out.data.push(Piece { start: buffer, end: buffer + part(BUF_LEN, 2)?, zero });
+        let (buffer, offset, length, room) =
+            (part(BUF_ADDR, 8)?, part(DATA_OFF, 2)?, part(DATA_LEN, 2)?, part(BUF_LEN, 2)?);
+        if offset + length > room || segment == 0 && length > part(PKT_LEN, 4)? {
+            return None; // not an mbuf of this layout
+        }
+        let zero = (buffer + offset).wrapping_sub(before);
+        out.data.push(Piece { start: buffer, end: buffer + room, zero });
         out.metadata.push(Piece { start: m, end: m + MBUF, zero: m.wrapping_sub(segment * MBUF) });
-        before += part(DATA_LEN, 2)?;
+        before += length;
         if segment == 0 {
             out.length = part(PKT_LEN, 4)? as u32;
         }
