@@ -21,13 +21,12 @@ CONSTANTS, OTHERS = "constants", "the simulation"
 LEADING: dict[str, dict[str, tuple[str, ...]]] = {
     "packets": {
         SPEED: (
-            "offered_mrps",
             "throughput_mrps",
+            "offered_mrps",
             "loss_rate",
             "lat_p50_us",
             "lat_p99_us",
             "rtt_median_us",
-            "service_mean_us",
         ),
         MEMORY: ("mem_bw_gbs", "mem_utilisation", "acc_total", "dram_lat_avg_ns"),
         NIC: ("net_gbps", "drop_rate", "pcie_up_util", "pcie_down_util", "rx_evct_consumed", "rx_evct_premature"),
