@@ -87,6 +87,7 @@ pub fn resolve_noting(text: &str, file: &str, search: &[PathBuf]) -> Result<(Sce
         }
     }
     check::check(&s).or_else(|why| err(file, with_platforms_that_have_it(why, file, search)))?;
+    changes[1].iter().try_for_each(|own| check_unused::outgrown(own, &s)).or_else(|why| err(file, why))?;
     changes[1].iter().try_for_each(|own| check_unused::overridden(own, &s)).or_else(|why| err(file, why))?;
     Ok((s, notes))
 }
