@@ -1309,7 +1309,8 @@ class RingsSpec(Section):
     """Transmit descriptors of each queue: a multiple of 8. One of them is never used, so that a full ring differs
     from an empty one. The default is 1024."""
     transmit_buffer: str
-    """Size of the buffer for frames between the transmit DMA and the wire. The default is 128 KiB."""
+    """Size of the buffer for frames between the transmit DMA and the wire, which fills where the wire is slower.
+    The default is 128 KiB."""
     transmit_cache: int
     """Transmit descriptors of each queue that the NIC caches, free and used ones together. The default is 64."""
     transmit_packets: int
@@ -1701,7 +1702,8 @@ class TrafficSpec(Section):
     default is '02:00:00:00:00:01'."""
     flows: int | None
     """Number of flows that packets belong to, chosen at random unless `spread = 'flow'`; a flow goes to one core,
-    by its RSS hash. When absent, each packet goes to a core by `spread`."""
+    by its RSS hash, so that flows have no effect on a single core. When absent, each packet goes to a core by
+    `spread`."""
     link: WireSpec | None
     """Wire between the generator and an integrated NIC. When absent, there is no wire. An Ethernet NIC has a link
     of its own."""

@@ -112,8 +112,7 @@ def chosen(result: Result, wanted: Sequence[str]) -> None:
 
 
 def warnings(results: Sequence[Result], to: Console | None = None) -> None:
-    """What was not steady in the measured window of a result; of several results, how many were not and what the first
-    one says."""
+    """Warnings of a result about its measured window; of several results, their number and the warnings of the first one."""
     found = [r.warnings for r in results if r.warnings]
     if not found:
         return

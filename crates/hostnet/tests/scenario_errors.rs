@@ -124,6 +124,7 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
     let probe =
         "name = \"d\"\nplatform = \"sim24\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"d\"\ncores = 1\n\
                  app = { kind = \"directed_rx\", blocks = 16 }\n[run]\nload = \"none\"\n";
+    let icx = &pmd.replace("\"gem5\"", "\"icx\"\noverride.nodes.count = 1");
     for (text, from, to, says) in [
         (streams, "buffer =", "run_lines = 4, buffer =", "tenant[0].app.run_lines = 4 is for access = \"random\""),
         (streams, "\"saturate\"", "\"saturate\"\nrequests = 5", "run.requests = 5 is for tenants that serve packets"),
@@ -175,6 +176,24 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
             "\"ethernet\"",
             "\"ethernet\"\nrings = { queue_turnaround = \"1 us\" }",
             "peripheral[0].rings.queue_turnaround = \"1 us\" needs queue_requests",
+        ),
+        (
+            icx,
+            "[run]",
+            "[override.pcie]\ngeneration = \"gen6\"\ndllp_share = 0.0\n[run]",
+            "override.pcie.generation = \"gen6\" makes a port of 16 lanes carry",
+        ),
+        (
+            icx,
+            "[run]",
+            "[override.pcie]\ngeneration = \"gen6\"\n[run]",
+            "counts twice with generation = \"gen6\", whose flits have room for these packets; give 0",
+        ),
+        (
+            pmd,
+            "\"ethernet\"",
+            "\"ethernet\"\nrings = { transmit_packets = 5000 }",
+            "peripheral[0].rings.transmit_packets = 5000 is not within 1 to 4096",
         ),
         (iperf, "none\"", "none\"\npacket = \"512 B\"", "segments of a TCP receiver are those of traffic.dctcp"),
         (

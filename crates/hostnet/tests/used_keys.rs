@@ -291,7 +291,8 @@ fn draws(from: u64, to: u64, longest: bool) {
             continue;
         }
         let mut found = keys_of(case);
-        let of_platform = d.below(3) == 0;
+        // A short test reaches too few scenarios to find one that loads a given part of the hardware.
+        let of_platform = longest && d.below(3) == 0;
         found.retain(|k| k.path.starts_with("platform.") == of_platform);
         if found.is_empty() {
             continue;
@@ -333,7 +334,7 @@ const SLOW: [&str; 7] = ["quadrant", "redis", "gapbs", "kvs", "inclusive LLC", "
 
 #[test]
 fn a_drawn_key_has_an_effect_or_is_refused() {
-    draws(0, 50, false);
+    draws(0, 90, false);
 }
 
 /// Takes minutes; `KEYS=from-to` chooses the draws.

@@ -6,14 +6,15 @@
 
 use super::check::{directed, need, serves, word, Check};
 use super::scenario::{
-    requests, span, ArrivalsSpec, Load, RingDriver, RingSpec, RunSpec, Scenario, SpreadSpec, StackSpec, TenantSpec,
-    TrafficSpec,
+    requests, span, ArrivalsSpec, Load, PeripheralSpec, RingDriver, RingSpec, RunSpec, Scenario, SpreadSpec, StackSpec,
+    TenantSpec, TrafficSpec,
 };
 use crate::app::stream::AccessOrder;
 use crate::app::{AppSpec, Origin, WorkSource};
 use crate::device::nic::EthernetSpec;
 use crate::kernel::units::Size;
-use crate::kernel::TenantId;
+use crate::kernel::{Int, TenantId};
+use crate::memory::LINE;
 use crate::placement::SweepTx;
 use crate::stack::ccnic::spec::CcnicMode;
 use serde::Serialize;
@@ -129,6 +130,30 @@ pub(super) fn packets(s: &Scenario) -> Check {
         }
     }
     Ok(())
+}
+
+/// Checks that a link that `changes` make faster is not held back by the platform's path to the home agent, whose rate the
+/// changes leave alone.
+pub(super) fn outgrown(changes: &Value, s: &Scenario) -> Check {
+    let given = |path: &str| changes.pointer(path).is_some();
+    let faster = ["/pcie/generation", "/pcie/lane_rate"].into_iter().find(|key| given(key));
+    let (Some(key), Some(pcie), Some(iio)) = (faster, &s.platform.pcie, &s.platform.iio) else { return Ok(()) };
+    let interval = iio.line_interval.0;
+    if interval == 0 || given("/iio/line_interval") {
+        return Ok(());
+    }
+    let widest = s.peripherals.iter().map(PeripheralSpec::lanes).max().unwrap_or(0);
+    let (link, path) = (pcie.payload_rate(widest) / 1e9, LINE.to_f64() * 1e3 / interval.to_f64());
+    let key = key[1..].replace('/', ".");
+    let value = changes.pointer(&format!("/{}", key.replace('.', "/"))).cloned().unwrap_or_default();
+    need(path >= link, || {
+        format!(
+            "override.{key} = {value} makes a port of {widest} lanes carry {link:.1} GB/s, and platform.iio.line_interval = \"{}\" lets \
+             {path:.1} GB/s through; give override.iio.line_interval as well, at most {:.3} ns for this port, or as it is",
+            iio.line_interval,
+            LINE.to_f64() / link
+        )
+    })
 }
 
 /// Checks that the `changes` under `override` concern parts that the scenario uses.

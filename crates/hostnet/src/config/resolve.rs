@@ -103,6 +103,7 @@ pub fn resolve_with(
         }
     }
     check::check(&s).or_else(|why| err(file, with_platforms_that_have_it(why, file, search)))?;
+    changes[1].iter().try_for_each(|own| check_unused::outgrown(own, &s)).or_else(|why| err(file, why))?;
     changes[1].iter().try_for_each(|own| check_unused::overridden(own, &s)).or_else(|why| err(file, why))?;
     Ok((s, notes))
 }

@@ -43,6 +43,11 @@ macro_rules! devices {
                 match self { $(PeripheralSpec::$name(s) => <$device as Device>::count(s),)* }
             }
 
+            /// PCIe lanes of each device.
+            pub fn lanes(&self) -> u32 {
+                match self { $(PeripheralSpec::$name(s) => <$device as Device>::link(s).0,)* }
+            }
+
             /// Maximum number of read requests that each device has outstanding.
             pub fn tags(&self) -> u32 {
                 match self { $(PeripheralSpec::$name(s) => <$device as Device>::link(s).1,)* }

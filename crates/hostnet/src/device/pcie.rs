@@ -18,17 +18,22 @@ pub enum Generation {
     Gen4,
     /// 32 GT/s, 128b/130b.
     Gen5,
+    /// 64 GT/s (PAM4) in flit mode: 236 of the 256 bytes of a flit carry transaction-layer packets, the others
+    /// data-link-layer packets, CRC and FEC. Packets then have no framing and no CRC of their own.
+    Gen6,
 }
 
 impl Generation {
-    /// Bits per second of one lane after the line code.
+    /// Bits per second of one lane after the line code; in flit mode, those of transaction-layer packets (PCI Express
+    /// 6.0, 4.2.3: flits).
     pub fn lane_bps(self) -> f64 {
-        let transfers = match self {
-            Generation::Gen3 => 8e9,
-            Generation::Gen4 => 16e9,
-            Generation::Gen5 => 32e9,
+        let (transfers, code) = match self {
+            Generation::Gen3 => (8e9, 128.0 / 130.0),
+            Generation::Gen4 => (16e9, 128.0 / 130.0),
+            Generation::Gen5 => (32e9, 128.0 / 130.0),
+            Generation::Gen6 => (64e9, 236.0 / 256.0),
         };
-        transfers * 128.0 / 130.0
+        transfers * code
     }
 }
 
@@ -89,6 +94,13 @@ impl PcieSpec {
         self.non_posted * lanes.div_ceil(QUARTER)
     }
 
+    /// Bytes of payload that a port of `lanes` lanes carries per second in packets of the largest payload.
+    pub fn payload_rate(&self, lanes: u32) -> f64 {
+        let lane = self.lane_rate.map_or(self.generation.lane_bps(), |r| r.0.to_f64());
+        let payload = self.max_payload.0.to_f64();
+        f64::from(lanes) * lane / 8.0 * (1.0 - self.dllp_share) * payload / (payload + f64::from(self.write_overhead))
+    }
+
     /// Checks that the parameters of the links fit together.
     ///
     /// # Errors
@@ -101,6 +113,12 @@ impl PcieSpec {
         }
         if !(0.0..0.5).contains(&self.dllp_share) {
             return Err(format!("dllp_share = {} is not within 0 to 0.5", self.dllp_share));
+        }
+        if self.generation == Generation::Gen6 && self.lane_rate.is_none() && self.dllp_share > 0.0 {
+            return Err(format!(
+                "dllp_share = {} counts twice with generation = \"gen6\", whose flits have room for these packets; give 0",
+                self.dllp_share
+            ));
         }
         let payload = (self.max_payload.0 / LINE).to_u32();
         if self.posted_lines < payload {
@@ -235,6 +253,14 @@ mod tests {
         let expected = 8.0 * 8.0 * 128.0 / 130.0 * 256.0 / 280.0;
         assert!((gbps / expected - 1.0).abs() < 1e-4, "{gbps} against {expected}");
         assert_eq!(link.busy(), end);
+    }
+
+    /// PCI Express 6.0, 4.2.3: a flit of 256 bytes has 236 bytes of transaction-layer packets, 6 of data-link-layer packets, 8 of
+    /// CRC and 6 of FEC. Sixteen lanes of 64 GT/s carry 128 GB/s, and 118 GB/s of packets.
+    #[test]
+    fn flits_of_the_sixth_generation_carry_236_of_256_bytes() {
+        assert_eq!(236 + 6 + 8 + 6, 256);
+        assert_eq!(16.0 * Generation::Gen6.lane_bps() / 8.0, 118e9);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::Host;
 use crate::kernel::Int;
 
-/// What a window's steadiness is judged by.
+/// Data from which the steadiness of a window is judged.
 #[derive(Clone, Default)]
 pub struct Trend {
     /// Lines that the caches held at the start.

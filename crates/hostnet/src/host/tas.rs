@@ -39,7 +39,7 @@ pub fn build(
     Some(Service::new(spec.clone(), memory, fast, nic, remedy(s)))
 }
 
-/// What a user may change when segments are lost, which the clients cannot retransmit.
+/// Clause about the keys that a user may change when segments are lost, which the clients cannot retransmit.
 fn remedy(s: &Scenario) -> String {
     let nics = s.peripherals.iter().enumerate();
     let room = nics.filter_map(|(i, p)| Some((i, p.ethernet()?))).next().map_or(String::new(), |(i, nic)| {

@@ -18,7 +18,7 @@ pub(super) struct TenantState {
     pub(super) source: Option<TrafficSource>,
     /// Long stalls of the application.
     pub(super) spikes: Option<Spikes>,
-    /// What the tenant's threads share.
+    /// State that the tenant's threads share, one role for each kind.
     pub(super) roles: Roles,
 }
 

@@ -32,7 +32,8 @@ impl Timer {
 
 impl From<Timer> for Event {
     fn from(t: Timer) -> Event {
-        Event::Timer(t as u32)
+        let number = Timer::ALL.iter().position(|each| *each == t).unwrap_or_default();
+        Event::Timer(number.to_u32())
     }
 }
 

@@ -112,12 +112,12 @@ impl Host {
         self.tenants[self.owners.linked?].source.as_ref()
     }
 
-    /// This host's end of the link to the other host.
+    /// End of the link to the other host.
     fn link_end(&self) -> Option<&LinkEnd> {
         self.tenants[self.owners.linked?].roles.get()
     }
 
-    /// This host's end of the link to the other host.
+    /// End of the link to the other host.
     fn link_end_mut(&mut self) -> Option<&mut LinkEnd> {
         self.tenants[self.owners.linked?].roles.get_mut()
     }

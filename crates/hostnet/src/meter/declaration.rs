@@ -80,6 +80,11 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// Place of the subject among [`Subject::ALL`].
+    const fn place(self) -> usize {
+        self as usize
+    }
+
     /// Every subject.
     pub const ALL: [Subject; 7] = [
         Subject::Tcp,
@@ -192,25 +197,25 @@ impl Metric {
 
     /// Among the figures that a run about `subject` shows first, in its own group.
     pub(super) const fn run(mut self, subject: Subject, rank: u8) -> Metric {
-        self.run[subject as usize] = Some(Lead { subject, rank, under: None, beside: None });
+        self.run[subject.place()] = Some(Lead { subject, rank, under: None, beside: None });
         self
     }
 
     /// Among the figures that a run about `subject` shows first, under the heading of another group.
     pub(super) const fn run_under(mut self, subject: Subject, rank: u8, group: Group) -> Metric {
-        self.run[subject as usize] = Some(Lead { subject, rank, under: Some(group), beside: None });
+        self.run[subject.place()] = Some(Lead { subject, rank, under: Some(group), beside: None });
         self
     }
 
     /// Among the figures that a run about `subject` shows first, where `other` is above 0.
     pub(super) const fn run_beside(mut self, subject: Subject, rank: u8, other: MetricId) -> Metric {
-        self.run[subject as usize] = Some(Lead { subject, rank, under: None, beside: Some(other) });
+        self.run[subject.place()] = Some(Lead { subject, rank, under: None, beside: Some(other) });
         self
     }
 
     /// Among the columns of a table of several runs about `subject`.
     pub(super) const fn sweep(mut self, subject: Subject, rank: u8) -> Metric {
-        self.sweep[subject as usize] = Some(Lead { subject, rank, under: None, beside: None });
+        self.sweep[subject.place()] = Some(Lead { subject, rank, under: None, beside: None });
         self
     }
 

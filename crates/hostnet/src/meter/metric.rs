@@ -8,9 +8,9 @@ metrics! {
     METRICS, MetricId;
 
     THROUGHPUT_MRPS ["Mrps", Speed, Host] "Requests (or packets) completed per second in the measured window"
-        marks(Packets) run(Packets, 2) sweep(Packets, 1);
+        marks(Packets) run(Packets, 1) sweep(Packets, 1);
     OFFERED_MRPS ["Mrps", Speed, Host] "Requests offered per second in the measured window"
-        run(Packets, 1);
+        run(Packets, 2);
     NET_GBPS ["Gb/s", Nic, Host] "Received bits of completed requests per second"
         run(Packets, 1);
     OFFERED_GBPS ["Gb/s", Speed, Host] "Bits of the frames that the load generator offered per second";
@@ -74,8 +74,7 @@ metrics! {
     HOST_WRITES_RETAINED ["lines/packet", Nic, Host] "Lines that the host wrote to buffers that CC-NIC's NIC had sent and no packet had used since, per packet";
     SMALL_FALLBACKS ["buffers", Nic, Host] "Packets that fit a small buffer of CC-NIC but took a large one, because no small one was left";
     TCP_RPCS_PER_SEGMENT ["RPCs/segment", Speed, Host] "Mean number of replies in a segment that TAS sent";
-    SERVICE_MEAN_US ["us", Speed, Host] "Mean time a core spends on a request"
-        run(Packets, 7);
+    SERVICE_MEAN_US ["us", Speed, Host] "Mean time a core spends on a request";
     CORES_BUSY ["cores", Speed, Host] "Mean number of cores serving requests";
     MEM_BW_GBS ["GB/s", Memory, Host] "DRAM bytes moved per second, reads and writes"
         marks(Host) run(Packets, 1) run(CcNic, 1) run(Tcp, 1) run(Host, 1) sweep(Packets, 6) sweep(Tcp, 5) sweep(Host, 5);

@@ -25,6 +25,7 @@ pub use declaration::{Dimension, Group, Lead, Metric, Subject};
 pub use metric::METRICS;
 pub use tenant_column::TENANT_COLUMNS;
 
+use crate::kernel::Int;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -35,7 +36,7 @@ pub struct MetricId(u16);
 impl MetricId {
     /// The metric called `name`, where there is one.
     pub fn named(name: &str) -> Option<MetricId> {
-        METRICS.iter().position(|m| m.name == name).map(|i| MetricId(i as u16))
+        METRICS.iter().position(|m| m.name == name).map(|i| MetricId(i.to_u16()))
     }
 
     /// The declaration of the metric.

@@ -145,7 +145,7 @@ pub struct Ctx<'a> {
     pub app: Option<&'a mut App>,
     /// Traffic of the tenant.
     pub traffic: StepTraffic<'a>,
-    /// What the tenant's threads share.
+    /// State that the tenant's threads share, one role for each kind.
     pub roles: &'a mut Roles,
     /// Counts of the tenant's work.
     pub tally: &'a mut Tally,

@@ -1,4 +1,4 @@
-//! Roles: what the threads of one tenant share, and what the host does for it beside running its threads.
+//! Roles: state that the threads of one tenant share, with what the host does for it beside running its threads.
 //!
 //! A role belongs to a tenant: an interface in coherent memory, TCP as a service, connections of the kernel, software
 //! rings between cores, the kernel's block layer. The host knows roles only by this interface; the threads of the
@@ -124,8 +124,8 @@ pub trait RoleClients {
     fn draw(&mut self) -> Option<DrawnSegment>;
 }
 
-/// What the threads of one tenant share, and what the host does for it. Every method has a default: a role that only
-/// holds state implements none of them.
+/// State that the threads of one tenant share, with what the host does for it. Every method has a default: a role that
+/// only holds state implements none of them.
 pub trait Role: DynClone + Any + Send {
     /// Posts the role's first events.
     fn start(&mut self, bus: &mut Bus) {

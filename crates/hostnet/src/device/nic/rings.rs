@@ -12,6 +12,8 @@ pub const DATA_ROOM: u64 = 2048;
 
 /// Sizes that the buffer of one descriptor may have: the largest is that of Intel's NICs (82599 datasheet, SRRCTL.BSIZEPACKET).
 const BUFFERS: (u64, u64) = (1 << 10, 16 << 10);
+/// Largest number of packets whose DMA may be in flight.
+const MOST_IN_FLIGHT: u32 = 4096;
 /// Divisor of the size of a buffer. An mbuf of such a size takes an odd number of lines, which spreads mbufs over channels.
 const BUFFER_UNIT: u64 = 2 * LINE;
 
@@ -54,12 +56,12 @@ pub struct RingsSpec {
     /// descriptors in the cache are free. Software sees the descriptors earlier, at the end of the write-back. The
     /// default is 0.
     pub write_back_completion: Span,
-    /// Maximum number of packets whose receive DMA is in flight. The default is 256.
+    /// Maximum number of packets whose receive DMA is in flight, up to 4096. The default is 256.
     pub receive_packets: u32,
     /// Time from a packet's last line in memory to the start of the DMA of the next packet, when `receive_packets`
     /// packets were in flight. The default is 0.
     pub receive_turnaround: Span,
-    /// Maximum number of frames whose payload is being read from memory. The default is 256.
+    /// Maximum number of frames whose payload is being read from memory, up to 4096. The default is 256.
     pub transmit_packets: u32,
     /// Time from the arrival of a frame's last line in the NIC to the start of the read of the next frame, when
     /// `transmit_packets` frames were in flight. The default is 0.
@@ -218,8 +220,8 @@ impl RingsSpec {
             ("replenish", self.replenish, self.receive_cache),
             after,
             ("transmit_write_back", self.transmit_write_back, self.transmit_cache),
-            ("receive_packets", self.receive_packets, 256),
-            ("transmit_packets", self.transmit_packets, 256),
+            ("receive_packets", self.receive_packets, MOST_IN_FLIGHT),
+            ("transmit_packets", self.transmit_packets, MOST_IN_FLIGHT),
             ("queue_requests", self.queue_requests.unwrap_or(1), 1024),
         ];
         if let Some((key, n, most)) = counts.iter().find(|(_, n, most)| *n == 0 || n > most) {

@@ -22,7 +22,10 @@ pub enum SizeClass {
 impl SizeClass {
     /// Index of the size class in pairs that hold one value per size class.
     const fn index(self) -> usize {
-        self as usize
+        match self {
+            SizeClass::Small => 0,
+            SizeClass::Large => 1,
+        }
     }
 }
 
