@@ -142,7 +142,7 @@ impl Playlist {
     fn nearest(&self, bytes: u32) -> &[u32] {
         let above = self.by_length.partition_point(|(l, _)| *l < bytes);
         let near = [above.checked_sub(1), Some(above)].into_iter().flatten().filter_map(|i| self.by_length.get(i));
-        near.min_by_key(|(l, _)| l.abs_diff(bytes)).map_or(&[], |(_, group)| group)
+        near.min_by_key(|(l, _)| l.abs_diff(bytes)).map_or(&[], |(_, group)| group.as_slice())
     }
 }
 
