@@ -16,7 +16,7 @@ use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr, RandomStream};
 use crate::memory::region::{RegionKind, Sharing};
 use crate::memory::{Sweep, LINE};
-use compile::{Act, Compiler, Layout, Place, Step, PLACES};
+use compile::{Act, Compiler, Layout, Step, PLACES};
 use hostnet_recording::{Boundary, Outcome, Recording};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
