@@ -175,7 +175,7 @@ class CcnicSpec(Section):
 class ClientSpec(Section):
     """A second host at the other end of the Ethernet NIC's link. Software on this host sends the traffic and takes
     the replies."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | RecordedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
     """Application of the second host's cores; must be of kind 'load_generator'."""
     cores: int
     """Number of cores that send and receive; requests go to them in turn."""
@@ -1227,6 +1227,22 @@ class QpSpec(Section):
     The default is false."""
 
 
+class RecordedAppSpec(Section):
+    """Real program: each packet runs what `hostnet record` has recorded for a packet."""
+    file: str
+    """Recording that `hostnet record` has written. The file is looked for beside the scenario and in the folders of
+    platforms."""
+    footprint: str
+    """Size of the program's tables in relation to the recorded size: 'x1' (the default) to 'x1024'. Each packet
+    uses one of the copies, drawn at random. Lines that more than half of the recorded packets access have one
+    copy."""
+    kind: Literal['recorded']
+    memory: Literal['shared'] | Literal['own']
+    """Cores that share the program's memory: 'shared' (all cores of the tenant, the default) or 'own' (none)."""
+    order: Literal['recorded'] | Literal['random'] | Literal['size']
+    """Order in which recorded packets are replayed: 'recorded' (the default), 'random' or 'size'."""
+
+
 class RedisAppSpec(Section):
     """Redis servers, each queried by a client that keeps a pipeline of queries waiting."""
     command: Literal['get'] | Literal['set']
@@ -1563,7 +1579,7 @@ class TcpSpec(Section):
 
 class TenantSpec(Section):
     """A group of cores that runs one application."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | RecordedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
     """Application that the tenant's cores run."""
     cores: int
     """Number of logical cores, taken in order from the platform's cores. With `platform.core.threads = 2`, cores

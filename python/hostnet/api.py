@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
 from ._toml import tomllib
-from .cache import Cache, key_of
+from .cache import Cache, files_of, key_of
 from .control import digest, fresh
 from .errors import HostnetError
 from .output import check_file, check_no_input
@@ -88,13 +88,12 @@ def run(
 
 
 def _inputs(scenario: Scenario) -> list[Path]:
-    """Files that a scenario is read from: its own, its platform's, and its capture."""
+    """Files that a scenario is read from: its own, its platform's, its captures and its recordings."""
     spec, origin = json.loads(scenario.resolve()), scenario._origin
     files = [] if origin is None else [Path(origin)]
     name = scenario.to_dict().get("platform")
     files += [Path(d) / f"{name}.toml" for d in platform_dirs(origin) if isinstance(name, str)]
-    capture = (spec.get("traffic") or {}).get("pcap")
-    return files + ([Path(capture["file"])] if capture else [])
+    return files + [Path(table["file"]) for table in files_of(spec).values()]
 
 
 def _controlled(

@@ -1,7 +1,7 @@
 """Results on disk, addressed by the content of the simulation.
 
-The key covers the resolved spec, the engine's sources, the compiler and the contents of every capture that the spec
-replays, so that a hit is the same simulation and not merely the same name. Each entry carries a digest of itself.
+The key covers the resolved spec, the engine's sources, the compiler and the contents of every capture and recording that
+the spec replays, so that a hit is the same simulation and not merely the same name. Each entry carries a digest of itself.
 """
 
 from __future__ import annotations
@@ -40,24 +40,36 @@ def key_of(resolved: str) -> str:
 
 def digest_of(resolved: str) -> str:
     """Digest of the simulation that a resolved spec describes, whichever engine runs it. Raises HostnetError for a
-    capture that cannot be read."""
+    capture or a recording that cannot be read."""
     return hashlib.sha256("\n".join(_identity(resolved)).encode()).hexdigest()
 
 
-def _identity(resolved: str) -> tuple[str, str]:
-    """The resolved spec without the path of its capture, and the digest of that capture."""
+def files_of(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tables of a resolved spec that name a file with ``file``, by their keys: captures and recordings."""
+    traffics = {"traffic": spec.get("traffic")}
+    tables = {}
+    for i, tenant in enumerate(spec.get("tenant") or []):
+        traffics[f"tenant[{i}].traffic"] = tenant.get("traffic")
+        if isinstance((tenant.get("app") or {}).get("file"), str):
+            tables[f"tenant[{i}].app"] = tenant["app"]
+    for key, traffic in traffics.items():
+        if (traffic or {}).get("pcap"):
+            tables[f"{key}.pcap"] = traffic["pcap"]
+    return tables
+
+
+def _identity(resolved: str) -> tuple[str, ...]:
+    """The resolved spec without the paths of its captures and recordings, and the digests of these files."""
     spec = json.loads(resolved)
-    pcap = (spec.get("traffic") or {}).get("pcap")
-    contents = ""
-    if pcap:
+    digests = []
+    for key, table in files_of(spec).items():
         try:
-            stat = os.stat(pcap["file"])
-            contents = _file_digest(pcap["file"], (stat.st_size, stat.st_mtime_ns))
+            stat = os.stat(table["file"])
+            digests.append(_file_digest(table["file"], (stat.st_size, stat.st_mtime_ns)))
         except OSError as e:
-            raise HostnetError(f"traffic.pcap.file = {pcap['file']}: cannot be read ({e.strerror}).") from None
-        pcap["file"] = Path(pcap["file"]).name  # the location of a checkout is not part of the simulation
-        resolved = json.dumps(spec, sort_keys=True)
-    return resolved, contents
+            raise HostnetError(f"{key}.file = {table['file']}: cannot be read ({e.strerror}).") from None
+        table["file"] = Path(table["file"]).name  # the location of a checkout is not part of the simulation
+    return (json.dumps(spec, sort_keys=True) if digests else resolved, *(digests or [""]))
 
 
 def contents(

@@ -7,7 +7,10 @@ mod common;
 mod drive;
 
 use common::{cpu_seconds, filter, median};
-use std::path::PathBuf;
+use hostnet_recording::{
+    About, Access, AccessKind, Boundary, Counts, Packet, Place, Recording, Sources, Step, Thread,
+};
+use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::Instant;
 
@@ -52,6 +55,24 @@ cores = 1
 stack = "poll_mode"
 app = { kind = "testpmd", mode = "macswap" }
 "#;
+
+/// Writes to `file` a recording with TestPMD's accesses, which should replay in at most twice TestPMD's time.
+fn record_testpmd(file: &Path) {
+    let counts = |instructions| Counts { instructions, ..Counts::default() };
+    let step = |kind| Step {
+        before: counts(4),
+        branches_from: Sources::default(),
+        access: Access { kind, place: Place::Frame(0), bytes: 8, address_from: Sources::default() },
+    };
+    let text = String::new;
+    let (program, version, date, machine, recorder) = (text(), text(), text(), text(), text());
+    let about = About { program, version, command: Vec::new(), date, machine, recorder, boundary: Boundary::Dpdk };
+    let steps = [step(AccessKind::Load), step(AccessKind::Store)].into();
+    let (received, outcome, rest) = (64, hostnet_recording::Outcome::Forwarded(64), counts(20));
+    let packets = vec![Packet { thread: 0, burst: 0, received, outcome, steps, rest }];
+    let threads = vec![Thread { name: text() }];
+    Recording { about, threads, pages: Vec::new(), packets }.write(file).expect("a directory for temporary files");
+}
 
 /// Returns the CPU seconds of the measured part, its simulated requests, the events per request, and the simulated
 /// seconds.
@@ -111,12 +132,17 @@ fn main() {
     println!("{:<34} {:>14} {:>12} {:>10}", "case", "requests/s", "events/s", "ns/event");
     // Each rate is near the peak that the host sustains: 26 Mrps, 18 Mpps and 15 Mpps.
     let long = TESTPMD.replace("64 B", "1518 B").replace("6 Mpps", "2 Mpps").replace("300000", "100000");
+    let file = std::env::temp_dir().join(format!("hostnet-bench-{}.rec", std::process::id()));
+    record_testpmd(&file);
+    let app = format!("kind = \"recorded\", file = \"{}\"", file.display());
+    let recorded = TESTPMD.replace("kind = \"testpmd\", mode = \"macswap\"", &app);
     let appending = MICA.replace("in_place", "append").replace("24 Mrps", "17 Mrps");
     for (name, text) in [
         ("MICA 1 KB, 24 cores", MICA),
         ("MICA 1 KB, SETs append", &appending),
         ("TouchDrop 1514 B, 2 cores", TOUCHDROP),
         ("TestPMD 64 B", TESTPMD),
+        ("TestPMD 64 B, recorded", &recorded),
         ("TestPMD 1518 B", &long),
     ] {
         if name.contains(&filter) {
@@ -132,6 +158,7 @@ fn main() {
             println!("{:<34} {long:>14.1} s a simulated second, {many:.2} s a million requests", "");
         }
     }
+    std::fs::remove_file(&file).expect("the file was written");
     let name = "quadrant 3 (lines)";
     if name.contains(&filter) {
         let text = std::fs::read_to_string(root().join("scenarios/quadrant3.toml")).expect("the scenario");

@@ -44,6 +44,7 @@ mod pipeline;
 mod poll_mode;
 mod probe_place;
 mod protocol;
+mod recorded;
 mod release;
 mod responses;
 mod ring_dma;

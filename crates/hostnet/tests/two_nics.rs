@@ -95,6 +95,7 @@ fn rig(drivers: &[usize]) -> Rig {
             seed: 1,
             capture: None,
             stlb: None,
+            line_instructions: 1,
         };
         let AppSpec::Testpmd(_) = &s.tenants[0].app else { panic!("another application") };
         let app = App::build(&s.tenants[0].app, 128, site).expect("it keeps no data");

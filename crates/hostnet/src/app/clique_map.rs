@@ -352,6 +352,7 @@ mod tests {
             seed: 1,
             capture: None,
             stlb: None,
+            line_instructions: 1,
         };
         CliqueMap::build(&spec, 0, context).unwrap()
     }

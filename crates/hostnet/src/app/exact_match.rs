@@ -105,6 +105,7 @@ mod tests {
             seed: 1,
             capture: None,
             stlb: None,
+            line_instructions: 1,
         };
         ExactMatch::new(keys, entries, &mut context)
     }

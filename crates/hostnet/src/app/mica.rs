@@ -345,6 +345,7 @@ mod tests {
             seed: 1,
             capture: None,
             stlb: None,
+            line_instructions: 1,
         };
         Mica::build(&spec, 0, context).unwrap()
     }

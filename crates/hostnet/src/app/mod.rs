@@ -194,6 +194,8 @@ pub struct AppBuildContext<'a> {
     pub capture: Option<&'a Arc<Capture>>,
     /// Second-level TLB of the cores.
     pub stlb: Option<&'a TlbSpec>,
+    /// Number of instructions with which a core accesses a line (`core.stores_per_line`).
+    pub line_instructions: u32,
 }
 
 impl AppBuildContext<'_> {
@@ -282,6 +284,18 @@ pub trait Application: Sized {
         Origin::Network
     }
 
+    /// Path of the file that the application reads, as the scenario gives it.
+    fn input(s: &mut Self::Spec) -> Option<&mut String> {
+        let _ = s;
+        None
+    }
+
+    /// Bytes of the largest packet that the application sends because its file says so; 0 for an application without a
+    /// file.
+    fn largest_recorded(&self) -> u32 {
+        0
+    }
+
     /// Builds the application with its data in regions of `context.map`; packets have `packet` bytes when the
     /// application does not determine their size.  # Errors Returns one clause that names key and value when the
     /// parameters do not fit together.
@@ -366,6 +380,12 @@ impl<T: Application> Application for Box<T> {
     }
     fn origin(s: &T::Spec) -> Origin {
         T::origin(s)
+    }
+    fn input(s: &mut T::Spec) -> Option<&mut String> {
+        T::input(s)
+    }
+    fn largest_recorded(&self) -> u32 {
+        (**self).largest_recorded()
     }
     fn build(s: &T::Spec, packet: u32, context: AppBuildContext) -> Result<Self, String> {
         T::build(s, packet, context).map(Box::new)
@@ -473,6 +493,14 @@ macro_rules! apps {
                 }
             }
 
+            /// Path of the file that the application reads.
+            pub fn input(&mut self) -> Option<&mut String> {
+                match self {
+                    $(AppSpec::$name(s) => <$app>::input(s),)*
+                    $(AppSpec::$test(_) => None,)*
+                }
+            }
+
             /// Origin of the packets that the application's cores send.
             pub fn origin(&self) -> Origin {
                 match self {
@@ -496,6 +524,10 @@ macro_rules! apps {
                     $(AppSpec::$name(s) => <$app>::build(s, packet, context).map(App::$name),)*
                     $(AppSpec::$test(_) => Err("a directed test takes no traffic".into()),)*
                 }
+            }
+            /// Bytes of the largest packet that the application's file tells it to send.
+            pub fn largest_recorded(&self) -> u32 {
+                match self { $(App::$name(a) => a.largest_recorded(),)* }
             }
             /// Draws the content of a packet; see `Application::content`.
             #[inline]
@@ -599,6 +631,8 @@ apps! {
     mod block_stores => BlockStores(block_stores::BlockStores),
     /// RPC server that returns requests over TCP as a service (TAS), whose fast path has cores of its own.
     mod tcp_echo => TcpEcho(tcp_echo::TcpEcho),
+    /// Real program: each packet runs what `hostnet record` has recorded for a packet.
+    mod recorded => Recorded(recorded::Recorded),
     /// Application of one's own, which an engine knows by its kind.
     mod extension => Extension(extension::ExtensionApp),
     --- directed tests ---

@@ -442,7 +442,7 @@ mod tests {
         Redis::build(
             &spec,
             0,
-            AppBuildContext { map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None },
+            AppBuildContext { map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None, line_instructions: 1 },
         )
         .unwrap()
     }
@@ -510,6 +510,7 @@ mod tests {
             seed: 1,
             capture: None,
             stlb: Some(&stlb),
+            line_instructions: 1,
         };
         let mut r = Redis::build(&spec, 0, context).unwrap();
         let mut ops = |key| {

@@ -181,6 +181,7 @@ mod tests {
                 seed: 1,
                 capture: None,
                 stlb: None,
+                line_instructions: 1,
             },
         )
         .unwrap();

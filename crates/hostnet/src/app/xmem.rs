@@ -162,6 +162,7 @@ mod tests {
             seed: 1,
             capture: None,
             stlb: None,
+            line_instructions: 1,
         };
         Xmem::build(&spec, 0, context)
     }

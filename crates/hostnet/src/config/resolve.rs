@@ -1,7 +1,7 @@
 //! Resolution of a scenario: from a file's text to a checked scenario.
 
 use super::registry::{Registry, EXTENSION};
-use super::scenario::{Scenario, TrafficSpec};
+use super::scenario::Scenario;
 use super::{check, check_unused, renamed, sources, Platform};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -96,10 +96,15 @@ pub fn resolve_with(
     for own in changes.iter().flatten() {
         sources::check(own, &s.platform).or_else(|why| err(file, why))?;
     }
-    locate(&mut s.traffic, "traffic", file, search)?;
+    if let Some(p) = &mut s.traffic.pcap {
+        locate(&mut p.file, "traffic.pcap", file, search)?;
+    }
     for (i, t) in s.tenants.iter_mut().enumerate() {
-        if let Some(traffic) = &mut t.traffic {
-            locate(traffic, &format!("tenant[{i}].traffic"), file, search)?;
+        if let Some(p) = t.traffic.as_deref_mut().and_then(|t| t.pcap.as_mut()) {
+            locate(&mut p.file, &format!("tenant[{i}].traffic.pcap"), file, search)?;
+        }
+        if let Some(input) = t.app.input() {
+            locate(input, &format!("tenant[{i}].app"), file, search)?;
         }
     }
     check::check(&s).or_else(|why| err(file, with_platforms_that_have_it(why, file, search)))?;
@@ -108,17 +113,16 @@ pub fn resolve_with(
     Ok((s, notes))
 }
 
-/// Finds the capture of the traffic at `key`, beside the scenario's file or in `search`.
-fn locate(traffic: &mut TrafficSpec, key: &str, file: &str, search: &[PathBuf]) -> Result<(), SpecError> {
-    let Some(p) = &mut traffic.pcap else { return Ok(()) };
-    let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&p.file);
-    let found = search.iter().map(|d| d.join(&p.file)).find(|c| c.exists());
-    if !Path::new(&p.file).is_absolute() {
+/// Finds the file `given` of the table at `key`, beside the scenario's file or in `search`.
+fn locate(given: &mut String, key: &str, file: &str, search: &[PathBuf]) -> Result<(), SpecError> {
+    let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&*given);
+    let found = search.iter().map(|d| d.join(&*given)).find(|c| c.exists());
+    if !Path::new(given).is_absolute() {
         let path = if beside.exists() { beside } else { found.unwrap_or(beside) };
-        p.file = path.to_string_lossy().into_owned();
+        *given = path.to_string_lossy().into_owned();
     }
-    if !Path::new(&p.file).is_file() {
-        return err(file, format!("{key}.pcap.file = \"{}\" is not a file", p.file));
+    if !Path::new(given).is_file() {
+        return err(file, format!("{key}.file = \"{given}\" is not a file"));
     }
     Ok(())
 }

@@ -12,6 +12,9 @@ pub enum Mapped {
     Memory,
 }
 
+/// Number of slots that keep anchors ([`Op::Keep`]).
+pub const KEPT_ANCHORS: usize = 8;
+
 /// One step of a program. `line` is the number of the first 64-byte line that the op accesses, and `lines` the number
 /// of lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +55,10 @@ pub enum Op {
     Ahead { line: LineAddr },
     /// Waits until the data of the last anchor has arrived, as a branch on the data does.
     Await,
+    /// Keeps the anchor in slot `slot` (below [`KEPT_ANCHORS`]), as a register keeps a loaded value.
+    Keep { slot: u8 },
+    /// Makes the load or atomic operation that slot `slot` keeps the anchor again.
+    Recall { slot: u8 },
     /// Store that becomes visible after all earlier accesses, as x86 orders stores, and then reports `tag`. Later
     /// loads, and side effects that wait for no stores, do not wait for this store.
     Release { line: LineAddr, tag: u32 },

@@ -159,20 +159,24 @@ impl Host {
         } else {
             for (t, tenant) in s.tenant_ids().zip(&s.tenants) {
                 let (cores, capture, stlb) = (&groups[t], captures[t].as_ref(), s.platform.core.stlb.as_ref());
-                let context = AppBuildContext { map: &mut map, tenant: t, cores, seed, capture, stlb };
+                let line_instructions = s.platform.core.stores_per_line;
+                let map = &mut map;
+                let context = AppBuildContext { map, tenant: t, cores, seed, capture, stlb, line_instructions };
                 let app = App::build(&tenant.app, s.traffic_of(t).frame_sizes().0.to_u32(), context)?;
                 let largest = match (&app, capture) {
                     (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
                     (_, Some(c)) if check::serves(tenant) => c.longest().into(),
                     _ => 0,
                 };
+                let recorded = u64::from(app.largest_recorded());
+                let (largest, of) = (largest, "capture").max((recorded, "recording"));
                 if let Some(ring) = s.ring_of(t).filter(|r| largest > r.rings.buffer_size.0) {
                     let room = s.frame_room(&ring);
-                    return Err(format!("{room} does not hold the capture's largest message of {largest} bytes"));
+                    return Err(format!("{room} does not hold the {of}'s largest message of {largest} bytes"));
                 }
                 if !tenant.has_rings() && largest.div_ceil(LINE) > buffer_lines {
                     return Err(format!(
-                        "rings.buffer_size = \"{}\" does not hold the capture's largest message of {largest} bytes",
+                        "rings.buffer_size = \"{}\" does not hold the {of}'s largest message of {largest} bytes",
                         s.rings.buffer_size
                     ));
                 }

@@ -284,6 +284,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
             seed: 1,
             capture: None,
             stlb: None,
+            line_instructions: 1,
         };
         let spec = serde_json::from_str("{}").expect("defaults");
         let mut app = Touchdrop::build(&spec, 64 * LINES as u32, site).expect("it keeps no data");

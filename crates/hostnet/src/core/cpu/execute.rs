@@ -127,6 +127,15 @@ impl Cpu {
                 self.advance_to(at);
                 (LineAddr(0), 0, LOAD)
             }
+            Op::Keep { slot } => {
+                self.kept_open |= self.anchor.is_some();
+                self.kept[slot.to_usize()] = (self.anchor, self.anchor_ready);
+                (LineAddr(0), 0, LOAD)
+            }
+            Op::Recall { slot } => {
+                (self.anchor, self.anchor_ready) = self.kept[slot.to_usize()];
+                (LineAddr(0), 0, LOAD)
+            }
             Op::Release { line, tag } => {
                 // A store asks for ownership of its line when the store can no longer be squashed; see `release`.
                 if !self.any_open(|r| r.load) {

@@ -19,7 +19,7 @@ pub use retire::Retired;
 
 use super::hints::Hints;
 use super::l1_prefetch::L1Prefetcher;
-use super::op::Program;
+use super::op::{Program, KEPT_ANCHORS};
 use super::prefetch::{self, CacheLevel, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::core::CorePosts;
@@ -185,6 +185,9 @@ pub struct Cpu {
     sq_used: u32,
     anchor: Option<(u8, u32)>,
     anchor_ready: Time,
+    /// Anchors that the program keeps; `kept_open` is false once the data of all of them has arrived.
+    kept: [(Option<(u8, u32)>, Time); KEPT_ANCHORS],
+    kept_open: bool,
     wait: DispatchWait,
     running: bool,
     no_credit: VecDeque<u8>,
@@ -261,6 +264,8 @@ impl Cpu {
             sq_used: 0,
             anchor: None,
             anchor_ready: Time::ZERO,
+            kept: [(None, Time::ZERO); KEPT_ANCHORS],
+            kept_open: false,
             wait: DispatchWait::Nothing,
             running: false,
             no_credit: VecDeque::with_capacity(RECS),
@@ -476,6 +481,11 @@ impl Cpu {
         if self.anchor == Some((r, self.records[r].generation)) {
             self.anchor = None;
             self.anchor_ready = at;
+        }
+        if self.kept_open {
+            let arrived = Some((r, self.records[r].generation));
+            self.kept.iter_mut().filter(|k| k.0 == arrived).for_each(|k| *k = (None, at));
+            self.kept_open = self.kept.iter().any(|k| k.0.is_some());
         }
         let children = std::mem::take(&mut self.records[r].children);
         let stores = if children & children.wrapping_sub(1) == 0 { 0 } else { self.stores_of(children) };
