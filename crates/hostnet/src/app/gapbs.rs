@@ -393,7 +393,15 @@ mod tests {
         Gapbs::build(
             &spec,
             0,
-            AppBuildContext { map, tenant: TenantId(0), cores: &[ThreadId(0)], seed: 1, capture: None, stlb: None, line_instructions: 1 },
+            AppBuildContext {
+                map,
+                tenant: TenantId(0),
+                cores: &[ThreadId(0)],
+                seed: 1,
+                capture: None,
+                stlb: None,
+                line_instructions: 1,
+            },
         )
         .unwrap()
     }

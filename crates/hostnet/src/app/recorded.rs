@@ -16,7 +16,7 @@ use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr, RandomStream};
 use crate::memory::region::{RegionKind, Sharing};
 use crate::memory::{Sweep, LINE};
-use compile::{Act, Compiler, Layout, Step, PLACES};
+use compile::{Act, Compiler, Layout, TemplateStep, PLACES};
 use hostnet_recording::{Boundary, Outcome, Recording};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -160,7 +160,7 @@ struct Player {
 /// A recorded program on all cores of a tenant.
 #[derive(Clone)]
 pub struct Recorded {
-    templates: Arc<[Box<[Step]>]>,
+    templates: Arc<[Box<[TemplateStep]>]>,
     players: Vec<Player>,
     order: ReplayOrder,
     /// Number of copies of the tables, and lines of a copy that a core has of its own, and of a shared copy.
@@ -238,7 +238,7 @@ impl Player {
 /// Appends the ops of a template. `ends` holds the lines of the frame and of the reply, beyond which there are no
 /// accesses; `bases` holds the first line of each place.
 #[inline]
-fn run(steps: &[Step], ends: [u32; 2], bases: &[LineAddr; PLACES], p: &mut Program) {
+fn run(steps: &[TemplateStep], ends: [u32; 2], bases: &[LineAddr; PLACES], p: &mut Program) {
     p.ops.reserve(2 * steps.len());
     for s in steps {
         let mut lines = u32::from(s.lines);

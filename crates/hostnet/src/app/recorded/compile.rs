@@ -59,7 +59,7 @@ pub(super) enum Act {
 /// A step of a template: instructions, and then an act. A step on the frame or the reply is left out as a whole when
 /// its first line lies beyond the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Step {
+pub(super) struct TemplateStep {
     pub instructions: u32,
     pub line: u32,
     pub lines: u16,
@@ -154,7 +154,7 @@ struct Source {
 
 /// A step before anchors are assigned, with the step whose data it waits for.
 struct Draft {
-    step: Step,
+    step: TemplateStep,
     after: Option<usize>,
 }
 
@@ -163,7 +163,7 @@ pub(super) struct Compiler<'a> {
     layout: &'a Layout,
     /// Instructions with which the simulated core accesses a line.
     per_line: u32,
-    templates: Vec<Box<[Step]>>,
+    templates: Vec<Box<[TemplateStep]>>,
     known: HashMap<(*const hostnet_recording::Step, usize, Counts), u32>,
 }
 
@@ -185,7 +185,7 @@ impl<'a> Compiler<'a> {
         i
     }
 
-    pub fn finish(self) -> Vec<Box<[Step]>> {
+    pub fn finish(self) -> Vec<Box<[TemplateStep]>> {
         self.templates
     }
 }
@@ -269,10 +269,12 @@ impl<'a> Drafter<'a> {
                 (place, line, offset.into())
             }
         };
-        let stack = matches!(a.place, hostnet_recording::Place::Memory { page, .. } if self.layout.stacks[page.to_usize()]);
+        let stack =
+            matches!(a.place, hostnet_recording::Place::Memory { page, .. } if self.layout.stacks[page.to_usize()]);
         let bytes = a.bytes.max(1);
         let lines = ((offset % LINE_U32 + bytes).div_ceil(LINE_U32)).min(u16::MAX.into());
-        let before = (line..line + lines).map(|l| self.recent.iter().find(|r| r.place == place && r.line == l).copied());
+        let before =
+            (line..line + lines).map(|l| self.recent.iter().find(|r| r.place == place && r.line == l).copied());
         let before: Vec<Option<Recent>> = before.collect();
         let all = |what: fn(&Recent) -> bool| before.iter().all(|r| r.as_ref().is_some_and(what));
         let hits = match a.kind {
@@ -283,7 +285,8 @@ impl<'a> Drafter<'a> {
             AccessKind::StreamStore => all(|r| r.streamed),
             AccessKind::Atomic | AccessKind::Flush => false,
         };
-        let deeper = |a: Option<Source>, b: Option<Source>| [a, b].into_iter().flatten().max_by_key(|s| (s.depth, s.step));
+        let deeper =
+            |a: Option<Source>, b: Option<Source>| [a, b].into_iter().flatten().max_by_key(|s| (s.depth, s.step));
         if hits {
             let of_line = before.iter().flatten().fold(None, |s, r| deeper(s, r.source));
             if place == Place::Frame && line > 0 {
@@ -312,10 +315,10 @@ impl<'a> Drafter<'a> {
             _ => lines * self.per_line,
         };
         self.add(place, line, lines.to_u16(), act, after, executed);
-        let source = a.kind.loads().then(|| Source {
-            step: self.out.len() - 1,
-            depth: address.map_or(0, |s| s.depth) + u32::from(!stack),
-        });
+        let source = a
+            .kind
+            .loads()
+            .then(|| Source { step: self.out.len() - 1, depth: address.map_or(0, |s| s.depth) + u32::from(!stack) });
         for (l, old) in (line..line + lines).zip(before) {
             self.note(place, l, a.kind, old, source);
         }
@@ -352,7 +355,7 @@ impl<'a> Drafter<'a> {
         if act == Act::Nothing && instructions == 0 {
             return;
         }
-        let step = Step { instructions, line, lines, place, act };
+        let step = TemplateStep { instructions, line, lines, place, act };
         if let Some(last) = self.out.last_mut().map(|d| &mut d.step) {
             if act == Act::Nothing && (last.act, last.place, last.line) == (act, place, line) {
                 last.instructions += instructions;
@@ -364,7 +367,7 @@ impl<'a> Drafter<'a> {
 }
 
 /// The steps, with anchors where later steps wait for a load.
-fn with_anchors(drafts: Vec<Draft>) -> Vec<Step> {
+fn with_anchors(drafts: Vec<Draft>) -> Vec<TemplateStep> {
     let mut last_use = HashMap::new();
     for (i, d) in drafts.iter().enumerate() {
         d.after.into_iter().for_each(|after| _ = last_use.insert(after, i));
@@ -390,12 +393,12 @@ struct Anchors {
     slots: [Option<usize>; KEPT_ANCHORS],
     /// The anchor of the op stream.
     present: Option<usize>,
-    out: Vec<Step>,
+    out: Vec<TemplateStep>,
 }
 
 impl Anchors {
     fn act(&mut self, act: Act) {
-        self.out.push(Step { instructions: 0, line: 0, lines: 0, place: Place::Own, act });
+        self.out.push(TemplateStep { instructions: 0, line: 0, lines: 0, place: Place::Own, act });
     }
 
     /// Whether step `from` or a later one waits for `anchor`.
@@ -428,12 +431,12 @@ impl Anchors {
     }
 
     /// Appends step number `i`, as an anchor if it is the present one.
-    fn push(&mut self, i: usize, mut step: Step) {
+    fn push(&mut self, i: usize, mut step: TemplateStep) {
         if self.present == Some(i) && step.act != Act::Atomic {
             if step.lines > 1 {
                 // The last line is the anchor.
-                self.out.push(Step { lines: step.lines - 1, ..step });
-                step = Step { instructions: 0, line: step.line + u32::from(step.lines) - 1, lines: 1, ..step };
+                self.out.push(TemplateStep { lines: step.lines - 1, ..step });
+                step = TemplateStep { instructions: 0, line: step.line + u32::from(step.lines) - 1, lines: 1, ..step };
             }
             step.act = if step.act == Act::DependentLoad { Act::Chase } else { Act::Anchor };
         }
