@@ -168,7 +168,8 @@ def test_testpmd_is_recorded(cli, tmp_path):
     """macswap reads and writes the Ethernet header, and the first two lines of the mbuf."""
     out = tmp_path / "pmd.rec"
     eal = ["-l", "0,1", "--no-huge", "-m", "256", "--no-pci", "--vdev=net_null0", f"--file-prefix=hn{os.getpid()}"]
-    app = ["--no-mlockall", "--total-num-mbufs=2048", "--forward-mode=macswap", "--auto-start", "--stats-period=9"]
+    app = ["--no-mlockall", "--total-num-mbufs=2048", "--forward-mode=macswap", "--auto-start", "--no-flush-rx"]
+    app += ["--stats-period=9"]
     cli("record", "-o", out, "--packets", 64, "--", "dpdk-testpmd", *eal, "--", *app, check=0)
     from hostnet import recorder
 
