@@ -2,10 +2,10 @@
 //! this traffic are simulated, which take entries of the read queues and close rows.
 
 use super::timer::Timer;
-use super::Host;
 use crate::config::Scenario;
 use crate::kernel::{Int, LineAddr, Post, RandomStream, Real, Time};
 use crate::memory::{Txn, LINE};
+use crate::stack::{Bus, Role};
 
 #[derive(Clone)]
 pub struct Background {
@@ -13,6 +13,8 @@ pub struct Background {
     mean: f64,
     lines: u64,
     rng: RandomStream,
+    /// Time of the next read.
+    due: Time,
 }
 
 impl Background {
@@ -21,23 +23,25 @@ impl Background {
     pub fn new(s: &Scenario, lines: u64) -> Option<Background> {
         let gbs = s.platform.background_read_gbs;
         let mean = LINE.to_f64() / gbs * 1e3;
-        (gbs > 0.0 && lines > 0).then(|| Background { mean, lines, rng: RandomStream::new(s.seed, "background", 0) })
+        let rng = RandomStream::new(s.seed, "background", 0);
+        (gbs > 0.0 && lines > 0).then_some(Background { mean, lines, rng, due: Time::ZERO })
     }
 }
 
-impl Host {
-    pub(super) fn next_background(&mut self) {
-        if let Some(b) = self.background.as_mut().filter(|_| !self.stopped) {
-            self.machine.cal.post(self.machine.now + Time(b.rng.exp(b.mean).whole()), Timer::Background);
+impl Role for Background {
+    fn start(&mut self, bus: &mut Bus) {
+        if !bus.stopped {
+            self.due = bus.machine.now + Time(self.rng.exp(self.mean).whole());
+            bus.machine.cal.post(self.due, Timer::Role);
         }
     }
 
-    pub(super) fn on_background(&mut self) {
-        if let Some(b) = &mut self.background {
-            let line = LineAddr(b.rng.below(b.lines));
-            let now = self.machine.now;
-            self.machine.mem.send(&mut self.machine.cal, now, Txn::background(line, now));
+    fn on_timer(&mut self, bus: &mut Bus) {
+        let now = bus.machine.now;
+        if now == self.due {
+            let line = LineAddr(self.rng.below(self.lines));
+            bus.machine.mem.send(&mut bus.machine.cal, now, Txn::background(line, now));
+            self.start(bus);
         }
-        self.next_background();
     }
 }

@@ -4,15 +4,15 @@ use super::background::Background;
 use super::ccnic;
 use super::client;
 use super::measure::Window;
-use super::network::{self, Network};
-use super::storage::block_layer;
+use super::network;
+use super::storage::{block_layer, Storage};
 use super::tas;
 use super::tenant::TenantState;
 use super::thread_numbering;
 use super::thread_pairs;
 use super::threads;
 use super::traffic_source::TrafficSource;
-use super::{CoreSlot, Host, IdleState};
+use super::{CoreSlot, Host, IdleState, Meters, Owners, RunState};
 use crate::app::{App, AppBuildContext, AppSpec, Origin};
 use crate::config::check;
 use crate::config::scenario::{ArrivalsSpec, ReplayTiming, RingDriver, RingTenant, StackSpec};
@@ -34,10 +34,13 @@ use crate::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing, 
 use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, OffCores, Siblings, LINE};
 use crate::placement::{ddio, Placement};
-use crate::stack::ccnic::SENT_LINES;
+use crate::stack::ccnic::{CcnicInterface, SENT_LINES};
 use crate::stack::mempool::{self, Mempool, PoolMemory};
 use crate::stack::napi::{BufferMemory, Napi};
-use crate::stack::pmd::{self, Buffers, DriverMemory, Duties, PollMode, PollModeSpec, Recycling, SoftwareRing};
+use crate::stack::pmd::{
+    self, Buffers, DriverMemory, Duties, PollMode, PollModeSpec, Recycling, SoftwareRing, SoftwareRings,
+};
+use crate::stack::tas::Service;
 use crate::stack::udp::{UdpSocket, USER_BUFFERS};
 use crate::stack::Thread;
 use crate::traffic::pcap::{Capture, CaptureOptions, Wanted, MEMCACHED_PORT};
@@ -172,19 +175,21 @@ impl Host {
             tenants.push(TenantState::new(None));
         }
         for t in s.tenant_ids() {
-            tenants[t].ccnic = ccnic::build(s, t, &mut map);
-            if let Some(i) = tenants[t].ccnic.as_mut().filter(|i| i.queues() <= peers[t].len()) {
-                i.nic_cores.clone_from(&peers[t]);
+            if let Some(mut i) = ccnic::build(s, t, &mut map) {
+                if i.queues() <= peers[t].len() {
+                    i.nic_cores.clone_from(&peers[t]);
+                }
+                tenants[t].roles.add(i);
             }
         }
         for t in s.tenant_ids() {
-            tenants[t].tas = tas::build(s, t, &mut map, &groups);
+            if let Some(service) = tas::build(s, t, &mut map, &groups) {
+                tenants[t].roles.add(service);
+            }
         }
         let mut pairs: IdVec<TenantId, Vec<Thread>> = IdVec::filled(Vec::new(), s.tenants.len());
         for t in s.tenant_ids() {
-            let paired = thread_pairs::build(s, t, &mut map, &groups[t], &peers[t]);
-            let (threads, registers) = paired.unwrap_or_default();
-            (pairs[t], tenants[t].registers) = (threads, vec![0; registers]);
+            pairs[t] = thread_pairs::build(s, t, &mut map, &groups[t], &peers[t], &mut tenants[t].roles);
         }
         let mut driven: IdVec<TenantId, DrivenQueues> = IdVec::new();
         for t in s.tenant_ids() {
@@ -199,7 +204,9 @@ impl Host {
             driven.push(queues);
         }
         for t in s.tenant_ids() {
-            tenants[t].software_rings = software_rings(s, t, driven[t].memory.len(), &mut map);
+            if let Some(rings) = software_rings(s, t, &driven[t].cores, &mut map) {
+                tenants[t].roles.add(rings);
+            }
         }
         let read_request = s.platform.pcie.as_ref().map_or(crate::kernel::units::Size(512), |p| p.max_read_request);
         let mut context = DeviceBuildContext { map: &mut map, seed, port: 0, nics, read_request };
@@ -215,7 +222,7 @@ impl Host {
                 nic.divide(&functions[port], &spec.flow_director);
             }
             for t in s.tenant_ids().filter(|t| driven[*t].port == Some(port)) {
-                if let Some(service) = &mut tenants[t].tas {
+                if let Some(service) = tenants[t].roles.get_mut() {
                     tas::steer(service, nic, driven[t].function);
                 }
             }
@@ -245,7 +252,7 @@ impl Host {
                 .map_err(|e| format!("platform.{e}"))?;
         mem.siblings = siblings;
         let placement = Placement::new(&s.placement);
-        let interfaces = tenants.iter().any(|t| t.ccnic.is_some());
+        let interfaces = tenants.iter().any(|t| t.roles.get::<CcnicInterface>().is_some());
         mem.off_core = interfaces.then(|| OffCores::new(cores.len(), mem.map.iter().count()));
         mem.ideal_network = placement.keeps_buffers_apart();
         let ports = devices.len();
@@ -274,12 +281,12 @@ impl Host {
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
             let t = *tenant;
             let thread = match s.tenants.get(t.index()) {
-                Some(spec) if tenants[t].tas.is_some() && u32::from(*local) < spec.cores => {
+                Some(spec) if tenants[t].roles.get::<Service>().is_some() && u32::from(*local) < spec.cores => {
                     let fast = spec.receivers().to_usize();
-                    tas::thread(s, fast, (*local).into(), tenants[t].ccnic.as_deref(), &mut drivers[t])
+                    tas::thread(s, fast, (*local).into(), tenants[t].roles.get(), &mut drivers[t])
                 }
                 Some(spec) if spec.stack == Some(StackSpec::Ccnic) => {
-                    let i = tenants[t].ccnic.as_ref().expect("memory of the interface");
+                    let i = tenants[t].roles.get().expect("memory of the interface");
                     let mut driven = drivers[t].by_ref().zip(sent[t].by_ref());
                     ccnic::thread(s, t, i, (*local).into(), &mut driven)
                 }
@@ -320,25 +327,29 @@ impl Host {
             }
         }
         for t in network::receiving(s) {
-            tenants[t].network = Network::new(s, t, &groups[t]);
+            if let Some(n) = network::build(s, t, &groups) {
+                tenants[t].roles.add(n);
+            }
+        }
+        let accounting_cores = Host::accounting_cores(&storage, ports);
+        // A directed test runs until no event is left.
+        if let Some(b) = Background::new(s, span).filter(|_| !directed) {
+            tenants[kernel].roles.add(b);
+        }
+        if !storage.is_empty() {
+            tenants[kernel].roles.add(Storage::new(storage));
         }
         let mut host = Host {
             machine: Machine::new(mem, cpus, nic, iio, Placement::new(&s.placement)),
-            accounting_cores: Host::accounting_cores(&storage, ports),
-            storage,
-            // A directed test runs until no event is left.
-            background: Background::new(s, span).filter(|_| !directed),
             tenants,
             cores: seats,
-            tenant_cores: first,
-            completed_ever: 0,
-            drivers: by_queue,
-            end: None,
-            stopped: false,
-            window: Window::new(),
-            trace: super::trace::HostTrace::new(s.run.trace.map(Into::into)),
-            timeline: super::timeline::Timeline::new(s.run.timeline.map(Into::into)),
-            control: None,
+            owners: Owners { drivers: by_queue, accounting_cores, tenant_cores: first, linked: None },
+            run: RunState::default(),
+            meters: Meters {
+                window: Window::new(),
+                trace: super::trace::HostTrace::new(s.run.trace.map(Into::into)),
+                timeline: super::timeline::Timeline::new(s.run.timeline.map(Into::into)),
+            },
             spec: spec.clone(),
         };
         let on_chip = |t: &TenantId| host.tenants[*t].source.as_ref().is_some_and(|s| s.at == NicAt::Chip);
@@ -561,15 +572,21 @@ fn sized(s: &Scenario, tenant: TenantId, costs: &PollModeSpec, rings: &RingsSpec
     PollModeSpec { mempool: Some(costs.buffers_and(rings, ring)), ..costs.clone() }
 }
 
-/// Software rings of `tenant`, if its cores work in pairs; `pairs` is the number of rings.
-fn software_rings(s: &Scenario, tenant: TenantId, pairs: usize, map: &mut AddressMap) -> Vec<SoftwareRing> {
-    let pipeline = s.ring_of(tenant).and(s.tenant(tenant).pipeline.clone());
-    let Some(spec) = pipeline else { return Vec::new() };
-    let mut pipe = |_| {
+/// Software rings of `tenant` with one ring for each of `receiving`, if its cores work in pairs.
+fn software_rings(
+    s: &Scenario,
+    tenant: TenantId,
+    receiving: &[ThreadId],
+    map: &mut AddressMap,
+) -> Option<SoftwareRings> {
+    let spec = s.ring_of(tenant).and(s.tenant(tenant).pipeline.clone())?;
+    let mut ring = |_| {
         let r = map.add(SoftwareRing::lines(&spec), RegionKind::App, Sharing::Shared, tenant);
         SoftwareRing::new(spec.clone(), map.get(r).base)
     };
-    (0..pairs).map(&mut pipe).collect()
+    let rings = receiving.iter().map(&mut ring).collect();
+    let second = receiving.iter().map(|c| ThreadId::new(c.index() + receiving.len())).collect();
+    Some(SoftwareRings::new(rings, second))
 }
 
 /// Threads of `tenant`'s cores that drive descriptor rings; their receive buffers are given to the NIC.

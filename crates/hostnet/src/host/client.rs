@@ -1,7 +1,7 @@
 //! The load generator of a host: its construction, its wire, its closed loop, and its metrics of a measurement window.
 
-use super::measure::table;
 use super::traffic_source::PacketOwner;
+use super::two_hosts::LinkEnd;
 use super::Host;
 use crate::app::AppSpec;
 use crate::config::scenario::{ArrivalsSpec as Spec, Protocol};
@@ -10,6 +10,7 @@ use crate::config::Scenario;
 use crate::device::nic::Packet;
 use crate::device::NicAt;
 use crate::kernel::{Int, Post, RandomStream, TenantId, Time};
+use crate::meter::table::table;
 use crate::meter::Values;
 use crate::traffic::generator::{Flows, Generator, Returned, Rtt, Sizes, CHECKSUM};
 use crate::traffic::mac::Mac;
@@ -91,10 +92,10 @@ impl Host {
     /// Starts a closed loop of `tenant`'s generator with `most` outstanding requests at any time.
     pub fn offer_closed(&mut self, tenant: TenantId, most: u32, timeout: Time) {
         let now = self.machine.now;
-        if self.start_tas(tenant) {
-            return;
-        }
-        if let Some(s) = &mut self.tenants[tenant].source {
+        let state = &mut self.tenants[tenant];
+        if let Some(clients) = state.roles.clients() {
+            (0..clients.begin(now)).for_each(|_| self.machine.cal.post(now, TrafficEvent::Offer(tenant)));
+        } else if let Some(s) = &mut state.source {
             s.arrivals = None;
             s.depth = 0;
             s.generator.close(most, timeout, &mut self.machine.cal, now);
@@ -106,18 +107,19 @@ impl Host {
         let state = &mut self.tenants[tenant];
         let Some(s) = &mut state.source else { return };
         let (wire, open) = (s.generator.has_wire(), s.arrivals.is_some());
-        let closed = s.generator.is_closed() || state.tas.is_some();
+        let closed = s.generator.is_closed() || state.roles.clients().is_some();
         let owner = s.generator.due().map_or(PacketOwner::Any, PacketOwner::Client);
         // A source that has changed to another process leaves its last event in the calendar.
-        if !(closed || open) || self.stopped {
+        if !(closed || open) || self.run.stopped {
             return;
         }
-        if self.end.as_ref().is_some_and(|e| e.tenant == tenant) {
+        if self.owners.linked == Some(tenant) {
             if let Some(p) = self.draw_packet(tenant, owner) {
-                if let Some(s) = &mut self.tenants[tenant].source {
+                let state = &mut self.tenants[tenant];
+                if let Some(s) = &mut state.source {
                     s.generator.sent += 1;
                 }
-                if let Some(e) = &mut self.end {
+                if let Some(e) = state.roles.get_mut::<LinkEnd>() {
                     e.plan_request(p);
                 }
             }
@@ -159,10 +161,10 @@ impl Host {
 
     /// Handles `TrafficEvent::Back`: a reply is back at the generator of `tenant`.
     pub(super) fn on_back(&mut self, tenant: TenantId) {
-        if self.on_segment_arrival(tenant) {
+        if self.any_role(tenant, |role, bus| role.on_traffic(TrafficEvent::Back(tenant), bus)) {
             return;
         }
-        let source = self.tenants[tenant].source.as_mut().filter(|_| !self.stopped);
+        let source = self.tenants[tenant].source.as_mut().filter(|_| !self.run.stopped);
         if let Some(s) = source {
             s.generator.on_back(&mut self.machine.cal, self.machine.now);
         }
@@ -173,7 +175,7 @@ impl Host {
         if self.give_up_lost_frame(tenant) {
             return;
         }
-        let source = self.tenants[tenant].source.as_mut().filter(|_| !self.stopped);
+        let source = self.tenants[tenant].source.as_mut().filter(|_| !self.run.stopped);
         if let Some(s) = source {
             s.generator.on_overdue(&mut self.machine.cal, self.machine.now);
         }
@@ -182,9 +184,10 @@ impl Host {
     /// Reports the reply of `tenant` to `p`, which has left the NIC, to its sender.
     #[inline]
     pub(super) fn replied(&mut self, tenant: TenantId, p: &Packet) {
-        if let Some(e) = self.end.as_mut().filter(|e| e.tenant == tenant) {
+        let state = &mut self.tenants[tenant];
+        if let Some(e) = state.roles.get_mut::<LinkEnd>() {
             e.reply(p, self.machine.now);
-        } else if let Some(s) = &mut self.tenants[tenant].source {
+        } else if let Some(s) = &mut state.source {
             s.generator.replied(p, &mut self.machine.cal, self.machine.now);
         }
     }
@@ -258,7 +261,7 @@ impl Host {
     /// served, the packets lost and the packets in the host at the end.
     pub(super) fn packet_table(&self) -> Option<Value> {
         self.sources().next()?;
-        let before = self.window.packets;
+        let before = self.meters.window.packets;
         let rows = [
             ("in the host at the start", before.1),
             ("offered", self.packets_offered() - before.0),

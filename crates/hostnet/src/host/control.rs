@@ -81,18 +81,18 @@ impl Host {
     /// Starts the epochs of `control`.
     pub fn control_by(&mut self, control: Control) {
         self.machine.cal.post(self.machine.now + control.every, Timer::Control);
-        self.control = Some(Box::new(control));
+        self.run.control = Some(Box::new(control));
     }
 
     /// Error of the control plane, if it has failed.
     pub(super) fn control_failure(&mut self) -> Option<String> {
-        self.control.as_mut()?.failed.take()
+        self.run.control.as_mut()?.failed.take()
     }
 
     /// `Timer::Control`.
     pub(super) fn on_control(&mut self) {
         let (is, ways) = (self.view(), self.machine.mem.llc_ways());
-        let Some(c) = self.control.as_mut().filter(|_| !self.stopped) else { return };
+        let Some(c) = self.run.control.as_mut().filter(|_| !self.run.stopped) else { return };
         let was = std::mem::replace(&mut c.last, is.clone());
         let said = c.decide.lock().map_err(|_| "the control plane has failed".to_string());
         let said = said.and_then(|mut decide| decide(epoch(is, &was)));

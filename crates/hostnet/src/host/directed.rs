@@ -1,7 +1,7 @@
 //! Directed tests: one buffer or page on an idle host, step by step (Sweeper, sections II-B, V-A to V-D, Figs. 3 and
 //! 4).
 
-use super::measure::{statics, table, Outcome};
+use super::measure::{statics, Outcome};
 use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
 use crate::core::Op;
@@ -14,6 +14,7 @@ use crate::memory::region::{RegionKind, Sharing};
 use crate::memory::shadow::Shadow;
 use crate::memory::stats::{AccessClass, CLASSES};
 use crate::memory::{Inbound, Sender, Sweep, Txn};
+use crate::meter::table::table;
 use crate::meter::Values;
 use crate::placement::SweepTx;
 use crate::stack::qp::QpEffect;

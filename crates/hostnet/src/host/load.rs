@@ -2,7 +2,7 @@
 
 use super::client::PartialFile;
 use super::control::Control;
-use super::measure::{statics, table, Outcome};
+use super::measure::{statics, Outcome};
 use super::two_hosts::hosts;
 use super::Host;
 use crate::app::Origin;
@@ -13,6 +13,7 @@ use crate::flow::Link;
 use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Int, RandomStream, Real, TenantId, Time};
 use crate::machine::World;
+use crate::meter::table::table;
 use crate::meter::Values;
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
@@ -278,20 +279,20 @@ impl Run<'_> {
         }
         let events = self.world.members[0].machine.cal.popped();
         {
-            let start = self.world.members[0].completed_ever;
-            while self.world.members[0].completed_ever < start + n {
-                let stop = (self.world.members[0].completed_ever + SLICE).min(start + n);
-                self.world.run_until(|h| h.completed_ever >= stop || h.machine.now >= Time::END);
+            let start = self.world.members[0].run.completed_ever;
+            while self.world.members[0].run.completed_ever < start + n {
+                let stop = (self.world.members[0].run.completed_ever + SLICE).min(start + n);
+                self.world.run_until(|h| h.run.completed_ever >= stop || h.machine.now >= Time::END);
                 let host = &mut self.world.members[0];
                 host.control_failure().map_or(Ok(()), Err)?;
                 if host.machine.cal.is_empty() {
                     return Err("the run stands still: no event is left".into());
                 }
                 if host.machine.now >= Time::END {
-                    let served = host.completed_ever;
+                    let served = host.run.completed_ever;
                     return Err(format!("the run reaches 12 days, the end of simulated time, with {served} requests served; ask for fewer or for a higher rate"));
                 }
-                let part = (host.completed_ever - start).to_f64() / n.to_f64();
+                let part = (host.run.completed_ever - start).to_f64() / n.to_f64();
                 (self.progress)(from + (to - from) * part)?;
             }
             self.done += n;
@@ -328,7 +329,7 @@ impl Run<'_> {
             }
             return Ok(());
         }
-        if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].has_ccnic()) {
+        if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].warms_up_timed()) {
             return self.advance_time(t.into(), 0.0, to);
         }
         if !self.spec.tenants.iter().any(|t| matches!(t.origin(), Origin::Always | Origin::Loop)) {
@@ -347,7 +348,7 @@ impl Run<'_> {
             self.world.restart_window();
             self.advance(window, 0.0, to * i.to_f64() / most.to_f64())?;
             let moved: u64 = self.world.members[0].machine.mem.stats.dram.iter().sum();
-            let span = (self.world.members[0].machine.now - self.world.members[0].window.start).0.to_f64();
+            let span = (self.world.members[0].machine.now - self.world.members[0].meters.window.start).0.to_f64();
             let held = self.world.members[0].machine.mem.lines_held().to_f64();
             seen.push((moved.to_f64() / window.to_f64(), span, held));
             if (!standing || (i + 1) * window > entries) && steady(&seen) {
@@ -367,9 +368,9 @@ impl Run<'_> {
         } else {
             // Each part ends where it would if all earlier parts had been exact: threads that complete bursts go beyond
             // the end of their part.
-            let start = self.world.members[0].completed_ever;
+            let start = self.world.members[0].run.completed_ever;
             for i in 0..SAMPLES {
-                let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.world.members[0].completed_ever);
+                let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.world.members[0].run.completed_ever);
                 let at = |k: u64| from + (to - from) * k.to_f64() / SAMPLES.to_f64();
                 if part > 0 {
                     self.advance(part, at(i), at(i + 1))?;
@@ -405,7 +406,7 @@ impl Run<'_> {
             self.warm_up(0.3)?;
             self.world.restart_window();
             self.advance(12_000.min(self.spec.run.requests), 0.3, 0.35)?;
-            let window = self.world.members[0].machine.now - self.world.members[0].window.start;
+            let window = self.world.members[0].machine.now - self.world.members[0].meters.window.start;
             let completed = |t: &TenantId| self.world.members[0].tenants[*t].tally.completed;
             tenants.iter().map(completed).sum::<u64>().to_f64() / window.as_secs() / tenants.len().to_f64()
         };

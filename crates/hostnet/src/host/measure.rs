@@ -11,9 +11,11 @@ use crate::kernel::{Clock, Int, TenantId, Time};
 use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, LINE};
 use crate::meter::drops::{DropCause, DropLedger, Loss};
+use crate::meter::table::table;
 use crate::meter::Values;
 use crate::placement::{ddio, PlacementPolicy};
-use crate::stack::{Software, Thread};
+use crate::stack::tcp::Network;
+use crate::stack::{Role, Software, Thread};
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
 
@@ -69,11 +71,6 @@ pub struct Outcome {
     pub measured: Time,
 }
 
-pub fn table(columns: &[(&str, &str)], rows: Vec<Vec<Value>>) -> Value {
-    let columns: Vec<_> = columns.iter().map(|(n, u)| json!({"name": n, "unit": u})).collect();
-    json!({"columns": columns, "rows": rows})
-}
-
 impl Host {
     fn row_counts(&mut self) -> (u64, u64) {
         let mut hits = (0, 0);
@@ -87,21 +84,20 @@ impl Host {
 
     /// Starts a new window now.
     pub(super) fn restart_window(&mut self) {
-        self.tenants.iter_mut().for_each(TenantState::restart);
-        self.window = Window::new();
-        self.window.start = self.machine.now;
-        self.window.accepted = self.sum_of_nics(|nic| nic.counts.accepted);
-        self.window.pauses = self.sum_of_nics(|nic| nic.counts.pauses);
-        self.window.packets = (self.packets_offered(), self.packets_inside());
+        self.meters.window = Window::new();
+        self.meters.window.start = self.machine.now;
+        self.meters.window.accepted = self.sum_of_nics(|nic| nic.counts.accepted);
+        self.meters.window.pauses = self.sum_of_nics(|nic| nic.counts.pauses);
+        self.meters.window.packets = (self.packets_offered(), self.packets_inside());
         self.machine.nic.restart_meters(self.machine.now);
-        self.window.dram_rows = self.row_counts();
-        self.window.dram = self.channels();
+        self.meters.window.dram_rows = self.row_counts();
+        self.meters.window.dram = self.channels();
         if let Some(iio) = &mut self.machine.iio {
             iio.restart_meters(self.machine.now);
         }
-        self.restart_network();
+        self.restart_tenants();
         self.restart_trace();
-        self.window.last_sample = (self.machine.now, 0, 0);
+        self.meters.window.last_sample = (self.machine.now, 0, 0);
         self.machine.mem.restart_meters(self.machine.now);
         self.machine.placement.restart();
         for c in &mut self.machine.cpus {
@@ -119,20 +115,20 @@ impl Host {
     pub(super) fn sample(&mut self) {
         let ways = self.machine.placement.way_range().mask();
         let lines = self.machine.mem.llc_rx_lines(ways);
-        self.window.rx_lines.push(lines);
+        self.meters.window.rx_lines.push(lines);
         let moved: u64 = self.machine.mem.stats.dram.iter().sum();
-        let (t0, done0, moved0) = self.window.last_sample;
+        let (t0, done0, moved0) = self.meters.window.last_sample;
         let us = (self.machine.now - t0).0.to_f64() / 1e6;
         let completed = self.completed();
         if us > 0.0 {
-            self.window.timeline.push([
-                (self.machine.now - self.window.start).0.to_f64() / 1e6,
+            self.meters.window.timeline.push([
+                (self.machine.now - self.meters.window.start).0.to_f64() / 1e6,
                 (completed - done0).to_f64() / us,
                 (moved - moved0).to_f64() * LINE.to_f64() / us / 1e3,
                 lines.0.to_f64(),
             ]);
         }
-        self.window.last_sample = (self.machine.now, completed, moved);
+        self.meters.window.last_sample = (self.machine.now, completed, moved);
         self.add_to_trend(completed - done0, moved - moved0);
     }
 
@@ -140,7 +136,7 @@ impl Host {
     pub(super) fn outcome(&mut self) -> Outcome {
         let mut v = statics(&self.spec);
         let rows = self.row_counts();
-        let (w, y) = (&self.window, &self.total());
+        let (w, y) = (&self.meters.window, &self.total());
         let span = self.machine.now - w.start;
         let us = span.0.max(1).to_f64() / 1e6;
         let m = &self.machine.mem.stats;
@@ -242,12 +238,8 @@ impl Host {
         self.placement_metrics(&mut v, us);
         self.client_metrics(&mut v, us);
         self.uncore(&mut v);
-        self.network_metrics(&mut v);
+        self.role_views().for_each(|(role, view)| role.report(&view, &mut v));
         self.ring_metrics(&mut v);
-        self.storage_metrics(&mut v);
-        self.ccnic_metrics(&mut v, us);
-        self.tas_metrics(&mut v);
-        self.pair_metrics(&mut v, us);
         let (warmup, sim) = (w.start, self.machine.now);
         Outcome { values: v, tables: self.tables(), warnings: self.warnings(offered), sim, warmup, measured: span }
     }
@@ -270,7 +262,7 @@ impl Host {
         let lat = thin(cdf(&self.total().latency_ns, 1e3));
         out.insert("request_latency_cdf".into(), table(&[("latency_us", "us"), ("fraction", "1")], lat));
         let columns = [("t_us", "us"), ("throughput_mrps", "Mrps"), ("mem_bw_gbs", "GB/s"), ("rx_lines", "lines")];
-        let rows = self.window.timeline.iter().map(|r| r.iter().map(|x| json!(x)).collect());
+        let rows = self.meters.window.timeline.iter().map(|r| r.iter().map(|x| json!(x)).collect());
         let timeline = self.timeline_table().unwrap_or_else(|| table(&columns, rows.collect()));
         out.insert("timeline".into(), timeline);
         out.insert("cores".into(), self.core_table());
@@ -279,8 +271,10 @@ impl Host {
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
         out.insert("drops".into(), self.drop_table());
-        let client = [("rtt", self.rtt_table()), ("packets", self.packet_table()), ("off_core", self.off_core_table())];
+        let client = [("rtt", self.rtt_table()), ("packets", self.packet_table())];
         out.extend(client.into_iter().filter_map(|(name, t)| Some((name.to_string(), t?))));
+        let tables = self.role_views().flat_map(|(role, view)| role.tables(&view));
+        out.extend(tables.map(|(name, t)| (name.to_string(), t)));
         if self.spec.run.trace.is_some() {
             out.insert("trace".into(), self.trace_table());
         }
@@ -310,7 +304,7 @@ impl Host {
             ]);
         };
         for (i, c) in self.machine.cpus.iter().enumerate() {
-            let whose = if i >= self.tenant_cores { "kernel core" } else { "core" };
+            let whose = if i >= self.owners.tenant_cores { "kernel core" } else { "core" };
             add(format!("{whose} {i} line fill buffers"), c.lfb.read(self.machine.now));
             if let Some(p) = &c.prefetcher {
                 add(format!("{whose} {i} prefetch queue"), p.queue.read(self.machine.now));
@@ -324,6 +318,30 @@ impl Host {
 }
 
 impl Host {
+    /// Bytes that applications have received: payload of TCP, and frames of others.
+    pub(super) fn delivered_bytes(&self) -> u64 {
+        let of = |t: &TenantState| match t.roles.get::<Network>() {
+            Some(n) => n.delivered(&self.cores),
+            None => t.tally.wire_bytes,
+        };
+        self.tenants.iter().map(of).sum()
+    }
+
+    /// Whether a window lasts for a number of requests, rather than for a time.
+    pub(super) fn counts_requests(&self) -> bool {
+        self.sources().next().is_some() || self.counts_own_requests()
+    }
+
+    /// Whether the host's threads count requests that do not pass through a NIC.
+    pub(super) fn counts_own_requests(&self) -> bool {
+        self.tenants.iter().any(TenantState::counts_own_requests)
+    }
+
+    /// Whether some role warms its caches up in timed mode only.
+    pub(super) fn warms_up_timed(&self) -> bool {
+        self.tenants.iter().any(|t| t.roles.iter().any(Role::warms_up_timed))
+    }
+
     /// Ledgers of the datagrams that full sockets have lost.
     pub(super) fn socket_drops(&self) -> impl Iterator<Item = &DropLedger> {
         self.cores.iter().filter_map(|c| match &c.thread {
@@ -359,10 +377,12 @@ impl Host {
     /// Table of the packets lost in the window: place, cause, number, and times of the first and the last loss.
     fn drop_table(&self) -> Value {
         let columns = [("where", ""), ("why", ""), ("count", "packets"), ("first_us", "us"), ("last_us", "us")];
-        let us = |t: Time| t.saturating_sub(self.window.start).as_ns() / 1e3;
+        let us = |t: Time| t.saturating_sub(self.meters.window.start).as_ns() / 1e3;
         let nics =
             self.machine.iio.iter().flat_map(Iio::devices).filter_map(Endpoint::drops).chain([&self.machine.nic.drops]);
-        let all = nics.map(|d| ("NIC", d)).chain(self.network_drops().map(|d| ("network", d)));
+        let all = nics
+            .map(|d| ("NIC", d))
+            .chain(self.tenants.iter().filter_map(|t| Some(("network", t.roles.get::<Network>()?.drops()))));
         let all = all.chain(self.socket_drops().map(|d| ("kernel", d)));
         let rows = all.flat_map(|(whose, d)| d.losses().map(move |l| (whose, l)));
         let row = |(whose, l): (&str, &Loss)| {
@@ -377,9 +397,10 @@ impl Host {
     /// Share of the window in which cores with descriptor rings neither slept nor polled without success.
     pub(super) fn polling_share(&self) -> f64 {
         let now = self.machine.now;
-        let span = (now - self.window.start).0.max(1).to_f64();
+        let span = (now - self.meters.window.start).0.max(1).to_f64();
         let ringed = |t: TenantId| self.spec.tenants.get(t.index()).is_some_and(TenantSpec::has_rings);
-        let idle = self.cores.iter().filter(|c| ringed(c.tenant)).filter_map(|c| c.thread.idle(self.window.start, now));
+        let idle =
+            self.cores.iter().filter(|c| ringed(c.tenant)).filter_map(|c| c.thread.idle(self.meters.window.start, now));
         let cores: u32 = self.spec.tenants.iter().filter(|t| t.has_rings()).map(|t| t.cores).sum();
         let cores = cores.max(1);
         1.0 - idle.map(|t| u128::from(t.0)).sum::<u128>().to_f64() / span / f64::from(cores)
@@ -390,7 +411,7 @@ impl Host {
         let Some(port) = self.spec.ringed().map(|r| r.port) else { return };
         let Some(nic) = self.machine.iio.as_ref().and_then(|iio| iio.nic(port)) else { return };
         let now = self.machine.now;
-        let span = (now - self.window.start).0.max(1).to_f64();
+        let span = (now - self.meters.window.start).0.max(1).to_f64();
         v.set("cpu_utilisation", self.polling_share());
         let lost = |cause| nic.drops.of(cause).to_f64() / self.lost().to_f64();
         v.set("drop_dma_share", lost(DropCause::DmaDrop));

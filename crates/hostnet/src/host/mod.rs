@@ -42,10 +42,15 @@ use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::device::{NicAt, RingSide};
 use crate::flow::Domain;
-use crate::kernel::{Due, IdVec, PacketId, PortId, Post, QueueId, RandomStream, TenantId, ThreadId, Time};
+use crate::kernel::{Due, IdVec, PacketId, PortId, Post, QueueId, TenantId, ThreadId, Time};
 use crate::machine::{Event, Machine, MachineSignal};
 use crate::placement::EpochCounters;
-use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Thread, Wakes};
+use crate::stack::role::IdleState;
+use crate::stack::tcp::received;
+use crate::stack::{
+    qp, Awaited, CoreSlot, Ctx, Notice, Role, Software, Step, StepFacts, StepMachine, StepTraffic, Thread, Wakes,
+};
+use crate::traffic::software::SoftwareClient;
 use crate::traffic::TrafficEvent;
 use crate::{core, device};
 use measure::Window;
@@ -54,28 +59,35 @@ use tenant::TenantState;
 use timer::Timer;
 use traffic_source::PacketOwner;
 
-/// Idle state of a core whose thread runs no program.
-#[derive(Clone, Copy)]
-enum IdleState {
-    /// The thread runs a program.
-    Not,
-    /// The thread sleeps until a notice or an interrupt wakes it.
-    Asleep,
-    /// The thread has polled since `since`, with `instructions` per poll, of which `counted` polls have been counted.
-    /// Polls are not events: their number follows from the time at which the wait ends. Polling ends at `until` if no
-    /// event has arrived.
-    Polling { on: Awaited, since: Time, instructions: u32, counted: u64, until: Due },
+/// Owners of what the hardware signals: the core that works for a queue, and the core that works for a device.
+#[derive(Clone)]
+struct Owners {
+    /// Cores that drive the queues of the NIC on each port, by queue.
+    drivers: IdVec<PortId, IdVec<QueueId, ThreadId>>,
+    /// Core that does the kernel's page accounting for the device on each port, if the kernel does any.
+    accounting_cores: IdVec<PortId, Option<ThreadId>>,
+    /// Number of the tenants' cores; the kernel's cores have higher numbers.
+    tenant_cores: usize,
+    /// Tenant at the end of the link to a second host, if there is one.
+    linked: Option<TenantId>,
 }
 
-/// Slot of a core: its thread, and the state of the thread.
+/// State of the run.
+#[derive(Clone, Default)]
+struct RunState {
+    /// Whether nothing new begins, so that work in flight drains.
+    stopped: bool,
+    /// Requests that all tenants have completed since the host began.
+    completed_ever: u64,
+    control: Option<Box<control::Control>>,
+}
+
+/// Measurements of a host beside those of its parts.
 #[derive(Clone)]
-struct CoreSlot {
-    tenant: TenantId,
-    /// Number of the core within its tenant.
-    local: u16,
-    idle: IdleState,
-    rng: RandomStream,
-    thread: Thread,
+struct Meters {
+    window: Window,
+    trace: trace::HostTrace,
+    timeline: timeline::Timeline,
 }
 
 /// The simulated host, with all work in flight.
@@ -84,27 +96,12 @@ pub struct Host {
     spec: Arc<Scenario>,
     /// The hardware: memory, cores and devices on one calendar.
     pub machine: Machine,
-    /// Core that does the kernel's page accounting for the device on each port, if the kernel does any.
-    accounting_cores: IdVec<PortId, Option<ThreadId>>,
-    storage: Vec<storage::AccountedDevice>,
-    background: Option<background::Background>,
     /// The tenants, and the kernel behind them.
     tenants: IdVec<TenantId, TenantState>,
     cores: IdVec<ThreadId, CoreSlot>,
-    /// Number of the tenants' cores; the kernel's cores have higher numbers.
-    tenant_cores: usize,
-    /// Requests that all tenants have completed since the host began.
-    completed_ever: u64,
-    /// Cores that drive the queues of the NIC on each port, by queue.
-    drivers: IdVec<PortId, IdVec<QueueId, ThreadId>>,
-    /// End of the link to a second host, if there is one.
-    end: Option<Box<two_hosts::LinkEnd>>,
-    /// Whether nothing new begins, so that work in flight drains.
-    stopped: bool,
-    window: Window,
-    trace: trace::HostTrace,
-    timeline: timeline::Timeline,
-    control: Option<Box<control::Control>>,
+    owners: Owners,
+    run: RunState,
+    meters: Meters,
 }
 
 impl Host {
@@ -122,8 +119,7 @@ impl Host {
         if let Some(iio) = &mut self.machine.iio {
             iio.start(&mut self.machine.cal, self.machine.now);
         }
-        self.next_background();
-        self.start_network();
+        self.each_role(|role, bus| role.start(bus));
         self.next_epoch(0);
     }
 
@@ -150,7 +146,7 @@ impl Host {
     fn on(&mut self, s: MachineSignal) {
         // A device moves lines far more often than anything else happens, and completes no request by it.
         if let MachineSignal::Moved { port, lines } = s {
-            if let Some(c) = self.accounting_cores[port] {
+            if let Some(c) = self.owners.accounting_cores[port] {
                 self.notify(c, Notice::Lines { port, lines: lines.into() });
             }
             return;
@@ -195,8 +191,12 @@ impl Host {
             TrafficEvent::Offer(t) => self.on_offer(t),
             TrafficEvent::Back(t) => self.on_back(t),
             TrafficEvent::Overdue(t) => self.on_overdue(t),
-            TrafficEvent::Emit { tenant, .. } | TrafficEvent::Probe { tenant, .. } => self.on_network(tenant, e),
-            TrafficEvent::Segment(tenant) | TrafficEvent::Ack(tenant) => self.on_network(tenant, e),
+            TrafficEvent::Emit { tenant, .. }
+            | TrafficEvent::Probe { tenant, .. }
+            | TrafficEvent::Segment(tenant)
+            | TrafficEvent::Ack(tenant) => {
+                self.any_role(tenant, |role, bus| role.on_traffic(e, bus));
+            }
         }
     }
 
@@ -206,7 +206,7 @@ impl Host {
             Timer::Sample => self.on_sample(),
             Timer::Bin => self.on_bin(),
             Timer::Control => self.on_control(),
-            Timer::Background => self.on_background(),
+            Timer::Role => self.each_role(|role, bus| role.on_timer(bus)),
         }
     }
 
@@ -216,29 +216,29 @@ impl Host {
         let at_home = self.machine.arrival_at_home(core);
         let (m, slot) = (&mut self.machine, &mut self.cores[core]);
         let tenant = &mut self.tenants[slot.tenant];
-        let pairs = tenant.software_rings.len();
-        let mut c = Ctx {
-            core,
+        let step = StepFacts {
+            thread: core,
             local: slot.local.into(),
             now: m.now,
             arrival_at_home: at_home,
-            stopped: self.stopped,
+            stopped: self.run.stopped,
+        };
+        let mut c = Ctx {
+            step,
             program: &mut m.cpus[core].program,
-            cal: &mut m.cal,
-            nic: &mut m.nic,
-            iio: m.iio.as_mut(),
-            ccnic: tenant.ccnic.as_deref_mut(),
-            off_core: m.mem.off_core.as_mut(),
-            tas: tenant.tas.as_deref_mut(),
-            registers: &mut tenant.registers,
-            trips: &mut tenant.trips,
-            app: tenant.app.as_mut(),
             rng: &mut slot.rng,
-            spikes: tenant.spikes.as_mut(),
-            pipe: if pairs > 0 { tenant.software_rings.get_mut(usize::from(slot.local) % pairs) } else { None },
-            client: self.end.as_mut().and_then(|e| e.client.as_mut()),
-            generator: tenant.source.as_mut().map(|s| &mut s.generator),
-            senders: tenant.network.as_mut().map(|n| &mut n.senders),
+            machine: StepMachine {
+                cal: &mut m.cal,
+                nic: &mut m.nic,
+                iio: m.iio.as_mut(),
+                off_core: m.mem.off_core.as_mut(),
+            },
+            app: tenant.app.as_mut(),
+            traffic: StepTraffic {
+                generator: tenant.source.as_mut().map(|s| &mut s.generator),
+                spikes: tenant.spikes.as_mut(),
+            },
+            roles: &mut tenant.roles,
             tally: &mut tenant.tally,
         };
         f(&mut slot.thread, &mut c)
@@ -352,18 +352,15 @@ impl Host {
             self.end_batch(core);
         }
         let tenant = self.cores[core].tenant;
-        for pair in 0..self.tenants[tenant].software_rings.len() {
-            if self.tenants[tenant].software_rings[pair].take_wake_up() {
-                let core = self.second_core(tenant, pair);
-                self.notify(core, Notice::Queue);
-            }
+        while let Some(woken) = self.woken(tenant) {
+            self.notify(woken, Notice::Queue);
         }
     }
 
-    /// The second core of a pair of `tenant`'s cores.
-    fn second_core(&self, tenant: TenantId, pair: usize) -> ThreadId {
-        let source = self.tenants[tenant].source.as_ref();
-        source.map_or(ThreadId(0), |s| ThreadId::new(s.cores[pair].index() + s.cores.len()))
+    /// Takes the next core of `tenant` that another core has woken.
+    #[inline]
+    fn woken(&mut self, tenant: TenantId) -> Option<ThreadId> {
+        self.tenants[tenant].roles.iter_mut().find_map(Role::take_wake_up)
     }
 
     /// Ends the transmission of packet `id`'s reply by the integrated NIC.
@@ -394,21 +391,24 @@ impl Host {
         let now = self.machine.now;
         let Some(nic) = self.machine.nic_at(NicAt::Port(port)) else { return };
         let p = *nic.packet(id);
-        let Some(tenant) = self.drivers[port].get(p.queue).map(|c| self.cores[*c].tenant) else { return };
-        let state = &mut self.tenants[tenant];
-        if state.tas.is_some() {
-            return self.on_segment_sent(tenant, port, id);
+        let Some(tenant) = self.owners.drivers[port].get(p.queue).map(|c| self.cores[*c].tenant) else { return };
+        if self.any_role(tenant, |role, bus| role.on_sent(port, id, bus)) {
+            return;
         }
-        let Some(source) = &state.source else { return self.on_acknowledgement_sent(tenant, port, id) };
-        if source.loops {
+        if self.tenants[tenant].source.as_ref().is_some_and(|s| s.loops) {
             return self.loop_back(tenant, port, id);
         }
+        let originates = self.spec.tenant(tenant).app.origin() == Origin::Always;
+        let state = &mut self.tenants[tenant];
+        let Some(nic) = self.machine.nic_at(NicAt::Port(port)) else { return };
         qp::ended(nic, id, &mut state.tally, now);
         nic.end_use(id);
-        match &mut self.end {
-            Some(e) if e.client.is_some() => e.request(id, now),
-            _ if self.spec.tenant(tenant).app.origin() == Origin::Always => {}
-            _ => self.replied(tenant, &p),
+        if let Some(client) = state.roles.get_mut::<SoftwareClient>() {
+            if let (Some(r), Some(end)) = (client.left(id), state.roles.get_mut::<two_hosts::LinkEnd>()) {
+                end.send(r.packet, (r.number, r.core), now);
+            }
+        } else if !originates {
+            self.replied(tenant, &p);
         }
     }
 
@@ -420,19 +420,28 @@ impl Host {
             let state = &self.tenants[tenant];
             match side {
                 RingSide::Receive => self.notify(core, Notice::Queue),
-                RingSide::Transmit if state.software_rings.is_empty() => self.notify(core, Notice::Transmitted),
                 RingSide::Transmit => {
-                    let pair = queue.index() - state.source.as_ref().map_or(0, |s| s.first_queue.index());
-                    self.notify(self.second_core(tenant, pair), Notice::Transmitted);
+                    let index = queue.index() - state.source.as_ref().map_or(0, |s| s.first_queue.index());
+                    let other = state.roles.iter().find_map(|r| r.transmitting_core(index));
+                    self.notify(other.unwrap_or(core), Notice::Transmitted);
                 }
             }
         }
         self.deliver_interrupts(port);
     }
 
+    /// Notifies cores of frames from the NIC on `port` that are wholly in memory.
+    fn frames_landed(&mut self, port: PortId) {
+        while let Some((queue, frame)) = self.machine.nic_at(NicAt::Port(port)).and_then(received) {
+            let Some(core) = self.driver_of(port, queue) else { continue };
+            self.notify(core, Notice::Frame(frame));
+        }
+        self.deliver_interrupts(port);
+    }
+
     /// Core whose driver has `queue` of the NIC on `port`.
     fn driver_of(&self, port: PortId, queue: QueueId) -> Option<ThreadId> {
-        self.drivers[port].get(queue).copied()
+        self.owners.drivers[port].get(queue).copied()
     }
 
     /// Whether the device on `port` is a NIC with descriptor rings in memory.
@@ -452,7 +461,7 @@ impl Host {
 
     /// Posts the end of the epoch that follows `silent` further ones.
     fn next_epoch(&mut self, silent: u64) {
-        if let Some(epoch) = self.machine.placement.epoch().filter(|_| !self.stopped) {
+        if let Some(epoch) = self.machine.placement.epoch().filter(|_| !self.run.stopped) {
             self.machine.cal.post(self.machine.now + epoch * (silent + 1), Timer::Epoch);
         }
     }
@@ -465,11 +474,11 @@ impl Host {
 
     /// Stops devices, and cores that serve no packets, and lets all work in flight end.
     pub fn drain(&mut self) {
-        self.stopped = true;
+        self.run.stopped = true;
         if let Some(iio) = &mut self.machine.iio {
             iio.stopped = true;
         }
-        self.stop_network();
+        self.each_role(|role, _| role.stop());
         self.run_until(|_| false);
     }
 
@@ -498,10 +507,7 @@ impl Host {
         if let Some(iio) = &self.machine.iio {
             iio.check()?;
         }
-        self.check_network()?;
-        self.check_storage()?;
-        self.check_ccnic()?;
-        self.check_tas()?;
+        self.role_views().try_for_each(|(role, view)| role.check(&view))?;
         self.machine.nic.check()?;
         self.check_packets()?;
         if self.machine.mem.stats.stale_reads + self.machine.mem.stats.sweep_races > 0 {
@@ -602,14 +608,14 @@ mod tests {
         let tenant = TenantId(0);
         host.offer(tenant, None, 0);
         host.offer(tenant, Some(slow), 0);
-        host.run_until(|h| h.completed_ever >= 5);
+        host.run_until(|h| h.run.completed_ever >= 5);
         host.offer(tenant, Some(Arrivals::fixed(1e6)), 0);
-        let (begun, from) = (host.machine.now, host.completed_ever);
+        let (begun, from) = (host.machine.now, host.run.completed_ever);
         let mut last = begun;
         host.run_until(|h| {
             assert!(h.machine.now >= last, "{} after {last}", h.machine.now);
             last = h.machine.now;
-            h.completed_ever >= from + 20
+            h.run.completed_ever >= from + 20
         });
         // The packet of the slow process that was already due, and then one packet per microsecond.
         let us = (last - begun).0 as f64 / 1e6;

@@ -6,6 +6,7 @@ use crate::core::Cpu;
 use crate::kernel::{Clock, Int, ThreadId};
 use crate::memory::stats::{CoreCounts, DmaCounts, PLACES};
 use crate::memory::Agent;
+use crate::meter::table::table;
 use crate::meter::Values;
 use serde_json::{json, Value};
 
@@ -16,7 +17,7 @@ impl Host {
     /// Cycles per instruction of the cores in the window.
     fn cpi<'a>(&self, cpus: impl Iterator<Item = &'a Cpu>) -> Option<f64> {
         let clock = Clock::from_hz(self.spec.platform.core.clock.0);
-        let span = clock.cycles(self.machine.now - self.window.start);
+        let span = clock.cycles(self.machine.now - self.meters.window.start);
         let (cores, instructions) = cpus.fold((0.0, 0), |(n, i), c| (n + 1.0, i + c.instructions));
         (instructions > 0).then(|| span * cores / instructions.to_f64())
     }
@@ -84,7 +85,7 @@ impl Host {
             ("hints_fetched", "lines"),
             ("cpi", "cycles"),
         ];
-        let us = (self.machine.now - self.window.start).0.max(1).to_f64() / 1e6;
+        let us = (self.machine.now - self.meters.window.start).0.max(1).to_f64() / 1e6;
         let row = |i: ThreadId| {
             let (c, cpu) = (self.counts_of(i), &self.machine.cpus[i]);
             let tenant = self.spec.tenants.get(self.cores[i].tenant.index()).map_or("kernel", |t| &t.name);
@@ -103,7 +104,7 @@ impl Host {
                 json!(self.cpi(std::iter::once(cpu))),
             ]
         };
-        super::measure::table(&columns, self.cores.ids().map(row).collect())
+        table(&columns, self.cores.ids().map(row).collect())
     }
 
     /// Table of the places in which requests of devices found lines.
@@ -119,6 +120,6 @@ impl Host {
                 }
             }
         }
-        super::measure::table(&columns, rows)
+        table(&columns, rows)
     }
 }

@@ -48,19 +48,19 @@ impl Host {
     /// Begins the judgement of a window.
     pub(super) fn restart_trend(&mut self) {
         let (held, inside) = (self.machine.mem.lines_held(), self.packets_inside());
-        self.window.trend = Trend { held, inside, accesses: Vec::new() };
+        self.meters.window.trend = Trend { held, inside, accesses: Vec::new() };
     }
 
     /// Adds a part of the window, in which `requests` requests caused `accesses` DRAM accesses.
     pub(super) fn add_to_trend(&mut self, requests: u64, accesses: u64) {
         if requests > 0 {
-            self.window.trend.accesses.push(accesses.to_f64() / requests.to_f64());
+            self.meters.window.trend.accesses.push(accesses.to_f64() / requests.to_f64());
         }
     }
 
     /// Sentences about what was not steady in the window, in which `offered` packets came.
     pub(super) fn warnings(&self, offered: u64) -> Vec<String> {
-        let trend = &self.window.trend;
+        let trend = &self.meters.window.trend;
         let key = if self.counts_requests() { "run.warmup_requests" } else { "run.warmup_time" };
         let mut said = Vec::new();
         let held = self.machine.mem.lines_held();

@@ -10,7 +10,7 @@ use crate::memory::region::{AddressMap, Contiguous, Pages, RegionKind, Sharing, 
 use crate::memory::LINE;
 use crate::meter::Values;
 use crate::stack::block::{BlockLayer, BlockSpec, PageAccounting, ServedDevice};
-use crate::stack::{Notice, Thread};
+use crate::stack::{Notice, Role, RoleView, Thread};
 
 /// A device whose pages the kernel accounts for.
 #[derive(Clone, Copy)]
@@ -66,28 +66,68 @@ pub fn block_layer(
     (kept, threads)
 }
 
+/// Devices whose pages the kernel accounts for: a role of the kernel.
+#[derive(Clone)]
+pub struct Storage {
+    devices: Vec<AccountedDevice>,
+}
+
+impl Storage {
+    /// The role of the kernel for `devices`.
+    pub fn new(devices: Vec<AccountedDevice>) -> Storage {
+        Storage { devices }
+    }
+}
+
+/// Threads of the kernel's cores.
+fn block_layers<'a>(view: &'a RoleView) -> impl Iterator<Item = &'a BlockLayer> {
+    view.own_threads().filter_map(|(_, thread)| match thread {
+        Thread::Block(b) => Some(b),
+        _ => None,
+    })
+}
+
+impl Role for Storage {
+    fn report(&self, view: &RoleView, v: &mut Values) {
+        let busy: u64 = block_layers(view).map(|b| b.busy(view.machine.now).0).sum();
+        v.set("storage_busy", busy.to_f64() / view.span().to_f64());
+    }
+
+    /// Checks that no more pages wait for the kernel's cores than the devices can have requested.
+    fn check(&self, view: &RoleView) -> Result<(), String> {
+        let late = |d: &&ServedDevice| d.due() > d.accounting.pages;
+        match block_layers(view).flat_map(|b| &b.devices).find(late) {
+            Some(d) => Err(format!(
+                "the kernel's cores cannot keep up with SSD {}: {} pages wait for them, its queue has {}; give the \
+                 peripheral more cores",
+                d.port,
+                d.due(),
+                d.accounting.pages
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Host {
     /// The tenants' cores.
     pub(super) fn tenants_cpus(&self) -> impl Iterator<Item = &Cpu> {
-        self.machine.cpus.iter().take(self.tenant_cores)
+        self.machine.cpus.iter().take(self.owners.tenant_cores)
     }
 
-    /// Threads of the kernel's cores.
-    fn block_layers(&self) -> impl Iterator<Item = &BlockLayer> {
-        self.cores.iter().skip(self.tenant_cores).filter_map(|c| match &c.thread {
-            Thread::Block(b) => Some(b),
-            _ => None,
-        })
+    /// Devices whose pages the kernel accounts for.
+    pub(super) fn accounted_devices(&self) -> &[AccountedDevice] {
+        self.kernel().roles.get::<Storage>().map_or(&[], |s| &s.devices)
     }
 
     /// Warms caches in functional mode: the kernel does the accounting for the pages of `lines` lines of each device,
     /// one device after another in the order in which pages arrive. Returns the number of devices.
     pub(super) fn warm_storage(&mut self, lines: u64) -> u64 {
-        let devices = self.storage.len();
-        let pages = self.storage.iter().map(|d| lines / d.page_lines).max().unwrap_or(0);
+        let devices = self.accounted_devices().len();
+        let pages = self.accounted_devices().iter().map(|d| lines / d.page_lines).max().unwrap_or(0);
         for i in 0..pages {
             for d in 0..devices {
-                let AccountedDevice { core, port, page_lines } = self.storage[d];
+                let AccountedDevice { core, port, page_lines } = self.accounted_devices()[d];
                 if i < lines / page_lines {
                     self.notify_functional(core, Notice::Lines { port, lines: page_lines });
                 }
@@ -100,39 +140,12 @@ impl Host {
     /// do not fill evenly.
     pub(super) fn fill_llc_with_accounting(&mut self) {
         let caches = &self.spec.platform.caches;
-        if self.storage.is_empty() {
+        if self.accounted_devices().is_empty() {
             return;
         }
-        let per_line: f64 = self.storage.iter().map(|d| 1.0 / d.page_lines.to_f64()).sum();
+        let per_line: f64 = self.accounted_devices().iter().map(|d| 1.0 / d.page_lines.to_f64()).sum();
         let lines = (caches.llc.size.0 / LINE).to_f64() / per_line.max(f64::MIN_POSITIVE);
         self.warm_storage(lines.whole());
-    }
-
-    pub(super) fn storage_metrics(&self, v: &mut Values) {
-        if self.storage.is_empty() {
-            return;
-        }
-        let busy: u64 = self.block_layers().map(|b| b.busy(self.machine.now).0).sum();
-        let span = (self.machine.now - self.window.start).0.max(1).to_f64();
-        v.set("storage_busy", busy.to_f64() / span);
-    }
-
-    /// Checks that the kernel's cores keep up with the SSDs.
-    ///
-    /// # Errors
-    /// Returns one sentence when more pages wait for the kernel than the devices can have requested.
-    pub(super) fn check_storage(&self) -> Result<(), String> {
-        let late = |d: &&ServedDevice| d.due() > d.accounting.pages;
-        match self.block_layers().flat_map(|b| &b.devices).find(late) {
-            Some(d) => Err(format!(
-                "the kernel's cores cannot keep up with SSD {}: {} pages wait for them, its queue has {}; give the \
-                 peripheral more cores",
-                d.port,
-                d.due(),
-                d.accounting.pages
-            )),
-            None => Ok(()),
-        }
     }
 
     /// Core that does the accounting for the pages of the device on each of the IIO's `ports` ports, if any.

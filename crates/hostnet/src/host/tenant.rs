@@ -1,18 +1,15 @@
 //! State of a tenant beside its cores: application, traffic, and what its threads share.
 
-use super::network::Network;
 use super::traffic_source::TrafficSource;
 use super::Host;
 use crate::app::App;
 use crate::kernel::{Int, TenantId};
-use crate::stack::ccnic::CcnicInterface;
-use crate::stack::pmd::SoftwareRing;
-use crate::stack::{tas, Tally};
+use crate::stack::role::Roles;
+use crate::stack::{Bus, Role, RoleView, Tally};
 use crate::traffic::spikes::Spikes;
-use hdrhistogram::Histogram;
 
 /// State of a tenant, or of the kernel, whose cores are of no tenant.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct TenantState {
     /// Application; None for the kernel and in directed tests.
     pub(super) app: Option<App>,
@@ -21,63 +18,95 @@ pub(super) struct TenantState {
     pub(super) source: Option<TrafficSource>,
     /// Long stalls of the application.
     pub(super) spikes: Option<Spikes>,
-    /// TCP connections that the tenant receives from.
-    pub(super) network: Option<Network>,
-    /// Interface of a tenant on CC-NIC.
-    pub(super) ccnic: Option<Box<CcnicInterface>>,
-    /// State shared by the threads of TAS.
-    pub(super) tas: Option<Box<tas::Service>>,
-    /// Values of the registers that pairs of threads share; `trips` records the round trips between them, in ps.
-    pub(super) registers: Vec<u64>,
-    pub(super) trips: Histogram<u64>,
-    /// Software rings of cores that work in pairs, by the queue of the pair's first core.
-    pub(super) software_rings: Vec<SoftwareRing>,
+    /// What the tenant's threads share.
+    pub(super) roles: Roles,
 }
 
 impl TenantState {
     /// A tenant whose threads share nothing and receive nothing.
     pub(super) fn new(app: Option<App>) -> TenantState {
-        TenantState {
-            app,
-            tally: Tally::default(),
-            source: None,
-            spikes: None,
-            network: None,
-            ccnic: None,
-            tas: None,
-            registers: Vec::new(),
-            trips: Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds"),
-            software_rings: Vec::new(),
-        }
+        TenantState { app, ..TenantState::default() }
     }
 
     /// Whether the tenant's threads count requests that no NIC knows of.
     pub(super) fn counts_own_requests(&self) -> bool {
-        self.ccnic.is_some() && self.source.is_none()
-            || self.tas.is_some()
-            || matches!(self.app, Some(App::Pingpong(_)))
+        self.roles.iter().any(|r| r.counts_requests(self.source.is_some()))
+    }
+
+    /// Number of packets that have ended since the host began.
+    pub(super) fn ended(&self) -> u64 {
+        self.roles.iter().find_map(Role::ended).unwrap_or(self.tally.completed_ever)
     }
 
     /// Starts the meters of a new window.
-    pub(super) fn restart(&mut self) {
+    fn restart(&mut self) {
         self.tally = self.tally.for_new_window();
         if let Some(s) = &mut self.source {
             s.generator.restart();
             (s.offered, s.dropped) = (0, 0);
         }
-        if let Some(i) = &mut self.ccnic {
-            i.restart();
-        }
-        if let Some(t) = &mut self.tas {
-            t.segments = 0;
-        }
-        if !self.trips.is_empty() {
-            self.trips.reset();
-        }
     }
 }
 
 impl Host {
+    /// Calls `f` with each role of `tenant` and the resources that the role may use, until `f` returns true; returns
+    /// whether it did.
+    #[inline]
+    pub(super) fn any_role(&mut self, tenant: TenantId, mut f: impl FnMut(&mut dyn Role, &mut Bus) -> bool) -> bool {
+        let state = &mut self.tenants[tenant];
+        let mut bus = Bus {
+            tenant,
+            stopped: self.run.stopped,
+            machine: &mut self.machine,
+            tally: &mut state.tally,
+            generator: state.source.as_mut().map(|s| &mut s.generator),
+            threads: &self.cores,
+        };
+        state.roles.iter_mut().any(|r| f(r, &mut bus))
+    }
+
+    /// Calls `f` with each role of each tenant and the resources that the role may use.
+    pub(super) fn each_role(&mut self, mut f: impl FnMut(&mut dyn Role, &mut Bus)) {
+        for tenant in self.tenants.ids() {
+            self.any_role(tenant, |role, bus| {
+                f(role, bus);
+                false
+            });
+        }
+    }
+
+    /// The roles of all tenants with the state of the host that they see; those of the last tenant come first.
+    pub(super) fn role_views(&self) -> impl Iterator<Item = (&dyn Role, RoleView<'_>)> {
+        let of = move |tenant: TenantId| {
+            let view = move |role| (role, self.role_view(tenant));
+            self.tenants[tenant].roles.iter().map(view)
+        };
+        (0..self.tenants.len()).rev().map(TenantId::new).flat_map(of)
+    }
+
+    /// State of the host as a role of `tenant` sees it.
+    fn role_view(&self, tenant: TenantId) -> RoleView<'_> {
+        RoleView {
+            tenant,
+            stopped: self.run.stopped,
+            since: self.meters.window.start,
+            machine: &self.machine,
+            tally: &self.tenants[tenant].tally,
+            threads: &self.cores,
+        }
+    }
+
+    /// Starts the meters of every tenant for a new window.
+    pub(super) fn restart_tenants(&mut self) {
+        self.tenants.iter_mut().for_each(TenantState::restart);
+        self.each_role(|role, bus| role.restart_meters(bus));
+    }
+
+    /// The kernel behind the tenants.
+    pub(super) fn kernel(&self) -> &TenantState {
+        &self.tenants[TenantId::new(self.tenants.len() - 1)]
+    }
+
     /// Applications of the tenants.
     pub(super) fn apps(&self) -> impl Iterator<Item = &App> {
         self.tenants.iter().filter_map(|t| t.app.as_ref())
@@ -101,7 +130,7 @@ impl Host {
     /// Counts the requests that all tenants have completed since the host began: only a signal may have added to them.
     #[inline]
     pub(super) fn count_completed(&mut self) {
-        self.completed_ever = self.tenants.iter().map(|t| t.tally.completed_ever).sum();
+        self.run.completed_ever = self.tenants.iter().map(|t| t.tally.completed_ever).sum();
     }
 
     /// Work of all tenants in the window.

@@ -1,10 +1,11 @@
 //! Table of the tenants: what each of them did in a measurement window, and which share of the machine it took.
 
-use super::measure::table;
 use super::{CoreSlot, Host};
 use crate::config::check::word;
 use crate::kernel::{Clock, Int, TenantId, ThreadId};
 use crate::memory::LINE;
+use crate::meter::table::table;
+use crate::stack::tcp::Network;
 use crate::stack::Software;
 use serde_json::{json, Value};
 
@@ -41,7 +42,7 @@ impl Host {
     /// tenant records it.
     fn busy_share(&self, tenant: TenantId) -> Option<f64> {
         let now = self.machine.now;
-        let since = self.window.start;
+        let since = self.meters.window.start;
         let span = (now - since).0.max(1).to_f64();
         let own = self.spec.tenant(tenant).cores;
         let cores = self.cores.iter().filter(|c| c.tenant == tenant && u32::from(c.local) < own);
@@ -53,7 +54,7 @@ impl Host {
 
     /// Table with one row for each tenant.
     pub(super) fn tenant_table(&self) -> Value {
-        let window = self.machine.now - self.window.start;
+        let window = self.machine.now - self.meters.window.start;
         let us = window.0.max(1).to_f64() / 1e6;
         let clock = Clock::from_hz(self.spec.platform.core.clock.0);
         let m = &self.machine.mem.stats;
@@ -64,7 +65,7 @@ impl Host {
             let served = state.source.as_ref();
             let offered = served.map(|s| s.offered);
             let lost = served.map(|s| s.dropped + self.socket_losses(t));
-            let network = state.network.as_ref().map(|n| n.delivered_in_window(self.copied(t)));
+            let network = state.roles.get::<Network>().map(|n| n.delivered_in_window(&self.cores));
             let bytes = served.map(|_| y.wire_bytes).or(network);
             let rate = |n: Option<u64>| n.map(|n| n.to_f64() / offered.unwrap_or(0).max(1).to_f64());
             let latency = |q: f64| (!y.latency_ns.is_empty()).then(|| y.latency_ns.value_at_quantile(q).to_f64() / 1e3);
@@ -86,7 +87,11 @@ impl Host {
                 json!(offered.map(|n| n.to_f64() / us)),
                 json!(rate(lost)),
                 // Acknowledgements and data of TCP are packets, and a request may take several.
-                json!(rate(offered.filter(|_| state.tas.is_none()).map(|n| n.saturating_sub(y.completed)))),
+                json!(rate(
+                    offered
+                        .filter(|_| state.roles.iter().all(|r| r.ended().is_none()))
+                        .map(|n| n.saturating_sub(y.completed))
+                )),
                 json!((!y.latency_ns.is_empty()).then(|| y.latency_ns.mean() / 1e3)),
                 json!(latency(0.5)),
                 json!(latency(0.9)),

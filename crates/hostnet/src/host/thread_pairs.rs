@@ -1,27 +1,27 @@
 //! Pairs of threads that exchange lines: a ping-pong, or a writer and a reader. One thread of each pair is on the
 //! tenant's node.
 
-use super::Host;
 use crate::app::stream_transfer::Written;
 use crate::app::AppSpec;
 use crate::config::Scenario;
 use crate::kernel::{Int, NodeId, TenantId, ThreadId};
 use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::memory::LINE;
-use crate::meter::Values;
-use crate::stack::pingpong::PingPongThread;
-use crate::stack::transfer::{PairMemory, Role, TransferThread};
+use crate::stack::pingpong::{PingPongPairs, PingPongThread};
+use crate::stack::role::Roles;
+use crate::stack::transfer::{PairMemory, TransferPairs, TransferRole, TransferThread};
 use crate::stack::Thread;
 
-/// Builds the threads of `tenant`'s cores and then those of the peers, and returns them with their number of registers;
-/// None when its application does not work in pairs. `cores` are the tenant's cores, `peers` the others.
+/// Builds the threads of `tenant`'s cores and then those of the peers, and adds what they share to `roles`; none when
+/// its application does not work in pairs. `cores` are the tenant's cores, `peers` the others.
 pub fn build(
     s: &Scenario,
     tenant: TenantId,
     map: &mut AddressMap,
     cores: &[ThreadId],
     peers: &[ThreadId],
-) -> Option<(Vec<Thread>, usize)> {
+    roles: &mut Roles,
+) -> Vec<Thread> {
     let (here, app) = (NodeId(s.tenant(tenant).node), &s.tenant(tenant).app);
     let mut add = |lines, sharing, home| {
         let r = map.add(lines, RegionKind::App, sharing, tenant);
@@ -32,6 +32,7 @@ pub fn build(
     let (mut first, mut second) = (Vec::new(), Vec::new());
     match app {
         AppSpec::Pingpong(p) => {
+            roles.add(PingPongPairs::new(2 * n));
             let there = NodeId(p.peer_node);
             let home = |other: bool| if other { there } else { here };
             let (a, b) = p.layout.at_other();
@@ -44,6 +45,7 @@ pub fn build(
             }
         }
         AppSpec::StreamTransfer(t) => {
+            roles.add(TransferPairs::new(2 * n));
             let there = NodeId(t.peer_node);
             let (lines, chunk) = (t.size().0 / LINE, t.chunk.0 / LINE);
             let (buffers, nontemporal) = match t.stores {
@@ -63,33 +65,16 @@ pub fn build(
                     written: (written + i.to_u64(), 2 * i),
                     read: (read + i.to_u64(), 2 * i + 1),
                 };
-                let role = if alone { Role::Alone } else { Role::Writer { nontemporal } };
+                let role = if alone { TransferRole::Alone } else { TransferRole::Writer { nontemporal } };
                 first.push(Thread::Transfer(TransferThread::new(role, memory)));
                 if let Some(peer) = peers.get(i) {
                     let to = add(chunk, Sharing::of_thread(*peer), there);
-                    second.push(Thread::Transfer(TransferThread::new(Role::Reader { to }, memory)));
+                    second.push(Thread::Transfer(TransferThread::new(TransferRole::Reader { to }, memory)));
                 }
             }
         }
-        _ => return None,
+        _ => {}
     }
     first.extend(second);
-    Some((first, 2 * n))
-}
-
-impl Host {
-    pub(super) fn pair_metrics(&self, v: &mut Values, us: f64) {
-        let Some(tenant) = self.spec.paired_tenant() else { return };
-        let state = &self.tenants[tenant];
-        let done = state.tally.operations;
-        match &self.spec.tenant(tenant).app {
-            AppSpec::Pingpong(_) if done > 0 => {
-                v.set("pingpong_ns", state.trips.value_at_quantile(0.5).to_f64() / 1e3);
-                let remote: u64 = self.machine.mem.stats.remote.iter().map(|r| r.reads + r.rfos).sum();
-                v.set("remote_requests", remote.to_f64() / done.to_f64());
-            }
-            AppSpec::StreamTransfer(_) => v.set("stream_gbps", (done * LINE * 8).to_f64() / us / 1e3),
-            _ => {}
-        }
-    }
+    first
 }

@@ -5,6 +5,7 @@ use super::Host;
 use crate::kernel::{Int, Post, ThreadId, Time};
 use crate::memory::stats::{DmaCounts, MemStats};
 use crate::memory::LINE;
+use crate::meter::table::table;
 use serde_json::{json, Value};
 
 /// Columns of the table with their units; traffic is given as rates.
@@ -66,37 +67,37 @@ impl Timeline {
 impl Host {
     /// Restarts the timeline for a new window, whose counters are zero.
     pub(super) fn restart_timeline(&mut self) {
-        let Some(every) = self.timeline.every else { return };
-        self.timeline.rows.clear();
-        self.timeline.start = self.machine.now;
-        self.timeline.last = TimelineCounters::default();
-        self.timeline.batches = (0, 0);
+        let Some(every) = self.meters.timeline.every else { return };
+        self.meters.timeline.rows.clear();
+        self.meters.timeline.start = self.machine.now;
+        self.meters.timeline.last = TimelineCounters::default();
+        self.meters.timeline.batches = (0, 0);
         self.tenants.iter_mut().for_each(|t| t.tally.batch = Some(Vec::new()));
-        if !std::mem::replace(&mut self.timeline.pending, true) {
+        if !std::mem::replace(&mut self.meters.timeline.pending, true) {
             self.machine.cal.post(self.machine.now + every, Timer::Bin);
         }
     }
 
     /// `Timer::Bin`.
     pub(super) fn on_bin(&mut self) {
-        self.timeline.pending = false;
-        let (Some(every), false) = (self.timeline.every, self.stopped) else { return };
+        self.meters.timeline.pending = false;
+        let (Some(every), false) = (self.meters.timeline.every, self.run.stopped) else { return };
         let now = self.machine.now;
         let is = TimelineCounters::of(&self.machine.mem.stats, self.completed());
-        let was = std::mem::replace(&mut self.timeline.last, is);
+        let was = std::mem::replace(&mut self.meters.timeline.last, is);
         let us = every.0.to_f64() / 1e6;
         let [mlc, llc, pushed, dma, packets, dram] = std::array::from_fn(|i| (is.0[i] - was.0[i]).to_f64() / us);
         let waiting = self.sum_of_nics(|nic| nic.waiting_packets().into());
         let held = self.machine.mem.received_lines();
-        let t = (now - self.timeline.start).as_ns() / 1e3;
+        let t = (now - self.meters.timeline.start).as_ns() / 1e3;
         let [in_mlc, ddio, other, unread, spent, headers, mlc_spent] = held.map(|n| n.to_f64());
         let waiting = waiting.to_f64();
         let moves = [t, mlc, llc, pushed, dma, packets, waiting];
         let places = [in_mlc, ddio, other, unread, spent, headers, mlc_spent];
         let gbs = dram * LINE.to_f64() / 1e3;
         let mut values = moves.into_iter().chain(places).chain([gbs]);
-        self.timeline.rows.push(std::array::from_fn(|_| values.next().expect("a value for each column")));
-        self.timeline.pending = true;
+        self.meters.timeline.rows.push(std::array::from_fn(|_| values.next().expect("a value for each column")));
+        self.meters.timeline.pending = true;
         self.machine.cal.post(now + every, Timer::Bin);
     }
 
@@ -107,22 +108,22 @@ impl Host {
         let Some(lines) = &mut self.tenants[tenant].tally.batch else { return };
         for (line, n) in lines.drain(..) {
             let held = line.span(n).filter(|l| self.machine.mem.holds(core, *l)).count();
-            self.timeline.batches.0 += held.to_u64();
-            self.timeline.batches.1 += u64::from(n);
+            self.meters.timeline.batches.0 += held.to_u64();
+            self.meters.timeline.batches.1 += u64::from(n);
         }
     }
 
     /// Share of packets' lines that their core's caches hold when the batch ends, where the scenario asks for a
     /// timeline.
     pub(super) fn batch_cached(&self) -> Option<f64> {
-        let (held, of) = self.timeline.batches;
+        let (held, of) = self.meters.timeline.batches;
         (of > 0).then(|| held.to_f64() / of.to_f64())
     }
 
     /// Table with one row for each bin of the window, if the scenario asks for a timeline.
     pub(super) fn timeline_table(&self) -> Option<Value> {
-        self.timeline.every?;
-        let rows = self.timeline.rows.iter().map(|r| r.iter().map(|x| json!(x)).collect());
-        Some(super::measure::table(&COLUMNS, rows.collect()))
+        self.meters.timeline.every?;
+        let rows = self.meters.timeline.rows.iter().map(|r| r.iter().map(|x| json!(x)).collect());
+        Some(table(&COLUMNS, rows.collect()))
     }
 }

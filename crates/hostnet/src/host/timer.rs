@@ -14,12 +14,12 @@ pub(super) enum Timer {
     Bin,
     /// An epoch of the user's own control plane ends.
     Control,
-    /// A background read is due, of the part of the system that is not simulated.
-    Background,
+    /// Roles of tenants have work to do.
+    Role,
 }
 
 impl Timer {
-    const ALL: [Timer; 5] = [Timer::Epoch, Timer::Sample, Timer::Bin, Timer::Control, Timer::Background];
+    const ALL: [Timer; 5] = [Timer::Epoch, Timer::Sample, Timer::Bin, Timer::Control, Timer::Role];
 
     /// The timer with this number on the machine of a host.
     ///

@@ -5,6 +5,7 @@ use super::Host;
 use crate::device::endpoint::Endpoint;
 use crate::kernel::{Int, Post, Time};
 use crate::memory::LINE;
+use crate::meter::table::table;
 use serde_json::{json, Value};
 
 /// Counters at an instant.
@@ -38,12 +39,12 @@ impl HostTrace {
 impl Host {
     /// Restarts the trace for a new window.
     pub(super) fn restart_trace(&mut self) {
-        let Some(every) = self.trace.every else { return };
-        self.trace.rows.clear();
-        self.trace.start = self.machine.now;
-        self.trace.last = self.seen();
-        if !self.trace.pending {
-            self.trace.pending = true;
+        let Some(every) = self.meters.trace.every else { return };
+        self.meters.trace.rows.clear();
+        self.meters.trace.start = self.machine.now;
+        self.meters.trace.last = self.seen();
+        if !self.meters.trace.pending {
+            self.meters.trace.pending = true;
             self.machine.cal.post(self.machine.now + every, Timer::Sample);
         }
     }
@@ -69,21 +70,21 @@ impl Host {
 
     /// `Timer::Sample`.
     pub(super) fn on_sample(&mut self) {
-        self.trace.pending = false;
-        let (Some(every), false) = (self.trace.every, self.stopped) else { return };
-        let (was, is) = (self.trace.last, self.seen());
+        self.meters.trace.pending = false;
+        let (Some(every), false) = (self.meters.trace.every, self.run.stopped) else { return };
+        let (was, is) = (self.meters.trace.last, self.seen());
         let span = (is.at - was.at).0.max(1).to_f64();
         let mean = |i: usize| (is.held[i] - was.held[i]).to_f64() / span;
-        self.trace.rows.push([
-            (is.at - self.trace.start).as_ns() / 1e3,
+        self.meters.trace.rows.push([
+            (is.at - self.meters.trace.start).as_ns() / 1e3,
             mean(0),
             mean(1),
             (is.lines - was.lines).to_f64() * LINE.to_f64() / span * 1e3,
             (is.paused - was.paused).0.to_f64() / span,
             (is.delivered - was.delivered).to_f64() / span * 1e3,
         ]);
-        self.trace.last = is;
-        self.trace.pending = true;
+        self.meters.trace.last = is;
+        self.meters.trace.pending = true;
         self.machine.cal.post(self.machine.now + every, Timer::Sample);
     }
 
@@ -97,7 +98,7 @@ impl Host {
             ("paused", "fraction"),
             ("net_gbs", "GB/s"),
         ];
-        let rows = self.trace.rows.iter().map(|r| r.iter().map(|x| json!(x)).collect());
-        super::measure::table(&columns, rows.collect())
+        let rows = self.meters.trace.rows.iter().map(|r| r.iter().map(|x| json!(x)).collect());
+        table(&columns, rows.collect())
     }
 }

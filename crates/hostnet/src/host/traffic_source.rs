@@ -133,10 +133,16 @@ impl Host {
 
     /// Draws the next packet of `tenant`. The source chooses a core for a packet without one.
     pub(super) fn draw(&mut self, tenant: TenantId, owner: PacketOwner) -> Option<DrawnPacket> {
-        if self.tenants[tenant].tas.is_some() {
-            return self.draw_segment(tenant);
-        }
         let state = &mut self.tenants[tenant];
+        if let Some(clients) = state.roles.clients() {
+            let (segment, s) = (clients.draw()?, state.source.as_ref()?);
+            return Some(DrawnPacket {
+                core: s.cores[segment.queue.index() - s.first_queue.index()],
+                flow: Some((segment.flow, segment.hash)),
+                client: 0,
+                content: segment.content,
+            });
+        }
         let (s, app) = (state.source.as_mut()?, state.app.as_mut()?);
         let mut flow = None;
         let n = s.next;
@@ -276,10 +282,7 @@ impl Host {
             let begun = nic.counts.originated + if loops { 0 } else { nic.counts.offered };
             let in_loop = sum(&|t| self.in_loop_of(t));
             let in_sockets = sum(&|t| self.socket_losses_ever(t));
-            let ended = |t: TenantId| {
-                let state = &self.tenants[t];
-                state.tas.as_ref().map_or(state.tally.completed_ever, |tas| tas.ended)
-            };
+            let ended = |t: TenantId| self.tenants[t].ended();
             let (accepted, ended) = (begun - nic.drops.total() - in_sockets - in_loop, sum(&ended));
             if accepted != ended + nic.unfinished() {
                 return Err(format!(
@@ -289,7 +292,7 @@ impl Host {
             }
             let under_way = sum(&|t| self.tenants[t].source.as_ref().map_or(0, |s| s.generator.on_wire()));
             let sent = sum(&|t| self.tenants[t].source.as_ref().map_or(0, |s| s.generator.sent));
-            let linked = self.end.as_ref().is_some_and(|e| tenants.contains(&e.tenant));
+            let linked = self.owners.linked.is_some_and(|t| tenants.contains(&t));
             if !linked && sent != nic.counts.offered + under_way {
                 return Err(format!(
                     "{sent} packets were sent, {} came to the NIC and {under_way} are on the wire",

@@ -12,10 +12,10 @@ use super::traffic_source::TrafficSource;
 use super::Host;
 use crate::config::Scenario;
 use crate::device::nic::{Nic, Packet};
-use crate::kernel::{Int, PacketId, TenantId, ThreadId, Time};
+use crate::kernel::{Int, TenantId, ThreadId, Time};
 use crate::machine::{Machine, World};
 use crate::meter::Values;
-use crate::stack::Notice;
+use crate::stack::{Notice, Role};
 use crate::traffic::generator::reply_bytes;
 use crate::traffic::software::SoftwareClient;
 use crate::traffic::TrafficEvent;
@@ -35,8 +35,6 @@ enum LinkMessage {
 /// One host's end of the link.
 #[derive(Clone)]
 pub(super) struct LinkEnd {
-    /// Tenant whose NIC is at this end.
-    pub tenant: TenantId,
     flight: Time,
     out: VecDeque<LinkMessage>,
     /// Frames in flight to this host.
@@ -45,14 +43,12 @@ pub(super) struct LinkEnd {
     left: u64,
     /// Requests in this host, if it is the server, by arrival time and flow.
     asked: HashMap<(Time, u32), VecDeque<(u64, u16)>>,
-    /// Requests that this host's cores are to send, if it is the client.
-    pub client: Option<SoftwareClient>,
 }
 
 impl LinkEnd {
-    pub fn new(tenant: TenantId, flight: Time, client: Option<SoftwareClient>) -> LinkEnd {
+    pub fn new(flight: Time) -> LinkEnd {
         let (out, coming) = Default::default();
-        LinkEnd { tenant, flight, out, coming, left: 0, asked: HashMap::new(), client }
+        LinkEnd { flight, out, coming, left: 0, asked: HashMap::new() }
     }
 
     /// Transfers a request of the traffic that is due to the client.
@@ -60,7 +56,8 @@ impl LinkEnd {
         self.out.push_back(LinkMessage::Planned(p));
     }
 
-    fn send(&mut self, p: Packet, request: (u64, u16), now: Time) {
+    /// Sends frame `p`, which carries or answers a request with this number and core.
+    pub fn send(&mut self, p: Packet, request: (u64, u16), now: Time) {
         self.left += 1;
         self.out.push_back(LinkMessage::Frame(now + self.flight, p, request));
     }
@@ -77,23 +74,20 @@ impl LinkEnd {
         let reply = Packet { flow: core.into(), key: number, wire_bytes: reply_bytes(p), uses: 1, ..Packet::default() };
         self.send(reply, request, now);
     }
-
-    /// Transfers the client's frame of record `id`, which is on the wire.
-    pub fn request(&mut self, id: PacketId, now: Time) {
-        if let Some(r) = self.client.as_mut().and_then(|c| c.left(id)) {
-            self.send(r.packet, (r.number, r.core), now);
-        }
-    }
 }
+
+impl Role for LinkEnd {}
 
 impl Host {
     /// Lets a frame of the other host for `tenant` arrive from the link. Returns false when there is no other host.
     pub(super) fn on_link_arrival(&mut self, tenant: TenantId) -> bool {
-        let end = self.end.as_mut().filter(|e| e.tenant == tenant);
-        let Some((p, request)) = end.and_then(|e| e.coming.pop_front()) else { return false };
+        if self.owners.linked != Some(tenant) {
+            return false;
+        }
+        let Some((p, request)) = self.link_end_mut().and_then(|e| e.coming.pop_front()) else { return false };
         let now = self.machine.now;
-        if self.deliver_to_nic(tenant, p) {
-            if let Some(e) = self.end.as_mut().filter(|e| e.client.is_none()) {
+        if self.deliver_to_nic(tenant, p) && self.software_client().is_none() {
+            if let Some(e) = self.link_end_mut() {
                 e.asked.entry((now, p.flow)).or_default().push_back(request);
             }
         }
@@ -104,7 +98,33 @@ impl Host {
 impl Host {
     /// Source of the packets that come over the link from the other host.
     fn linked_source(&self) -> Option<&TrafficSource> {
-        self.tenants[self.end.as_ref()?.tenant].source.as_ref()
+        self.tenants[self.owners.linked?].source.as_ref()
+    }
+
+    /// This host's end of the link to the other host.
+    fn link_end(&self) -> Option<&LinkEnd> {
+        self.tenants[self.owners.linked?].roles.get()
+    }
+
+    /// This host's end of the link to the other host.
+    fn link_end_mut(&mut self) -> Option<&mut LinkEnd> {
+        self.tenants[self.owners.linked?].roles.get_mut()
+    }
+
+    /// Load generator that this host's cores are, if it is the client.
+    fn software_client(&self) -> Option<&SoftwareClient> {
+        self.tenants[self.owners.linked?].roles.get()
+    }
+
+    /// Load generator that this host's cores are, if it is the client.
+    fn software_client_mut(&mut self) -> Option<&mut SoftwareClient> {
+        self.tenants[self.owners.linked?].roles.get_mut()
+    }
+
+    /// Joins `tenant` to the other host by a link on which a frame flies for `flight`.
+    fn link(&mut self, tenant: TenantId, flight: Time) {
+        self.owners.linked = Some(tenant);
+        self.tenants[tenant].roles.add(LinkEnd::new(flight));
     }
 
     /// NIC at this end of the link.
@@ -130,9 +150,10 @@ pub fn hosts(spec: &Arc<Scenario>, keep_frames: bool) -> Result<World<Host>, Str
         let cores = client.spec.tenants[0].cores.to_usize();
         let nic = client.spec.peripherals[0].ethernet().expect("a client has a NIC");
         let flight = nic.propagation.into();
-        client.end = Some(Box::new(LinkEnd::new(TenantId(0), flight, Some(SoftwareClient::new(cores)))));
+        client.link(TenantId(0), flight);
+        client.tenants[TenantId(0)].roles.add(SoftwareClient::new(cores));
         let served = members[0].spec.ringed().map_or(TenantId(0), |r| r.tenant);
-        members[0].end = Some(Box::new(LinkEnd::new(served, flight, None)));
+        members[0].link(served, flight);
         members.push(client);
     }
     let mut world = World::new(members);
@@ -164,14 +185,14 @@ impl World<Host> {
     /// Transfers the content of host `from`'s outbox to the other host.
     fn carry(&mut self, from: usize) {
         let (to, now) = (1 - from, self.members[from].machine.now);
-        while let Some(c) = self.members[from].end.as_mut().and_then(|e| e.out.pop_front()) {
+        while let Some(c) = self.members[from].link_end_mut().and_then(|e| e.out.pop_front()) {
             match c {
                 LinkMessage::Frame(at, p, request) => {
                     self.lend(from);
-                    let tenant = self.members[to].end.as_ref().map_or(TenantId(0), |e| e.tenant);
+                    let tenant = self.members[to].owners.linked.unwrap_or(TenantId(0));
                     let arrival = TrafficEvent::Arrival(tenant);
                     self.members[from].machine.cal.push_to(to.to_u8(), at, arrival.into());
-                    if let Some(e) = &mut self.members[to].end {
+                    if let Some(e) = self.members[to].link_end_mut() {
                         e.coming.push_back((p, request));
                     }
                 }
@@ -179,16 +200,16 @@ impl World<Host> {
                     self.lend(to);
                     let other = &mut self.members[to];
                     other.machine.now = now;
-                    let client = other.end.as_mut().and_then(|e| e.client.as_mut());
+                    let client = other.software_client_mut();
                     let core = client.expect("the other host is the client").plan(p);
                     other.notify(ThreadId::new(core), Notice::Begin);
                 }
             }
         }
         let (first, others) = self.members.split_at_mut(1);
-        let Some(client) = others[0].end.as_mut().and_then(|e| e.client.as_mut()) else { return };
+        let Some(client) = others[0].software_client_mut() else { return };
         while let Some(a) = client.told() {
-            let tenant = first[0].end.as_ref().map_or(TenantId(0), |e| e.tenant);
+            let tenant = first[0].owners.linked.unwrap_or(TenantId(0));
             if let Some(s) = &mut first[0].tenants[tenant].source {
                 s.generator.came_back(a.back - a.sent, a.bytes);
             }
@@ -205,10 +226,7 @@ impl World<Host> {
         let Some(client) = self.members.get(1) else { return };
         v.set("client_utilisation", client.polling_share());
         v.set("client_drops", client.lost().to_f64());
-        v.set(
-            "client_late",
-            client.end.as_ref().and_then(|e| e.client.as_ref()).map_or(0, SoftwareClient::late).to_f64(),
-        );
+        v.set("client_late", client.software_client().map_or(0, SoftwareClient::late).to_f64());
     }
 
     /// Checks the conservation laws at every host and between the hosts.
@@ -218,10 +236,10 @@ impl World<Host> {
     pub fn check(&self) -> Result<(), String> {
         self.members.iter().try_for_each(Host::check)?;
         let [server, client] = &self.members[..] else { return Ok(()) };
-        let (Some(here), Some(there), Some(s)) = (&server.end, &client.end, server.linked_source()) else {
+        let (Some(here), Some(there), Some(s)) = (server.link_end(), client.link_end(), server.linked_source()) else {
             return Ok(());
         };
-        let (planned, late) = (s.generator.sent, there.client.as_ref().map_or(0, SoftwareClient::late));
+        let (planned, late) = (s.generator.sent, client.software_client().map_or(0, SoftwareClient::late));
         let begun = client.linked_nic().map_or(0, |n| n.counts.originated);
         if planned != late + begun {
             return Err(format!("{planned} requests were due at the client, {late} wait and {begun} were begun"));

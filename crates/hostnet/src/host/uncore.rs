@@ -10,7 +10,9 @@ use crate::memory::dram::{RowOutcome, Stats};
 use crate::memory::paths::{is_between_nodes, Path, PATHS, SEGMENTS};
 use crate::memory::stats::{AccessClass, LineLocation};
 use crate::memory::{Agent, LinkReading, LINE};
+use crate::meter::table::table;
 use crate::meter::Values;
+use crate::stack::tcp::Network;
 use serde_json::{json, Value};
 
 const READ: usize = 0;
@@ -41,7 +43,7 @@ impl Host {
 
     /// Adds the host network's metrics to `v`.
     pub(super) fn uncore(&self, v: &mut Values) {
-        let span = (self.machine.now - self.window.start).0.max(1).to_f64();
+        let span = (self.machine.now - self.meters.window.start).0.max(1).to_f64();
         self.traffic_by_class(v, span);
         self.cores_and_home_agent(v);
         self.controllers(v, span);
@@ -131,7 +133,7 @@ impl Host {
         // Cores that receive TCP are a class of their own; cores of the block layer are in no class.
         let of = |net: bool| -> Vec<DomainReading> {
             let all = self.tenants_cpus().zip(&self.cores);
-            all.filter(|(_, c)| self.tenants[c.tenant].network.is_some() == net)
+            all.filter(|(_, c)| self.tenants[c.tenant].roles.get::<Network>().is_some() == net)
                 .map(|(c, _)| c.lfb.read(self.machine.now))
                 .collect()
         };
@@ -158,7 +160,7 @@ impl Host {
 
     fn controllers(&self, v: &mut Values, span: f64) {
         let now = self.channels();
-        let all: Vec<Stats> = now.iter().zip(&self.window.dram).map(|(a, b)| since(a, b)).collect();
+        let all: Vec<Stats> = now.iter().zip(&self.meters.window.dram).map(|(a, b)| since(a, b)).collect();
         let n = all.len().max(1).to_f64();
         let mean = |f: &dyn Fn(&Stats) -> i128| all.iter().map(f).sum::<i128>().to_f64() / n / span;
         let sum = |f: &dyn Fn(&Stats) -> u64| all.iter().map(f).sum::<u64>().to_f64();
@@ -331,6 +333,6 @@ impl Host {
             }
         }
         let columns = [("path", ""), ("segment", ""), ("mean_ns", "ns"), ("share", "fraction")];
-        super::measure::table(&columns, rows)
+        table(&columns, rows)
     }
 }

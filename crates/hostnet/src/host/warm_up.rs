@@ -15,6 +15,7 @@ use crate::kernel::{Int, LineAddr, QueueId, TenantId, ThreadId, Time};
 use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::stats::TenantCounts;
 use crate::memory::{Agent, LINE};
+use crate::stack::tcp::Network;
 use crate::stack::{Notice, Software, Step, Thread};
 
 /// Minimum number of requests between two checks of whether the caches are steady.
@@ -77,6 +78,19 @@ impl Host {
         Ok(())
     }
 
+    /// Warms caches in functional mode: the kernel wrote the structures of all pages when it handed the pages to the
+    /// NIC.
+    fn warm_networks(&mut self) {
+        let networks = self.tenants.iter().filter_map(|t| t.roles.get::<Network>());
+        let programs: Vec<_> = networks.flat_map(|n| n.structures(&self.machine)).collect();
+        for (core, op) in programs {
+            let p = &mut self.machine.cpus[core].program;
+            p.ops.clear();
+            p.push(op);
+            self.execute_functional(core);
+        }
+    }
+
     /// Fills the caches of a host without packets. Free-running cores and devices move lines until neither fill the
     /// caches further, and then as many lines again, so that replacement is steady. Where clean victims are dropped,
     /// the LLC fills with lines that applications store to, and the other accesses may be skipped.
@@ -86,9 +100,9 @@ impl Host {
         let round = caches.llc.size.0 / LINE / 4;
         let private = (caches.l2.size.0 + caches.l1d.size.0) / LINE;
         self.machine.mem.functional = true;
-        self.warm_network();
+        self.warm_networks();
         let settles = if stores_only { App::warms_by_stores } else { App::is_free_running };
-        if !self.storage.is_empty() && self.apps().next().is_some() && self.apps().all(settles) {
+        if !self.accounted_devices().is_empty() && self.apps().next().is_some() && self.apps().all(settles) {
             self.fill_by_rates(private, stores_only);
             self.machine.mem.functional = false;
             self.machine.mem.restart_meters(self.machine.now);
@@ -97,7 +111,7 @@ impl Host {
         self.fill_llc_with_accounting();
         // An LLC full of the kernel's lines looks steady from the start, so applications run some more rounds to take
         // their share.
-        let rounds = if !self.storage.is_empty() { 20 } else { 4 };
+        let rounds = if !self.accounted_devices().is_empty() { 20 } else { 4 };
         let (mut held, mut steady): (Option<u64>, u32) = (None, 0);
         for _ in 0..64 {
             let mut moved = 0;
@@ -287,9 +301,9 @@ impl Host {
         }
         while self.step_functional(core) {}
         let state = &self.tenants[tenant];
-        if !state.software_rings.is_empty() {
-            let first = state.source.as_ref().map_or(0, |s| s.first_queue.index());
-            let second = self.second_core(tenant, queue.index() - first);
+        let first = state.source.as_ref().map_or(0, |s| s.first_queue.index());
+        let second = state.roles.iter().find_map(|r| r.transmitting_core(queue.index() - first));
+        if let Some(second) = second {
             while self.step_functional(second) {}
         }
         self.tenants[tenant].spikes = spikes;
@@ -321,7 +335,7 @@ impl Host {
     /// the number of operations.
     fn free_run_functional(&mut self, stores_only: bool) -> u64 {
         let mut ops = 0;
-        for c in self.cores.ids().take(self.tenant_cores) {
+        for c in self.cores.ids().take(self.owners.tenant_cores) {
             if !matches!(self.cores[c].thread, Thread::FreeRunning(_)) {
                 continue;
             }

@@ -2,6 +2,7 @@
 //! it.
 
 pub mod drops;
+pub mod table;
 
 /// Declaration of one number that a run yields.
 #[derive(Clone, Copy, Debug)]

@@ -162,12 +162,12 @@ impl Software for BlockLayer {
             left -= n;
         }
         if let Some(t) = self.since.take() {
-            self.busy += c.now - t;
+            self.busy += c.step.now - t;
         }
         if left == BATCH {
             return Step::Idle;
         }
-        self.since = Some(c.now);
+        self.since = Some(c.step.now);
         Step::Run
     }
 

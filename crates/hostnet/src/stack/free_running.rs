@@ -10,8 +10,8 @@ pub struct FreeRunning;
 impl Software for FreeRunning {
     fn step(&mut self, c: &mut Ctx) -> Step {
         c.program.ops.clear();
-        let Some(app) = c.app.as_mut().filter(|_| !c.stopped) else { return Step::Idle };
-        let Some(operations) = app.free_run(c.local, c.rng, c.program) else { return Step::Idle };
+        let Some(app) = c.app.as_mut().filter(|_| !c.step.stopped) else { return Step::Idle };
+        let Some(operations) = app.free_run(c.step.local, c.rng, c.program) else { return Step::Idle };
         c.tally.operations += u64::from(operations);
         Step::Run
     }

@@ -19,6 +19,7 @@ pub mod demand;
 mod itr;
 pub mod mempool;
 pub mod napi;
+pub mod role;
 
 use crate::app::App;
 use crate::core::Program;
@@ -27,11 +28,10 @@ use crate::device::nic::Nic;
 use crate::kernel::{Int, LineAddr, PacketId, PortId, RandomStream, ThreadId, Time};
 use crate::machine::{Events, Machine};
 use crate::memory::stats::OffCores;
-use crate::traffic::dctcp::Senders;
 use crate::traffic::generator::Generator;
-use crate::traffic::software::SoftwareClient;
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
+pub use role::{Bus, CoreSlot, Role, RoleView, Roles};
 use std::collections::VecDeque;
 
 /// Next activity of a thread's core.
@@ -94,10 +94,11 @@ pub enum Wakes {
     Now,
 }
 
-/// Resources that a thread may use during a step.
-pub struct Ctx<'a> {
+/// Core and time of a step.
+#[derive(Clone, Copy, Debug)]
+pub struct StepFacts {
     /// Number of the core in the host.
-    pub core: ThreadId,
+    pub thread: ThreadId,
     /// Number of the core within its tenant.
     pub local: usize,
     /// Time of the step.
@@ -106,39 +107,45 @@ pub struct Ctx<'a> {
     pub arrival_at_home: Time,
     /// Whether threads begin no new work, because the run ends.
     pub stopped: bool,
-    /// Program buffer of the core, which the thread fills.
-    pub program: &'a mut Program,
+}
+
+/// Hardware that a thread may use during a step, beside its core.
+pub struct StepMachine<'a> {
     /// Calendar of the host.
     pub cal: &'a mut Events,
-    /// NIC of the host.
+    /// NIC on the chip.
     pub nic: &'a mut Nic,
     /// Integrated I/O controller of the host, if any.
     pub iio: Option<&'a mut Iio>,
-    /// State shared by the threads of CC-NIC.
-    pub ccnic: Option<&'a mut ccnic::CcnicInterface>,
     /// Counts of the cores' requests that left their L2; None where the scenario does not count them.
     pub off_core: Option<&'a mut OffCores>,
-    /// State shared by the threads of TAS.
-    pub tas: Option<&'a mut tas::Service>,
-    /// Values of the registers that pairs of threads share.
-    pub registers: &'a mut [u64],
-    /// Round-trip times between pairs of threads, in ps.
-    pub trips: &'a mut Histogram<u64>,
-    /// Application of the tenant; None on the kernel's own cores.
-    pub app: Option<&'a mut App>,
-    /// Random stream of the core.
-    pub rng: &'a mut RandomStream,
-    /// Spikes of the service time, if the scenario has any.
-    pub spikes: Option<&'a mut Spikes>,
-    /// Requests that a load generator's cores are to send.
-    pub client: Option<&'a mut SoftwareClient>,
+}
+
+/// Traffic of the thread's tenant.
+pub struct StepTraffic<'a> {
     /// Generator that records round trips, where packets come to the tenant.
     pub generator: Option<&'a mut Generator>,
-    /// Software ring between this core and another core.
-    pub pipe: Option<&'a mut pmd::SoftwareRing>,
-    /// TCP senders to which acknowledgements go.
-    pub senders: Option<&'a mut Senders>,
-    /// Counts of the tenants' work.
+    /// Spikes of the service time, if the tenant's traffic has any.
+    pub spikes: Option<&'a mut Spikes>,
+}
+
+/// Resources that a thread may use during a step.
+pub struct Ctx<'a> {
+    /// Core and time of the step.
+    pub step: StepFacts,
+    /// Program buffer of the core, which the thread fills.
+    pub program: &'a mut Program,
+    /// Random stream of the core.
+    pub rng: &'a mut RandomStream,
+    /// Hardware beside the core.
+    pub machine: StepMachine<'a>,
+    /// Application of the tenant; None on the kernel's own cores.
+    pub app: Option<&'a mut App>,
+    /// Traffic of the tenant.
+    pub traffic: StepTraffic<'a>,
+    /// What the tenant's threads share.
+    pub roles: &'a mut Roles,
+    /// Counts of the tenant's work.
     pub tally: &'a mut Tally,
 }
 

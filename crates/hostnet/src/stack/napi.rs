@@ -211,12 +211,12 @@ impl Napi {
 
     /// Whether a poll is due: an interrupt is due, or the last poll left frames in the ring.
     pub fn is_due(&self, c: &mut Ctx) -> bool {
-        self.polling || self.interrupt_due(c).is_some_and(|t| t <= c.now)
+        self.polling || self.interrupt_due(c).is_some_and(|t| t <= c.step.now)
     }
 
     /// Time at which the interrupt is due that the queue has requested.
     pub fn interrupt_due(&self, c: &mut Ctx) -> Option<Time> {
-        nic_on(c.iio.as_deref_mut(), self.port).interrupt_due(self.queue)
+        nic_on(c.machine.iio.as_deref_mut(), self.port).interrupt_due(self.queue)
     }
 
     /// Whether polls have had more of the core's time than the other work, which is ready to run.
@@ -230,11 +230,11 @@ impl Napi {
             self.polling = true;
             self.interrupts += 1;
             self.found = Default::default();
-            nic_on(c.iio.as_deref_mut(), self.port).mask_interrupt(self.queue);
+            nic_on(c.machine.iio.as_deref_mut(), self.port).mask_interrupt(self.queue);
             c.program.compute(self.costs.tcp.interrupt);
         }
         self.reclaim(c);
-        let waiting = nic_on(c.iio.as_deref_mut(), self.port).waiting(self.queue);
+        let waiting = nic_on(c.machine.iio.as_deref_mut(), self.port).waiting(self.queue);
         let n = waiting.min(self.costs.tcp.poll_budget.to_usize());
         self.full_poll = n < waiting;
         for i in 0..n {
@@ -254,7 +254,7 @@ impl Napi {
 
     /// Takes the next frame from the receive ring.
     fn frame_came(&mut self, c: &mut Ctx) -> Frame {
-        let (p, nic) = (&mut *c.program, nic_on(c.iio.as_deref_mut(), self.port));
+        let (p, nic) = (&mut *c.program, nic_on(c.machine.iio.as_deref_mut(), self.port));
         let id = nic.take(self.queue).expect("it waits");
         let (buffer, data, lines) = (nic.packet(id).buffer, nic.packet(id).line, u64::from(nic.packet(id).lines));
         self.found[0].add(nic.packet(id).rx_bytes);
@@ -285,7 +285,7 @@ impl Napi {
     /// Frees the socket buffers that have been sent.
     fn reclaim(&mut self, c: &mut Ctx) {
         let clean = self.clean();
-        let sent = nic_on(c.iio.as_deref_mut(), self.port).sent_descriptors(self.queue);
+        let sent = nic_on(c.machine.iio.as_deref_mut(), self.port).sent_descriptors(self.queue);
         for i in clean..sent {
             if i == clean || self.transmit.begins_line(i) {
                 c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
@@ -309,7 +309,7 @@ impl Napi {
 
     /// Gives packet `id`, which lies in the frame of `skb`, to the NIC.
     pub fn transmit(&mut self, id: PacketId, skb: u32, c: &mut Ctx) {
-        let nic = nic_on(c.iio.as_deref_mut(), self.port);
+        let nic = nic_on(c.machine.iio.as_deref_mut(), self.port);
         nic.packet(id).tx_line = self.frame(skb);
         nic.put(self.queue, id);
         self.in_ring.push_back((skb, nic.packet(id).tx_bytes));
@@ -323,8 +323,8 @@ impl Napi {
         let skb = self.allocate();
         c.program.push(Op::Store { line: self.structure(skb), lines: SKB });
         c.program.push(Op::Store { line: self.frame(skb), lines: bytes.div_ceil(LINE_U32) });
-        let packet = Packet { queue: self.queue, wire_bytes: bytes, arrived: c.now, uses: 1, ..Packet::default() };
-        let id = nic_on(c.iio.as_deref_mut(), self.port).originate(packet);
+        let packet = Packet { queue: self.queue, wire_bytes: bytes, arrived: c.step.now, uses: 1, ..Packet::default() };
+        let id = nic_on(c.machine.iio.as_deref_mut(), self.port).originate(packet);
         self.transmit(id, skb, c);
         id
     }
@@ -337,7 +337,7 @@ impl Napi {
         if let Some((polls, _)) = &mut self.shared {
             *polls += spent;
         }
-        let nic = nic_on(c.iio.as_deref_mut(), self.port);
+        let nic = nic_on(c.machine.iio.as_deref_mut(), self.port);
         if nic.waiting(self.queue) == 0 && nic.sent_descriptors(self.queue) == self.clean() {
             self.polling = false;
             self.shared = None;
@@ -345,7 +345,7 @@ impl Napi {
                 itr.ended(self.found);
             }
             self.set_itr(nic);
-            nic.unmask_interrupt(self.queue, c.now);
+            nic.unmask_interrupt(self.queue, c.step.now);
         }
     }
 

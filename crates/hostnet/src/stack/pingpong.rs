@@ -1,11 +1,49 @@
 //! Two threads that exchange a counter through two registers in coherent memory (CC-NIC, section 3.2).
 
-use super::{Awaited, Ctx, Software, Step};
+use super::{Awaited, Ctx, Role, RoleView, Software, Step};
 use crate::core::Op;
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{Int, LineAddr, Time};
+use crate::meter::Values;
+use hdrhistogram::Histogram;
 
 /// Instructions of a poll, and of an increment.
 const POLL: u32 = 4;
+
+/// State of the pairs of threads of a tenant.
+#[derive(Clone)]
+pub struct PingPongPairs {
+    /// Values of the registers.
+    registers: Vec<u64>,
+    /// Round-trip times, in ps.
+    trips: Histogram<u64>,
+}
+
+impl PingPongPairs {
+    /// State of pairs with `registers` registers together, which are all zero.
+    pub fn new(registers: usize) -> PingPongPairs {
+        let trips = Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds");
+        PingPongPairs { registers: vec![0; registers], trips }
+    }
+}
+
+impl Role for PingPongPairs {
+    fn restart_meters(&mut self, _: &mut super::Bus) {
+        self.trips.reset();
+    }
+
+    fn counts_requests(&self, _: bool) -> bool {
+        true
+    }
+
+    fn report(&self, view: &RoleView, v: &mut Values) {
+        let done = view.tally.operations;
+        if done > 0 {
+            v.set("pingpong_ns", self.trips.value_at_quantile(0.5).to_f64() / 1e3);
+            let remote: u64 = view.machine.mem.stats.remote.iter().map(|r| r.reads + r.rfos).sum();
+            v.set("remote_requests", remote.to_f64() / done.to_f64());
+        }
+    }
+}
 
 /// One of two threads, which increments its own register when the other thread's register has the awaited value.
 #[derive(Clone)]
@@ -32,7 +70,7 @@ impl PingPongThread {
     fn increment(&mut self, c: &mut Ctx) {
         self.value += 1;
         self.stored = true;
-        self.since = c.now;
+        self.since = c.step.now;
         c.program.compute(POLL);
         c.program.push(Op::Release { line: self.own.0, tag: 0 });
     }
@@ -49,7 +87,7 @@ impl PingPongThread {
 impl Software for PingPongThread {
     fn step(&mut self, c: &mut Ctx) -> Step {
         c.program.ops.clear();
-        if c.stopped {
+        if c.step.stopped {
             return Step::Idle;
         }
         if self.leads && self.value == 0 {
@@ -58,15 +96,16 @@ impl Software for PingPongThread {
         }
         if std::mem::take(&mut self.polled) {
             let awaited = self.value + u64::from(!self.leads);
-            if c.registers[self.other.1] < awaited {
+            let Some(pairs) = c.roles.get_mut::<PingPongPairs>() else { return Step::Idle };
+            if pairs.registers[self.other.1] < awaited {
                 return Step::Wait { on: Awaited::Line(self.other.0), instructions: POLL };
             }
             if self.leads {
                 c.tally.operations += 1;
                 c.tally.completed += 1;
                 c.tally.completed_ever += 1;
-                let trip = c.now.saturating_sub(self.since);
-                c.trips.saturating_record(trip.0.max(1));
+                let trip = c.step.now.saturating_sub(self.since);
+                pairs.trips.saturating_record(trip.0.max(1));
             }
             self.increment(c);
         }
@@ -74,6 +113,8 @@ impl Software for PingPongThread {
     }
 
     fn retired(&mut self, _: u32, c: &mut Ctx) {
-        c.registers[self.own.1] = self.value;
+        if let Some(pairs) = c.roles.get_mut::<PingPongPairs>() {
+            pairs.registers[self.own.1] = self.value;
+        }
     }
 }

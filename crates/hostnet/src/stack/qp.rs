@@ -137,13 +137,13 @@ impl QueuePair {
                 self.room = self.costs.batch;
                 return None;
             }
-            if self.room > 0 && c.now < self.gathered + self.patience {
+            if self.room > 0 && c.step.now < self.gathered + self.patience {
                 return None;
             }
             self.gathering = self.batch.is_empty();
             self.room = self.costs.batch;
         }
-        if !c.nic.may_reply(queue) {
+        if !c.machine.nic.may_reply(queue) {
             return None;
         }
         let id = self.batch.pop_front();
@@ -156,12 +156,12 @@ impl QueuePair {
     fn gather(&mut self, queue: QueueId, c: &mut Ctx) {
         let of_packets = self.costs.batch_of == BatchOf::Packets;
         while self.room > 0 {
-            let completion = c.nic.take_completion(queue);
+            let completion = c.machine.nic.take_completion(queue);
             if completion {
                 c.program.compute(self.costs.poll_instructions);
-            } else if let Some(id) = c.nic.take(queue) {
+            } else if let Some(id) = c.machine.nic.take(queue) {
                 self.batch.push_back(id);
-                self.gathered = c.now;
+                self.gathered = c.step.now;
             } else {
                 break;
             }
@@ -185,21 +185,21 @@ impl QueuePair {
     /// Appends the operations that serve packet `id`, whose reply goes to line `tx`.
     fn serve(&mut self, id: PacketId, tx: LineAddr, c: &mut Ctx) -> ServeOutcome {
         let queue = queue_of(c);
-        let p = *c.nic.packet(id);
+        let p = *c.machine.nic.packet(id);
         let content = Content::of(&p);
         c.program.compute(self.costs.poll_instructions);
         let app = c.app.as_mut().expect("packets come for applications");
-        let (answer, tx_lines) = app.serve(c.local, &content, p.line, tx, c.program);
-        if let Some(key) = c.nic.next_key(queue) {
-            app.prefetch_on_host(c.local, key);
+        let (answer, tx_lines) = app.serve(c.step.local, &content, p.line, tx, c.program);
+        if let Some(key) = c.machine.nic.next_key(queue) {
+            app.prefetch_on_host(c.step.local, key);
         }
-        if let Some(s) = &mut c.spikes {
+        if let Some(s) = &mut c.traffic.spikes {
             let stall = s.draw();
             if stall > Time::ZERO {
                 c.program.push(Op::Stall(stall.0));
             }
         }
-        let packet = c.nic.packet(id);
+        let packet = c.machine.nic.packet(id);
         packet.zero_copy = answer == ServeOutcome::Forward;
         packet.tx_line = if packet.zero_copy { p.line } else { tx };
         packet.tx_lines = tx_lines;
@@ -235,38 +235,38 @@ impl QueuePair {
 
 /// The queue of the thread; the NIC on the chip has one queue for each thread.
 fn queue_of(c: &Ctx) -> QueueId {
-    QueueId(c.core.0)
+    QueueId(c.step.thread.0)
 }
 
 impl Software for QueuePair {
     fn step(&mut self, c: &mut Ctx) -> Step {
         if let Some(since) = self.since.take() {
-            c.tally.served(c.now - since);
+            c.tally.served(c.step.now - since);
         }
         c.program.ops.clear();
         if let Some((id, tx)) = self.functional.take() {
             self.serve(id, tx, c);
             return Step::Run;
         }
-        if c.stopped {
+        if c.step.stopped {
             return Step::Idle;
         }
         let queue = queue_of(c);
-        while let Some((line, lines, _)) = c.nic.hint(queue) {
+        while let Some((line, lines, _)) = c.machine.nic.hint(queue) {
             sweeper::relinquish(c.program, line, lines.into());
         }
-        while let Some(id) = c.nic.reclaim(queue) {
-            let p = *c.nic.packet(id);
+        while let Some(id) = c.machine.nic.reclaim(queue) {
+            let p = *c.machine.nic.packet(id);
             self.free(c.program, id, (p.line, p.lines.into()));
         }
         let Some(id) = self.next(queue, c) else {
             return if c.program.ops.is_empty() { self.wait() } else { Step::Run };
         };
-        let tx = c.nic.next_tx(queue);
+        let tx = c.machine.nic.next_tx(queue);
         if self.serve(id, tx, c) == ServeOutcome::Reply {
-            c.nic.reserve_tx(queue, c.now);
+            c.machine.nic.reserve_tx(queue, c.step.now);
         }
-        self.since = Some(c.now);
+        self.since = Some(c.step.now);
         Step::Run
     }
 
@@ -279,12 +279,14 @@ impl Software for QueuePair {
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         match QpEffect::of(tag) {
-            (QpEffect::Post, id) => c.nic.post(c.cal, id, c.now),
+            (QpEffect::Post, id) => c.machine.nic.post(c.machine.cal, id, c.step.now),
             // The buffer is freed behind the sweeps, which take the same path.
-            (QpEffect::FreeRx, id) => c.cal.post(c.arrival_at_home, device::DeviceEvent::Freed(NicAt::Chip, id)),
+            (QpEffect::FreeRx, id) => {
+                c.machine.cal.post(c.step.arrival_at_home, device::DeviceEvent::Freed(NicAt::Chip, id))
+            }
             (QpEffect::Done, id) => {
-                ended(c.nic, id, c.tally, c.now);
-                c.nic.end_use(id);
+                ended(c.machine.nic, id, c.tally, c.step.now);
+                c.machine.nic.end_use(id);
             }
         }
     }

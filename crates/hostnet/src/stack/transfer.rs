@@ -1,8 +1,10 @@
 //! Threads in pairs: a writer that fills a buffer, and a reader that copies its content away (CC-NIC, section 3.3).
 
-use super::{Awaited, Ctx, Software, Step};
+use super::{Awaited, Ctx, Role, RoleView, Software, Step};
 use crate::core::Op;
 use crate::kernel::{Int, LineAddr};
+use crate::memory::LINE;
+use crate::meter::Values;
 
 /// Maximum number of lines of a program.
 const PIECE: u64 = 64;
@@ -12,7 +14,7 @@ const POLL: u32 = 4;
 /// Role of a thread in a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
-pub enum Role {
+pub enum TransferRole {
     /// Writes the buffer, with ordinary stores or with stores that bypass the caches.
     Writer { nontemporal: bool },
     /// Copies the written chunks to memory of its own, which begins at line `to`.
@@ -39,10 +41,28 @@ pub struct PairMemory {
 /// Line and number of a register.
 type Register = (LineAddr, usize);
 
+/// Values of the registers of the pairs of threads of a tenant.
+#[derive(Clone)]
+pub struct TransferPairs(Vec<u64>);
+
+impl TransferPairs {
+    /// State of pairs with `registers` registers together, which are all zero.
+    pub fn new(registers: usize) -> TransferPairs {
+        TransferPairs(vec![0; registers])
+    }
+}
+
+impl Role for TransferPairs {
+    fn report(&self, view: &RoleView, v: &mut Values) {
+        let us = view.span().to_f64() / 1e6;
+        v.set("stream_gbps", (view.tally.operations * LINE * 8).to_f64() / us / 1e3);
+    }
+}
+
 /// A thread of a pair.
 #[derive(Clone)]
 pub struct TransferThread {
-    role: Role,
+    role: TransferRole,
     memory: PairMemory,
     /// Number of chunks completed; `at` counts the lines of the next chunk, and `told` the chunks whose completion the
     /// other side can see.
@@ -54,7 +74,7 @@ pub struct TransferThread {
 
 impl TransferThread {
     /// A thread with role `role` in a pair with memory `memory`.
-    pub fn new(role: Role, memory: PairMemory) -> TransferThread {
+    pub fn new(role: TransferRole, memory: PairMemory) -> TransferThread {
         TransferThread { role, memory, done: 0, at: 0, known_done: 0, polled: false }
     }
 
@@ -62,9 +82,9 @@ impl TransferThread {
     fn registers(&self) -> Option<(Register, Register, u64)> {
         let m = &self.memory;
         match self.role {
-            Role::Writer { .. } => Some((m.written, m.read, (self.done + 1).saturating_sub(m.chunks))),
-            Role::Reader { .. } => Some((m.read, m.written, self.done + 1)),
-            Role::Alone => None,
+            TransferRole::Writer { .. } => Some((m.written, m.read, (self.done + 1).saturating_sub(m.chunks))),
+            TransferRole::Reader { .. } => Some((m.read, m.written, self.done + 1)),
+            TransferRole::Alone => None,
         }
     }
 }
@@ -72,12 +92,13 @@ impl TransferThread {
 impl Software for TransferThread {
     fn step(&mut self, c: &mut Ctx) -> Step {
         c.program.ops.clear();
-        if c.stopped {
+        if c.step.stopped {
             return Step::Idle;
         }
         if let Some((_, other, needs)) = self.registers().filter(|_| self.at == 0) {
             let seen = std::mem::take(&mut self.polled);
-            let ready = needs == 0 || seen && c.registers[other.1] >= needs;
+            let registers = |c: &Ctx| c.roles.get::<TransferPairs>().map_or(0, |pairs| pairs.0[other.1]);
+            let ready = needs == 0 || seen && registers(c) >= needs;
             if !ready && seen {
                 return Step::Wait { on: Awaited::Line(other.0), instructions: POLL };
             }
@@ -95,14 +116,14 @@ impl Software for TransferThread {
         let lines = n.to_u32();
         c.program.compute(POLL);
         match self.role {
-            Role::Writer { nontemporal: false } => c.program.push(Op::Store { line, lines }),
-            Role::Writer { nontemporal: true } => c.program.push(Op::StoreStream { line, lines }),
-            Role::Reader { to } => {
+            TransferRole::Writer { nontemporal: false } => c.program.push(Op::Store { line, lines }),
+            TransferRole::Writer { nontemporal: true } => c.program.push(Op::StoreStream { line, lines }),
+            TransferRole::Reader { to } => {
                 c.program.push(Op::Copy { from: line, to: to + self.at, lines, dependent: false, behind: false })
             }
-            Role::Alone => c.program.push(Op::Load { line, lines }),
+            TransferRole::Alone => c.program.push(Op::Load { line, lines }),
         }
-        if !matches!(self.role, Role::Writer { .. }) {
+        if !matches!(self.role, TransferRole::Writer { .. }) {
             c.tally.operations += n;
         }
         self.at += n;
@@ -118,8 +139,8 @@ impl Software for TransferThread {
 
     fn retired(&mut self, _: u32, c: &mut Ctx) {
         self.known_done += 1;
-        if let Some((own, _, _)) = self.registers() {
-            c.registers[own.1] = self.known_done;
+        if let (Some((own, _, _)), Some(pairs)) = (self.registers(), c.roles.get_mut::<TransferPairs>()) {
+            pairs.0[own.1] = self.known_done;
         }
     }
 }

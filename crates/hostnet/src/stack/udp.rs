@@ -127,10 +127,10 @@ impl UdpSocket {
         self.napi.poll(c, |napi, Frame { id, lines, skb }, c| {
             c.program.compute(napi.costs.udp.receive);
             if *held > napi.costs.udp.receive_buffer.0 {
-                let nic = nic_on(c.iio.as_deref_mut(), napi.port);
+                let nic = nic_on(c.machine.iio.as_deref_mut(), napi.port);
                 nic.packet(id).done = true;
                 nic.end_use(id);
-                drops.record(DropPlace::Socket, DropCause::SocketFull, c.now);
+                drops.record(DropPlace::Socket, DropCause::SocketFull, c.step.now);
                 free(napi, skb, c.program);
             } else {
                 *held += napi.costs.true_size(lines);
@@ -146,7 +146,7 @@ impl UdpSocket {
         }
         c.program.compute(self.napi.costs.tcp.read);
         let QueuedDatagram { id, skb } = self.socket.pop_front().expect("something to receive");
-        let packet = *nic_on(c.iio.as_deref_mut(), self.napi.port).packet(id);
+        let packet = *nic_on(c.machine.iio.as_deref_mut(), self.napi.port).packet(id);
         let lines = u64::from(packet.lines);
         let napi = &mut self.napi;
         self.held -= napi.costs.true_size(lines);
@@ -157,9 +157,9 @@ impl UdpSocket {
         free(napi, skb, c.program);
         let content = Content::of(&packet);
         let app = c.app.as_mut().expect("packets come for applications");
-        let (answer, lines) = app.serve(c.local, &content, rx, tx, c.program);
-        app.end_burst(c.local, 1, c.program);
-        if let Some(s) = &mut c.spikes {
+        let (answer, lines) = app.serve(c.step.local, &content, rx, tx, c.program);
+        app.end_burst(c.step.local, 1, c.program);
+        if let Some(s) = &mut c.traffic.spikes {
             let stall = s.draw();
             if stall > Time::ZERO {
                 c.program.push(Op::Stall(stall.0));
@@ -184,16 +184,16 @@ impl UdpSocket {
         c.program.compute(napi.costs.udp.send);
         c.program.push(Op::Store { line: napi.structure(skb), lines: SKB });
         napi.copy(lines.into(), |i| from + i, napi.frame(skb), c.program);
-        answered(nic_on(c.iio.as_deref_mut(), napi.port).packet(id), lines);
+        answered(nic_on(c.machine.iio.as_deref_mut(), napi.port).packet(id), lines);
         napi.transmit(id, skb, c);
     }
 
     /// Ends the step.
     fn end(&mut self, c: &mut Ctx) {
         if let Some(since) = self.idle_since.take() {
-            self.idle += c.now.saturating_sub(since);
+            self.idle += c.step.now.saturating_sub(since);
         }
-        let spent = c.now - self.since;
+        let spent = c.step.now - self.since;
         match std::mem::take(&mut self.phase) {
             SocketPhase::Idle => {}
             SocketPhase::Poll => {
@@ -219,14 +219,14 @@ impl Software for UdpSocket {
     fn step(&mut self, c: &mut Ctx) -> Step {
         self.end(c);
         c.program.ops.clear();
-        let at_once = self.at_once && nic_on(c.iio.as_deref_mut(), self.napi.port).waiting(self.napi.queue) > 0;
+        let at_once = self.at_once && nic_on(c.machine.iio.as_deref_mut(), self.napi.port).waiting(self.napi.queue) > 0;
         let asked = self.napi.is_due(c) || at_once;
         let ready = !self.socket.is_empty() && self.napi.has_room();
-        if c.stopped || !(asked || ready) {
-            self.idle_since = Some(c.now);
-            return self.napi.interrupt_due(c).filter(|_| !c.stopped).map_or(Step::Idle, Step::Until);
+        if c.step.stopped || !(asked || ready) {
+            self.idle_since = Some(c.step.now);
+            return self.napi.interrupt_due(c).filter(|_| !c.step.stopped).map_or(Step::Idle, Step::Until);
         }
-        self.since = c.now;
+        self.since = c.step.now;
         if asked && !(ready && self.napi.yields()) {
             self.phase = SocketPhase::Poll;
             self.poll(c);

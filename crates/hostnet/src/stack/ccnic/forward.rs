@@ -4,7 +4,7 @@
 use super::nic::CcnicNic;
 use super::rings::GROUP;
 use super::spec::NicReads;
-use super::{CcnicEffect, Demand};
+use super::{CcnicEffect, CcnicInterface, Demand};
 use crate::core::Op;
 use crate::kernel::Int;
 use crate::stack::{Ctx, Step};
@@ -38,7 +38,7 @@ impl ForwardNic {
 
     /// Sends the packets that the host has returned on the wire, and frees their buffers.
     fn send(&mut self, c: &mut Ctx) {
-        let Ctx { ccnic: Some(i), program: p, .. } = c else { return };
+        let (Some(i), p) = (c.roles.get_mut::<CcnicInterface>(), &mut *c.program) else { return };
         let common = &mut self.nic.common;
         let lines = if common.spec.nic_reads == NicReads::Header { 1 } else { common.lines() };
         self.under_way -= self.nic.pending.len().to_u32();
@@ -54,8 +54,8 @@ impl ForwardNic {
     /// Receives the packets that are due from the wire.
     fn receive(&mut self, c: &mut Ctx) {
         let batch = self.nic.common.spec.nic_batch;
-        let due = self.demand.due(c.now, self.under_way).min(batch);
-        let Ctx { ccnic: Some(i), program: p, .. } = c else { return };
+        let due = self.demand.due(c.step.now, self.under_way).min(batch);
+        let (Some(i), p) = (c.roles.get_mut::<CcnicInterface>(), &mut *c.program) else { return };
         let (bytes, lines) = (self.nic.common.bytes, self.nic.common.lines());
         if !self.nic.filled.is_empty() {
             self.nic.publish(i, p);

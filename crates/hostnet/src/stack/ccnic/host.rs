@@ -183,7 +183,7 @@ impl CcnicHost {
 
     /// Polls the receive ring; `first` begins a new burst.
     pub(super) fn poll(&mut self, first: bool, c: &mut Ctx) {
-        let there = c.ccnic.as_ref().is_some_and(|i| self.rx.finds(&i.pairs[self.common.queue].rx));
+        let there = c.roles.get::<CcnicInterface>().is_some_and(|i| self.rx.finds(&i.pairs[self.common.queue].rx));
         self.common.poll(self.rx.line_to_poll(), there, first, c.program);
     }
 
@@ -212,7 +212,7 @@ impl CcnicHost {
 
     /// Takes the next unit of the receive ring, if it is ready.
     fn take(&mut self, c: &mut Ctx) {
-        let Some(i) = c.ccnic.as_mut() else { return };
+        let Some(i) = c.roles.get_mut::<CcnicInterface>() else { return };
         let words = &i.pairs[self.common.queue].rx;
         let mut descs = [Desc::default(); GROUP];
         let mut ahead = Vec::new();
@@ -257,7 +257,7 @@ impl CcnicHost {
     /// Reads the packets that were taken, up to the size of a burst. Returns false when there are none.
     fn receive(&mut self, c: &mut Ctx) -> bool {
         let (lines, batch) = (self.touched(), self.common.spec.rx_batch.to_usize());
-        let (Some(i), p) = (c.ccnic.as_deref(), &mut *c.program) else { return false };
+        let (Some(i), p) = (c.roles.get::<CcnicInterface>(), &mut *c.program) else { return false };
         let n = self.taken.len().min(batch);
         self.await_descriptors(p);
         for d in self.taken.drain(..n) {
@@ -285,7 +285,7 @@ impl CcnicHost {
     /// Ends a burst: frees buffers, releases ring lines, posts blank buffers. Returns whether any of these was
     /// necessary.
     pub(super) fn end_receive(&mut self, c: &mut Ctx) -> bool {
-        let Some(i) = c.ccnic.as_deref_mut() else { return false };
+        let Some(i) = c.roles.get_mut::<CcnicInterface>() else { return false };
         let p = &mut *c.program;
         let any = !self.received.is_empty();
         if any {
@@ -369,12 +369,12 @@ impl CcnicHost {
 
     /// Sends the packets that are due, as far as buffers and ring have room. Returns false when no packet was sent.
     fn send(&mut self, c: &mut Ctx) -> bool {
-        let due = self.demand.due(c.now, self.under_way).min(self.common.spec.tx_batch).to_usize();
+        let due = self.demand.due(c.step.now, self.under_way).min(self.common.spec.tx_batch).to_usize();
         if due == 0 {
             return false;
         }
         let (queue, group) = (self.common.queue, self.tx.shape.group);
-        let Some(i) = c.ccnic.as_deref_mut() else { return false };
+        let Some(i) = c.roles.get_mut::<CcnicInterface>() else { return false };
         let p = &mut *c.program;
         let shared = self.common.spec.pool == PoolKind::Shared;
         self.free_completed_batch(i, p);

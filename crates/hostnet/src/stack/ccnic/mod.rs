@@ -25,6 +25,7 @@ mod overlay;
 pub mod pool;
 mod ports;
 pub mod rings;
+mod role;
 mod server;
 pub mod spec;
 
@@ -153,13 +154,22 @@ pub struct CcnicInterface {
     pub nic_cores: Vec<ThreadId>,
     large_lines: u64,
     small_lines: u64,
+    /// Whether every buffer outside the pool is in a thread's stack: the host alone manages buffers.
+    all_known: bool,
     /// Round trips in the measured window.
     pub trips: RoundTrips,
 }
 
 impl CcnicInterface {
     /// The interface of `queues` queue pairs; in overlay mode it forwards packets to and from the NIC on port `nic`.
-    pub fn new(s: &CcnicSpec, queues: u32, memory: CcnicMemory, nic: Option<PortId>) -> CcnicInterface {
+    /// `all_known` tells whether CC-NIC's threads alone hold buffers.
+    pub fn new(
+        s: &CcnicSpec,
+        queues: u32,
+        memory: CcnicMemory,
+        nic: Option<PortId>,
+        all_known: bool,
+    ) -> CcnicInterface {
         let [small, large] = s.counts(queues);
         let all = s.pools(queues);
         // The pools' parts are as equal as possible, and each part is contiguous.
@@ -195,6 +205,7 @@ impl CcnicInterface {
             nic_cores: Vec::new(),
             large_lines: s.large_buffer.0 / LINE,
             small_lines: s.small_buffer.0 / LINE,
+            all_known: all_known && s.pool == PoolKind::Host,
             trips: RoundTrips::new(),
         }
     }
@@ -433,8 +444,8 @@ impl CcnicThreadState {
 
     /// Ends the round trip of the packet in `buffer`, which has returned to its origin.
     fn seen(&self, buffer: u32, c: &mut Ctx) {
-        let Some(i) = c.ccnic.as_mut() else { return };
-        let trip: Time = c.now.saturating_sub(i.stamps[buffer.to_usize()]);
+        let Some(i) = c.roles.get_mut::<CcnicInterface>() else { return };
+        let trip: Time = c.step.now.saturating_sub(i.stamps[buffer.to_usize()]);
         i.trips.histogram.saturating_record(trip.0.max(1));
         i.trips.packets += 1;
         i.trips.bytes += u64::from(self.bytes);
@@ -445,30 +456,32 @@ impl CcnicThreadState {
 
     /// Starts the round trip of the packet in `buffer`.
     fn stamp(&self, buffer: u32, c: &mut Ctx) {
-        if let Some(i) = c.ccnic.as_mut() {
-            i.stamps[buffer.to_usize()] = c.now;
+        if let Some(i) = c.roles.get_mut::<CcnicInterface>() {
+            i.stamps[buffer.to_usize()] = c.step.now;
         }
     }
 
     /// Makes the oldest store in flight visible.
     fn visible(&mut self, c: &mut Ctx) {
         let Some((ring, line, change)) = self.stores_in_flight.pop_front() else { return };
-        let Some(i) = c.ccnic.as_mut() else { return };
+        let Some(i) = c.roles.get_mut::<CcnicInterface>() else { return };
         let pair = &mut i.pairs[self.queue];
         let published = matches!(change, RingChange::Unit { .. } | RingChange::Tail(_));
-        if let (true, Some(counts), Some(nic)) = (published, c.off_core.as_deref_mut(), i.nic_cores.get(self.queue)) {
+        if let (true, Some(counts), Some(nic)) =
+            (published, c.machine.off_core.as_deref_mut(), i.nic_cores.get(self.queue))
+        {
             // The NIC works on a packet from the packet's publication to the publication of its copy. Units that the
             // host publishes on the receive ring are blank buffers.
             match ring {
                 RingKind::Tx => counts.watch(*nic, line),
-                RingKind::Rx if c.core == *nic => counts.watch_none(*nic),
+                RingKind::Rx if c.step.thread == *nic => counts.watch_none(*nic),
                 RingKind::Rx => {}
             }
         }
         match ring {
             RingKind::Tx => {
                 if published {
-                    i.visible[self.queue].get_or_insert(c.now);
+                    i.visible[self.queue].get_or_insert(c.step.now);
                 }
                 pair.tx.apply(change);
             }
@@ -612,7 +625,7 @@ impl CcnicThread {
 impl Software for CcnicThread {
     fn step(&mut self, c: &mut Ctx) -> Step {
         c.program.ops.clear();
-        if c.stopped {
+        if c.step.stopped {
             return Step::Idle;
         }
         match self {

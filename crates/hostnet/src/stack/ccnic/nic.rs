@@ -117,7 +117,7 @@ impl CcnicNic {
 
     /// Polls the transmit ring; `first` begins a new burst.
     pub(super) fn poll(&mut self, first: bool, c: &mut Ctx) {
-        let there = c.ccnic.as_ref().is_some_and(|i| self.tx.finds(&i.pairs[self.common.queue].tx));
+        let there = c.roles.get::<CcnicInterface>().is_some_and(|i| self.tx.finds(&i.pairs[self.common.queue].tx));
         self.common.poll(self.tx.line_to_poll(), there, first, c.program);
     }
 
@@ -126,7 +126,7 @@ impl CcnicNic {
         if self.tx.shape.register && self.tx.line_to_poll().is_some() {
             self.read = None; // the tail may have moved within the line that was read last
         }
-        let Some(i) = c.ccnic.as_deref_mut() else { return false };
+        let Some(i) = c.roles.get_mut::<CcnicInterface>() else { return false };
         let p = &mut *c.program;
         let mut descs = [Desc::default(); GROUP];
         let line = self.tx.line();
@@ -142,7 +142,7 @@ impl CcnicNic {
             return false;
         }
         if let Some(since) = i.visible[self.common.queue].take() {
-            i.trips.discovery.saturating_record((c.now - since).0.max(1));
+            i.trips.discovery.saturating_record((c.step.now - since).0.max(1));
         }
         if Some(line) != self.read {
             p.push(Op::Anchor { line });
@@ -187,7 +187,7 @@ impl CcnicNic {
     /// Copies the packets that were taken, delivers the copies, frees buffers and releases ring lines, as far as
     /// buffers and ring have room.
     pub(super) fn deliver(&mut self, c: &mut Ctx) {
-        let Some(i) = c.ccnic.as_deref_mut() else { return };
+        let Some(i) = c.roles.get_mut::<CcnicInterface>() else { return };
         let p = &mut *c.program;
         if !self.filled.is_empty() {
             self.publish(i, p);

@@ -2,6 +2,7 @@
 
 use super::nic::CcnicNic;
 use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
+use super::CcnicInterface;
 use crate::kernel::{Int, LineAddr, PacketId};
 use crate::memory::LINE_U32;
 use crate::stack::pmd::{nic_on, PollMode};
@@ -51,8 +52,9 @@ impl Overlay {
         if self.received.is_empty() {
             self.received.extend(self.driver.take_received(usize::MAX, c));
         }
-        let Ctx { ccnic: Some(i), iio, program: p, .. } = c else { return };
-        let pcie = nic_on(iio.as_deref_mut(), self.driver.port());
+        let Ctx { roles, machine, program: p, .. } = c;
+        let Some(i) = roles.get_mut::<CcnicInterface>() else { return };
+        let pcie = nic_on(machine.iio.as_deref_mut(), self.driver.port());
         if !self.nic.filled.is_empty() {
             self.nic.publish(i, p);
         }
@@ -82,8 +84,9 @@ impl Overlay {
 
     /// Moves packets from the host to the PCIe NIC. The second segment of a packet is an object that the host keeps.
     fn send(&mut self, c: &mut Ctx) {
-        let Ctx { ccnic: Some(i), iio, program: p, .. } = &mut *c else { return };
-        let (nic, pcie) = (&mut self.nic, nic_on(iio.as_deref_mut(), self.driver.port()));
+        let Ctx { roles, machine, program: p, .. } = &mut *c;
+        let Some(i) = roles.get_mut::<CcnicInterface>() else { return };
+        let (nic, pcie) = (&mut self.nic, nic_on(machine.iio.as_deref_mut(), self.driver.port()));
         let lines = |bytes: u16| u32::from(bytes).div_ceil(LINE_U32);
         nic.await_descriptors(p);
         let (mut done, mut short) = (0, false);

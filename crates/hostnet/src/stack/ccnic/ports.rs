@@ -53,7 +53,7 @@ impl Ports {
 
     /// Returns up to `most` of the packets that were taken.
     pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<ReceivedPacket> {
-        let Ctx { ccnic: Some(i), program: p, .. } = c else { return Vec::new() };
+        let (Some(i), p) = (c.roles.get_mut::<CcnicInterface>(), &mut *c.program) else { return Vec::new() };
         let (mut got, all) = (Vec::new(), self.ports.len());
         for port in (0..all).map(|k| (self.first + k) % all) {
             let host = &mut self.ports[port].host;
@@ -79,7 +79,7 @@ impl Ports {
 
     /// Allocates a buffer for a packet that goes through `queue`; returns the buffer and its first line.
     pub fn buffer(&mut self, queue: QueueId, bytes: u64, c: &mut Ctx) -> Option<(u32, LineAddr)> {
-        let Ctx { ccnic: Some(i), program: p, .. } = c else { return None };
+        let (Some(i), p) = (c.roles.get_mut::<CcnicInterface>(), &mut *c.program) else { return None };
         let port = self.of(queue);
         let buffer = self.ports[port].host.buffers(i, bytes.to_u32(), 1, p).pop()?;
         Some((buffer, i.line(buffer)))
@@ -91,8 +91,10 @@ impl Ports {
     }
 
     /// Queues packet `id` in `buffer` for the next flush, through the queue pair of `queue`.
-    pub fn send(&mut self, queue: QueueId, id: PacketId, buffer: u32, bytes: u64, i: &mut CcnicInterface) {
-        i.packets[buffer.to_usize()] = Some(id);
+    pub fn send(&mut self, queue: QueueId, id: PacketId, buffer: u32, bytes: u64, c: &mut Ctx) {
+        if let Some(i) = c.roles.get_mut::<CcnicInterface>() {
+            i.packets[buffer.to_usize()] = Some(id);
+        }
         let port = self.of(queue);
         self.ports[port].queue_up(buffer, bytes.to_u16());
     }
@@ -101,8 +103,8 @@ impl Ports {
     pub fn flush(&mut self, c: &mut Ctx) {
         for port in &mut self.ports {
             port.host.end_receive(c);
-            if let Ctx { ccnic: Some(i), program: p, .. } = c {
-                port.host.free_completed_batch(i, p);
+            if let Some(i) = c.roles.get_mut::<CcnicInterface>() {
+                port.host.free_completed_batch(i, c.program);
             }
             port.reply(c);
         }

@@ -4,7 +4,7 @@
 use super::host::CcnicHost;
 use super::rings::{Desc, EXTERNAL, MORE, NO_RECYCLE};
 use super::spec::{CcnicMode, PoolKind};
-use super::{CcnicEffect, CcnicThreadState, Demand, Ports, RingKind, Setup};
+use super::{CcnicEffect, CcnicInterface, CcnicThreadState, Demand, Ports, RingKind, Setup};
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::app::{Content, ServeOutcome};
 use crate::core::Op;
@@ -98,11 +98,11 @@ impl CcnicServer {
                 return Step::Run;
             }
             if let Some((since, n)) = self.since.take() {
-                c.tally.served(c.now - since);
+                c.tally.served(c.step.now - since);
                 (1..n).for_each(|_| c.tally.served(Time::ZERO));
             }
             let n = if port.host.common.spec.mode == CcnicMode::Forward { port.forward(c) } else { port.serve(c) };
-            self.since = (n > 0).then_some((c.now, n));
+            self.since = (n > 0).then_some((c.step.now, n));
             let busy = port.host.end_receive(c) | port.reply(c) | (n > 0);
             let busy = busy || !port.replies.is_empty() || !port.host.taken.is_empty();
             self.idle = if busy { 0 } else { self.idle + 1 };
@@ -160,19 +160,20 @@ impl ServerPort {
         if want == 0 {
             return 0;
         }
-        let Ctx { ccnic: Some(i), app: Some(app), iio, program: p, local, .. } = c else { return 0 };
+        let Ctx { step, roles, app: Some(app), machine, program: p, .. } = c else { return 0 };
+        let Some(i) = roles.get_mut::<CcnicInterface>() else { return 0 };
         host.await_descriptors(p);
         host.free_completed_batch(i, p);
         // Answers are one line; a host that posts blank buffers has only large ones.
         let buffers = host.buffers(i, if shared { LINE_U32 } else { 0 }, want, p);
-        let nic = nic_on(iio.as_deref_mut(), i.nic());
+        let nic = nic_on(machine.iio.as_deref_mut(), i.nic());
         let served = buffers.len();
         let mut packets = host.taken.iter().take(served).map(|d| {
             let from = d.buffer - 1;
             (Content::of(nic.packet(i.packet_in(from))), i.line(from))
         });
         let (from, descriptor) = (p.ops.len(), host.foreseen_line());
-        app.begin_burst(*local, &mut packets, p);
+        app.begin_burst(step.local, &mut packets, p);
         if let Some(line) = descriptor {
             let received: Vec<LineAddr> = host.taken.iter().take(served).map(|d| i.line(d.buffer - 1)).collect();
             follow(&mut p.ops, from, line, &received);
@@ -183,7 +184,7 @@ impl ServerPort {
             p.compute(host.common.spec.costs.host_rx);
             let content = Content::of(nic.packet(id));
             let begin = p.ops.len();
-            let (answer, lines) = app.serve(*local, &content, i.line(from), i.line(to), p);
+            let (answer, lines) = app.serve(step.local, &content, i.line(from), i.line(to), p);
             if let Some(line) = descriptor {
                 follow(&mut p.ops, begin, line, &[i.line(from)]);
             }
@@ -206,7 +207,7 @@ impl ServerPort {
     fn forward(&mut self, c: &mut Ctx) -> u32 {
         let host = &mut self.host;
         let lines = host.touched();
-        let Ctx { ccnic: Some(i), program: p, .. } = c else { return 0 };
+        let (Some(i), p) = (c.roles.get_mut::<CcnicInterface>(), &mut *c.program) else { return 0 };
         let n = host.taken.len().to_u32();
         host.await_descriptors(p);
         for d in host.taken.drain(..) {
@@ -222,7 +223,7 @@ impl ServerPort {
     /// Publishes as many answers as the ring has room for. The two segments of a packet share a line of grouped
     /// descriptors.
     pub(super) fn reply(&mut self, c: &mut Ctx) -> bool {
-        let Some(i) = c.ccnic.as_deref_mut() else { return false };
+        let Some(i) = c.roles.get_mut::<CcnicInterface>() else { return false };
         let (host, p) = (&mut self.host, &mut *c.program);
         let shared = host.common.spec.pool == PoolKind::Shared;
         let group = host.tx.shape.group;

@@ -8,6 +8,7 @@ use crate::kernel::{Int, PacketId, PortId, QueueId};
 use crate::machine::Machine;
 use crate::memory::LINE_U32;
 use crate::stack::{qp, Ctx};
+use crate::traffic::software::SoftwareClient;
 use std::collections::VecDeque;
 
 /// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with a number of descriptors or packets, or a
@@ -76,15 +77,15 @@ pub(in crate::stack) fn retire(tag: u32, at: QueueAt, consumed: &mut VecDeque<Pa
         DriverEffect::Done(n) => {
             for _ in 0..n {
                 let id = consumed.pop_front().expect("a burst's packets");
-                let nic = nic_on(c.iio.as_deref_mut(), at.port);
-                qp::ended(nic, id, c.tally, c.now);
-                if let Some(l) = &mut c.client {
-                    l.answered(nic.packet(id), c.now);
+                let nic = nic_on(c.machine.iio.as_deref_mut(), at.port);
+                qp::ended(nic, id, c.tally, c.step.now);
+                if let Some(l) = c.roles.get_mut::<SoftwareClient>() {
+                    l.answered(nic.packet(id), c.step.now);
                 }
                 nic.end_use(id);
             }
         }
-        DriverEffect::Stamp(id) => nic_on(c.iio.as_deref_mut(), at.port).packet(id).key = c.now.0,
+        DriverEffect::Stamp(id) => nic_on(c.machine.iio.as_deref_mut(), at.port).packet(id).key = c.step.now.0,
         DriverEffect::Seen(id) => loopback::seen(id, at.port, c),
         DriverEffect::Armed(n) => ring(at, RingSide::Receive, n, c),
         DriverEffect::Put(n) => ring(at, RingSide::Transmit, n, c),
@@ -94,8 +95,8 @@ pub(in crate::stack) fn retire(tag: u32, at: QueueAt, consumed: &mut VecDeque<Pa
 
 /// Rings a doorbell: the tail of a ring of queue `at` moves by `n` descriptors.
 fn ring(at: QueueAt, side: RingSide, n: u32, c: &mut Ctx) {
-    if let Some(iio) = c.iio.as_deref_mut() {
-        iio.ring(c.cal, at.port, at.queue, side, n, c.now);
+    if let Some(iio) = c.machine.iio.as_deref_mut() {
+        iio.ring(c.machine.cal, at.port, at.queue, side, n, c.step.now);
     }
 }
 

@@ -16,7 +16,7 @@ impl PollMode {
     /// Performs an `rx_burst` of up to `most` packets, if any have arrived; returns their records.
     pub(in crate::stack) fn take_received(&mut self, most: usize, c: &mut Ctx) -> Vec<PacketId> {
         self.train_predictor(c);
-        if nic_on(c.iio.as_deref_mut(), self.port).waiting(self.queue) == 0 {
+        if nic_on(c.machine.iio.as_deref_mut(), self.port).waiting(self.queue) == 0 {
             return Vec::new();
         }
         self.receive(most, c);
@@ -26,13 +26,13 @@ impl PollMode {
 
     /// Shows the application the whole burst before it serves the first packet.
     pub(super) fn begin_burst(&self, c: &mut Ctx) {
-        let Ctx { app: Some(app), iio, program: p, local, .. } = c else { return };
-        let nic = nic_on(iio.as_deref_mut(), self.port);
+        let Ctx { step, app: Some(app), machine, program: p, .. } = c else { return };
+        let nic = nic_on(machine.iio.as_deref_mut(), self.port);
         let mut packets = self.burst.iter().map(|id| {
             let packet = nic.packet(*id);
             (Content::of(packet), packet.line)
         });
-        app.begin_burst(*local, &mut packets, p);
+        app.begin_burst(step.local, &mut packets, p);
     }
 
     /// Returns to the pool the buffer of a packet of `lines` lines that has been copied.

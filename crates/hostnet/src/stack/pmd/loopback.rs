@@ -54,9 +54,9 @@ impl PollMode {
         let n = self.burst.len();
         for i in 0..n {
             let id = self.burst[i];
-            let p = *nic_on(c.iio.as_deref_mut(), self.port).packet(id);
-            app.serve(c.local, &Content::of(&p), p.line, p.line, c.program);
-            if let Some(s) = &mut c.spikes {
+            let p = *nic_on(c.machine.iio.as_deref_mut(), self.port).packet(id);
+            app.serve(c.step.local, &Content::of(&p), p.line, p.line, c.program);
+            if let Some(s) = &mut c.traffic.spikes {
                 let stall = s.draw();
                 if stall > Time::ZERO {
                     c.program.push(Op::Stall(stall.0));
@@ -65,7 +65,7 @@ impl PollMode {
             c.program.push(Op::Retire { tag: DriverEffect::Seen(id).tag(), stores: false });
         }
         for i in 0..n {
-            let p = *nic_on(c.iio.as_deref_mut(), self.port).packet(self.burst[i]);
+            let p = *nic_on(c.machine.iio.as_deref_mut(), self.port).packet(self.burst[i]);
             self.buffers.spent.relinquish(c.program, p.line, p.lines.into());
             self.free(p.buffer, c.program);
         }
@@ -77,7 +77,7 @@ impl PollMode {
     /// Originates the packets that are due, at most as many as a `tx_burst`; returns their number.
     pub(super) fn send_due(&mut self, c: &mut Ctx) -> u32 {
         let most = self.costs.transmit_burst.unwrap_or(self.costs.burst);
-        let due = self.looped.as_mut().map_or(0, |l| l.due(c.now)).min(most);
+        let due = self.looped.as_mut().map_or(0, |l| l.due(c.step.now)).min(most);
         let mut n = 0;
         while n < due {
             let Some(buffer) = self.pool.get(c.program) else { break };
@@ -85,19 +85,19 @@ impl PollMode {
             c.program.compute(self.costs.allocate_instructions);
             c.program.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
             let app = c.app.as_mut().expect("an application sends");
-            let content = app.content(c.local, c.rng);
-            let nic = nic_on(c.iio.as_deref_mut(), self.port);
+            let content = app.content(c.step.local, c.rng);
+            let nic = nic_on(c.machine.iio.as_deref_mut(), self.port);
             let id = nic.originate(Packet {
                 flow: self.queue.0.into(),
                 queue: self.queue,
                 wire_bytes: content.wire_bytes + nic.check_sequence(),
-                arrived: c.now,
+                arrived: c.step.now,
                 tx_line: tx,
                 uses: 1,
                 ..Packet::default()
             });
             c.program.push(Op::Retire { tag: DriverEffect::Stamp(id).tag(), stores: false });
-            app.make(c.local, &content, tx, c.program);
+            app.make(c.step.local, &content, tx, c.program);
             self.backlog.push_back((id, buffer));
             n += 1;
         }
@@ -111,13 +111,13 @@ impl PollMode {
 
 /// Ends the round trip of packet `id` of the NIC on `port`, which has been read.
 pub(super) fn seen(id: PacketId, port: PortId, c: &mut Ctx) {
-    let nic = nic_on(c.iio.as_deref_mut(), port);
+    let nic = nic_on(c.machine.iio.as_deref_mut(), port);
     let p = nic.packet(id);
     p.arrived = Time(p.key);
-    let (trip, bytes) = (c.now.saturating_sub(p.arrived), p.wire_bytes);
-    qp::ended(nic, id, c.tally, c.now);
+    let (trip, bytes) = (c.step.now.saturating_sub(p.arrived), p.wire_bytes);
+    qp::ended(nic, id, c.tally, c.step.now);
     nic.end_use(id);
-    if let Some(g) = &mut c.generator {
+    if let Some(g) = &mut c.traffic.generator {
         g.came_back(trip, bytes);
     }
 }

@@ -36,7 +36,7 @@ mod spec;
 mod transmit;
 
 pub(super) use effect::{answered, nic_on, retire, retire_functional, DriverEffect, QueueAt};
-pub use software_ring::{PipelineSpec, SoftwareRing};
+pub use software_ring::{PipelineSpec, SoftwareRing, SoftwareRings};
 pub use spec::{FreeSent, PollModeSpec, Recycling};
 
 /// Bytes of the driver's own record of a descriptor, which names the buffer in the descriptor.
@@ -280,15 +280,15 @@ impl PollMode {
 
     /// Number of packets that this core can see and has not taken.
     fn waiting(&self, c: &mut Ctx) -> usize {
-        match &c.pipe {
+        match SoftwareRings::ring(c) {
             Some(pipe) if self.stage == Stage::Work => pipe.waiting(),
-            _ => nic_on(c.iio.as_deref_mut(), self.port).waiting(self.queue),
+            _ => nic_on(c.machine.iio.as_deref_mut(), self.port).waiting(self.queue),
         }
     }
 
     /// The line that shows whether packets have arrived.
     fn awaited(&self, c: &Ctx) -> LineAddr {
-        match &c.pipe {
+        match SoftwareRings::ring(c) {
             Some(pipe) if self.stage == Stage::Work => pipe.producer(),
             _ => self.receive.line(self.taken),
         }
@@ -296,7 +296,7 @@ impl PollMode {
 
     /// Takes a burst of the packets that have arrived.
     fn take(&mut self, c: &mut Ctx) {
-        match (self.stage, &mut c.pipe) {
+        match (self.stage, SoftwareRings::ring_mut(c.roles, c.step.local)) {
             (Stage::Work, Some(pipe)) => pipe.dequeue(self.costs.burst.to_usize(), &mut self.burst, c.program),
             (Stage::Receive, Some(pipe)) => {
                 self.pool.take_over(&mut pipe.freed);
@@ -309,7 +309,7 @@ impl PollMode {
 
     /// Hands the burst to the second core.
     fn pass_burst(&mut self, c: &mut Ctx) {
-        let pipe = c.pipe.as_mut().expect("a pipeline has a ring");
+        let pipe = SoftwareRings::ring_mut(c.roles, c.step.local).expect("a pipeline has a ring");
         let n = self.burst.len().to_u32();
         pipe.enqueue(&self.burst, c.program);
         if self.at_once {
@@ -323,7 +323,7 @@ impl PollMode {
     /// descriptors.
     fn receive(&mut self, most: usize, c: &mut Ctx) {
         let p = &mut *c.program;
-        let nic = nic_on(c.iio.as_deref_mut(), self.port);
+        let nic = nic_on(c.machine.iio.as_deref_mut(), self.port);
         p.compute(self.costs.burst_instructions);
         self.burst.clear();
         let most = most.min(self.costs.burst.to_usize());
@@ -392,7 +392,7 @@ impl PollMode {
         let app = c.app.as_mut().expect("packets come for applications");
         for i in 0..n {
             let id = self.burst[i];
-            let packet = nic_on(c.iio.as_deref_mut(), self.port).packet(id);
+            let packet = nic_on(c.machine.iio.as_deref_mut(), self.port).packet(id);
             let p = *packet;
             let content = Content::of(&p);
             let spare = self.pool.get_bulk(i, c.program);
@@ -407,8 +407,8 @@ impl PollMode {
                 spent.relinquish(c.program, p.line, lines);
             }
             let spent = if copies { Spent::Keep } else { spent };
-            let (answer, lines) = app.serve(c.local, &content, at, tx, c.program);
-            if let Some(s) = &mut c.spikes {
+            let (answer, lines) = app.serve(c.step.local, &content, at, tx, c.program);
+            if let Some(s) = &mut c.traffic.spikes {
                 let stall = s.draw();
                 if stall > Time::ZERO {
                     c.program.push(Op::Stall(stall.0));
@@ -443,7 +443,7 @@ impl PollMode {
                 }
             }
         }
-        app.end_burst(c.local, n.to_u32(), c.program);
+        app.end_burst(c.step.local, n.to_u32(), c.program);
         let consumed = (self.consumed.len() - before).to_u32();
         if consumed > 0 {
             c.program.push(Op::Retire { tag: DriverEffect::Done(consumed).tag(), stores: true });
@@ -467,10 +467,10 @@ impl Software for PollMode {
     fn step(&mut self, c: &mut Ctx) -> Step {
         c.program.ops.clear();
         if let Some(since) = self.idle_since.take() {
-            self.idle += c.now.saturating_sub(since);
+            self.idle += c.step.now.saturating_sub(since);
         }
         if let Some((since, n)) = self.since.take() {
-            c.tally.served(c.now - since);
+            c.tally.served(c.step.now - since);
             (1..n).for_each(|_| c.tally.served(Time::ZERO));
         }
         if self.state == DriverState::Inspect {
@@ -478,15 +478,15 @@ impl Software for PollMode {
         }
         let due = self.state == DriverState::Inspect && self.is_due(c);
         match self.state {
-            DriverState::Poll if c.stopped => Step::Idle,
+            DriverState::Poll if c.step.stopped => Step::Idle,
             DriverState::Poll if self.origin == Origin::Always => {
                 let n = self.originate(c);
                 self.transmit(c);
-                self.since = Some((c.now, n.max(1)));
+                self.since = Some((c.step.now, n.max(1)));
                 Step::Run
             }
             DriverState::Poll => {
-                self.polled = c.now;
+                self.polled = c.step.now;
                 self.poll(c)
             }
             DriverState::Inspect if self.has_nothing(c) && !due && self.backlog.is_empty() => {
@@ -499,7 +499,7 @@ impl Software for PollMode {
                 }
             }
             DriverState::Inspect if self.stage == Stage::Receive => {
-                let pipe = c.pipe.as_ref().expect("a pipeline has a ring");
+                let pipe = SoftwareRings::ring(c).expect("a pipeline has a ring");
                 if pipe.room() == 0 {
                     return self.read(pipe.consumer(), DriverState::Room, c.program);
                 }
@@ -512,10 +512,10 @@ impl Software for PollMode {
                 Step::Run
             }
             DriverState::Blocked => {
-                self.read(c.pipe.as_ref().map_or(LineAddr(0), |p| p.consumer()), DriverState::Room, c.program)
+                self.read(SoftwareRings::ring(c).map_or(LineAddr(0), |p| p.consumer()), DriverState::Room, c.program)
             }
             DriverState::Room => {
-                let pipe = c.pipe.as_ref().expect("a pipeline has a ring");
+                let pipe = SoftwareRings::ring(c).expect("a pipeline has a ring");
                 if pipe.room() == 0 {
                     self.state = DriverState::Blocked;
                     return Step::Wait {
@@ -549,7 +549,7 @@ impl Software for PollMode {
                 let n = self.burst.len().to_u32();
                 if self.stage == Stage::Whole {
                     c.tally.taken += u64::from(n);
-                } else if let Some(pipe) = &mut c.pipe {
+                } else if let Some(pipe) = SoftwareRings::ring_mut(c.roles, c.step.local) {
                     self.pool.hand_over(&mut pipe.freed);
                 }
                 let n = n + begun;
@@ -561,7 +561,7 @@ impl Software for PollMode {
                 self.read(self.transmit.line(clean), DriverState::Retry, c.program)
             }
             DriverState::Retry => {
-                let sent = nic_on(c.iio.as_deref_mut(), self.port).sent_descriptors(self.queue);
+                let sent = nic_on(c.machine.iio.as_deref_mut(), self.port).sent_descriptors(self.queue);
                 let clean = self.put - self.in_ring.len().to_u64();
                 if sent == clean {
                     self.state = DriverState::Full;
@@ -569,7 +569,7 @@ impl Software for PollMode {
                     return Step::Wait { on: Awaited::Line(line), instructions: self.costs.burst_instructions };
                 }
                 self.transmit(c);
-                if let Some(pipe) = &mut c.pipe {
+                if let Some(pipe) = SoftwareRings::ring_mut(c.roles, c.step.local) {
                     self.pool.hand_over(&mut pipe.freed);
                 }
                 Step::Run
@@ -592,7 +592,9 @@ impl Software for PollMode {
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        if let (DriverEffect::Passed(n), Some(pipe)) = (DriverEffect::of(tag), &mut c.pipe) {
+        if let (DriverEffect::Passed(n), Some(pipe)) =
+            (DriverEffect::of(tag), SoftwareRings::ring_mut(c.roles, c.step.local))
+        {
             return pipe.publish(n);
         }
         retire(tag, self.at(), &mut self.consumed, c);

@@ -5,6 +5,7 @@ use crate::app::{Content, Origin};
 use crate::core::Op;
 use crate::device::nic::Packet;
 use crate::stack::Ctx;
+use crate::traffic::software::SoftwareClient;
 
 impl PollMode {
     /// Whether the driver has to originate packets now.
@@ -12,8 +13,8 @@ impl PollMode {
         match self.origin {
             Origin::Network => false,
             Origin::Always => true,
-            Origin::Due => c.client.as_ref().is_some_and(|l| l.is_due(c.local)),
-            Origin::Loop => !c.stopped && self.looped.as_mut().is_some_and(|l| l.due(c.now) > 0),
+            Origin::Due => c.roles.get::<SoftwareClient>().is_some_and(|l| l.is_due(c.step.local)),
+            Origin::Loop => !c.step.stopped && self.looped.as_mut().is_some_and(|l| l.due(c.step.now) > 0),
         }
     }
 
@@ -26,9 +27,9 @@ impl PollMode {
         let mut n = 0;
         while n < self.costs.burst {
             let Some(buffer) = self.pool.get(c.program) else { break };
-            let asked = match &mut c.client {
-                Some(l) => l.next(c.local).map(|r| (Content::of(&r.packet), Some(r))),
-                None => Some((app.content(c.local, c.rng), None)),
+            let asked = match c.roles.get_mut::<SoftwareClient>() {
+                Some(l) => l.next(c.step.local).map(|r| (Content::of(&r.packet), Some(r))),
+                None => Some((app.content(c.step.local, c.rng), None)),
             };
             let Some((content, request)) = asked else {
                 self.pool.put(buffer, c.program);
@@ -36,18 +37,18 @@ impl PollMode {
             };
             let (metadata, tx) = (self.pool.metadata(buffer), self.pool.data(buffer));
             c.program.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
-            app.make(c.local, &content, tx, c.program);
+            app.make(c.step.local, &content, tx, c.program);
             let packet = Packet {
                 queue: self.queue,
                 wire_bytes: content.wire_bytes,
-                arrived: c.now,
+                arrived: c.step.now,
                 tx_line: tx,
                 uses: 1,
                 ..Packet::default()
             };
-            let id = nic_on(c.iio.as_deref_mut(), self.port).originate(packet);
-            if let (Some(l), Some(r)) = (&mut c.client, request) {
-                l.sends(id, r, c.now);
+            let id = nic_on(c.machine.iio.as_deref_mut(), self.port).originate(packet);
+            if let (Some(l), Some(r)) = (c.roles.get_mut::<SoftwareClient>(), request) {
+                l.sends(id, r, c.step.now);
             }
             self.backlog.push_back((id, buffer));
             n += 1;

@@ -10,8 +10,9 @@
 //! buffers.
 
 use crate::core::{Op, Program};
-use crate::kernel::{Int, LineAddr, PacketId};
+use crate::kernel::{Int, LineAddr, PacketId, ThreadId};
 use crate::memory::LINE;
+use crate::stack::{Ctx, Role, Roles};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -142,6 +143,48 @@ impl SoftwareRing {
     /// Whether the other core is to be notified; clears the flag.
     pub fn take_wake_up(&mut self) -> bool {
         std::mem::take(&mut self.take_wake_up)
+    }
+}
+
+/// The software rings of a tenant whose cores work in pairs.
+#[derive(Clone)]
+pub struct SoftwareRings {
+    /// Rings, by the number of the pair's first core within the tenant.
+    rings: Vec<SoftwareRing>,
+    /// Second core of each pair.
+    second: Vec<ThreadId>,
+}
+
+impl SoftwareRings {
+    /// The rings of as many pairs, whose second cores are `second`.
+    pub fn new(rings: Vec<SoftwareRing>, second: Vec<ThreadId>) -> SoftwareRings {
+        SoftwareRings { rings, second }
+    }
+
+    /// Ring of the core that takes the step, if the tenant's cores work in pairs.
+    #[inline]
+    pub(super) fn ring<'a>(c: &'a Ctx) -> Option<&'a SoftwareRing> {
+        let all = c.roles.get::<SoftwareRings>()?;
+        all.rings.get(c.step.local % all.rings.len())
+    }
+
+    /// Ring of core `local` of a tenant with these roles, if the tenant's cores work in pairs.
+    #[inline]
+    pub(super) fn ring_mut(roles: &mut Roles, local: usize) -> Option<&mut SoftwareRing> {
+        let all = roles.get_mut::<SoftwareRings>()?;
+        let pair = local % all.rings.len();
+        all.rings.get_mut(pair)
+    }
+}
+
+impl Role for SoftwareRings {
+    fn take_wake_up(&mut self) -> Option<ThreadId> {
+        let woken = self.rings.iter_mut().position(SoftwareRing::take_wake_up)?;
+        Some(self.second[woken])
+    }
+
+    fn transmitting_core(&self, index: usize) -> Option<ThreadId> {
+        self.second.get(index).copied()
     }
 }
 

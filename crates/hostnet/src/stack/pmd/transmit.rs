@@ -11,7 +11,9 @@ impl PollMode {
     /// Frees up to `most` buffers that have been sent, the oldest first.
     pub(super) fn reclaim(&mut self, most: u64, c: &mut Ctx) {
         let clean = self.put - self.in_ring.len().to_u64();
-        let sent = nic_on(c.iio.as_deref_mut(), self.port).sent_descriptors(self.queue).min(clean.saturating_add(most));
+        let sent = nic_on(c.machine.iio.as_deref_mut(), self.port)
+            .sent_descriptors(self.queue)
+            .min(clean.saturating_add(most));
         for i in clean..sent {
             if i == clean || self.transmit.begins_line(i) {
                 c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
@@ -72,7 +74,7 @@ impl PollMode {
     /// Whether the ring has room for the segments of the oldest packet of the backlog.
     fn fits_next(&self, c: &mut Ctx) -> bool {
         let Some(&(id, _)) = self.backlog.front() else { return false };
-        let gathers = nic_on(c.iio.as_deref_mut(), self.port).packet(id).object_bytes > 0;
+        let gathers = nic_on(c.machine.iio.as_deref_mut(), self.port).packet(id).object_bytes > 0;
         self.room() > u64::from(gathers)
     }
 
@@ -84,7 +86,7 @@ impl PollMode {
                 break;
             }
             let (id, buffer) = self.backlog.pop_front().expect("it fits");
-            let nic = nic_on(c.iio.as_deref_mut(), self.port);
+            let nic = nic_on(c.machine.iio.as_deref_mut(), self.port);
             let packet = nic.packet(id);
             let (lines, gathers) = (packet.tx_lines.into(), packet.object_bytes > 0);
             nic.put(self.queue, id);

@@ -30,7 +30,7 @@ pub struct Echo {
 
 impl Echo {
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
-        let Some(t) = c.tas.as_deref_mut() else { return Step::Idle };
+        let Some(t) = c.roles.get_mut::<Service>() else { return Step::Idle };
         if self.known.is_empty() {
             let n = t.flows.len();
             (self.known, self.said, self.is_active) = (vec![0; n], vec![0; n], vec![false; n]);
@@ -154,7 +154,7 @@ impl Echo {
     }
 
     pub(super) fn posted(&mut self, c: &mut Ctx) {
-        if let (Some((q, e)), Some(t)) = (self.entries_in_flight.pop_front(), c.tas.as_deref_mut()) {
+        if let (Some((q, e)), Some(t)) = (self.entries_in_flight.pop_front(), c.roles.get_mut::<Service>()) {
             t.contexts[q].from_app.push_back(e);
         }
     }

@@ -58,7 +58,7 @@ impl FastPath {
             }
             self.turn(c);
         }
-        let Some(t) = c.tas.as_deref_mut() else { return Step::Idle };
+        let Some(t) = c.roles.get_mut::<Service>() else { return Step::Idle };
         let at = t.contexts[self.local].from_app_ends.1;
         c.program.push(Op::Load { line: t.memory.threads[self.local][1] + at / FROM_APP % QUEUE, lines: 1 });
         self.io.poll(c);
@@ -67,7 +67,7 @@ impl FastPath {
     }
 
     fn turn(&mut self, c: &mut Ctx) {
-        let Some(t) = c.tas.as_deref_mut() else { return };
+        let Some(t) = c.roles.get_mut::<Service>() else { return };
         c.program.compute(t.spec.costs.turn);
         let (put, taken) = t.contexts[self.local].to_app_ends;
         let room = (QUEUE * TO_APP - (put - taken)).to_usize();
@@ -83,10 +83,10 @@ impl FastPath {
 
     /// Performs TCP's receive processing for the packets that have arrived.
     fn receive(&mut self, got: &[ReceivedPacket], c: &mut Ctx) {
-        let Some(t) = c.tas.take() else { return };
+        let Some(mut t) = c.roles.take::<Service>() else { return };
         let port = self.io.nic();
         let segment = |c: &mut Ctx, r: &ReceivedPacket| {
-            let packet = nic_on(c.iio.as_deref_mut(), port).packet(r.id);
+            let packet = nic_on(c.machine.iio.as_deref_mut(), port).packet(r.id);
             TasSegment::of(packet.flow, packet.key)
         };
         c.program.compute(t.spec.costs.burst);
@@ -107,7 +107,7 @@ impl FastPath {
             if s.bytes == 0 {
                 p.compute(t.spec.costs.acknowledgement);
                 self.io.release(*r, c);
-                let nic = nic_on(c.iio.as_deref_mut(), port);
+                let nic = nic_on(c.machine.iio.as_deref_mut(), port);
                 nic.packet(r.id).done = true;
                 nic.end_use(r.id);
                 t.ended += 1;
@@ -131,12 +131,12 @@ impl FastPath {
             c.program.push(Op::Release { line: t.memory.threads[self.local][0] + *put / TO_APP % QUEUE, tag: POSTED });
             *put += 1;
         }
-        c.tas = Some(t);
+        c.roles.put(t);
     }
 
     /// Sends segments of flows in the queue manager. Returns whether too few buffers were free.
     fn send(&mut self, c: &mut Ctx) -> bool {
-        let Some(t) = c.tas.take() else { return false };
+        let Some(mut t) = c.roles.take::<Service>() else { return false };
         let n = self.managed.len().min(BATCH);
         for flow in self.managed.iter().take(n) {
             c.program.push(Op::Prefetch { line: t.state(*flow), lines: 1 });
@@ -157,7 +157,7 @@ impl FastPath {
             };
             let p = &mut *c.program;
             p.compute(t.spec.costs.segment);
-            self.manage(flow, t, p);
+            self.manage(flow, &t, p);
             update(t.state(flow), p);
             for (line, lines) in t.transmit_at(flow, sent, bytes) {
                 p.push(Op::Load { line, lines });
@@ -169,12 +169,12 @@ impl FastPath {
                 kind: REPLIES,
                 key: TasSegment { flow, at: sent, bytes }.key(),
                 wire_bytes: frame(bytes),
-                arrived: c.now,
+                arrived: c.step.now,
                 tx_line: line,
                 uses: 1,
                 ..Packet::default()
             };
-            let id = nic_on(c.iio.as_deref_mut(), self.io.nic()).originate(packet);
+            let id = nic_on(c.machine.iio.as_deref_mut(), self.io.nic()).originate(packet);
             self.io.send(queue, id, buffer, HEADERS + bytes, c);
             let f = &mut t.flows[flow.to_usize()];
             f.sent += bytes;
@@ -183,7 +183,7 @@ impl FastPath {
                 self.managed.push_back(flow);
             }
         }
-        c.tas = Some(t);
+        c.roles.put(t);
         short
     }
 
@@ -196,8 +196,7 @@ impl FastPath {
 
     /// Takes the application's entries, which announce the bytes that flows have to send.
     fn take_entries(&mut self, c: &mut Ctx) {
-        let Some(t) = c.tas.take() else { return };
-        let p = &mut *c.program;
+        let (Some(t), p) = (c.roles.get_mut::<Service>(), &mut *c.program) else { return };
         let context = &mut t.contexts[self.local];
         let n = context.from_app.len().min(BATCH);
         let from = context.from_app_ends.1;
@@ -220,14 +219,13 @@ impl FastPath {
                 self.managed.push_back(e.flow);
             }
         }
-        c.tas = Some(t);
     }
 
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
         if tag != POSTED {
             return self.io.retired(tag, c);
         }
-        if let (Some(e), Some(t)) = (self.entries_in_flight.pop_front(), c.tas.as_deref_mut()) {
+        if let (Some(e), Some(t)) = (self.entries_in_flight.pop_front(), c.roles.get_mut::<Service>()) {
             t.contexts[self.local].to_app.push_back(e);
         }
     }

@@ -54,7 +54,7 @@ impl Io {
         match self {
             Io::Driver(d) => {
                 let ids = if most == 0 { Vec::new() } else { d.take_received(most, c) };
-                let nic = nic_on(c.iio.as_deref_mut(), d.port());
+                let nic = nic_on(c.machine.iio.as_deref_mut(), d.port());
                 let of = |id| (id, nic.packet(id).line, nic.packet(id).buffer);
                 ids.into_iter().map(of).map(|(id, line, buffer)| ReceivedPacket { id, line, buffer, port: 0 }).collect()
             }
@@ -66,7 +66,7 @@ impl Io {
     pub fn answer(&mut self, r: ReceivedPacket, bytes: u64, c: &mut Ctx) {
         match self {
             Io::Driver(d) => {
-                let packet = nic_on(c.iio.as_deref_mut(), d.port()).packet(r.id);
+                let packet = nic_on(c.machine.iio.as_deref_mut(), d.port()).packet(r.id);
                 (packet.tx_line, packet.tx_lines) = (r.line, super::lines(bytes).to_u16());
                 packet.tx_bytes = bytes.to_u32();
                 d.queue_up(r.id, r.buffer);
@@ -79,7 +79,7 @@ impl Io {
     pub fn release(&mut self, r: ReceivedPacket, c: &mut Ctx) {
         match self {
             Io::Driver(d) => {
-                let lines = nic_on(c.iio.as_deref_mut(), d.port()).packet(r.id).lines;
+                let lines = nic_on(c.machine.iio.as_deref_mut(), d.port()).packet(r.id).lines;
                 d.copied_from(r.buffer, lines, c.program);
             }
             Io::Ports(p) => p.release(r),
@@ -102,11 +102,7 @@ impl Io {
     pub fn send(&mut self, queue: QueueId, id: PacketId, buffer: u32, bytes: u64, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.queue_up(id, buffer),
-            Io::Ports(p) => {
-                if let Some(i) = c.ccnic.as_deref_mut() {
-                    p.send(queue, id, buffer, bytes, i);
-                }
-            }
+            Io::Ports(p) => p.send(queue, id, buffer, bytes, c),
         }
     }
 

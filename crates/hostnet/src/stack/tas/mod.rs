@@ -15,6 +15,7 @@ mod client;
 mod echo;
 mod fast;
 pub(super) mod io;
+mod role;
 
 pub use client::{TasClient, TasSegment};
 pub use fast::{frame, ACKNOWLEDGES, ASKS, REPLIES};
@@ -22,6 +23,7 @@ pub use io::Io;
 
 use super::{Ctx, Software, Step};
 use crate::app::tcp_echo::{TcpEchoSpec, HEADERS, MSS, SOCKET_BUFFER};
+use crate::device::NicAt;
 use crate::kernel::{Int, LineAddr, QueueId, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
@@ -131,11 +133,16 @@ pub struct Service {
     pub segments: u64,
     /// Reason why the run is invalid, if it is.
     pub broken: Option<String>,
+    /// NIC that receives the segments.
+    nic: Option<NicAt>,
+    /// Clause that says what a user may change when segments are lost.
+    remedy: String,
 }
 
 impl Service {
-    /// A service with `threads` threads of the fast path.
-    pub fn new(spec: TcpEchoSpec, memory: TasMemory, threads: usize) -> Service {
+    /// A service with `threads` threads of the fast path, whose segments come through `nic`; `remedy` is the clause that
+    /// says what a user may change when segments are lost.
+    pub fn new(spec: TcpEchoSpec, memory: TasMemory, threads: usize, nic: Option<NicAt>, remedy: String) -> Service {
         Service {
             flows: vec![TasFlow::default(); spec.flows.to_usize()],
             client: TasClient::new(&spec),
@@ -145,6 +152,8 @@ impl Service {
             ended: 0,
             segments: 0,
             broken: None,
+            nic,
+            remedy,
         }
     }
 
@@ -214,7 +223,7 @@ impl Tas {
 impl Software for Tas {
     fn step(&mut self, c: &mut Ctx) -> Step {
         c.program.ops.clear();
-        if c.stopped {
+        if c.step.stopped {
             return Step::Idle;
         }
         match self {

@@ -1,7 +1,9 @@
 //! The kernel's TCP receive path as a thread: interrupts and an application share one core.
 
+mod network;
 mod receiver;
 
+pub use network::{received, Network, NetworkPlace};
 pub use receiver::{FrameLayout, FramePlaces, ReceivedFrame, Receiver};
 
 use super::napi::{true_size, Frame, Napi};
@@ -165,24 +167,24 @@ impl TcpReceiver {
 
     /// Ends a phase of the core and begins the next one, with descriptor rings in memory.
     fn step_ring(&mut self, napi: &mut Napi, c: &mut Ctx) -> Step {
-        let (ended, spent) = (self.receiver.phase, c.now - self.receiver.since);
-        let (opened, _) = self.receiver.end(c.now);
+        let (ended, spent) = (self.receiver.phase, c.step.now - self.receiver.since);
+        let (opened, _) = self.receiver.end(c.step.now);
         match ended {
             ReceiverPhase::Idle => {}
             ReceiverPhase::Poll => napi.end_poll(spent, c),
             ReceiverPhase::Copy | ReceiverPhase::Release => napi.end_rest(spent),
         }
         let mut unsent = std::mem::take(&mut self.unsent);
-        self.make_acknowledgements(opened, c.local.to_u8(), |a| unsent.push_back(a));
+        self.make_acknowledgements(opened, c.step.local.to_u8(), |a| unsent.push_back(a));
         c.program.ops.clear();
-        if c.stopped {
+        if c.step.stopped {
             return Step::Idle;
         }
         while napi.has_room() {
             let Some(a) = unsent.pop_front() else { break };
             let id = napi.send_header(self.header, c);
-            if let Some(senders) = &mut c.senders {
-                senders.bind_acknowledgement(id, a);
+            if let Some(network) = c.roles.get_mut::<Network>() {
+                network.senders().bind_acknowledgement(id, a);
             }
         }
         self.unsent = unsent;
@@ -193,7 +195,7 @@ impl TcpReceiver {
             _ if due && !(rest != ReceiverAction::Nothing && napi.yields()) => {
                 r.begin_poll();
                 napi.poll(c, |_, Frame { id, skb, .. }, c| {
-                    let nic = nic_on(c.iio.as_deref_mut(), port);
+                    let nic = nic_on(c.machine.iio.as_deref_mut(), port);
                     let p = nic.packet(id);
                     let (seq, marked, at) = (p.key.to_u32(), p.marked, u64::from(skb) * room);
                     p.done = true;
@@ -212,34 +214,35 @@ impl TcpReceiver {
             }
             _ => return napi.interrupt_due(c).map_or(Step::Idle, Step::Until),
         }
-        r.since = c.now;
+        r.since = c.step.now;
         Step::Run
     }
 
     /// The application's buffer, as `recv` uses it.
     fn reader(c: &Ctx) -> Option<Reader> {
         let Some(App::TcpReceive(app)) = &c.app else { return None };
-        let (buffer, lines) = app.buffer(c.local);
+        let (buffer, lines) = app.buffer(c.step.local);
         Some(Reader { buffer, lines, gap_instructions: app.gap_instructions })
     }
 
     /// Ends a phase of the core and begins the next one, with a NIC that completes each frame with a line of its own.
     fn step_completions(&mut self, c: &mut Ctx) -> Step {
-        let Some(nic) = c.iio.as_mut().and_then(|i| i.nic_mut(self.port)) else { return Step::Idle };
-        let (r, queue) = (&mut self.receiver, QueueId::new(c.local));
+        let Some(nic) = c.machine.iio.as_mut().and_then(|i| i.nic_mut(self.port)) else { return Step::Idle };
+        let (r, queue) = (&mut self.receiver, QueueId::new(c.step.local));
         let polled = r.is_polling();
-        let (opened, descriptors) = r.end(c.now);
+        let (opened, descriptors) = r.end(c.step.now);
         if polled && !r.is_polling() {
-            nic.unmask_interrupt(queue, c.now);
+            nic.unmask_interrupt(queue, c.step.now);
         }
-        nic.replenish(queue, descriptors, c.now);
-        if let Some(senders) = c.senders.as_deref_mut() {
-            let (cal, now) = (&mut *c.cal, c.now);
-            self.make_acknowledgements(opened, c.local.to_u8(), |a| senders.acknowledge(cal, a, now));
+        nic.replenish(queue, descriptors, c.step.now);
+        if let Some(network) = c.roles.get_mut::<Network>() {
+            let (senders, cal, now) = (network.senders(), &mut *c.machine.cal, c.step.now);
+            self.make_acknowledgements(opened, c.step.local.to_u8(), |a| senders.acknowledge(cal, a, now));
         }
-        let Some(nic) = c.iio.as_mut().and_then(|i| i.nic_mut(self.port)) else { return Step::Idle };
+        let Some(nic) = c.machine.iio.as_mut().and_then(|i| i.nic_mut(self.port)) else { return Step::Idle };
         let (r, costs) = (&mut self.receiver, &self.costs);
-        let choice = if c.stopped { ReceiverAction::Nothing } else { r.choose(c.now, nic.interrupt_due(queue)) };
+        let choice =
+            if c.step.stopped { ReceiverAction::Nothing } else { r.choose(c.step.now, nic.interrupt_due(queue)) };
         c.program.ops.clear();
         if choice == ReceiverAction::Poll {
             nic.mask_interrupt(queue);
@@ -249,14 +252,14 @@ impl TcpReceiver {
             ReceiverAction::Poll => r.poll(costs, c.program, &mut frames),
             ReceiverAction::Copy => {
                 let Some(App::TcpReceive(app)) = &c.app else { return Step::Idle };
-                let (buffer, lines) = app.buffer(c.local);
+                let (buffer, lines) = app.buffer(c.step.local);
                 r.copy(costs, c.program, Reader { buffer, lines, gap_instructions: app.gap_instructions }, &mut frames);
             }
             ReceiverAction::Release => r.release(costs, c.program, &mut frames),
             ReceiverAction::Until(at) => return Step::Until(at),
             ReceiverAction::Nothing => return Step::Idle,
         }
-        r.since = c.now;
+        r.since = c.step.now;
         Step::Run
     }
 }
@@ -275,7 +278,7 @@ impl Software for TcpReceiver {
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
         // Frames end with their poll.
-        let at = QueueAt { port: self.port, queue: QueueId::new(c.local) };
+        let at = QueueAt { port: self.port, queue: QueueId::new(c.step.local) };
         retire(tag, at, &mut VecDeque::new(), c);
     }
 

@@ -1,0 +1,172 @@
+//! CC-NIC as a role: its conservation law, and its metrics of a measurement window.
+
+use super::{CcnicInterface, CcnicThread};
+use crate::kernel::{Int, ThreadId};
+use crate::memory::OffCore;
+use crate::meter::table::table;
+use crate::meter::Values;
+use crate::stack::role::{Bus, Role, RoleView};
+use crate::stack::Thread;
+use serde_json::{json, Value};
+
+/// Objects to whose lines requests are counted, in the order of `CcnicMemory`'s regions.
+const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
+
+/// Requests that are counted: all requests, requests that another node answered, or requests of a NIC core for lines of
+/// the packet that the core works on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CountedRequests {
+    All,
+    Remote,
+    Watched,
+}
+
+/// Threads of both sides of the interface.
+fn agents<'a>(view: &'a RoleView) -> impl Iterator<Item = (ThreadId, &'a CcnicThread)> {
+    view.own_threads().filter_map(|(c, thread)| match thread {
+        Thread::CcNic(a) => Some((c, &**a)),
+        _ => None,
+    })
+}
+
+impl CcnicInterface {
+    /// Requests of the host's or the NIC's cores that left their L2, by object.
+    fn off_core(&self, view: &RoleView, host: bool, of: CountedRequests) -> [OffCore; 6] {
+        let mut sum = [OffCore::default(); 6];
+        let Some(counts) = &view.machine.mem.off_core else { return sum };
+        let m = &self.memory;
+        for (c, _) in agents(view).filter(|(_, a)| a.is_host() == host) {
+            let lines = [m.tx_rings, m.rx_rings, m.tx_registers, m.rx_registers, m.pools, m.buffers];
+            for (to, line) in sum.iter_mut().zip(lines) {
+                let region = view.machine.mem.map.id(line);
+                let n = match of {
+                    CountedRequests::All => counts.of(c, region),
+                    CountedRequests::Remote => counts.remote(c, region),
+                    CountedRequests::Watched => counts.watched(c, region),
+                };
+                *to = OffCore { reads: to.reads + n.reads, owns: to.owns + n.owns, streams: to.streams + n.streams };
+            }
+        }
+        sum
+    }
+}
+
+impl Role for CcnicInterface {
+    fn restart_meters(&mut self, _: &mut Bus) {
+        self.restart();
+    }
+
+    fn counts_requests(&self, served: bool) -> bool {
+        !served
+    }
+
+    fn warms_up_timed(&self) -> bool {
+        true
+    }
+
+    /// Checks that each buffer of CC-NIC is in exactly one place.
+    fn check(&self, view: &RoleView) -> Result<(), String> {
+        let all: u32 = self.pools.iter().flat_map(|p| p.count).sum();
+        let free: usize = self.pools.iter().flat_map(|p| &p.rings).map(|r| r.free()).sum();
+        let held: usize = agents(view).map(|(_, a)| a.held()).sum();
+        // Buffers in rings are in nobody's stacks, unless the host alone manages buffers.
+        if free + held > all.to_usize() || self.all_known && free + held < all.to_usize() {
+            return Err(format!("{all} buffers are {free} in the pool and {held} with threads"));
+        }
+        Ok(())
+    }
+
+    fn report(&self, view: &RoleView, v: &mut Values) {
+        let (t, us) = (&self.trips, view.span().to_f64() / 1e6);
+        // An overlay's packets are counted where the application serves them.
+        let packets = if t.packets == 0 { view.tally.completed } else { t.packets };
+        let per = |n: u64| n.to_f64() / packets.to_f64();
+        if packets > 0 && (t.packets > 0 || t.blanks > 0) {
+            v.set("host_blanks_per_packet", per(t.blanks));
+            v.set("host_tx_frees_per_packet", per(t.swept));
+            v.set("host_writes_retained", per(t.retained));
+        }
+        if t.packets == 0 {
+            return;
+        }
+        v.set("achieved_mpps", t.packets.to_f64() / us);
+        v.set("achieved_gbps", t.bytes.to_f64() * 8.0 / us / 1e3);
+        v.set("rtt_min_ns", t.histogram.min().to_f64() / 1e3);
+        v.set("rtt_mean_us", t.histogram.mean() / 1e6);
+        let quantiles = [("rtt_median_us", 0.5), ("rtt_p90_us", 0.9), ("rtt_p99_us", 0.99), ("rtt_p999_us", 0.999)];
+        for (name, q) in quantiles {
+            v.set(name, t.histogram.value_at_quantile(q).to_f64() / 1e6);
+        }
+        for (host, of, reads, owns) in [
+            (true, CountedRequests::All, "host_reads_per_packet", "host_rfos_per_packet"),
+            (false, CountedRequests::All, "nic_reads_per_packet", "nic_rfos_per_packet"),
+            (true, CountedRequests::Remote, "host_remote_reads", "host_remote_rfos"),
+            (false, CountedRequests::Remote, "nic_remote_reads", "nic_remote_rfos"),
+        ] {
+            let n = self.off_core(view, host, of);
+            v.set(reads, per(n.iter().map(|o| o.reads).sum()));
+            v.set(owns, per(n.iter().map(|o| o.owns).sum()));
+        }
+        let (of_host, of_nic) =
+            (self.off_core(view, true, CountedRequests::Remote), self.off_core(view, false, CountedRequests::Remote));
+        let crossed = [of_host[5], of_nic[5]].map(|o| o.reads + o.owns + o.streams);
+        v.set("payload_lines_crossed", per(crossed.iter().sum()));
+        if !t.discovery.is_empty() {
+            v.set("signal_discovery_ns", t.discovery.value_at_quantile(0.5).to_f64() / 1e3);
+        }
+        v.set("host_remote_rfos_payload", per(of_host[5].owns));
+        v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
+        v.set("nic_remote_reads_tx", per(of_nic[0].reads + of_nic[2].reads));
+        if !self.nic_cores.is_empty() {
+            let at_work = self.off_core(view, false, CountedRequests::Watched);
+            v.set("nic_signal_reads", per(at_work[0].reads + at_work[2].reads));
+        }
+        v.set("nic_remote_reads_register", per(of_nic[2].reads + of_nic[3].reads));
+        v.set("nic_remote_reads_payload", per(of_nic[5].reads));
+        let (mut host, mut nic, mut pool, mut fallbacks) = (0, 0, 0, 0);
+        for (c, a) in agents(view) {
+            *(if a.is_host() { &mut host } else { &mut nic }) += view.machine.cpus[c].instructions;
+            let n = a.pool_counts();
+            pool += n.takes + n.puts;
+            fallbacks += n.fallbacks;
+        }
+        v.set("host_instructions_per_packet", per(host));
+        v.set("nic_instructions_per_packet", per(nic));
+        v.set("pool_ops_per_packet", per(pool));
+        v.set("small_fallbacks", fallbacks.to_f64());
+        v.set("throughput_mrps", t.packets.to_f64() / us);
+    }
+
+    /// Table of the requests that left the L2, by side and object.
+    fn tables(&self, view: &RoleView) -> Vec<(&'static str, Value)> {
+        let packets = match self.trips.packets {
+            0 => view.tally.completed,
+            n => n,
+        };
+        let packets = packets.max(1).to_f64();
+        let mut rows = Vec::new();
+        for (side, host) in [("host", true), ("NIC", false)] {
+            for ((object, n), r) in OBJECTS
+                .iter()
+                .zip(self.off_core(view, host, CountedRequests::All))
+                .zip(self.off_core(view, host, CountedRequests::Remote))
+            {
+                let per = |k: u64| json!(k.to_f64() / packets);
+                let row = [n.reads, n.owns, n.streams, r.reads, r.owns, r.streams].map(per);
+                rows.push([json!(side), json!(object)].into_iter().chain(row).collect());
+            }
+        }
+        let unit = "1/packet";
+        let columns = [
+            ("side", ""),
+            ("object", ""),
+            ("reads", unit),
+            ("rfos", unit),
+            ("nontemporal", unit),
+            ("remote_reads", unit),
+            ("remote_rfos", unit),
+            ("remote_nontemporal", unit),
+        ];
+        vec![("off_core", table(&columns, rows))]
+    }
+}
