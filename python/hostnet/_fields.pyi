@@ -967,7 +967,7 @@ class PcieSpec(Section):
     (the default), the receiver waits for the whole packet."""
     dllp_share: float
     """Share of the link (0 to 0.5) that data-link-layer packets and skip ordered sets take."""
-    generation: Literal['gen3'] | Literal['gen4'] | Literal['gen5']
+    generation: Literal['gen3'] | Literal['gen4'] | Literal['gen5'] | Literal['gen6']
     """PCIe generation of the links: signalling rate and line code."""
     lane_rate: str | None
     """Rate of one lane after the line code, instead of the rate of `generation`: for a bus that is not a PCIe
@@ -1309,7 +1309,7 @@ class RingsSpec(Section):
     receive_cache: int
     """Receive descriptors of each queue that the NIC caches, free and used ones together. The default is 64."""
     receive_packets: int
-    """Maximum number of packets whose receive DMA is in flight. The default is 256."""
+    """Maximum number of packets whose receive DMA is in flight, up to 4096. The default is 256."""
     receive_turnaround: str
     """Time from a packet's last line in memory to the start of the DMA of the next packet, when `receive_packets`
     packets were in flight. The default is 0."""
@@ -1330,7 +1330,7 @@ class RingsSpec(Section):
     transmit_cache: int
     """Transmit descriptors of each queue that the NIC caches, free and used ones together. The default is 64."""
     transmit_packets: int
-    """Maximum number of frames whose payload is being read from memory. The default is 256."""
+    """Maximum number of frames whose payload is being read from memory, up to 4096. The default is 256."""
     transmit_turnaround: str
     """Time from the arrival of a frame's last line in the NIC to the start of the read of the next frame, when
     `transmit_packets` frames were in flight. The default is 0."""

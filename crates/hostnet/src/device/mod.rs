@@ -25,6 +25,7 @@ macro_rules! devices {
         /// Peripherals behind the I/O controllers.
         #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]
+        #[expect(clippy::large_enum_variant, reason = "a scenario has a handful of them")]
         pub enum PeripheralSpec {
             $($(#[$doc])* $name(<$device as Device>::Spec),)*
         }
