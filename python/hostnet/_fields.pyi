@@ -187,7 +187,7 @@ class ClientSpec(Section):
     platform: Platform | None
     """Hardware of the second host: the name or path of a platform file. When absent, the scenario's own
     platform."""
-    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel']
+    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | Literal['dispatch'] | Section
     """Stack of the second host's cores. The default, 'poll_mode', is the only supported one."""
 
 
@@ -312,6 +312,17 @@ class DirectedTxAppSpec(Section):
     busy: str
     """Time for which the core is busy with other work after posting the packet."""
     kind: Literal['directed_tx']
+
+
+class DispatchSpec(Section):
+    """Central dispatch: the first core of the tenant takes packets and hands each to one of the other cores that is
+    free."""
+    depth: int
+    """Number of packets that a worker holds at most, the one that it serves included. 1, the default, is a single
+    queue; more hide the time that a packet takes to its worker (JBSQ, nanoPU, OSDI 2021)."""
+    instructions: int
+    """Instructions of the dispatcher per packet: choice of a worker and write of its slot. The default, 100, is
+    assumed."""
 
 
 class DramSpec(Section):
@@ -1606,7 +1617,7 @@ class TenantSpec(Section):
     recycling: Literal['run_to_completion'] | Literal['copy'] | Literal['reallocate']
     """Treatment of a receive buffer whose packet the application has yet to process, with `stack = 'poll_mode'`.
     The default is 'run_to_completion'."""
-    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | None
+    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | Literal['dispatch'] | Section | None
     """Stack that hands packets to the application. When absent, queue pairs on the integrated NIC; or, for an `app`
     of kind 'tcp_receive', the kernel over a NIC that completes each frame with a line of its own."""
     traffic: TrafficSpec | None

@@ -53,8 +53,9 @@ def files_of(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if isinstance((tenant.get("app") or {}).get("file"), str):
             tables[f"tenant[{i}].app"] = tenant["app"]
     for key, traffic in traffics.items():
-        if (traffic or {}).get("pcap"):
-            tables[f"{key}.pcap"] = traffic["pcap"]
+        capture = (traffic or {}).get("pcap")
+        if capture:
+            tables[f"{key}.pcap"] = capture
     return tables
 
 
