@@ -4,7 +4,7 @@ use super::check_machines::{client, cores_of_nodes, second_threads, several_node
 use super::check_mixture;
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
-use super::check_unused::{has_queue_pairs, packets, streams, unused};
+use super::check_unused::{packets, streams, unused};
 use super::scenario::{ArrivalsSpec, Load, ReplayTiming, Scenario, StackSpec, TenantSpec, WaysSpec};
 use crate::app::block_stores::StoredTo;
 use crate::app::{AppSpec, Origin, WorkSource};
@@ -221,9 +221,11 @@ fn within(inbound: Inbound, llc: u32) -> Check {
 /// queue pairs.
 fn policy_has_a_device(s: &Scenario) -> Check {
     let p = &s.placement;
-    let paired = s.tenants.iter().any(has_queue_pairs) || s.tenants.iter().all(|t| serves(t) && !directed(t));
+    let served = s.tenants.iter().any(|t| serves(t) && !directed(t));
     for (key, given) in [("placement.resq = true", p.resq), ("rings.proactive_drop", s.rings.proactive_drop > 0)] {
-        need(!given || paired, || format!("{key} is for queue pairs, and no tenant here has any; leave it out"))?;
+        need(!given || served, || {
+            format!("{key} is for queue pairs, and no tenant here has any: leave it out, and beside a [[peripheral]] choose policy, ways or iat")
+        })?;
     }
     if s.tenants.iter().any(serves) || s.ccnic_tenant().is_some() {
         return Ok(());

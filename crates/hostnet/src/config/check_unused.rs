@@ -50,7 +50,7 @@ fn takes_packets(t: &TenantSpec) -> bool {
 }
 
 /// Whether a tenant's packets come through queue pairs of the integrated NIC.
-pub(super) fn has_queue_pairs(t: &TenantSpec) -> bool {
+fn has_queue_pairs(t: &TenantSpec) -> bool {
     !directed(t) && serves(t) && !t.has_rings() && t.stack != Some(StackSpec::Ccnic)
 }
 
