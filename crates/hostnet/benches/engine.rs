@@ -7,9 +7,7 @@ mod common;
 mod drive;
 
 use common::{cpu_seconds, filter, median};
-use hostnet_recording::{
-    About, Access, AccessKind, Boundary, Counts, Packet, Place, Recording, Sources, Step, Thread,
-};
+use hostnet_recording::{About, Access, AccessKind, Boundary, Counts, Packet, Place, Recording, Sources, Step, Thread};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::Instant;

@@ -263,9 +263,10 @@ fn answers_are_the_recorded_ones() {
 #[test]
 fn packets_come_in_the_order_that_was_asked_for() {
     let lengths = [64, 256, 1500];
-    let packets = lengths.iter().zip(1..).map(|(received, page)| {
-        packet(*received, Outcome::Consumed, 0, vec![load(line(page, 0), &[])])
-    });
+    let packets = lengths
+        .iter()
+        .zip(1..)
+        .map(|(received, page)| packet(*received, Outcome::Consumed, 0, vec![load(line(page, 0), &[])]));
     let r = recording(3, packets.collect());
     let page = |ops: Vec<Op>| touched(&ops).0.first().map(|l| l.0 / 64).expect("a line");
     let mut recorded = built("order", &r, 1, "");
@@ -356,7 +357,9 @@ fn stacks_that_deliver_packets_run_recorded_programs() {
     let steps = vec![load(Place::Frame(0), &[]), load(line(1, 2), &[1])];
     let file = File::of("stacks", &recording(1, vec![packet(64, Outcome::Forwarded(64), 50, steps)]));
     for stack in ["poll_mode", "kernel"] {
-        let text = scenario(&file, 1, 0.1, "").replace("sim24", "gem5").replace("app =", &format!("stack = \"{stack}\", app ="));
+        let text = scenario(&file, 1, 0.1, "")
+            .replace("sim24", "gem5")
+            .replace("app =", &format!("stack = \"{stack}\", app ="));
         let text = text.lines().filter(|l| !l.starts_with("rings")).collect::<Vec<_>>().join("\n");
         let o = simulate(&format!("{text}\n[[peripheral]]\nkind = \"ethernet\"\n").replace("20000", "2000"));
         assert_eq!(get(&o, "drops"), 0.0, "{stack}");

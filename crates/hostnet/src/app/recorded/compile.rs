@@ -269,10 +269,12 @@ impl<'a> Drafter<'a> {
                 (place, line, offset.into())
             }
         };
-        let stack = matches!(a.place, hostnet_recording::Place::Memory { page, .. } if self.layout.stacks[page.to_usize()]);
+        let stack =
+            matches!(a.place, hostnet_recording::Place::Memory { page, .. } if self.layout.stacks[page.to_usize()]);
         let bytes = a.bytes.max(1);
         let lines = ((offset % LINE_U32 + bytes).div_ceil(LINE_U32)).min(u16::MAX.into());
-        let before = (line..line + lines).map(|l| self.recent.iter().find(|r| r.place == place && r.line == l).copied());
+        let before =
+            (line..line + lines).map(|l| self.recent.iter().find(|r| r.place == place && r.line == l).copied());
         let before: Vec<Option<Recent>> = before.collect();
         let all = |what: fn(&Recent) -> bool| before.iter().all(|r| r.as_ref().is_some_and(what));
         let hits = match a.kind {
@@ -283,7 +285,8 @@ impl<'a> Drafter<'a> {
             AccessKind::StreamStore => all(|r| r.streamed),
             AccessKind::Atomic | AccessKind::Flush => false,
         };
-        let deeper = |a: Option<Source>, b: Option<Source>| [a, b].into_iter().flatten().max_by_key(|s| (s.depth, s.step));
+        let deeper =
+            |a: Option<Source>, b: Option<Source>| [a, b].into_iter().flatten().max_by_key(|s| (s.depth, s.step));
         if hits {
             let of_line = before.iter().flatten().fold(None, |s, r| deeper(s, r.source));
             if place == Place::Frame && line > 0 {
@@ -312,10 +315,10 @@ impl<'a> Drafter<'a> {
             _ => lines * self.per_line,
         };
         self.add(place, line, lines.to_u16(), act, after, executed);
-        let source = a.kind.loads().then(|| Source {
-            step: self.out.len() - 1,
-            depth: address.map_or(0, |s| s.depth) + u32::from(!stack),
-        });
+        let source = a
+            .kind
+            .loads()
+            .then(|| Source { step: self.out.len() - 1, depth: address.map_or(0, |s| s.depth) + u32::from(!stack) });
         for (l, old) in (line..line + lines).zip(before) {
             self.note(place, l, a.kind, old, source);
         }
