@@ -26,7 +26,8 @@ FIDELITY = sorted(p for p in (ROOT / "docs/fidelity").glob("*.md") if p.name != 
 AT_ROOT = {
     ".cargo", ".ci", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Cargo.lock", "Cargo.toml", "LICENSE",
     "Makefile", "README.md", "SECURITY.md", "captures", "claims", "crates", "deny.toml", "docs", "fuzz", "platforms",
-    "pyproject.toml", "python", "requirements.txt", "rust-toolchain.toml", "rustfmt.toml", "scenarios", "validation",
+    "pyproject.toml", "python", "recordings", "requirements.txt", "rust-toolchain.toml", "rustfmt.toml", "scenarios",
+    "validation",
 }  # fmt: skip
 
 #: Words in a sentence, at most. A generated page is not prose.
