@@ -242,14 +242,14 @@ fn run(steps: &[TemplateStep], ends: [u32; 2], bases: &[LineAddr; PLACES], p: &m
     p.ops.reserve(2 * steps.len());
     for s in steps {
         let mut lines = u32::from(s.lines);
-        if let Some(end) = ends.get(s.place as usize) {
+        if let Some(end) = ends.get(s.place.index()) {
             if s.line >= *end {
                 continue;
             }
             lines = lines.min(end - s.line);
         }
         p.compute(s.instructions);
-        let line = bases[s.place as usize] + u64::from(s.line);
+        let line = bases[s.place.index()] + u64::from(s.line);
         p.push(match s.act {
             Act::Nothing => continue,
             Act::Load => Op::Load { line, lines },

@@ -15,7 +15,6 @@ const NEAR: usize = 16;
 
 /// Memory of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
 pub(super) enum Place {
     /// The received frame.
     Frame,
@@ -29,6 +28,20 @@ pub(super) enum Place {
     OwnTable,
     /// The packet's copy of the shared tables.
     SharedTable,
+}
+
+impl Place {
+    /// Index of the memory among those of a packet.
+    pub(super) const fn index(self) -> usize {
+        match self {
+            Place::Frame => 0,
+            Place::Reply => 1,
+            Place::Own => 2,
+            Place::Shared => 3,
+            Place::OwnTable => 4,
+            Place::SharedTable => 5,
+        }
+    }
 }
 
 /// Number of places.
