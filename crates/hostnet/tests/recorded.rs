@@ -149,22 +149,27 @@ fn takes(name: &str, steps: Vec<Step>) -> f64 {
     b.run(&ops).0
 }
 
+/// Eight loads of different lines. Load number `i` depends on the one that is `from(i)` before, if there is one.
+fn eight_loads(from: fn(u32) -> u32) -> Vec<Step> {
+    let load = |i| step(1, AccessKind::Load, line(2 + i, 3), &[if from(i) <= i { from(i) } else { 0 }]);
+    (0..8).map(load).collect()
+}
+
 /// Loads in a chain wait for each other, and independent loads overlap.
 #[test]
 fn chains_stay_chains_and_independent_loads_overlap() {
-    let loads = |from: &[u32]| (0..8).map(|i| step(1, AccessKind::Load, line(2 + i, 3), from)).collect::<Vec<_>>();
-    let chain = takes("chain", loads(&[1]));
+    let chain = takes("chain", eight_loads(|_| 1));
     assert!(close(chain, 8.0 * LLC, 0.05), "{chain:.1} ns for a chain, not {:.1}", 8.0 * LLC);
-    let independent = takes("independent", loads(&[]));
+    let independent = takes("independent", eight_loads(|_| 0));
     assert!(close(independent, LLC, 0.3), "{independent:.1} ns for independent loads, not {LLC:.1}");
 }
 
 /// Two chains of four loads each, one load of each in turn: each chain waits for itself only.
 #[test]
 fn two_chains_run_beside_each_other() {
-    let two = takes("two", (0..8).map(|i| step(1, AccessKind::Load, line(2 + i, 3), &[2])).collect());
+    let two = takes("two", eight_loads(|_| 2));
     assert!(close(two, 4.0 * LLC, 0.1), "{two:.1} ns, not {:.1}", 4.0 * LLC);
-    let tree = takes("tree", (0..8).map(|i| step(1, AccessKind::Load, line(2 + i, 3), &[i])).collect());
+    let tree = takes("tree", eight_loads(|i| i));
     assert!(close(tree, 2.0 * LLC, 0.2), "{tree:.1} ns for seven loads behind one, not {:.1}", 2.0 * LLC);
     // A load that depends on two waits for the one that ends the longer chain.
     let both = takes(
