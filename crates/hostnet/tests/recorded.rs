@@ -344,7 +344,7 @@ fn a_recorded_testpmd_forwards_as_many_frames_as_the_written_one() {
     let file = File::of("testpmd", &recording(0, vec![packet(64, Outcome::Forwarded(64), 20, steps)]));
     let text = |app: &str| {
         format!(
-            "name = \"t\"\nplatform = \"cascadelake\"\nplacement = {{ policy = \"ddio\", ways = 2 }}\n[[tenant]]\nname = \"t\"\n\
+            "name = \"t\"\nplatform = \"icx\"\nplacement = {{ policy = \"ddio\", ways = 2 }}\n[[tenant]]\nname = \"t\"\n\
              cores = 1\nstack = \"poll_mode\"\napp = {{ {app} }}\n[[peripheral]]\nkind = \"ethernet\"\n[traffic]\n\
              arrivals = \"fixed\"\nrate = \"60 Mrps\"\npacket = \"64 B\"\n[run]\nload = \"fixed\"\nrequests = 20000\n\
              warmup_requests = 20000\n[override.core]\nstores_per_line = {PER_LINE}\n"
