@@ -344,16 +344,19 @@ fn a_recorded_testpmd_forwards_as_many_frames_as_the_written_one() {
     let file = File::of("testpmd", &recording(0, vec![packet(64, Outcome::Forwarded(64), 20, steps)]));
     let text = |app: &str| {
         format!(
-            "name = \"t\"\nplatform = \"icx\"\nplacement = {{ policy = \"ddio\", ways = 2 }}\n[[tenant]]\nname = \"t\"\n\
+            "name = \"t\"\nplatform = \"gem5\"\nplacement = {{ policy = \"ddio\", ways = 2 }}\n[[tenant]]\nname = \"t\"\n\
              cores = 1\nstack = \"poll_mode\"\napp = {{ {app} }}\n[[peripheral]]\nkind = \"ethernet\"\n[traffic]\n\
-             arrivals = \"fixed\"\nrate = \"60 Mrps\"\npacket = \"64 B\"\n[run]\nload = \"fixed\"\nrequests = 20000\n\
-             warmup_requests = 20000\n[override.core]\nstores_per_line = {PER_LINE}\n"
+             arrivals = \"fixed\"\nrate = \"20 Mrps\"\npacket = \"64 B\"\n[run]\nload = \"fixed\"\nrequests = 5000\n\
+             warmup_requests = 5000\n[override.core]\nstores_per_line = {PER_LINE}\n"
         )
     };
-    let rate = |app: &str| get(&simulate(&text(app)), "throughput_mrps");
-    let written = rate("kind = \"testpmd\", mode = \"macswap\"");
-    let recorded = rate(&format!("kind = \"recorded\", file = \"{}\"", file.path()));
-    assert!(close(recorded, written, 0.03), "{recorded} and {written} Mrps");
+    let run = |app: &str| simulate(&text(app));
+    let written = run("kind = \"testpmd\", mode = \"macswap\"");
+    let recorded = run(&format!("kind = \"recorded\", file = \"{}\"", file.path()));
+    for metric in ["throughput_mrps", "service_mean_us"] {
+        let (recorded, written) = (get(&recorded, metric), get(&written, metric));
+        assert!(close(recorded, written, 0.03), "{metric}: {recorded} and {written}");
+    }
 }
 
 /// Every stack that hands packets to an application serves a recorded one.
