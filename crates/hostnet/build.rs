@@ -6,8 +6,10 @@ mod digest;
 use std::path::Path;
 
 fn main() {
-    println!("cargo:rerun-if-changed=src");
+    // The engine, and the crate whose readings of recordings it replays.
+    let sources = ["src", "../recording/src"].map(Path::new);
+    sources.iter().for_each(|dir| println!("cargo:rerun-if-changed={}", dir.display()));
     println!("cargo:rerun-if-changed=digest.rs");
     let version = std::env::var("CARGO_PKG_VERSION").expect("cargo sets it");
-    println!("cargo:rustc-env=HOSTNET_ENGINE={version}+{:016x}", digest::of_sources(Path::new("src")));
+    println!("cargo:rustc-env=HOSTNET_ENGINE={version}+{:016x}", digest::of_sources(&sources));
 }

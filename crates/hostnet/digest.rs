@@ -9,13 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The digest of the sources below `root` as a 64-bit FNV-1a hash.
+/// The digest of the sources below each of `roots` as a 64-bit FNV-1a hash.
 ///
 /// # Panics
 /// When a file cannot be read or is no Rust source; the message names the file.
-pub fn of_sources(root: &Path) -> u64 {
+pub fn of_sources(roots: &[&Path]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    for (file, words) in compiled_sources(root) {
+    let all = roots.iter().flat_map(|root| compiled_sources(root).into_iter().map(move |source| (root, source)));
+    for (root, (file, words)) in all {
         let name = file.strip_prefix(root).expect("files lie below the root").to_string_lossy().replace('\\', "/");
         for byte in name.bytes().chain([0]).chain(words.join("\u{1f}").bytes()).chain([0]) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
