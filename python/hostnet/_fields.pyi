@@ -187,7 +187,7 @@ class ClientSpec(Section):
     platform: Platform | None
     """Hardware of the second host: the name or path of a platform file. When absent, the scenario's own
     platform."""
-    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | Literal['dispatch'] | Section
+    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | Literal['dispatch'] | DispatchStackSpec
     """Stack of the second host's cores. The default, 'poll_mode', is the only supported one."""
 
 
@@ -323,6 +323,10 @@ class DispatchSpec(Section):
     instructions: int
     """Instructions of the dispatcher per packet: choice of a worker and write of its slot. The default, 100, is
     assumed."""
+
+
+class DispatchStackSpec(Section):
+    kind: Literal['dispatch']
 
 
 class DramSpec(Section):
@@ -1617,7 +1621,7 @@ class TenantSpec(Section):
     recycling: Literal['run_to_completion'] | Literal['copy'] | Literal['reallocate']
     """Treatment of a receive buffer whose packet the application has yet to process, with `stack = 'poll_mode'`.
     The default is 'run_to_completion'."""
-    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | Literal['dispatch'] | Section | None
+    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | Literal['dispatch'] | DispatchStackSpec | None
     """Stack that hands packets to the application. When absent, queue pairs on the integrated NIC; or, for an `app`
     of kind 'tcp_receive', the kernel over a NIC that completes each frame with a line of its own."""
     traffic: TrafficSpec | None

@@ -11,8 +11,9 @@ from .ccnic import ICX, MIN, SMALL, SMALL_PACKETS, SYSTEM, study
 from .grid import also, on
 
 PROBE, STORES = "mmio-probe", "mmio-stores"
-# The ConnectX-6 Dx of `pcie-cx6` beside the platform's E810.
-NIC = axes.SYSTEM.among({"e810": {}, "cx6": {"peripheral.0.propagation": "22 ns"}})
+# The ConnectX-6 Dx of `pcie-cx6` beside the platform's E810. Both have the same model of registers: the two NICs differ in
+# their wire, which stores to registers do not reach.
+NIC = axes.SYSTEM.among({"e810": {}, "cx6": {}})
 
 # --- Loads, from a device and by it ---------------------------------------------------------------------------------
 

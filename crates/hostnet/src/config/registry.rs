@@ -136,17 +136,32 @@ impl Registry {
     pub fn schema(&self) -> String {
         let mut generator = schemars::SchemaGenerator::default();
         let mut root = serde_json::to_value(generator.root_schema_for::<Scenario>()).expect("schemas serialize");
-        let own = |kind: &str, schema: Value| json!({ "allOf": [schema, { "properties": { "kind": { "const": kind } }, "required": ["kind"] }] });
+        // As the engine's own tables with a kind: the keys by reference, and the kind beside them.
+        let own = |kind: &str, mut schema: Value| {
+            if let Some(table) = schema.as_object_mut() {
+                table.insert("type".into(), "object".into());
+                table.insert("properties".into(), json!({ "kind": { "type": "string", "const": kind } }));
+                table.insert("required".into(), json!(["kind"]));
+            }
+            schema
+        };
         let mut apps = Vec::new();
         for (kind, f) in &self.apps {
             apps.push(own(kind, serde_json::to_value(f.schema(&mut generator)).expect("schemas serialize")));
         }
         let mut stacks = Vec::new();
         for (name, f) in &self.stacks {
-            stacks.push(json!({ "const": name }));
-            stacks.push(own(name, serde_json::to_value(f.schema(&mut generator)).expect("schemas serialize")));
+            let keys = serde_json::to_value(f.schema(&mut generator)).expect("schemas serialize");
+            let defined = keys["$ref"].as_str().and_then(|r| generator.definitions().get(r.rsplit('/').next()?));
+            let about = defined.and_then(|d| d["description"].as_str()).unwrap_or("Stack of one's own.");
+            stacks.push(json!({ "type": "string", "const": name, "description": about }));
+            stacks.push(own(name, keys));
         }
-        let policies = self.policies.keys().map(|name| json!({ "const": name })).collect();
+        let policies = self
+            .policies
+            .keys()
+            .map(|name| json!({ "type": "string", "const": name, "description": "Policy of one's own." }))
+            .collect();
         for (of, more) in [("AppSpec", apps), ("StackSpec", stacks), ("PlacementPolicy", policies)] {
             if let Some(choices) = root.pointer_mut(&format!("/$defs/{of}/oneOf")).and_then(Value::as_array_mut) {
                 choices.retain(|c| !is_extension(c));

@@ -47,7 +47,7 @@ impl Place {
 /// Number of places.
 pub(super) const PLACES: usize = 6;
 
-/// What a step does with its lines.
+/// Operation of a step on its lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Act {
     Nothing,
@@ -203,7 +203,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// What an earlier access has done with a line.
+/// Effect of an earlier access on a line.
 #[derive(Clone, Copy)]
 struct Recent {
     place: Place,
