@@ -326,6 +326,8 @@ class DispatchSpec(Section):
 
 
 class DispatchStackSpec(Section):
+    """Central dispatch: the first core of the tenant takes packets and hands each to one of the other cores that is
+    free."""
     kind: Literal['dispatch']
 
 

@@ -9,7 +9,7 @@ use crate::placement::extension::{PolicyFactory, PolicyFunction};
 use crate::placement::{DataPlane, PlacementPolicy, PlacementSpec};
 use crate::stack;
 use crate::stack::extension::{Stack, StackFactory, StackOf};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
@@ -134,28 +134,19 @@ impl Registry {
 
     /// JSON Schema of a scenario, with the registered components beside those of the engine.
     pub fn schema(&self) -> String {
-        let mut generator = schemars::SchemaGenerator::default();
+        let mut generator = SchemaGenerator::default();
         let mut root = serde_json::to_value(generator.root_schema_for::<Scenario>()).expect("schemas serialize");
-        // As the engine's own tables with a kind: the keys by reference, and the kind beside them.
-        let own = |kind: &str, mut schema: Value| {
-            if let Some(table) = schema.as_object_mut() {
-                table.insert("type".into(), "object".into());
-                table.insert("properties".into(), json!({ "kind": { "type": "string", "const": kind } }));
-                table.insert("required".into(), json!(["kind"]));
-            }
-            schema
-        };
         let mut apps = Vec::new();
         for (kind, f) in &self.apps {
-            apps.push(own(kind, serde_json::to_value(f.schema(&mut generator)).expect("schemas serialize")));
+            let keys = f.schema(&mut generator);
+            apps.push(table_of(kind, keys, "Application of one's own.", &generator));
         }
         let mut stacks = Vec::new();
         for (name, f) in &self.stacks {
-            let keys = serde_json::to_value(f.schema(&mut generator)).expect("schemas serialize");
-            let defined = keys["$ref"].as_str().and_then(|r| generator.definitions().get(r.rsplit('/').next()?));
-            let about = defined.and_then(|d| d["description"].as_str()).unwrap_or("Stack of one's own.");
-            stacks.push(json!({ "type": "string", "const": name, "description": about }));
-            stacks.push(own(name, keys));
+            let keys = f.schema(&mut generator);
+            let table = table_of(name, keys, "Stack of one's own.", &generator);
+            stacks.push(json!({ "type": "string", "const": name, "description": table["description"] }));
+            stacks.push(table);
         }
         let policies = self
             .policies
@@ -176,6 +167,24 @@ impl Registry {
         }
         serde_json::to_string_pretty(&root).expect("schemas serialize")
     }
+}
+
+/// Schema of a table of kind `kind`, in the form of the engine's own: its keys by reference, and the kind beside them. The
+/// description is that of the type that reads the keys, or else `otherwise`.
+fn table_of(kind: &str, keys: Schema, otherwise: &str, generator: &SchemaGenerator) -> Value {
+    let mut table = Value::from(keys);
+    let defined = table["$ref"].as_str().and_then(|r| generator.definitions().get(r.rsplit('/').next()?));
+    let about = defined.and_then(|d| d["description"].as_str()).unwrap_or(otherwise).to_string();
+    let rest = [
+        ("type", json!("object")),
+        ("properties", json!({ "kind": { "type": "string", "const": kind } })),
+        ("required", json!(["kind"])),
+        ("description", json!(about)),
+    ];
+    if let Some(table) = table.as_object_mut() {
+        table.extend(rest.map(|(key, value)| (key.to_string(), value)));
+    }
+    table
 }
 
 /// Whether a choice of a schema is the variant that stands for components of one's own.
