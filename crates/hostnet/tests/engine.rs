@@ -139,6 +139,9 @@ fn the_schema_has_the_components_that_are_registered() {
     let choices = |of: &str| schema["$defs"][of]["oneOf"].to_string();
     assert!(choices("PlacementPolicy").contains("\"sparse\""));
     assert!(choices("StackSpec").contains("\"mine\"") && choices("StackSpec").contains("\"dispatch\""));
-    assert!(choices("AppSpec").contains("\"touch\"") && schema["$defs"]["TouchSpec"].is_object());
+    let apps = schema["$defs"]["AppSpec"]["oneOf"].as_array().expect("choices");
+    let touch = apps.iter().find(|a| a["properties"]["kind"]["const"] == "touch").expect("the application");
+    assert_eq!(touch["required"], serde_json::json!(["kind", "lines"]));
+    assert!(touch["properties"]["lines"]["description"].as_str().is_some_and(|d| d.starts_with("Number of lines")));
     assert!(!schema.to_string().contains("extension"), "the inner name of a component is nobody's choice");
 }

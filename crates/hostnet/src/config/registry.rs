@@ -169,21 +169,20 @@ impl Registry {
     }
 }
 
-/// Schema of a table of kind `kind`, in the form of the engine's own: its keys by reference, and the kind beside them. The
-/// description is that of the type that reads the keys, or else `otherwise`.
+/// Schema of a table of kind `kind`, in the form of the engine's own: its keys, and the kind beside them. The description
+/// is that of the type that reads the keys, or else `otherwise`.
 fn table_of(kind: &str, keys: Schema, otherwise: &str, generator: &SchemaGenerator) -> Value {
-    let mut table = Value::from(keys);
-    let defined = table["$ref"].as_str().and_then(|r| generator.definitions().get(r.rsplit('/').next()?));
-    let about = defined.and_then(|d| d["description"].as_str()).unwrap_or(otherwise).to_string();
-    let rest = [
-        ("type", json!("object")),
-        ("properties", json!({ "kind": { "type": "string", "const": kind } })),
-        ("required", json!(["kind"])),
-        ("description", json!(about)),
-    ];
-    if let Some(table) = table.as_object_mut() {
-        table.extend(rest.map(|(key, value)| (key.to_string(), value)));
+    let keys = Value::from(keys);
+    let defined = keys["$ref"].as_str().and_then(|r| generator.definitions().get(r.rsplit('/').next()?));
+    let mut table = defined.unwrap_or(&keys).clone();
+    if table["description"].is_null() {
+        table["description"] = otherwise.into();
     }
+    table["type"] = "object".into();
+    table["properties"]["kind"] = json!({ "type": "string", "const": kind });
+    let mut required = vec![json!("kind")];
+    required.extend(table["required"].as_array().cloned().unwrap_or_default());
+    table["required"] = required.into();
     table
 }
 

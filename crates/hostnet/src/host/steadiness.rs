@@ -61,20 +61,25 @@ impl Host {
     /// Sentences about what was not steady in the window, in which `offered` packets came.
     pub(super) fn warnings(&self, offered: u64) -> Vec<String> {
         let trend = &self.meters.window.trend;
-        let key = if self.counts_requests() { "run.warmup_requests" } else { "run.warmup_time" };
+        let (warm_up, given, window) = match self.counts_requests() {
+            true => ("run.warmup_requests", self.spec.run.warmup_requests.is_some(), "run.requests"),
+            false => ("run.warmup_time", self.spec.run.warmup_time.is_some(), "run.time"),
+        };
+        let remedy =
+            if given { format!("give a longer {warm_up}, or leave it out") } else { format!("give a longer {window}") };
         let mut said = Vec::new();
         let held = self.machine.mem.lines_held();
         let grown = held.saturating_sub(trend.held).to_f64() / held.max(1).to_f64();
         if grown > FILLING {
             said.push(format!(
                 "the caches were still filling in the measured window: {:.1} % of the lines that they hold at its end came within \
-                 it; give a longer {key}, or leave it out",
+                 it; {remedy}",
                 100.0 * grown
             ));
         } else if let Some((before, after)) = drift(&trend.accesses) {
             said.push(format!(
-                "DRAM accesses per request drifted from {before:.3} to {after:.3} between the halves of the measured window; give \
-                 a longer {key}, or leave it out"
+                "DRAM accesses per request drifted from {before:.3} to {after:.3} between the halves of the measured window; \
+                 {remedy}"
             ));
         }
         let inside = self.packets_inside();
