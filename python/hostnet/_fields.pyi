@@ -328,6 +328,12 @@ class DispatchSpec(Section):
 class DispatchStackSpec(Section):
     """Central dispatch: the first core of the tenant takes packets and hands each to one of the other cores that is
     free."""
+    depth: int
+    """Number of packets that a worker holds at most, the one that it serves included. 1, the default, is a single
+    queue; more hide the time that a packet takes to its worker (JBSQ, nanoPU, OSDI 2021)."""
+    instructions: int
+    """Instructions of the dispatcher per packet: choice of a worker and write of its slot. The default, 100, is
+    assumed."""
     kind: Literal['dispatch']
 
 
