@@ -5,6 +5,7 @@ use hostnet_record::{record, Between, Options, Target, Told, Value};
 use hostnet_recording::{AccessKind, Counts, Outcome, Packet, PageKind, Place, Recording};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// A program of `tests/programs`, compiled once for each test.
@@ -19,7 +20,23 @@ fn program(name: &str) -> Option<PathBuf> {
             return None;
         }
     }
-    Some(out)
+    may_trace().then_some(out)
+}
+
+/// Whether this machine lets a process trace its children at all; some containers forbid it.
+fn may_trace() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| {
+        let between = Between::Addresses { enter: "0x1".into(), leave: None, frame: None };
+        let o = Options { time: Duration::from_millis(10), ..options(run(Path::new("/bin/true"), &[]), between, 1) };
+        match record(&o, &mut |_| Told::Continue) {
+            Err(e) if e.to_string().contains("may not be traced") || e.to_string().contains("cannot be traced") => {
+                eprintln!("not tested: {e}");
+                false
+            }
+            _ => true,
+        }
+    })
 }
 
 fn options(target: Target, between: Between, packets: u32) -> Options {
