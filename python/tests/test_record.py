@@ -30,7 +30,18 @@ pytestmark = [
 def chase(tmp_path_factory):
     out = tmp_path_factory.mktemp("programs") / "chase"
     subprocess.run(["cc", "-O1", "-o", out, PROGRAMS / "chase.c"], check=True)
-    command = ["record", "-o", str(out.with_suffix(".rec")), "--enter", "handle", "--packets", "1", "--", str(out), "10"]
+    command = [
+        "record",
+        "-o",
+        str(out.with_suffix(".rec")),
+        "--enter",
+        "handle",
+        "--packets",
+        "1",
+        "--",
+        str(out),
+        "10",
+    ]
     main = "import sys; from hostnet.cli import main; main()"
     tried = subprocess.run([sys.executable, "-c", main, *command], capture_output=True, text=True)
     if "be traced" in tried.stderr:
