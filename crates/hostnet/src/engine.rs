@@ -36,6 +36,9 @@ impl Engine {
 
     /// Adds a placement policy, which scenarios choose with `placement.policy = name`; `make` makes it from the scenario's
     /// placement.
+    ///
+    /// # Panics
+    /// When a policy of the name exists.
     #[must_use]
     pub fn policy<P, F>(mut self, name: &str, make: F) -> Engine
     where
@@ -47,6 +50,9 @@ impl Engine {
     }
 
     /// Adds an application, which scenarios choose with `app = { kind = "...", ... }`.
+    ///
+    /// # Panics
+    /// When an application of the kind exists.
     #[must_use]
     pub fn app<A>(mut self, kind: &str) -> Engine
     where
@@ -58,6 +64,9 @@ impl Engine {
     }
 
     /// Adds a stack, which scenarios choose with `stack = "..."`, or with `stack = { kind = "...", ... }` if it has keys.
+    ///
+    /// # Panics
+    /// When a stack of the name exists.
     #[must_use]
     pub fn stack<S: Stack>(mut self, name: &str) -> Engine {
         self.registry.stack::<S>(name);

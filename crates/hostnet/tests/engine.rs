@@ -145,3 +145,21 @@ fn the_schema_has_the_components_that_are_registered() {
     assert!(touch["properties"]["lines"]["description"].as_str().is_some_and(|d| d.starts_with("Number of lines")));
     assert!(!schema.to_string().contains("extension"), "the inner name of a component is nobody's choice");
 }
+
+#[test]
+#[should_panic(expected = "the engine has a policy \"ddio\" of its own")]
+fn a_policy_does_not_hide_one_of_the_engine() {
+    let _ = Engine::new().policy("ddio", Sparse::new);
+}
+
+#[test]
+#[should_panic(expected = "the engine has an application \"mica\" of its own")]
+fn an_application_does_not_hide_one_of_the_engine() {
+    let _ = Engine::new().app::<Touch>("mica");
+}
+
+#[test]
+#[should_panic(expected = "a stack \"dispatch\" is registered already")]
+fn a_stack_does_not_hide_one_of_the_engine() {
+    let _ = Engine::new().stack::<Dispatch>("dispatch");
+}

@@ -96,15 +96,9 @@ fn built(name: &str, r: &Recording, cores: usize, keys: &str) -> Recorded {
     let spec: RecordedSpec =
         serde_json::from_str(&format!("{{\"file\": \"{}\"{keys}}}", file.path())).unwrap_or_else(|e| panic!("{e}"));
     let cores: Vec<ThreadId> = (0..cores).map(ThreadId::new).collect();
-    let context = AppBuildContext {
-        map: &mut AddressMap::default(),
-        tenant: TenantId(0),
-        cores: &cores,
-        seed: 1,
-        capture: None,
-        stlb: None,
-        line_instructions: PER_LINE,
-    };
+    let mut map = AddressMap::default();
+    let context =
+        AppBuildContext { line_instructions: PER_LINE, ..AppBuildContext::new(&mut map, TenantId(0), &cores, 1) };
     Recorded::build(&spec, 64, context).unwrap_or_else(|e| panic!("{e}"))
 }
 

@@ -88,15 +88,8 @@ fn rig(drivers: &[usize]) -> Rig {
             Buffers { recycling: Recycling::default(), spent: s.placement.spent(), sweep_tx: s.placement.sweep_tx };
         let duties = Duties { buffers, origin: Origin::Network };
         let driver = PollMode::new(costs.clone(), &rings, QUEUE, memory, &mut own, duties, &s.platform.core);
-        let site = AppBuildContext {
-            tenant: TenantId(0),
-            map: &mut AddressMap::default(),
-            cores: &[ThreadId::new(thread)],
-            seed: 1,
-            capture: None,
-            stlb: None,
-            line_instructions: 1,
-        };
+        let (mut map, threads) = (AddressMap::default(), [ThreadId::new(thread)]);
+        let site = AppBuildContext::new(&mut map, TenantId(0), &threads, 1);
         let AppSpec::Testpmd(_) = &s.tenants[0].app else { panic!("another application") };
         let app = App::build(&s.tenants[0].app, 128, site).expect("it keeps no data");
         devices.push((Endpoint::Ethernet(Box::new(own)), lanes, tags));

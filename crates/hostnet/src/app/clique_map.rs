@@ -345,15 +345,7 @@ mod tests {
         let text = format!("objects = 200000\nget_fraction = 0.95\nzipf = 0.75\nbelow_100 = {below_100}");
         let spec: CliqueMapSpec = toml::from_str(&text).unwrap();
         let mut map = AddressMap::default();
-        let context = AppBuildContext {
-            map: &mut map,
-            tenant: TenantId(0),
-            cores: &[ThreadId(0), ThreadId(1)],
-            seed: 1,
-            capture: None,
-            stlb: None,
-            line_instructions: 1,
-        };
+        let context = AppBuildContext::new(&mut map, TenantId(0), &[ThreadId(0), ThreadId(1)], 1);
         CliqueMap::build(&spec, 0, context).unwrap()
     }
 

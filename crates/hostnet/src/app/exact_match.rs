@@ -98,15 +98,7 @@ mod tests {
 
     fn table(keys: u32, entries: u32) -> Result<ExactMatch, String> {
         let mut map = AddressMap::default();
-        let mut context = AppBuildContext {
-            map: &mut map,
-            tenant: TenantId(0),
-            cores: &[ThreadId(0), ThreadId(1)],
-            seed: 1,
-            capture: None,
-            stlb: None,
-            line_instructions: 1,
-        };
+        let mut context = AppBuildContext::new(&mut map, TenantId(0), &[ThreadId(0), ThreadId(1)], 1);
         ExactMatch::new(keys, entries, &mut context)
     }
 

@@ -390,20 +390,7 @@ mod tests {
 
     fn gapbs(kernel: &str, scale: u32, map: &mut AddressMap) -> Gapbs {
         let spec: GapbsSpec = toml::from_str(&format!("kernel = \"{kernel}\"\nscale = {scale}")).unwrap();
-        Gapbs::build(
-            &spec,
-            0,
-            AppBuildContext {
-                map,
-                tenant: TenantId(0),
-                cores: &[ThreadId(0)],
-                seed: 1,
-                capture: None,
-                stlb: None,
-                line_instructions: 1,
-            },
-        )
-        .unwrap()
+        Gapbs::build(&spec, 0, AppBuildContext::new(map, TenantId(0), &[ThreadId(0)], 1)).unwrap()
     }
 
     /// Breadth-first searches of a stored random graph find the number of nodes at each depth that the recurrence

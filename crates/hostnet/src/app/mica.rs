@@ -338,15 +338,7 @@ mod tests {
             instructions: 250,
         };
         let mut map = AddressMap::default();
-        let context = AppBuildContext {
-            map: &mut map,
-            tenant: TenantId(0),
-            cores: &[ThreadId(0)],
-            seed: 1,
-            capture: None,
-            stlb: None,
-            line_instructions: 1,
-        };
+        let context = AppBuildContext::new(&mut map, TenantId(0), &[ThreadId(0)], 1);
         Mica::build(&spec, 0, context).unwrap()
     }
 

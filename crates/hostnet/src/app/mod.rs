@@ -198,7 +198,12 @@ pub struct AppBuildContext<'a> {
     pub line_instructions: u32,
 }
 
-impl AppBuildContext<'_> {
+impl<'a> AppBuildContext<'a> {
+    /// Context without a capture and without a second-level TLB, of cores that access a line with one instruction.
+    pub fn new(map: &'a mut AddressMap, tenant: TenantId, cores: &'a [ThreadId], seed: u64) -> AppBuildContext<'a> {
+        AppBuildContext { map, tenant, cores, seed, capture: None, stlb: None, line_instructions: 1 }
+    }
+
     /// Adds a region of `lines` lines for each core of the tenant; returns the regions' first lines.
     pub fn per_core(&mut self, lines: u64) -> Vec<LineAddr> {
         let add = |c: &ThreadId| {

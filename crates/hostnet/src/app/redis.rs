@@ -439,20 +439,7 @@ mod tests {
     fn redis(command: &str, keys: u64, map: &mut AddressMap) -> Redis {
         let text = format!("command = \"{command}\"\nkeys = {keys}\nvalue = \"1 KiB\"");
         let spec: RedisSpec = toml::from_str(&text).unwrap();
-        Redis::build(
-            &spec,
-            0,
-            AppBuildContext {
-                map,
-                tenant: TenantId(0),
-                cores: &[ThreadId(0)],
-                seed: 1,
-                capture: None,
-                stlb: None,
-                line_instructions: 1,
-            },
-        )
-        .unwrap()
+        Redis::build(&spec, 0, AppBuildContext::new(map, TenantId(0), &[ThreadId(0)], 1)).unwrap()
     }
 
     #[test]
@@ -511,15 +498,8 @@ mod tests {
         let spec: RedisSpec = toml::from_str(text).unwrap();
         let stlb = crate::core::spec::TlbSpec { entries: 1, ways: 1, walk_cycles: 20 };
         let mut map = AddressMap::default();
-        let context = AppBuildContext {
-            map: &mut map,
-            tenant: TenantId(0),
-            cores: &[ThreadId(0)],
-            seed: 1,
-            capture: None,
-            stlb: Some(&stlb),
-            line_instructions: 1,
-        };
+        let context =
+            AppBuildContext { stlb: Some(&stlb), ..AppBuildContext::new(&mut map, TenantId(0), &[ThreadId(0)], 1) };
         let mut r = Redis::build(&spec, 0, context).unwrap();
         let mut ops = |key| {
             let mut p = Program::default();

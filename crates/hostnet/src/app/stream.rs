@@ -171,20 +171,7 @@ mod tests {
         let text = format!("buffer = \"{buffer}\"\ncontiguous = \"{contiguous}\"");
         let spec: StreamSpec = toml::from_str(&text).unwrap();
         let mut map = AddressMap::default();
-        let mut s = StreamApp::build(
-            &spec,
-            0,
-            AppBuildContext {
-                map: &mut map,
-                tenant: TenantId(0),
-                cores: &[ThreadId(0)],
-                seed: 1,
-                capture: None,
-                stlb: None,
-                line_instructions: 1,
-            },
-        )
-        .unwrap();
+        let mut s = StreamApp::build(&spec, 0, AppBuildContext::new(&mut map, TenantId(0), &[ThreadId(0)], 1)).unwrap();
         s.cores[0].at = 0;
         let (mut rng, mut p) = (RandomStream::new(1, "test", 0), Program::default());
         while p.ops.iter().filter(|o| matches!(o, Op::Load { .. })).count() < s.lines as usize {

@@ -155,15 +155,7 @@ mod tests {
     fn xmem(text: &str) -> Result<Xmem, String> {
         let spec: XmemSpec = toml::from_str(text).unwrap();
         let mut map = AddressMap::default();
-        let context = AppBuildContext {
-            map: &mut map,
-            tenant: TenantId(0),
-            cores: &[ThreadId(0), ThreadId(1)],
-            seed: 1,
-            capture: None,
-            stlb: None,
-            line_instructions: 1,
-        };
+        let context = AppBuildContext::new(&mut map, TenantId(0), &[ThreadId(0), ThreadId(1)], 1);
         Xmem::build(&spec, 0, context)
     }
 

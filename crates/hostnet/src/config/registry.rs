@@ -11,6 +11,7 @@ use crate::stack;
 use crate::stack::extension::{Stack, StackFactory, StackOf};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,26 +37,44 @@ impl Default for Registry {
 
 impl Registry {
     /// Adds a placement policy.
+    ///
+    /// # Panics
+    /// When a policy of the name exists.
     pub fn policy<P, F>(&mut self, name: &str, make: F)
     where
         P: DataPlane + Clone + Send + 'static,
         F: Fn(&PlacementSpec) -> P + Send + Sync + 'static,
     {
-        self.policies.insert(name.into(), Arc::new(PolicyFunction(make)));
+        let word = Value::from(name);
+        assert!(PlacementPolicy::deserialize(&word).is_err(), "the engine has a policy \"{name}\" of its own");
+        let earlier = self.policies.insert(name.into(), Arc::new(PolicyFunction(make)));
+        assert!(earlier.is_none(), "a policy \"{name}\" is registered already");
     }
 
     /// Adds an application.
+    ///
+    /// # Panics
+    /// When an application of the kind exists.
     pub fn app<A>(&mut self, kind: &str)
     where
         A: Application + Clone + Send + 'static,
         A::Spec: DeserializeOwned + JsonSchema,
     {
-        self.apps.insert(kind.into(), Arc::new(AppOf::<A>::default()));
+        let unknown = AppSpec::deserialize(&json!({ "kind": kind })).is_err_and(|e| is_unknown(&e, kind));
+        assert!(unknown, "the engine has an application \"{kind}\" of its own");
+        let earlier = self.apps.insert(kind.into(), Arc::new(AppOf::<A>::default()));
+        assert!(earlier.is_none(), "an application \"{kind}\" is registered already");
     }
 
     /// Adds a stack.
+    ///
+    /// # Panics
+    /// When a stack of the name exists.
     pub fn stack<S: Stack>(&mut self, name: &str) {
-        self.stacks.insert(name.into(), Arc::new(StackOf::<S>::default()));
+        let unknown = StackSpec::deserialize(&Value::from(name)).is_err_and(|e| is_unknown(&e, name));
+        assert!(unknown, "the engine has a stack \"{name}\" of its own");
+        let earlier = self.stacks.insert(name.into(), Arc::new(StackOf::<S>::default()));
+        assert!(earlier.is_none(), "a stack \"{name}\" is registered already");
     }
 
     /// Names that a scenario may give beside those of the engine at the key that `path` ends with.
@@ -190,6 +209,11 @@ fn table_of(kind: &str, keys: Schema, otherwise: &str, generator: &SchemaGenerat
 fn is_extension(choice: &Value) -> bool {
     choice.get("const").is_some_and(|c| c == EXTENSION)
         || choice.pointer("/properties/kind/const").is_some_and(|c| c == EXTENSION)
+}
+
+/// Whether the engine knows no component of the name that caused the error.
+fn is_unknown(e: &serde_json::Error, name: &str) -> bool {
+    e.to_string().starts_with(&format!("unknown variant `{name}`"))
 }
 
 /// Kind and other keys of a table with a kind.

@@ -109,10 +109,11 @@ impl Host {
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
         for t in s.tenant_ids().filter(|t| check::serves(s.tenant(*t)) && s.ring_of(*t).is_none()) {
             let rx_buffers = check::rx_buffers(s, t);
+            let receivers = &groups[t][..s.tenant(t).receivers().to_usize()];
             // Any core of a stack of one's own may work on a packet.
             let shared = s.tenant(t).stack_extension().is_some();
             for kind in [RegionKind::Rx, RegionKind::Tx] {
-                for &c in &groups[t][..s.tenant(t).receivers().to_usize()] {
+                for &c in receivers {
                     let n = if kind == RegionKind::Rx { rx_buffers } else { s.rings.tx_buffers };
                     let sharing = if shared { Sharing::Shared } else { Sharing::of_thread(c) };
                     let r = map.add(u64::from(n) * buffer_lines, kind, sharing, t);
@@ -126,11 +127,7 @@ impl Host {
                     }
                 }
             }
-            let starts = if s.platform.nic.ring_start == RingStart::Random {
-                &groups[t][..s.tenant(t).receivers().to_usize()]
-            } else {
-                &[]
-            };
+            let starts = if s.platform.nic.ring_start == RingStart::Random { receivers } else { &[] };
             for &c in starts {
                 let mut rng = RandomStream::new(seed, "ring phase", c.0.into());
                 let (rx, tx) = (rng.below(rx_buffers.into()), rng.below(s.rings.tx_buffers.into()));
@@ -199,7 +196,8 @@ impl Host {
                 tenants[t].roles.add(service);
             }
         }
-        let mut pairs: IdVec<TenantId, Vec<Thread>> = IdVec::filled(Vec::new(), s.tenants.len());
+        // Threads of tenants whose roles bring their own.
+        let mut threads_of: IdVec<TenantId, Vec<Thread>> = IdVec::filled(Vec::new(), s.tenants.len());
         for t in s.tenant_ids() {
             if let Some(e) = s.tenant(t).stack_extension() {
                 let mut site = StackSite {
@@ -214,10 +212,10 @@ impl Host {
                 let built = e.factory().build(&e.keys, &mut site);
                 let (role, threads) = built.map_err(|why| format!("tenant[{t}].stack: {why}"))?;
                 tenants[t].roles.put(role);
-                pairs[t] = threads;
+                threads_of[t] = threads;
                 continue;
             }
-            pairs[t] = thread_pairs::build(s, t, &mut map, &groups[t], &peers[t], &mut tenants[t].roles);
+            threads_of[t] = thread_pairs::build(s, t, &mut map, &groups[t], &peers[t], &mut tenants[t].roles);
         }
         let mut driven: IdVec<TenantId, DrivenQueues> = IdVec::new();
         for t in s.tenant_ids() {
@@ -318,7 +316,7 @@ impl Host {
                     let mut driven = drivers[t].by_ref().zip(sent[t].by_ref());
                     ccnic::thread(s, t, i, (*local).into(), &mut driven)
                 }
-                Some(_) if !pairs[t].is_empty() => pairs[t][usize::from(*local)].clone(),
+                Some(_) if !threads_of[t].is_empty() => threads_of[t][usize::from(*local)].clone(),
                 Some(spec) if spec.has_rings() => drivers[t].next().expect("a driver for each core"),
                 Some(spec) => threads::of_app(&spec.app, s, t),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),

@@ -277,15 +277,8 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
     let qp = bench::spec().platform.queue_pair;
     for (a, answers) in ATTACHMENTS.into_iter().flat_map(|a| [(a, false), (a, true)]) {
         let mut b = Bench::new(a);
-        let site = AppBuildContext {
-            map: &mut AddressMap::default(),
-            tenant: TenantId(0),
-            cores: &[ThreadId(0)],
-            seed: 1,
-            capture: None,
-            stlb: None,
-            line_instructions: 1,
-        };
+        let mut map = AddressMap::default();
+        let site = AppBuildContext::new(&mut map, TenantId(0), &[ThreadId(0)], 1);
         let spec = serde_json::from_str("{}").expect("defaults");
         let mut app = Touchdrop::build(&spec, 64 * LINES as u32, site).expect("it keeps no data");
         let content = app.content(0, &mut RandomStream::new(1, "content", 0));
