@@ -7,6 +7,8 @@ use hostnet::memory::region::{RegionKind, Sharing};
 use hostnet::memory::Inbound;
 use hostnet::placement::{DataPlane, DeviceTransfer, PlacementSpec, Ways};
 use hostnet::stack::dispatch::Dispatch;
+use hostnet::stack::extension::{ExtensionThread, Stack, StackSite};
+use hostnet::stack::{Ctx, Role, Software, Step};
 use hostnet::{Engine, VERSION};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -162,4 +164,36 @@ fn an_application_does_not_hide_one_of_the_engine() {
 #[should_panic(expected = "a stack \"dispatch\" is registered already")]
 fn a_stack_does_not_hide_one_of_the_engine() {
     let _ = Engine::new().stack::<Dispatch>("dispatch");
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct DeafSpec {}
+
+/// A stack that takes no packet.
+#[derive(Clone)]
+struct Deaf;
+
+impl Role for Deaf {}
+
+impl Software for Deaf {
+    fn step(&mut self, _: &mut Ctx) -> Step {
+        Step::Idle
+    }
+}
+
+impl Stack for Deaf {
+    type Spec = DeafSpec;
+    fn build(_: &DeafSpec, site: &mut StackSite) -> Result<(Deaf, Vec<ExtensionThread>), String> {
+        Ok((Deaf, site.cores.iter().map(|_| ExtensionThread::new(Deaf)).collect()))
+    }
+}
+
+/// Packets that go on to come do not keep a run alive in which nothing is served.
+#[test]
+fn a_stack_that_serves_nothing_ends_in_a_sentence() {
+    let engine = engine().stack::<Deaf>("deaf");
+    let text = SCENARIO.replace("{ kind = \"mine\", depth = 2 }", "\"deaf\"").replace("1 Mrps", "8 Mrps");
+    let scenario = engine.resolve(&text, "own.toml", &search()).unwrap_or_else(|e| panic!("{e}"));
+    let why = engine.run(&scenario).expect_err("nothing is served");
+    assert!(why.starts_with("the run stands still: 1") && why.ends_with("packets came, and none was served"), "{why}");
 }

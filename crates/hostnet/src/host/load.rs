@@ -39,6 +39,10 @@ const MOST_BACKLOG: f64 = 0.01;
 /// such rings queues fluctuate by about 1 % of a window's requests (24 cores whose queues spread by some 60 requests),
 /// and an unsustained rate makes the queues grow by 10 % or more.
 const MOST_BACKLOG_NODROP: f64 = 0.03;
+/// Simulated time between two looks at whether the host serves packets at all, and the number of packets that may come
+/// without one being served. No ring and no queue of a scenario holds as many, so that the others were lost.
+const STANDSTILL: Time = Time::us(100_000);
+const UNSERVED: u64 = 1_000_000;
 /// Requests between two updates of the progress.
 const SLICE: u64 = 4096;
 
@@ -280,9 +284,12 @@ impl Run<'_> {
         let events = self.world.members[0].machine.cal.popped();
         {
             let start = self.world.members[0].run.completed_ever;
+            let mut offered = self.world.members[0].packets_offered();
             while self.world.members[0].run.completed_ever < start + n {
                 let stop = (self.world.members[0].run.completed_ever + SLICE).min(start + n);
-                self.world.run_until(|h| h.run.completed_ever >= stop || h.machine.now >= Time::END);
+                let before = self.world.members[0].run.completed_ever;
+                let look = self.world.members[0].machine.now.saturating_add(STANDSTILL).min(Time::END);
+                self.world.run_until(|h| h.run.completed_ever >= stop || h.machine.now >= look);
                 let host = &mut self.world.members[0];
                 host.control_failure().map_or(Ok(()), Err)?;
                 if host.machine.cal.is_empty() {
@@ -291,6 +298,12 @@ impl Run<'_> {
                 if host.machine.now >= Time::END {
                     let served = host.run.completed_ever;
                     return Err(format!("the run reaches 12 days, the end of simulated time, with {served} requests served; ask for fewer or for a higher rate"));
+                }
+                if host.run.completed_ever > before {
+                    offered = host.packets_offered();
+                } else if host.packets_offered() - offered > UNSERVED {
+                    let came = host.packets_offered() - offered;
+                    return Err(format!("the run stands still: {came} packets came, and none was served"));
                 }
                 let part = (host.run.completed_ever - start).to_f64() / n.to_f64();
                 (self.progress)(from + (to - from) * part)?;
