@@ -121,6 +121,11 @@ fn run(
     let o = outcome.map_err(|e| SpecError::new_err(format!("{}: {}.", s.name, e.trim_end_matches('.'))))?;
     let metrics: serde_json::Map<String, Value> =
         METRICS.iter().zip(&o.values.0).map(|(m, v)| (m.name.to_string(), json!(v))).collect();
+    let intervals: serde_json::Map<String, Value> = METRICS
+        .iter()
+        .zip(&o.intervals.0)
+        .filter_map(|(m, i)| i.map(|i| (m.name.to_string(), json!([i.low, i.high]))))
+        .collect();
     let us = |t: hostnet::kernel::Time| t.0 as f64 / 1e6;
     Ok(json!({
         "version": version(),
@@ -131,6 +136,7 @@ fn run(
         "warmup_us": us(o.warmup),
         "measure_us": us(o.measured),
         "metrics": metrics,
+        "intervals": intervals,
         "tables": o.tables,
         "warnings": o.warnings,
     })

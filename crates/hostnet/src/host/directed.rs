@@ -14,6 +14,7 @@ use crate::memory::region::{RegionKind, Sharing};
 use crate::memory::shadow::Shadow;
 use crate::memory::stats::{AccessClass, CLASSES};
 use crate::memory::{Inbound, Sender, Sweep, Txn};
+use crate::meter::interval::Intervals;
 use crate::meter::table::table;
 use crate::meter::{metric, Values};
 use crate::placement::SweepTx;
@@ -82,7 +83,7 @@ impl Host {
         }
         self.machine.mem.check()?;
         let sim = self.machine.now;
-        Ok(Outcome { values: v, tables, warnings: Vec::new(), sim, warmup: Time::ZERO, measured: sim })
+        Ok(Outcome { values: v, intervals: Intervals::default(), tables, warnings: Vec::new(), sim, warmup: Time::ZERO, measured: sim })
     }
 
     fn scratch_lines(&self) -> u64 {

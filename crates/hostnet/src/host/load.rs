@@ -14,7 +14,8 @@ use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Int, RandomStream, Real, TenantId, Time};
 use crate::machine::World;
 use crate::meter::table::table;
-use crate::meter::{metric, Values};
+use crate::meter::interval::{Batches, Intervals};
+use crate::meter::metric;
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
 use crate::traffic::pcap::{Capture, LateOnLink};
@@ -43,6 +44,8 @@ const MOST_BACKLOG_NODROP: f64 = 0.03;
 /// without one being served. No ring and no queue of a scenario holds as many, so that the others were lost.
 const STANDSTILL: Time = Time::us(100_000);
 const UNSERVED: u64 = 1_000_000;
+/// Parts of a measured window, which are the batches of the intervals.
+const PARTS: u64 = 16;
 /// Requests between two updates of the progress.
 const SLICE: u64 = 4096;
 
@@ -112,6 +115,7 @@ fn run_of(
     if spec.run.load == Load::None {
         return Ok(Outcome {
             values: statics(&spec),
+            intervals: Intervals::default(),
             tables: Map::new(),
             warnings: Vec::new(),
             sim: Time::ZERO,
@@ -314,20 +318,31 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn advance_time(&mut self, time: Time, from: f64, to: f64) -> Result<(), String> {
-        let host = &mut self.world.members[0];
-        let events = host.machine.cal.popped();
-        let end = host.machine.now + time;
+    /// The time `time` from now.
+    fn end_after(&self, time: Time) -> Result<Time, String> {
+        let end = self.world.members[0].machine.now + time;
         if end > Time::END {
             return Err("run.warmup_time and run.time are above 12 days together".into());
         }
-        let slices = 16;
-        for i in 1..=slices {
-            let stop = Time(host.machine.now.0 + end.saturating_sub(host.machine.now).0 / (slices - i + 1));
-            host.run_until(|h| h.machine.now >= stop);
-            host.control_failure().map_or(Ok(()), Err)?;
-            (self.progress)(from + (to - from) * i.to_f64() / slices.to_f64())?;
+        Ok(end)
+    }
+
+    fn advance_time(&mut self, time: Time, from: f64, to: f64) -> Result<(), String> {
+        let end = self.end_after(time)?;
+        for i in 0..PARTS {
+            self.advance_towards(end, PARTS - i)?;
+            (self.progress)(from + (to - from) * (i + 1).to_f64() / PARTS.to_f64())?;
         }
+        Ok(())
+    }
+
+    /// Runs one of the `left` equal parts of the time up to `end`.
+    fn advance_towards(&mut self, end: Time, left: u64) -> Result<(), String> {
+        let host = &mut self.world.members[0];
+        let events = host.machine.cal.popped();
+        let stop = Time(host.machine.now.0 + end.saturating_sub(host.machine.now).0 / left);
+        host.run_until(|h| h.machine.now >= stop);
+        host.control_failure().map_or(Ok(()), Err)?;
         self.events += host.machine.cal.popped() - events;
         Ok(())
     }
@@ -372,27 +387,39 @@ impl Run<'_> {
     }
 
     fn measure(&mut self, from: f64, to: f64) -> Result<Outcome, String> {
-        const SAMPLES: u64 = 16;
         self.world.restart_window();
         let n = self.spec.run.requests;
-        if !self.world.members[0].counts_requests() {
-            self.advance(0, from, to)?;
-            self.world.members[0].sample();
-        } else {
-            // Each part ends where it would if all earlier parts had been exact: threads that complete bursts go beyond
-            // the end of their part.
-            let start = self.world.members[0].run.completed_ever;
-            for i in 0..SAMPLES {
-                let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.world.members[0].run.completed_ever);
-                let at = |k: u64| from + (to - from) * k.to_f64() / SAMPLES.to_f64();
-                if part > 0 {
-                    self.advance(part, at(i), at(i + 1))?;
-                    self.world.members[0].sample();
+        let by_time = !self.world.members[0].counts_requests();
+        let end = if by_time { self.end_after(self.spec.run.time.into())? } else { Time::ZERO };
+        // Each part ends where it would if all earlier parts had been exact: threads that complete bursts go beyond the
+        // end of their part.
+        let start = self.world.members[0].run.completed_ever;
+        let mut batches = Batches::default();
+        for i in 0..PARTS {
+            let at = |k: u64| from + (to - from) * k.to_f64() / PARTS.to_f64();
+            if by_time {
+                self.advance_towards(end, PARTS - i)?;
+                (self.progress)(at(i + 1))?;
+            } else {
+                let done = self.world.members[0].run.completed_ever;
+                let part = (start + n * (i + 1) / PARTS).saturating_sub(done);
+                if part == 0 {
+                    continue;
                 }
+                self.advance(part, at(i), at(i + 1))?;
             }
+            if !by_time || i + 1 == PARTS {
+                self.world.members[0].sample();
+            }
+            let host = &self.world.members[0];
+            let (mut values, tenants) = host.values();
+            self.world.client_metrics(&mut values);
+            batches.add(host.machine.now - host.meters.window.start, (values, tenants));
         }
         let mut outcome = self.world.members[0].outcome();
         self.world.client_metrics(&mut outcome.values);
+        outcome.intervals = batches.intervals();
+        outcome.tables.insert("tenant_intervals".into(), batches.tenant_table());
         self.world.check()?;
         Ok(outcome)
     }
@@ -526,7 +553,8 @@ impl Run<'_> {
         let mut outcome = match best {
             Some(e) => e.measured,
             None => Outcome {
-                values: Values::clone(&statics(self.spec)),
+                values: statics(self.spec),
+                intervals: Intervals::default(),
                 tables: Map::new(),
                 warnings: Vec::new(),
                 sim: self.world.members[0].machine.now,

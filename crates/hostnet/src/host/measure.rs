@@ -12,6 +12,7 @@ use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, LINE};
 use crate::meter::drops::{DropCause, DropLedger, Loss};
 use crate::meter::table::table;
+use crate::meter::interval::Intervals;
 use crate::meter::{metric, Values};
 use crate::placement::{ddio, PlacementPolicy};
 use crate::stack::tcp::Network;
@@ -59,6 +60,8 @@ impl Window {
 pub struct Outcome {
     /// Value of each metric.
     pub values: Values,
+    /// Confidence interval of each metric that has one; the table `tenant_intervals` has those of each tenant.
+    pub intervals: Intervals,
     /// Tables by name: columns with units, and rows.
     pub tables: serde_json::Map<String, Value>,
     /// Sentences about what was not steady in the measured window.
@@ -72,7 +75,7 @@ pub struct Outcome {
 }
 
 impl Host {
-    fn row_counts(&mut self) -> (u64, u64) {
+    fn row_counts(&self) -> (u64, u64) {
         let mut hits = (0, 0);
         for ch in self.machine.mem.dram.channels() {
             let s = self.machine.mem.dram.stats(self.machine.now, ch);
@@ -132,8 +135,8 @@ impl Host {
         self.add_to_trend(completed - done0, moved - moved0);
     }
 
-    /// Metrics of the window that ends now.
-    pub(super) fn outcome(&mut self) -> Outcome {
+    /// Metrics of the window up to now, and its table of tenants.
+    pub(super) fn values(&self) -> (Values, Value) {
         let mut v = statics(&self.spec);
         let rows = self.row_counts();
         let (w, y) = (&self.meters.window, &self.total());
@@ -240,10 +243,28 @@ impl Host {
         self.uncore(&mut v);
         self.role_views().for_each(|(role, view)| role.report(&view, &mut v));
         self.ring_metrics(&mut v);
-        let tables = self.tables();
-        v.set_aliases(&tables["tenants"]);
-        let (warmup, sim) = (w.start, self.machine.now);
-        Outcome { values: v, tables, warnings: self.warnings(offered), sim, warmup, measured: span }
+        let tenants = self.tenant_table();
+        v.set_aliases(&tenants);
+        (v, tenants)
+    }
+
+    /// Result of the window that ends now.
+    pub(super) fn outcome(&self) -> Outcome {
+        let (values, tenants) = self.values();
+        let mut tables = self.tables();
+        tables.insert("tenants".into(), tenants);
+        let (warmup, sim) = (self.meters.window.start, self.machine.now);
+        let offered = self.packets_offered() - self.meters.window.packets.0;
+        let measured = sim - warmup;
+        Outcome {
+            values,
+            intervals: Intervals::default(),
+            tables,
+            warnings: self.warnings(offered),
+            sim,
+            warmup,
+            measured,
+        }
     }
 
     fn tables(&self) -> serde_json::Map<String, Value> {
@@ -268,7 +289,6 @@ impl Host {
         let timeline = self.timeline_table().unwrap_or_else(|| table(&columns, rows.collect()));
         out.insert("timeline".into(), timeline);
         out.insert("cores".into(), self.core_table());
-        out.insert("tenants".into(), self.tenant_table());
         out.insert("places".into(), self.place_table());
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());

@@ -113,6 +113,18 @@ pub enum Dimension {
     Domain,
 }
 
+/// Kind of number that a metric is, which decides how its interval is estimated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Statistic {
+    /// A mean, a rate, a share or a percentile: a longer window measures the same value better.
+    Mean,
+    /// A count of the window, which grows with its length.
+    Total,
+    /// A largest, smallest or last value, of which no interval is known.
+    Single,
+}
+
 /// Place of a metric among the figures that lead.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Lead {
@@ -139,6 +151,8 @@ pub struct Metric {
     pub dimension: Dimension,
     /// One sentence that says what is measured.
     pub description: &'static str,
+    /// Kind of number.
+    pub statistic: Statistic,
     /// Subject of a result in which the metric has a value.
     pub marks: Option<Subject>,
     /// Places among the figures that a run shows first, by subject.
@@ -181,6 +195,7 @@ impl Metric {
             group,
             dimension,
             description,
+            statistic: Statistic::Mean,
             marks: None,
             run: nowhere,
             sweep: nowhere,
@@ -188,6 +203,18 @@ impl Metric {
             unless: None,
             alias: None,
         }
+    }
+
+    /// A count of the window.
+    pub(super) const fn total(mut self) -> Metric {
+        self.statistic = Statistic::Total;
+        self
+    }
+
+    /// A largest, smallest or last value of the window.
+    pub(super) const fn single(mut self) -> Metric {
+        self.statistic = Statistic::Single;
+        self
     }
 
     pub(super) const fn marks(mut self, subject: Subject) -> Metric {

@@ -20,7 +20,7 @@ metrics! {
         run(Packets, 2) sweep(Packets, 4);
     LOSS_RATE ["fraction", Nic, Host] "Dropped packets plus growth of queues, over offered packets: the drop rate of a longer run"
         run_under(Packets, 3, Speed) sweep(Packets, 5);
-    DROPS ["packets", Nic, Host] "Packets dropped in the measured window";
+    DROPS ["packets", Nic, Host] "Packets dropped in the measured window" total();
     LAT_MEAN_US ["us", Speed, Host] "Mean latency from arrival at the NIC to the reply on the wire";
     LAT_P50_US ["us", Speed, Host] "Median latency"
         run(Packets, 4) sweep(Packets, 2);
@@ -28,7 +28,7 @@ metrics! {
     LAT_P99_US ["us", Speed, Host] "99th percentile of latency"
         run(Packets, 5) sweep(Packets, 3);
     LAT_P999_US ["us", Speed, Host] "99.9th percentile of latency";
-    LAT_MAX_US ["us", Speed, Host] "Largest latency";
+    LAT_MAX_US ["us", Speed, Host] "Largest latency" single();
     RTT_MEAN_US ["us", Speed, Host] "Mean round trip of packets that came back to the load generator";
     RTT_MEDIAN_US ["us", Speed, Host] "Median round trip of packets that came back to the load generator"
         run_beside(Packets, 6, PCIE_UP_UTIL) run(CcNic, 4) sweep(CcNic, 2);
@@ -37,7 +37,7 @@ metrics! {
     RTT_P99_US ["us", Speed, Host] "99th percentile of round trips of packets that came back to the load generator"
         run(CcNic, 5);
     RTT_P999_US ["us", Speed, Host] "99.9th percentile of round trips of packets that came back to the load generator";
-    RTT_MIN_NS ["ns", Speed, Host] "Shortest round trip of a packet through CC-NIC"
+    RTT_MIN_NS ["ns", Speed, Host] "Shortest round trip of a packet through CC-NIC" single()
         run(CcNic, 3);
     ACHIEVED_MPPS ["Mpps", Speed, Host] "Packets that came back through CC-NIC per second"
         marks(CcNic) run(CcNic, 1) sweep(CcNic, 1);
@@ -72,7 +72,7 @@ metrics! {
     HOST_BLANKS_PER_PACKET ["1/packet", Nic, Host] "Blank receive buffers that the host posted through CC-NIC, per packet";
     HOST_TX_FREES_PER_PACKET ["1/packet", Nic, Host] "Transmit buffers that the host freed after CC-NIC had sent them, per packet";
     HOST_WRITES_RETAINED ["lines/packet", Nic, Host] "Lines that the host wrote to buffers that CC-NIC's NIC had sent and no packet had used since, per packet";
-    SMALL_FALLBACKS ["buffers", Nic, Host] "Packets that fit a small buffer of CC-NIC but took a large one, because no small one was left";
+    SMALL_FALLBACKS ["buffers", Nic, Host] "Packets that fit a small buffer of CC-NIC but took a large one, because no small one was left" total();
     TCP_RPCS_PER_SEGMENT ["RPCs/segment", Speed, Host] "Mean number of replies in a segment that TAS sent";
     SERVICE_MEAN_US ["us", Speed, Host] "Mean time a core spends on a request";
     CORES_BUSY ["cores", Speed, Host] "Mean number of cores serving requests";
@@ -124,9 +124,9 @@ metrics! {
     LINK_OUT_GBS ["GB/s", Domains, Node] "Bytes, with headers, over inter-socket links from the first node per second";
     LINK_IN_GBS ["GB/s", Domains, Node] "Bytes, with headers, over inter-socket links to the first node per second";
     LINK_REQUEST_NS ["ns", Domains, Domain] "Mean time that a request to the other node's memory holds a credit of the inter-socket link";
-    REMOTE_READS ["requests", Memory, Node] "Reads of cores that another node answered";
-    REMOTE_RFOS ["requests", Memory, Node] "Requests of cores for ownership that another node answered";
-    SPECULATIVE_READS ["requests", Memory, Node] "Speculative reads of memory, in parallel with a snoop of the other node, whose data was not used";
+    REMOTE_READS ["requests", Memory, Node] "Reads of cores that another node answered" total();
+    REMOTE_RFOS ["requests", Memory, Node] "Requests of cores for ownership that another node answered" total();
+    SPECULATIVE_READS ["requests", Memory, Node] "Speculative reads of memory, in parallel with a snoop of the other node, whose data was not used" total();
     DRAM_LAT_AVG_NS ["ns", Memory, Host] "Mean latency of DRAM reads, controller queueing included"
         run(Packets, 4) run(CcNic, 3) run(Tcp, 3) run(Host, 3);
     DRAM_LAT_P50_NS ["ns", Memory, Host] "Median latency of DRAM reads";
@@ -140,17 +140,17 @@ metrics! {
     LLC_RX_LINES_OUTSIDE_DDIO ["lines", Nic, Host] "LLC lines that hold receive buffers and lie outside the NIC's ways, mean over time samples";
     CLSWEEPS_PER_REQ ["1/request", Nic, Host] "clsweep instructions per request";
     SWEEP_MESSAGES_PER_REQ ["1/request", Nic, Host] "Sweep messages at the home agent per request";
-    MLC_WB ["lines", Memory, Host] "Lines that cores' L2s evicted to the LLC: victims, and lines that reads of devices demoted";
+    MLC_WB ["lines", Memory, Host] "Lines that cores' L2s evicted to the LLC: victims, and lines that reads of devices demoted" total();
     MLC_WB_MTPS ["M/s", Memory, Host] "Lines that cores' L2s evicted to the LLC per second";
-    MLC_WB_CONSUMED ["lines", Memory, Host] "Part of mlc_wb of packets that had been read";
-    MLC_INVALIDATIONS ["lines", Memory, Host] "Lines that writes of devices invalidated in private caches";
-    LLC_WB ["lines", Memory, Host] "Dirty lines that the LLC evicted to memory";
-    LLC_WB_UNREAD ["lines", Memory, Host] "Part of llc_wb of packets that no core had read";
-    LLC_WB_VICTIM ["lines", Memory, Host] "Part of llc_wb that came from cores or had been read";
+    MLC_WB_CONSUMED ["lines", Memory, Host] "Part of mlc_wb of packets that had been read" total();
+    MLC_INVALIDATIONS ["lines", Memory, Host] "Lines that writes of devices invalidated in private caches" total();
+    LLC_WB ["lines", Memory, Host] "Dirty lines that the LLC evicted to memory" total();
+    LLC_WB_UNREAD ["lines", Memory, Host] "Part of llc_wb of packets that no core had read" total();
+    LLC_WB_VICTIM ["lines", Memory, Host] "Part of llc_wb that came from cores or had been read" total();
     DMA_MTPS ["M/s", Nic, Host] "Lines that devices read and wrote per second";
-    HINTS ["lines", Memory, Host] "Prefetch hints of devices to the L2s of cores";
-    HINTS_DROPPED ["lines", Memory, Host] "Part of hints that was dropped because the hint queue was full";
-    HINTS_FETCHED ["lines", Memory, Host] "Part of hints that became a prefetch";
+    HINTS ["lines", Memory, Host] "Prefetch hints of devices to the L2s of cores" total();
+    HINTS_DROPPED ["lines", Memory, Host] "Part of hints that was dropped because the hint queue was full" total();
+    HINTS_FETCHED ["lines", Memory, Host] "Part of hints that became a prefetch" total();
     BURST_START_US ["us", Speed, Host] "Mean time from the first line that the NIC writes of a burst to a core taking the burst's first packet";
     BATCH_CACHED ["fraction", Memory, Host] "Share of a batch's packet lines that their core's caches hold when the batch ends; needs run.timeline";
     BURST_US ["us", Speed, Host] "Mean time from the first line that the NIC writes of a burst to the end of the burst's last packet";
@@ -182,7 +182,7 @@ metrics! {
     LFB_CREDITS ["lines", Constants, Domain] "Line fill buffers of a thread, mean over threads; two threads of a core have half of its buffers each";
     LFB_OCC ["lines", Domains, Domain] "Line fill buffers in use, mean over time and cores"
         marks(Host) run(Packets, 1) run(CcNic, 2) run(Host, 1) sweep(Host, 6);
-    LFB_PEAK ["lines", Domains, Domain] "Largest number of line fill buffers that any core had in use at one time";
+    LFB_PEAK ["lines", Domains, Domain] "Largest number of line fill buffers that any core had in use at one time" single();
     LFB_RATE ["1/us", Domains, Domain] "Line fill buffers taken per microsecond, all cores";
     LFB_LAT_NS ["ns", Domains, Domain] "Mean residence in a line fill buffer, measured for each miss";
     LFB_LITTLE_NS ["ns", Domains, Domain] "Mean residence in a line fill buffer by Little's law (occupancy over rate)";
@@ -201,7 +201,7 @@ metrics! {
     CHA_ADM_P2M_NS ["ns", Domains, Domain] "Mean wait of a device's request for admission by the home agent";
     CHA_WAIT_WRITES ["lines", Domains, Domain] "Writes that wait at the home agent for a full write queue, mean"
         run(Packets, 2);
-    CHA_WAIT_PEAK ["lines", Domains, Domain] "Largest number of writes that waited at the home agent for a full write queue";
+    CHA_WAIT_PEAK ["lines", Domains, Domain] "Largest number of writes that waited at the home agent for a full write queue" single();
     CHA_WAIT_CREDITS ["lines", Constants, Domain] "Number of writes that may wait at the home agent before it stops admitting requests";
     RPQ_OCC ["entries", Domains, Domain] "Occupancy of a channel's read queue, mean over channels";
     WPQ_OCC ["entries", Domains, Domain] "Occupancy of a channel's write queue, mean over channels";
@@ -209,14 +209,14 @@ metrics! {
     WPQ_FULL_FRAC ["fraction", Domains, Domain] "Share of time that a write queue held memory.wpq_full_mark entries or more, mean over channels"
         run(Packets, 3) run(Tcp, 3) run(Host, 4) sweep(Host, 8);
     WPQ_AT_CAPACITY_FRAC ["fraction", Domains, Domain] "Share of time that a write queue had no entry left, mean over channels";
-    LINES_READ ["lines", Memory, Host] "Lines read from DRAM in the window";
-    LINES_WRITTEN ["lines", Memory, Host] "Lines written to DRAM in the window";
-    WR_SWITCHES ["switches", Memory, Host] "Ends of write mode, all channels; writes that only fill gaps between reads do not count";
-    ACT_READ ["activates", Memory, Host] "Activates for reads, all channels";
-    ACT_WRITE ["activates", Memory, Host] "Activates for writes, all channels";
-    PRE_CONFLICT ["precharges", Memory, Host] "Precharges of banks in which another row was open, all channels";
-    PRE_CONFLICT_READ ["precharges", Memory, Host] "Part of pre_conflict that a read caused";
-    PRE_CONFLICT_WRITE ["precharges", Memory, Host] "Part of pre_conflict that a write caused";
+    LINES_READ ["lines", Memory, Host] "Lines read from DRAM in the window" total();
+    LINES_WRITTEN ["lines", Memory, Host] "Lines written to DRAM in the window" total();
+    WR_SWITCHES ["switches", Memory, Host] "Ends of write mode, all channels; writes that only fill gaps between reads do not count" total();
+    ACT_READ ["activates", Memory, Host] "Activates for reads, all channels" total();
+    ACT_WRITE ["activates", Memory, Host] "Activates for writes, all channels" total();
+    PRE_CONFLICT ["precharges", Memory, Host] "Precharges of banks in which another row was open, all channels" total();
+    PRE_CONFLICT_READ ["precharges", Memory, Host] "Part of pre_conflict that a read caused" total();
+    PRE_CONFLICT_WRITE ["precharges", Memory, Host] "Part of pre_conflict that a write caused" total();
     ROW_MISS_RATIO ["fraction", Memory, Host] "Activates for reads over lines read";
     BANK_DEV_P50 ["x", Memory, Host] "Median ratio of the busiest of four banks to their mean, per sample of 1000 reads";
     BANK_DEV_15_FRAC ["fraction", Memory, Host] "Share of the samples of bank_dev_p50 at or above 1.5";
@@ -224,14 +224,14 @@ metrics! {
     IIO_WRITE_CREDITS ["lines", Constants, Domain] "IIO write buffer entries";
     IIO_WRITE_OCC ["lines", Domains, Domain] "IIO write buffer entries in use, mean"
         run(Tcp, 2) run(Host, 2) sweep(Tcp, 6) sweep(Host, 7) idle_at_zero();
-    IIO_WRITE_PEAK ["lines", Domains, Domain] "Largest number of IIO write buffer entries in use at one time";
+    IIO_WRITE_PEAK ["lines", Domains, Domain] "Largest number of IIO write buffer entries in use at one time" single();
     IIO_WRITE_LAT_NS ["ns", Domains, Domain] "Mean residence in the IIO write buffer (P2M-Write domain), measured for each line"
         run_under(Host, 6, Speed) idle_at_zero();
     IIO_WRITE_LITTLE_NS ["ns", Domains, Domain] "Mean residence in the IIO write buffer by Little's law";
     IIO_READ_CREDITS ["lines", Constants, Domain] "IIO read buffer entries";
     IIO_READ_OCC ["lines", Domains, Domain] "IIO read buffer entries in use, mean"
         run(Host, 3) idle_at_zero();
-    IIO_READ_PEAK ["lines", Domains, Domain] "Largest number of IIO read buffer entries in use at one time";
+    IIO_READ_PEAK ["lines", Domains, Domain] "Largest number of IIO read buffer entries in use at one time" single();
     IIO_READ_LAT_NS ["ns", Domains, Domain] "Mean residence in the IIO read buffer (P2M-Read domain), measured for each line"
         run_under(Host, 7, Speed) idle_at_zero();
     IIO_READ_LITTLE_NS ["ns", Domains, Domain] "Mean residence in the IIO read buffer by Little's law";
@@ -242,13 +242,13 @@ metrics! {
     IIO_PATH_UTIL ["fraction", Nic, Port] "Share of time that the path from an I/O controller to the home agent carries lines, of the busiest controller";
     PFC_PAUSE_FRACTION ["fraction", Nic, Port] "Share of time that priority flow control paused the peer of a RoCE NIC"
         run(Host, 3) idle_at_zero();
-    PFC_PAUSES ["frames", Nic, Port] "Pause frames by which a RoCE NIC stopped its peer";
-    NIC_BUFFER_PEAK_KIB ["KiB", Nic, Port] "Largest fill of a NIC's receive buffer"
+    PFC_PAUSES ["frames", Nic, Port] "Pause frames by which a RoCE NIC stopped its peer" total();
+    NIC_BUFFER_PEAK_KIB ["KiB", Nic, Port] "Largest fill of a NIC's receive buffer" single()
         run(Tcp, 4);
     CPU_UTILISATION ["fraction", Speed, Host] "Share of time that cores with descriptor rings neither slept nor polled in vain, mean over cores";
     CLIENT_UTILISATION ["fraction", Speed, Host] "Share of time that cores of a software load generator on its own host neither slept nor polled in vain, mean over cores";
-    CLIENT_DROPS ["packets", Nic, Host] "Replies that the load generator's host lost in the measured window";
-    CLIENT_LATE ["packets", Nic, Host] "Requests that were due at the load generator's host at the end of the window and had not been started";
+    CLIENT_DROPS ["packets", Nic, Host] "Replies that the load generator's host lost in the measured window" total();
+    CLIENT_LATE ["packets", Nic, Host] "Requests that were due at the load generator's host at the end of the window and had not been started" single();
     DROP_DMA_SHARE ["fraction", Nic, Host] "Share of lost packets whose cause was the NIC's receive DMA (DmaDrop)";
     DROP_CORE_SHARE ["fraction", Nic, Host] "Share of lost packets whose cause was the core (CoreDrop)";
     DROP_TX_SHARE ["fraction", Nic, Host] "Share of lost packets whose cause was transmission (TxDrop)";
@@ -257,8 +257,8 @@ metrics! {
     TX_FETCHES_PER_PACKET ["1/packet", Nic, Port] "Fetches of transmit descriptors per packet by a NIC with descriptor rings in memory";
     TX_PAYLOAD_READS_PER_PACKET ["1/packet", Nic, Port] "Reads of frames' payload per packet by a NIC with descriptor rings in memory";
     FRAME_BYTES_MOVED ["B/packet", Nic, Port] "Bytes of frames, without descriptors, that a NIC with descriptor rings wrote to memory and read from it, per packet";
-    DMA_READ_MIN_NS ["ns", Nic, Port] "Shortest read of memory by a device on a port, from its request to the last data";
-    DMA_PEAK_GBS ["GB/s", Nic, Port] "Receive DMA of a NIC with descriptor rings in memory in the busiest 100 ns";
+    DMA_READ_MIN_NS ["ns", Nic, Port] "Shortest read of memory by a device on a port, from its request to the last data" single();
+    DMA_PEAK_GBS ["GB/s", Nic, Port] "Receive DMA of a NIC with descriptor rings in memory in the busiest 100 ns" single();
     DMA_BUSY ["fraction", Nic, Port] "Share of time that the receive DMA of a NIC with descriptor rings in memory had lines in flight";
     NET_GBS ["GB/s", Speed, Host] "Payload bytes that TCP receivers copied to their applications per second"
         marks(Tcp) run(Tcp, 1) sweep(Tcp, 1);
@@ -269,7 +269,7 @@ metrics! {
     NET_POLL_SHARE ["fraction", Speed, Host] "Share of net_busy spent on interrupts, driver and protocol";
     NET_LFB_OCC ["lines", Domains, Domain] "Line fill buffers in use on cores that receive TCP, mean over time and cores"
         run(Tcp, 1);
-    NET_LFB_PEAK ["lines", Domains, Domain] "Largest number of line fill buffers that any core receiving TCP had in use at one time";
+    NET_LFB_PEAK ["lines", Domains, Domain] "Largest number of line fill buffers that any core receiving TCP had in use at one time" single();
     NET_LFB_RATE ["1/us", Domains, Domain] "Line fill buffers taken per microsecond, all cores that receive TCP";
     NET_LFB_LAT_NS ["ns", Domains, Domain] "Mean residence in a line fill buffer of cores that receive TCP, measured for each miss"
         run_under(Tcp, 4, Speed);
@@ -277,7 +277,7 @@ metrics! {
     MEM_NET_READ_GBS ["GB/s", Memory, Host] "Bytes of the LLC misses of cores that receive TCP, per second";
     TCP_RTT_US ["us", Speed, Host] "Mean time from a segment's transmission to its acknowledgement at the sender"
         run(Tcp, 3) sweep(Tcp, 4);
-    TCP_CWND ["segments", Speed, Host] "Congestion window at the window's end, mean over flows";
+    TCP_CWND ["segments", Speed, Host] "Congestion window at the window's end, mean over flows" single();
     TCP_RETRANSMITS ["fraction", Nic, Host] "Share of segments that were retransmissions"
         run(Tcp, 2);
     DCTCP_ALPHA ["fraction", Nic, Host] "DCTCP's estimate of the marked share of segments at the window's end, mean over flows"

@@ -17,11 +17,12 @@
 
 mod declaration;
 pub mod drops;
+pub mod interval;
 pub mod metric;
 pub mod table;
 pub mod tenant_column;
 
-pub use declaration::{Dimension, Group, Lead, Metric, Subject};
+pub use declaration::{Dimension, Group, Lead, Metric, Statistic, Subject};
 pub use metric::METRICS;
 pub use tenant_column::TENANT_COLUMNS;
 

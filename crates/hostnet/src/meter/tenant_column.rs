@@ -23,8 +23,8 @@ metrics! {
     SERVICE_MEAN_US ["us", Speed, Tenant] "Mean time that a core of the tenant spends on a request";
     CPU_UTILISATION ["fraction", Speed, Tenant] "Share of time that the tenant's cores neither slept nor polled in vain, mean over cores" run(Tenants, 6);
     CPI ["cycles", Speed, Tenant] "Cycles per instruction on the tenant's cores, without those of its NIC, including polls";
-    INSTRUCTIONS ["instructions", Speed, Tenant] "Instructions of the tenant's cores in the measured window";
-    LLC_LOOK_UPS ["lines", Memory, Tenant] "Accesses of the tenant's cores to the LLC";
+    INSTRUCTIONS ["instructions", Speed, Tenant] "Instructions of the tenant's cores in the measured window" total();
+    LLC_LOOK_UPS ["lines", Memory, Tenant] "Accesses of the tenant's cores to the LLC" total();
     LLC_MISS_RATIO ["fraction", Memory, Tenant] "Share of the accesses of the tenant's cores to the LLC that missed" run(Tenants, 7);
     DRAM_READ_GBS ["GB/s", Memory, Tenant] "DRAM bytes read for the tenant per second";
     DRAM_WRITE_GBS ["GB/s", Memory, Tenant] "DRAM bytes written for the tenant per second";
