@@ -23,6 +23,8 @@ from .output import check_file, check_no_input
 from .paths import PLATFORMS, SCENARIOS, nearest, platform_dirs
 from .progress import Progress
 from .quantities import swept
+from .replicate import combined
+from .replicate import specs as replicas
 from .results import Result, tidy
 from .runner import Jobs, run_many
 from .specs import Scenario, plain, platform_values, schema, section_schema
@@ -53,6 +55,7 @@ def run(
     lenient: bool = False,
     control: Control | None = None,
     interval: str = "10 us",
+    seeds: int | None = None,
 ) -> Result:
     """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops.
 
@@ -62,6 +65,9 @@ def run(
     cached under the code of ``control`` and the values that the code uses, unless hostnet cannot determine these
     values, as for a list. An exception in ``control`` ends the run and is raised here.
 
+    With ``seeds``, the scenario runs with that many seeds, its own and those that follow it; the result has the means over
+    the runs, and intervals that come from the runs instead of from batches of one run.
+
     With ``pcap``, the packets that returned to the load generator in the measured window are written to that file, with
     time stamps in nanoseconds; the point then runs even when the cache holds its result. With
     ``lenient``, a damaged capture is replayed up to the damage (``traffic.pcap.lenient``).
@@ -69,6 +75,12 @@ def run(
     scenario = Scenario.of(scenario)
     if lenient:
         scenario = leniently(scenario)
+    if seeds is not None:
+        if pcap is not None or control is not None:
+            raise HostnetError(
+                "seeds repeat a run, which pcap and control are for one of; give one of the two, or run each seed by itself."
+            )
+        return combined(run_many(replicas(scenario.resolve(), seeds), cache=cache, progress=Progress(quiet), label="seeds"))
     if control is not None:
         if pcap is not None:
             raise HostnetError("control and pcap do not go together; capture a run without a control plane.")
@@ -163,10 +175,22 @@ def sweep_results(
     jobs: Jobs = None,
     cache: Cache | None = None,
     quiet: bool = True,
+    seeds: int | None = None,
 ) -> tuple[list[dict[str, Any]], list[Result]]:
-    """The points of a sweep and their results, in the same order."""
+    """The points of a sweep and their results, in the same order. With ``seeds``, each result combines that many runs."""
     points, specs = sweep_specs(scenario, vary, quiet=quiet)
-    return points, run_many(specs, jobs=jobs, cache=cache, progress=Progress(quiet), label="sweep")
+    return points, run_points(specs, jobs, cache, Progress(quiet), seeds)
+
+
+def run_points(
+    specs: list[str], jobs: Jobs, cache: Cache | None, progress: Progress, seeds: int | None
+) -> list[Result]:
+    """Results of the resolved specs of a sweep; with ``seeds``, each combines runs with that many seeds."""
+    repeated = specs if seeds is None else [r for spec in specs for r in replicas(spec, seeds)]
+    results = run_many(repeated, jobs=jobs, cache=cache, progress=progress, label="sweep")
+    if seeds is None:
+        return results
+    return [combined(results[i : i + seeds]) for i in range(0, len(results), seeds)]
 
 
 def sweep_specs(
@@ -209,6 +233,8 @@ def sweep(
     quiet: bool = True,
     control: Control | None = None,
     interval: str = "10 us",
+    seeds: int | None = None,
+    ends: bool = False,
 ) -> pl.DataFrame:
     """Simulate every combination of ``vary`` ({"placement.ways": [2, 4]}): one row per point.
 
@@ -217,17 +243,21 @@ def sweep(
     ``traffic.rate_gbps``, ``traffic.packet_bytes``. ``jobs`` is the number of worker processes (default: one per core),
     or an executor of :mod:`concurrent.futures` whose workers may be on other machines; the table does not depend on it.
 
-    ``control`` and ``interval`` have the same meaning as in :func:`run`. With a control plane, the points run in this
+    With ``ends``, the columns ``METRIC_low`` and ``METRIC_high`` have the ends of the 95 % intervals.
+
+    ``seeds``, ``control`` and ``interval`` have the same meaning as in :func:`run`. With a control plane, the points run in this
     process, one after the other; a class makes an object for each point, so that no point sees the state of another.
     """
     if control is not None:
+        if seeds is not None:
+            raise HostnetError("seeds and control do not go together; sweep over the key seed instead.")
         if jobs not in (None, 1):
             raise HostnetError("jobs and control do not go together: a control plane runs in this process.")
         points, specs = sweep_specs(scenario, vary, quiet=quiet)
         results = _controlled(specs, control, interval, cache, Progress(quiet))
     else:
-        points, results = sweep_results(scenario, vary, jobs=jobs, cache=cache, quiet=quiet)
-    return beside(tidy(results, swept(points, results)), results)
+        points, results = sweep_results(scenario, vary, jobs=jobs, cache=cache, quiet=quiet, seeds=seeds)
+    return beside(tidy(results, swept(points, results), ends=ends), results)
 
 
 def study(

@@ -141,6 +141,16 @@ def _write_tables(
         (folder / f"{name}-{i:04d}.json").write_text(json.dumps(r.data) + "\n", encoding="utf-8")
 
 
+def _write_intervals(
+    folder: Path, name: str, results: Sequence[Result], columns: Sequence[Mapping[str, Any]] | None = None
+) -> None:
+    """Write the intervals of the results as a table of their own."""
+    from . import intervals
+    from .output import write_frame
+
+    write_frame(intervals.frame(results, columns), folder / f"{name}-intervals", intervals.COLUMNS)
+
+
 def _note_void(metrics: list[str] | None, results: Sequence[Result]) -> None:
     """Name the metrics of ``--metrics`` that have no value in any result; a pattern stands for the metrics with a
     value, and one of tenants' columns may match none."""
@@ -159,6 +169,28 @@ def _note_void(metrics: list[str] | None, results: Sequence[Result]) -> None:
             typer.echo(f"hostnet: note: {name} has no value here.", err=True)
 
 
+Seeds = Annotated[
+    int | None,
+    typer.Option("--seeds", metavar="N", help="Run with N seeds: means, and 95 % intervals over the runs."),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option("--precision", metavar="2%", help="Measure until the 95 % intervals are so narrow; sets run.precision."),
+]
+
+
+def _precisely(sc: Scenario, precision: str | None) -> Scenario:
+    """The scenario, measured until its metrics are known to ``precision``, such as 2% or 0.02."""
+    if precision is None:
+        return sc
+    number, share = precision.strip().removesuffix("%"), precision.strip().endswith("%")
+    try:
+        value = float(number) / (100 if share else 1)
+    except ValueError:
+        raise HostnetError(f"--precision {precision} is no number; give one such as 2% or 0.02.") from None
+    return sc.with_({"run.precision": value})
+
+
 @app.command()
 def run(
     scenario: Given,
@@ -172,6 +204,8 @@ def run(
         typer.Option("--pcap", metavar="FILE", help="Capture the packets that came back to the load generator."),
     ] = None,
     lenient: Lenient = False,
+    seeds: Seeds = None,
+    precision: Precision = None,
     replace: Replace = False,
     quiet: Quiet = False,
 ) -> None:
@@ -184,13 +218,14 @@ def run(
         raise HostnetError(f"--metrics chooses what {'--all' if every else '--json'} prints in full; give one of them.")
     wanted = headlines.chosen(metrics) if metrics else None
     sc = _scenario(scenario, changes)
-    sc = api.leniently(sc) if lenient else sc
+    sc = _precisely(api.leniently(sc) if lenient else sc, precision)
     spec = sc.resolve()
     tenants.check(wanted or (), [spec])
     with _owned(out, "run", replace, [spec]) as folder:
-        result = api.run(sc, quiet=quiet, pcap=pcap)
+        result = api.run(sc, quiet=quiet, pcap=pcap, seeds=seeds)
         if folder is not None:
             _write_tables(folder, "result", result.to_frame(), [result], {})
+            _write_intervals(folder, "result", [result])
     if as_json:
         typer.echo(json.dumps(result.data))
     elif wanted is not None:
@@ -212,6 +247,8 @@ def sweep(
     jobs: Jobs = None,
     cluster: Cluster = None,
     lenient: Lenient = False,
+    seeds: Seeds = None,
+    precision: Precision = None,
     replace: Replace = False,
     quiet: Quiet = False,
 ) -> None:
@@ -219,11 +256,10 @@ def sweep(
     from . import api, headlines, quantities, show, tenants
     from .progress import Progress
     from .results import tidy
-    from .runner import run_many
     from .specs import parse_assignment, parse_value, split_values
 
     sc = _scenario(scenario, changes)
-    sc = api.leniently(sc) if lenient else sc
+    sc = _precisely(api.leniently(sc) if lenient else sc, precision)
     grid: dict[str, list[Any]] = {}
     for path, values in (parse_assignment(v) for v in vary):
         if path in grid:
@@ -235,13 +271,15 @@ def sweep(
     points, specs = api.sweep_specs(sc, grid, quiet=quiet)
     tenants.check(wanted or (), specs)
     with _owned(out, "sweep", replace, specs, points) as folder, _workers(jobs, cluster) as workers:
-        results = run_many(specs, jobs=workers, progress=Progress(quiet), label="sweep")
+        results = api.run_points(specs, workers, None, Progress(quiet), seeds)
         columns = quantities.swept(points, results)
         frame, own = tenants.beside(tidy(results, columns), results, wanted or ()), tenants.described(results)
         if folder is not None:
             _write_tables(folder, "sweep", frame, results, own | quantities.described(points, results))
+            _write_intervals(folder, "sweep", results, columns)
     shown = tenants.matching(wanted, own) if wanted else headlines.columns_for(r.metrics for r in results)
-    show.rows(frame, list(columns[0]), shown, units={name: about["unit"] for name, about in own.items()})
+    units = {name: about["unit"] for name, about in own.items()}
+    show.rows(frame, list(columns[0]), shown, units=units, results=results)
     _note_void(metrics, results)
     show.captures(r.data for r in results)
     show.warnings(results)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from . import tenants
+from . import intervals, tenants
 from .declared import PREFIX, metric_info, suggestion
 from .errors import HostnetError
 from .output import write_text
@@ -34,7 +34,8 @@ class Table(TypedDict):
 
 
 class ResultData(TypedDict):
-    """A result in the form in which it is saved. Results of old versions lack ``tables`` and ``warnings``."""
+    """A result in the form in which it is saved. Results of old versions lack ``tables``, ``warnings`` and
+    ``intervals``."""
 
     version: str
     spec: dict[str, Any]
@@ -44,6 +45,8 @@ class ResultData(TypedDict):
     warmup_us: float
     measure_us: float
     metrics: dict[str, float | None]
+    intervals: NotRequired[dict[str, list[float]]]
+    seeds: NotRequired[list[int]]
     tables: NotRequired[dict[str, Table] | None]
     warnings: NotRequired[list[str]]
 
@@ -70,6 +73,9 @@ def fault(data: Any) -> str | None:
     odd = next((m for m, v in data["metrics"].items() if v is not None and not _is_number(v)), None)
     if odd is not None:
         return f"metrics.{odd} = {json.dumps(data['metrics'][odd])[:40]} is not a number"
+    intervals = data.get("intervals") or {}
+    if not isinstance(intervals, dict) or not all(_is_interval(i) for i in intervals.values()):
+        return "intervals is of another type"
     said = data.get("warnings") or []
     if not isinstance(said, list) or not all(isinstance(w, str) for w in said):
         return "warnings is of another type"
@@ -77,6 +83,10 @@ def fault(data: Any) -> str | None:
     if not isinstance(tables, dict):
         return "tables is of another type"
     return next((f"tables.{name} is not a table" for name, t in tables.items() if not _is_table(t)), None)
+
+
+def _is_interval(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(_is_number(v) for v in value)
 
 
 def _is_table(table: Any) -> bool:
@@ -127,6 +137,16 @@ class Result:
         if name not in known:
             raise HostnetError(f"there is no metric {name!r}; {suggestion(name, list(known))}")
         return known[name]
+
+    def interval(self, name: str) -> tuple[float, float] | None:
+        """The 95 % confidence interval of a metric, in its unit; None where the metric has none, as a maximum has.
+
+        The interval comes from batches of the measured window or, with several seeds, from the runs with each seed. Raises
+        HostnetError for an unknown metric.
+        """
+        self[name]
+        low_high = intervals.of(self.data).get(metric(str(name)))
+        return low_high
 
     @property
     def warnings(self) -> list[str]:
@@ -192,8 +212,14 @@ def column_info() -> dict[str, ColumnInfo]:
     return found | _PROVENANCE
 
 
-def tidy(results: Sequence[Result], columns: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
-    """One row per result: the given swept columns, every metric, then provenance.
+def tidy(
+    results: Sequence[Result],
+    columns: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    ends: bool = False,
+) -> pl.DataFrame:
+    """One row per result: the given swept columns, every metric, then provenance. With ``ends``, each metric that has a
+    95 % interval is followed by ``METRIC_low`` and ``METRIC_high``.
 
     Wall time is left out, so that equal simulations make equal files.
     """
@@ -205,6 +231,8 @@ def tidy(results: Sequence[Result], columns: Sequence[Mapping[str, Any]] | None 
     for name in metric_info():
         if name not in out:
             out[name] = pl.Series(name, [r.metrics.get(name) for r in results], dtype=pl.Float64, strict=False)
+            if ends:
+                out |= {e.name: e for e in intervals.ends(name, results)}
     for name in _PROVENANCE:
         out[name] = pl.Series(name, [getattr(r, name) for r in results])
     return pl.DataFrame(list(out.values()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from . import capture, drops, headlines, reference, search, tenants
+from . import capture, drops, headlines, intervals, reference, search, tenants
 from .declared import info as declared
 from .declared import metric_info
 from .results import Result
@@ -37,24 +37,34 @@ def column(name: str, unit: str = "", **how: Any) -> Column:
     return Column(name, info["unit"] if info else unit, **how)
 
 
+#: Columns of a table of one result's metrics; "±" is the distance of the ends of the 95 % interval.
+_METRIC_COLUMNS = [
+    Column("metric", key=True, text=True),
+    Column("value"),
+    Column("95 %", text=True),
+    Column("unit", text=True),
+    Column("meaning", text=True),
+]
+
+
+def _line(label: str, value: float | None, interval: intervals.Interval | None, about: Mapping[str, Any]) -> list[str]:
+    sure = "" if value is None else intervals.text(value, interval)
+    return [label, number(value), sure, about["unit"], about["description"]]
+
+
 def metrics(result: Result, every: bool = False) -> None:
     """Leading metrics of a scenario by group, then the constants in a line; with ``every``, all metrics that have a
     value."""
     values = result.metrics
     groups = headlines.every(values) if every else headlines.leading(values)
-    columns = [
-        Column("metric", key=True, text=True),
-        Column("value"),
-        Column("unit", text=True),
-        Column("meaning", text=True),
-    ]
     info, out = metric_info(), console()
     out.print(Text(str(result.spec.get("name", "")), style="bold"))
+    known = intervals.of(result.data)
     rows = []
     for group, names in groups.items():
-        rows += [[f"{group}:", "", "", ""]]
-        rows += [[f"  {m}", number(values[m]), info[m]["unit"], info[m]["description"]] for m in names]
-    show(columns, rows, to=out)
+        rows += [[f"{group}:", "", "", "", ""]]
+        rows += [_line(f"  {m}", values[m], known.get(m), info[m]) for m in names]
+    show(_METRIC_COLUMNS, rows, to=out)
     if found := tenants.several(result.data):
         tenant_table(found, every, out)
     captures([result.data], out)
@@ -96,18 +106,11 @@ def chosen(result: Result, wanted: Sequence[str]) -> None:
     own = tenants.columns(result.data)
     info = {**metric_info(), **{name: about for name, (about, _) in own.items()}}
     values = {**result.metrics, **{name: value for name, (_, value) in own.items()}}
-    columns = [
-        Column("metric", key=True, text=True),
-        Column("value"),
-        Column("unit", text=True),
-        Column("meaning", text=True),
-    ]
+    known = intervals.of(result.data)
     rows = [
-        [m, number(values[m]), info[m]["unit"], info[m]["description"]]
-        for m in tenants.matching(wanted, own)
-        if values.get(m) is not None
+        _line(m, values[m], known.get(m), info[m]) for m in tenants.matching(wanted, own) if values.get(m) is not None
     ]
-    show(columns, rows)
+    show(_METRIC_COLUMNS, rows)
     warnings([result])
 
 
@@ -133,9 +136,10 @@ def rows(
     wanted: Sequence[str],
     title: str | None = None,
     units: Mapping[str, str] | None = None,
+    results: Sequence[Result] | None = None,
 ) -> None:
     """One line per point: swept columns that vary, then the wanted metrics that have values. ``units`` are those of columns that
-    are no metrics."""
+    are no metrics. With the ``results`` of the rows, each metric has its 95 % interval beside it."""
     import polars as pl
 
     swept = [c for c in swept if c not in wanted]
@@ -145,7 +149,18 @@ def rows(
         column(c, (units or {}).get(c, ""), key=c in varying, text=frame[c].dtype == pl.String)
         for c in (*varying, *shown)
     ]
-    show(columns, [[number(v) for v in row] for row in frame.select(*varying, *shown).iter_rows()], title)
+    known = [intervals.of(r.data) for r in results] if results is not None else [{}] * frame.height
+    chosen = frame.select(*varying, *shown)
+    cells = [
+        [_cell(v, of.get(name)) for name, v in zip(chosen.columns, row, strict=True)]
+        for row, of in zip(chosen.iter_rows(), known, strict=True)
+    ]
+    show(columns, cells, title)
+
+
+def _cell(value: Any, interval: intervals.Interval | None) -> str:
+    """A value, with its interval where it has one."""
+    return f"{number(value)} {intervals.text(value, interval)}" if interval is not None else number(value)
 
 
 def studies(known: Sequence[Study]) -> None:

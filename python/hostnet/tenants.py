@@ -46,15 +46,20 @@ def named(given: Iterable[str]) -> list[str]:
     return found
 
 
+def names(data: Mapping[str, Any]) -> list[str]:
+    """Names by which the tenants of a result are asked for, in the order of its table."""
+    table = _table(data)
+    return [] if table is None else named(row["tenant"] for row in rows(table))
+
+
 def columns(data: Mapping[str, Any]) -> dict[str, tuple[ColumnInfo, float | None]]:
     """Every number of each tenant of a result as ``tenant.NAME.COLUMN``, with its unit and meaning."""
     table = _table(data)
     if table is None:
         return {}
     units = {c["name"]: c["unit"] for c in table["columns"] if c["unit"]}
-    of_tenants = rows(table)
     found: dict[str, tuple[ColumnInfo, float | None]] = {}
-    for name, row in zip(named(row["tenant"] for row in of_tenants), of_tenants, strict=True):
+    for name, row in zip(names(data), rows(table), strict=True):
         for column, unit in units.items():
             meaning = tenant_info()[column]["description"] if column in tenant_info() else column
             about: ColumnInfo = {"unit": unit, "description": f"{name}: {meaning}"}

@@ -143,6 +143,13 @@ fn run(
     .to_string())
 }
 
+/// Half-width, in standard errors, of the 95 % interval of a mean of `runs` independent runs (Student's t).
+#[pyfunction]
+fn standard_errors(runs: u32) -> PyResult<f64> {
+    meter::interval::standard_errors(runs)
+        .ok_or_else(|| SpecError::new_err(format!("seeds = {runs} give no interval; give 2 or more.")))
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<control::Epoch>()?;
@@ -153,6 +160,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(renamed, m)?)?;
     m.add_function(wrap_pyfunction!(resolve, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
+    m.add_function(wrap_pyfunction!(standard_errors, m)?)?;
     m.add_function(wrap_pyfunction!(model::pcie_bandwidth, m)?)?;
     m.add_function(wrap_pyfunction!(model::domains, m)?)?;
     m.add_function(wrap_pyfunction!(model::formula, m)?)?;

@@ -29,7 +29,8 @@ def _there(frame: pl.DataFrame, columns: Iterable[str]) -> None:
 def plot_sweep(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | None = None, title: str = "") -> Figure:
     """Lines of column `y` over column `x`, one per value (or combination of values) of `hue`.
 
-    Rows are averaged where several share x and hue. Raises HostnetError for a column that the frame lacks.
+    Rows are averaged where several share x and hue. A band shows the 95 % intervals where the frame has the columns
+    `y_low` and `y_high`, as those of `sweep(..., ends=True)` do. Raises HostnetError for a column that the frame lacks.
     """
     import polars as pl
 
@@ -41,14 +42,25 @@ def plot_sweep(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | N
         frame = frame.filter(pl.col(y).is_not_null())
         parts = frame.partition_by(hues, as_dict=True, maintain_order=True) if hues else {(): frame}
         for i, (key, part) in enumerate(parts.items()):
-            line = part.group_by(x).agg(pl.col(y).mean()).sort(x)
+            ends = [c for c in (f"{y}_low", f"{y}_high") if c in part.columns]
+            line = part.group_by(x).agg(pl.col(y, *ends).mean()).sort(x)
             label = ", ".join(str(k) if h == "system" else f"{h} {k}" for h, k in zip(hues, key, strict=False)) or None
             ax.plot(line[x].to_list(), line[y].to_list(), label=label, **line_style(i))
+            _band(ax, line, x, y, i)
         ax.set(xlabel=axis_label(x), ylabel=axis_label(y), title=title or f"{axis_label(y)} over {axis_label(x)}")
         ax.set_ylim(bottom=min(0, ax.get_ylim()[0]))
         if hues:
             ax.legend(ncols=2 if len(parts) > 6 else 1)
         return fig
+
+
+def _band(ax: Axes, line: pl.DataFrame, x: str, y: str, i: int) -> None:
+    """The 95 % intervals of line number ``i``, where the frame has their ends."""
+    low, high = f"{y}_low", f"{y}_high"
+    if low in line.columns and high in line.columns:
+        known = line.drop_nulls([low, high])
+        ends = (known[low].to_list(), known[high].to_list())
+        ax.fill_between(known[x].to_list(), *ends, color=line_style(i)["color"], alpha=0.18, linewidth=0)
 
 
 _DIRECTED = [
@@ -110,6 +122,7 @@ def _curves(ax: Axes, frame: pl.DataFrame, x: str, y: str, lines: Sequence[str])
     for i, (name, part) in enumerate(_parts(frame, lines)):
         line = part.sort(x)
         ax.plot(line[x].to_list(), line[y].to_list(), label=name, **line_style(i))
+        _band(ax, line, x, y, i)
 
 
 def _clusters(ax: Axes, frame: pl.DataFrame, x: str, y: str, lines: Sequence[str]) -> None:
@@ -119,7 +132,13 @@ def _clusters(ax: Axes, frame: pl.DataFrame, x: str, y: str, lines: Sequence[str
     width = 0.8 / max(map(len, present.values()), default=1)
     for i, (name, part) in enumerate(parts):
         at = [groups.index(g) + (present[g].index(name) - (len(present[g]) - 1) / 2) * width for g in part[x]]
-        ax.bar(at, part[y].to_list(), width, label=name, color=line_style(i)["color"], edgecolor="white", linewidth=0.4)
+        values = part[y].to_list()
+        ax.bar(at, values, width, label=name, color=line_style(i)["color"], edgecolor="white", linewidth=0.4)
+        low, high = f"{y}_low", f"{y}_high"
+        if low in part.columns and high in part.columns:
+            below = [v - (v if e is None else e) for v, e in zip(values, part[low])]
+            above = [(v if e is None else e) - v for v, e in zip(values, part[high])]
+            ax.errorbar(at, values, (below, above), fmt="none", ecolor="#333333", elinewidth=0.8, capsize=1.5)
     ax.set_xticks(range(len(groups)), [name_of(g) for g in groups])
     ax.tick_params(axis="x", length=0)
     ax.grid(axis="x", visible=False)

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import tenants
+from .. import intervals, tenants
 from ..cache import Cache, contents
 from ..declared import PREFIX, metric_info
 from ..declared import matching as names_of
@@ -214,6 +214,13 @@ class StudyRun:
         ]
         return pl.concat([frame, pl.DataFrame(rows, infer_schema_length=None)], how="diagonal_relaxed")
 
+    def _with_ends(self) -> pl.DataFrame:
+        """The tidy table, with the ends of the intervals of the metrics that are plotted."""
+        plot = self.shown.plot
+        if plot is None or self.missing:
+            return self.frame
+        return self.frame.hstack([end for name in plot.y for end in intervals.ends(name, self.results)])
+
     @cached_property
     def shown(self) -> Study:
         """The study, with the tenants' columns that its patterns stand for."""
@@ -229,6 +236,10 @@ class StudyRun:
         """The study's further tables (such as latency CDFs) by name, with the swept columns in front."""
         return {f"{self.study.table}_{t}": tidy_table(t, self.results, self.columns) for t in self.study.side_tables}
 
+    def intervals(self) -> pl.DataFrame:
+        """The 95 % intervals of every metric at every point (`hostnet.intervals.frame`)."""
+        return intervals.frame(self.results, self.columns)
+
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table of the study by its SQL name."""
         return {self.study.table: self.frame, **self.side_frames()}
@@ -242,6 +253,8 @@ class StudyRun:
         """Write tables, resolved specs and the plot into an existing directory; returns the names of the files."""
         for name, frame in self.tables().items():
             write_frame(frame, folder / name, self.column_info(name))
+        about = self.column_info(self.study.table) | intervals.COLUMNS
+        write_frame(self.intervals(), folder / f"{self.study.table}-intervals", about)
         with (folder / "specs.json").open("w", encoding="utf-8") as f:
             for row, r in zip(self.columns, self.results, strict=True):
                 f.write(json.dumps({"key": r.key, "point": row, "spec": r.spec}) + "\n")
@@ -249,7 +262,7 @@ class StudyRun:
         if plot:
             from ..plots import plot_study
 
-            plot_study(self.shown, self.frame, folder, self.side_frames())
+            plot_study(self.shown, self._with_ends(), folder, self.side_frames())
         return sorted(f.name for f in folder.iterdir())
 
     def column_info(self, table: str) -> dict[str, ColumnInfo]:

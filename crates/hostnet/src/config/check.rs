@@ -2,6 +2,7 @@
 
 use super::check_machines::{client, cores_of_nodes, second_threads, several_nodes, with_threads};
 use super::check_mixture;
+use super::check_precision::precision;
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
 use super::check_unused::{has_queue_pairs, packets, streams, unused};
@@ -435,6 +436,7 @@ fn traffic(s: &Scenario) -> Check {
         need(t.0 >= 10_000, || format!("run.trace = \"{t}\" is below 10 ns"))?;
     }
     need(s.run.slo_multiple > 0.0, || format!("run.slo_multiple = {} must be positive", s.run.slo_multiple))?;
+    precision(&s.run)?;
     need(s.run.search_tolerance > 0.0 && s.run.search_tolerance < 0.5, || {
         format!("run.search_tolerance = {} is not above 0 and below 0.5", s.run.search_tolerance)
     })?;

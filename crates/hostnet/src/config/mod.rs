@@ -3,6 +3,7 @@
 pub mod check;
 mod check_machines;
 mod check_mixture;
+mod check_precision;
 mod check_ranges;
 mod check_stacks;
 mod check_unused;

@@ -322,6 +322,15 @@ pub struct RunSpec {
     /// determines the resolution.
     #[serde(default)]
     pub step: Option<OfferedRate>,
+    /// Half-width of the 95 % intervals, relative to their values, at which the measurement ends, such as 0.02. The
+    /// measurement then lasts for at most `requests` or `time`, and for at least an eighth of that. Shares are also precise
+    /// enough when the half-width is at most this number itself. When absent, the measurement lasts for
+    /// `requests` or `time`.
+    #[serde(default)]
+    pub precision: Option<f64>,
+    /// Metrics whose intervals `precision` is about. When empty, these are the metrics that lead a table of several runs.
+    #[serde(default)]
+    pub precision_of: Vec<String>,
     /// Number of measured requests, over all tenants that serve packets. The default is 60,000.
     #[serde(default = "requests")]
     pub requests: u64,

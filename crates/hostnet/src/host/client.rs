@@ -11,7 +11,7 @@ use crate::device::nic::Packet;
 use crate::device::NicAt;
 use crate::kernel::{Int, Post, RandomStream, TenantId, Time};
 use crate::meter::table::table;
-use crate::meter::{metric, Values};
+use crate::meter::{metric, MetricId, Values};
 use crate::traffic::generator::{Flows, Generator, Returned, Rtt, Sizes, CHECKSUM};
 use crate::traffic::mac::Mac;
 use crate::traffic::writer::FrameFormat;
@@ -20,6 +20,10 @@ use serde_json::{json, Value};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+/// Percentiles of round trips, with their shares.
+pub(super) const RTT_PERCENTILES: [(MetricId, f64); 4] =
+    [(metric::RTT_MEDIAN_US, 0.5), (metric::RTT_P90_US, 0.9), (metric::RTT_P99_US, 0.99), (metric::RTT_P999_US, 0.999)];
 
 /// Builds the generator that a scenario describes for `tenant`, before which `order` others have one.
 pub fn generator(s: &Scenario, tenant: TenantId, order: u64) -> Generator {
@@ -234,19 +238,13 @@ impl Host {
         v.set(metric::ACHIEVED_GBPS, rtt.bytes.to_f64() * 8.0 / us / 1e3);
         v.set(metric::RTT_MEAN_US, rtt.mean_ns() / 1e3);
         v.set(metric::RTT_SD_US, rtt.sd_ns() / 1e3);
-        let quantiles = [
-            (metric::RTT_MEDIAN_US, 0.5),
-            (metric::RTT_P90_US, 0.9),
-            (metric::RTT_P99_US, 0.99),
-            (metric::RTT_P999_US, 0.999),
-        ];
-        for (name, q) in quantiles {
+        for (name, q) in RTT_PERCENTILES {
             v.set(name, rtt.histogram.value_at_quantile(q).to_f64() / 1e3);
         }
     }
 
     /// Round-trip times of the packets of all generators in the window; None without a generator.
-    fn round_trips(&self) -> Option<Rtt> {
+    pub(super) fn round_trips(&self) -> Option<Rtt> {
         let mut all = self.sources().map(|(_, s)| &s.generator.rtt);
         let mut sum = all.next()?.clone();
         all.for_each(|rtt| sum.merge(rtt));

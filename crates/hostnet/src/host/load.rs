@@ -13,9 +13,10 @@ use crate::flow::Link;
 use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Int, RandomStream, Real, TenantId, Time};
 use crate::machine::World;
+use crate::meter::batches::{Batches, Reading};
+use crate::meter::interval::Intervals;
 use crate::meter::table::table;
-use crate::meter::interval::{Batches, Intervals};
-use crate::meter::metric;
+use crate::meter::{metric, MetricId};
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
 use crate::traffic::pcap::{Capture, LateOnLink};
@@ -32,6 +33,8 @@ pub type Progress<'a> = &'a mut dyn FnMut(f64) -> Result<(), String>;
 const PROBE_DEPTH: u32 = 4;
 /// Maximum time in which packets of the capacity probe may leave the host.
 const CLEARED: Time = Time::us(2000);
+/// Maximum share of the offered packets that may be lost at a rate that meets an objective of latency.
+const MOST_LOST: f64 = 0.01;
 /// Maximum growth of the backlog, as a share of a window's requests, at a sustained rate. Within one window, a rate a
 /// few percent beyond the capacity may meet an objective of a hundred service times, or may not fill a deep ring, but
 /// such a rate is not sustained.
@@ -44,8 +47,12 @@ const MOST_BACKLOG_NODROP: f64 = 0.03;
 /// without one being served. No ring and no queue of a scenario holds as many, so that the others were lost.
 const STANDSTILL: Time = Time::us(100_000);
 const UNSERVED: u64 = 1_000_000;
+/// Requests by which a window may exceed `run.requests`, as a bound.
+const BEYOND: u64 = 8192;
 /// Parts of a measured window, which are the batches of the intervals.
 const PARTS: u64 = 16;
+/// Parts of a window that may end early; after each [`PARTS`] of them its end is considered.
+const FINE_PARTS: u64 = 128;
 /// Requests between two updates of the progress.
 const SLICE: u64 = 4096;
 
@@ -386,42 +393,72 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Measures a window. The window ends early when the metrics are known to `run.precision`, and in a search as soon as
+    /// so many packets are lost that its rate cannot pass.
     fn measure(&mut self, from: f64, to: f64) -> Result<Outcome, String> {
         self.world.restart_window();
         let n = self.spec.run.requests;
         let by_time = !self.world.members[0].counts_requests();
         let end = if by_time { self.end_after(self.spec.run.time.into())? } else { Time::ZERO };
+        let (parts, sampled) =
+            if self.spec.run.precision.is_some() { (FINE_PARTS, FINE_PARTS / 32) } else { (PARTS, 1) };
         // Each part ends where it would if all earlier parts had been exact: threads that complete bursts go beyond the
         // end of their part.
         let start = self.world.members[0].run.completed_ever;
         let mut batches = Batches::default();
-        for i in 0..PARTS {
-            let at = |k: u64| from + (to - from) * k.to_f64() / PARTS.to_f64();
+        for i in 0..parts {
+            let at = |k: u64| from + (to - from) * k.to_f64() / parts.to_f64();
             if by_time {
-                self.advance_towards(end, PARTS - i)?;
+                self.advance_towards(end, parts - i)?;
                 (self.progress)(at(i + 1))?;
             } else {
                 let done = self.world.members[0].run.completed_ever;
-                let part = (start + n * (i + 1) / PARTS).saturating_sub(done);
+                let part = (start + n * (i + 1) / parts).saturating_sub(done);
                 if part == 0 {
                     continue;
                 }
                 self.advance(part, at(i), at(i + 1))?;
             }
-            if !by_time || i + 1 == PARTS {
+            if if by_time { i + 1 == parts } else { (i + 1) % sampled == 0 } {
                 self.world.members[0].sample();
             }
             let host = &self.world.members[0];
             let (mut values, tenants) = host.values();
             self.world.client_metrics(&mut values);
-            batches.add(host.machine.now - host.meters.window.start, (values, tenants));
+            let length = host.machine.now - host.meters.window.start;
+            batches.add(Reading { length, values, tenants, distributions: host.distributions() });
+            if self.fails() || (i + 1) % PARTS == 0 && self.unknown(&batches).is_some_and(|left| left.is_empty()) {
+                break;
+            }
         }
         let mut outcome = self.world.members[0].outcome();
         self.world.client_metrics(&mut outcome.values);
         outcome.intervals = batches.intervals();
         outcome.tables.insert("tenant_intervals".into(), batches.tenant_table());
+        outcome.warnings.extend(self.unknown(&batches).and_then(|left| self.imprecise(&left)));
         self.world.check()?;
         Ok(outcome)
+    }
+
+    /// Metrics that are not known to `run.precision` yet, each with its relative half-width; None where no precision is
+    /// asked for.
+    fn unknown(&self, batches: &Batches) -> Option<Vec<(MetricId, f64)>> {
+        let run = &self.spec.run;
+        let precision = run.precision?;
+        let named: Vec<MetricId> = run.precision_of.iter().filter_map(|name| MetricId::named(name)).collect();
+        Some(batches.imprecise(&named, precision))
+    }
+
+    /// Sentence about the metrics that are not known to `run.precision` at the end of a window.
+    fn imprecise(&self, left: &[(MetricId, f64)]) -> Option<String> {
+        let (worst, half) = left.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let longer = if self.world.members[0].counts_requests() { "run.requests" } else { "run.time" };
+        Some(format!(
+            "{} is known to {:.1} % (95 % interval), and not to run.precision = {:.1} %; give a larger {longer}",
+            worst.declared().name,
+            100.0 * half,
+            100.0 * self.spec.run.precision.unwrap_or(0.0)
+        ))
     }
 
     /// Brings the host to a steady state near its capacity, and returns the bracket with which a search begins. The
@@ -498,9 +535,31 @@ impl Run<'_> {
             Load::PeakLoss => get(metric::LOSS_RATE) <= self.spec.run.loss,
             _ => {
                 get(metric::LAT_P99_US) <= self.spec.run.slo_multiple * get(metric::SERVICE_MEAN_US)
-                    && get(metric::DROP_RATE) <= 0.01
+                    && get(metric::DROP_RATE) <= MOST_LOST
                     && sustained(MOST_BACKLOG)
             }
+        }
+    }
+
+    /// Whether more packets are lost so far than the objective of a search allows of a whole window, so that the rate cannot
+    /// pass: the number of lost packets never falls.
+    fn fails(&self) -> bool {
+        let host = &self.world.members[0];
+        let lost = host.lost();
+        // Threads that complete bursts go beyond the end of the window.
+        let completed = (self.spec.run.requests + BEYOND).to_f64();
+        match self.spec.run.load {
+            Load::PeakNodrop => lost > 0,
+            Load::PeakLoss => {
+                // Queues that were full at the start may empty, by which completed packets exceed those offered.
+                let missing = lost.saturating_sub(host.meters.window.packets.1).to_f64();
+                missing > self.spec.run.loss * (completed + missing)
+            }
+            Load::PeakSlo => {
+                let lost = lost.to_f64();
+                lost > MOST_LOST * (completed * (1.0 + MOST_BACKLOG) + lost)
+            }
+            _ => false,
         }
     }
 

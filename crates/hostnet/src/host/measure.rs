@@ -1,5 +1,6 @@
 //! A measurement window, and the metrics derived from it.
 
+use super::client::RTT_PERCENTILES;
 use super::steadiness::Trend;
 use super::tenant::TenantState;
 use super::Host;
@@ -10,10 +11,12 @@ use crate::device::iio::Iio;
 use crate::kernel::{Clock, Int, TenantId, Time};
 use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, LINE};
+use crate::meter::batches::Cell;
 use crate::meter::drops::{DropCause, DropLedger, Loss};
-use crate::meter::table::table;
 use crate::meter::interval::Intervals;
-use crate::meter::{metric, Values};
+use crate::meter::percentile::Distribution;
+use crate::meter::table::table;
+use crate::meter::{metric, tenant_column, MetricId, Values};
 use crate::placement::{ddio, PlacementPolicy};
 use crate::stack::tcp::Network;
 use crate::stack::{Role, Software, Thread};
@@ -265,6 +268,39 @@ impl Host {
             warmup,
             measured,
         }
+    }
+
+    /// Distributions of the window up to now, of which metrics are percentiles.
+    pub(super) fn distributions(&self) -> Vec<Distribution> {
+        let latencies = [
+            (metric::LAT_P50_US, 0.5),
+            (metric::LAT_P90_US, 0.9),
+            (metric::LAT_P99_US, 0.99),
+            (metric::LAT_P999_US, 0.999),
+        ];
+        let of_metrics = |named: &[(MetricId, f64)]| named.iter().map(|(id, q)| (Cell::Metric(*id), *q)).collect();
+        let mut found = vec![
+            Distribution::new(&self.total().latency_ns, 1e3, of_metrics(&latencies)),
+            Distribution::new(
+                &self.machine.mem.stats.dram_ps,
+                1e3,
+                of_metrics(&[(metric::DRAM_LAT_P50_NS, 0.5), (metric::DRAM_LAT_P99_NS, 0.99)]),
+            ),
+        ];
+        if let Some(rtt) = self.round_trips() {
+            found.push(Distribution::new(&rtt.histogram, 1e3, of_metrics(&RTT_PERCENTILES)));
+        }
+        let columns = [
+            (tenant_column::LAT_P50_US, 0.5),
+            (tenant_column::LAT_P90_US, 0.9),
+            (tenant_column::LAT_P99_US, 0.99),
+            (tenant_column::LAT_P999_US, 0.999),
+        ];
+        for t in self.spec.tenant_ids() {
+            let cells = columns.map(|(column, q)| (Cell::Tenant(t.index(), column), q)).to_vec();
+            found.push(Distribution::new(&self.tenants[t].tally.latency_ns, 1e3, cells));
+        }
+        found
     }
 
     fn tables(&self) -> serde_json::Map<String, Value> {

@@ -7,16 +7,16 @@
 //! shows that they depend on each other are merged in pairs (Law and Kelton, "Simulation Modeling and Analysis",
 //! sections 9.5.3 and 4.4).
 
-use super::table::table;
-use super::{Group, Metric, Statistic, Values, METRICS, TENANT_COLUMNS};
-use crate::kernel::{Int, Time};
-use serde_json::{json, Value};
+use super::{Group, Metric, Statistic, METRICS};
+use crate::kernel::Int;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Confidence that an interval has in a mean of independent batches.
 pub const CONFIDENCE: f64 = 0.95;
 /// Fewest batches from which a variance is estimated.
 const FEWEST: usize = 6;
+/// Fewest batches in which something that a metric counts has happened: of rarer events the batches tell too little.
+const FEWEST_SEEN: usize = 4;
 /// Standard normal quantile that the autocorrelation of independent batches, times the root of their number, exceeds once
 /// in twenty cases.
 const INDEPENDENT: f64 = 1.645;
@@ -47,7 +47,7 @@ struct Batch {
 }
 
 /// Interval of the last of `values`, a metric whose values are of kind `statistic`. None where the metric has no value,
-/// is no mean, or has too few batches.
+/// is a largest or smallest value, has too few batches, or counts what has happened in too few of them.
 pub fn interval(statistic: Statistic, values: &[Cumulative]) -> Option<Interval> {
     let last = values.last()?;
     let value = last.value?;
@@ -57,20 +57,21 @@ pub fn interval(statistic: Statistic, values: &[Cumulative]) -> Option<Interval>
         Statistic::Single => return None,
     };
     let mut batches = Vec::with_capacity(values.len());
-    let (mut length, mut sum) = (0.0, 0.0);
+    let (mut length, mut sum, mut seen) = (0.0, 0.0, 0);
     for v in values {
         let Some(x) = v.value else { continue };
         let now = if statistic == Statistic::Total { x } else { x * v.length };
         let span = v.length - length;
         if span > 0.0 {
             batches.push(Batch { length: span, deviation: now - sum - rate * span });
+            seen += usize::from(now != sum);
         }
         (length, sum) = (v.length, now);
     }
     while dependent(&batches) && batches.len() / 2 >= FEWEST {
         batches = batches.chunks(2).map(merged).collect();
     }
-    if batches.len() < FEWEST {
+    if batches.len() < FEWEST || seen < FEWEST_SEEN {
         return None;
     }
     let n = batches.len().to_f64();
@@ -79,9 +80,16 @@ pub fn interval(statistic: Statistic, values: &[Cumulative]) -> Option<Interval>
     let r = autocorrelation(&batches);
     let excess = if dependent(&batches) { (1.0 + r) / (1.0 - r) } else { 1.0 };
     let error = (squares * excess * n / (n - 1.0)).sqrt();
-    let half = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(0.5 + CONFIDENCE / 2.0) * error;
+    let half = standard_errors(batches.len().to_u32())? * error;
     let half = if statistic == Statistic::Total { half } else { half / last.length };
     Some(Interval { low: value - half, high: value + half })
+}
+
+/// Half-width, in standard errors, of the interval of a mean of `values` independent values (Student's t). None for fewer
+/// than two.
+pub fn standard_errors(values: u32) -> Option<f64> {
+    let freedom = f64::from(values.checked_sub(1)?);
+    Some(StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
 fn merged(pair: &[Batch]) -> Batch {
@@ -110,52 +118,6 @@ pub struct Intervals(pub Vec<Option<Interval>>);
 impl Default for Intervals {
     fn default() -> Self {
         Intervals(vec![None; METRICS.len()])
-    }
-}
-
-/// Metrics of one measured window at the end of each of its batches.
-#[derive(Clone, Debug, Default)]
-pub struct Batches {
-    ends: Vec<BatchEnd>,
-}
-
-#[derive(Clone, Debug)]
-struct BatchEnd {
-    /// Length of the window so far, in picoseconds.
-    length: f64,
-    values: Values,
-    /// Table `tenants`.
-    tenants: Value,
-}
-
-impl Batches {
-    /// Adds the end of a batch: the window's length so far, and its metrics and table `tenants` so far.
-    pub fn add(&mut self, length: Time, (values, tenants): (Values, Value)) {
-        self.ends.push(BatchEnd { length: length.0.to_f64(), values, tenants });
-    }
-
-    /// Interval of the number that `of` finds at the end of a batch.
-    fn interval(&self, declared: &Metric, of: impl Fn(&BatchEnd) -> Option<f64>) -> Option<Interval> {
-        let ends: Vec<_> = self.ends.iter().map(|e| Cumulative { length: e.length, value: of(e) }).collect();
-        declared.interval(&ends)
-    }
-
-    /// Interval of each metric.
-    pub fn intervals(&self) -> Intervals {
-        Intervals(METRICS.iter().enumerate().map(|(i, m)| self.interval(m, |e| e.values.0[i])).collect())
-    }
-
-    /// Table of the intervals of the table `tenants`: a row for each number that has an interval.
-    pub fn tenant_table(&self) -> Value {
-        let rows = self.ends.last().and_then(|e| e.tenants["rows"].as_array()).map_or(0, Vec::len);
-        let cell = |row: usize, column: usize| {
-            let declared = &TENANT_COLUMNS[column];
-            let found = self.interval(declared, |e| e.tenants["rows"][row][column].as_f64())?;
-            let tenant = &self.ends.last()?.tenants["rows"][row][0];
-            Some(vec![tenant.clone(), json!(declared.name), json!(found.low), json!(found.high)])
-        };
-        let cells = (0..rows).flat_map(|row| (0..TENANT_COLUMNS.len()).filter_map(move |column| cell(row, column)));
-        table(&[("tenant", ""), ("metric", ""), ("low", ""), ("high", "")], cells.collect())
     }
 }
 
@@ -244,12 +206,30 @@ mod tests {
         }
     }
 
+    /// Rows of 2, 11 and 31 values in the tables of Student's t at 0.975.
+    #[test]
+    fn half_widths_are_those_of_student_s_table() {
+        for (values, t) in [(2, 12.7062), (11, 2.2281), (31, 2.0423)] {
+            assert!((standard_errors(values).expect("enough values") - t).abs() < 1e-4);
+        }
+        assert_eq!((standard_errors(0), standard_errors(1)), (None, None));
+    }
+
     #[test]
     fn a_maximum_and_a_short_window_have_no_interval() {
         let x = cumulative(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0]);
         assert_eq!(interval(Statistic::Single, &x), None);
         assert_eq!(interval(Statistic::Mean, &x[..5]), None);
         assert_eq!(interval(Statistic::Mean, &[]), None);
+    }
+
+    /// Of a count of eight batches, three in which something has happened are too few, and four are enough.
+    #[test]
+    fn rare_events_have_no_interval() {
+        let x = [0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0];
+        assert_eq!(interval(Statistic::Mean, &cumulative(&x)), None);
+        assert_eq!(interval(Statistic::Mean, &cumulative(&[0.0; 8])), None);
+        assert!(interval(Statistic::Mean, &cumulative(&x.map(|v| if v > 0.0 { v } else { 0.5 }))).is_some());
     }
 
     /// A metric that appears late has batches from there on, of which the first covers the time before.

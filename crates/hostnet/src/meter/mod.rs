@@ -15,10 +15,12 @@
 //! Values::default().set(metric::IIO_WRITE_LATENCY, 300.0);
 //! ```
 
+pub mod batches;
 mod declaration;
 pub mod drops;
 pub mod interval;
 pub mod metric;
+pub mod percentile;
 pub mod table;
 pub mod tenant_column;
 
@@ -40,6 +42,11 @@ impl MetricId {
         METRICS.iter().position(|m| m.name == name).map(|i| MetricId(i.to_u16()))
     }
 
+    /// Every metric, in the order of [`METRICS`].
+    pub fn all() -> impl Iterator<Item = MetricId> {
+        (0..METRICS.len()).map(|i| MetricId(i.to_u16()))
+    }
+
     /// The declaration of the metric.
     pub fn declared(self) -> &'static Metric {
         &METRICS[usize::from(self.0)]
@@ -57,6 +64,16 @@ impl Serialize for MetricId {
 pub struct ColumnId(u16);
 
 impl ColumnId {
+    /// Every column, in the order of [`TENANT_COLUMNS`].
+    pub fn all() -> impl Iterator<Item = ColumnId> {
+        (0..TENANT_COLUMNS.len()).map(|i| ColumnId(i.to_u16()))
+    }
+
+    /// Place of the column in the table.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
     /// The declaration of the column.
     pub fn declared(self) -> &'static Metric {
         &TENANT_COLUMNS[usize::from(self.0)]

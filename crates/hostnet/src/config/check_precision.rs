@@ -1,0 +1,29 @@
+//! Check of the keys of `run` that end a measurement.
+
+use super::check::{need, Check};
+use super::resolve::nearest;
+use super::scenario::{Load, RunSpec};
+use crate::meter::{MetricId, Statistic, METRICS};
+
+/// Checks `run.precision` and the metrics that it is about.
+pub(super) fn precision(run: &RunSpec) -> Check {
+    let Some(p) = run.precision else {
+        return need(run.precision_of.is_empty(), || {
+            "run.precision_of has no effect without run.precision; give both, or leave it out".into()
+        });
+    };
+    need(p > 0.0 && p < 0.5, || format!("run.precision = {p} is not above 0 and below 0.5; 0.02 stands for 2 %"))?;
+    need(run.load != Load::None, || {
+        format!("run.precision = {p} has no effect with run.load = \"none\", which measures nothing; leave it out")
+    })?;
+    for name in &run.precision_of {
+        let Some(id) = MetricId::named(name) else {
+            let near = nearest(name, METRICS.iter().map(|m| m.name));
+            return Err(format!("run.precision_of: there is no metric \"{name}\"{near}"));
+        };
+        need(id.declared().statistic != Statistic::Single, || {
+            format!("run.precision_of: \"{name}\" is a largest, smallest or last value, of which no interval is known")
+        })?;
+    }
+    Ok(())
+}

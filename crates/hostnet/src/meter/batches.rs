@@ -1,0 +1,119 @@
+//! Batches of a measured window, from which the intervals of its metrics are estimated.
+
+use super::interval::{Cumulative, Interval, Intervals};
+use super::percentile::{self, Distribution};
+use super::table::table;
+use super::{ColumnId, Group, Metric, MetricId, Statistic, Subject, Values, METRICS};
+use crate::kernel::{Int, Time};
+use serde_json::{json, Value};
+
+/// Metrics of one measured window at the end of each of its batches.
+#[derive(Clone, Debug, Default)]
+pub struct Batches {
+    ends: Vec<BatchEnd>,
+}
+
+#[derive(Clone, Debug)]
+struct BatchEnd {
+    /// Length of the window so far, in picoseconds.
+    length: f64,
+    values: Values,
+    /// Table `tenants`.
+    tenants: Value,
+    distributions: Vec<Distribution>,
+}
+
+/// Number of a result: a metric, or a cell of the table `tenants`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell {
+    /// A metric.
+    Metric(MetricId),
+    /// The row of a tenant, and a column.
+    Tenant(usize, ColumnId),
+}
+
+/// What a result says of a window up to the end of a batch.
+pub struct Reading {
+    /// Length of the window.
+    pub length: Time,
+    /// Every metric.
+    pub values: Values,
+    /// Table `tenants`.
+    pub tenants: Value,
+    /// Distributions of which some metrics are percentiles.
+    pub distributions: Vec<Distribution>,
+}
+
+impl Batches {
+    /// Adds the end of a batch.
+    pub fn add(&mut self, r: Reading) {
+        let Reading { length, values, tenants, distributions } = r;
+        self.ends.push(BatchEnd { length: length.0.to_f64(), values, tenants, distributions });
+    }
+
+    /// Interval of a percentile: the values at the ends of the interval of the share of the samples that are at most as
+    /// large. None where `cell` is no percentile of a distribution.
+    fn of_percentile(&self, cell: Cell, value: f64) -> Option<Option<Interval>> {
+        let last = self.ends.last()?;
+        let (i, share) = last.distributions.iter().enumerate().find_map(|(i, d)| {
+            let share = d.share_of(cell).filter(|share| d.percentile(*share) == Some(value))?;
+            Some((i, share))
+        })?;
+        let parts: Vec<_> = self.ends.iter().map(|e| &e.distributions[i]).collect();
+        Some(percentile::interval(&parts, share))
+    }
+
+    /// Interval of the number in `cell`, which `of` finds at the end of a batch.
+    fn interval(&self, cell: Cell, of: impl Fn(&BatchEnd) -> Option<f64>) -> Option<Interval> {
+        let declared = match cell {
+            Cell::Metric(id) => id.declared(),
+            Cell::Tenant(_, column) => column.declared(),
+        };
+        if let Some(found) = self.ends.last().and_then(&of).and_then(|value| self.of_percentile(cell, value)) {
+            return found;
+        }
+        let ends: Vec<_> = self.ends.iter().map(|e| Cumulative { length: e.length, value: of(e) }).collect();
+        declared.interval(&ends)
+    }
+
+    /// Interval of each metric.
+    pub fn intervals(&self) -> Intervals {
+        Intervals(MetricId::all().map(|id| self.interval(Cell::Metric(id), |e| e.values.get(id))).collect())
+    }
+
+    /// Metrics of which `wanted` are, or that lead a table of several runs when `wanted` is empty, whose interval has a larger
+    /// half-width than `precision` times the value. The second part of a pair is the relative half-width. A share is
+    /// precise as well when its half-width is at most `precision`.
+    pub fn imprecise(&self, wanted: &[MetricId], precision: f64) -> Vec<(MetricId, f64)> {
+        let Some(last) = self.ends.last() else { return Vec::new() };
+        let marked =
+            |s: &&Subject| METRICS.iter().zip(&last.values.0).any(|(m, v)| v.is_some() && m.marks == Some(**s));
+        let about = Subject::ALL.iter().find(marked);
+        let leads = |m: &Metric| m.sweep.iter().flatten().any(|lead| Some(&lead.subject) == about);
+        let chosen = |id: MetricId| if wanted.is_empty() { leads(id.declared()) } else { wanted.contains(&id) };
+        let left = |id: MetricId| {
+            let (m, value) = (id.declared(), last.values.get(id)?);
+            let constant = matches!(m.group, Group::Constants | Group::Simulation);
+            if constant || value == 0.0 || m.statistic == Statistic::Single {
+                return None;
+            }
+            let found = self.interval(Cell::Metric(id), |e| e.values.get(id));
+            let half = found.map_or(f64::INFINITY, |i| (i.high - i.low) / 2.0);
+            let enough = half <= precision * value.abs() || m.unit == "fraction" && half <= precision;
+            (!enough).then_some((id, half / value.abs()))
+        };
+        MetricId::all().filter(|id| chosen(*id)).filter_map(left).collect()
+    }
+
+    /// Intervals of the numbers in the table `tenants`, each with the row and the column of its number.
+    pub fn tenant_table(&self) -> Value {
+        let rows = self.ends.last().and_then(|e| e.tenants["rows"].as_array()).map_or(0, Vec::len);
+        let cell = |row: usize, column: ColumnId| {
+            let of = |e: &BatchEnd| e.tenants["rows"][row][column.index()].as_f64();
+            let found = self.interval(Cell::Tenant(row, column), of)?;
+            Some(vec![json!(row), json!(column.declared().name), json!(found.low), json!(found.high)])
+        };
+        let cells = (0..rows).flat_map(|row| ColumnId::all().filter_map(move |column| cell(row, column)));
+        table(&[("row", ""), ("metric", ""), ("low", ""), ("high", "")], cells.collect())
+    }
+}

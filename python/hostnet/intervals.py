@@ -1,0 +1,75 @@
+"""Confidence intervals of metrics: how sure a number is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import tenants
+from .declared import PREFIX
+from .parquet import ColumnInfo
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from .results import Result
+
+Interval = tuple[float, float]
+"""Lower and upper end of an interval, in the metric's unit."""
+
+
+#: Columns of the table of intervals that are neither swept nor a metric.
+COLUMNS: dict[str, ColumnInfo] = {
+    "metric": {"unit": "", "description": "name of the metric"},
+    "value": {"unit": "", "description": "value of the metric, in the metric's unit"},
+    "low": {"unit": "", "description": "lower end of the 95 % confidence interval"},
+    "high": {"unit": "", "description": "upper end of the 95 % confidence interval"},
+}
+
+
+def of(data: Mapping[str, Any]) -> dict[str, Interval]:
+    """The 95 % intervals of a result (as `Result.data`) by metric, and by ``tenant.NAME.COLUMN``."""
+    found = {name: (low, high) for name, (low, high) in (data.get("intervals") or {}).items()}
+    tables = data.get("tables") or {}
+    if "tenant_intervals" in tables:
+        names = tenants.names(data)
+        for row, column, low, high in tables["tenant_intervals"]["rows"]:
+            found[f"{PREFIX}{names[row]}.{column}"] = (low, high)
+    return found
+
+
+def half_width(interval: Interval) -> float:
+    """Half the width of an interval."""
+    return (interval[1] - interval[0]) / 2
+
+
+def text(value: float, interval: Interval | None) -> str:
+    """The distance of an interval's ends from ``value``, to two digits; empty without an interval."""
+    if interval is None:
+        return ""
+    half = max(interval[1] - value, value - interval[0])
+    return f"±{half:,.0f}" if half >= 99.5 else f"±{half:.2g}"
+
+
+def frame(results: Sequence[Result], columns: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
+    """One row per result and metric with an interval: the swept columns, ``metric``, ``value``, ``low`` and ``high``."""
+    import polars as pl
+
+    columns = columns if columns is not None else [{} for _ in results]
+    swept = list(dict.fromkeys(name for c in columns for name in c))
+    rows = []
+    for result, point in zip(results, columns, strict=True):
+        for name, (low, high) in of(result.data).items():
+            rows.append([*(point.get(c) for c in swept), name, result[name], low, high])
+    return pl.DataFrame(rows, schema=[*swept, "metric", "value", "low", "high"], orient="row", infer_schema_length=None)
+
+
+def ends(name: str, results: Sequence[Result]) -> list[pl.Series]:
+    """The columns ``NAME_low`` and ``NAME_high`` of a metric; none where no result has its interval."""
+    import polars as pl
+
+    found = [of(r.data).get(name) for r in results]
+    if not any(found):
+        return []
+    pairs = (("low", 0), ("high", 1))
+    return [pl.Series(f"{name}_{end}", [i and i[k] for i in found], dtype=pl.Float64) for end, k in pairs]

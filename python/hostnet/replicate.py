@@ -1,0 +1,87 @@
+"""Independent runs of one scenario with several seeds, combined into one result with intervals."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from . import _core
+from .declared import metric_info, tenant_info
+from .errors import HostnetError
+from .results import Result, ResultData, Table
+
+#: Number of seeds beyond which a request counts as a mistake.
+MOST_SEEDS = 10_000
+
+
+def specs(resolved: str, seeds: int) -> list[str]:
+    """Resolved specs that differ in the seed alone: the given seed and those that follow it. Raises HostnetError for fewer
+    than two seeds."""
+    if not 2 <= seeds <= MOST_SEEDS:
+        raise HostnetError(f"seeds = {seeds} is not within 2 to {MOST_SEEDS:,}; an interval needs at least two runs.")
+    spec = json.loads(resolved)
+    return [json.dumps({**spec, "seed": spec["seed"] + i}, separators=(",", ":")) for i in range(seeds)]
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of the mean of independent values (Student's t)."""
+    mean = statistics.fmean(values)
+    half = _core.standard_errors(len(values)) * statistics.stdev(values) / math.sqrt(len(values))
+    return mean - half, mean + half
+
+
+def combined(results: Sequence[Result]) -> Result:
+    """One result of runs with several seeds: means of their metrics, 95 % intervals over the runs, and ``seeds``.
+
+    A metric without a value in one of the runs has none. Tables other
+    than those of the tenants come from the first run.
+    """
+    first = results[0]
+    data: dict[str, Any] = {**first.data, "seeds": [r.seed for r in results]}
+    data["metrics"], data["intervals"] = {}, {}
+    for name, about in metric_info().items():
+        mean, found = _mean([r.metrics.get(name) for r in results], about["group"])
+        data["metrics"][name] = mean
+        if found is not None:
+            data["intervals"][name] = list(found)
+    data["tables"] = {**(first.data.get("tables") or {}), **_tenants(results)}
+    data["warnings"] = list(dict.fromkeys(w for r in results for w in r.warnings))
+    data["wall_s"] = sum(r.wall_s for r in results)
+    combined: ResultData = data  # type: ignore[assignment]
+    return Result(combined, cached=all(r.cached for r in results))
+
+
+def _mean(values: Iterable[Any], group: str) -> tuple[Any, tuple[float, float] | None]:
+    """Mean and interval of one number over the runs; text is that of the first run."""
+    values = list(values)
+    if not all(isinstance(v, (int, float)) for v in values):
+        return (values[0] if isinstance(values[0], str) else None), None
+    if group == "constants":
+        return values[0], None
+    return statistics.fmean(values), interval(values)
+
+
+def _tenants(results: Sequence[Result]) -> dict[str, Table]:
+    """The tables ``tenants`` and ``tenant_intervals`` over the runs."""
+    tables = [r.data["tables"]["tenants"] for r in results if "tenants" in (r.data.get("tables") or {})]  # type: ignore[index]
+    if len(tables) < len(results):
+        return {}
+    columns = tables[0]["columns"]
+    rows, intervals = [], []
+    for i, _ in enumerate(tables[0]["rows"]):
+        row = []
+        for j, column in enumerate(columns):
+            group = tenant_info()[column["name"]]["group"]
+            mean, found = _mean([t["rows"][i][j] for t in tables], group)
+            row.append(mean)
+            if found is not None:
+                intervals.append([i, column["name"], *found])
+        rows.append(row)
+    named = [{"name": n, "unit": ""} for n in ("row", "metric", "low", "high")]
+    return {
+        "tenants": {"columns": columns, "rows": rows},
+        "tenant_intervals": {"columns": named, "rows": intervals},  # type: ignore[typeddict-item]
+    }

@@ -1,0 +1,135 @@
+"""95 % intervals: how often they contain the truth, where they are shown, and runs that last until they are narrow enough."""
+
+import json
+import math
+import statistics
+
+import polars as pl
+import pytest
+
+import hostnet as hn
+from hostnet import intervals, replicate, show, tables
+from hostnet.plots import plot_sweep
+from hostnet.runner import run_many
+
+LEADING = ["throughput_mrps", "lat_mean_us", "lat_p50_us", "lat_p99_us", "service_mean_us", "mem_bw_gbs", "llc_miss_ratio"]
+
+
+@pytest.fixture
+def short(tiny):
+    return tiny.with_({"run.requests": 4000, "traffic.rate": "4 Mrps"})
+
+
+def test_intervals_contain_the_mean_of_a_hundred_seeds_as_often_as_they_say(short):
+    """The mean over the seeds is the truth, but for a tenth of an interval. Of a hundred intervals of 95 %, 90 to 100 contain
+    it; over all metrics together, 92 to 98.5 %, since percentiles are at most conservative."""
+    runs = run_many(replicate.specs(short.resolve(), 100))
+    held = {}
+    for name in LEADING:
+        mean = statistics.fmean(r.metrics[name] for r in runs)
+        found = [r.interval(name) for r in runs]
+        held[name] = sum(i is not None and i[0] <= mean <= i[1] for i in found)
+    assert all(90 <= n for n in held.values()), held
+    assert 0.92 <= statistics.fmean(held.values()) / 100 <= 0.985, held
+
+
+def test_an_interval_of_batches_is_as_wide_as_the_spread_of_seeds(short):
+    runs = run_many(replicate.specs(short.resolve(), 40))
+    for name in ("throughput_mrps", "lat_mean_us"):
+        spread = 1.96 * statistics.stdev(r.metrics[name] for r in runs)
+        half = statistics.fmean(intervals.half_width(r.interval(name)) for r in runs)
+        assert 0.7 < half / spread < 1.6, (name, half, spread)
+
+
+def test_seeds_give_means_and_student_s_intervals(short):
+    """Of n runs the half-width is t(n - 1) s / sqrt(n), where t(3) = 3.1824 (table of Student's t)."""
+    whole = hn.run(short, seeds=4)
+    runs = [hn.run(short.with_({"seed": seed})) for seed in (1, 2, 3, 4)]
+    values = [r.metrics["throughput_mrps"] for r in runs]
+    assert whole["throughput_mrps"] == pytest.approx(statistics.fmean(values))
+    half = 3.1824 * statistics.stdev(values) / math.sqrt(4)
+    assert intervals.half_width(whole.interval("throughput_mrps")) == pytest.approx(half, rel=1e-4)
+    own = [r["tenant.kvs.lat_p99_us"] for r in runs]
+    assert whole["tenant.kvs.lat_p99_us"] == pytest.approx(statistics.fmean(own))
+    assert whole.data["seeds"] == [1, 2, 3, 4]
+
+
+def test_a_search_and_a_maximum_have_what_is_known_and_no_more(short):
+    result = hn.run(short)
+    assert result.interval("lat_max_us") is None and result.interval("mem_peak_gbs") is None
+    low, high = result.interval("tenant.kvs.throughput_mops")
+    assert low < result["tenant.kvs.throughput_mops"] < high
+    with pytest.raises(hn.HostnetError, match="there is no metric 'lat_p98_us'"):
+        result.interval("lat_p98_us")
+
+
+def test_a_run_ends_when_its_metrics_are_precise_enough(short):
+    """A quarter of the precision needs about sixteen times the requests, until run.requests is reached."""
+    long = short.with_({"run.requests": 200_000, "run.precision_of": ["lat_mean_us"]})
+    runs = {p: hn.run(long.with_({"run.precision": p})) for p in (0.02, 0.005)}
+    for precision, result in runs.items():
+        assert intervals.half_width(result.interval("lat_mean_us")) <= precision * result["lat_mean_us"]
+        assert not any("is known to" in w for w in result.warnings)
+    assert runs[0.02].measure_us < runs[0.005].measure_us < hn.run(short.with_({"run.requests": 200_000})).measure_us
+    vain = hn.run(short.with_({"run.precision": 1e-5, "run.precision_of": ["lat_mean_us"]}))
+    assert vain.measure_us == pytest.approx(hn.run(short).measure_us, rel=0.01)
+    assert any(w.startswith("lat_mean_us is known to") and "run.requests" in w for w in vain.warnings)
+
+
+def test_wrong_precision_is_one_sentence(short, cli):
+    for changes, why in [
+        ({"run.precision": 2}, "run.precision = 2 is not above 0 and below 0.5; 0.02 stands for 2 %"),
+        ({"run.precision_of": ["lat_mean_us"]}, "run.precision_of has no effect without run.precision"),
+        (
+            {"run.precision": 0.02, "run.precision_of": ["lat_mean"]},
+            'there is no metric "lat_mean"; did you mean "lat_mean_us"',
+        ),
+        ({"run.precision": 0.02, "run.precision_of": ["lat_max_us"]}, "of which no interval is known"),
+    ]:
+        with pytest.raises(hn.SpecError, match="run.precision") as raised:
+            short.with_(changes).resolve()
+        assert why in str(raised.value)
+    with pytest.raises(hn.HostnetError, match="seeds = 1 is not within 2 to 10,000"):
+        hn.run(short, seeds=1)
+
+
+def test_tables_frames_and_plots_show_intervals(short, capsys, monkeypatch, cli, tmp_path):
+    result = hn.run(short)
+    show.metrics(result)
+    line = next(x for x in capsys.readouterr().out.splitlines() if "throughput_mrps" in x)
+    low, high = result.interval("throughput_mrps")
+    assert f"±{max(high - result['throughput_mrps'], result['throughput_mrps'] - low):.2g}" in line
+    frame = hn.sweep(short, {"placement.ways": [2, 4]}, ends=True)
+    assert (frame["lat_p50_us_low"] <= frame["lat_p50_us"]).all()
+    assert (frame["lat_p50_us_high"] >= frame["lat_p50_us"]).all()
+    drawn = plot_sweep(frame, "placement.ways", "lat_p50_us").axes[0]
+    assert len(drawn.collections) == 1, "one band"
+    short.save(tmp_path / "s.toml")
+    cli("sweep", str(tmp_path / "s.toml"), "--vary", "placement.ways=2,4", "--out", "swept", check=0)
+    kept = pl.read_parquet(tmp_path / "cwd" / "swept" / "sweep-intervals.parquet")
+    assert set(kept["placement.ways"]) == {2, 4} and kept.filter(pl.col("low") > pl.col("high")).is_empty()
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "said"),
+    [(10.0, (9.5, 10.5), "±0.5"), (10.0, (9.0, 10.5), "±1"), (5000.0, (4800.0, 5200.0), "±200"), (1.0, None, "")],
+)
+def test_a_half_width_has_two_digits(value, interval, said):
+    assert intervals.text(value, interval) == said
+
+
+def test_a_saved_result_keeps_its_intervals(short, tmp_path):
+    result = hn.run(short)
+    result.save(tmp_path / "r.json")
+    assert hn.Result.load(tmp_path / "r.json").interval("lat_p99_us") == result.interval("lat_p99_us")
+    data = json.loads((tmp_path / "r.json").read_text())
+    data["intervals"]["lat_p99_us"] = "wide"
+    (tmp_path / "r.json").write_text(json.dumps(data))
+    with pytest.raises(hn.HostnetError, match="intervals is of another type"):
+        hn.Result.load(tmp_path / "r.json")
+
+
+def test_a_wide_table_stays_readable_at_80_columns(short, monkeypatch, capsys):
+    monkeypatch.setattr(tables, "console", lambda beyond=80: __import__("rich.console").console.Console(width=80))
+    show.metrics(hn.run(short))
+    assert all(len(line) <= 80 for line in capsys.readouterr().out.splitlines())
