@@ -17,7 +17,7 @@ LEADING = ["throughput_mrps", "lat_mean_us", "lat_p50_us", "lat_p99_us", "servic
 
 @pytest.fixture
 def short(tiny):
-    return tiny.with_({"run.requests": 4000, "traffic.rate": "4 Mrps"})
+    return tiny.with_({"run.requests": 8000, "traffic.rate": "4 Mrps"})
 
 
 def test_intervals_contain_the_mean_of_a_hundred_seeds_as_often_as_they_say(short):

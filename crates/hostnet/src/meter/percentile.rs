@@ -13,6 +13,9 @@ use hdrhistogram::Histogram;
 /// Standard normal quantile at 0.975.
 const NORMAL: f64 = 1.959_964;
 
+/// Fewest samples beyond a percentile from which its interval is estimated.
+const FEWEST_BEYOND: f64 = 10.0;
+
 /// Values of one kind in a window so far, and the numbers of a result that are their percentiles.
 #[derive(Clone, Debug)]
 pub struct Distribution {
@@ -61,10 +64,13 @@ impl Distribution {
 }
 
 /// Interval of the percentile at `share` of a distribution, whose states at the ends of the batches are `parts`. None where
-/// the samples are too few for an upper end.
+/// the samples are too few for an upper end, or too few lie beyond the percentile.
 pub fn interval(parts: &[&Distribution], share: f64) -> Option<Interval> {
     let last = *parts.last()?;
     let value = last.percentile(share)?;
+    if share.min(1.0 - share) * last.samples().to_f64() < FEWEST_BEYOND {
+        return None;
+    }
     let seen = |d: &&Distribution| {
         let n = d.samples().to_f64();
         Cumulative { length: n, value: (n > 0.0).then(|| d.up_to(value).to_f64() / n) }
