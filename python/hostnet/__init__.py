@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._processor import first
+
 if TYPE_CHECKING:
     from .api import platform, platforms, run, scenarios, study, sweep
     from .errors import HostnetError, NotBuiltYet, RunFailed, SpecError
     from .results import Result
     from .specs import Scenario, schema
+
+__path__[:0] = first()  # where `_core` is looked for
 
 # Imported on first use, so that `hostnet --help` and the worker processes start without the data-frame library.
 _HOME = {
