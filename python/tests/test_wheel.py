@@ -51,16 +51,33 @@ def maturin(*words):
     assert done.returncode == 0, done.stderr
 
 
+def instructions(word):
+    """What stands behind a word of the container file: of COPY both places, of RUN and others the rest of each line."""
+    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
+    found = [line.removeprefix(word).strip() for line in lines if line.startswith(f"{word} ")]
+    return found[0].split() if word == "COPY" else found
+
+
 class Installed:
     """An environment with the wheel, whose PATH has nothing but the environment's own programs."""
 
     def __init__(self, folder, wheel):
+        """Installs the wheel as the container file does, in the versions that are tested."""
         self.wheel, self.home = wheel, folder / "home"
         self.bin = folder / "env/bin"
         self.home.mkdir()
         subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
-        pip = [self.bin / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--constraint", ROOT / "requirements.txt", wheel], check=True, cwd=self.home)
+        (copied, wheels), (command,) = instructions("COPY"), instructions("RUN")
+        (folder / "wheels").mkdir()
+        (folder / "dist").mkdir()
+        shutil.copy(wheel, folder / "dist")
+        for file in folder.glob(copied):
+            shutil.copy(file, folder / "wheels")
+        env = os.environ | {"PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}", "PIP_QUIET": "1"}
+        env |= {"PIP_CONSTRAINT": str(ROOT / "requirements.txt"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        command = command.replace("--no-cache-dir ", "").replace(wheels.rstrip("/"), str(folder / "wheels"))
+        subprocess.run(command, shell=True, cwd=self.home, env=env, check=True)
+        assert not (folder / "wheels").exists()
 
     def __call__(self, program, *words):
         """Runs a program of the environment in an empty directory."""
@@ -229,6 +246,18 @@ def test_the_source_package_has_the_sources_of_this_engine(tmp_path):
     )  # fmt: skip
     assert resolved.returncode == 0, resolved.stderr
     assert "hostnet-python" in {p["name"] for p in json.loads(resolved.stdout)["packages"]}
+
+
+def test_the_container_file_has_instructions_that_every_builder_knows():
+    """Words of the Containerfile's reference; a base image with a version, and the command as the entry point."""
+    lines = [line for line in (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines() if line.strip()]
+    words = [line.split()[0] for line in lines if not line.startswith("#")]
+    assert words == ["FROM", "COPY", "RUN", "WORKDIR", "ENTRYPOINT", "CMD"]
+    (image,) = instructions("FROM")
+    version = re.fullmatch(r"docker\.io/library/python:3\.(\d+)-slim", image)
+    assert version and 10 <= int(version[1]) <= 14
+    assert json.loads(instructions("ENTRYPOINT")[0]) == ["hostnet"]
+    assert json.loads(instructions("CMD")[0]) == ["demo"]
 
 
 def test_version_changelog_citation_and_engine_agree():
