@@ -53,6 +53,8 @@ def compiled(architecture: str, flags: str | None, out: Path) -> Path:
     """Builds one wheel into the folder `out`, for processors that `flags` of the compiler name."""
     target = f"{architecture}-unknown-linux-gnu"
     env = {k: v for k, v in os.environ.items() if k != "RUSTFLAGS"}
+    # Where zig is looked for: `python3 -m ziglang`.
+    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]])
     env |= {"CARGO_TARGET_DIR": str(ROOT / "target/wheels")} | ({"RUSTFLAGS": flags} if flags else {})
     command = [str(Path(sys.executable).with_name("maturin")), "build", "--release", "--locked", "--zig", "--target", target]
     subprocess.run([*command, "--compatibility", "manylinux2014", "--out", str(out)], cwd=ROOT, env=env, check=True)
@@ -112,7 +114,11 @@ def main() -> int:
     unknown = set(given.what) - {"sdist", *ARCHITECTURES}
     if unknown:
         parser.error(f"{unknown.pop()} is neither sdist nor one of {', '.join(ARCHITECTURES)}.")
-    codes = [make(what, given.out) for what in given.what]
+    try:
+        codes = [make(what, given.out) for what in given.what]
+    except subprocess.CalledProcessError as e:
+        print(f"wheels: {Path(e.cmd[0]).name} ended with code {e.returncode}.", file=sys.stderr)
+        return 2
     return 1 if all(codes) else 0
 
 

@@ -1,4 +1,4 @@
-"""Which compiled module a processor can run.
+"""Choice of the compiled module that a processor can run.
 
 A wheel for x86-64 holds the module twice: beside this file for every processor, and in the folder ``x86_64_v3`` for
 those with AVX2, BMI and FMA. Both compute the same bits, and the second is faster. A module that ``make build`` has

@@ -1,4 +1,4 @@
-"""What the shell offers when Tab is pressed: names of scenarios, platforms, metrics and studies, and keys of scenarios.
+"""Completion in the shell: names of scenarios, platforms, metrics and studies, and keys of scenarios.
 
 Each function takes the text before the cursor and returns what may stand there. Where hostnet knows nothing, the shell
 offers files.

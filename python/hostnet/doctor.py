@@ -1,4 +1,4 @@
-"""What this installation can do: each part with what it is needed for and, where it is missing, how to get it."""
+"""Diagnosis of an installation: each part with what it is needed for and, where it is missing, how to get it."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
+from shownpage import Page
 
 import hostnet as hn
 from hostnet import _core, _processor
@@ -31,6 +33,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
+PAGE = Page("use/install.md")
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 pytestmark = pytest.mark.skipif(not (ROOT / ".ci/wheels.py").exists(), reason="not a source tree")
@@ -113,7 +116,7 @@ def test_the_wheel_works_without_a_compiler_and_without_the_tree(installed):
     check_every_scenario(installed)
     check_a_recording(installed)
     check_a_scoreboard(installed)
-    check_a_scenario_of_ones_own(installed)
+    check_the_page(installed)
     check_the_module_is_the_processor_s(installed)
     check_the_files(installed)
     check_the_version(installed)
@@ -156,34 +159,18 @@ def check_a_scoreboard(installed):
         assert "reproduced" in installed("hostnet", "scoreboard", "--show-first", system)
 
 
-OWN = """
-name = "own"
-platform = "skylake"
-[placement]
-policy = "ddio"
-ways = 2
-[[tenant]]
-name = "forwarder"
-cores = 2
-stack = "poll_mode"
-app = { kind = "testpmd", mode = "macswap" }
-[[peripheral]]
-kind = "ethernet"
-[traffic]
-arrivals = "poisson"
-rate = "10 Gbps"
-packet = "512 B"
-[run]
-load = "fixed"
-requests = 2_000
-warmup_requests = 1_000
-"""
-
-
-def check_a_scenario_of_ones_own(installed):
-    (installed.home / "own.toml").write_text(OWN)
-    installed("hostnet", "run", "own.toml", "-q", "--out", "results/own")
-    assert "report.html" in installed("hostnet", "report", "results/own")
+def check_the_page(installed):
+    """The page's commands behind the installation, as far as they leave the shell alone."""
+    (scenario,) = PAGE.blocks("toml")
+    (installed.home / "own.toml").write_text(scenario, encoding="utf-8")
+    lines = [line for block in PAGE.blocks("sh") for line in block.splitlines()]
+    assert "pip install hostnet-*_$(uname -m).whl" in lines
+    commands = [line for line in lines if line.startswith("hostnet ") and "completion" not in line]
+    assert len(commands) == 4
+    for command in commands:
+        installed(*shlex.split(command))
+    report = installed.home / "results/own/report.html"
+    assert "own" in report.read_text(encoding="utf-8")
 
 
 def check_the_module_is_the_processor_s(installed):
