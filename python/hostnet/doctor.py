@@ -33,7 +33,6 @@ EXTRAS = {
     "distributed": ("studies and sweeps on many machines (--cluster)", 'pip install "hostnet[cluster]"'),
     "pandas": ("frame.to_pandas()", 'pip install "hostnet[notebook]"'),
     "pyarrow": ("frame.to_pandas()", 'pip install "hostnet[notebook]"'),
-    "ipywidgets": ("progress bars in notebooks", 'pip install "hostnet[notebook]"'),
 }
 
 
