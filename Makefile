@@ -37,6 +37,14 @@ $(VENV)/.built: $(VENV)/.installed $(rust_sources)
 	PIP_QUIET=1 $(BIN)/maturin develop --release
 	@touch $@
 
+$(VENV)/.wheels: $(VENV)/.installed .ci/requirements-wheels.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r .ci/requirements-wheels.txt
+	@touch $@
+
+.PHONY: wheels
+wheels: $(VENV)/.wheels ## make wheels for x86-64 and aarch64, and a source package, in dist/ (ten minutes)
+	$(BIN)/python .ci/wheels.py
+
 .PHONY: demo
 demo: build ## replay a memcached capture under DMA, DDIO and DDIO + Sweeper, write an HTML report
 	@$(BIN)/hostnet demo
@@ -145,6 +153,6 @@ include crates/ccnic/ccnic.mk
 .PHONY: clean
 clean: ## remove everything that was built or computed
 	cargo clean
-	rm -rf $(VENV) results .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist results .pytest_cache .ruff_cache .hypothesis
 	find python -name __pycache__ -type d -prune -exec rm -rf {} +
 	find python -name '*.so' -delete

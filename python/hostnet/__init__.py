@@ -11,11 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._processor import first
+
 if TYPE_CHECKING:
-    from .api import platform, platforms, run, scenarios, study, sweep
+    from .api import compare, explain, platform, platforms, plot, repeat, run, scenarios, study, sweep
+    from .comparison import Comparison
     from .errors import HostnetError, NotBuiltYet, RunFailed, SpecError
     from .results import Result
     from .specs import Scenario, schema
+
+__path__[:0] = first()  # where `_core` is looked for
 
 # Imported on first use, so that `hostnet --help` and the worker processes start without the data-frame library.
 _HOME = {
@@ -26,7 +31,12 @@ _HOME = {
     "NotBuiltYet": "errors",
     "RunFailed": "errors",
     "SpecError": "errors",
+    "Comparison": "comparison",
     "run": "api",
+    "repeat": "api",
+    "compare": "api",
+    "explain": "api",
+    "plot": "api",
     "sweep": "api",
     "study": "api",
     "platform": "api",
@@ -34,14 +44,19 @@ _HOME = {
     "scenarios": "api",
 }
 __all__ = [
+    "Comparison",
     "HostnetError",
     "NotBuiltYet",
     "Result",
     "RunFailed",
     "Scenario",
     "SpecError",
+    "compare",
+    "explain",
     "platform",
     "platforms",
+    "plot",
+    "repeat",
     "run",
     "scenarios",
     "schema",

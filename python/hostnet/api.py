@@ -10,7 +10,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,7 +33,10 @@ from .tenants import beside
 if TYPE_CHECKING:
     import polars as pl
 
+    from .comparison import Comparison, Runs
     from .control import Control
+    from .explain import Explanation
+    from .notebook import Picture
     from .studies import StudyRun
 
 
@@ -50,7 +53,7 @@ def run(
     scenario: AnyScenario,
     *,
     cache: Cache | None = None,
-    quiet: bool = True,
+    quiet: bool | None = None,
     pcap: str | os.PathLike[str] | None = None,
     lenient: bool = False,
     control: Control | None = None,
@@ -58,6 +61,9 @@ def run(
     seeds: int | None = None,
 ) -> Result:
     """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops.
+
+    A bar below a notebook's cell shows the progress; ``quiet`` turns it off, and ``quiet=False`` shows one on a terminal,
+    too.
 
     ``control`` is a user-defined control plane, a function or a class whose object is called. hostnet calls it after
     every ``interval`` of simulated time with the counters of that epoch, and it sets what the placement policy does
@@ -97,6 +103,56 @@ def run(
         label=scenario.to_dict().get("name", "run"),
         pcap=None if pcap is None else Path(pcap),
     )[0]
+
+
+def repeat(
+    scenario: AnyScenario,
+    times: int = 5,
+    *,
+    jobs: Jobs = None,
+    cache: Cache | None = None,
+    quiet: bool | None = None,
+    control: Control | None = None,
+    interval: str = "10 us",
+) -> list[Result]:
+    """Simulate one scenario with the seeds 1 to ``times``, for :func:`compare`, which makes intervals of the results.
+
+    The other arguments have the same meaning as in :func:`run` and :func:`sweep`.
+    """
+    if times < 1:
+        raise HostnetError(f"times = {times} is not a number of runs; give 1 or more.")
+    specs = sweep_specs(scenario, {"seed": range(1, times + 1)}, quiet=quiet)[1]
+    if control is not None:
+        return _controlled(specs, control, interval, cache, Progress(quiet))
+    return run_many(specs, jobs=jobs, cache=cache, progress=Progress(quiet), label="seeds")
+
+
+def compare(*runs: Runs, names: Sequence[str] | None = None, metrics: Sequence[str] | None = None) -> Comparison:
+    """Compare runs with the first of them: ``hn.compare(a, b)``. Notebooks show the answer as a table, and ``.frame`` is a
+    data frame.
+
+    A run is a :class:`Result`, or a list of results that differ only in their seeds, as :func:`repeat` makes. Lists have
+    means with 95 % intervals, and a change that may be chance is marked. ``metrics`` are names or patterns; without them, the
+    metrics that lead in the runs are compared. ``names`` are what the columns are called.
+    """
+    from .comparison import compare as made
+
+    return made(*runs, names=names, metrics=metrics)
+
+
+def explain(result: Result | AnyScenario) -> Explanation:
+    """Say which domain's credits hold a host back, in which regime the host is, and why. A scenario is run first."""
+    from .explain import of_result
+
+    return of_result(result if isinstance(result, Result) else run(result))
+
+
+def plot(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | None = None, title: str = "") -> Picture:
+    """Draw a column of a sweep's or a study's frame over another, with a line for each value of ``hue``."""
+    from .notebook import Picture
+    from .plots import plot_sweep
+
+    return Picture(plot_sweep(frame, x, y, hue, title), f"{y} over {x}")
 
 
 def _inputs(scenario: Scenario) -> list[Path]:
@@ -174,7 +230,7 @@ def sweep_results(
     *,
     jobs: Jobs = None,
     cache: Cache | None = None,
-    quiet: bool = True,
+    quiet: bool | None = None,
     seeds: int | None = None,
 ) -> tuple[list[dict[str, Any]], list[Result]]:
     """The points of a sweep and their results, in the same order. With ``seeds``, each result combines that many runs."""
@@ -194,11 +250,11 @@ def run_points(
 
 
 def sweep_specs(
-    scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, quiet: bool = True
+    scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, quiet: bool | None = None
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The points of a sweep and their resolved specs, in the same order."""
     scenario, points = Scenario.of(scenario), grid(vary)
-    if len(points) > MANY_POINTS and not quiet:
+    if len(points) > MANY_POINTS and quiet is False:
         print(
             f"hostnet: the sweep has {len(points):,} points; Ctrl-C stops it, and finished points are saved.",
             file=sys.stderr,
@@ -230,7 +286,7 @@ def sweep(
     *,
     jobs: Jobs = None,
     cache: Cache | None = None,
-    quiet: bool = True,
+    quiet: bool | None = None,
     control: Control | None = None,
     interval: str = "10 us",
     seeds: int | None = None,
@@ -261,7 +317,13 @@ def sweep(
 
 
 def study(
-    system: str, figure: str, *, quick: bool = False, jobs: Jobs = None, cache: Cache | None = None, quiet: bool = True
+    system: str,
+    figure: str,
+    *,
+    quick: bool = False,
+    jobs: Jobs = None,
+    cache: Cache | None = None,
+    quiet: bool | None = None,
 ) -> StudyRun:
     """Run one figure of a published system, or one study of your own file (``"mine.toml"``); ``.frame`` of the answer is its
     tidy table."""

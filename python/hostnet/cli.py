@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from . import complete
 from .errors import HostnetError
 
 if TYPE_CHECKING:
@@ -23,13 +24,17 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Simulates what happens to a packet, and to everybody else's memory traffic, between the wire and the core.",
 )
 
-Given = Annotated[str, typer.Argument(help="A scenario's file, or a name that `hostnet scenarios` lists.")]
+Given = Annotated[
+    str,
+    typer.Argument(
+        help="A scenario's file, or a name that `hostnet scenarios` lists.", autocompletion=complete.scenario
+    ),
+]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes; default one per core.")]
 Cluster = Annotated[
     str | None,
@@ -46,16 +51,27 @@ Replace = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Change one value, such as placement.ways=4; repeatable."),
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Change one value, such as placement.ways=4; repeatable.",
+        autocompletion=complete.key,
+    ),
 ]
 Lenient = Annotated[bool, typer.Option("--lenient", help="Replay a damaged capture as far as it can be read.")]
-Platform = Annotated[str | None, typer.Option("--platform", help="Another platform that the studies are made for.")]
+Platform = Annotated[
+    str | None,
+    typer.Option(
+        "--platform", help="Another platform that the studies are made for.", autocompletion=complete.platform
+    ),
+]
 Chosen = Annotated[
     list[str] | None,
     typer.Option(
         "--metrics",
         metavar="A,B,C",
         help="Metrics to print, by name or pattern such as 'lat_*'; the files hold all.",
+        autocompletion=complete.metric,
     ),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer requests per point; the table says so.")]
@@ -239,7 +255,13 @@ def run(
 def sweep(
     scenario: Given,
     vary: Annotated[
-        list[str], typer.Option("--vary", metavar="PATH=A,B,C", help="Values to sweep; repeat for a grid.")
+        list[str],
+        typer.Option(
+            "--vary",
+            metavar="PATH=A,B,C",
+            help="Values to sweep; repeat for a grid.",
+            autocompletion=complete.key,
+        ),
     ],
     metrics: Chosen = None,
     changes: Set = None,
@@ -291,12 +313,17 @@ def sweep(
 def study(
     system: Annotated[
         str | None,
-        typer.Argument(metavar="SYSTEM|FILE", help="Such as sweeper; or a file of your own, such as mine.toml."),
+        typer.Argument(
+            metavar="SYSTEM|FILE",
+            help="Such as sweeper; or a file of your own, such as mine.toml.",
+            autocompletion=complete.system,
+        ),
     ] = None,
     figure: Annotated[
         str | None,
         typer.Argument(
-            help="Such as fig5, or several: fig1*, rdma-*, tcp-*, all. Of your own file all, unless you name some."
+            help="Such as fig5, or several: fig1*, rdma-*, tcp-*, all. Of your own file all, unless you name some.",
+            autocompletion=complete.figure,
         ),
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
@@ -399,7 +426,10 @@ def scoreboard(
 @app.command()
 def explain(
     given: Annotated[
-        str | None, typer.Argument(metavar="[RESULT]", help="A saved result (JSON) or a scenario.")
+        str | None,
+        typer.Argument(
+            metavar="[RESULT]", help="A saved result (JSON) or a scenario.", autocompletion=complete.scenario
+        ),
     ] = None,
     counters: Annotated[
         Path | None,
@@ -463,7 +493,10 @@ def scenarios() -> None:
 @app.command()
 def platforms(
     name: Annotated[
-        str | None, typer.Argument(help="Show every value of one platform: a name, or a file of yours.")
+        str | None,
+        typer.Argument(
+            help="Show every value of one platform: a name, or a file of yours.", autocompletion=complete.platform
+        ),
     ] = None,
 ) -> None:
     """List the hardware descriptions, or every value of one with where it comes from."""
@@ -478,7 +511,10 @@ def platforms(
 @app.command()
 def schema(
     key: Annotated[
-        str | None, typer.Argument(help="A table or key to explain, such as traffic or tenant.app.mica.")
+        str | None,
+        typer.Argument(
+            help="A table or key to explain, such as traffic or tenant.app.mica.", autocompletion=complete.table
+        ),
     ] = None,
 ) -> None:
     """Print the JSON Schema of a scenario, or the keys of one of its tables with unit, default and meaning."""
@@ -496,7 +532,11 @@ def schema(
 @app.command()
 def metrics(
     pattern: Annotated[
-        str | None, typer.Argument(help="A metric, or a pattern such as 'lat_*'; of tenants' columns 'tenant.*'.")
+        str | None,
+        typer.Argument(
+            help="A metric, or a pattern such as 'lat_*'; of tenants' columns 'tenant.*'.",
+            autocompletion=complete.metric,
+        ),
     ] = None,
     md_file: Annotated[
         Path | None, typer.Option("--md", help="Write the reference of all metrics as Markdown.")
@@ -639,6 +679,14 @@ def demo(
     from .demo import main as demo_main
 
     demo_main(out, jobs, quiet)
+
+
+@app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False) -> None:
+    """Say what is installed and what is missing: for what each part is needed, and how to get it."""
+    from .doctor import main as doctor_main
+
+    raise typer.Exit(doctor_main(as_json))
 
 
 INTERRUPTED = 130  # the exit code that a shell shows after Ctrl-C, into which typer translates it

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import polars as pl
     from typing_extensions import NotRequired
 
+    from .notebook import Picture
+
 
 class Column(TypedDict):
     """One column of a table."""
@@ -187,6 +189,18 @@ class Result:
     def load(cls, path: str | Path) -> Result:
         """Read a saved result. Raises HostnetError when the file is not one."""
         return cls(read_result(path))
+
+    def plot(self) -> Picture:
+        """Draw the result: the distribution of latency, and the credits in use by domain."""
+        from .notebook import Picture
+        from .plots.result import figure
+
+        return Picture(figure(self), f"latency and domains of {self.spec.get('name', 'a result')}")
+
+    def _repr_html_(self) -> str:
+        from .notebook import result
+
+        return result(self)
 
     def __repr__(self) -> str:
         shown = {k: v for k, v in self.metrics.items() if k in ("throughput_mrps", "lat_p99_us", "mem_bw_gbs")}

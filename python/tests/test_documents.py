@@ -25,8 +25,8 @@ FIDELITY = sorted(p for p in (ROOT / "docs/fidelity").glob("*.md") if p.name != 
 #: What may lie at the root. Whatever else a commit brings there is a scratch file until it is named here.
 AT_ROOT = {
     ".cargo", ".ci", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Cargo.lock", "Cargo.toml", "LICENSE",
-    "Makefile", "README.md", "SECURITY.md", "captures", "claims", "crates", "deny.toml", "docs", "examples", "fuzz", "platforms",
-    "pyproject.toml", "python", "recordings", "requirements.txt", "rust-toolchain.toml", "rustfmt.toml", "scenarios",
+    "Containerfile", "Makefile", "README.md", "SECURITY.md", "captures", "claims", "crates", "deny.toml", "docs", "examples", "fuzz",
+    "platforms", "pyproject.toml", "python", "recordings", "requirements.txt", "rust-toolchain.toml", "rustfmt.toml", "scenarios",
     "validation",
 }  # fmt: skip
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..errors import HostnetError
@@ -13,6 +15,7 @@ from ..output import Contents, check_file, check_no_input, directory, write_text
 from .explanation import Domain, Estimate, Explanation
 
 if TYPE_CHECKING:
+    from ..api import AnyScenario
     from ..results import Result
     from ..specs import Scenario
 
@@ -36,6 +39,18 @@ def of_result(result: Result) -> Explanation:
     from . import simulated
 
     return simulated.explain(result)
+
+
+class _Called(ModuleType):
+    """This module, which can also be called: ``hn.explain`` is both a function and the package that holds its parts."""
+
+    def __call__(self, result: Result | AnyScenario) -> Explanation:
+        from ..api import explain
+
+        return explain(result)
+
+
+sys.modules[__name__].__class__ = _Called
 
 
 def main(

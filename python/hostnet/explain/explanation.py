@@ -171,6 +171,11 @@ class Explanation:
             found.append(f"the CHA's buffers are full: a request waits for admission ({', '.join(waits)})")
         return found
 
+    def _repr_html_(self) -> str:
+        from ..notebook import explanation
+
+        return explanation(self)
+
     def paragraph(self) -> str:
         """The whole explanation in a few sentences."""
         said = [self._waits() if self.regime == "calm" else _OPENING[self.regime]]

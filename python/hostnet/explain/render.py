@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import show, tables
 from ..plots.style import new_figure, save, style
 from ..tables import Column
-from .explanation import TERMS, Explanation
+from .explanation import TERMS, Domain, Explanation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _REGIME = {"red": "bold red", "blue": "bold blue", "calm": "green"}
 _NOISE = {"constant": "unloaded", **TERMS}
@@ -18,7 +22,7 @@ _NOISE = {"constant": "unloaded", **TERMS}
 def to_terminal(ex: Explanation, console: Any = None) -> None:
     """Print tables of domains, latency terms and path segments, then the paragraph."""
     console = console or tables.console()
-    tables.show(*_domains(ex), title=f"Domains: {ex.title}", to=console)
+    tables.show(*domains(ex), title=f"Domains: {ex.title}", to=console)
     if ex.estimates:
         tables.show(*_terms(ex), title="Analytical latency, ns", to=console)
     if ex.path:
@@ -42,7 +46,8 @@ def _number(value: float | None) -> str:
 Grid = tuple[list[Column], list[list[str]]]
 
 
-def _domains(ex: Explanation) -> Grid:
+def domains(ex: Explanation) -> Grid:
+    """The table of domains: credits, occupancy, rate, latencies and bound."""
     columns = [
         Column("domain", text=True, key=True),
         Column("traffic", text=True),
@@ -126,29 +131,15 @@ _COLOURS = {
 
 def picture(ex: Explanation, stem: Path) -> list[Path]:
     """Write `<stem>.png` and `.svg`: credits in use by domain, and each class's latency by term."""
+    return save(figure(ex), stem)
+
+
+def figure(ex: Explanation) -> Figure:
+    """Credits in use by domain, and each class's latency by term."""
     with style():
-        fig = new_figure(12.0, 1.6 + 0.5 * max(sum(d.used is not None for d in ex.domains), len(ex.estimates), 2))
+        fig = new_figure(12.0, 1.6 + 0.5 * max(len(bounded(ex)), len(ex.estimates), 2))
         left, right = fig.subplots(1, 2)
-        bounded = [(d, d.used) for d in ex.domains if d.used is not None]
-        names = [f"{d.name}\n({d.rate_gbs:.1f} GB/s)" for d, _ in bounded]
-        left.barh(
-            range(len(names)),
-            [100 * used for _, used in bounded],
-            0.6,
-            color=["#C00000" if d.exhausted else "#3A93CE" for d, _ in bounded],
-        )
-        for i, (d, used) in enumerate(bounded):
-            left.annotate(
-                f"{d.held:.0f} of {d.credits:.0f}, {d.little_ns:.0f} ns",
-                (2, i),
-                va="center",
-                fontsize=8,
-                color="white" if used > 0.35 else "black",
-                zorder=5,
-            )
-        left.set_yticks(range(len(names)), names)
-        left.invert_yaxis()
-        left.set(xlabel="credits in use [%]", xlim=(0, 105), title="Domains")
+        draw_credits(left, ex)
         base = [0.0] * len(ex.estimates)
         for term, label in _NOISE.items():
             widths = [e.terms[term] for e in ex.estimates]
@@ -164,4 +155,33 @@ def picture(ex: Explanation, stem: Path) -> list[Path]:
         if ex.estimates:
             fig.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=4)
         fig.suptitle(f"{ex.title}: {ex.regime}", fontweight="bold")
-        return save(fig, stem)
+        return fig
+
+
+def bounded(ex: Explanation) -> list[tuple[Domain, float]]:
+    """Domains whose credits are bounded, with the share in use."""
+    return [(d, d.used) for d in ex.domains if d.used is not None]
+
+
+def draw_credits(ax: Axes, ex: Explanation) -> None:
+    """Draw a bar for each bounded domain: its credits in use, red where they are exhausted."""
+    found = bounded(ex)
+    names = [f"{d.name}\n({d.rate_gbs:.1f} GB/s)" for d, _ in found]
+    ax.barh(
+        range(len(names)),
+        [100 * used for _, used in found],
+        0.6,
+        color=["#C00000" if d.exhausted else "#3A93CE" for d, _ in found],
+    )
+    for i, (d, used) in enumerate(found):
+        ax.annotate(
+            f"{d.held:.0f} of {d.credits:.0f}, {d.little_ns:.0f} ns",
+            (2, i),
+            va="center",
+            fontsize=8,
+            color="white" if used > 0.35 else "black",
+            zorder=5,
+        )
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.set(xlabel="credits in use [%]", xlim=(0, 105), title="Domains")

@@ -37,6 +37,8 @@ from .grid import Point as Point
 if TYPE_CHECKING:
     import polars as pl
 
+    from ..notebook import Picture
+
 # Description of a column that comes from neither the points nor the engine.
 _DERIVED = "made of the row's other columns: docs/boards/study-tables.md"
 
@@ -243,6 +245,14 @@ class StudyRun:
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table of the study by its SQL name."""
         return {self.study.table: self.frame, **self.side_frames()}
+
+    def plot(self) -> Picture:
+        """Draw the study's figure."""
+        from ..notebook import Picture
+        from ..plots import figure_of
+
+        study = self.shown
+        return Picture(figure_of(study.table, self.frame, self.side_frames(), study.metrics, study.drawn), study.title)
 
     def save(self, out: Path, *, plot: bool = True) -> list[str]:
         """Make ``out`` the study's directory, with tables, resolved specs and the plot; returns the names of the files."""
