@@ -82,7 +82,7 @@ impl Host {
         }
         self.machine.mem.check()?;
         let sim = self.machine.now;
-        Ok(Outcome { values: v, tables, warnings: Vec::new(), sim, warmup: Time::ZERO, measured: sim })
+        Ok(Outcome { values: v, tables, warnings: Vec::new(), sim, warmup: Time::ZERO, measured: sim, lives: None })
     }
 
     fn scratch_lines(&self) -> u64 {

@@ -2,6 +2,7 @@
 
 use super::client::PartialFile;
 use super::control::Control;
+use super::life::Following;
 use super::measure::{statics, Outcome};
 use super::two_hosts::hosts;
 use super::Host;
@@ -51,7 +52,7 @@ const SLICE: u64 = 4096;
 /// # Errors
 /// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress`.
 pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
-    run_of(spec, None, None, progress)
+    run_of(spec, None, None, None, progress)
 }
 
 /// Runs one point with a user-defined control plane.
@@ -63,7 +64,7 @@ pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> 
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
         return Err("a control plane needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
     }
-    run_of(spec, None, Some(control), progress)
+    run_of(spec, None, Some(control), None, progress)
 }
 
 /// Runs one point and writes a capture of the packets that returned to the generator in the measured window.
@@ -89,7 +90,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     }
     let file = PartialFile::beside(out)?;
     let mut returned = None;
-    let outcome = run_of(spec, Some(&mut returned), None, progress)?;
+    let outcome = run_of(spec, Some(&mut returned), None, None, progress)?;
     if let Some((frames, packets)) = returned {
         file.finish(|w| writer::write(w, &frames, &packets))?;
     }
@@ -97,12 +98,14 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
 }
 
 /// Packets that returned, and the contents of their frames.
-type Back = Option<(FrameFormat, Vec<Returned>)>;
+pub(super) type Back = Option<(FrameFormat, Vec<Returned>)>;
 
-fn run_of(
+/// Runs one point, with what the run does beside it: a capture, a control plane, or lives of packets.
+pub(super) fn run_of(
     spec: &Scenario,
     back: Option<&mut Back>,
     control: Option<Control>,
+    lives: Option<&Following>,
     progress: Progress,
 ) -> Result<Outcome, String> {
     let spec = Arc::new(spec.clone());
@@ -117,6 +120,7 @@ fn run_of(
             sim: Time::ZERO,
             warmup: Time::ZERO,
             measured: Time::ZERO,
+            lives: None,
         });
     }
     let mut world = hosts(&spec, back.is_some())?;
@@ -125,6 +129,9 @@ fn run_of(
     }
     if let Some(c) = control {
         world.members[0].control_by(c);
+    }
+    if let Some(following) = lives {
+        world.members[0].follow(following);
     }
     let mut run = Run { world, spec: &spec, events: 0, done: 0, progress };
     let mut outcome = match spec.run.load {
@@ -532,6 +539,7 @@ impl Run<'_> {
                 sim: self.world.members[0].machine.now,
                 warmup: Time::ZERO,
                 measured: Time::ZERO,
+                lives: None,
             },
         };
         if found.rate.is_none() {

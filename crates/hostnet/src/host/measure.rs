@@ -1,5 +1,6 @@
 //! A measurement window, and the metrics derived from it.
 
+use super::life::PacketTrace;
 use super::steadiness::Trend;
 use super::tenant::TenantState;
 use super::Host;
@@ -69,6 +70,8 @@ pub struct Outcome {
     pub warmup: Time,
     /// Length of the measured window.
     pub measured: Time,
+    /// Lives of packets that ended in the window, where the run records any.
+    pub lives: Option<Box<PacketTrace>>,
 }
 
 impl Host {
@@ -243,7 +246,7 @@ impl Host {
         let tables = self.tables();
         v.set_aliases(&tables["tenants"]);
         let (warmup, sim) = (w.start, self.machine.now);
-        Outcome { values: v, tables, warnings: self.warnings(offered), sim, warmup, measured: span }
+        Outcome { values: v, tables, warnings: self.warnings(offered), sim, warmup, measured: span, lives: self.lived() }
     }
 
     fn tables(&self) -> serde_json::Map<String, Value> {

@@ -17,6 +17,7 @@
 
 mod declaration;
 pub mod drops;
+pub mod life;
 pub mod metric;
 pub mod table;
 pub mod tenant_column;
