@@ -11,6 +11,7 @@ __all__ = [
     "formula",
     "hardware",
     "metrics",
+    "parts",
     "pcie_bandwidth",
     "predict",
     "record",
@@ -19,7 +20,9 @@ __all__ = [
     "resolve",
     "run",
     "schema",
+    "trace",
     "version",
+    "watch",
 ]
 
 @final
@@ -71,6 +74,11 @@ def run(
     control: Callable[[Epoch], object] | None = None,
     interval: str | None = None,
 ) -> str: ...
+def parts() -> str: ...
+def trace(
+    resolved: str, how: str, n: float, on_progress: Callable[[float], object] | None = None
+) -> tuple[str, str]: ...
+def watch(resolved: str, show: Callable[[float, str], object]) -> str: ...
 def pcie_bandwidth(link: str, bytes: int) -> str: ...
 def domains(path: str) -> str: ...
 def hardware() -> str: ...

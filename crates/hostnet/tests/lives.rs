@@ -99,7 +99,8 @@ const RECEIVE: [Part; 3] = [Part::NicReceive, Part::Placement, Part::Announcemen
 
 #[test]
 fn queue_pairs_on_the_chip() {
-    let (o, t) = check(&shipped("l3fwd", 4000), &[&RECEIVE[..], &[Part::RingWait, Part::Service, Part::Doorbell]].concat());
+    let (o, t) =
+        check(&shipped("l3fwd", 4000), &[&RECEIVE[..], &[Part::RingWait, Part::Service, Part::Doorbell]].concat());
     agrees_with_the_meters(&o, &t);
     assert!(stages(&t).contains(&Part::PayloadRead) && !stages(&t).contains(&Part::DescriptorFetch));
 }

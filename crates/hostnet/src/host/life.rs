@@ -4,7 +4,7 @@
 //! [`Observer`], which sees each event before and after it is handled. A run without lives has no observer and takes no
 //! other path than before.
 
-use super::load::{run_of, Progress};
+use super::load::{run_of, Beside, Progress};
 use super::measure::Outcome;
 use super::Host;
 use crate::config::scenario::Load;
@@ -137,7 +137,8 @@ pub fn trace(spec: &Scenario, pick: Pick, progress: Progress) -> Result<(Outcome
     if spec.run.load == Load::None || Host::is_directed(spec) {
         return Err("the lives of packets need a run under load, and this scenario is a directed test".into());
     }
-    let first = run_of(spec, None, None, Some(&Following::Ends), &mut |f| progress(f / 2.0))?;
+    let follow = |following| Beside { lives: Some(following), ..Beside::default() };
+    let first = run_of(spec, follow(&Following::Ends), &mut |f| progress(f / 2.0))?;
     let seen = first.lives.ok_or("the search found no rate that passes, so that no packet can be followed")?;
     let numbers = pick.numbers(&seen.latencies, spec.seed)?;
     let mut chosen: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
@@ -145,8 +146,7 @@ pub fn trace(spec: &Scenario, pick: Pick, progress: Progress) -> Result<(Outcome
         let (source, arrival) = seen.found[*n];
         chosen.entry(source).or_default().insert(arrival);
     }
-    let mut second =
-        run_of(spec, None, None, Some(&Following::Whole(chosen)), &mut |f| progress(0.5 + f / 2.0))?;
+    let mut second = run_of(spec, follow(&Following::Whole(chosen)), &mut |f| progress(0.5 + f / 2.0))?;
     let mut lives = *second.lives.take().ok_or("the second run differs from the first one")?;
     lives.ended = seen.latencies.len();
     lives.latencies = seen.latencies;
@@ -398,7 +398,8 @@ impl Host {
             }
             // A new window forgets the lives that have ended.
             let attached = o.attached[source].min(l.ended.len());
-            l.ended[attached..].iter_mut().for_each(|life| o.attach(life));
+            let ended = l.ended[attached..].iter_mut().filter(|life| life.at(Milestone::Posted).is_none());
+            ended.for_each(|life| o.attach(life));
             o.attached[source] = l.ended.len();
             source += 1;
         });
@@ -432,7 +433,7 @@ impl Host {
     }
 
     /// Name, unit and present fill of each sampled queue.
-    fn queues(&self) -> Vec<(String, &'static str, u64)> {
+    pub(super) fn queues(&self) -> Vec<(String, &'static str, u64)> {
         let m = &self.machine;
         let waiting = |nic: &Nic| u64::from(nic.waiting_packets());
         let mut queues = Vec::new();
@@ -485,7 +486,9 @@ impl Host {
         t.packets = ended.iter().map(|(source, life)| lived(life, &sources[*source])).collect();
         let serves = |s: &ThreadSlice| {
             let overlaps = |p: &Lived| s.from < p.arrived + p.latency && p.arrived < s.to;
-            t.packets.iter().any(|p| p.stages.iter().any(|g| g.thread.is_some_and(|c| c.index() == s.thread)) && overlaps(p))
+            t.packets
+                .iter()
+                .any(|p| p.stages.iter().any(|g| g.thread.is_some_and(|c| c.index() == s.thread)) && overlaps(p))
         };
         t.threads = slices.into_iter().filter(serves).collect();
         t.queues = names.into_iter().enumerate().map(|(i, (name, unit))| counter(name, unit, i, &samples)).collect();
@@ -527,12 +530,9 @@ impl Observer {
                 since.entry(c).or_insert(m.at);
             }
         }
-        let attached: Vec<ServingRequest> =
-            life.requests.iter().filter(|r| r.kind == RequestKind::Core).copied().collect();
         for (c, from) in since {
-            let overlaps = self.requests[c].iter().rev().take_while(|r| r.end() > from);
-            let new: Vec<_> = overlaps.filter(|r| !attached.contains(r)).copied().collect();
-            life.requests.extend(new.into_iter().rev());
+            let first = self.requests[c].partition_point(|r| r.end() <= from);
+            life.requests.extend(self.requests[c].range(first..));
         }
     }
 }

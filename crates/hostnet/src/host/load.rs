@@ -5,6 +5,7 @@ use super::control::Control;
 use super::life::Following;
 use super::measure::{statics, Outcome};
 use super::two_hosts::hosts;
+use super::watch::{Phase, Watch};
 use super::Host;
 use crate::app::Origin;
 use crate::config::scenario::{ArrivalsSpec as Spec, Load, ReplayTiming, TenantSpec};
@@ -52,7 +53,7 @@ const SLICE: u64 = 4096;
 /// # Errors
 /// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress`.
 pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
-    run_of(spec, None, None, None, progress)
+    run_of(spec, Beside::default(), progress)
 }
 
 /// Runs one point with a user-defined control plane.
@@ -64,7 +65,7 @@ pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> 
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
         return Err("a control plane needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
     }
-    run_of(spec, None, Some(control), None, progress)
+    run_of(spec, Beside { control: Some(control), ..Beside::default() }, progress)
 }
 
 /// Runs one point and writes a capture of the packets that returned to the generator in the measured window.
@@ -90,7 +91,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     }
     let file = PartialFile::beside(out)?;
     let mut returned = None;
-    let outcome = run_of(spec, Some(&mut returned), None, None, progress)?;
+    let outcome = run_of(spec, Beside { back: Some(&mut returned), ..Beside::default() }, progress)?;
     if let Some((frames, packets)) = returned {
         file.finish(|w| writer::write(w, &frames, &packets))?;
     }
@@ -100,12 +101,23 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
 /// Packets that returned, and the contents of their frames.
 pub(super) type Back = Option<(FrameFormat, Vec<Returned>)>;
 
-/// Runs one point, with what the run does beside it: a capture, a control plane, or lives of packets.
+/// Tasks of a run beside its measurement.
+#[derive(Default)]
+pub(super) struct Beside<'a> {
+    /// The packets that return to the generator are kept here.
+    pub(super) back: Option<&'a mut Back>,
+    /// A user-defined control plane.
+    pub(super) control: Option<Control>,
+    /// The lives of these packets are recorded.
+    pub(super) lives: Option<&'a Following>,
+    /// The run is shown while it goes on.
+    pub(super) watch: Option<Watch<'a>>,
+}
+
+/// Runs one point, with tasks beside it.
 pub(super) fn run_of(
     spec: &Scenario,
-    back: Option<&mut Back>,
-    control: Option<Control>,
-    lives: Option<&Following>,
+    Beside { back, control, lives, watch }: Beside,
     progress: Progress,
 ) -> Result<Outcome, String> {
     let spec = Arc::new(spec.clone());
@@ -133,7 +145,7 @@ pub(super) fn run_of(
     if let Some(following) = lives {
         world.members[0].follow(following);
     }
-    let mut run = Run { world, spec: &spec, events: 0, done: 0, progress };
+    let mut run = Run { world, spec: &spec, events: 0, done: 0, progress, watch, phase: Phase::WarmUp };
     let mut outcome = match spec.run.load {
         Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss => run.peak()?,
         _ => run.fixed()?,
@@ -150,15 +162,26 @@ pub(super) fn run_of(
     Ok(outcome)
 }
 
-struct Run<'a> {
+struct Run<'a, 'w> {
     world: World<Host>,
     spec: &'a Scenario,
     events: u64,
     done: u64,
     progress: Progress<'a>,
+    watch: Option<Watch<'w>>,
+    phase: Phase,
 }
 
-impl Run<'_> {
+impl Run<'_, '_> {
+    /// Reports that `part` of the run is done, and lets a watcher look at the host.
+    fn report(&mut self, part: f64) -> Result<(), String> {
+        let (host, phase) = (&self.world.members[0], self.phase);
+        if let Some(watch) = &mut self.watch {
+            watch(part, &mut || host.snapshot(phase))?;
+        }
+        (self.progress)(part)
+    }
+
     fn fixed(&mut self) -> Result<Outcome, String> {
         for tenant in self.world.members[0].served() {
             self.offer_own(tenant)?;
@@ -313,7 +336,7 @@ impl Run<'_> {
                     return Err(format!("the run stands still: {came} packets came, and none was served"));
                 }
                 let part = (host.run.completed_ever - start).to_f64() / n.to_f64();
-                (self.progress)(from + (to - from) * part)?;
+                self.report(from + (to - from) * part)?;
             }
             self.done += n;
         }
@@ -330,12 +353,13 @@ impl Run<'_> {
         }
         let slices = 16;
         for i in 1..=slices {
+            let host = &mut self.world.members[0];
             let stop = Time(host.machine.now.0 + end.saturating_sub(host.machine.now).0 / (slices - i + 1));
             host.run_until(|h| h.machine.now >= stop);
             host.control_failure().map_or(Ok(()), Err)?;
-            (self.progress)(from + (to - from) * i.to_f64() / slices.to_f64())?;
+            self.report(from + (to - from) * i.to_f64() / slices.to_f64())?;
         }
-        self.events += host.machine.cal.popped() - events;
+        self.events += self.world.members[0].machine.cal.popped() - events;
         Ok(())
     }
 
@@ -380,6 +404,7 @@ impl Run<'_> {
 
     fn measure(&mut self, from: f64, to: f64) -> Result<Outcome, String> {
         const SAMPLES: u64 = 16;
+        self.phase = Phase::Measurement;
         self.world.restart_window();
         let n = self.spec.run.requests;
         if !self.world.members[0].counts_requests() {
@@ -501,6 +526,7 @@ impl Run<'_> {
             let (from, to) = (part(at), part(at + 1));
             at += 1;
             self.world.restart_window();
+            self.phase = Phase::Search;
             self.advance(self.spec.run.requests / 4, from, (from + to) / 2.0)?;
             let o = self.measure((from + to) / 2.0, to)?;
             Ok((self.passes(&o), o))

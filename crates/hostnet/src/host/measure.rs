@@ -246,7 +246,15 @@ impl Host {
         let tables = self.tables();
         v.set_aliases(&tables["tenants"]);
         let (warmup, sim) = (w.start, self.machine.now);
-        Outcome { values: v, tables, warnings: self.warnings(offered), sim, warmup, measured: span, lives: self.lived() }
+        Outcome {
+            values: v,
+            tables,
+            warnings: self.warnings(offered),
+            sim,
+            warmup,
+            measured: span,
+            lives: self.lived(),
+        }
     }
 
     fn tables(&self) -> serde_json::Map<String, Value> {

@@ -30,11 +30,13 @@ mod traffic_source;
 mod two_hosts;
 mod uncore;
 mod warm_up;
+mod watch;
 
 pub use life::{trace, Lived, PacketTrace, Pick, QueueCounter, ThreadSlice, ThreadState};
 pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
 pub use two_hosts::hosts;
+pub use watch::{watch, Phase, Snapshot, Watch};
 
 use crate::app::{Origin, WorkSource};
 use crate::config::scenario::TenantSpec;

@@ -101,7 +101,8 @@ impl Milestones {
 
     /// Start of a request that ends at `end`, and the ends of the parts in [`SEGMENTS`], in the order of time.
     pub fn borders(&self, end: Time) -> [Time; PARTS + 1] {
-        let mut borders = [self.start, self.cha, self.admitted, self.home, self.owner, self.queued, self.data, self.back, end];
+        let mut borders =
+            [self.start, self.cha, self.admitted, self.home, self.owner, self.queued, self.data, self.back, end];
         let mut latest = self.start;
         for at in &mut borders {
             latest = latest.max(*at).min(end);

@@ -306,43 +306,41 @@ impl Life {
     /// Divides a stage of a core by the hop of the core's outstanding requests that is nearest to DRAM.
     fn by_misses(&self, thread: Option<ThreadId>, from: Time, to: Time) -> Vec<Share> {
         let own = self.requests.iter().filter(|r| r.kind == RequestKind::Core && r.thread == thread);
-        let mut busy: Vec<(Time, Time, usize, Part)> = Vec::new();
+        // Number of requests in each hop, by depth: changes in the order of time.
+        let mut changes: Vec<(Time, usize, i32)> = vec![(to, 0, 0)];
         for r in own {
             for (hop, ends) in HOPS.into_iter().zip(r.borders.windows(2)) {
                 let (begin, end) = (ends[0].max(from), ends[1].min(to));
                 if begin < end {
-                    let (depth, part) = depth(hop);
-                    busy.push((begin, end, depth, part));
+                    changes.extend([(begin, depth(hop), 1), (end, depth(hop), -1)]);
                 }
             }
         }
-        let mut borders: Vec<Time> = busy.iter().flat_map(|b| [b.0, b.1]).chain([from, to]).collect();
-        borders.sort_unstable();
-        borders.dedup();
+        changes.sort_unstable();
+        let (mut held, mut at) = ([0; DEPTHS.len()], from);
         let mut shares: Vec<Share> = Vec::new();
-        for ends in borders.windows(2) {
-            let within = busy.iter().filter(|b| b.0 <= ends[0] && ends[1] <= b.1);
-            let part = within.max_by_key(|b| b.2).map_or(Part::Core, |b| b.3);
-            match shares.last_mut().filter(|s| s.part == part) {
-                Some(same) => same.to = ends[1],
-                None => shares.push(Share { part, from: ends[0], to: ends[1] }),
+        for (time, depth, change) in changes {
+            if time > at {
+                let part = DEPTHS.into_iter().zip(held).rfind(|(_, n)| *n > 0).map_or(Part::Core, |(part, _)| part);
+                match shares.last_mut().filter(|s| s.part == part) {
+                    Some(same) => same.to = time,
+                    None => shares.push(Share { part, from: at, to: time }),
+                }
+                at = time;
             }
+            held[depth] += change;
         }
         shares
     }
 }
 
-/// Distance of a hop from the core, and the part that a core's wait for it counts as.
-fn depth(hop: Part) -> (usize, Part) {
-    match hop {
-        Part::McAndDram => (7, hop),
-        Part::McQueueWait => (6, hop),
-        Part::Snoop => (5, hop),
-        Part::ToHome => (4, hop),
-        Part::LinkBack => (3, hop),
-        Part::ChaAdmission => (2, hop),
-        _ => (1, Part::Llc),
-    }
+/// What a core's wait for a request counts as, from the hop nearest to the core to the one nearest to DRAM.
+const DEPTHS: [Part; 7] =
+    [Part::Llc, Part::ChaAdmission, Part::LinkBack, Part::ToHome, Part::Snoop, Part::McQueueWait, Part::McAndDram];
+
+/// Position of a hop in `DEPTHS`.
+fn depth(hop: Part) -> usize {
+    DEPTHS.iter().position(|p| *p == hop).unwrap_or(0)
 }
 
 /// Time between two milestones.
@@ -561,5 +559,107 @@ impl Lives {
     /// Begins a new window: forgets the lives that have ended.
     pub fn restart(&mut self) {
         self.ended.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(kind: RequestKind, thread: Option<u16>, borders: [u64; 9]) -> ServingRequest {
+        ServingRequest { kind, thread: thread.map(ThreadId), line: LineAddr(0), lines: 1, borders: borders.map(Time) }
+    }
+
+    fn life(marks: &[(Milestone, u64, Option<u16>)], requests: Vec<ServingRequest>) -> Life {
+        let mark = |(what, at, c): &(Milestone, u64, Option<u16>)| Mark {
+            what: *what,
+            at: Time(*at),
+            thread: c.map(ThreadId),
+        };
+        Life { arrival: 0, queue: QueueId(0), bytes: 64, marks: marks.iter().map(mark).collect(), requests }
+    }
+
+    fn shares(s: &Stage) -> Vec<(Part, u64)> {
+        s.parts.iter().map(|x| (x.part, x.to.0 - x.from.0)).collect()
+    }
+
+    #[test]
+    fn the_write_that_ends_last_divides_the_way_to_memory() {
+        let marks = [
+            (Milestone::Arrived, 0, None),
+            (Milestone::Visible, 900, None),
+            (Milestone::Ended, 1000, None),
+            (Milestone::Began, 100, None),
+        ];
+        let early = request(RequestKind::Write, None, [100, 110, 110, 110, 110, 110, 110, 110, 300]);
+        let late = request(RequestKind::Write, None, [200, 250, 270, 270, 270, 400, 400, 400, 500]);
+        let beyond = request(RequestKind::Write, None, [200, 250, 270, 270, 270, 400, 400, 400, 950]);
+        let stages = life(&marks, vec![early, late, beyond]).stages(false);
+        let found: Vec<_> = stages.iter().map(|s| (s.part, s.from.0, s.to.0)).collect();
+        let expected = [
+            (Part::NicReceive, 0, 100),
+            (Part::Placement, 100, 500),
+            (Part::Announcement, 500, 900),
+            (Part::Transmission, 900, 1000),
+        ];
+        assert_eq!(found, expected);
+        let hops = [
+            (Part::Link, 100),
+            (Part::ToCha, 50),
+            (Part::ChaAdmission, 20),
+            (Part::McQueueWait, 130),
+            (Part::Return, 100),
+        ];
+        assert_eq!(shares(&stages[1]), hops);
+    }
+
+    #[test]
+    fn a_core_waits_for_the_outstanding_hop_that_is_nearest_to_dram() {
+        let marks = [
+            (Milestone::Arrived, 0, None),
+            (Milestone::Taken, 100, Some(3)),
+            (Milestone::Served, 100, Some(3)),
+            (Milestone::Ended, 1000, None),
+        ];
+        // One miss goes to DRAM between 300 and 500, the other one only to the LLC; the third is another core's.
+        let far = request(RequestKind::Core, Some(3), [200, 250, 250, 250, 250, 300, 500, 500, 550]);
+        let near = request(RequestKind::Core, Some(3), [450, 480, 480, 480, 480, 480, 480, 480, 700]);
+        let other = request(RequestKind::Core, Some(4), [100, 900, 900, 900, 900, 900, 900, 900, 1000]);
+        let stages = life(&marks, vec![far, near, other]).stages(true);
+        let service = stages.iter().find(|s| s.part == Part::Service).expect("a service");
+        let expected = [
+            (Part::Core, 100),
+            (Part::Llc, 50),
+            (Part::McQueueWait, 50),
+            (Part::McAndDram, 200),
+            (Part::Llc, 200),
+            (Part::Core, 300),
+        ];
+        assert_eq!(shares(service), expected);
+    }
+
+    #[test]
+    fn descriptors_pass_their_milestones_in_the_order_in_which_software_wrote_them() {
+        let mut l = Lives::new(Chosen::Whole([0, 1, 2].into()));
+        let q = QueueId(0);
+        (0..3).for_each(|key| l.arrived(key, q, 64, Time(1)));
+        l.put(q, 9); // sent in functional mode
+        l.skipped(q);
+        // The second packet has two segments, of which the first one counts.
+        [0, 1, 1, 2].into_iter().for_each(|key| l.put(q, key));
+        let mut pass = |at, f: &mut dyn FnMut(&mut Lives)| {
+            l.clock = (Time(at), None);
+            f(&mut l);
+        };
+        pass(10, &mut |l| l.posted(q, 2));
+        pass(20, &mut |l| l.posted(q, 2));
+        pass(30, &mut |l| l.rang(q, 1));
+        pass(40, &mut |l| l.rang(q, 3));
+        pass(50, &mut |l| l.fetched(q, 4));
+        let at = |key: usize, what| l.living[&key].at(what).map(|t| t.0);
+        let of = |key| [Milestone::Posted, Milestone::Rang, Milestone::Fetched].map(|what| at(key, what));
+        assert_eq!(of(0), [Some(10), Some(30), Some(50)]);
+        assert_eq!(of(1), [Some(10), Some(40), Some(50)]);
+        assert_eq!(of(2), [Some(20), Some(40), Some(50)]);
     }
 }
