@@ -17,6 +17,8 @@ from .output import check_file, write_text
 
 PACKETS, THREADS, REQUESTS, QUEUES = 1, 2, 3, 4
 _PROCESSES = {PACKETS: "packets", THREADS: "threads", REQUESTS: "memory requests", QUEUES: "queues"}
+#: Largest number of requests of one packet in a trace.
+MOST_REQUESTS = 30
 _KINDS = {"write": "device writes", "read": "device reads"}
 #: First bytes of a file of this command.
 MARK = '{"displayTimeUnit":"ns","otherData":{"hostnet"'
@@ -57,6 +59,7 @@ def events(lives: Lives) -> dict[str, Any]:
             "hostnet": lives.result.data["version"],
             "scenario": lives.name,
             "packets": f"{len(lives.packets)} of {lives.ended} that ended in the measured window",
+            "requests_left_out": sum(len(p["requests"]) - len(_kept(p)) for p in lives.packets),
             "origin_ps": clock.origin,
         },
         "traceEvents": found,
@@ -134,15 +137,26 @@ def _threads(lives: Lives, clock: _Clock) -> Iterator[Event]:
         yield _slice(THREADS, s["thread"] + 1, "thread", s["state"], args) | clock.slice(s["from"], s["to"])
 
 
+def _kept(packet: dict[str, Any]) -> list[dict[str, Any]]:
+    """Requests of a packet that a trace holds: those of devices, then those of the core that serves the packet, then
+    those of the core before and behind."""
+    service = [s for s in packet["stages"] if s["part"] == "service"]
+
+    def order(r: dict[str, Any]) -> int:
+        begin, end = r["borders"][0], r["borders"][-1]
+        return 0 if r["kind"] in _KINDS else 1 if any(begin < s["to"] and s["from"] < end for s in service) else 2
+
+    found: list[dict[str, Any]] = sorted(packet["requests"], key=order)[:MOST_REQUESTS]
+    return found
+
+
 def _requests(lives: Lives, clock: _Clock) -> Iterator[Event]:
     """Requests as asynchronous slices, which may overlap on a track; a request that served several packets of a burst
     occurs once."""
     hops = list(parts())
     hops = hops[hops.index("to_cha") : hops.index("return") + 1]
     found = {
-        (r["kind"], r["thread"], r["line"], *r["borders"]): (r, p["number"])
-        for p in lives.packets
-        for r in p["requests"]
+        (r["kind"], r["thread"], r["line"], *r["borders"]): (r, p["number"]) for p in lives.packets for r in _kept(p)
     }
     order = sorted(found.items(), key=lambda item: item[0][3])
     for n, (_, (r, packet)) in enumerate(order):

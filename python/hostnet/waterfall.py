@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from .lives import Lives, parts
@@ -24,8 +25,8 @@ COLOURS = {
     "socket link": "#CC79A7",
     "memory controller": "#E69F00",
     "DRAM": "#D55E00",
-    "ring": "#BBBBBB",
-    "core": "#3B3B3B",
+    "ring": "#C9C9C9",
+    "core": "#7B61A8",
     "memory": "#009E73",
 }
 _BAR = 18
@@ -124,7 +125,7 @@ def to_terminal(lives: Lives, packet: dict[str, Any], console: Console | None = 
         out.print(text, no_wrap=True, overflow="crop")
     out.print(Text(f"{'sum':<20} {'':<17} {nanoseconds(sum(r.ps for r in leaves(packet))):>14} 100.0", style="bold"))
     shares = (f"{name} {100 * ps / total:.1f} %" for name, ps in domains(packet).items())
-    out.print(Text(f"by domain: {', '.join(shares)}"))
+    out.print(Text(fill(f"by domain: {', '.join(shares)}", 79)))
 
 
 def as_dict(lives: Lives, packet: dict[str, Any]) -> dict[str, Any]:

@@ -25,8 +25,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Requests of a thread that the observer remembers until a packet that they served turns up.
 const REMEMBERED: usize = 1 << 16;
 /// Largest number of slices of threads, and of samples of the queues, in a trace.
-const SLICES: usize = 1 << 14;
-const SAMPLES: usize = 1 << 11;
+const SLICES: usize = 1 << 13;
+const SAMPLES: usize = 1 << 10;
 /// Shortest time between two samples of the queues.
 const SAMPLE: Time = Time::ns(20);
 
@@ -267,8 +267,8 @@ impl Host {
         let ports = self.machine.iio.iter().flat_map(|iio| iio.nics());
         let ports = ports.map(|(port, _)| (format!("NIC on port {}", port.index()), false));
         let interface = |t: TenantId| {
-            let i = self.tenants[t].roles.get::<CcnicInterface>().filter(|i| !i.is_overlay())?;
-            Some((format!("CC-NIC, {} queue pairs", i.queues()), false))
+            let own = self.tenants[t].roles.get::<CcnicInterface>().filter(|i| !i.is_overlay());
+            own.map(|_| ("CC-NIC".to_string(), false))
         };
         let interfaces = self.tenants.ids().filter_map(interface);
         [("NIC on the chip".to_string(), true)].into_iter().chain(ports).chain(interfaces).collect()
@@ -507,7 +507,13 @@ fn counter(name: String, unit: &'static str, i: usize, samples: &[(Time, Vec<u64
     QueueCounter { name, unit, values }
 }
 
+/// The life in the form in which it leaves the engine, with the core requests of the stages that they divide.
 fn lived(life: &Life, (nic, on_chip): &(String, bool)) -> Lived {
+    let stages = life.stages(*on_chip);
+    let divides = |r: &ServingRequest| {
+        let within = |s: &Stage| s.part.is_of_core() && s.thread == r.thread && r.start() < s.to && s.from < r.end();
+        r.kind != RequestKind::Core || stages.iter().any(within)
+    };
     Lived {
         number: 0,
         nic: nic.clone(),
@@ -516,8 +522,8 @@ fn lived(life: &Life, (nic, on_chip): &(String, bool)) -> Lived {
         bytes: life.bytes,
         arrived: life.arrived().0,
         latency: life.latency().0,
-        stages: life.stages(*on_chip),
-        requests: life.requests.clone(),
+        requests: life.requests.iter().filter(|r| divides(r)).copied().collect(),
+        stages,
     }
 }
 

@@ -12,8 +12,9 @@ use crate::kernel::{Int, LineAddr, QueueId, ThreadId, Time};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// An instant in the life of a packet.
+/// An instant in the life of a packet; milestones of one instant are in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub enum Milestone {
     /// The packet arrived, or its sender wrote its time stamp.
     Arrived,
@@ -93,6 +94,7 @@ parts! {
     PayloadRead = "payload_read" in "memory": "The NIC reads the reply; the request that ends last sets the time.",
     Transmission = "transmission" in "wire": "The NIC sends the reply.",
     Link = "link" in "PCIe": "The lines, or the request for them, cross the link and wait for its credits and for entries of the I/O controller.",
+    Lines = "lines" in "NIC": "The NIC on the chip moves the lines one after the other.",
     ToCha = "to_cha" in "mesh": "The request travels to the home agent.",
     ChaAdmission = "cha_admission" in "home agent": "The request waits until the home agent admits it.",
     ToHome = "to_home" in "socket link": "The request travels to the home agent of another node.",
@@ -103,6 +105,13 @@ parts! {
     Return = "return" in "home agent": "The home agent orders the request, looks the line up and answers.",
     Core = "core" in "core": "The core executes, and its private caches answer.",
     Llc = "llc" in "LLC": "An access of the core waits for the LLC or for another core.",
+}
+
+impl Part {
+    /// Whether a core is at work on the stage, so that misses of the core divide it.
+    pub const fn is_of_core(self) -> bool {
+        matches!(self, Part::CoreQueue | Part::Service | Part::BurstEnd)
+    }
 }
 
 impl Serialize for Part {
@@ -232,10 +241,9 @@ impl Life {
         let mut marks = self.marks.clone();
         let until = self.at(Milestone::Visible).or_else(|| self.at(Milestone::Ended));
         if let Some(r) = until.and_then(|t| self.last(RequestKind::Write, t)) {
-            // Before the others of the same instant: a packet is placed before software sees it.
-            marks.insert(1, Mark { what: Milestone::Placed, at: r.end(), thread: None });
+            marks.push(Mark { what: Milestone::Placed, at: r.end(), thread: None });
         }
-        marks.sort_by_key(|m| m.at);
+        marks.sort_by_key(|m| (m.at, m.what as u8));
         marks
     }
 
@@ -269,12 +277,11 @@ impl Life {
             (_, M::Ended | M::Arrived) => Part::Transmission,
         };
         let (from, to, thread) = (from.at, to.at, from.thread);
+        let rest = if on_chip { Part::Lines } else { Part::Link };
         let parts = match part {
-            Part::Placement => self.by_request(RequestKind::Write, from, to),
-            Part::PayloadRead => self.by_request(RequestKind::Read, from, to),
-            Part::CoreQueue | Part::Service | Part::BurstEnd | Part::HostDiscovery | Part::NicDiscovery => {
-                self.by_misses(thread, from, to)
-            }
+            Part::Placement => self.by_request(RequestKind::Write, rest, from, to),
+            Part::PayloadRead => self.by_request(RequestKind::Read, rest, from, to),
+            _ if part.is_of_core() => self.by_misses(thread, from, to),
             _ => vec![Share { part, from, to }],
         };
         let domain = match part {
@@ -284,8 +291,8 @@ impl Life {
         Stage { part, domain, thread, from, to, parts }
     }
 
-    /// Divides a stage by the hops of the request of `kind` that ended last within it; the link has the rest.
-    fn by_request(&self, kind: RequestKind, from: Time, to: Time) -> Vec<Share> {
+    /// Divides a stage by the hops of the request of `kind` that ended last within it, and `rest`.
+    fn by_request(&self, kind: RequestKind, rest: Part, from: Time, to: Time) -> Vec<Share> {
         let mut shares = Vec::new();
         let mut at = from;
         let mut add = |part, until: Time| {
@@ -296,10 +303,10 @@ impl Life {
             at = until;
         };
         if let Some(r) = self.last(kind, to) {
-            add(Part::Link, r.start());
+            add(rest, r.start());
             HOPS.into_iter().zip(&r.borders[1..]).for_each(|(hop, end)| add(hop, *end));
         }
-        add(Part::Link, to);
+        add(rest, to);
         shares
     }
 
