@@ -26,9 +26,13 @@ MARK = '{"displayTimeUnit":"ns","otherData":{"hostnet"'
 Event = dict[str, Any]
 
 
+#: Abbreviations within names of parts.
+_CAPITALS = {"cha": "CHA", "dram": "DRAM", "llc": "LLC", "mc": "MC", "nic": "NIC"}
+
+
 def words(key: str) -> str:
     """The name of a part in words."""
-    return key.replace("_", " ")
+    return " ".join(_CAPITALS.get(word, word) for word in key.split("_"))
 
 
 class _Clock:
@@ -48,8 +52,7 @@ class _Clock:
 
 def events(lives: Lives) -> dict[str, Any]:
     """The trace as a JSON object: ``traceEvents`` with the events, and ``otherData`` about the run."""
-    begins = [p["arrived"] for p in lives.packets]
-    begins += [s["from"] for s in lives.threads] + [r["borders"][0] for p in lives.packets for r in p["requests"]]
+    begins = [p["arrived"] for p in lives.packets] + [r["borders"][0] for p in lives.packets for r in _kept(p)]
     clock = _Clock(min(begins, default=0))
     found = [*_names(lives), *_packets(lives, clock), *_threads(lives, clock)]
     found += [*_requests(lives, clock), *_queues(lives, clock)]
@@ -124,7 +127,7 @@ def _flow(p: dict[str, Any], lives: Lives, clock: _Clock) -> Iterator[Event]:
 
 def _lasts(s: dict[str, Any], at: int, clock: _Clock) -> bool:
     """Whether time ``at`` lies within a slice on whole nanoseconds, too."""
-    return clock.us(s["from"]) <= clock.us(at) < clock.us(s["to"])
+    return clock.origin <= at and clock.us(s["from"]) <= clock.us(at) < clock.us(s["to"])
 
 
 def _slice(pid: int, tid: int, cat: str, name: str, args: dict[str, Any]) -> Event:
@@ -132,9 +135,13 @@ def _slice(pid: int, tid: int, cat: str, name: str, args: dict[str, Any]) -> Eve
 
 
 def _threads(lives: Lives, clock: _Clock) -> Iterator[Event]:
+    """Slices of threads, cut to the time in which the packets live: an idle thread polls long before."""
+    until = max((p["arrived"] + p["latency"] for p in lives.packets), default=0)
     for s in lives.threads:
-        args = {"ps": s["to"] - s["from"]}
-        yield _slice(THREADS, s["thread"] + 1, "thread", s["state"], args) | clock.slice(s["from"], s["to"])
+        begin, end = max(s["from"], clock.origin), min(s["to"], until)
+        if begin < end:
+            args = {"ps": s["to"] - s["from"]}
+            yield _slice(THREADS, s["thread"] + 1, "thread", s["state"], args) | clock.slice(begin, end)
 
 
 def _kept(packet: dict[str, Any]) -> list[dict[str, Any]]:
@@ -161,7 +168,7 @@ def _requests(lives: Lives, clock: _Clock) -> Iterator[Event]:
     order = sorted(found.items(), key=lambda item: item[0][3])
     for n, (_, (r, packet)) in enumerate(order):
         name = _KINDS.get(r["kind"]) or f"thread {r['thread']} reads or owns"
-        event = {"pid": REQUESTS, "tid": 0, "cat": "request", "id": n, "name": name}
+        event = {"pid": REQUESTS, "tid": 0, "cat": "request", "id2": {"local": f"{n:#x}"}, "name": name}
         borders = r["borders"]
         args = {"packet": packet, "line": r["line"], "lines": r["lines"], "ps": borders[-1] - borders[0]}
         yield event | {"ph": "b", "ts": clock.us(borders[0]), "args": args}

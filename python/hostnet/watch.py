@@ -30,7 +30,7 @@ Snapshot = dict[str, Any]
 
 
 class Watched:
-    """What has been seen of a run: the present snapshot, and what is derived from those before it."""
+    """A run as far as it has been seen: the present snapshot, and rates and peaks from earlier snapshots."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -172,7 +172,7 @@ def picture(lives: Lives, packet: dict[str, Any], stem: Path) -> list[Path]:
         for label, row in zip(ax.get_yticklabels(), found, strict=True):
             label.set_fontsize(7.5 if row.inner else 9)
             label.set_color("#555555" if row.inner else "black")
-        ax.invert_yaxis()
+        ax.set_ylim(len(found) - 0.4, -0.6)
         ax.set_xlim(0, total / 1000)
         ax.grid(axis="y", visible=False)
         ax.set_xlabel("time since arrival [ns]")

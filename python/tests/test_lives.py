@@ -31,8 +31,8 @@ def check_event(e):
     assert isinstance(e.get("args", {}), dict)
     needs = {
         "X": {"dur", "cat"},  # complete events
-        "b": {"id", "cat"},  # nestable asynchronous events
-        "e": {"id", "cat"},
+        "b": {"id2", "cat"},  # nestable asynchronous events, with identifiers of their process
+        "e": {"id2", "cat"},
         "s": {"id", "cat"},  # flow events
         "t": {"id", "cat"},
         "f": {"id", "cat"},
@@ -77,11 +77,11 @@ def check_async(events):
     stacks = defaultdict(list)
     for e in events:
         if e["ph"] == "b":
-            stack = stacks[e["cat"], e["id"]]
+            stack = stacks[e["pid"], e["cat"], e["id2"]["local"]]
             assert not stack or stack[-1][1] <= e["ts"]
             stack.append((e["name"], e["ts"]))
         elif e["ph"] == "e":
-            name, begin = stacks[e["cat"], e["id"]].pop()
+            name, begin = stacks[e["pid"], e["cat"], e["id2"]["local"]].pop()
             assert name == e["name"] and begin <= e["ts"]
     assert stacks and not any(stacks.values())
 

@@ -45,7 +45,7 @@ pub enum Pick {
     Quantile(f64),
 }
 
-/// What a core did in a slice of time.
+/// Activity of a thread in a slice of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadState {

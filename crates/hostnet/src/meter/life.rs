@@ -188,7 +188,7 @@ fn picoseconds<S: Serializer>(times: &[Time; HOPS.len() + 1], to: S) -> Result<S
 pub struct Mark {
     /// The milestone.
     pub what: Milestone,
-    /// Its time.
+    /// Time of the milestone.
     pub at: Time,
     /// Thread whose event was being handled, if any.
     pub thread: Option<ThreadId>,
@@ -341,7 +341,7 @@ impl Life {
     }
 }
 
-/// What a core's wait for a request counts as, from the hop nearest to the core to the one nearest to DRAM.
+/// Parts as which a core's wait for a request counts, from the hop nearest to the core to the one nearest to DRAM.
 const DEPTHS: [Part; 7] =
     [Part::Llc, Part::ChaAdmission, Part::LinkBack, Part::ToHome, Part::Snoop, Part::McQueueWait, Part::McAndDram];
 
