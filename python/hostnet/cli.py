@@ -472,14 +472,96 @@ def explain(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
     replace: Replace = False,
+    packet: Annotated[
+        str | None,
+        typer.Option(
+            "--packet",
+            metavar="N|median|p99|slowest",
+            help="Where the time of one packet of the scenario went, as a waterfall; --out also gets a picture.",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Say which domain's credits hold the host back, in which regime it is, and why."""
+    """Say which domain's credits hold the host back, in which regime it is, and why; or where a packet's time went."""
     from .explain import main as explain_main
+
+    if packet is not None:
+        if given is None or any(
+            x is not None for x in (counters, template, seconds, machine, processor, write_counters)
+        ):
+            raise HostnetError("--packet is about a scenario: give its name or file, and no counters or template.")
+        return _explain_packet(given, packet, changes, out, as_json, replace, quiet)
 
     explain_main(
         given, counters, template, changes, seconds, out, as_json, quiet, write_counters, replace, machine, processor
     )
+
+
+def _explain_packet(
+    given: str, packet: str, changes: list[str] | None, out: Path | None, as_json: bool, replace: bool, quiet: bool
+) -> None:
+    """Print the life of one packet of a scenario as a waterfall, and draw it into a directory."""
+    import json
+
+    from . import lives, waterfall
+
+    how, n = lives.single(packet)
+    if given.endswith(".json"):
+        raise HostnetError(f"{given}: a result holds no lives of packets; give the scenario.")
+    sc = _scenario(given, changes)
+    with _owned(out, "explain-packet", replace, [sc.resolve()]) as folder:
+        found = lives.follow(sc, how, n, quiet=quiet)
+        (life,) = found.packets
+        about = waterfall.as_dict(found, life)
+        if folder is not None:
+            waterfall.picture(found, life, folder / "packet")
+            (folder / "packet.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(about))
+    else:
+        waterfall.to_terminal(found, life)
+
+
+@app.command()
+def trace(
+    scenario: Given,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The trace, such as t.json.")],
+    packets: Annotated[int, typer.Option("--packets", metavar="N", help="Packets to follow.")] = 100,
+    choose: Annotated[
+        str, typer.Option("--choose", metavar="first|slowest|random", help="Which packets of the measured window.")
+    ] = "first",
+    changes: Set = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write the lives of packets, with requests, threads and queues, as a trace that Perfetto and Chrome open."""
+    from . import lives
+    from .output import check_file, check_no_input
+    from .trace import MARK, write
+
+    how, n = lives.choice(packets, choose)
+    sc = _scenario(scenario, changes)
+    check_no_input(out, [scenario])
+    check_file(out, MARK)
+    found = lives.follow(sc, how, n, quiet=quiet)
+    count = write(found, out)
+    typer.echo(
+        f"{out}: {len(found.packets):,} of {found.ended:,} packets, {count:,} events, {out.stat().st_size:,} bytes; "
+        "open it in ui.perfetto.dev or chrome://tracing"
+    )
+
+
+@app.command()
+def watch(
+    scenario: Given,
+    changes: Set = None,
+    lenient: Lenient = False,
+) -> None:
+    """Simulate one scenario and show rate, latency, queues and drops while it runs."""
+    from . import api, show
+    from .watch import watch as watched
+
+    sc = _scenario(scenario, changes)
+    show.metrics(watched(api.leniently(sc) if lenient else sc))
 
 
 @app.command()

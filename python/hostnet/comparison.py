@@ -9,6 +9,7 @@ from io import StringIO
 from statistics import fmean, variance
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from . import _core
 from .declared import matching, unit
 from .errors import HostnetError
 from .headlines import columns_for, leading
@@ -41,7 +42,7 @@ class Sample:
     def half_interval(self) -> float | None:
         """Half the width of the interval that contains the mean with a probability of 95 %; None for one seed."""
         n = len(self.values)
-        return None if n < 2 else student(n - 1) * math.sqrt(variance(self.values) / n)
+        return None if n < 2 else _core.student(n - 1) * math.sqrt(variance(self.values) / n)
 
     def differs(self, other: Sample) -> bool | None:
         """Whether two means differ by more than chance (Welch's test at 5 %); None where a sample has one seed."""
@@ -52,27 +53,7 @@ class Sample:
         if total == 0:
             return self.mean != other.mean
         freedom = total**2 / sum(p**2 / (len(s.values) - 1) for p, s in zip(parts, (self, other)))
-        return abs(self.mean - other.mean) > student(freedom) * math.sqrt(total)
-
-
-def student(freedom: float) -> float:
-    """The two-sided 95 % quantile of Student's t distribution with ``freedom`` degrees of freedom."""
-    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(math.pi)
-
-    def inside(t: float) -> float:
-        """Probability of a value between -t and t, by Simpson's rule over the angle atan(t / sqrt(freedom))."""
-        steps = 400
-        width = math.atan(t / math.sqrt(freedom)) / steps
-        heights = [math.pow(math.cos(i * width), freedom - 1) for i in range(steps + 1)]
-        return 2 * scale * width / 3 * (heights[0] + heights[-1] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2]))
-
-    low, high = 0.0, 1.0
-    while inside(high) < CONFIDENCE:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if inside(middle) < CONFIDENCE else (low, middle)
-    return high
+        return abs(self.mean - other.mean) > _core.student(freedom) * math.sqrt(total)
 
 
 @dataclass(frozen=True)

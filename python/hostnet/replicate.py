@@ -29,7 +29,7 @@ def specs(resolved: str, seeds: int) -> list[str]:
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """The 95 % interval of the mean of independent values (Student's t)."""
     mean = statistics.fmean(values)
-    half = _core.standard_errors(len(values)) * statistics.stdev(values) / math.sqrt(len(values))
+    half = _core.student(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return mean - half, mean + half
 
 

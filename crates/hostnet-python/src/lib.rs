@@ -1,10 +1,12 @@
 //! Python bindings of the simulator, and nothing else.
 
 mod control;
+mod life;
 mod model;
 mod record;
 
 use hostnet::config::{self, Scenario};
+use hostnet::host::Outcome;
 use hostnet::meter::{self, METRICS};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -118,7 +120,17 @@ fn run(
     if let Some(e) = raised.or_else(|| told.and_then(|t| t.lock().ok()?.take())) {
         return Err(e);
     }
-    let o = outcome.map_err(|e| SpecError::new_err(format!("{}: {}.", s.name, e.trim_end_matches('.'))))?;
+    let o = outcome.map_err(|e| refusal(&s, &e))?;
+    Ok(result(&s, &o, started).to_string())
+}
+
+/// The exception for a run of `s` that ended with `why`.
+fn refusal(s: &Scenario, why: &str) -> PyErr {
+    SpecError::new_err(format!("{}: {}.", s.name, why.trim_end_matches('.')))
+}
+
+/// The result of a run that began at `started`.
+fn result(s: &Scenario, o: &Outcome, started: Instant) -> Value {
     let metrics: serde_json::Map<String, Value> =
         METRICS.iter().zip(&o.values.0).map(|(m, v)| (m.name.to_string(), json!(v))).collect();
     let intervals: serde_json::Map<String, Value> = METRICS
@@ -127,7 +139,7 @@ fn run(
         .filter_map(|(m, i)| i.map(|i| (m.name.to_string(), json!([i.low, i.high]))))
         .collect();
     let us = |t: hostnet::kernel::Time| t.0 as f64 / 1e6;
-    Ok(json!({
+    json!({
         "version": version(),
         "spec": s,
         "seed": s.seed,
@@ -140,14 +152,13 @@ fn run(
         "tables": o.tables,
         "warnings": o.warnings,
     })
-    .to_string())
 }
 
-/// Half-width, in standard errors, of the 95 % interval of a mean of `runs` independent runs (Student's t).
+/// Two-sided 95 % quantile of Student's t distribution with `freedom` degrees of freedom.
 #[pyfunction]
-fn standard_errors(runs: u32) -> PyResult<f64> {
-    meter::interval::standard_errors(runs)
-        .ok_or_else(|| SpecError::new_err(format!("seeds = {runs} give no interval; give 2 or more.")))
+fn student(freedom: f64) -> PyResult<f64> {
+    meter::interval::student(freedom)
+        .ok_or_else(|| SpecError::new_err(format!("freedom = {freedom} is not above 0; an interval needs two values.")))
 }
 
 #[pymodule]
@@ -160,7 +171,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(renamed, m)?)?;
     m.add_function(wrap_pyfunction!(resolve, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
-    m.add_function(wrap_pyfunction!(standard_errors, m)?)?;
+    m.add_function(wrap_pyfunction!(student, m)?)?;
+    m.add_function(wrap_pyfunction!(life::trace, m)?)?;
+    m.add_function(wrap_pyfunction!(life::parts, m)?)?;
+    m.add_function(wrap_pyfunction!(life::watch, m)?)?;
     m.add_function(wrap_pyfunction!(model::pcie_bandwidth, m)?)?;
     m.add_function(wrap_pyfunction!(model::domains, m)?)?;
     m.add_function(wrap_pyfunction!(model::formula, m)?)?;

@@ -31,6 +31,7 @@ mod idio_contract;
 mod idio_runs;
 mod kernel_udp;
 mod layers;
+mod lives;
 mod llc_contract;
 mod loopback;
 mod memory_contract;

@@ -1,6 +1,6 @@
 //! The op stream: the instructions and memory accesses that a program asks its core to execute.
 
-use crate::kernel::LineAddr;
+use crate::kernel::{LineAddr, PacketId, PortId};
 use crate::memory::Sweep;
 
 /// Target of lines that are mapped write-combining.
@@ -99,6 +99,10 @@ pub enum Op {
     /// Pause of a given number of picoseconds without computation: a spike of the service time, or a wait in a directed
     /// test.
     Stall(u64),
+    /// Notes the time at which the core dispatches this op: the service of a packet of the NIC on `port` begins, or has
+    /// been dispatched (`answered`). The op takes no time, and only programs of packets whose lives are recorded contain
+    /// it.
+    Note { port: PortId, packet: PacketId, answered: bool },
 }
 
 impl Op {

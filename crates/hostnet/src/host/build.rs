@@ -375,6 +375,7 @@ impl Host {
                 window: Window::new(),
                 trace: super::trace::HostTrace::new(s.run.trace.map(Into::into)),
                 timeline: super::timeline::Timeline::new(s.run.timeline.map(Into::into)),
+                observer: None,
             },
             spec: spec.clone(),
         };

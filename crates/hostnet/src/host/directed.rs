@@ -83,7 +83,7 @@ impl Host {
         }
         self.machine.mem.check()?;
         let sim = self.machine.now;
-        Ok(Outcome { values: v, intervals: Intervals::default(), tables, warnings: Vec::new(), sim, warmup: Time::ZERO, measured: sim })
+        Ok(Outcome { values: v, intervals: Intervals::default(), tables, warnings: Vec::new(), sim, warmup: Time::ZERO, measured: sim, lives: None })
     }
 
     fn scratch_lines(&self) -> u64 {

@@ -2,8 +2,10 @@
 
 use super::client::PartialFile;
 use super::control::Control;
+use super::life::Following;
 use super::measure::{statics, Outcome};
 use super::two_hosts::hosts;
+use super::watch::{Phase, Watch};
 use super::Host;
 use crate::app::Origin;
 use crate::config::scenario::{ArrivalsSpec as Spec, Load, ReplayTiming, TenantSpec};
@@ -61,7 +63,7 @@ const SLICE: u64 = 4096;
 /// # Errors
 /// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress`.
 pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
-    run_of(spec, None, None, progress)
+    run_of(spec, Beside::default(), progress)
 }
 
 /// Runs one point with a user-defined control plane.
@@ -73,7 +75,7 @@ pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> 
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
         return Err("a control plane needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
     }
-    run_of(spec, None, Some(control), progress)
+    run_of(spec, Beside { control: Some(control), ..Beside::default() }, progress)
 }
 
 /// Runs one point and writes a capture of the packets that returned to the generator in the measured window.
@@ -99,7 +101,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     }
     let file = PartialFile::beside(out)?;
     let mut returned = None;
-    let outcome = run_of(spec, Some(&mut returned), None, progress)?;
+    let outcome = run_of(spec, Beside { back: Some(&mut returned), ..Beside::default() }, progress)?;
     if let Some((frames, packets)) = returned {
         file.finish(|w| writer::write(w, &frames, &packets))?;
     }
@@ -107,12 +109,25 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
 }
 
 /// Packets that returned, and the contents of their frames.
-type Back = Option<(FrameFormat, Vec<Returned>)>;
+pub(super) type Back = Option<(FrameFormat, Vec<Returned>)>;
 
-fn run_of(
+/// Tasks of a run beside its measurement.
+#[derive(Default)]
+pub(super) struct Beside<'a> {
+    /// The packets that return to the generator are kept here.
+    pub(super) back: Option<&'a mut Back>,
+    /// A user-defined control plane.
+    pub(super) control: Option<Control>,
+    /// The lives of these packets are recorded.
+    pub(super) lives: Option<&'a Following>,
+    /// The run is shown while it goes on.
+    pub(super) watch: Option<Watch<'a>>,
+}
+
+/// Runs one point, with tasks beside it.
+pub(super) fn run_of(
     spec: &Scenario,
-    back: Option<&mut Back>,
-    control: Option<Control>,
+    Beside { back, control, lives, watch }: Beside,
     progress: Progress,
 ) -> Result<Outcome, String> {
     let spec = Arc::new(spec.clone());
@@ -128,6 +143,7 @@ fn run_of(
             sim: Time::ZERO,
             warmup: Time::ZERO,
             measured: Time::ZERO,
+            lives: None,
         });
     }
     let mut world = hosts(&spec, back.is_some())?;
@@ -137,7 +153,10 @@ fn run_of(
     if let Some(c) = control {
         world.members[0].control_by(c);
     }
-    let mut run = Run { world, spec: &spec, events: 0, done: 0, progress };
+    if let Some(following) = lives {
+        world.members[0].follow(following);
+    }
+    let mut run = Run { world, spec: &spec, events: 0, done: 0, progress, watch, phase: Phase::WarmUp };
     let mut outcome = match spec.run.load {
         Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss => run.peak()?,
         _ => run.fixed()?,
@@ -154,15 +173,26 @@ fn run_of(
     Ok(outcome)
 }
 
-struct Run<'a> {
+struct Run<'a, 'w> {
     world: World<Host>,
     spec: &'a Scenario,
     events: u64,
     done: u64,
     progress: Progress<'a>,
+    watch: Option<Watch<'w>>,
+    phase: Phase,
 }
 
-impl Run<'_> {
+impl Run<'_, '_> {
+    /// Reports that `part` of the run is done, and lets a watcher look at the host.
+    fn report(&mut self, part: f64) -> Result<(), String> {
+        let (host, phase) = (&self.world.members[0], self.phase);
+        if let Some(watch) = &mut self.watch {
+            watch(part, &mut || host.snapshot(phase))?;
+        }
+        (self.progress)(part)
+    }
+
     fn fixed(&mut self) -> Result<Outcome, String> {
         for tenant in self.world.members[0].served() {
             self.offer_own(tenant)?;
@@ -317,7 +347,7 @@ impl Run<'_> {
                     return Err(format!("the run stands still: {came} packets came, and none was served"));
                 }
                 let part = (host.run.completed_ever - start).to_f64() / n.to_f64();
-                (self.progress)(from + (to - from) * part)?;
+                self.report(from + (to - from) * part)?;
             }
             self.done += n;
         }
@@ -338,7 +368,7 @@ impl Run<'_> {
         let end = self.end_after(time)?;
         for i in 0..PARTS {
             self.advance_towards(end, PARTS - i)?;
-            (self.progress)(from + (to - from) * (i + 1).to_f64() / PARTS.to_f64())?;
+            self.report(from + (to - from) * (i + 1).to_f64() / PARTS.to_f64())?;
         }
         Ok(())
     }
@@ -396,6 +426,7 @@ impl Run<'_> {
     /// Measures a window. The window ends early when the metrics are known to `run.precision`, and in a search as soon as
     /// so many packets are lost that its rate cannot pass.
     fn measure(&mut self, from: f64, to: f64) -> Result<Outcome, String> {
+        self.phase = Phase::Measurement;
         self.world.restart_window();
         let n = self.spec.run.requests;
         let by_time = !self.world.members[0].counts_requests();
@@ -410,7 +441,7 @@ impl Run<'_> {
             let at = |k: u64| from + (to - from) * k.to_f64() / parts.to_f64();
             if by_time {
                 self.advance_towards(end, parts - i)?;
-                (self.progress)(at(i + 1))?;
+                self.report(at(i + 1))?;
             } else {
                 let done = self.world.members[0].run.completed_ever;
                 let part = (start + n * (i + 1) / parts).saturating_sub(done);
@@ -580,6 +611,7 @@ impl Run<'_> {
             let (from, to) = (part(at), part(at + 1));
             at += 1;
             self.world.restart_window();
+            self.phase = Phase::Search;
             self.advance(self.spec.run.requests / 4, from, (from + to) / 2.0)?;
             let o = self.measure((from + to) / 2.0, to)?;
             Ok((self.passes(&o), o))
@@ -619,6 +651,7 @@ impl Run<'_> {
                 sim: self.world.members[0].machine.now,
                 warmup: Time::ZERO,
                 measured: Time::ZERO,
+                lives: None,
             },
         };
         if found.rate.is_none() {

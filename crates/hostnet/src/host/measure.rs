@@ -1,6 +1,7 @@
 //! A measurement window, and the metrics derived from it.
 
 use super::client::RTT_PERCENTILES;
+use super::life::PacketTrace;
 use super::steadiness::Trend;
 use super::tenant::TenantState;
 use super::Host;
@@ -75,6 +76,8 @@ pub struct Outcome {
     pub warmup: Time,
     /// Length of the measured window.
     pub measured: Time,
+    /// Lives of packets that ended in the window, where the run records any.
+    pub lives: Option<Box<PacketTrace>>,
 }
 
 impl Host {
@@ -252,7 +255,7 @@ impl Host {
     }
 
     /// Result of the window that ends now.
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&mut self) -> Outcome {
         let (values, tenants) = self.values();
         let mut tables = self.tables();
         tables.insert("tenants".into(), tenants);
@@ -267,6 +270,7 @@ impl Host {
             sim,
             warmup,
             measured,
+            lives: self.lived(),
         }
     }
 

@@ -8,6 +8,7 @@ pub mod control;
 mod directed;
 mod directed_device;
 mod directed_place;
+mod life;
 mod load;
 mod loopback;
 mod measure;
@@ -29,10 +30,13 @@ mod traffic_source;
 mod two_hosts;
 mod uncore;
 mod warm_up;
+mod watch;
 
+pub use life::{trace, Lived, PacketTrace, Pick, QueueCounter, ThreadSlice, ThreadState};
 pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
 pub use two_hosts::hosts;
+pub use watch::{watch, Phase, Snapshot, Watch};
 
 use crate::app::{Origin, WorkSource};
 use crate::config::scenario::TenantSpec;
@@ -88,6 +92,8 @@ struct Meters {
     window: Window,
     trace: trace::HostTrace,
     timeline: timeline::Timeline,
+    /// Observer of the lives of chosen packets, where the run records whole lives.
+    observer: Option<Box<life::Observer>>,
 }
 
 /// The simulated host, with all work in flight.
@@ -126,6 +132,9 @@ impl Host {
     /// Runs until `done` returns true; `done` is called after each event.
     #[inline(never)]
     fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
+        if self.meters.observer.is_some() {
+            return self.run_observed(&mut done);
+        }
         while let Some(e) = self.machine.pop() {
             self.handle(e);
             if done(self) {

@@ -75,7 +75,13 @@ impl Machine {
                     retired(self, tag);
                     continue;
                 }
-                Op::Compute(_) | Op::Fence | Op::Await | Op::Keep { .. } | Op::Recall { .. } | Op::Stall(_) => continue,
+                Op::Compute(_)
+                | Op::Fence
+                | Op::Await
+                | Op::Keep { .. }
+                | Op::Recall { .. }
+                | Op::Stall(_)
+                | Op::Note { .. } => continue,
             };
             for l in line.span(lines) {
                 self.mem.access_functional(&mut self.cal, core, l, write);

@@ -350,6 +350,11 @@ impl Memory {
         DomainReading::together(all).expect("a machine has a node")
     }
 
+    /// Number of writes that wait at all home agents.
+    pub fn writes_at_home_agents(&self) -> u32 {
+        self.nodes.iter().map(|n| n.cha_writes.used()).sum()
+    }
+
     /// Node of core `c`.
     #[inline]
     pub fn node_of_core(&self, c: CoreId) -> NodeId {
@@ -463,6 +468,12 @@ impl Memory {
     #[inline]
     pub fn request(&self, id: TxnId) -> &Txn {
         &self.txns[id]
+    }
+
+    /// Times at which request `id`, which is about to end at `end`, passed from one hop to the next, in the form of its
+    /// start and the ends of the parts in `paths::SEGMENTS`.
+    pub fn borders(&self, id: TxnId, end: Time) -> [Time; paths::PARTS + 1] {
+        self.milestones[id].borders(end)
     }
 
     /// Handles `MemoryEvent::Fill`: ends a request, accounts for its milestones, and returns the answer for the

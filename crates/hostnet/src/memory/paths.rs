@@ -99,6 +99,18 @@ impl Milestones {
         [start, cha, admitted, home, owner, queued, data, back].map(|t| t.0)
     }
 
+    /// Start of a request that ends at `end`, and the ends of the parts in [`SEGMENTS`], in the order of time.
+    pub fn borders(&self, end: Time) -> [Time; PARTS + 1] {
+        let mut borders =
+            [self.start, self.cha, self.admitted, self.home, self.owner, self.queued, self.data, self.back, end];
+        let mut latest = self.start;
+        for at in &mut borders {
+            latest = latest.max(*at).min(end);
+            *at = latest;
+        }
+        borders
+    }
+
     /// Whether the request has not left its node.
     #[inline]
     fn within_node(&self) -> bool {

@@ -80,15 +80,14 @@ pub fn interval(statistic: Statistic, values: &[Cumulative]) -> Option<Interval>
     let r = autocorrelation(&batches);
     let excess = if dependent(&batches) { (1.0 + r) / (1.0 - r) } else { 1.0 };
     let error = (squares * excess * n / (n - 1.0)).sqrt();
-    let half = standard_errors(batches.len().to_u32())? * error;
+    let half = student(n - 1.0)? * error;
     let half = if statistic == Statistic::Total { half } else { half / last.length };
     Some(Interval { low: value - half, high: value + half })
 }
 
-/// Half-width, in standard errors, of the interval of a mean of `values` independent values (Student's t). None for fewer
-/// than two.
-pub fn standard_errors(values: u32) -> Option<f64> {
-    let freedom = f64::from(values.checked_sub(1)?);
+/// Two-sided quantile, at [`CONFIDENCE`], of Student's t distribution with `freedom` degrees of freedom: the half-width of the
+/// interval of a mean of `freedom + 1` independent values, in standard errors. None unless `freedom` is above 0.
+pub fn student(freedom: f64) -> Option<f64> {
     Some(StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
@@ -206,13 +205,13 @@ mod tests {
         }
     }
 
-    /// Rows of 2, 11 and 31 values in the tables of Student's t at 0.975.
+    /// Rows of 1, 10 and 30 degrees of freedom in the tables of Student's t at 0.975.
     #[test]
     fn half_widths_are_those_of_student_s_table() {
-        for (values, t) in [(2, 12.7062), (11, 2.2281), (31, 2.0423)] {
-            assert!((standard_errors(values).expect("enough values") - t).abs() < 1e-4);
+        for (freedom, t) in [(1.0, 12.7062), (10.0, 2.2281), (30.0, 2.0423)] {
+            assert!((student(freedom).expect("above 0") - t).abs() < 1e-4);
         }
-        assert_eq!((standard_errors(0), standard_errors(1)), (None, None));
+        assert_eq!(student(0.0), None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod batches;
 mod declaration;
 pub mod drops;
 pub mod interval;
+pub mod life;
 pub mod metric;
 pub mod percentile;
 pub mod table;

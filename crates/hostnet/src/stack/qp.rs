@@ -8,6 +8,7 @@ use crate::device::nic::Nic;
 use crate::device::{self, NicAt};
 use crate::kernel::{Int, LineAddr, PacketId, Post, QueueId, ThreadId, Time};
 use crate::machine::Machine;
+use crate::meter::life::Milestone;
 use crate::placement::{sweeper, Spent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -209,6 +210,7 @@ impl QueuePair {
     /// When the tenant has no application.
     pub fn serve(&mut self, id: PacketId, tx: LineAddr, c: &mut Ctx) -> ServeOutcome {
         let queue = queue_of(c);
+        c.machine.nic.passes(id, Milestone::Served);
         let p = *c.machine.nic.packet(id);
         let content = Content::of(&p);
         c.program.compute(self.costs.poll_instructions);
@@ -333,6 +335,7 @@ impl Software for QueuePair {
 
 /// Completes packet `id`, which was consumed without a reply, or whose reply has been sent.
 pub fn ended(nic: &mut Nic, id: PacketId, tally: &mut Tally, now: Time) {
+    nic.life_ends(id, now);
     let p = nic.packet(id);
     p.done = true;
     tally.completed(now - p.arrived, p.wire_bytes);

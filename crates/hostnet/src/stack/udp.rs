@@ -18,6 +18,7 @@ use crate::kernel::units::Size;
 use crate::kernel::{LineAddr, PacketId, QueueId, Time};
 use crate::machine::Machine;
 use crate::meter::drops::{DropCause, DropLedger, DropPlace};
+use crate::meter::life::Milestone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -146,7 +147,9 @@ impl UdpSocket {
         }
         c.program.compute(self.napi.costs.tcp.read);
         let QueuedDatagram { id, skb } = self.socket.pop_front().expect("something to receive");
-        let packet = *nic_on(c.machine.iio.as_deref_mut(), self.napi.port).packet(id);
+        let nic = nic_on(c.machine.iio.as_deref_mut(), self.napi.port);
+        nic.passes(id, Milestone::Served);
+        let packet = *nic.packet(id);
         let lines = u64::from(packet.lines);
         let napi = &mut self.napi;
         self.held -= napi.costs.true_size(lines);

@@ -223,6 +223,11 @@ impl Cpu {
                 self.t += ps * FRAC;
                 (LineAddr(0), 0, LOAD)
             }
+            Op::Note { .. } => {
+                let at = self.now();
+                self.noted.push((op, at));
+                (LineAddr(0), 0, LOAD)
+            }
         };
         while self.sub < lines {
             if !self.access(mem, cal, line + u64::from(self.sub), access) {

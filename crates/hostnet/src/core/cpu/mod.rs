@@ -19,7 +19,7 @@ pub use retire::Retired;
 
 use super::hints::Hints;
 use super::l1_prefetch::L1Prefetcher;
-use super::op::{Program, KEPT_ANCHORS};
+use super::op::{Op, Program, KEPT_ANCHORS};
 use super::prefetch::{self, CacheLevel, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::core::CorePosts;
@@ -216,6 +216,8 @@ pub struct Cpu {
     pub amat: AccessTime,
     /// Instructions dispatched in the measured window.
     pub instructions: u64,
+    /// `Op::Note` that the core has dispatched and that nobody has taken, with the times of their dispatch.
+    pub noted: Vec<(Op, Time)>,
 }
 
 impl Cpu {
@@ -284,6 +286,7 @@ impl Cpu {
             rings_chip: false,
             amat: AccessTime::default(),
             instructions: 0,
+            noted: Vec::new(),
         }
     }
 

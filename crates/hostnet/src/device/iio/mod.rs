@@ -592,6 +592,14 @@ impl Iio {
         self.ports.ids().filter_map(|port| Some((port, self.nic(port)?)))
     }
 
+    /// All Ethernet NICs, in the order of their ports.
+    pub fn nics_mut(&mut self) -> impl Iterator<Item = &mut Nic> {
+        self.ports.iter_mut().filter_map(|p| match &mut p.device {
+            Endpoint::Ethernet(nic) => Some(&mut **nic),
+            _ => None,
+        })
+    }
+
     /// The Ethernet NIC on `port`, where the caller knows that there is one.
     fn nic_on(&mut self, port: PortId) -> &mut Nic {
         self.nic_mut(port).unwrap_or_else(|| panic!("port {port} has no NIC"))
@@ -656,6 +664,9 @@ impl Iio {
         now: Time,
     ) {
         let at = self.write_register(port, TAIL, now);
+        if let Some(l) = self.nic_on(port).lives.as_mut().filter(|_| side == RingSide::Transmit) {
+            l.posted(queue, n);
+        }
         cal.post(at, DeviceEvent::Ring { port, queue, task: RingTask::Tail(side), n: n.to_u16() });
     }
 
@@ -712,6 +723,17 @@ impl Iio {
             Sender::IoRead(job) => self.jobs[job].port,
             other => unreachable!("{other:?} is no request of the IIO"),
         }
+    }
+
+    /// Port, and the packet of its NIC, whose lines request `t` moves; None for descriptors and other devices.
+    pub fn packet_of(&self, t: &Txn) -> Option<(PortId, PacketId)> {
+        let (port, slot, write) = match t.sender {
+            Sender::IoWrite(w) => (w.port, w.slot, true),
+            Sender::IoMerge(id) => (self.fetches[id].source.port, self.fetches[id].source.slot, true),
+            Sender::IoRead(job) => (self.jobs[job].port, self.jobs[job].piece.slot, false),
+            _ => return None,
+        };
+        Some((port, self.nic(port)?.packet_in(slot, write)?))
     }
 
     /// Write-buffer entries in use at the controller of port `p`.

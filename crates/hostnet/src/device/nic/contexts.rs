@@ -34,6 +34,11 @@ impl<T: Copy> Contexts<T> {
         slot
     }
 
+    /// The transfer whose lines `slot` counts, if the slot is open.
+    pub fn of(&self, slot: u16) -> Option<T> {
+        Some(self.of.get(usize::from(slot)).copied()??.0)
+    }
+
     /// Counts `n` lines of `slot` as done and returns true, unless these are the last lines of the transfer.
     #[inline]
     pub fn part(&mut self, slot: u16, n: u32) -> bool {

@@ -42,6 +42,7 @@ impl Nic {
         self.give_buffer(&mut p, now)?;
         let id = self.packets.add(p);
         self.queues[p.queue].arriving.push_back(id);
+        self.life_begins(id);
         let pipeline = self.pipeline;
         let e = self.engine();
         e.rx.push_back(id);

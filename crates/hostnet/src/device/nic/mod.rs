@@ -39,6 +39,7 @@ use crate::flow::Credits;
 use crate::kernel::{IdVec, Int, LineAddr, PacketId, PortId, QueueId, Time};
 use crate::memory::Tag;
 use crate::meter::drops::{DropCause, DropLedger, DropPlace};
+use crate::meter::life::{Lives, Milestone};
 use crate::placement::SweepTx;
 use integrated::Integrated;
 use moderation::Moderation;
@@ -127,6 +128,8 @@ pub struct Nic {
     pub drops: DropLedger,
     /// Registers of each function of the NIC.
     registers: Vec<NicRegisters>,
+    /// Lives of packets, where the run records any.
+    pub lives: Option<Box<Lives>>,
 }
 
 impl Nic {
@@ -185,6 +188,7 @@ impl Nic {
             counts: NicCounts::default(),
             drops: DropLedger::default(),
             registers: vec![NicRegisters::new(VENDOR, DEVICE)],
+            lives: None,
         }
     }
 
@@ -270,10 +274,44 @@ impl Nic {
             Attachment::Ringed(r) => {
                 r.strip(&mut p);
                 self.queues[p.queue].buffered += 1;
-                r.admit(self.packets.add(p));
+                let id = self.packets.add(p);
+                r.admit(id);
+                self.life_begins(id);
                 Ok(())
             }
         }
+    }
+
+    /// Begins to record the life of packet `id`, which has arrived, where the run records lives.
+    #[inline]
+    fn life_begins(&mut self, id: PacketId) {
+        if let Some(l) = &mut self.lives {
+            let p = self.packets.get(id);
+            l.arrived(id.index(), p.queue, p.wire_bytes, p.arrived);
+        }
+    }
+
+    /// Marks that packet `id` passes a milestone, where the run records lives.
+    #[inline]
+    pub fn passes(&mut self, id: PacketId, what: Milestone) {
+        if let Some(l) = &mut self.lives {
+            l.mark(id.index(), what);
+        }
+    }
+
+    /// Ends the life of packet `id` at `now`, where the run records lives.
+    #[inline]
+    pub fn life_ends(&mut self, id: PacketId, now: Time) {
+        if let Some(l) = &mut self.lives {
+            let p = self.packets.get(id);
+            l.ended(id.index(), now, &[(Milestone::Began, p.began), (Milestone::Read, p.data_at)]);
+        }
+    }
+
+    /// Whether the whole life of packet `id` is recorded.
+    #[inline]
+    pub fn follows(&self, id: PacketId) -> bool {
+        self.lives.as_ref().is_some_and(|l| l.follows(id.index()))
     }
 
     #[cold]
@@ -362,7 +400,10 @@ impl Nic {
             return None;
         }
         match q.waiting.pop_front()? {
-            Completion::Received(id) => Some(id),
+            Completion::Received(id) => {
+                self.passes(id, Milestone::Taken);
+                Some(id)
+            }
             Completion::Sent => unreachable!("software takes completions of sends first"),
         }
     }
@@ -535,6 +576,7 @@ impl Nic {
     /// Begins the measured window at `now`.
     pub fn restart_meters(&mut self, now: Time) {
         self.drops.restart();
+        self.lives.iter_mut().for_each(|l| l.restart());
         if let Some(b) = &mut self.buffer {
             b.restart(now);
         }

@@ -8,6 +8,7 @@ use super::{CcnicEffect, CcnicInterface, CcnicThreadState, Demand, RingKind};
 use crate::core::{Op, Program};
 use crate::kernel::Int;
 use crate::kernel::LineAddr;
+use crate::meter::life::Milestone;
 use crate::stack::{Awaited, Ctx, Step};
 use std::collections::VecDeque;
 
@@ -247,6 +248,7 @@ impl CcnicHost {
         p.compute(self.common.spec.costs.unit);
         for d in &descs[..n] {
             p.push(Op::DependentPrefetch { line: i.line(d.buffer - 1) });
+            i.passes(d.buffer - 1, Milestone::FoundByHost);
         }
         self.taken.extend(&descs[..n]);
         if let HostReceiveRing::Slots(_) = self.rx {

@@ -36,8 +36,9 @@ use super::{Ctx, Software, Step};
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::core::spec::Pipeline;
 use crate::core::{CoreSpec, Op, Program};
-use crate::kernel::{Int, LineAddr, PacketId, PortId, ThreadId, Time};
+use crate::kernel::{Int, LineAddr, PacketId, PortId, QueueId, ThreadId, Time};
 use crate::memory::LINE;
+use crate::meter::life::{Lives, Milestone};
 use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
 use pool::{fill_order, BufferCache, BufferCaching, FreeRing, PoolAccess, Pools};
@@ -158,6 +159,8 @@ pub struct CcnicInterface {
     all_known: bool,
     /// Round trips in the measured window.
     pub trips: RoundTrips,
+    /// Lives of packets by their buffers, where the run records any and the host's threads make the packets.
+    pub lives: Option<Box<Lives>>,
 }
 
 impl CcnicInterface {
@@ -207,6 +210,19 @@ impl CcnicInterface {
             small_lines: s.small_buffer.0 / LINE,
             all_known: all_known && s.pool == PoolKind::Host,
             trips: RoundTrips::new(),
+            lives: None,
+        }
+    }
+
+    /// Whether the packets are those of a NIC's clients, rather than of the threads themselves.
+    pub fn is_overlay(&self) -> bool {
+        self.nic.is_some()
+    }
+
+    /// Marks that the packet in `buffer` passes a milestone, where the run records lives.
+    fn passes(&mut self, buffer: u32, what: Milestone) {
+        if let Some(l) = &mut self.lives {
+            l.mark(buffer.to_usize(), what);
         }
     }
 
@@ -249,6 +265,7 @@ impl CcnicInterface {
     /// Restarts the counters for a new measurement window.
     pub fn restart(&mut self) {
         self.trips = RoundTrips::new();
+        self.lives.iter_mut().for_each(|l| l.restart());
     }
 }
 
@@ -449,6 +466,9 @@ impl CcnicThreadState {
         i.trips.histogram.saturating_record(trip.0.max(1));
         i.trips.packets += 1;
         i.trips.bytes += u64::from(self.bytes);
+        if let Some(l) = &mut i.lives {
+            l.ended(buffer.to_usize(), c.step.now, &[]);
+        }
         c.tally.operations += 1;
         c.tally.completed += 1;
         c.tally.completed_ever += 1;
@@ -458,6 +478,9 @@ impl CcnicThreadState {
     fn stamp(&self, buffer: u32, c: &mut Ctx) {
         if let Some(i) = c.roles.get_mut::<CcnicInterface>() {
             i.stamps[buffer.to_usize()] = c.step.now;
+            if let Some(l) = &mut i.lives {
+                l.arrived(buffer.to_usize(), QueueId::new(self.queue), self.bytes, c.step.now);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use super::{CcnicInterface, CcnicThreadState, RingKind};
 use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr};
 use crate::memory::Sweep;
+use crate::meter::life::Milestone;
 use crate::stack::{Awaited, Ctx, Step};
 
 /// Instructions of a pause in which a thread that can make no progress waits.
@@ -152,6 +153,7 @@ impl CcnicNic {
         p.compute(self.common.spec.costs.unit);
         for d in &descs[..n] {
             p.push(Op::DependentPrefetch { line: i.line(d.buffer - 1) });
+            i.passes(d.buffer - 1, Milestone::FoundByNic);
             p.compute(self.common.spec.costs.nic_tx);
         }
         ahead.into_iter().for_each(|line| p.push(Op::Ahead { line }));
@@ -209,6 +211,10 @@ impl CcnicNic {
             let (source, target) = (i.line(from.buffer - 1), i.line(to));
             self.common.copy((source, true), target, lines, p);
             i.stamps[to.to_usize()] = i.stamps[from.buffer.to_usize() - 1];
+            if let Some(l) = &mut i.lives {
+                l.renamed(from.buffer.to_usize() - 1, to.to_usize());
+            }
+            i.passes(to, Milestone::Handed);
             p.compute(self.common.spec.costs.nic_rx);
             match self.common.spec.release {
                 ReleaseKind::None => {}

@@ -5,6 +5,7 @@ use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
 use super::CcnicInterface;
 use crate::kernel::{Int, LineAddr, PacketId};
 use crate::memory::LINE_U32;
+use crate::meter::life::Milestone;
 use crate::stack::pmd::{nic_on, PollMode};
 use crate::stack::{Ctx, Software, Step};
 use std::collections::VecDeque;
@@ -64,6 +65,7 @@ impl Overlay {
             self.nic.common.copy((packet.line, false), i.line(to), packet.lines.into(), p);
             p.compute(self.nic.common.spec.costs.nic_rx);
             i.packets[to.to_usize()] = Some(id);
+            pcie.passes(id, Milestone::Handed);
             self.nic.deliver_later(to, packet.rx_bytes.to_u16());
             self.driver.copied_from(packet.buffer, packet.lines, p);
             self.received.pop_front();
@@ -107,6 +109,7 @@ impl Overlay {
             let (buffer, to) = (d.buffer - 1, self.data + u64::from(mbuf) * SENT_LINES);
             nic.common.copy((i.line(buffer), true), to, lines(d.bytes), p);
             let id = i.packet_in(buffer);
+            pcie.passes(id, Milestone::FoundByNic);
             let packet = pcie.packet(id);
             (packet.tx_line, packet.tx_lines, packet.tx_bytes) = (to, lines(d.bytes).to_u16(), d.bytes.into());
             if let Some(o) = second {

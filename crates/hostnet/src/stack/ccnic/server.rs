@@ -181,6 +181,8 @@ impl ServerPort {
         for (d, to) in host.taken.drain(..served).zip(buffers) {
             let from = d.buffer - 1;
             let id = i.packet_in(from);
+            let note = nic.follows(id).then_some((i.nic(), id));
+            note.into_iter().for_each(|(port, packet)| p.push(Op::Note { port, packet, answered: false }));
             p.compute(host.common.spec.costs.host_rx);
             let content = Content::of(nic.packet(id));
             let begin = p.ops.len();
@@ -196,6 +198,7 @@ impl ServerPort {
                 _ => None,
             };
             i.packets[to.to_usize()] = Some(id);
+            note.into_iter().for_each(|(port, packet)| p.push(Op::Note { port, packet, answered: true }));
             host.received.push(from);
             self.replies.push_back(PendingReply { buffer: to, bytes: lines * LINE.to_u16(), object });
         }

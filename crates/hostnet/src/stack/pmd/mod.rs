@@ -392,7 +392,12 @@ impl PollMode {
         let app = c.app.as_mut().expect("packets come for applications");
         for i in 0..n {
             let id = self.burst[i];
-            let packet = nic_on(c.machine.iio.as_deref_mut(), self.port).packet(id);
+            let nic = nic_on(c.machine.iio.as_deref_mut(), self.port);
+            let followed = nic.follows(id);
+            if followed {
+                c.program.push(Op::Note { port: self.port, packet: id, answered: false });
+            }
+            let packet = nic.packet(id);
             let p = *packet;
             let content = Content::of(&p);
             let spare = self.pool.get_bulk(i, c.program);
@@ -441,6 +446,9 @@ impl PollMode {
                     spent.relinquish(c.program, p.line, p.lines.into());
                     self.free(p.buffer, c.program);
                 }
+            }
+            if followed {
+                c.program.push(Op::Note { port: self.port, packet: id, answered: true });
             }
         }
         app.end_burst(c.step.local, n.to_u32(), c.program);

@@ -6,6 +6,7 @@ use crate::device::endpoint::{Offer, Piece};
 use crate::device::{DeviceEvent, DevicePosts, NicAt, RingSide, RingTask};
 use crate::kernel::{Int, PacketId, QueueId, Time};
 use crate::memory::Sweep;
+use crate::meter::life::Milestone;
 use crate::placement::SweepTx;
 
 impl Nic {
@@ -145,7 +146,8 @@ impl Nic {
             r.meter.frames_read += 1;
             r.meter.frame_bytes += u64::from(work.bytes);
             r.turn = if at + 1 == of { 0 } else { at + 1 };
-            return r.open_read(work);
+            r.open_read(work);
+            return self.passes(id, Milestone::Reading);
         }
     }
 
@@ -213,6 +215,9 @@ impl Nic {
                 pair.ring(side).seen += u64::from(n);
                 if side == RingSide::Receive {
                     let q = &mut queues[queue];
+                    if let Some(l) = &mut self.lives {
+                        pair.filled.iter().take(n.to_usize()).for_each(|id| l.mark(id.index(), Milestone::Visible));
+                    }
                     q.waiting.extend(pair.filled.drain(..n.to_usize()).map(Completion::Received));
                     q.arriving.drain(..n.to_usize());
                     self.counts.delivered += u64::from(n);
@@ -278,6 +283,9 @@ impl Nic {
                 let ring = r.pairs[queue].ring(side);
                 ring.fetched += u64::from(n);
                 ring.fetching = false;
+                if let Some(l) = self.lives.as_mut().filter(|_| side == RingSide::Transmit) {
+                    l.fetched(queue, n);
+                }
                 queue
             }
         };

@@ -515,6 +515,15 @@ impl Nic {
         }
     }
 
+    /// The packet whose lines a device's write (`write`) or read with number `slot` moves; None for descriptors.
+    pub fn packet_in(&self, slot: u16, write: bool) -> Option<PacketId> {
+        let Attachment::Ringed(r) = &self.attachment else { return None };
+        match if write { &r.writes } else { &r.reads }.of(slot)? {
+            RingWork::Packet(id) | RingWork::Object(id) => Some(id),
+            RingWork::Descriptors { .. } => None,
+        }
+    }
+
     /// Whether the NIC's descriptor rings lie in memory.
     pub fn has_rings(&self) -> bool {
         matches!(self.attachment, Attachment::Ringed(_))
@@ -556,6 +565,9 @@ impl Nic {
         let p = &mut self.ringed_mut().pairs[queue];
         p.put.extend([(id, false), (id, true)].into_iter().take(segments.into()));
         p.puts += u64::from(segments);
+        if let Some(l) = &mut self.lives {
+            (0..segments).for_each(|_| l.put(queue, id.index()));
+        }
     }
 
     /// Gives a record to packet `p`, which software on this host originates. The packet lies at `p.tx_line`.
@@ -606,6 +618,7 @@ impl Nic {
         let (id, second) = pair.put.pop_front()?;
         let line = pair.transmit.layout.line(pair.transmit.seen);
         pair.transmit.step_functional();
+        self.lives.iter_mut().for_each(|l| l.skipped(queue));
         Some((id, second, line))
     }
 }
