@@ -267,6 +267,9 @@ fn tenants(s: &Scenario) -> Check {
         if let Some(p) = &t.pipeline {
             pipeline(s, t, p).map_err(|e| format!("tenant[{i}].pipeline: {e}"))?;
         }
+        need(t.ccnic.is_none() || t.stack == Some(StackSpec::Ccnic), || {
+            format!("tenant[{i}].ccnic needs stack = \"ccnic\" of that tenant; leave it out")
+        })?;
         need(t.dscp < 64, || format!("tenant[{i}].dscp = {} is not within 0 to 63", t.dscp))?;
         if let Some(size) = t.l2_size {
             let mut h = s.platform.caches.clone();
@@ -520,6 +523,9 @@ fn traffic(s: &Scenario) -> Check {
                 format!("{} does not hold a packet of \"{largest}\"", s.frame_room(&ring))
             })?;
             continue;
+        }
+        if tenant.stack == Some(StackSpec::Ccnic) {
+            continue; // its buffers are CC-NIC's
         }
         need(largest <= s.rings.buffer_size, || {
             format!("rings.buffer_size = \"{}\" does not hold a packet of \"{largest}\"", s.rings.buffer_size)

@@ -171,6 +171,10 @@ pub struct TenantSpec {
     /// Name of the `[[peripheral]]` of kind "ethernet" that the tenant's packets come through. When absent, the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nic: Option<String>,
+    /// CC-NIC of this tenant, with `stack = "ccnic"`: the keys in which it differs from the table `ccnic`. Each tenant has
+    /// an interface of its own, with threads of the NIC, queue pairs and buffers. When absent, as in that table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ccnic: Option<Box<CcnicSpec>>,
     /// Application that the tenant's cores run.
     pub app: AppSpec,
 }
@@ -214,12 +218,21 @@ impl TenantSpec {
         self.origin() == Origin::Loop
     }
 
-    /// Source of the work of the tenant's cores: packets that loop back count as packets.
+    /// Source of the work of the tenant's cores: packets that loop back count as packets. Packets that the threads of
+    /// CC-NIC's NIC generate come from no other NIC.
     pub fn work(&self) -> WorkSource {
         if self.loops() {
             return WorkSource::Packets;
         }
-        self.app.work()
+        match self.app.work() {
+            WorkSource::Packets if self.stack == Some(StackSpec::Ccnic) && !self.has_overlay() => WorkSource::Own,
+            work => work,
+        }
+    }
+
+    /// Whether the tenant's packets go through CC-NIC, and CC-NIC's NIC forwards them to and from a PCIe NIC.
+    pub fn has_overlay(&self) -> bool {
+        self.stack == Some(StackSpec::Ccnic) && self.ccnic.as_ref().is_some_and(|c| c.mode == CcnicMode::Overlay)
     }
 
     /// Number of requests that the tenant's clients have outstanding, where the application determines it.
@@ -411,7 +424,7 @@ pub struct Scenario {
     /// Peripherals behind the I/O controllers.
     #[serde(rename = "peripheral", default)]
     pub peripherals: Vec<PeripheralSpec>,
-    /// CC-NIC, the interface over coherent memory, for a tenant with `stack = "ccnic"`; keys that are left out are
+    /// CC-NIC, the interface over coherent memory, for tenants with `stack = "ccnic"`; keys that are left out are
     /// taken from `platform.ccnic`.
     #[serde(default)]
     pub ccnic: Option<CcnicSpec>,
@@ -557,9 +570,9 @@ impl Scenario {
         self.find_tenant(|t| matches!(t.app, AppSpec::TcpEcho(_)))
     }
 
-    /// Whether CC-NIC's NIC forwards packets to and from a PCIe NIC.
-    pub fn overlay(&self) -> bool {
-        self.ccnic_tenant().is_some() && self.ccnic.as_ref().is_some_and(|c| c.mode == CcnicMode::Overlay)
+    /// CC-NIC of `tenant`; the default interface where the tenant has none.
+    pub fn ccnic_of(&self, tenant: TenantId) -> CcnicSpec {
+        self.tenant(tenant).ccnic.as_deref().cloned().unwrap_or_default()
     }
 
     /// Index of the tenant whose threads work in pairs.
@@ -580,7 +593,7 @@ impl Scenario {
             AppSpec::Pingpong(p) => (all, p.peer_node.into()),
             AppSpec::StreamTransfer(t) => (if t.stores == Written::None { 0 } else { all }, t.peer_node.into()),
             _ if t.stack == Some(StackSpec::Ccnic) => {
-                let ccnic = self.ccnic.as_ref();
+                let ccnic = t.ccnic.as_ref();
                 (ccnic.and_then(|c| c.nic_threads).unwrap_or(all), ccnic.map_or(0, |c| c.nic_node))
             }
             _ => return None,
@@ -618,6 +631,7 @@ impl Scenario {
             pipeline: None,
             traffic: None,
             nic: None,
+            ccnic: None,
             app: c.app.clone(),
         };
         let run = RunSpec { load: Load::Fixed, trace: None, timeline: None, ..self.run.clone() };

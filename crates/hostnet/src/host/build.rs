@@ -171,7 +171,13 @@ impl Host {
                     let room = s.frame_room(&ring);
                     return Err(format!("{room} does not hold the {of}'s largest message of {largest} bytes"));
                 }
-                if !tenant.has_rings() && largest.div_ceil(LINE) > buffer_lines {
+                if let Some(c) = tenant.ccnic.as_ref().filter(|c| !tenant.has_rings() && largest > c.large_buffer.0) {
+                    let room = c.large_buffer;
+                    return Err(format!(
+                        "ccnic.large_buffer = \"{room}\" does not hold the {of}'s largest message of {largest} bytes"
+                    ));
+                }
+                if !tenant.has_rings() && tenant.ccnic.is_none() && largest.div_ceil(LINE) > buffer_lines {
                     return Err(format!(
                         "rings.buffer_size = \"{}\" does not hold the {of}'s largest message of {largest} bytes",
                         s.rings.buffer_size
@@ -308,8 +314,7 @@ impl Host {
             let t = *tenant;
             let thread = match s.tenants.get(t.index()) {
                 Some(spec) if tenants[t].roles.get::<Service>().is_some() && u32::from(*local) < spec.cores => {
-                    let fast = spec.receivers().to_usize();
-                    tas::thread(s, fast, (*local).into(), tenants[t].roles.get(), &mut drivers[t])
+                    tas::thread(s, t, (*local).into(), tenants[t].roles.get(), &mut drivers[t])
                 }
                 Some(spec) if spec.stack == Some(StackSpec::Ccnic) => {
                     let i = tenants[t].roles.get().expect("memory of the interface");
@@ -647,7 +652,7 @@ fn driver_threads(
                 &s.platform.core,
             );
             Thread::PollMode(Box::new(match bytes {
-                Some(bytes) => driver.generating(threads::demand(s, tenant, queue, queues, bytes)),
+                Some(bytes) => driver.generating(threads::demand(s, tenant, queue, queues, bytes.to_f64())),
                 None => driver,
             }))
         }

@@ -2,11 +2,10 @@
 //! copies.
 
 use super::rings::{Consumer, Desc, PostNic, Producer, Publication, EXTERNAL, GROUP, NO_RECYCLE};
-use super::spec::{PoolKind, ReleaseKind, Wake};
+use super::spec::{PoolKind, Wake};
 use super::{CcnicInterface, CcnicThreadState, RingKind};
 use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr};
-use crate::memory::Sweep;
 use crate::stack::{Awaited, Ctx, Step};
 
 /// Instructions of a pause in which a thread that can make no progress waits.
@@ -82,7 +81,7 @@ impl CcnicNic {
                 return Step::Run;
             }
             if !self.has_work() {
-                let line = self.tx.line_to_poll().unwrap_or(self.tx.line());
+                let line = self.polled_line();
                 match self.common.spec.wake {
                     // The agent that the message wakes executes no program, and continues without delay.
                     Wake::Event => return Step::Wait { on: Awaited::Line(line), instructions: 0 },
@@ -101,13 +100,42 @@ impl CcnicNic {
             }
             return Step::Run; // the thread sees a ready unit when the core's time has reached this point
         }
+        self.poll_idle(c);
+        self.poll(self.common.spec.wake == Wake::Polling, c);
+        Step::Run
+    }
+
+    /// Polls the unused queue pairs of the thread.
+    pub(super) fn poll_idle(&self, c: &mut Ctx) {
         for line in &self.idle {
             c.program.compute(self.common.spec.costs.poll);
             c.program.push(Op::Anchor { line: *line });
             c.program.push(Op::Await);
         }
-        self.poll(self.common.spec.wake == Wake::Polling, c);
-        Step::Run
+    }
+
+    /// Leaves the unused queue pairs to another queue pair of the thread.
+    pub(super) fn has_no_idle_queues(&mut self) {
+        self.idle.clear();
+    }
+
+    /// Takes packets, and delivers them at the end of a burst, as one turn of a thread that serves several queue pairs;
+    /// returns true while the burst goes on.
+    pub(super) fn turn(&mut self, c: &mut Ctx) -> bool {
+        let more = self.take(c);
+        if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch.to_usize()).max(GROUP) {
+            self.poll(false, c);
+            return true;
+        }
+        if self.has_work() {
+            self.deliver(c);
+        }
+        false
+    }
+
+    /// The line that shows whether packets are ready.
+    pub(super) fn polled_line(&self) -> LineAddr {
+        self.tx.line_to_poll().unwrap_or(self.tx.line())
     }
 
     /// Whether packets that were taken, or copies that are not published, wait.
@@ -210,11 +238,7 @@ impl CcnicNic {
             self.common.copy((source, true), target, lines, p);
             i.stamps[to.to_usize()] = i.stamps[from.buffer.to_usize() - 1];
             p.compute(self.common.spec.costs.nic_rx);
-            match self.common.spec.release {
-                ReleaseKind::None => {}
-                ReleaseKind::Clflushopt => p.push(Op::Maintain { line: source, lines, op: Sweep::Flush }),
-                ReleaseKind::Clwb => p.push(Op::Maintain { line: source, lines, op: Sweep::WriteBack }),
-            }
+            self.common.release(source, lines, p);
             (i.sent[from.buffer.to_usize() - 1], i.sent[to.to_usize()]) = (true, false);
             self.deliver_later(to, from.bytes);
             if from.flags & NO_RECYCLE == 0 {

@@ -484,6 +484,13 @@ impl CcnicSpec {
             );
         }
         within("idle_queues", self.idle_queues, 0, 4096)?;
+        if self.nic == NicKind::Agent && self.mode == CcnicMode::Overlay {
+            return Err(
+                "nic = \"agent\" executes no instructions, and the threads of mode = \"overlay\" run the driver of a PCIe NIC; \
+                 give nic = \"software\""
+                    .into(),
+            );
+        }
         if self.nic == NicKind::Agent && (self.wake != Wake::Event || self.nic_prefetch) {
             return Err(
                 "nic = \"agent\" has no poll loop and no prefetchers; give wake = \"event\" and nic_prefetch = false"
@@ -494,9 +501,12 @@ impl CcnicSpec {
             return Err("nic_requests is for nic = \"agent\": threads have the line fill buffers of their cores".into());
         }
         within("nic_requests", self.nic_requests.unwrap_or(1), 1, 64)?;
-        let loopback = self.mode == CcnicMode::Loopback;
-        if !loopback && (self.wake == Wake::Event || self.idle_queues > 0) {
-            return Err("wake = \"event\" and idle_queues are not built yet for other modes than \"loopback\"".into());
+        if self.mode == CcnicMode::Overlay && self.wake == Wake::Event {
+            return Err(
+                "wake = \"event\" is a write of one line that a thread keeps, and the threads of mode = \"overlay\" look at a \
+                 descriptor of the PCIe NIC as well; give wake = \"polling\""
+                    .into(),
+            );
         }
         if self.mode == CcnicMode::Forward && (self.pool == PoolKind::Host || self.release != ReleaseKind::None) {
             return Err(
