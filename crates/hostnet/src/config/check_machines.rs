@@ -4,8 +4,8 @@ use super::check::{check, directed, need, Check};
 use super::check_mixture;
 use super::scenario::{ArrivalsSpec, PeripheralSpec, Scenario, StackSpec};
 use crate::app::{AppSpec, Origin, WorkSource};
+use crate::kernel::Int;
 use crate::memory::spec::{DeviceRead, LlcRole};
-use crate::placement::PlacementPolicy;
 
 /// Checks the second host, which needs requests to send and a NIC with descriptor rings in memory.
 pub(super) fn client(s: &Scenario) -> Check {
@@ -49,7 +49,8 @@ pub(super) fn client(s: &Scenario) -> Check {
 pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
     for node in 0..count {
         let of = s.tenants.iter().filter(|t| u32::from(t.node) == node && !directed(t));
-        let (nic, storage) = (s.peer_cores(node), if node == 0 { s.storage_cores() } else { 0 });
+        let storage = s.storage_nodes().filter(|n| n.index() == node.to_usize()).count().to_u64();
+        let nic = s.peer_cores(node);
         let asked: u64 = of.map(|t| u64::from(t.cores)).sum::<u64>() + nic + storage;
         let whose = match (nic, storage) {
             (0, 0) => "",
@@ -105,18 +106,19 @@ pub(super) fn second_threads(s: &Scenario) -> Check {
 /// Checks that a scenario with several nodes uses no combination that is not supported yet.
 pub(super) fn several_nodes(s: &Scenario) -> Check {
     let count = s.nodes().count;
-    if let Some((i, t)) = s.tenants.iter().enumerate().find(|(_, t)| u32::from(t.node) >= count) {
-        return Err(format!("tenant[{i}].node = {} does not exist: nodes count from 0 to {}", t.node, count - 1));
+    let of_tenants = s.tenants.iter().enumerate().map(|(i, t)| (format!("tenant[{i}]"), t.node));
+    let of_devices = s.peripherals.iter().enumerate().map(|(i, p)| (format!("peripheral[{i}]"), p.node().0));
+    if let Some((key, node)) = of_tenants.chain(of_devices).find(|(_, node)| u32::from(*node) >= count) {
+        return Err(format!("{key}.node = {node} does not exist: nodes count from 0 to {}", count - 1));
     }
     if count == 1 {
         return Ok(());
     }
-    let (caches, p) = (&s.platform.caches, s.placement.policy);
+    let caches = &s.platform.caches;
     let llc = &caches.llc;
     let responses = caches.l1d.response_cycles + caches.l2.response_cycles + llc.response_cycles;
     check_mixture::nodes(s)?;
     let refused = [
-        (!matches!(p, PlacementPolicy::Dma | PlacementPolicy::Ddio), format!("placement.policy = {p:?}")),
         (llc.role == LlcRole::StrictlyInclusive, "caches.llc.role = \"strictly_inclusive\"".into()),
         (llc.device_read == DeviceRead::Install, "caches.llc.device_read = \"install\"".into()),
         (llc.mshrs > 0, format!("caches.llc.mshrs = {}", llc.mshrs)),

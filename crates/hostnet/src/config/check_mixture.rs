@@ -202,18 +202,33 @@ pub(super) fn shared(s: &Scenario) -> Check {
     need(s.ccnic.is_none() || on_ccnic, || "ccnic needs a tenant with stack = \"ccnic\"".into())
 }
 
-/// Checks that devices have their memory at node 0, to which they are attached.
+/// Checks that devices have their memory at the node to which they are attached.
 pub(super) fn nodes(s: &Scenario) -> Check {
-    for (i, t) in s.tenants.iter().enumerate() {
-        let from_device = serves(t) || t.work() == WorkSource::Kernel;
-        let coherent = t.stack == Some(StackSpec::Ccnic);
-        need(!from_device || coherent || t.node == 0, || {
-            format!(
-                "tenant[{i}].node = {}: NICs and devices are attached to node 0, and write to the memory of that node; give \
-                 node = 0, or stack = \"ccnic\"",
-                t.node
-            )
-        })?;
+    let mut on_chip: Option<(usize, u8)> = None;
+    for (i, t) in s.tenants.iter().enumerate().filter(|(_, t)| !directed(t)) {
+        let (key, tenant) = (format!("tenant[{i}].node = {}", t.node), TenantId::new(i));
+        if t.has_rings() || t.work() == WorkSource::Kernel {
+            let Some((_, nic)) = s.nic_of(tenant) else { continue };
+            let (node, key) = match &t.ccnic {
+                Some(c) => (c.nic_node, format!("ccnic.nic_node = {}", c.nic_node)),
+                None => (t.node.into(), key),
+            };
+            need(node == u32::from(nic.node), || {
+                format!(
+                    "{key}: the NIC is attached to node {0} and writes to the memory of that node; give {0} there, or node = {node} of the \
+                     [[peripheral]]",
+                    nic.node
+                )
+            })?;
+        } else if serves(t) {
+            let (first, node) = *on_chip.get_or_insert((i, t.node));
+            need(node == t.node, || {
+                format!(
+                    "{key}: the integrated NIC is on the chip of node {node}, where tenant[{first}] has queue pairs, and writes to the \
+                     memory of that node; give node = {node}"
+                )
+            })?;
+        }
     }
     Ok(())
 }

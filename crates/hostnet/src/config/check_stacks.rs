@@ -147,6 +147,7 @@ fn ccnic(s: &Scenario) -> Check {
             )
         })?;
         let largest = app.largest(Some(Size(t.frame_sizes().0))).unwrap_or_default().0;
+        one_buffer(&c, largest)?;
         return modes_without_a_port(s, i, &c, largest);
     };
     need(!sized, || format!("traffic.packet and traffic.sizes are for other applications; {key} takes the app's own sizes"))?;
@@ -163,6 +164,17 @@ fn modes_without_a_port(s: &Scenario, tenant: TenantId, c: &CcnicSpec, largest: 
         format!("tenant[{tenant}].stack = \"ccnic\" beside other packets or a [[peripheral]] needs ccnic.mode = \"overlay\"")
     })?;
     c.check(cores, largest).map_err(|e| format!("ccnic.{e}"))
+}
+
+/// Checks that a buffer holds a packet of `bytes` bytes, which an application reads at successive addresses.
+fn one_buffer(c: &CcnicSpec, bytes: u64) -> Check {
+    need(bytes <= c.large_buffer.0, || {
+        let (has, fits) = (c.large_buffer, Size(bytes.next_power_of_two()));
+        format!(
+            "ccnic.large_buffer = \"{has}\" does not hold a packet of {bytes} B, which the application reads at successive addresses; give \
+             \"{fits}\""
+        )
+    })
 }
 
 /// Checks that threads of the NIC can serve several queue pairs each.
@@ -241,8 +253,9 @@ fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
         format!("traffic.arrivals = \"keep_depth\" fills queues of a NIC, which the threads of {key} empty; choose \"closed\"")
     })?;
     driver(s, tenant)?;
-    need(c.nic_node == 0, || {
-        format!("{key} needs nic_node = 0, where devices are attached; the tenant's cores are those of its node")
+    let nic = s.nic_of(tenant).map_or(0, |(_, nic)| nic.node.into());
+    need(c.nic_node == nic, || {
+        format!("{key} needs nic_node = {nic}, where the PCIe NIC is attached; the tenant's cores are those of its node")
     })?;
     let polling = t.receivers();
     let threads = c.nic_threads.unwrap_or(polling);
@@ -255,6 +268,7 @@ fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
         format!("{key} needs run.load = \"fixed\", and run.warmup_requests or run.warmup_time")
     })?;
     let room = s.ring_of(tenant).map_or(DATA_ROOM, |r| r.rings.buffer_size.0);
+    one_buffer(c, room)?;
     c.check(threads, room).map_err(|e| format!("ccnic.{e}"))
 }
 

@@ -14,7 +14,7 @@ use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
 use crate::kernel::extension::Extension;
 use crate::kernel::units::{OfferedRate, Size, Span};
-use crate::kernel::{Int, PortId, TenantId};
+use crate::kernel::{Int, NodeId, PortId, TenantId};
 use crate::memory::dram::DramSpec;
 use crate::memory::nodes::NodesSpec;
 use crate::memory::spec::HierarchySpec;
@@ -652,8 +652,13 @@ impl Scenario {
 
     /// Number of cores that run the kernel's block layer for SSDs; they are numbered after all tenants' cores.
     pub fn storage_cores(&self) -> u64 {
-        let of = |p: &PeripheralSpec| if let PeripheralSpec::Ssd(s) = p { s.cores.into() } else { 0 };
-        self.peripherals.iter().map(of).sum()
+        self.storage_nodes().count().to_u64()
+    }
+
+    /// Node of each core that runs the kernel's block layer.
+    pub fn storage_nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let of = |p: &PeripheralSpec| if let PeripheralSpec::Ssd(s) = p { s.cores.to_usize() } else { 0 };
+        self.peripherals.iter().flat_map(move |p| std::iter::repeat_n(p.node(), of(p)))
     }
 }
 fn seed() -> u64 {

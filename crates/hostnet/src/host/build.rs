@@ -91,6 +91,7 @@ impl Host {
         let probes = s.tenants.iter().any(|t| matches!(t.app, AppSpec::ProbeLatency(_)));
         let node_of = |t: TenantId| NodeId(s.tenants.get(t.index()).map_or(0, |t| t.node));
         let mut thread_nodes: Vec<NodeId> = cores.iter().map(|c| node_of(c.0)).collect();
+        thread_nodes.splice(first..first + s.storage_cores().to_usize(), s.storage_nodes());
         if let Some(last) = thread_nodes.last_mut().filter(|_| probes) {
             *last = NodeId(s.nodes().count.to_u8() - 1);
         }
@@ -241,7 +242,7 @@ impl Host {
             }
         }
         let read_request = s.platform.pcie.as_ref().map_or(crate::kernel::units::Size(512), |p| p.max_read_request);
-        let mut context = DeviceBuildContext { map: &mut map, seed, port: 0, nics, read_request };
+        let mut context = DeviceBuildContext { map: &mut map, seed, port: 0, nics, node: NodeId(0), read_request };
         let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut context)).collect();
         for (port, spec) in s.ethernets() {
             let Endpoint::Ethernet(nic) = &mut devices[port.index()].0 else { continue };
@@ -274,7 +275,7 @@ impl Host {
         }
         let clock = Clock::from_hz(s.platform.core.clock.0);
         let span = map.span();
-        map.settle_by_tenant(node_of);
+        map.settle_by_tenant(|t| s.tenants.get(t.index()).map(|t| NodeId(t.node)));
         let siblings = Siblings::of(&core_of);
         map.settle_on_cores(&core_of);
         let mut core_nodes = vec![NodeId(0); core_of.iter().max().map_or(0, |c| c.index() + 1)];
@@ -292,7 +293,10 @@ impl Host {
         let iio = iio.map(|(iio, pcie)| {
             mem.lat.ownership = iio.ownership.into();
             mem.lat.to_iio = iio.from_cha.into();
-            Iio::new(iio, pcie, devices)
+            let mut built = Iio::new(iio, pcie, devices);
+            let nodes = s.peripherals.iter().flat_map(|p| (0..p.count()).map(|_| p.node()));
+            built.attach(&nodes.collect(), iio);
+            built
         });
         let directed = Host::is_directed(s);
         let served = s.tenant_ids().filter(|t| check::serves(s.tenant(*t)) && !directed);

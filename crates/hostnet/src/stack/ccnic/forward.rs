@@ -2,9 +2,9 @@
 //! wire when the host returns or answers them.
 
 use super::nic::CcnicNic;
-use super::rings::{EXTERNAL, GROUP, MORE};
+use super::rings::{Desc, CHAINED, EXTERNAL, GROUP, MORE};
 use super::spec::{NicReads, Wake};
-use super::{CcnicEffect, CcnicInterface, Demand};
+use super::{lines_of, CcnicEffect, CcnicInterface, Demand};
 use crate::app::Content;
 use crate::core::Op;
 use crate::kernel::Int;
@@ -43,11 +43,13 @@ pub struct ForwardNic {
     next: Option<Content>,
     /// Number of packets that the host has not returned.
     under_way: u32,
+    /// Whether the next descriptor that the host returns continues a packet.
+    continues: bool,
 }
 
 impl ForwardNic {
     pub(super) fn new(nic: CcnicNic, wire: Wire) -> ForwardNic {
-        ForwardNic { nic, wire, next: None, under_way: 0 }
+        ForwardNic { nic, wire, next: None, under_way: 0, continues: false }
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
@@ -115,14 +117,21 @@ impl ForwardNic {
                 }
                 _ => pending.next_if(|o| o.flags & EXTERNAL != 0),
             };
-            let lines = if header { 1 } else { crate::app::lines(d.bytes.into()).into() };
-            p.push(Op::DependentLoad { line: i.line(buffer), lines });
-            if let Some(o) = second {
-                let lines = crate::app::lines(o.bytes.into()).into();
-                p.push(Op::DependentLoad { line: i.objects[buffer.to_usize()], lines });
+            let lines = match (header, self.continues) {
+                (true, continues) => u32::from(!continues),
+                (false, _) => lines_of(d.bytes.into()),
+            };
+            if lines > 0 {
+                p.push(Op::DependentLoad { line: i.line(buffer), lines });
             }
-            p.push(Op::Retire { tag: CcnicEffect::Seen.tag(buffer), stores: false });
-            self.under_way -= 1;
+            if let Some(o) = second {
+                p.push(Op::DependentLoad { line: i.objects[buffer.to_usize()], lines: lines_of(o.bytes.into()) });
+            }
+            self.continues = d.flags & CHAINED != 0;
+            if !self.continues {
+                p.push(Op::Retire { tag: CcnicEffect::Seen.tag(buffer), stores: false });
+                self.under_way -= 1;
+            }
             common.free_one(i, buffer, p);
         }
         common.free_done(i, p);
@@ -151,15 +160,21 @@ impl ForwardNic {
                 }
                 (None, ..) => Content::default().sized(bytes),
             };
-            let Some(to) = self.nic.blank(i, content.wire_bytes, p) else {
+            let segments = self.nic.common.segments();
+            let buffers = self.nic.blanks_for(i, content.wire_bytes, segments, p);
+            let Some(&last) = buffers.last() else {
                 self.next = Some(content);
                 break;
             };
-            p.push(Op::Retire { tag: CcnicEffect::Stamp.tag(to), stores: false });
-            self.nic.common.write(i.line(to), content.lines.into(), p);
+            p.push(Op::Retire { tag: CcnicEffect::Stamp.tag(last), stores: false });
+            for (k, to) in buffers.iter().copied().enumerate() {
+                let part = if segments > 1 { self.nic.common.segment(k) } else { content.wire_bytes };
+                self.nic.common.write(i.line(to), lines_of(part), p);
+                let desc = self.nic.common.descriptor(k, to, 0);
+                self.nic.filled.push(Desc { bytes: part.to_u16(), ..desc });
+            }
             p.compute(self.nic.common.spec.costs.nic_rx);
-            i.contents[to.to_usize()] = content;
-            self.nic.deliver_later(to, content.wire_bytes.to_u16());
+            i.contents[last.to_usize()] = content;
             came += 1;
         }
         self.under_way += came;

@@ -46,7 +46,7 @@ pub use forward::{Wire, WirePackets};
 use multi_queue::PairNic;
 use pool::{fill_order, BufferCache, BufferCaching, FreeRing, PoolAccess, Pools};
 pub use ports::Ports;
-use rings::{Publication, RingChange, RingShape, RingWords};
+use rings::{Desc, Publication, RingChange, RingShape, RingWords, CHAINED};
 use spec::{CcnicMode, CcnicSpec, FreeCheck, NicKind, PoolKind, ReleaseKind, Stores};
 use std::collections::VecDeque;
 
@@ -396,8 +396,25 @@ impl CcnicThreadState {
         RingShape { read_ahead: 1 + u64::from(self.window / unit), speculates: true, ..shape }
     }
 
-    fn lines(&self) -> u32 {
-        u32::from(crate::app::lines(self.bytes.into()))
+    /// Number of buffers that a packet takes.
+    fn segments(&self) -> usize {
+        self.spec.segments(self.bytes.into()).to_usize()
+    }
+
+    /// Bytes of segment number `k` of a packet.
+    fn segment(&self, k: usize) -> u32 {
+        let most = self.spec.large_buffer.0.to_u32();
+        if self.segments() == 1 {
+            self.bytes
+        } else {
+            (self.bytes - k.to_u32() * most).min(most)
+        }
+    }
+
+    /// Descriptor of segment number `k` of a packet, which lies in `buffer`.
+    fn descriptor(&self, k: usize, buffer: u32, flags: u16) -> Desc {
+        let chained = if k + 1 < self.segments() { CHAINED } else { 0 };
+        Desc { buffer: buffer + 1, bytes: self.segment(k).to_u16(), flags: flags | chained }
     }
 
     /// Restarts the counters for a new measurement window.
@@ -545,6 +562,11 @@ impl CcnicThreadState {
             RingKind::Rx => pair.rx.apply(change),
         }
     }
+}
+
+/// Lines of a packet, or of a part of it, of `bytes` bytes.
+fn lines_of(bytes: u32) -> u32 {
+    crate::app::lines(bytes.into()).into()
 }
 
 /// Appends one access to the pool's lines. A locked operation waits for all earlier accesses, and later accesses wait

@@ -1,9 +1,9 @@
 //! The NIC's thread of a queue pair, which takes packets, copies each to a fresh receive buffer, and delivers the
 //! copies.
 
-use super::rings::{Consumer, Desc, PostNic, Producer, Publication, EXTERNAL, GROUP, NO_RECYCLE};
+use super::rings::{Consumer, Desc, PostNic, Producer, Publication, CHAINED, EXTERNAL, GROUP, NO_RECYCLE};
 use super::spec::{PoolKind, Wake};
-use super::{CcnicInterface, CcnicThreadState, RingKind};
+use super::{lines_of, CcnicInterface, CcnicThreadState, RingKind};
 use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr};
 use crate::stack::{Awaited, Ctx, Step};
@@ -180,7 +180,9 @@ impl CcnicNic {
         p.compute(self.common.spec.costs.unit);
         for d in &descs[..n] {
             p.push(Op::DependentPrefetch { line: i.line(d.buffer - 1) });
-            p.compute(self.common.spec.costs.nic_tx);
+            if d.flags & CHAINED == 0 {
+                p.compute(self.common.spec.costs.nic_tx);
+            }
         }
         ahead.into_iter().for_each(|line| p.push(Op::Ahead { line }));
         self.pending.extend(&descs[..n]);
@@ -196,6 +198,18 @@ impl CcnicNic {
                 r.take(words, &mut |line| p.push(Op::Anchor { line })).map(|b| b - 1)
             }
         }
+    }
+
+    /// Receive buffers for a packet of `bytes` bytes in `segments` buffers; none when too few buffers are free.
+    pub(super) fn blanks_for(&mut self, i: &mut CcnicInterface, bytes: u32, segments: usize, p: &mut Program) -> Vec<u32> {
+        if segments == 1 {
+            return self.blank(i, bytes, p).into_iter().collect();
+        }
+        let mut all = self.common.alloc(i, bytes, segments, p);
+        if all.len() < segments {
+            self.common.free(i, all.drain(..), p);
+        }
+        all
     }
 
     /// Receive buffers for a whole burst, where buffers are not recycled and freed buffers go to the pool. None with
@@ -224,23 +238,25 @@ impl CcnicNic {
             }
         }
         self.await_descriptors(p);
-        let lines = self.common.lines();
         let mut blanks = self.blanks(i, p).map(Vec::into_iter);
         let mut done = 0;
         while done < self.pending.len() {
             let from = self.pending[done];
             let blank = match &mut blanks {
                 Some(all) => all.next(),
-                None => self.blank(i, self.common.bytes, p),
+                None => self.blank(i, from.bytes.into(), p),
             };
             let Some(to) = blank else { break };
+            let lines = lines_of(from.bytes.into());
             let (source, target) = (i.line(from.buffer - 1), i.line(to));
             self.common.copy((source, true), target, lines, p);
             i.stamps[to.to_usize()] = i.stamps[from.buffer.to_usize() - 1];
-            p.compute(self.common.spec.costs.nic_rx);
+            if from.flags & CHAINED == 0 {
+                p.compute(self.common.spec.costs.nic_rx);
+            }
             self.common.release(source, lines, p);
             (i.sent[from.buffer.to_usize() - 1], i.sent[to.to_usize()]) = (true, false);
-            self.deliver_later(to, from.bytes);
+            self.filled.push(Desc { buffer: to + 1, bytes: from.bytes, flags: from.flags & CHAINED });
             if from.flags & NO_RECYCLE == 0 {
                 self.common.free_one(i, from.buffer - 1, p);
             }

@@ -152,7 +152,6 @@ impl Role for CcnicInterface {
         v.set(metric::NIC_INSTRUCTIONS_PER_PACKET, per(nic));
         v.set(metric::POOL_OPS_PER_PACKET, per(pool));
         v.set(metric::SMALL_FALLBACKS, fallbacks.to_f64());
-        v.set(metric::THROUGHPUT_MRPS, t.packets.to_f64() / us);
     }
 
     /// Table of the requests that left the L2, by side and object.

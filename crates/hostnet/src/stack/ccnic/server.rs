@@ -2,7 +2,7 @@
 //! through the same queue pairs, or returns packets in their own buffers.
 
 use super::host::CcnicHost;
-use super::rings::{Desc, EXTERNAL, MORE, NO_RECYCLE};
+use super::rings::{Desc, CHAINED, EXTERNAL, MORE, NO_RECYCLE};
 use super::spec::PoolKind;
 use super::{CcnicEffect, CcnicInterface, CcnicThreadState, Demand, Ports, RingKind, RoundTrip, Setup};
 use crate::app::{Content, ServeOutcome};
@@ -20,6 +20,8 @@ struct PendingReply {
     buffer: u32,
     bytes: u16,
     object: Option<SharedObject>,
+    /// Whether the packet continues in the buffer of the next answer.
+    chained: bool,
 }
 
 /// Object that is sent from its place in memory: its bytes, and the line that counts its users.
@@ -190,7 +192,7 @@ impl ServerPort {
 
     /// Queues a packet of `bytes` bytes in `buffer` to be sent.
     pub(super) fn queue_up(&mut self, buffer: u32, bytes: u16) {
-        self.replies.push_back(PendingReply { buffer, bytes, object: None });
+        self.replies.push_back(PendingReply { buffer, bytes, object: None, chained: false });
     }
 
     /// Lets the application serve the packets that were taken, as far as buffers are free for answers; returns the
@@ -264,9 +266,9 @@ impl ServerPort {
                     blanks.pop_front();
                     i.pass_on(from, to);
                     host.received.push(from);
-                    replies.push_back(PendingReply { buffer: to, bytes, object });
+                    replies.push_back(PendingReply { buffer: to, bytes, object, chained: false });
                 }
-                ServeOutcome::Forward => replies.push_back(PendingReply { buffer: from, bytes, object }),
+                ServeOutcome::Forward => replies.push_back(PendingReply { buffer: from, bytes, object, chained: false }),
                 ServeOutcome::Consumed => {
                     consumed.push_back(match i.nic {
                         Some(_) => Consumed::Record(i.packet_in(from)),
@@ -303,18 +305,24 @@ impl ServerPort {
     /// number of packets.
     fn forward(&mut self, c: &mut Ctx) -> u32 {
         let host = &mut self.host;
-        let lines = host.touched();
         let (Some(i), p) = (c.roles.get_mut::<CcnicInterface>(), &mut *c.program) else { return 0 };
-        let n = host.taken.len().to_u32();
+        let mut packets = 0;
         host.await_descriptors(p);
-        for d in host.taken.drain(..) {
-            let line = i.line(d.buffer - 1);
-            p.push(Op::DependentLoad { line, lines });
-            p.compute(host.common.spec.costs.host_rx);
-            p.push(Op::DependentStore { line, lines: 1 });
-            self.replies.push_back(PendingReply { buffer: d.buffer - 1, bytes: d.bytes, object: None });
+        while let Some(d) = host.taken.pop_front() {
+            let (line, first) = (i.line(d.buffer - 1), !host.continues);
+            let (lines, chained) = (host.touched(d.bytes.into(), first), d.flags & CHAINED != 0);
+            if lines > 0 {
+                p.push(Op::DependentLoad { line, lines });
+            }
+            if first {
+                p.compute(host.common.spec.costs.host_rx);
+                p.push(Op::DependentStore { line, lines: 1 });
+                packets += 1;
+            }
+            host.continues = chained;
+            self.replies.push_back(PendingReply { buffer: d.buffer - 1, bytes: d.bytes, object: None, chained });
         }
-        n
+        packets
     }
 
     /// Publishes as many answers as the ring has room for. The two segments of a packet share a line of grouped
@@ -326,8 +334,8 @@ impl ServerPort {
         let group = host.tx.shape.group;
         let recycle = if shared { 0 } else { NO_RECYCLE };
         let (mut unit, mut any): (Vec<Desc>, bool) = (Vec::new(), false);
-        while let Some(&PendingReply { buffer, bytes, object }) = self.replies.front() {
-            let more = if object.is_some() { MORE } else { 0 };
+        while let Some(&PendingReply { buffer, bytes, object, chained }) = self.replies.front() {
+            let more = if object.is_some() { MORE } else { 0 } | if chained { CHAINED } else { 0 };
             let first = Desc { buffer: buffer + 1, bytes, flags: recycle | more };
             let second = object.map(|o| Desc { buffer: buffer + 1, bytes: o.bytes, flags: recycle | EXTERNAL });
             let descs: Vec<Desc> = [Some(first), second].into_iter().flatten().collect();
@@ -341,7 +349,9 @@ impl ServerPort {
                     break;
                 }
             }
-            p.compute(host.common.spec.costs.host_tx);
+            if !chained {
+                p.compute(host.common.spec.costs.host_tx);
+            }
             for d in descs {
                 if unit.len() == group {
                     host.publish(&mut unit, p);
