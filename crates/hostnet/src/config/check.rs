@@ -296,7 +296,7 @@ fn tenants(s: &Scenario) -> Check {
         format!("tenants ask for {cores} cores{ssds}; platform.{key} is {each}{}", with_threads(s))
     })?;
     if asked > each {
-        second_threads(s)
+        second_threads(s, 0)
     } else {
         Ok(())
     }
@@ -311,7 +311,6 @@ fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
     need(!matches!(t.app, AppSpec::CliqueMap(_)), || {
         "replies of two segments take buffers at the second core of a pair, which only returns buffers to the pool; leave it out".into()
     })?;
-    need(t.recycling == Recycling::RunToCompletion, || "beside it recycling is not built yet; leave it out".into())?;
     need(s.placement.policy != PlacementPolicy::Idio, || {
         "beside it placement.policy = \"idio\" has no core to name: a tag names one, and both cores of a pair have the buffers"
             .into()
@@ -448,7 +447,8 @@ fn traffic(s: &Scenario) -> Check {
     }
     let own = s.find_tenant(|t| t.origin() != Origin::Network);
     if let Some(i) = own {
-        need(s.tenant(i).stack == Some(StackSpec::PollMode), || {
+        let socket = s.tenant(i).origin() == Origin::Due && s.tenant(i).stack == Some(StackSpec::Kernel);
+        need(socket || s.tenant(i).stack == Some(StackSpec::PollMode), || {
             format!("tenant[{i}].app sends packets of its own, which needs stack = \"poll_mode\"")
         })?;
         need(s.tenant(i).recycling == Recycling::RunToCompletion, || {

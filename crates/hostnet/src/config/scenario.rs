@@ -385,7 +385,7 @@ pub struct ClientSpec {
     pub platform: Option<Platform>,
     /// Number of cores that send and receive; requests go to them in turn.
     pub cores: u32,
-    /// Stack of the second host's cores. The default, "poll_mode", is the only supported one.
+    /// Stack of the second host's cores: "poll_mode" (the default), or "kernel", a UDP socket on each core.
     #[serde(default = "poll_mode")]
     pub stack: StackSpec,
     /// Application of the second host's cores; must be of kind "load_generator".

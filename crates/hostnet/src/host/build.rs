@@ -557,9 +557,12 @@ fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut A
                 let receive_notes = add(pmd::note_lines(rings.receive), RegionKind::App, own);
                 let transmit_notes = add(pmd::note_lines(rings.transmit), RegionKind::App, Sharing::of_thread(sends));
                 let copies = match s.tenant(tenant).recycling {
-                    Recycling::Copy => {
-                        add(u64::from(rings.receive) * (rings.buffer_size.0 / LINE), RegionKind::App, own)
-                    }
+                    // The core that serves a packet copies it.
+                    Recycling::Copy => add(
+                        u64::from(rings.receive) * (rings.buffer_size.0 / LINE),
+                        RegionKind::App,
+                        Sharing::of_thread(sends),
+                    ),
                     _ => LineAddr(0),
                 };
                 if s.placement.spent().follows_transmission() {
