@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 #: One run, or runs that differ only in their seeds.
 Runs: TypeAlias = "Result | Sequence[Result]"
 
-#: Probability with which an interval contains the mean.
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)

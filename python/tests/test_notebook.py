@@ -16,7 +16,8 @@ import pytest
 
 import hostnet as hn
 from hostnet import comparison, notebook, progress
-from hostnet.comparison import Sample, student
+from hostnet._core import student
+from hostnet.comparison import Sample
 from hostnet.errors import HostnetError
 
 ROOT = Path(__file__).parents[2]

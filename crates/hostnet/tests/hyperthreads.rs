@@ -194,7 +194,7 @@ fn what_second_threads_cannot_run_yet_is_said() {
         KV,
         &[
             ("cores = 24", "cores = 33", "tenants of node 1 ask for 33 cores; a node has 16 of 2 threads each"),
-            ("cores = 24", "cores = 24\nl2_size = \"640 KiB\"", "l2_size on second threads is not built yet"),
+            ("nic_node = 0", "nic_node = 0\nnic = \"agent\"\nwake = \"event\"", "executes no instructions"),
             ("[[tenant]]", "override = { core = { threads = 3 } }\n[[tenant]]", "core.threads = 3 is not 1 or 2"),
             ("[[tenant]]", "override = { core = { threads = 1 } }\n[[tenant]]", "ask for 24 cores; a node has 16"),
         ],
@@ -217,9 +217,83 @@ fn one_node_of_a_platform_with_two_has_the_cores_of_one() {
         ONE_NODE,
         &[
             ("cores = 16", "cores = 33", "tenants ask for 33 cores; platform.nodes.cores is 16 of 2 threads each"),
-            ("cores = 16", "cores = 17\nl2_size = \"640 KiB\"", "l2_size on second threads is not built yet"),
+            (
+                "cores = 16",
+                "cores = 16\nl2_size = \"640 KiB\"\napp = { kind = \"xmem\", array = \"4 KiB\" }\n[[tenant]]\nname = \"o\"\ncores = 1",
+                "tenant[0].l2_size is of a core whose two threads run tenants with different L2 sizes",
+            ),
         ],
     );
     let single = ONE_NODE.replace("count = 1 }", "count = 1 }, core = { threads = 1 }");
     refused(&single, &[("cores = 16", "cores = 17", "tenants ask for 17 cores; platform.nodes.cores is 16")]);
+}
+
+/// A scenario on one core of icx with two hardware threads; `rest` are tenants, devices and the length of the run.
+fn on_one_core(rest: &str) -> String {
+    format!(
+        "name = \"two threads\"\nplatform = \"icx\"\noverride = {{ nodes = {{ count = 1, cores = 1 }} }}\nplacement = {{ policy = \
+         \"ddio\", ways = 2 }}\n{rest}"
+    )
+}
+
+/// Threads that wait for each other's stores share the line in their L1: no invalidation tells the waiting thread, and
+/// every store is seen.
+#[test]
+fn threads_of_a_core_see_each_other_s_stores_without_the_home_agent() {
+    let ping = "app = { kind = \"pingpong\", layout = \"Wr\" }\n[run]\nload = \"fixed\"\nrequests = 400\nwarmup_requests = 100\n";
+    let tenant = "[[tenant]]\nname = \"ping\"\ncores = 1\n";
+    let trip = |cores: &str| {
+        let o = simulate(&on_one_core(&format!("{tenant}{ping}")).replace("cores = 1 }", cores));
+        get(&o, "pingpong_ns")
+    };
+    let (siblings, apart) = (trip("cores = 1 }"), trip("cores = 2 }"));
+    // On cores of their own each of four accesses of a turn goes to the other core: 2 x (L1 + L2 + crossbar + LLC) at least.
+    assert!(siblings < apart / 4.0, "{siblings} ns on one core, {apart} ns on two");
+}
+
+/// The second thread of a core serves what the first one receives, at the rate that comes.
+#[test]
+fn a_pipeline_runs_on_the_two_threads_of_a_core() {
+    let text = on_one_core(
+        "[[tenant]]\nname = \"pair\"\ncores = 2\nstack = \"poll_mode\"\npipeline = {}\napp = { kind = \"touchfwd\" }\n\
+         traffic = { arrivals = \"fixed\", rate = \"0.5 Mpps\", packet = \"256 B\" }\n[[peripheral]]\nkind = \"ethernet\"\n\
+         [run]\nload = \"fixed\"\nrequests = 2000\nwarmup_requests = 500\n",
+    );
+    let o = simulate(&text);
+    assert_eq!(get(&o, "drop_rate"), 0.0);
+    assert!((get(&o, "throughput_mrps") / 0.5 - 1.0).abs() < 0.02, "{}", get(&o, "throughput_mrps"));
+}
+
+/// TAS's fast path and its server, and CC-NIC's host and NIC, wait for lines of each other on one core. Little's law: the
+/// requests under way are those that the clients keep.
+#[test]
+fn services_run_on_the_two_threads_of_a_core() {
+    let echo = on_one_core(
+        "[[tenant]]\nname = \"echo\"\ncores = 2\nstack = \"poll_mode\"\napp = { kind = \"tcp_echo\", rpc = \"64 B\", flows = 8, \
+         pipelined = 2 }\ntraffic = { arrivals = \"closed\", outstanding = 16 }\n[[peripheral]]\nkind = \"ethernet\"\n\
+         [run]\nload = \"fixed\"\nrequests = 2000\nwarmup_requests = 2000\n",
+    );
+    let o = simulate(&echo);
+    let under_way = get(&o, "throughput_mrps") * get(&o, "lat_mean_us");
+    assert!((under_way / 16.0 - 1.0).abs() < 0.05, "{under_way} requests under way");
+    let loopback = on_one_core(
+        "[[tenant]]\nname = \"pair\"\ncores = 1\nstack = \"ccnic\"\napp = { kind = \"loopback\", bytes = \"64 B\" }\n\
+         traffic = { arrivals = \"closed\", outstanding = 8 }\n[run]\nload = \"fixed\"\nrequests = 4000\nwarmup_requests = 1000\n",
+    );
+    let o = simulate(&loopback);
+    let under_way = get(&o, "achieved_mpps") * get(&o, "rtt_mean_us");
+    assert!((under_way / 8.0 - 1.0).abs() < 0.05, "{under_way} packets under way");
+    refused(&loopback, &[("[run]", "[ccnic]\nnic = \"agent\"\nwake = \"event\"\n[run]", "shares no core")]);
+}
+
+/// Receivers of the kernel wait for interrupts on second threads as on first ones.
+#[test]
+fn the_kernel_receives_on_second_threads() {
+    let text = "name = \"sockets\"\nplatform = \"altra\"\noverride = { core = { threads = 2, count = 2 } }\nplacement = { policy = \
+                \"ddio\", ways = 2 }\n[[tenant]]\nname = \"sockets\"\ncores = 4\nstack = \"kernel\"\napp = { kind = \"touchfwd\" }\n\
+                traffic = { arrivals = \"fixed\", rate = \"0.1 Mpps\", packet = \"256 B\" }\n[[peripheral]]\nkind = \"ethernet\"\n\
+                [run]\nload = \"fixed\"\nrequests = 1000\nwarmup_requests = 300\n";
+    let o = simulate(text);
+    assert_eq!(get(&o, "drop_rate"), 0.0);
+    assert!((get(&o, "throughput_mrps") / 0.1 - 1.0).abs() < 0.03, "{}", get(&o, "throughput_mrps"));
 }

@@ -48,6 +48,9 @@ const MACHINES: [Machine; 11] = [
 /// Refusals that say "not built yet", by the words that tell them apart.
 const NOT_BUILT: [&str; 1] = ["is not built yet for several nodes"];
 
+/// Percentage of the mixtures on two hardware threads of each core.
+const ON_SECOND_THREADS: u64 = 15;
+
 struct Draw(RandomStream);
 
 impl Draw {
@@ -104,6 +107,20 @@ impl Draw {
         ])
     }
 
+    /// Keys of an interface over coherent memory, for a tenant with `cores` cores.
+    fn ccnic(&mut self, cores: u64) -> &'static str {
+        match self.0.below(8) {
+            0 => ", wake = \"event\"",
+            1 => ", wake = \"event\", nic = \"agent\"",
+            2 if cores > 1 => ", nic_threads = 1",
+            3 => ", idle_queues = 2",
+            4 => ", layout = \"padded\", free_check = \"ahead\"",
+            5 => ", recycle = false",
+            6 => ", pool_scope = \"pair\"",
+            _ => "",
+        }
+    }
+
     fn free(&mut self) -> &'static str {
         self.of(&[
             "{ kind = \"xmem\", array = \"256 KiB\" }",
@@ -154,13 +171,18 @@ fn mixture(n: u64) -> String {
     let m = &MACHINES[d.0.below(MACHINES.len() as u64) as usize];
     let several = m.nodes > 1 && d.chance(40);
     let mut text = format!("name = \"mixture {n}\"\nplatform = \"{}\"\n", m.name);
-    if m.nodes > 1 && !several {
-        text += "override.nodes.count = 1\n";
+    let one = if m.nodes > 1 && !several { "count = 1" } else { "" };
+    if d.chance(ON_SECOND_THREADS) {
+        let (half, join) = (m.cores / 2, if one.is_empty() { "" } else { ", " });
+        let nodes = if m.nodes > 1 { format!(", nodes = {{ {one}{join}cores = {half} }}") } else { String::new() };
+        writeln!(text, "override = {{ core = {{ threads = 2, count = {half} }}{nodes} }}").unwrap();
+    } else if !one.is_empty() {
+        writeln!(text, "override.nodes.{one}").unwrap();
     }
-    let placement = match several && d.chance(90) {
-        true => d.of(&["policy = \"ddio\"", "policy = \"dma\""]).to_owned(),
-        false => d.placement(),
-    };
+    // Node of the devices on ports, and of the tenants whose packets come through them or through the NIC on the chip.
+    let node = if several { d.0.below(2) } else { 0 };
+    let there = if node > 0 { "node = 1\n" } else { "" };
+    let placement = d.placement();
     writeln!(text, "placement = {{ {placement} }}").unwrap();
     if d.chance(30) {
         text += "rings = { rx_buffers = 128, buffer_size = \"2 KiB\" }\n";
@@ -175,13 +197,13 @@ fn mixture(n: u64) -> String {
                 let op = d.of(&["p2m_write", "p2m_read"]);
                 writeln!(
                     peripherals,
-                    "[[peripheral]]\nkind = \"ssd\"\nop = \"{op}\"\nqueue_depth = 4\nblock = \"64 KiB\"\ncores = {cores}"
+                    "[[peripheral]]\nkind = \"ssd\"\n{there}op = \"{op}\"\nqueue_depth = 4\nblock = \"64 KiB\"\ncores = {cores}"
                 )
                 .unwrap();
             }
             1 => {
                 let op = d.of(&["p2m_write", "p2m_read"]);
-                writeln!(peripherals, "[[peripheral]]\nkind = \"roce\"\nop = \"{op}\"").unwrap();
+                writeln!(peripherals, "[[peripheral]]\nkind = \"roce\"\n{there}op = \"{op}\"").unwrap();
             }
             _ => {
                 nics.push(Use::Nothing);
@@ -190,7 +212,6 @@ fn mixture(n: u64) -> String {
     }
     let mut left = m.cores - if peripherals.contains("cores = 1") { 1 } else { 0 };
     let mut served = false;
-    let (mut ccnic, mut overlay) = (false, false);
     let mut tenants = String::new();
     let count = 1 + d.0.below(5);
     for i in 0..count {
@@ -204,11 +225,12 @@ fn mixture(n: u64) -> String {
                 let nic = d.of(&shared_nic);
                 nics[nic] = Use::Rings;
                 let (kind, sized) = d.server();
-                keys = format!("stack = \"poll_mode\"\nnic = \"nic{nic}\"\n");
+                keys = format!("stack = \"poll_mode\"\n{there}nic = \"nic{nic}\"\n");
                 if left >= 2 && d.chance(20) {
                     cores = 2;
                     keys += "pipeline = {}\n";
-                } else if d.chance(15) {
+                }
+                if d.chance(15) {
                     writeln!(keys, "recycling = \"{}\"", d.of(&["copy", "reallocate"])).unwrap();
                 }
                 (app, own) = (kind.to_owned(), Some(d.traffic(kind, sized)));
@@ -217,13 +239,13 @@ fn mixture(n: u64) -> String {
                 let nic = d.of(&shared_nic);
                 nics[nic] = Use::Rings;
                 let (kind, sized) = d.server();
-                keys = format!("stack = \"kernel\"\nnic = \"nic{nic}\"\n");
+                keys = format!("stack = \"kernel\"\n{there}nic = \"nic{nic}\"\n");
                 (app, own) = (kind.to_owned(), Some(d.traffic(kind, sized)));
             }
             6 if m.tcp && free_nic.is_some() => {
                 let nic = free_nic.unwrap();
                 nics[nic] = Use::Alone;
-                keys = format!("nic = \"nic{nic}\"\n");
+                keys = format!("{there}nic = \"nic{nic}\"\n");
                 if m.udp {
                     keys += "stack = \"kernel\"\n";
                 }
@@ -231,43 +253,50 @@ fn mixture(n: u64) -> String {
             }
             7 | 8 => {
                 let (kind, sized) = d.server();
-                keys = d.of(&["", "stack = \"queue_pair\"\n"]).to_owned();
+                keys = d.of(&["", "stack = \"queue_pair\"\n"]).to_owned() + there;
                 (app, own) = (kind.to_owned(), Some(d.traffic(kind, sized)));
             }
             9 if m.poll_mode && free_nic.is_some() && left >= 2 => {
                 let nic = free_nic.unwrap();
                 nics[nic] = Use::Alone;
                 cores = 2;
-                keys = format!("stack = \"poll_mode\"\nnic = \"nic{nic}\"\n");
+                keys = format!("stack = \"poll_mode\"\n{there}nic = \"nic{nic}\"\n");
                 (app, own) = (
                     "{ kind = \"tcp_echo\", rpc = \"64 B\", flows = 16, pipelined = 2 }".into(),
                     Some("arrivals = \"closed\", outstanding = 32".into()),
                 );
             }
-            10 if m.ccnic && several && !ccnic => {
-                ccnic = true;
-                keys = "stack = \"ccnic\"\n".to_owned();
-                let kind = format!("{{ kind = \"loopback\", bytes = \"{}\" }}", d.of(&["64 B", "1500 B"]));
+            10 if m.ccnic && left >= 2 * cores => {
+                left -= cores;
+                let (more, nic_node) = (d.ccnic(cores), if several { d.0.below(2) } else { 0 });
+                keys = format!("stack = \"ccnic\"\nccnic = {{ mode = \"loopback\", nic_node = {nic_node}{more} }}\n");
+                let kind = format!("{{ kind = \"loopback\", bytes = \"{}\" }}", d.of(&["64 B", "1500 B", "9000 B"]));
                 (app, own) = (kind, Some("arrivals = \"closed\", outstanding = 8".into()));
             }
-            11 if m.poll_mode && several && !ccnic && free_nic.is_some() && left >= 3 => {
-                ccnic = true;
-                overlay = true;
+            11 if m.ccnic && left >= 2 * cores => {
+                left -= cores;
+                let (more, nic_node) = (d.ccnic(cores), if several { d.0.below(2) } else { 0 });
+                keys = format!("stack = \"ccnic\"\nccnic = {{ mode = \"forward\", nic_node = {nic_node}{more} }}\n");
+                let (kind, sized) = d.server();
+                let packets = d.of(&["closed\", outstanding = 8", "poisson\", rate = \"0.5 Mpps\"", "fixed\", rate = \"2 Mpps\""]);
+                let size = if sized { ", packet = \"300 B\"" } else { "" };
+                (app, own) = (kind.to_owned(), Some(format!("arrivals = \"{packets}{size}")));
+            }
+            14 if m.poll_mode && m.ccnic && free_nic.is_some() && left >= 2 * cores => {
+                left -= cores;
                 nics[free_nic.unwrap()] = Use::Alone;
-                keys = format!("stack = \"ccnic\"\nnode = 1\nnic = \"nic{}\"\n", free_nic.unwrap());
-                let kind =
-                    "{ kind = \"clique_map\", objects = 2000, get_fraction = 0.95, zipf = 0.75, below_100 = 0.61 }";
-                (app, own) = (
-                    kind.into(),
-                    Some(
-                        d.of(&["arrivals = \"closed\", outstanding = 16", "arrivals = \"poisson\", rate = \"1 Mrps\""])
-                            .into(),
-                    ),
+                let at = if several { "node = 1\n" } else { "" };
+                let more = d.of(&["", ", release = \"clwb\"", ", preset = \"unoptimised\"", ", idle_queues = 2"]);
+                keys = format!(
+                    "stack = \"ccnic\"\n{at}nic = \"nic{}\"\nccnic = {{ mode = \"overlay\", nic_node = {node}{more} }}\n",
+                    free_nic.unwrap()
                 );
+                let (kind, sized) = d.server();
+                (app, own) = (kind.to_owned(), Some(d.traffic(kind, sized)));
             }
             12 if m.poll_mode && free_nic.is_some() => {
                 nics[free_nic.unwrap()] = Use::Loop;
-                keys = format!("stack = \"poll_mode\"\nnic = \"nic{}\"\n", free_nic.unwrap());
+                keys = format!("stack = \"poll_mode\"\n{there}nic = \"nic{}\"\n", free_nic.unwrap());
                 (app, own) = (
                     "{ kind = \"loopback\", bytes = \"64 B\" }".into(),
                     Some("arrivals = \"closed\", outstanding = 8".into()),
@@ -297,7 +326,7 @@ fn mixture(n: u64) -> String {
         }
     }
     for (i, used) in nics.iter().enumerate().filter(|(_, used)| **used != Use::Nothing) {
-        writeln!(peripherals, "[[peripheral]]\nkind = \"ethernet\"\nname = \"nic{i}\"").unwrap();
+        writeln!(peripherals, "[[peripheral]]\nkind = \"ethernet\"\nname = \"nic{i}\"\n{}", there.trim_end()).unwrap();
         if *used == Use::Loop {
             peripherals += "loopback = true\n";
         } else if n % 5 == 0 {
@@ -309,9 +338,6 @@ fn mixture(n: u64) -> String {
         false => "load = \"saturate\", warmup_time = \"5 us\", time = \"20 us\"",
     };
     writeln!(text, "run = {{ {run} }}").unwrap();
-    if ccnic {
-        text += if overlay { "ccnic = { mode = \"overlay\", nic_node = 0 }\n" } else { "ccnic = { nic_node = 1 }\n" };
-    }
     text + &tenants + &peripherals
 }
 

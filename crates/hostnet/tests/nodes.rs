@@ -544,12 +544,11 @@ fn the_probe_s_latencies_are_sums_of_the_platform_s_hops() {
 fn what_is_not_built_for_two_nodes_is_refused_in_a_sentence() {
     let said =
         |text: &str| hostnet::config::resolve(text, "test.toml", &[platforms()]).map(drop).unwrap_err().to_string();
-    let cases: [(&str, &str, &[&str]); 8] = [
+    let cases: [(&str, &str, &[&str]); 7] = [
         ("count = 2", "count = 3", &["platform.nodes.count = 3", "1 or 2"]),
         ("links = 3", "links = 0", &["platform.nodes.link.links = 0", "positive"]),
         ("data = \"80 B\"", "data = \"60 B\"", &["platform.nodes.link.data = \"60 B\"", "64 B"]),
         ("cores = 3", "cores = 3, node = 2", &["tenant[0].node = 2", "0 to 1"]),
-        ("policy = \"ddio\"", "policy = \"ideal\"", &["Ideal", "not built yet", "several nodes"]),
         ("[override.nodes]", "[override.caches.llc]\nmshrs = 16\n[override.nodes]", &["mshrs = 16", "several nodes"]),
         (
             "[override.nodes]",
@@ -568,7 +567,12 @@ fn what_is_not_built_for_two_nodes_is_refused_in_a_sentence() {
     }
     let packets = PROBE.replace("{ kind = \"probe_latency\", place = \"remote_l2_rh\" }", "{ kind = \"testpmd\" }");
     let packets = packets.replace("cores = 3", "cores = 3, node = 1");
-    assert!(said(&packets).contains("NICs and devices are attached to node 0"), "{}", said(&packets));
+    let two = packets.replace("tenant = [", "tenant = [{ name = \"there\", cores = 1, app = { kind = \"testpmd\" } }, ");
+    assert!(said(&two).contains("the integrated NIC is on the chip of node 0"), "{}", said(&two));
+    let port = packets.replace("node = 1,", "node = 1, stack = \"poll_mode\",") + "[[peripheral]]\nkind = \"ethernet\"\n";
+    assert!(said(&port).contains("the NIC is attached to node 0 and writes to the memory of that node"), "{}", said(&port));
+    let nowhere = port + "node = 2\n";
+    assert!(said(&nowhere).contains("peripheral[0].node = 2 does not exist"), "{}", said(&nowhere));
     let unlinked = PROBE.lines().filter(|l| !l.starts_with("link")).collect::<Vec<_>>().join("\n");
     assert!(said(&unlinked).contains("platform.nodes.count = 2 needs a table link"));
 }
@@ -607,4 +611,65 @@ fn a_device_s_write_ends_when_it_pushes_a_line_of_the_other_node_out() {
         assert_eq!(r.m.mem.in_flight(), 0);
         r.m.mem.check().unwrap();
     }
+}
+
+/// Tenants and devices of one node of icx, `node`; the two nodes are alike.
+fn all_on(node: u8, placement: &str, rest: &str) -> String {
+    let text = format!("name = \"placed\"\nplatform = \"icx\"\nplacement = {{ {placement} }}\n{rest}");
+    text.replace("cores =", &format!("node = {node}\ncores =")).replace("kind = \"ethernet\"", &format!("kind = \"ethernet\"\nnode = {node}"))
+}
+
+const FORWARDER: &str = "[[tenant]]\nname = \"forwarder\"\ncores = 2\nstack = \"poll_mode\"\napp = { kind = \"l3fwd\", rules = 100, \
+                         zero_copy = true }\ntraffic = { arrivals = \"poisson\", rate = \"60 Gbps\", packet = \"1514 B\" }\n\
+                         [[peripheral]]\nkind = \"ethernet\"\n[run]\nload = \"fixed\"\nrequests = 4000\nwarmup_requests = 2000\n";
+
+/// Everything at node 1 behaves as everything at node 0, under every policy, and nothing crosses the links.
+#[test]
+fn devices_and_their_tenants_are_the_same_at_either_node() {
+    let store = "[[tenant]]\nname = \"store\"\ncores = 2\napp = { kind = \"mica\", item_size = \"256 B\", get_fraction = 0.9, pairs = 2048, \
+                 buckets = 512, log_size = \"2 MiB\", zipf = 0.9 }\ntraffic = { arrivals = \"poisson\", rate = \"4 Mrps\" }\n\
+                 [rings]\nrx_buffers = 128\nbuffer_size = \"1 KiB\"\n[run]\nload = \"fixed\"\nrequests = 4000\nwarmup_requests = 2000\n";
+    for policy in ["\"ddio\", ways = 2", "\"dma\"", "\"ideal\"", "\"idio\", mode = \"dynamic\""] {
+        for rest in [FORWARDER, store] {
+            let at = |node| simulate(&all_on(node, &format!("policy = {policy}"), rest));
+            let (first, second) = (at(0), at(1));
+            for metric in ["throughput_mrps", "lat_mean_us", "mem_bw_gbs", "acc_total"] {
+                let (a, b) = (get(&first, metric), get(&second, metric));
+                assert!((a - b).abs() <= 0.01 * a.abs(), "{policy}: {metric} is {a} at node 0, {b} at node 1");
+            }
+            assert_eq!(get(&second, "link_utilisation"), 0.0, "{policy}");
+        }
+    }
+}
+
+/// A NIC at each node, each with a tenant there: neither takes anything from the other.
+#[test]
+fn a_nic_at_each_node_leaves_the_other_alone() {
+    let half = |node: u8| {
+        all_on(node, "policy = \"ddio\", ways = 2", FORWARDER).replace("kind = \"ethernet\"", &format!("kind = \"ethernet\"\nname = \"nic{node}\""))
+            .replace("stack =", &format!("nic = \"nic{node}\"\nstack =")).replace("\"forwarder\"", &format!("\"forwarder {node}\""))
+    };
+    let second = half(1);
+    let tables = &second[second.find("[[tenant]]").expect("a tenant")..second.find("[run]").expect("a run")];
+    let both = simulate(&half(0).replace("[run]", &format!("{tables}[run]")).replace("requests = 4000", "requests = 8000"));
+    let alone = simulate(&half(0));
+    let (rate, twice) = (get(&alone, "throughput_mrps"), get(&both, "throughput_mrps"));
+    assert!((twice / rate / 2.0 - 1.0).abs() < 0.02, "{twice} Mrps of two, {rate} of one");
+    let (one, two) = (get(&alone, "p2m_write_lat_ns"), get(&both, "p2m_write_lat_ns"));
+    assert!((two / one - 1.0).abs() < 0.02, "{two} ns beside the other, {one} alone");
+}
+
+/// SSDs at node 1 with the kernel's cores there move as many lines as at node 0.
+#[test]
+fn storage_is_the_same_at_either_node() {
+    let text = |node: u8| {
+        format!(
+            "name = \"storage\"\nplatform = \"icelake\"\noverride = {{ nodes = {{ count = 2, cores = 4, link = {{ links = 3, rate = \"22.4 \
+             GB/s\", latency = \"25 ns\", message = \"16 B\", data = \"78 B\", credits = 256 }} }} }}\nplacement = {{ policy = \"ddio\", ways = 2 \
+             }}\n[[peripheral]]\nkind = \"ssd\"\nnode = {node}\nop = \"p2m_write\"\nqueue_depth = 8\nblock = \"64 KiB\"\ncores = 1\n[run]\nload = \
+             \"saturate\"\nwarmup_time = \"5 us\"\ntime = \"30 us\"\n"
+        )
+    };
+    let [first, second] = [0, 1].map(|node| get(&simulate(&text(node)), "p2m_write_gbs"));
+    assert!(first > 1.0 && (first / second - 1.0).abs() < 0.01, "{first} GB/s at node 0, {second} at node 1");
 }

@@ -11,6 +11,7 @@ mod captures;
 mod ccnic;
 mod ccnic_overlay;
 mod ccnic_rules;
+mod ccnic_tenants;
 mod coherence;
 mod conversions;
 mod core_anchor;

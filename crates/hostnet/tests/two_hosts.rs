@@ -134,7 +134,9 @@ fn a_client_of_another_platform_is_looked_up_and_what_is_not_built_is_one_senten
         &[
             ("platform = \"skylake\"", "platform = \"skylike\"", "did you mean \"skylake\""),
             ("kind = \"load_generator\"", "kind = \"testpmd\"", "client.app.kind must be \"load_generator\""),
-            ("platform = \"skylake\"", "stack = \"kernel\"", "client.stack"),
+            ("platform = \"skylake\"", "stack = \"kernel\"", "client: stack = \"kernel\" needs platform.tcp"),
+            ("platform = \"skylake\"", "stack = \"queue_pair\"", "the link of two hosts joins their Ethernet NICs"),
+            ("platform = \"skylake\"", "stack = \"ccnic\"", "a load generator there is not built yet"),
             ("cores = 1\napp", "cores = 100\napp", "client: tenants ask for 100 cores"),
             ("platform = \"skylake\"", "ethernet = { propagation = \"1 us\" }", "it is the same link"),
             (
@@ -239,4 +241,30 @@ fn a_search_with_a_client_ends_where_the_server_or_the_client_does() {
     let (alone, many, one) = (search(0), search(8), search(1));
     assert!((many / alone - 1.0).abs() < 0.06, "{many} Mrps with a client that keeps up, {alone} without one");
     assert!(one < 0.7 * alone, "{one} Mrps with one core that sends");
+}
+
+/// Sockets of the kernel send what the traffic plans, and a core's instructions bound their rate: a request takes its own,
+/// those of `sendmsg`, of `recvmsg` and of the datagram that comes back.
+#[test]
+fn a_client_of_sockets_offers_the_plan_as_far_as_its_instructions_allow() {
+    let text = |rate: &str, instructions: u32| {
+        format!(
+            "name = \"sockets\"\nplatform = \"altra\"\nplacement = {{ policy = \"ddio\", ways = 2 }}\n[[tenant]]\nname = \"server\"\ncores = 2\n\
+             stack = \"poll_mode\"\napp = {{ kind = \"testpmd\", mode = \"macswap\" }}\n[[peripheral]]\nkind = \"ethernet\"\n[traffic]\n\
+             arrivals = \"poisson\"\nrate = \"{rate}\"\npacket = \"256 B\"\n[client]\ncores = 2\nstack = \"kernel\"\napp = {{ kind = \
+             \"load_generator\", request_instructions = {instructions} }}\n[run]\nload = \"fixed\"\nrequests = 4000\nwarmup_requests = 2000\n"
+        )
+    };
+    let o = simulate(&text("0.1 Mpps", 100));
+    assert!((get(&o, "offered_mrps") / 0.1 - 1.0).abs() < 0.04, "{}", get(&o, "offered_mrps"));
+    assert_eq!(get(&o, "drops") + get(&o, "client_drops"), 0.0);
+    // The round trip of a driver that polls is shorter by interrupts, wake-ups and system calls.
+    let polled = simulate(&text("0.1 Mpps", 100).replace("stack = \"kernel\"\n", ""));
+    assert!(get(&o, "rtt_mean_us") > get(&polled, "rtt_mean_us") + 2.0, "{} us", get(&o, "rtt_mean_us"));
+    let spec = resolve(&text("1 Mpps", 100), "two.toml", &[platforms()]).expect("a scenario");
+    let hz = spec.platform.core.clock.0 as f64 * spec.platform.core.compute_ipc;
+    let slow = simulate(&text("1 Mpps", 100_000));
+    let bound = 2.0 * hz / 100_000.0 / 1e6;
+    let got = get(&slow, "offered_mrps");
+    assert!(got < bound && got > 0.75 * bound, "{got} Mrps, bound {bound}");
 }

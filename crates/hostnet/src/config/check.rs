@@ -268,6 +268,9 @@ fn tenants(s: &Scenario) -> Check {
         if let Some(p) = &t.pipeline {
             pipeline(s, t, p).map_err(|e| format!("tenant[{i}].pipeline: {e}"))?;
         }
+        need(t.ccnic.is_none() || t.stack == Some(StackSpec::Ccnic), || {
+            format!("tenant[{i}].ccnic needs stack = \"ccnic\" of that tenant; leave it out")
+        })?;
         need(t.dscp < 64, || format!("tenant[{i}].dscp = {} is not within 0 to 63", t.dscp))?;
         if let Some(size) = t.l2_size {
             let mut h = s.platform.caches.clone();
@@ -294,7 +297,7 @@ fn tenants(s: &Scenario) -> Check {
         format!("tenants ask for {cores} cores{ssds}; platform.{key} is {each}{}", with_threads(s))
     })?;
     if asked > each {
-        second_threads(s)
+        second_threads(s, 0)
     } else {
         Ok(())
     }
@@ -309,7 +312,6 @@ fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
     need(!matches!(t.app, AppSpec::CliqueMap(_)), || {
         "replies of two segments take buffers at the second core of a pair, which only returns buffers to the pool; leave it out".into()
     })?;
-    need(t.recycling == Recycling::RunToCompletion, || "beside it recycling is not built yet; leave it out".into())?;
     need(s.placement.policy != PlacementPolicy::Idio, || {
         "beside it placement.policy = \"idio\" has no core to name: a tag names one, and both cores of a pair have the buffers"
             .into()
@@ -447,7 +449,8 @@ fn traffic(s: &Scenario) -> Check {
     }
     let own = s.find_tenant(|t| t.origin() != Origin::Network);
     if let Some(i) = own {
-        need(s.tenant(i).stack == Some(StackSpec::PollMode), || {
+        let socket = s.tenant(i).origin() == Origin::Due && s.tenant(i).stack == Some(StackSpec::Kernel);
+        need(socket || s.tenant(i).stack == Some(StackSpec::PollMode), || {
             format!("tenant[{i}].app sends packets of its own, which needs stack = \"poll_mode\"")
         })?;
         need(s.tenant(i).recycling == Recycling::RunToCompletion, || {
@@ -522,6 +525,9 @@ fn traffic(s: &Scenario) -> Check {
                 format!("{} does not hold a packet of \"{largest}\"", s.frame_room(&ring))
             })?;
             continue;
+        }
+        if tenant.stack == Some(StackSpec::Ccnic) {
+            continue; // its buffers are CC-NIC's
         }
         need(largest <= s.rings.buffer_size, || {
             format!("rings.buffer_size = \"{}\" does not hold a packet of \"{largest}\"", s.rings.buffer_size)

@@ -2,10 +2,11 @@
 
 use super::check::{check, directed, need, Check};
 use super::check_mixture;
-use super::scenario::{ArrivalsSpec, PeripheralSpec, Scenario, StackSpec};
-use crate::app::{AppSpec, Origin, WorkSource};
+use super::scenario::{ArrivalsSpec, PeripheralSpec, Scenario, StackSpec, TenantSpec};
+use crate::app::Origin;
+use crate::kernel::Int;
 use crate::memory::spec::{DeviceRead, LlcRole};
-use crate::placement::PlacementPolicy;
+use std::iter::repeat_n;
 
 /// Checks the second host, which needs requests to send and a NIC with descriptor rings in memory.
 pub(super) fn client(s: &Scenario) -> Check {
@@ -18,8 +19,14 @@ pub(super) fn client(s: &Scenario) -> Check {
         };
     };
     need(c.app.origin() == Origin::Due, || "client.app.kind must be \"load_generator\"".into())?;
-    need(c.stack == StackSpec::PollMode, || {
-        "client.stack: a load generator on other stacks than \"poll_mode\" is not built yet".into()
+    need(matches!(c.stack, StackSpec::PollMode | StackSpec::Kernel), || {
+        let here = c.stack.name();
+        match c.stack {
+            StackSpec::QueuePair => "client.stack = \"queue_pair\" is of a NIC on the chip, and the link of two hosts joins their \
+                                     Ethernet NICs; give \"poll_mode\" or \"kernel\""
+                .into(),
+            _ => format!("client.stack = \"{here}\": a load generator there is not built yet; give \"poll_mode\" or \"kernel\""),
+        }
     })?;
     let Some(ringed) = s.ringed() else {
         return Err(
@@ -49,7 +56,8 @@ pub(super) fn client(s: &Scenario) -> Check {
 pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
     for node in 0..count {
         let of = s.tenants.iter().filter(|t| u32::from(t.node) == node && !directed(t));
-        let (nic, storage) = (s.peer_cores(node), if node == 0 { s.storage_cores() } else { 0 });
+        let storage = s.storage_nodes().filter(|n| n.index() == node.to_usize()).count().to_u64();
+        let nic = s.peer_cores(node);
         let asked: u64 = of.map(|t| u64::from(t.cores)).sum::<u64>() + nic + storage;
         let whose = match (nic, storage) {
             (0, 0) => "",
@@ -61,7 +69,7 @@ pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
             format!("tenants{whose} of node {node} ask for {asked} cores; a node has {cores}{}", with_threads(s))
         })?;
         if asked > cores.into() {
-            second_threads(s)?;
+            second_threads(s, node)?;
         }
     }
     Ok(())
@@ -75,48 +83,50 @@ pub(super) fn with_threads(s: &Scenario) -> String {
     }
 }
 
-/// Checks that the tenants can run on second hardware threads of cores: none waits for a line that the other thread of
-/// its core writes.
-pub(super) fn second_threads(s: &Scenario) -> Check {
-    let each = s.cores_per_node();
-    let not_yet = |what: &str| {
-        Err(format!(
-            "platform.core.threads: {what} on second threads is not built yet; give each thread a core, of which a node has {each}"
-        ))
-    };
-    for t in &s.tenants {
-        match (&t.app, &t.stack) {
-            (AppSpec::TcpEcho(_), _) => return not_yet("tcp_echo"),
-            (AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_), _) => return not_yet("an application of pairs"),
-            _ if t.work() == WorkSource::Kernel => return not_yet("the kernel's stack"),
-            (_, Some(StackSpec::Kernel)) => return not_yet("the kernel's stack"),
-            _ if s.peers().any(|p| p.node == u32::from(t.node)) => return not_yet("a NIC of the same node"),
-            _ if t.pipeline.is_some() => return not_yet("a pipeline"),
-            _ if t.l2_size.is_some() => return not_yet("l2_size"),
-            _ => {}
-        }
+/// Checks that the threads of each core of `node` agree on what the core has once.
+pub(super) fn second_threads(s: &Scenario, node: u32) -> Check {
+    let on_node = |t: &TenantSpec| u32::from(t.node) == node && !directed(t);
+    let tenants = s.tenants.iter().enumerate().filter(|(_, t)| on_node(t));
+    let own = tenants.flat_map(|(i, t)| repeat_n((Some(i), t.l2_size), t.cores.to_usize()));
+    let storage = s.storage_nodes().filter(|n| n.index() == node.to_usize()).map(|_| (None, None));
+    let peers = s.peers().filter(|p| p.node == node);
+    let peers = peers.flat_map(|p| repeat_n((Some(p.tenant.index()), s.tenant(p.tenant).l2_size), p.cores.to_usize()));
+    let threads: Vec<_> = own.chain(storage).chain(peers).collect();
+    let each = s.cores_per_node().to_usize();
+    for ((first, size), (second, other)) in threads.iter().zip(threads.iter().skip(each)) {
+        let whose = first.filter(|_| size.is_some()).or(*second).unwrap_or_default();
+        need(size == other, || {
+            format!(
+                "tenant[{whose}].l2_size is of a core whose two threads run tenants with different L2 sizes, and the threads share one L2; \
+                 give each thread a core, of which a node has {each}, or all tenants of the node the same l2_size"
+            )
+        })?;
     }
-    match s.storage_cores() {
-        0 => Ok(()),
-        _ => not_yet("the block layer"),
+    match s.tenant_ids().find(|t| s.peers_of(*t).is_some_and(|p| p.node == node) && s.ccnic_of(*t).agent_requests().is_some()) {
+        Some(t) => Err(format!(
+            "ccnic.nic = \"agent\" of tenant[{t}]: an agent has a cache of its own and shares no core, and node {node} has more threads than \
+             its {each} cores"
+        )),
+        None => Ok(()),
     }
 }
 
 /// Checks that a scenario with several nodes uses no combination that is not supported yet.
 pub(super) fn several_nodes(s: &Scenario) -> Check {
     let count = s.nodes().count;
-    if let Some((i, t)) = s.tenants.iter().enumerate().find(|(_, t)| u32::from(t.node) >= count) {
-        return Err(format!("tenant[{i}].node = {} does not exist: nodes count from 0 to {}", t.node, count - 1));
+    let of_tenants = s.tenants.iter().enumerate().map(|(i, t)| (format!("tenant[{i}]"), t.node));
+    let of_devices = s.peripherals.iter().enumerate().map(|(i, p)| (format!("peripheral[{i}]"), p.node().0));
+    if let Some((key, node)) = of_tenants.chain(of_devices).find(|(_, node)| u32::from(*node) >= count) {
+        return Err(format!("{key}.node = {node} does not exist: nodes count from 0 to {}", count - 1));
     }
     if count == 1 {
         return Ok(());
     }
-    let (caches, p) = (&s.platform.caches, s.placement.policy);
+    let caches = &s.platform.caches;
     let llc = &caches.llc;
     let responses = caches.l1d.response_cycles + caches.l2.response_cycles + llc.response_cycles;
     check_mixture::nodes(s)?;
     let refused = [
-        (!matches!(p, PlacementPolicy::Dma | PlacementPolicy::Ddio), format!("placement.policy = {p:?}")),
         (llc.role == LlcRole::StrictlyInclusive, "caches.llc.role = \"strictly_inclusive\"".into()),
         (llc.device_read == DeviceRead::Install, "caches.llc.device_read = \"install\"".into()),
         (llc.mshrs > 0, format!("caches.llc.mshrs = {}", llc.mshrs)),

@@ -15,6 +15,7 @@ pub(super) struct Part {
     /// Number of the tenant's NIC among the peripherals.
     nic: Option<usize>,
     own_traffic: bool,
+    own_ccnic: bool,
 }
 
 impl Part {
@@ -26,6 +27,9 @@ impl Part {
         }
         if self.own_traffic {
             why = why.replace("traffic.", &format!("tenant[{}].traffic.", self.tenant.index()));
+        }
+        if self.own_ccnic {
+            why = why.replace("ccnic.", &format!("tenant[{}].ccnic.", self.tenant.index()));
         }
         why
     }
@@ -53,6 +57,7 @@ pub(super) fn parts(s: &Scenario) -> Vec<Part> {
         let more = s.tenants.len() > 1 || !s.peripherals.is_empty();
         t.traffic.is_some()
             || t.nic.is_some()
+            || t.ccnic.as_deref() != s.ccnic.as_ref() && t.ccnic.is_some()
             || on_chip(t)
             || more && (paired(t) || t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_)))
     };
@@ -91,12 +96,13 @@ fn part(s: &Scenario, tenant: TenantId, linked: bool) -> Part {
         tenants: vec![TenantSpec { traffic: None, nic: None, ..t.clone() }],
         traffic,
         peripherals: nic.map(|i| s.peripherals[i].clone()).into_iter().collect(),
-        ccnic: s.ccnic.clone().filter(|_| t.stack == Some(StackSpec::Ccnic)),
+        ccnic: t.ccnic.as_deref().cloned(),
         client: s.client.clone().filter(|_| linked),
         run,
         ..s.clone()
     };
-    Part { scenario, tenant, nic, own_traffic: t.traffic.is_some() }
+    let own_ccnic = t.ccnic.is_some() && t.ccnic.as_deref() != s.ccnic.as_ref();
+    Part { scenario, tenant, nic, own_traffic: t.traffic.is_some(), own_ccnic }
 }
 
 /// Checks that each tenant that names a NIC has one, and that names are unambiguous.
@@ -192,25 +198,37 @@ pub(super) fn shared(s: &Scenario) -> Check {
             format!("{} has no {queues} queues", whose())
         })?;
     }
-    let on_ccnic = s.tenants.iter().filter(|t| t.stack == Some(StackSpec::Ccnic)).count();
-    need(s.ccnic.is_none() || on_ccnic > 0, || "ccnic needs a tenant with stack = \"ccnic\"".into())?;
-    need(on_ccnic <= 1, || {
-        format!("{on_ccnic} tenants have stack = \"ccnic\", and the scenario has one table ccnic; one is built so far")
-    })
+    let on_ccnic = s.tenants.iter().any(|t| t.stack == Some(StackSpec::Ccnic));
+    need(s.ccnic.is_none() || on_ccnic, || "ccnic needs a tenant with stack = \"ccnic\"".into())
 }
 
-/// Checks that devices have their memory at node 0, to which they are attached.
+/// Checks that devices have their memory at the node to which they are attached.
 pub(super) fn nodes(s: &Scenario) -> Check {
-    for (i, t) in s.tenants.iter().enumerate() {
-        let from_device = serves(t) || t.work() == WorkSource::Kernel;
-        let coherent = t.stack == Some(StackSpec::Ccnic);
-        need(!from_device || coherent || t.node == 0, || {
-            format!(
-                "tenant[{i}].node = {}: NICs and devices are attached to node 0, and write to the memory of that node; give \
-                 node = 0, or stack = \"ccnic\"",
-                t.node
-            )
-        })?;
+    let mut on_chip: Option<(usize, u8)> = None;
+    for (i, t) in s.tenants.iter().enumerate().filter(|(_, t)| !directed(t)) {
+        let (key, tenant) = (format!("tenant[{i}].node = {}", t.node), TenantId::new(i));
+        if t.has_rings() || t.work() == WorkSource::Kernel {
+            let Some((_, nic)) = s.nic_of(tenant) else { continue };
+            let (node, key) = match &t.ccnic {
+                Some(c) => (c.nic_node, format!("ccnic.nic_node = {}", c.nic_node)),
+                None => (t.node.into(), key),
+            };
+            need(node == u32::from(nic.node), || {
+                format!(
+                    "{key}: the NIC is attached to node {0} and writes to the memory of that node; give {0} there, or node = {node} of the \
+                     [[peripheral]]",
+                    nic.node
+                )
+            })?;
+        } else if serves(t) {
+            let (first, node) = *on_chip.get_or_insert((i, t.node));
+            need(node == t.node, || {
+                format!(
+                    "{key}: the integrated NIC is on the chip of node {node}, where tenant[{first}] has queue pairs, and writes to the \
+                     memory of that node; give node = {node}"
+                )
+            })?;
+        }
     }
     Ok(())
 }

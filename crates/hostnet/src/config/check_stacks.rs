@@ -5,7 +5,8 @@ use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, RingDriver, Scenario, 
 use crate::app::{AppSpec, WorkSource};
 use crate::device::nic::DATA_ROOM;
 use crate::kernel::TenantId;
-use crate::stack::ccnic::spec::{CcnicMode, CcnicSpec, ReleaseKind, Wake};
+use crate::kernel::units::Size;
+use crate::stack::ccnic::spec::{CcnicMode, CcnicSpec, NicKind, NicReads, Wake};
 
 /// Checks that each tenant has a stack, and that the scenario has all that the stack requires.
 pub(super) fn stacks(s: &Scenario) -> Check {
@@ -85,7 +86,7 @@ fn probe(s: &Scenario) -> Check {
 fn tas(s: &Scenario) -> Check {
     let Some(i) = s.tas_tenant() else { return Ok(()) };
     let (t, key) = (&s.tenant(i), format!("tenant[{i}].app of kind \"tcp_echo\""));
-    let wrong = t.stack == Some(StackSpec::Ccnic) && !s.overlay();
+    let wrong = t.stack == Some(StackSpec::Ccnic) && !t.has_overlay();
     need(matches!(t.stack, Some(StackSpec::PollMode | StackSpec::Ccnic)) && !wrong, || {
         format!("{key} needs stack = \"poll_mode\", or \"ccnic\" with ccnic.mode = \"overlay\"")
     })?;
@@ -103,7 +104,7 @@ fn tas(s: &Scenario) -> Check {
     })
 }
 
-/// Checks that a tenant on CC-NIC runs loopback or has an overlay, and that nothing else moves packets.
+/// Checks that a tenant on CC-NIC has packets and the threads that move them.
 fn ccnic(s: &Scenario) -> Check {
     let loopback = s.find_tenant(|t| matches!(t.app, AppSpec::Loopback(_)) && !t.loops());
     let Some(i) = s.ccnic_tenant() else {
@@ -113,13 +114,11 @@ fn ccnic(s: &Scenario) -> Check {
         return need(s.ccnic.is_none(), || "ccnic needs a tenant with stack = \"ccnic\"".into());
     };
     let key = format!("tenant[{i}].stack = \"ccnic\"");
-    let t = &s.traffic;
-    need(matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
-        format!("{key} needs traffic.arrivals = \"closed\", \"fixed\" or \"poisson\"")
+    let (t, c, app) = (&s.traffic, s.ccnic_of(i), &s.tenant(i).app);
+    let (mode, kind) = (word(c.mode), app.kind());
+    need(loopback.is_some() || app.work() == WorkSource::Packets && !app.is_directed(), || {
+        format!("{key}: the application of kind \"{kind}\" receives no packets of a NIC; leave stack out")
     })?;
-    let sized = t.packet.is_some() || t.sizes.is_some();
-    need(!sized, || format!("traffic.packet and traffic.sizes are for other stacks; {key} takes the app's own sizes"))?;
-    let c = s.ccnic.clone().unwrap_or_default();
     let last = s.nodes().count - 1;
     need(c.nic_node <= last, || {
         format!("ccnic.nic_node = {} does not exist: nodes count from 0 to {last}", c.nic_node)
@@ -127,26 +126,69 @@ fn ccnic(s: &Scenario) -> Check {
     if c.mode == CcnicMode::Overlay {
         return overlay(s, i, &c);
     }
-    let AppSpec::Loopback(app) = &s.tenant(i).app else {
-        return Err(format!("{key} runs app of kind \"loopback\" only, or \"clique_map\" with ccnic.mode = \"overlay\"; others are not built yet"));
-    };
-    if let Some(n) = c.nic_threads {
-        several_pairs(&c, n, s.tenant(i).cores).map_err(|e| format!("ccnic.nic_threads = {n} {e}"))?;
-    }
-    need(!s.tenants.iter().any(serves) && s.peripherals.is_empty(), || {
-        format!("{key} beside other packets or a [[peripheral]] needs ccnic.mode = \"overlay\"")
+    need(matches!(t.arrivals, ArrivalsSpec::Closed | ArrivalsSpec::Fixed | ArrivalsSpec::Poisson), || {
+        format!("{key} with ccnic.mode = \"{mode}\" needs traffic.arrivals = \"closed\", \"fixed\" or \"poisson\"")
     })?;
-    c.check(s.tenant(i).cores, app.bytes.0).map_err(|e| format!("ccnic.{e}"))
+    let sized = t.packet.is_some() || t.sizes.is_some();
+    let AppSpec::Loopback(app) = app else {
+        need(c.mode == CcnicMode::Forward, || {
+            format!(
+                "ccnic.mode = \"loopback\" returns what the host sends, and the application of kind \"{kind}\" sends nothing of its \
+                 own; give ccnic.mode = \"forward\" for packets from a wire, or \"overlay\" for those of a PCIe NIC"
+            )
+        })?;
+        need(!matches!(app, AppSpec::TcpEcho(_)), || {
+            format!("{key}: TCP's segments come from clients, which ccnic.mode = \"forward\" has none of; give \"overlay\"")
+        })?;
+        need(c.nic_reads == NicReads::Payload, || {
+            format!(
+                "ccnic.nic_reads = \"header\" is for packets that the host returns as they are, and the application of kind \
+                 \"{kind}\" may write all of an answer; leave it out"
+            )
+        })?;
+        let largest = app.largest(Some(Size(t.frame_sizes().0))).unwrap_or_default().0;
+        one_buffer(&c, largest)?;
+        return modes_without_a_port(s, i, &c, largest);
+    };
+    need(!sized, || format!("traffic.packet and traffic.sizes are for other applications; {key} takes the app's own sizes"))?;
+    modes_without_a_port(s, i, &c, app.bytes.0)
 }
 
-/// Checks that threads of the NIC can serve several queue pairs each, in loopback mode.
+/// Checks the interface `c` of `tenant`, whose packets of up to `largest` bytes come through no port.
+fn modes_without_a_port(s: &Scenario, tenant: TenantId, c: &CcnicSpec, largest: u64) -> Check {
+    let cores = s.tenant(tenant).cores;
+    if let Some(n) = c.nic_threads {
+        several_pairs(c, n, cores).map_err(|e| format!("ccnic.nic_threads = {n} {e}"))?;
+    }
+    need(!s.tenants.iter().any(serves) && s.peripherals.is_empty(), || {
+        format!("tenant[{tenant}].stack = \"ccnic\" beside other packets or a [[peripheral]] needs ccnic.mode = \"overlay\"")
+    })?;
+    c.check(cores, largest).map_err(|e| format!("ccnic.{e}"))
+}
+
+/// Checks that a buffer holds a packet of `bytes` bytes, which an application reads at successive addresses.
+fn one_buffer(c: &CcnicSpec, bytes: u64) -> Check {
+    need(bytes <= c.large_buffer.0, || {
+        let (has, fits) = (c.large_buffer, Size(bytes.next_power_of_two()));
+        format!(
+            "ccnic.large_buffer = \"{has}\" does not hold a packet of {bytes} B, which the application reads at successive addresses; give \
+             \"{fits}\""
+        )
+    })
+}
+
+/// Checks that threads of the NIC can serve several queue pairs each.
 fn several_pairs(c: &CcnicSpec, threads: u32, cores: u32) -> Check {
     need((1..=cores).contains(&threads), || {
         format!("is not within 1 to the tenant's {cores} cores, each of which has a queue pair")
     })?;
-    need(c.mode == CcnicMode::Loopback, || "beside mode = \"forward\" is not built yet; leave it out".into())?;
-    need(threads == cores || c.wake == Wake::Polling && c.idle_queues == 0, || {
-        "beside wake = \"event\" or idle_queues is not built yet; leave them out".into()
+    need(threads == cores || c.nic == NicKind::Software, || {
+        "with nic = \"agent\": an agent of several queue pairs is not built yet; leave nic_threads out".into()
+    })?;
+    need(threads == cores || c.wake == Wake::Polling, || {
+        "with wake = \"event\": an event is a write of one line that the thread keeps, and a thread of several queue pairs has a \
+         line of each to look at; give wake = \"polling\", or leave nic_threads out"
+            .into()
     })
 }
 
@@ -207,12 +249,16 @@ const LEAST: u64 = 60;
 fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
     let key = "ccnic.mode = \"overlay\"";
     let t = &s.tenant(tenant);
-    need(matches!(t.app, AppSpec::CliqueMap(_) | AppSpec::TcpEcho(_)), || {
-        format!("{key} runs app of kind \"clique_map\" or \"tcp_echo\" only; others are not built yet")
+    need(!matches!(t.app, AppSpec::Loopback(_)), || {
+        format!("{key}: the PCIe NIC returns nothing that the application of kind \"loopback\" sends; give mode = \"loopback\"")
+    })?;
+    need(s.traffic.arrivals != ArrivalsSpec::KeepDepth, || {
+        format!("traffic.arrivals = \"keep_depth\" fills queues of a NIC, which the threads of {key} empty; choose \"closed\"")
     })?;
     driver(s, tenant)?;
-    need(c.nic_node == 0, || {
-        format!("{key} needs nic_node = 0, where devices are attached; the tenant's cores are those of its node")
+    let nic = s.nic_of(tenant).map_or(0, |(_, nic)| nic.node.into());
+    need(c.nic_node == nic, || {
+        format!("{key} needs nic_node = {nic}, where the PCIe NIC is attached; the tenant's cores are those of its node")
     })?;
     let polling = t.receivers();
     let threads = c.nic_threads.unwrap_or(polling);
@@ -221,11 +267,12 @@ fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
             "ccnic.nic_threads = {threads} is fewer than the tenant's {polling} cores that poll, each of which has a queue pair"
         )
     })?;
-    need(c.release == ReleaseKind::None, || format!("{key} with ccnic.release is not built yet; leave it out"))?;
     need(s.run.load == Load::Fixed && (s.run.warmup_requests.is_some() || s.run.warmup_time.is_some()), || {
         format!("{key} needs run.load = \"fixed\", and run.warmup_requests or run.warmup_time")
     })?;
-    c.check(threads, DATA_ROOM).map_err(|e| format!("ccnic.{e}"))
+    let room = s.ring_of(tenant).map_or(DATA_ROOM, |r| r.rings.buffer_size.0);
+    one_buffer(c, room)?;
+    c.check(threads, room).map_err(|e| format!("ccnic.{e}"))
 }
 
 /// Checks that flow-director rules are for flows that the generator has, and for queues of the cores that poll.

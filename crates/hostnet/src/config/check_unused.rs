@@ -16,7 +16,6 @@ use crate::kernel::units::Size;
 use crate::kernel::{Int, TenantId};
 use crate::memory::LINE;
 use crate::placement::SweepTx;
-use crate::stack::ccnic::spec::CcnicMode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt::Display;
@@ -163,7 +162,7 @@ pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
     let ethernet = s.ethernets().next().is_some();
     let devices = !s.peripherals.is_empty();
     let chip = tenant(|t| has_queue_pairs(t) || directed(t));
-    let driver = tenant(|t| t.stack == Some(StackSpec::PollMode)) || s.overlay() || s.client.is_some();
+    let driver = tenant(|t| t.stack == Some(StackSpec::PollMode)) || tenant(TenantSpec::has_overlay) || s.client.is_some();
     for (table, used, by) in [
         ("tcp", kernel || tenant(|t| t.work() == WorkSource::Kernel), "tenants that receive through the kernel"),
         ("udp", kernel, "tenants with stack = \"kernel\""),
@@ -239,7 +238,7 @@ pub(super) fn arrivals(t: &TrafficSpec) -> Check {
 /// Checks that no packet size is given together with an application that sets the size itself.
 fn sizes(s: &Scenario) -> Check {
     let Some(packet) = s.traffic.packet else { return Ok(()) };
-    for (i, t) in s.tenants.iter().enumerate().filter(|(_, t)| serves(t)) {
+    for (i, t) in s.tenants.iter().enumerate().filter(|(_, t)| takes_packets(t)) {
         let own = t.app.largest(Some(Size(1))).filter(|own| *own != Size(1));
         need(own.is_none_or(|own| own == packet), || {
             format!("traffic.packet = \"{packet}\": the application of tenant[{i}] sets its packets' sizes itself; leave it out")
@@ -256,10 +255,11 @@ fn takers(s: &Scenario) -> Check {
         Some(_) => format!("tenant[{i}].app of kind \"tcp_echo\""),
         None => format!("tenant[{i}].stack = \"ccnic\""),
     };
-    let alone = s.ccnic.as_ref().is_some_and(|c| c.mode != CcnicMode::Overlay);
+    let alone = s.ccnic_tenant().is_some_and(|t| !s.tenant(t).has_overlay());
+    let serving = matches!(s.tenant(i).app.work(), WorkSource::Packets) && s.tas_tenant().is_none();
     let p = &s.placement;
     for (key, given) in [
-        ("traffic.spikes", t.spikes.is_some()),
+        ("traffic.spikes", t.spikes.is_some() && !serving),
         ("traffic.spread", (alone || s.tas_tenant().is_some()) && t.spread != SpreadSpec::Random),
         ("traffic.flows", alone && t.flows.is_some()),
         ("traffic.link", alone && t.link.is_some()),

@@ -159,8 +159,8 @@ fn ethernet_of_platform(root: &mut Value) {
     }
 }
 
-/// Fills in keys of CC-NIC from the platform. A preset of the scenario overrides the platform's keys, and a preset of
-/// the platform is overridden by the platform's other keys.
+/// Fills in keys of CC-NIC from the platform, and those of a tenant's CC-NIC from the scenario. A preset overrides the
+/// keys of the tables before it, and is overridden by the other keys of its own table.
 fn ccnic_of_platform(root: &mut Value) {
     let Some(table) = root.as_object_mut() else { return };
     let asked = |t: &Value| t.get("stack").and_then(Value::as_str) == Some("ccnic");
@@ -169,15 +169,27 @@ fn ccnic_of_platform(root: &mut Value) {
         return;
     }
     let of_platform = table.get("platform").and_then(|p| p.get("ccnic")).filter(|c| c.is_object()).cloned();
-    let own = table.remove("ccnic").unwrap_or(Value::Object(Map::new()));
     let mut all = Value::Object(Map::new());
-    for part in of_platform.into_iter().chain([own]) {
-        if part.get("preset").and_then(Value::as_str) == Some("unoptimised") {
-            merge(&mut all, unoptimised());
+    let scenario = table.remove("ccnic").unwrap_or(Value::Object(Map::new()));
+    of_platform.into_iter().chain([scenario]).for_each(|part| merge_ccnic(&mut all, part));
+    for tenant in table.get_mut("tenant").and_then(Value::as_array_mut).into_iter().flatten().filter(|t| asked(t)) {
+        let mut of_tenant = all.clone();
+        match tenant.get("ccnic").filter(|c| !c.is_null()) {
+            Some(own) if own.is_object() => merge_ccnic(&mut of_tenant, own.clone()),
+            Some(_) => continue,
+            None => {}
         }
-        merge(&mut all, part);
+        tenant["ccnic"] = of_tenant;
     }
     table.insert("ccnic".into(), all);
+}
+
+/// Merges the table `part` of CC-NIC into `all`: first the keys of its preset, then its other keys.
+fn merge_ccnic(all: &mut Value, part: Value) {
+    if part.get("preset").and_then(Value::as_str) == Some("unoptimised") {
+        merge(all, unoptimised());
+    }
+    merge(all, part);
 }
 
 /// Keys that `preset = "unoptimised"` sets.

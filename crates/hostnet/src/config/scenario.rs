@@ -14,7 +14,7 @@ use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
 use crate::kernel::extension::Extension;
 use crate::kernel::units::{OfferedRate, Size, Span};
-use crate::kernel::{Int, PortId, TenantId};
+use crate::kernel::{Int, NodeId, PortId, TenantId};
 use crate::memory::dram::DramSpec;
 use crate::memory::nodes::NodesSpec;
 use crate::memory::spec::HierarchySpec;
@@ -171,6 +171,10 @@ pub struct TenantSpec {
     /// Name of the `[[peripheral]]` of kind "ethernet" that the tenant's packets come through. When absent, the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nic: Option<String>,
+    /// CC-NIC of this tenant, with `stack = "ccnic"`: the keys in which it differs from the table `ccnic`. Each tenant has
+    /// an interface of its own, with threads of the NIC, queue pairs and buffers. When absent, as in that table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ccnic: Option<Box<CcnicSpec>>,
     /// Application that the tenant's cores run.
     pub app: AppSpec,
 }
@@ -214,12 +218,21 @@ impl TenantSpec {
         self.origin() == Origin::Loop
     }
 
-    /// Source of the work of the tenant's cores: packets that loop back count as packets.
+    /// Source of the work of the tenant's cores: packets that loop back count as packets. Packets that the threads of
+    /// CC-NIC's NIC generate come from no other NIC.
     pub fn work(&self) -> WorkSource {
         if self.loops() {
             return WorkSource::Packets;
         }
-        self.app.work()
+        match self.app.work() {
+            WorkSource::Packets if self.stack == Some(StackSpec::Ccnic) && !self.has_overlay() => WorkSource::Own,
+            work => work,
+        }
+    }
+
+    /// Whether the tenant's packets go through CC-NIC, and CC-NIC's NIC forwards them to and from a PCIe NIC.
+    pub fn has_overlay(&self) -> bool {
+        self.stack == Some(StackSpec::Ccnic) && self.ccnic.as_ref().is_some_and(|c| c.mode == CcnicMode::Overlay)
     }
 
     /// Number of requests that the tenant's clients have outstanding, where the application determines it.
@@ -381,7 +394,7 @@ pub struct ClientSpec {
     pub platform: Option<Platform>,
     /// Number of cores that send and receive; requests go to them in turn.
     pub cores: u32,
-    /// Stack of the second host's cores. The default, "poll_mode", is the only supported one.
+    /// Stack of the second host's cores: "poll_mode" (the default), or "kernel", a UDP socket on each core.
     #[serde(default = "poll_mode")]
     pub stack: StackSpec,
     /// Application of the second host's cores; must be of kind "load_generator".
@@ -420,7 +433,7 @@ pub struct Scenario {
     /// Peripherals behind the I/O controllers.
     #[serde(rename = "peripheral", default)]
     pub peripherals: Vec<PeripheralSpec>,
-    /// CC-NIC, the interface over coherent memory, for a tenant with `stack = "ccnic"`; keys that are left out are
+    /// CC-NIC, the interface over coherent memory, for tenants with `stack = "ccnic"`; keys that are left out are
     /// taken from `platform.ccnic`.
     #[serde(default)]
     pub ccnic: Option<CcnicSpec>,
@@ -566,9 +579,9 @@ impl Scenario {
         self.find_tenant(|t| matches!(t.app, AppSpec::TcpEcho(_)))
     }
 
-    /// Whether CC-NIC's NIC forwards packets to and from a PCIe NIC.
-    pub fn overlay(&self) -> bool {
-        self.ccnic_tenant().is_some() && self.ccnic.as_ref().is_some_and(|c| c.mode == CcnicMode::Overlay)
+    /// CC-NIC of `tenant`; the default interface where the tenant has none.
+    pub fn ccnic_of(&self, tenant: TenantId) -> CcnicSpec {
+        self.tenant(tenant).ccnic.as_deref().cloned().unwrap_or_default()
     }
 
     /// Index of the tenant whose threads work in pairs.
@@ -589,7 +602,7 @@ impl Scenario {
             AppSpec::Pingpong(p) => (all, p.peer_node.into()),
             AppSpec::StreamTransfer(t) => (if t.stores == Written::None { 0 } else { all }, t.peer_node.into()),
             _ if t.stack == Some(StackSpec::Ccnic) => {
-                let ccnic = self.ccnic.as_ref();
+                let ccnic = t.ccnic.as_ref();
                 (ccnic.and_then(|c| c.nic_threads).unwrap_or(all), ccnic.map_or(0, |c| c.nic_node))
             }
             _ => return None,
@@ -627,6 +640,7 @@ impl Scenario {
             pipeline: None,
             traffic: None,
             nic: None,
+            ccnic: None,
             app: c.app.clone(),
         };
         let run = RunSpec { load: Load::Fixed, trace: None, timeline: None, ..self.run.clone() };
@@ -647,8 +661,13 @@ impl Scenario {
 
     /// Number of cores that run the kernel's block layer for SSDs; they are numbered after all tenants' cores.
     pub fn storage_cores(&self) -> u64 {
-        let of = |p: &PeripheralSpec| if let PeripheralSpec::Ssd(s) = p { s.cores.into() } else { 0 };
-        self.peripherals.iter().map(of).sum()
+        self.storage_nodes().count().to_u64()
+    }
+
+    /// Node of each core that runs the kernel's block layer.
+    pub fn storage_nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let of = |p: &PeripheralSpec| if let PeripheralSpec::Ssd(s) = p { s.cores.to_usize() } else { 0 };
+        self.peripherals.iter().flat_map(move |p| std::iter::repeat_n(p.node(), of(p)))
     }
 }
 fn seed() -> u64 {

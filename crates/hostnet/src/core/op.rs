@@ -12,8 +12,11 @@ pub enum Mapped {
     Memory,
 }
 
-/// Number of slots that keep anchors ([`Op::Keep`]).
+/// Number of slots in which applications keep anchors ([`Op::Keep`]).
 pub const KEPT_ANCHORS: usize = 8;
+
+/// Slot in which a stack keeps the anchor of an application, while the stack makes an access depend on a load of its own.
+pub const STACK_ANCHOR: u8 = 8;
 
 /// One step of a program. `line` is the number of the first 64-byte line that the op accesses, and `lines` the number
 /// of lines.
@@ -55,7 +58,7 @@ pub enum Op {
     Ahead { line: LineAddr },
     /// Waits until the data of the last anchor has arrived, as a branch on the data does.
     Await,
-    /// Keeps the anchor in slot `slot` (below [`KEPT_ANCHORS`]), as a register keeps a loaded value.
+    /// Keeps the anchor in slot `slot` (below [`KEPT_ANCHORS`], or [`STACK_ANCHOR`]), as a register keeps a loaded value.
     Keep { slot: u8 },
     /// Makes the load or atomic operation that slot `slot` keeps the anchor again.
     Recall { slot: u8 },

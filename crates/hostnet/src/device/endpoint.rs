@@ -144,6 +144,8 @@ pub struct DeviceBuildContext<'a> {
     pub port: usize,
     /// Memory for the queues of the Ethernet NIC on each port.
     pub nics: IdVec<PortId, NicMemory>,
+    /// Node to which the device will be attached.
+    pub node: NodeId,
     /// Largest read request on the PCIe link: the key `pcie.max_read_request`.
     pub read_request: Size,
 }
@@ -154,7 +156,7 @@ impl DeviceBuildContext<'_> {
         let page = PAGE.0 / LINE;
         let lines = contiguous.whole(lines, page);
         let r = self.map.add(lines, RegionKind::Io, Sharing::Device, TenantId(0));
-        self.map.set_home(r, NodeId(0)); // the node that devices are attached to
+        self.map.set_home(r, self.node);
         let mut rng = RandomStream::new(self.seed, what, self.port.to_u64());
         let key = rng.below(u64::MAX);
         (Pages::new(self.map.get(r).base, lines, contiguous, page, key), rng)
@@ -167,6 +169,12 @@ impl DeviceBuildContext<'_> {
 pub trait Device: Sized {
     /// Parameters of the device: an entry of `peripheral` in a scenario.
     type Spec;
+
+    /// Number of the node that the devices of an entry are attached to.
+    fn node(s: &Self::Spec) -> u8 {
+        let _ = s;
+        0
+    }
 
     /// Kind of the device, as results name it.
     const KIND: DeviceKind;

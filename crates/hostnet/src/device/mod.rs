@@ -7,7 +7,7 @@ pub mod iio;
 pub mod pcie;
 pub mod response;
 
-use crate::kernel::{LineAddr, Time};
+use crate::kernel::{LineAddr, NodeId, Time};
 use crate::meter::drops::DropLedger;
 use crate::placement::DeviceKind;
 use endpoint::{Device, DeviceBuildContext, DmaDirection, Offer, Piece};
@@ -44,6 +44,11 @@ macro_rules! devices {
                 match self { $(PeripheralSpec::$name(s) => <$device as Device>::count(s),)* }
             }
 
+            /// Node that the devices are attached to.
+            pub fn node(&self) -> NodeId {
+                match self { $(PeripheralSpec::$name(s) => NodeId(<$device as Device>::node(s)),)* }
+            }
+
             /// PCIe lanes of each device.
             pub fn lanes(&self) -> u32 {
                 match self { $(PeripheralSpec::$name(s) => <$device as Device>::link(s).0,)* }
@@ -60,6 +65,7 @@ macro_rules! devices {
                     $(PeripheralSpec::$name(s) => {
                         let (lanes, tags) = <$device as Device>::link(s);
                         let mut built = Vec::new();
+                        context.node = self.node();
                         for _ in 0..<$device as Device>::count(s) {
                             built.push((Endpoint::$name(Box::new(<$device as Device>::build(s, context))), lanes, tags));
                             context.port += 1;

@@ -25,6 +25,9 @@ use std::collections::VecDeque;
 pub struct RoceSpec {
     /// Direction of the DMA: the peer writes to this host (p2m_write) or reads from it (p2m_read).
     pub op: DmaDirection,
+    /// Node that the NIC is attached to, in whose memory its buffers lie. The default is 0.
+    #[serde(default)]
+    pub node: u8,
     /// PCIe lanes of the NIC's port. The default is 16.
     #[serde(default = "defaults::nic_lanes")]
     pub lanes: u32,
@@ -325,6 +328,10 @@ impl Roce {
 
 impl Device for Roce {
     type Spec = RoceSpec;
+
+    fn node(s: &RoceSpec) -> u8 {
+        s.node
+    }
     const KIND: DeviceKind = DeviceKind::Rdma;
 
     fn check(s: &RoceSpec) -> Result<(), String> {

@@ -21,6 +21,9 @@ pub struct SsdSpec {
     /// Number of SSDs. The default is 1.
     #[serde(default = "one")]
     pub count: u32,
+    /// Node that the SSDs are attached to, in whose memory their buffers lie, and that has their cores. The default is 0.
+    #[serde(default)]
+    pub node: u8,
     /// PCIe lanes of each SSD's port. The default is 4.
     #[serde(default = "four")]
     pub lanes: u32,
@@ -213,6 +216,10 @@ impl Ssd {
 
 impl Device for Ssd {
     type Spec = SsdSpec;
+
+    fn node(s: &SsdSpec) -> u8 {
+        s.node
+    }
     const KIND: DeviceKind = DeviceKind::Storage;
 
     fn check(s: &SsdSpec) -> Result<(), String> {

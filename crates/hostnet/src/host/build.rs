@@ -91,6 +91,7 @@ impl Host {
         let probes = s.tenants.iter().any(|t| matches!(t.app, AppSpec::ProbeLatency(_)));
         let node_of = |t: TenantId| NodeId(s.tenants.get(t.index()).map_or(0, |t| t.node));
         let mut thread_nodes: Vec<NodeId> = cores.iter().map(|c| node_of(c.0)).collect();
+        thread_nodes.splice(first..first + s.storage_cores().to_usize(), s.storage_nodes());
         if let Some(last) = thread_nodes.last_mut().filter(|_| probes) {
             *last = NodeId(s.nodes().count.to_u8() - 1);
         }
@@ -171,7 +172,13 @@ impl Host {
                     let room = s.frame_room(&ring);
                     return Err(format!("{room} does not hold the {of}'s largest message of {largest} bytes"));
                 }
-                if !tenant.has_rings() && largest.div_ceil(LINE) > buffer_lines {
+                if let Some(c) = tenant.ccnic.as_ref().filter(|c| !tenant.has_rings() && largest > c.large_buffer.0) {
+                    let room = c.large_buffer;
+                    return Err(format!(
+                        "ccnic.large_buffer = \"{room}\" does not hold the {of}'s largest message of {largest} bytes"
+                    ));
+                }
+                if !tenant.has_rings() && tenant.ccnic.is_none() && largest.div_ceil(LINE) > buffer_lines {
                     return Err(format!(
                         "rings.buffer_size = \"{}\" does not hold the {of}'s largest message of {largest} bytes",
                         s.rings.buffer_size
@@ -235,7 +242,7 @@ impl Host {
             }
         }
         let read_request = s.platform.pcie.as_ref().map_or(crate::kernel::units::Size(512), |p| p.max_read_request);
-        let mut context = DeviceBuildContext { map: &mut map, seed, port: 0, nics, read_request };
+        let mut context = DeviceBuildContext { map: &mut map, seed, port: 0, nics, node: NodeId(0), read_request };
         let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut context)).collect();
         for (port, spec) in s.ethernets() {
             let Endpoint::Ethernet(nic) = &mut devices[port.index()].0 else { continue };
@@ -268,7 +275,7 @@ impl Host {
         }
         let clock = Clock::from_hz(s.platform.core.clock.0);
         let span = map.span();
-        map.settle_by_tenant(node_of);
+        map.settle_by_tenant(|t| s.tenants.get(t.index()).map(|t| NodeId(t.node)));
         let siblings = Siblings::of(&core_of);
         map.settle_on_cores(&core_of);
         let mut core_nodes = vec![NodeId(0); core_of.iter().max().map_or(0, |c| c.index() + 1)];
@@ -286,7 +293,10 @@ impl Host {
         let iio = iio.map(|(iio, pcie)| {
             mem.lat.ownership = iio.ownership.into();
             mem.lat.to_iio = iio.from_cha.into();
-            Iio::new(iio, pcie, devices)
+            let mut built = Iio::new(iio, pcie, devices);
+            let nodes = s.peripherals.iter().flat_map(|p| (0..p.count()).map(|_| p.node()));
+            built.attach(&nodes.collect(), iio);
+            built
         });
         let directed = Host::is_directed(s);
         let served = s.tenant_ids().filter(|t| check::serves(s.tenant(*t)) && !directed);
@@ -308,8 +318,7 @@ impl Host {
             let t = *tenant;
             let thread = match s.tenants.get(t.index()) {
                 Some(spec) if tenants[t].roles.get::<Service>().is_some() && u32::from(*local) < spec.cores => {
-                    let fast = spec.receivers().to_usize();
-                    tas::thread(s, fast, (*local).into(), tenants[t].roles.get(), &mut drivers[t])
+                    tas::thread(s, t, (*local).into(), tenants[t].roles.get(), &mut drivers[t])
                 }
                 Some(spec) if spec.stack == Some(StackSpec::Ccnic) => {
                     let i = tenants[t].roles.get().expect("memory of the interface");
@@ -549,9 +558,12 @@ fn driver_memory(s: &Scenario, tenant: TenantId, cores: &[ThreadId], map: &mut A
                 let receive_notes = add(pmd::note_lines(rings.receive), RegionKind::App, own);
                 let transmit_notes = add(pmd::note_lines(rings.transmit), RegionKind::App, Sharing::of_thread(sends));
                 let copies = match s.tenant(tenant).recycling {
-                    Recycling::Copy => {
-                        add(u64::from(rings.receive) * (rings.buffer_size.0 / LINE), RegionKind::App, own)
-                    }
+                    // The core that serves a packet copies it.
+                    Recycling::Copy => add(
+                        u64::from(rings.receive) * (rings.buffer_size.0 / LINE),
+                        RegionKind::App,
+                        Sharing::of_thread(sends),
+                    ),
                     _ => LineAddr(0),
                 };
                 if s.placement.spent().follows_transmission() {
@@ -648,7 +660,7 @@ fn driver_threads(
                 &s.platform.core,
             );
             Thread::PollMode(Box::new(match bytes {
-                Some(bytes) => driver.generating(threads::demand(s, tenant, queue, queues, bytes)),
+                Some(bytes) => driver.generating(threads::demand(s, tenant, queue, queues, bytes.to_f64())),
                 None => driver,
             }))
         }

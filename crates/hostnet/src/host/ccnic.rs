@@ -1,21 +1,23 @@
 //! CC-NIC on a host: allocation of its memory, and its threads on both sides.
 
+use super::client;
 use super::threads::demand;
-use crate::app::loopback::LoopbackSpec;
+use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::app::AppSpec;
 use crate::config::scenario::StackSpec;
 use crate::config::Scenario;
 use crate::kernel::{Int, LineAddr, NodeId, TenantId};
 use crate::memory::region::{AddressMap, RegionKind, Sharing};
 use crate::stack::ccnic::spec::{CcnicMode, CcnicSide, CcnicSpec};
-use crate::stack::ccnic::{CcnicInterface, CcnicMemory, CcnicThread, Setup};
+use crate::stack::ccnic::{CcnicInterface, CcnicMemory, CcnicThread, ServerWork, Setup, Wire, WirePackets};
+use crate::stack::demand::Demand;
 use crate::stack::Thread;
 
 /// The tenant on CC-NIC, and its application.
 pub struct CcnicTenant<'a> {
     pub tenant: TenantId,
     pub queues: u32,
-    /// Generator of packets; None for an overlay.
+    /// Generator of packets; None for an application that serves packets.
     pub app: Option<&'a LoopbackSpec>,
     pub spec: CcnicSpec,
 }
@@ -30,7 +32,7 @@ pub fn parts(s: &Scenario, tenant: TenantId) -> Option<CcnicTenant<'_>> {
         _ => None,
     };
     let queues = s.peers_of(tenant)?.cores.max(s.tenant(tenant).receivers());
-    Some(CcnicTenant { tenant, queues, app, spec: s.ccnic.clone().unwrap_or_default() })
+    Some(CcnicTenant { tenant, queues, app, spec: s.ccnic_of(tenant) })
 }
 
 /// Allocates the memory of `tenant`'s interface, at its home nodes; any core's caches may hold all of it.
@@ -47,7 +49,7 @@ pub fn build(s: &Scenario, tenant: TenantId, map: &mut AddressMap) -> Option<Ccn
         map.set_home(r, homes.next().unwrap_or(buffer));
         map.get(r).base
     });
-    let nic = s.ringed().filter(|_| s.overlay()).map(|ringed| ringed.port);
+    let nic = s.ring_of(tenant).map(|ringed| ringed.port);
     let memory = CcnicMemory { tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers };
     // TAS holds some buffers of its own.
     let all_known = !matches!(s.tenant(tenant).app, AppSpec::TcpEcho(_));
@@ -65,21 +67,49 @@ pub fn thread(
 ) -> Thread {
     let p = parts(s, tenant).expect("an interface has a tenant");
     let own = s.tenant(p.tenant).cores.to_usize();
-    let forwards = p.spec.mode == CcnicMode::Forward;
     let setup = Setup { spec: &p.spec, core: &s.platform.core, interface: i };
-    let demand = |queue, app: &LoopbackSpec| demand(s, tenant, queue, i.pairs.len(), app.bytes.0);
-    Thread::CcNic(Box::new(match (local.checked_sub(own), p.app) {
-        (None, Some(app)) if forwards => CcnicThread::server(setup, Some(app), local, own),
-        (Some(queue), Some(app)) if forwards => CcnicThread::wire(setup, queue, app, demand(queue, app)),
-        (None, Some(app)) => CcnicThread::host(setup, local, app, demand(local, app)),
-        (None, None) => CcnicThread::server(setup, None, local, own),
-        (Some(first), Some(app)) => match s.peers_of(p.tenant).map_or(own, |p| p.cores.to_usize()) {
-            threads if threads < own => CcnicThread::bank(setup, (first..own).step_by(threads), app),
+    let demand = |queue, bytes: f64| demand(s, tenant, queue, i.pairs.len(), bytes);
+    // Each thread of the NIC has every `threads`-th queue pair.
+    let threads = s.peers_of(p.tenant).map_or(own, |p| p.cores.to_usize());
+    Thread::CcNic(Box::new(match (local.checked_sub(own), p.app, p.spec.mode) {
+        (None, Some(app), CcnicMode::Loopback) => CcnicThread::host(setup, local, app, demand(local, app.bytes.0.to_f64())),
+        (None, app, _) => CcnicThread::server(setup, work(s, tenant, app), local, own),
+        (Some(first), Some(app), CcnicMode::Loopback) => match threads {
+            _ if threads < own => CcnicThread::bank(setup, (first..own).step_by(threads), app),
             _ => CcnicThread::nic(setup, first, app),
         },
-        (Some(queue), None) => match driven.next() {
+        (Some(first), app, CcnicMode::Forward) => {
+            let wire = |queue| (queue, wire(s, tenant, app, queue, &demand));
+            CcnicThread::wires(setup, (first..own).step_by(threads).map(wire))
+        }
+        (Some(queue), ..) => match driven.next() {
             Some((Thread::PollMode(driver), data)) => CcnicThread::overlay(setup, queue, *driver, data),
             _ => unreachable!("an overlay has a poll-mode driver for each thread of the NIC"),
         },
     }))
+}
+
+/// Work of the threads of `tenant`'s cores, which serve packets or return those of `app`.
+fn work(s: &Scenario, tenant: TenantId, app: Option<&LoopbackSpec>) -> ServerWork {
+    match app {
+        Some(a) => ServerWork::Return { bytes: a.bytes.0.to_u32(), header_only: a.touch == Touched::Header },
+        None => ServerWork::Serve { answers_all: matches!(s.tenant(tenant).app, AppSpec::CliqueMap(_)) },
+    }
+}
+
+/// Packets that arrive from the wire for queue pair `queue` of `tenant`: those of `app`, or those that its application
+/// draws.
+fn wire(
+    s: &Scenario,
+    tenant: TenantId,
+    app: Option<&LoopbackSpec>,
+    queue: usize,
+    demand: &impl Fn(usize, f64) -> Demand,
+) -> Wire {
+    let Some(app) = app else {
+        let (bytes, mean) = s.traffic_of(tenant).frame_sizes();
+        let sizes = client::sizes(s, tenant, queue.to_u64());
+        return Wire { demand: demand(queue, mean), bytes: bytes.to_u32(), packets: WirePackets::Drawn { sizes } };
+    };
+    Wire { demand: demand(queue, app.bytes.0.to_f64()), bytes: app.bytes.0.to_u32(), packets: WirePackets::Returned }
 }

@@ -28,11 +28,7 @@ pub(super) const RTT_PERCENTILES: [(MetricId, f64); 4] =
 /// Builds the generator that a scenario describes for `tenant`, before which `order` others have one.
 pub fn generator(s: &Scenario, tenant: TenantId, order: u64) -> Generator {
     let t = s.traffic_of(tenant);
-    let drawn = t.sizes.is_some() && sets_no_size(&s.tenant(tenant).app);
-    let sizes = drawn.then(|| {
-        let table = t.frames().into_iter().map(|f| (f.size.0.to_u32(), f.weight));
-        Sizes::new(table, RandomStream::new(s.seed, "sizes", order))
-    });
+    let sizes = sizes(s, tenant, order);
     let flows = match (t.flows, t.protocol) {
         (_, Protocol::Ethernet) => Flows::unseen(),
         (Some(n), Protocol::Udp) => Flows::udp(n),
@@ -45,6 +41,17 @@ pub fn generator(s: &Scenario, tenant: TenantId, order: u64) -> Generator {
         (None, Some(nic)) => g.over(nic.link, nic.propagation.into(), true, checksum),
         (None, None) => g,
     }
+}
+
+/// Sizes of the frames of `tenant`'s traffic, drawn from stream `order`; None where they are all equal, or the application
+/// determines them.
+pub fn sizes(s: &Scenario, tenant: TenantId, order: u64) -> Option<Sizes> {
+    let t = s.traffic_of(tenant);
+    let drawn = t.sizes.is_some() && sets_no_size(&s.tenant(tenant).app);
+    drawn.then(|| {
+        let table = t.frames().into_iter().map(|f| (f.size.0.to_u32(), f.weight));
+        Sizes::new(table, RandomStream::new(s.seed, "sizes", order))
+    })
 }
 
 /// A file that gets its name when all of its content has been written; until then, and after a failure, no file of that

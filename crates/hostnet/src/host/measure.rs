@@ -152,6 +152,10 @@ impl Host {
         let offered = self.packets_offered() - w.packets.0;
         let drops = self.lost();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
+        let timed = |t: &TenantState| t.roles.iter().any(|r| r.latency().is_some());
+        if self.tenants.iter().any(timed) && self.sources().next().is_none() {
+            v.set(metric::THROUGHPUT_MRPS, y.completed.to_f64() / us);
+        }
         if self.sources().next().is_some() {
             v.set(metric::THROUGHPUT_MRPS, y.completed.to_f64() / us);
             v.set(metric::OFFERED_MRPS, offered.to_f64() / us);

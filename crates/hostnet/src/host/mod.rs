@@ -363,9 +363,22 @@ impl Host {
             }
             self.end_batch(core);
         }
+        if self.machine.mem.siblings.is_some() {
+            self.notify_sibling(core);
+        }
         let tenant = self.cores[core].tenant;
         while let Some(woken) = self.woken(tenant) {
             self.notify(woken, Notice::Queue);
+        }
+    }
+
+    /// Lets the sibling of `core`, if it polls a line, look at the line again: a store of `core` invalidates no copy of the
+    /// caches that both have.
+    #[cold]
+    fn notify_sibling(&mut self, core: ThreadId) {
+        let Some(other) = self.machine.mem.sibling(core) else { return };
+        if let IdleState::Polling { on: Awaited::Line(_), .. } = self.cores[other].idle {
+            self.notify(other, Notice::Sibling);
         }
     }
 

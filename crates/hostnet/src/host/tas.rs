@@ -67,15 +67,16 @@ pub fn steer(service: &mut Service, nic: &Nic, function: u8) {
 /// Thread of core `local` of TAS's tenant, with the next driver or with queue pairs of an overlay.
 pub fn thread(
     s: &Scenario,
-    fast: usize,
+    tenant: TenantId,
     local: usize,
     interface: Option<&CcnicInterface>,
     drivers: &mut impl Iterator<Item = Thread>,
 ) -> Thread {
+    let fast = s.tenant(tenant).receivers().to_usize();
     Thread::Tas(Box::new(match interface {
         _ if local == fast => Tas::echo(),
         Some(interface) => {
-            let spec = s.ccnic.clone().unwrap_or_default();
+            let spec = s.ccnic_of(tenant);
             let setup = Setup { spec: &spec, core: &s.platform.core, interface };
             Tas::fast(local, Io::Ports(CcnicThread::ports(setup, local, fast)))
         }

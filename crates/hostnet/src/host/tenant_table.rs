@@ -7,7 +7,7 @@ use crate::memory::LINE;
 use crate::meter::table::table;
 use crate::meter::TENANT_COLUMNS;
 use crate::stack::tcp::Network;
-use crate::stack::Software;
+use crate::stack::{Role, Software};
 use serde_json::{json, Value};
 
 impl Host {
@@ -41,7 +41,10 @@ impl Host {
             let network = state.roles.get::<Network>().map(|n| n.delivered_in_window(&self.cores));
             let bytes = served.map(|_| y.wire_bytes).or(network);
             let rate = |n: Option<u64>| n.map(|n| n.to_f64() / offered.unwrap_or(0).max(1).to_f64());
-            let latency = |q: f64| (!y.latency_ns.is_empty()).then(|| y.latency_ns.value_at_quantile(q).to_f64() / 1e3);
+            // Latencies of the tenant's requests, and how many of their units are a microsecond.
+            let of_role = state.roles.iter().find_map(Role::latency).map(|h| (h, 1e6));
+            let latencies = of_role.or_else(|| (!y.latency_ns.is_empty()).then_some((&y.latency_ns, 1e3)));
+            let latency = |q: f64| latencies.map(|(h, us)| h.value_at_quantile(q).to_f64() / us);
             let own = |c: &CoreSlot| c.tenant == t && u32::from(c.local) < spec.cores;
             let cores: Vec<ThreadId> =
                 self.cores.enumerate().filter(|(_, c)| own(c)).map(|(thread, _)| thread).collect();
@@ -65,7 +68,7 @@ impl Host {
                         .filter(|_| state.roles.iter().all(|r| r.ended().is_none()))
                         .map(|n| n.saturating_sub(y.completed))
                 )),
-                json!((!y.latency_ns.is_empty()).then(|| y.latency_ns.mean() / 1e3)),
+                json!(latencies.map(|(h, us)| h.mean() / us)),
                 json!(latency(0.5)),
                 json!(latency(0.9)),
                 json!(latency(0.99)),

@@ -1,7 +1,7 @@
 //! The thread that runs each kind of application, and the values from the scenario with which its stack is built.
 
 use crate::app::{AppSpec, WorkSource};
-use crate::config::scenario::ArrivalsSpec as Kind;
+use crate::config::scenario::{ArrivalsSpec as Kind, StackSpec};
 use crate::config::Scenario;
 use crate::kernel::{Int, RandomStream, TenantId};
 use crate::stack::demand::Demand;
@@ -47,15 +47,17 @@ pub fn tcp_receiver(s: &Scenario, tenant: TenantId) -> Option<TcpReceiver> {
     Some(TcpReceiver::new(costs, port, nic, s.ring_of(tenant).is_some()))
 }
 
-/// Packets of `bytes` bytes that `tenant`'s traffic offers to `queue` of its `queues`: each has its own window, or its share of
-/// the rate.
-pub fn demand(s: &Scenario, tenant: TenantId, queue: usize, queues: usize, bytes: u64) -> Demand {
+/// Packets of `bytes` bytes in the mean that `tenant`'s traffic offers to `queue` of its `queues`: each has its own window, or
+/// its share of the rate.
+pub fn demand(s: &Scenario, tenant: TenantId, queue: usize, queues: usize, bytes: f64) -> Demand {
     let t = s.traffic_of(tenant);
-    let rate = t.rate.map_or(0.0, |r| r.packets(bytes.to_f64())) / queues.to_f64();
+    let rate = t.rate.map_or(0.0, |r| r.packets(bytes)) / queues.to_f64();
+    let generates = |t: &TenantId| s.tenant(*t).loops() || s.tenant(*t).stack == Some(StackSpec::Ccnic);
+    let before = s.tenant_ids().take(tenant.index()).filter(generates).count().to_u64();
     let arrivals = match t.arrivals {
         Kind::Closed => return Demand::Closed { outstanding: t.outstanding },
         Kind::Fixed => Arrivals::fixed(rate),
-        _ => Arrivals::poisson(rate, RandomStream::new(s.seed, "ccnic arrivals", queue.to_u64())),
+        _ => Arrivals::poisson(rate, RandomStream::new(s.seed, "ccnic arrivals", before << 32 | queue.to_u64())),
     };
     // The first packets of the queue pairs are spread over one gap.
     Demand::open(arrivals, queue.to_f64() / queues.to_f64() / rate)

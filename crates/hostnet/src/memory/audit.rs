@@ -1,7 +1,7 @@
 //! Audit of the memory system: the contents of the caches, and the conservation of requests and dirty lines.
 
 use super::mc_queue::McQueue;
-use super::node::DEVICES_AT;
+use super::node::FIRST_NODE;
 use super::region::RegionKind;
 use super::{Agent, Memory, Txn};
 use crate::kernel::{Int, ThreadId};
@@ -20,7 +20,7 @@ impl Memory {
         if lines.is_empty() {
             return n;
         }
-        let alike = self.nodes[DEVICES_AT].llc.lines_of_tags(&lines);
+        let alike = self.nodes[FIRST_NODE].llc.lines_of_tags(&lines);
         if self.map.is_all(RegionKind::Rx, &alike) {
             for node in self.nodes.iter() {
                 let (all, inside) = node.llc.count(&alike, ways);

@@ -2,7 +2,6 @@
 
 use super::array::LineHome;
 use super::home::FIRST;
-use super::node::DEVICES_AT;
 use super::paths::{Milestones, Path};
 use super::protocol::CopyState;
 use super::region::{RegionKind, Sharing};
@@ -45,7 +44,7 @@ impl Memory {
             if t.lines == 0 {
                 break;
             }
-            if !self.can_admit_lane(DEVICES_AT, lane) {
+            if !self.can_admit_lane(self.agent_of(&t), lane) {
                 self.txns[id] = t;
                 return false;
             }
@@ -82,7 +81,7 @@ impl Memory {
             }
             self.txns[id].lines = here;
         }
-        let freed = now + self.lat.ownership + self.nodes[DEVICES_AT].look_up;
+        let freed = now + self.lat.ownership + self.nodes[self.agent_of(&t)].look_up;
         let held = &mut self.paths.at_home_agent[Path::P2mWrite.index()];
         held.force(now);
         held.give_at(freed, now);
@@ -99,13 +98,13 @@ impl Memory {
         now: Time,
     ) -> bool {
         let Txn { line, to, class, .. } = *t;
-        let agent = t.agent();
+        let (agent, node) = (t.agent(), self.devices_node(line));
         let kind = self.map.of(line).kind;
         if kind == RegionKind::Rx {
             self.rx_line_states.set(line, rx_line_states::UNCONSUMED);
         }
         if let Some(s) = &mut self.shadow {
-            s.store(line, if to == Inbound::Dram { CopyPlace::Dram } else { CopyPlace::Llc(DEVICES_AT) });
+            s.store(line, if to == Inbound::Dram { CopyPlace::Dram } else { CopyPlace::Llc(node) });
         }
         let taken = self.invalidate_all_copies(cal, line, now);
         self.stats.ledger.overwritten += taken.dirty;
@@ -118,11 +117,11 @@ impl Memory {
         let (way, placed) = match to {
             Inbound::OutsideCaches => return true,
             Inbound::Dram => {
-                let slot = self.nodes[DEVICES_AT].llc.find(line);
-                let dropped = slot.map_or(0, |s| u64::from(self.nodes[DEVICES_AT].llc.remove(s)));
+                let slot = self.nodes[node].llc.find(line);
+                let dropped = slot.map_or(0, |s| u64::from(self.nodes[node].llc.remove(s)));
                 self.stats.ledger.overwritten += dropped;
                 self.stats.ledger.bypassed += 1;
-                let told = self.write_dram_for(cal, DEVICES_AT, line, class, waiter, now);
+                let told = self.write_dram_for(cal, node, line, class, waiter, now);
                 self.stats.dma[agent.index()].write_misses += 1;
                 (slot.map(|s| s.way()), !told)
             }
@@ -159,25 +158,26 @@ impl Memory {
         if self.functional {
             return self.fetch_functional(cal, core, line);
         }
-        cal.post(now + self.nodes[DEVICES_AT].noc, MemoryEvent::hint(core, line));
+        cal.post(now + self.nodes[self.devices_node(line)].noc, MemoryEvent::hint(core, line));
     }
 
     /// Writes a whole line of a device into the LLC, in place or into one of `ways`; returns the way in which the LLC
     /// had it.
     fn ddio_write(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, ways: u32, now: Time) -> Option<u32> {
         self.stats.ledger.created += 1;
-        let home = self.nodes[DEVICES_AT].llc.home(line);
+        let node = self.devices_node(line);
+        let home = self.nodes[node].llc.home(line);
         let ways = self.device_way_mask(ways);
         self.device_ways = ways;
-        let Some(s) = self.nodes[DEVICES_AT].llc.find_at(home) else {
+        let Some(s) = self.nodes[node].llc.find_at(home) else {
             self.allocate_mshr(home, now);
-            self.llc_insert(cal, DEVICES_AT, home, true, ways, now);
+            self.llc_insert(cal, node, home, true, ways, now);
             self.end_lookup(cal, now);
             return None;
         };
-        self.stats.ledger.overwritten += u64::from(self.nodes[DEVICES_AT].llc.is_dirty(s));
-        self.nodes[DEVICES_AT].llc.set_dirty(s, true);
-        self.nodes[DEVICES_AT].llc.touch(s);
+        self.stats.ledger.overwritten += u64::from(self.nodes[node].llc.is_dirty(s));
+        self.nodes[node].llc.set_dirty(s, true);
+        self.nodes[node].llc.touch(s);
         Some(s.way())
     }
 
@@ -212,7 +212,8 @@ impl Memory {
         }
         let answer = &mut self.txns[id];
         (answer.lines, answer.record) = (here, modified);
-        cal.post(now + self.nodes[DEVICES_AT].look_up + snoop + self.latency_from_agent(&t), MemoryEvent::Fill(id));
+        let look_up = self.nodes[self.agent_of(&t)].look_up;
+        cal.post(now + look_up + snoop + self.latency_from_agent(&t), MemoryEvent::Fill(id));
     }
 
     /// Looks up a line that a device reads. A private copy answers in place of the LLC, which may take over the line.
@@ -223,7 +224,7 @@ impl Memory {
         line: LineAddr,
         now: Time,
     ) -> ReadSource {
-        let kind = self.map.of(line).kind;
+        let (kind, node) = (self.map.of(line).kind, self.devices_node(line));
         if kind == RegionKind::Rx {
             let stale = self.rx_line_states.of(line) == rx_line_states::SWEPT;
             self.rx_line_states.set(line, if stale { rx_line_states::SWEPT } else { rx_line_states::CONSUMED });
@@ -238,10 +239,10 @@ impl Memory {
             return ReadSource::Dram;
         }
         let near = self.held_by_a_core(line);
-        let home = self.nodes[DEVICES_AT].llc.home(line);
-        let slot = self.nodes[DEVICES_AT].llc.find_at(home);
+        let home = self.nodes[node].llc.home(line);
+        let slot = self.nodes[node].llc.find_at(home);
         if let Some(s) = slot {
-            let llc = &mut self.nodes[DEVICES_AT].llc;
+            let llc = &mut self.nodes[node].llc;
             if self.llc_protocol.device_read_ages {
                 llc.expire(s);
             } else {
@@ -265,9 +266,9 @@ impl Memory {
             return ReadSource::Dram;
         }
         if near {
-            return ReadSource::Chip { snoop: self.nodes[DEVICES_AT].noc + self.lat.l2, modified: false };
+            return ReadSource::Chip { snoop: self.nodes[node].noc + self.lat.l2, modified: false };
         }
-        let modified = slot.is_some_and(|s| self.nodes[DEVICES_AT].llc.is_dirty(s));
+        let modified = slot.is_some_and(|s| self.nodes[node].llc.is_dirty(s));
         ReadSource::Chip { snoop: Time::ZERO, modified }
     }
 
@@ -281,31 +282,32 @@ impl Memory {
         near: bool,
         now: Time,
     ) {
+        let node = self.devices_node(line);
         let dirty = near && self.clean_above(line).is_some();
         if near {
             self.read_by_devices.add(&self.map, line);
         }
         if dirty {
             if let Some(s) = &mut self.shadow {
-                s.settle(line, CopyPlace::Llc(DEVICES_AT));
+                s.settle(line, CopyPlace::Llc(node));
             }
         }
-        if let Some(s) = self.nodes[DEVICES_AT].llc.find_at(home) {
-            let here = self.nodes[DEVICES_AT].llc.is_dirty(s);
+        if let Some(s) = self.nodes[node].llc.find_at(home) {
+            let here = self.nodes[node].llc.is_dirty(s);
             self.stats.ledger.merged += u64::from(here && dirty);
-            self.nodes[DEVICES_AT].llc.set_dirty(s, here || dirty);
+            self.nodes[node].llc.set_dirty(s, here || dirty);
             return;
         }
         if !dirty {
-            self.record_copy(line, CopyPlace::Dram, CopyPlace::Llc(DEVICES_AT));
+            self.record_copy(line, CopyPlace::Dram, CopyPlace::Llc(node));
         }
         let ways =
-            if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[DEVICES_AT].llc.ways()) } else { self.device_ways };
+            if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[node].llc.ways()) } else { self.device_ways };
         let looks_up = near && self.miss.is_none(); // a line that comes from a core misses the LLC as well
         if looks_up {
             self.allocate_mshr(home, now);
         }
-        self.llc_insert(cal, DEVICES_AT, home, dirty, ways, now);
+        self.llc_insert(cal, node, home, dirty, ways, now);
         if looks_up {
             self.end_lookup(cal, now);
         }

@@ -3,7 +3,7 @@
 use super::array::{LineHome, Victim};
 use super::filter::cores_of;
 use super::line_table::{LineRelease, LineTurn};
-use super::node::DEVICES_AT;
+use super::node::FIRST_NODE;
 use super::paths::{Milestones, Path};
 use super::private::InvalidatedCopies;
 use super::protocol::{CopyState, LlcAction};
@@ -267,13 +267,13 @@ impl Memory {
     fn core_read_in_turn(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) {
         let t = self.txns[id];
         let (who, Txn { line, entry, .. }) = (t.core(), t);
-        match self.look_up_here(cal, &t, t.home, DEVICES_AT, now) {
+        match self.look_up_here(cal, &t, t.home, FIRST_NODE, now) {
             LookupResult::Here { snoop, with } => {
                 if entry.is_some() && matches!(with, DataGrant::Line { .. }) {
                     self.lines.take_ownership(line, id);
                 }
                 with.record(&mut self.txns[id]);
-                let node = &self.nodes[DEVICES_AT];
+                let node = &self.nodes[FIRST_NODE];
                 cal.post(now + node.look_up + snoop + node.noc + self.lat.from_llc, MemoryEvent::Fill(id));
             }
             LookupResult::InDram(class) => {
@@ -570,7 +570,7 @@ impl Memory {
         if above > 0 {
             self.stats.ledger.merged += above - u64::from(!dirty);
             if let Some(s) = &mut self.shadow {
-                s.settle(line, CopyPlace::Llc(DEVICES_AT));
+                s.settle(line, CopyPlace::Llc(FIRST_NODE));
             }
         }
         dirty || above > 0

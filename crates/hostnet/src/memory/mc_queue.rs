@@ -2,7 +2,7 @@
 
 use super::dram::{self, mapping::Decoded, Overflow};
 use super::mshr::MissId;
-use super::node::DEVICES_AT;
+use super::node::FIRST_NODE;
 use super::paths::Path;
 use super::stats::AccessClass;
 use super::{Agent, Memory, MemoryEvent, MemoryPosts};
@@ -244,7 +244,7 @@ impl Memory {
     /// Channel of a line, and its place in the channel.
     #[inline]
     fn route(&self, line: LineAddr) -> (ChannelId, Decoded) {
-        let home = if self.nodes.several() { self.home_of(line) } else { DEVICES_AT };
+        let home = if self.nodes.several() { self.home_of(line) } else { FIRST_NODE };
         self.dram.route(home, line)
     }
 

@@ -56,7 +56,7 @@ use crate::kernel::{
 use array::{CacheArray, Indexing};
 use dram::{DramController, DramSpec};
 use mc_queue::McQueue;
-use node::DEVICES_AT;
+use node::FIRST_NODE;
 use nodes::NodesSpec;
 use paths::{Milestones, Path, Paths};
 use protocol::{CoreRows, LlcProtocol};
@@ -339,9 +339,9 @@ impl Memory {
         Ok(())
     }
 
-    /// Associativity of the LLC of the node to which devices are attached.
+    /// Associativity of the LLC of each node.
     pub fn llc_ways(&self) -> u32 {
-        self.nodes[DEVICES_AT].llc.ways()
+        self.nodes[FIRST_NODE].llc.ways()
     }
 
     /// Readings of the writes that wait at all home agents together.
@@ -377,10 +377,24 @@ impl Memory {
     /// Node whose agent receives a request first.
     #[inline]
     fn agent_of(&self, t: &Txn) -> NodeId {
-        if t.agent() == Agent::Core && self.nodes.several() {
-            self.node_of_core(t.core())
+        if !self.nodes.several() {
+            return FIRST_NODE;
+        }
+        match t.agent() {
+            Agent::Core => self.node_of_core(t.core()),
+            Agent::Nic | Agent::Io => self.home_of(t.line),
+            _ => FIRST_NODE,
+        }
+    }
+
+    /// Node whose home agent performs the requests of devices for `line`: devices move lines of the memory of their own
+    /// node.
+    #[inline]
+    fn devices_node(&self, line: LineAddr) -> NodeId {
+        if self.nodes.several() {
+            self.home_of(line)
         } else {
-            DEVICES_AT
+            FIRST_NODE
         }
     }
 
@@ -523,7 +537,7 @@ impl Memory {
     /// on the computer that runs the simulation.
     #[inline]
     pub fn prefetch_on_host(&self, line: LineAddr, lines: u64) {
-        let llc = &self.nodes[DEVICES_AT].llc;
+        let llc = &self.nodes[FIRST_NODE].llc;
         line.span(lines).for_each(|l| llc.prefetch_on_host(l));
         if let Sharing::Core(c) = self.sharing(line) {
             let l2 = &self.l2[c];

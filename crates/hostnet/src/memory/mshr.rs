@@ -2,7 +2,7 @@
 
 use super::array::LineHome;
 use super::dma::ReadSource;
-use super::node::DEVICES_AT;
+use super::node::FIRST_NODE;
 use super::paths::Path;
 use super::{Agent, Memory, MemoryEvent, MemoryPosts, Txn, TxnOp};
 use crate::flow::Domain;
@@ -180,7 +180,7 @@ impl Memory {
         }
         if let Some(m) = &mut self.mshrs {
             debug_assert!(self.miss.is_none(), "a miss within a miss");
-            self.miss = Some(m.allocate(self.nodes[DEVICES_AT].llc.slice(home), now));
+            self.miss = Some(m.allocate(self.nodes[FIRST_NODE].llc.slice(home), now));
         }
     }
 
@@ -217,7 +217,7 @@ impl Memory {
     /// MSHRs of the LLC, and the slice of `line`.
     #[inline]
     fn slice_of(&mut self, line: LineAddr) -> (&mut Mshrs, usize) {
-        let llc = &self.nodes[DEVICES_AT].llc;
+        let llc = &self.nodes[FIRST_NODE].llc;
         let slice = llc.slice(llc.home(line));
         (self.mshrs.as_mut().expect("registers for misses"), slice)
     }
@@ -259,7 +259,7 @@ impl Memory {
         let back = if t.op == TxnOp::DmaWrite {
             now
         } else {
-            now + self.nodes[DEVICES_AT].look_up + self.latency_from_agent(&t)
+            now + self.nodes[FIRST_NODE].look_up + self.latency_from_agent(&t)
         };
         for (lines, at) in [(here, back), (near, back + snooped)] {
             if lines > 0 {

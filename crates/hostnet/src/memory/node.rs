@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::iter::once;
 use std::ops::{Index, IndexMut};
 
-/// Node that all devices are attached to.
-pub(super) const DEVICES_AT: NodeId = NodeId(0);
+/// The node of a machine with one node.
+pub(super) const FIRST_NODE: NodeId = NodeId(0);
 
 /// One node of a machine.
 #[derive(Clone)]
@@ -102,7 +102,7 @@ impl Index<NodeId> for Nodes {
     type Output = Node;
     #[inline(always)]
     fn index(&self, n: NodeId) -> &Node {
-        if n == DEVICES_AT {
+        if n == FIRST_NODE {
             &self.first
         } else {
             self.other(n)
@@ -113,7 +113,7 @@ impl Index<NodeId> for Nodes {
 impl IndexMut<NodeId> for Nodes {
     #[inline(always)]
     fn index_mut(&mut self, n: NodeId) -> &mut Node {
-        if n == DEVICES_AT {
+        if n == FIRST_NODE {
             &mut self.first
         } else {
             self.other_mut(n)

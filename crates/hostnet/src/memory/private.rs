@@ -3,7 +3,7 @@
 
 use super::array::{CacheArray, CacheSlot, InsertPlace, Victim};
 use super::filter::cores_of;
-use super::node::DEVICES_AT;
+use super::node::FIRST_NODE;
 use super::paths::{Milestones, Path};
 use super::protocol::CopyState;
 use super::region::{RegionKind, Sharing};
@@ -538,7 +538,7 @@ impl Memory {
 
     /// Way of the first node's LLC that holds `line`.
     pub fn llc_way(&self, line: LineAddr) -> Option<u32> {
-        self.nodes[DEVICES_AT].llc.find(line).map(|s| s.way())
+        self.nodes[FIRST_NODE].llc.find(line).map(|s| s.way())
     }
 
     /// Whether the last write of a device could allocate into `way`.

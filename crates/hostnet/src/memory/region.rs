@@ -131,10 +131,10 @@ impl AddressMap {
             }
         }
     }
-    /// Assigns regions without a home to the node of their tenant.
-    pub fn settle_by_tenant(&mut self, node: impl Fn(TenantId) -> NodeId) {
+    /// Assigns regions without a home to the node of their tenant, where `node` knows the tenant.
+    pub fn settle_by_tenant(&mut self, node: impl Fn(TenantId) -> Option<NodeId>) {
         for r in self.regions.iter_mut().filter(|r| r.home.is_none()) {
-            r.home = Some(node(r.tenant));
+            r.home = node(r.tenant);
         }
     }
     /// Assigns a home to regions without one; `core_nodes` holds the node of each core.

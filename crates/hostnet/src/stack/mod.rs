@@ -77,6 +77,9 @@ pub enum Notice {
     Transmitted,
     /// A line that the thread watches (`Memory::watch`) has been written by another agent, or evicted.
     Line,
+    /// The other hardware thread of the core may have written the line that the thread polls, which both threads have in
+    /// their caches.
+    Sibling,
     /// The time until which the thread waits has passed.
     Due,
     /// In functional mode: the packet with this record is in the thread's buffers, and its reply is to go to line `tx`.

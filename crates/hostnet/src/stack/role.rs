@@ -14,6 +14,7 @@ use crate::traffic::generator::Generator;
 use crate::traffic::software::SoftwareClient;
 use crate::traffic::TrafficEvent;
 use dyn_clone::DynClone;
+use hdrhistogram::Histogram;
 use serde_json::Value;
 use std::any::Any;
 
@@ -191,6 +192,11 @@ pub trait Role: DynClone + Any + Send {
     fn counts_requests(&self, served: bool) -> bool {
         let _ = served;
         false
+    }
+
+    /// Latencies, in ps, of the requests that the role's threads count and no NIC knows of.
+    fn latency(&self) -> Option<&Histogram<u64>> {
+        None
     }
 
     /// Whether the role's caches warm up in timed mode only.

@@ -13,12 +13,13 @@ use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Content, ServeOutcome};
 use crate::core::{Op, Program};
 use crate::device::nic::DATA_ROOM;
-use crate::device::nic::{Nic, RingsSpec};
+use crate::device::nic::{Nic, Packet, RingsSpec};
 use crate::kernel::units::Size;
 use crate::kernel::{LineAddr, PacketId, QueueId, Time};
 use crate::machine::Machine;
 use crate::meter::drops::{DropCause, DropLedger, DropPlace};
 use crate::meter::life::Milestone;
+use crate::traffic::software::SoftwareClient;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -69,6 +70,8 @@ enum SocketPhase {
     Idle,
     Poll,
     Serve,
+    /// Sends a request of a load generator.
+    Ask,
 }
 
 /// One core with a socket and a pair of rings.
@@ -86,6 +89,8 @@ pub struct UdpSocket {
     consumed: VecDeque<PacketId>,
     /// Whether the application waits in `recvmsg`.
     asleep: bool,
+    /// Whether the application, a load generator, sends before it receives again: it takes turns.
+    asks_next: bool,
     phase: SocketPhase,
     since: Time,
     /// Time of polls that has not been charged to any request.
@@ -113,6 +118,7 @@ impl UdpSocket {
             drops: DropLedger::default(),
             consumed: VecDeque::with_capacity(4),
             asleep: true,
+            asks_next: true,
             phase: SocketPhase::Idle,
             since: Time::ZERO,
             polls: Time::ZERO,
@@ -182,13 +188,41 @@ impl UdpSocket {
 
     /// Performs `sendmsg` of `lines` lines from line `from` on, as the reply to packet `id`.
     fn send(&mut self, id: PacketId, lines: u16, from: LineAddr, c: &mut Ctx) {
+        answered(nic_on(c.machine.iio.as_deref_mut(), self.napi.port).packet(id), lines);
+        self.send_packet(id, lines, from, c);
+    }
+
+    /// Performs `sendmsg` of packet `id`, whose `lines` lines begin at line `from`.
+    fn send_packet(&mut self, id: PacketId, lines: u16, from: LineAddr, c: &mut Ctx) {
         let napi = &mut self.napi;
         let skb = napi.allocate();
         c.program.compute(napi.costs.udp.send);
         c.program.push(Op::Store { line: napi.structure(skb), lines: SKB });
         napi.copy(lines.into(), |i| from + i, napi.frame(skb), c.program);
-        answered(nic_on(c.machine.iio.as_deref_mut(), napi.port).packet(id), lines);
         napi.transmit(id, skb, c);
+    }
+
+    /// Lets the application, a load generator, write the next request that is due, and send it.
+    fn ask(&mut self, c: &mut Ctx) {
+        if std::mem::take(&mut self.asleep) {
+            c.program.compute(self.napi.costs.tcp.wake);
+        }
+        let Some(request) = c.roles.get_mut::<SoftwareClient>().and_then(|l| l.next(c.step.local)) else { return };
+        let (content, tx) = (Content::of(&request.packet), self.user + self.napi.costs.room());
+        let app = c.app.as_mut().expect("an application sends");
+        app.make(c.step.local, &content, tx, c.program);
+        let packet = Packet {
+            queue: self.napi.queue,
+            wire_bytes: content.wire_bytes,
+            arrived: c.step.now,
+            uses: 1,
+            ..Packet::default()
+        };
+        let id = nic_on(c.machine.iio.as_deref_mut(), self.napi.port).originate(packet);
+        if let Some(l) = c.roles.get_mut::<SoftwareClient>() {
+            l.sends(id, request, c.step.now);
+        }
+        self.send_packet(id, content.lines, tx, c);
     }
 
     /// Ends the step.
@@ -205,6 +239,10 @@ impl UdpSocket {
             }
             SocketPhase::Serve => {
                 c.tally.served(spent + std::mem::take(&mut self.polls));
+                self.asleep = self.socket.is_empty();
+                self.napi.end_rest(spent);
+            }
+            SocketPhase::Ask => {
                 self.asleep = self.socket.is_empty();
                 self.napi.end_rest(spent);
             }
@@ -225,16 +263,20 @@ impl Software for UdpSocket {
         let at_once = self.at_once && nic_on(c.machine.iio.as_deref_mut(), self.napi.port).waiting(self.napi.queue) > 0;
         let asked = self.napi.is_due(c) || at_once;
         let ready = !self.socket.is_empty() && self.napi.has_room();
-        if c.step.stopped || !(asked || ready) {
+        let due = c.roles.get::<SoftwareClient>().is_some_and(|l| l.is_due(c.step.local)) && self.napi.has_room();
+        if c.step.stopped || !(asked || ready || due) {
             self.idle_since = Some(c.step.now);
             return self.napi.interrupt_due(c).filter(|_| !c.step.stopped).map_or(Step::Idle, Step::Until);
         }
         self.since = c.step.now;
-        if asked && !(ready && self.napi.yields()) {
+        if asked && !((ready || due) && self.napi.yields()) {
             self.phase = SocketPhase::Poll;
             self.poll(c);
+        } else if due && (self.asks_next || !ready) {
+            (self.phase, self.asks_next) = (SocketPhase::Ask, false);
+            self.ask(c);
         } else {
-            self.phase = SocketPhase::Serve;
+            (self.phase, self.asks_next) = (SocketPhase::Serve, true);
             self.serve(c);
         }
         Step::Run
@@ -242,7 +284,10 @@ impl Software for UdpSocket {
 
     fn notify(&mut self, what: Notice, _: Time) -> Wakes {
         self.at_once |= matches!(what, Notice::Functional { .. });
-        Wakes::Not // an interrupt does
+        match what {
+            Notice::Begin => Wakes::Now, // a timer of the load generator
+            _ => Wakes::Not,             // an interrupt does
+        }
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {

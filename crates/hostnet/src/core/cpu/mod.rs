@@ -186,7 +186,7 @@ pub struct Cpu {
     anchor: Option<(u8, u32)>,
     anchor_ready: Time,
     /// Anchors that the program keeps; `kept_open` is false once the data of all of them has arrived.
-    kept: [(Option<(u8, u32)>, Time); KEPT_ANCHORS],
+    kept: [(Option<(u8, u32)>, Time); KEPT_ANCHORS + 1],
     kept_open: bool,
     wait: DispatchWait,
     running: bool,
@@ -266,7 +266,7 @@ impl Cpu {
             sq_used: 0,
             anchor: None,
             anchor_ready: Time::ZERO,
-            kept: [(None, Time::ZERO); KEPT_ANCHORS],
+            kept: [(None, Time::ZERO); KEPT_ANCHORS + 1],
             kept_open: false,
             wait: DispatchWait::Nothing,
             running: false,

@@ -25,7 +25,7 @@ use super::pcie::{PcieSpec, NON_POSTED, POSTED};
 use crate::device::{DeviceEvent, DevicePosts, NicAt, RingSide, RingTask};
 use crate::flow::domain::Domain;
 use crate::flow::{CreditWait, Credits};
-use crate::kernel::{IdVec, Int, PacketId, PartialWriteId, PortId, QueueId, ReadJobId, Time};
+use crate::kernel::{IdVec, Int, NodeId, PacketId, PartialWriteId, PortId, QueueId, ReadJobId, Time};
 use crate::memory::stats::AccessClass;
 use crate::memory::{Agent, Inbound, IoWrite, Memory, Sender, Tag, Txn, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
@@ -117,6 +117,21 @@ impl Iio {
             assert_eq!(nic.port(), Some(port), "the port that the NIC was built for");
         }
         iio
+    }
+
+    /// Attaches the device on each port to its node of `nodes`. Each node has as many controllers as `s` says.
+    pub fn attach(&mut self, nodes: &IdVec<PortId, NodeId>, s: &IioSpec) {
+        let count = s.count.to_usize();
+        let mut of_node: Vec<usize> = Vec::new();
+        for (p, node) in nodes.enumerate() {
+            of_node.resize(of_node.len().max(node.index() + 1), 0);
+            self.ports[p].controller = node.index() * count + of_node[node.index()] % count;
+            of_node[node.index()] += 1;
+        }
+        let controller = self.controllers[0].clone();
+        self.controllers.resize_with(of_node.len().max(1) * count, || controller.clone());
+        let first = self.ports.iter().find(|p| matches!(p.device, Endpoint::Ethernet(_))).map_or(0, |p| p.controller);
+        self.shared = s.shared_with_cores.then(|| SharedPath::new(first));
     }
 
     /// Lets every device launch its first transfer.

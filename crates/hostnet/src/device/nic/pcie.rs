@@ -226,6 +226,10 @@ impl Nic {
 
 impl Device for Nic {
     type Spec = EthernetSpec;
+
+    fn node(s: &EthernetSpec) -> u8 {
+        s.node
+    }
     const KIND: DeviceKind = DeviceKind::Nic;
 
     fn check(s: &EthernetSpec) -> Result<(), String> {

@@ -40,6 +40,9 @@ pub enum RingStart {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EthernetSpec {
+    /// Node that the NIC is attached to, in whose memory its buffers lie. The default is 0.
+    #[serde(default)]
+    pub node: u8,
     /// PCIe lanes of the NIC's port. The default is 16.
     #[serde(default = "defaults::nic_lanes")]
     pub lanes: u32,

@@ -1,77 +1,186 @@
 //! The NIC's thread in forward mode: it receives packets from a wire into receive buffers, and sends packets on the
-//! wire when the host returns them.
+//! wire when the host returns or answers them.
 
 use super::nic::CcnicNic;
-use super::rings::GROUP;
-use super::spec::NicReads;
-use super::{CcnicEffect, CcnicInterface, Demand};
+use super::rings::{Desc, CHAINED, EXTERNAL, GROUP, MORE};
+use super::spec::{NicReads, Wake};
+use super::{lines_of, CcnicEffect, CcnicInterface, Demand};
+use crate::app::Content;
 use crate::core::Op;
 use crate::kernel::Int;
-use crate::stack::{Ctx, Step};
+use crate::stack::{Awaited, Ctx, Step};
+use crate::traffic::generator::Sizes;
+
+/// Instructions of a pause in which a thread that can make no progress waits.
+const PAUSE: u32 = 200;
+
+/// Packets that arrive from a wire for one queue pair.
+#[derive(Clone)]
+pub struct Wire {
+    /// Packets that are due.
+    pub demand: Demand,
+    /// Bytes of the largest packet.
+    pub bytes: u32,
+    /// Content of the packets.
+    pub packets: WirePackets,
+}
+
+/// Content of packets from a wire.
+#[derive(Clone)]
+#[expect(missing_docs, reason = "the documentation of a variant explains its fields")]
+pub enum WirePackets {
+    /// Packets of one size, which the host returns.
+    Returned,
+    /// Packets that the application draws, in frames of `sizes` where the application leaves the size to the traffic.
+    Drawn { sizes: Option<Sizes> },
+}
 
 #[derive(Clone)]
 pub struct ForwardNic {
     pub(super) nic: CcnicNic,
-    demand: Demand,
+    wire: Wire,
+    /// Packet that comes next, and for which no buffer was free.
+    next: Option<Content>,
     /// Number of packets that the host has not returned.
     under_way: u32,
+    /// Whether the next descriptor that the host returns continues a packet.
+    continues: bool,
 }
 
 impl ForwardNic {
-    pub(super) fn new(nic: CcnicNic, demand: Demand) -> ForwardNic {
-        ForwardNic { nic, demand, under_way: 0 }
+    pub(super) fn new(nic: CcnicNic, wire: Wire) -> ForwardNic {
+        ForwardNic { nic, wire, next: None, under_way: 0, continues: false }
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
+        let mut found = true;
         if std::mem::take(&mut self.nic.common.polled) {
-            let more = self.nic.take(c);
-            if more && self.nic.pending.len() + GROUP <= (self.nic.common.spec.nic_batch.to_usize()).max(GROUP) {
-                self.nic.poll(false, c);
+            if self.gathers(c) {
                 return Step::Run;
             }
+            found = !self.nic.pending.is_empty();
             self.send(c);
         }
-        self.receive(c);
-        self.nic.poll(true, c);
+        let short = self.receive(c);
+        if self.nic.common.spec.wake == Wake::Event {
+            if !found && c.program.ops.is_empty() && !short {
+                let on = Awaited::Line(self.nic.polled_line());
+                return match self.wire.demand.next() {
+                    Some(until) => Step::WaitUntil { on, instructions: 0, until },
+                    None => Step::Wait { on, instructions: 0 },
+                };
+            }
+            if short {
+                c.program.compute(PAUSE);
+            }
+        }
+        self.nic.poll_idle(c);
+        self.nic.poll(self.nic.common.spec.wake == Wake::Polling, c);
         Step::Run
+    }
+
+    /// One turn of a thread that serves several queue pairs; returns true while the burst that is taken goes on.
+    pub(super) fn turn(&mut self, c: &mut Ctx) -> bool {
+        if self.gathers(c) {
+            return true;
+        }
+        self.send(c);
+        self.receive(c);
+        false
+    }
+
+    /// Takes packets that the host returns; returns true when the thread has polled for more of them.
+    fn gathers(&mut self, c: &mut Ctx) -> bool {
+        let more = self.nic.take(c);
+        let goes_on = more && self.nic.pending.len() + GROUP <= (self.nic.common.spec.nic_batch.to_usize()).max(GROUP);
+        if goes_on {
+            self.nic.poll(false, c);
+        }
+        goes_on
     }
 
     /// Sends the packets that the host has returned on the wire, and frees their buffers.
     fn send(&mut self, c: &mut Ctx) {
         let (Some(i), p) = (c.roles.get_mut::<CcnicInterface>(), &mut *c.program) else { return };
         let common = &mut self.nic.common;
-        let lines = if common.spec.nic_reads == NicReads::Header { 1 } else { common.lines() };
-        self.under_way -= self.nic.pending.len().to_u32();
-        for d in self.nic.pending.drain(..) {
-            p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
-            p.push(Op::Retire { tag: CcnicEffect::Seen.tag(d.buffer - 1), stores: false });
-            common.free_one(i, d.buffer - 1, p);
+        let header = common.spec.nic_reads == NicReads::Header;
+        self.under_way -= std::mem::take(&mut i.ended[common.queue]);
+        let mut pending = std::mem::take(&mut self.nic.pending).into_iter().peekable();
+        while let Some(d) = pending.next() {
+            let buffer = d.buffer - 1;
+            let second = match d.flags & MORE {
+                0 => None,
+                // The other segment may be in a unit that is not ready yet.
+                _ if pending.peek().is_none() => {
+                    self.nic.pending.push(d);
+                    break;
+                }
+                _ => pending.next_if(|o| o.flags & EXTERNAL != 0),
+            };
+            let lines = match (header, self.continues) {
+                (true, continues) => u32::from(!continues),
+                (false, _) => lines_of(d.bytes.into()),
+            };
+            if lines > 0 {
+                p.push(Op::DependentLoad { line: i.line(buffer), lines });
+            }
+            if let Some(o) = second {
+                p.push(Op::DependentLoad { line: i.objects[buffer.to_usize()], lines: lines_of(o.bytes.into()) });
+            }
+            self.continues = d.flags & CHAINED != 0;
+            if !self.continues {
+                p.push(Op::Retire { tag: CcnicEffect::Seen.tag(buffer), stores: false });
+                self.under_way -= 1;
+            }
+            common.free_one(i, buffer, p);
         }
         common.free_done(i, p);
         self.nic.release(p);
     }
 
-    /// Receives the packets that are due from the wire.
-    fn receive(&mut self, c: &mut Ctx) {
+    /// Receives the packets that are due from the wire. Returns true when buffers or the ring had no room for all of
+    /// them.
+    fn receive(&mut self, c: &mut Ctx) -> bool {
         let batch = self.nic.common.spec.nic_batch;
-        let due = self.demand.due(c.step.now, self.under_way).min(batch);
-        let (Some(i), p) = (c.roles.get_mut::<CcnicInterface>(), &mut *c.program) else { return };
-        let (bytes, lines) = (self.nic.common.bytes, self.nic.common.lines());
+        let due = self.wire.demand.due(c.step.now, self.under_way);
+        let most = due.min(batch);
+        let Ctx { roles, app, rng, program: p, .. } = c;
+        let Some(i) = roles.get_mut::<CcnicInterface>() else { return false };
         if !self.nic.filled.is_empty() {
             self.nic.publish(i, p);
         }
+        let (queue, bytes) = (self.nic.common.queue, self.wire.bytes);
         let mut came = 0;
-        while came < due && self.nic.filled.len() < batch.to_usize() {
-            let Some(to) = self.nic.blank(i, bytes, p) else { break };
-            p.push(Op::Retire { tag: CcnicEffect::Stamp.tag(to), stores: false });
-            self.nic.common.write(i.line(to), lines, p);
+        while came < most && self.nic.filled.len() < batch.to_usize() {
+            let content = match (self.next.take(), &mut self.wire.packets, app.as_deref_mut()) {
+                (Some(content), ..) => content,
+                (None, WirePackets::Drawn { sizes }, Some(app)) => {
+                    let content = app.content(queue, rng);
+                    sizes.as_mut().map_or(content, |s| content.sized(s.draw()))
+                }
+                (None, ..) => Content::default().sized(bytes),
+            };
+            let segments = self.nic.common.segments();
+            let buffers = self.nic.blanks_for(i, content.wire_bytes, segments, p);
+            let Some(&last) = buffers.last() else {
+                self.next = Some(content);
+                break;
+            };
+            p.push(Op::Retire { tag: CcnicEffect::Stamp.tag(last), stores: false });
+            for (k, to) in buffers.iter().copied().enumerate() {
+                let part = if segments > 1 { self.nic.common.segment(k) } else { content.wire_bytes };
+                self.nic.common.write(i.line(to), lines_of(part), p);
+                let desc = self.nic.common.descriptor(k, to, 0);
+                self.nic.filled.push(Desc { bytes: part.to_u16(), ..desc });
+            }
             p.compute(self.nic.common.spec.costs.nic_rx);
-            self.nic.deliver_later(to, bytes.to_u16());
+            i.contents[last.to_usize()] = content;
             came += 1;
         }
         self.under_way += came;
-        self.demand.sent(came);
+        self.wire.demand.sent(came);
         self.nic.publish(i, p);
+        due > came || !self.nic.filled.is_empty()
     }
 
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {

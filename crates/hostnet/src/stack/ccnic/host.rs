@@ -1,10 +1,10 @@
 //! The host's thread of a queue pair, which writes and sends packets, and reads the packets that return.
 
 use super::rings::{
-    Consumer, Desc, PostHost, Producer, Publication, RingWords, BLANKS, BLANKS_LEAST, GROUP, NO_RECYCLE,
+    Consumer, Desc, PostHost, Producer, Publication, RingWords, BLANKS, BLANKS_LEAST, CHAINED, GROUP, NO_RECYCLE,
 };
 use super::spec::PoolKind;
-use super::{CcnicEffect, CcnicInterface, CcnicThreadState, Demand, RingKind};
+use super::{lines_of, CcnicEffect, CcnicInterface, CcnicThreadState, Demand, RingKind};
 use crate::core::{Op, Program};
 use crate::kernel::Int;
 use crate::kernel::LineAddr;
@@ -74,6 +74,8 @@ pub struct CcnicHost {
     /// that counts their users.
     pub(super) objects: VecDeque<(u64, LineAddr)>,
     posted: u32,
+    /// Whether the next descriptor continues a packet.
+    pub(super) continues: bool,
     /// Line of the descriptors of the packets that were taken last.
     last: LineAddr,
     /// Line of descriptors that was read last.
@@ -110,6 +112,7 @@ impl CcnicHost {
             awaiting_completion: VecDeque::new(),
             objects: VecDeque::new(),
             posted: 0,
+            continues: false,
             last: LineAddr(0),
             read: None,
             announced_by_register: None,
@@ -121,11 +124,11 @@ impl CcnicHost {
         self.taken.len() + self.received.len() + self.awaiting_completion.len() + self.posted.to_usize()
     }
 
-    pub(super) fn touched(&self) -> u32 {
-        if self.header_only {
-            1
-        } else {
-            self.common.lines()
+    /// Lines that the thread accesses of a buffer with `bytes` bytes, which is the `first` one of its packet or not.
+    pub(super) fn touched(&self, bytes: u32, first: bool) -> u32 {
+        match (self.header_only, first) {
+            (true, first) => u32::from(first),
+            (false, _) => lines_of(bytes),
         }
     }
 
@@ -258,17 +261,24 @@ impl CcnicHost {
 
     /// Reads the packets that were taken, up to the size of a burst. Returns false when there are none.
     fn receive(&mut self, c: &mut Ctx) -> bool {
-        let (lines, batch) = (self.touched(), self.common.spec.rx_batch.to_usize());
+        let batch = self.common.spec.rx_batch.to_usize();
         let (Some(i), p) = (c.roles.get::<CcnicInterface>(), &mut *c.program) else { return false };
         let n = self.taken.len().min(batch);
         self.await_descriptors(p);
-        for d in self.taken.drain(..n) {
-            p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
-            p.compute(self.common.spec.costs.host_rx);
-            p.push(Op::Retire { tag: CcnicEffect::Seen.tag(d.buffer - 1), stores: false });
+        for _ in 0..n {
+            let Some(d) = self.taken.pop_front() else { break };
+            let lines = self.touched(d.bytes.into(), !self.continues);
+            if lines > 0 {
+                p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
+            }
             self.received.push(d.buffer - 1);
+            self.continues = d.flags & CHAINED != 0;
+            if !self.continues {
+                p.compute(self.common.spec.costs.host_rx);
+                p.push(Op::Retire { tag: CcnicEffect::Seen.tag(d.buffer - 1), stores: false });
+                self.under_way -= 1;
+            }
         }
-        self.under_way -= n.to_u32();
         n > 0
     }
 
@@ -382,39 +392,48 @@ impl CcnicHost {
         self.free_completed_batch(i, p);
         // The thread reserves room for whole units first, so that no buffer is returned unsent. It checks the ring
         // after it has written the payload.
-        let (mut units, words) = (0, &i.pairs[queue].tx);
+        let (mut units, words, segments) = (0, &i.pairs[queue].tx, self.common.segments());
         let mut looked = Vec::new();
-        while units * group < due && self.tx.ensure(words, units.to_u64() + 1, &mut |line| looked.push(line)) {
+        while units * group < due * segments && self.tx.ensure(words, units.to_u64() + 1, &mut |line| looked.push(line))
+        {
             units += 1;
         }
-        let n = due.min(units * group);
+        let n = due.min(units * group / segments) * segments;
         let hint = if shared { self.common.bytes } else { 0 };
-        let buffers = self.buffers(i, hint, n, p);
-        let lines = self.touched();
-        for b in &buffers {
-            p.push(Op::Retire { tag: CcnicEffect::Stamp.tag(*b), stores: false });
-            let line = i.line(*b);
-            self.common.write(line, lines, p);
-            i.trips.retained += u64::from(lines) * u64::from(std::mem::take(&mut i.sent[b.to_usize()]));
+        let mut buffers = self.buffers(i, hint, n, p);
+        let whole = buffers.len() / segments * segments;
+        if whole < buffers.len() {
+            self.common.free(i, buffers.drain(whole..), p);
+        }
+        for packet in buffers.chunks(segments) {
+            let last = packet[segments - 1];
+            p.push(Op::Retire { tag: CcnicEffect::Stamp.tag(last), stores: false });
+            for (k, b) in packet.iter().enumerate() {
+                let lines = self.touched(self.common.segment(k), k == 0);
+                if lines > 0 {
+                    self.common.write(i.line(*b), lines, p);
+                }
+                i.trips.retained += u64::from(lines) * u64::from(std::mem::take(&mut i.sent[b.to_usize()]));
+            }
             p.compute(self.common.spec.costs.host_tx);
         }
         self.common.read_free_lines(&self.tx.shape, &looked, p);
         let flags = if shared { 0 } else { NO_RECYCLE };
-        for chunk in buffers.chunks(group) {
-            let descs: Vec<Desc> =
-                chunk.iter().map(|b| Desc { buffer: b + 1, bytes: self.common.bytes.to_u16(), flags }).collect();
+        let descs: Vec<Desc> =
+            buffers.iter().enumerate().map(|(k, b)| self.common.descriptor(k % segments, *b, flags)).collect();
+        for chunk in descs.chunks(group) {
             if !shared {
                 let at = self.tx.position();
-                self.awaiting_completion.extend(chunk.iter().map(|b| (at, *b)));
+                self.awaiting_completion.extend(chunk.iter().map(|d| (at, d.buffer - 1)));
             }
-            let s = self.tx.publish(&descs);
+            let s = self.tx.publish(chunk);
             p.compute(self.common.spec.costs.unit);
             self.common.store(RingKind::Tx, s, p);
         }
         if let Some(s) = self.tx.commit() {
             self.common.store(RingKind::Tx, s, p);
         }
-        let sent = buffers.len().to_u32();
+        let sent = (buffers.len() / segments).to_u32();
         self.under_way += sent;
         self.demand.sent(sent);
         sent > 0

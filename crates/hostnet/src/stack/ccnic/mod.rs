@@ -34,17 +34,21 @@ use super::demand::Demand;
 use super::pmd::PollMode;
 use super::{Ctx, Software, Step};
 use crate::app::loopback::{LoopbackSpec, Touched};
+use crate::app::Content;
 use crate::core::spec::Pipeline;
 use crate::core::{CoreSpec, Op, Program};
 use crate::kernel::{Int, LineAddr, PacketId, PortId, QueueId, ThreadId, Time};
-use crate::memory::LINE;
+use crate::memory::{Sweep, LINE};
 use crate::meter::life::{Lives, Milestone};
+pub use forward::{Wire, WirePackets};
 use hdrhistogram::Histogram;
+use multi_queue::PairNic;
 pub use overlay::SENT_LINES;
 use pool::{fill_order, BufferCache, BufferCaching, FreeRing, PoolAccess, Pools};
 pub use ports::Ports;
-use rings::{Publication, RingChange, RingShape, RingWords};
-use spec::{CcnicMode, CcnicSpec, FreeCheck, NicKind, PoolKind, Stores};
+use rings::{Desc, Publication, RingChange, RingShape, RingWords, CHAINED};
+pub use server::ServerWork;
+use spec::{CcnicMode, CcnicSpec, FreeCheck, NicKind, PoolKind, ReleaseKind, Stores};
 use std::collections::VecDeque;
 
 /// First lines of the memory regions that the interface consists of.
@@ -127,6 +131,27 @@ impl RoundTrips {
     }
 }
 
+/// Trip of a packet through the interface that has not ended.
+#[derive(Clone, Copy)]
+struct RoundTrip {
+    began: Time,
+    bytes: u32,
+}
+
+impl RoundTrip {
+    /// Ends the trip.
+    fn end(self, c: &mut Ctx) {
+        let Some(i) = c.roles.get_mut::<CcnicInterface>() else { return };
+        let trip: Time = c.step.now.saturating_sub(self.began);
+        i.trips.histogram.saturating_record(trip.0.max(1));
+        i.trips.packets += 1;
+        i.trips.bytes += u64::from(self.bytes);
+        c.tally.operations += 1;
+        c.tally.completed += 1;
+        c.tally.completed_ever += 1;
+    }
+}
+
 /// State shared by host and NIC threads: the values of the memory that both sides see.
 #[derive(Clone)]
 pub struct CcnicInterface {
@@ -144,6 +169,12 @@ pub struct CcnicInterface {
     sent: Vec<bool>,
     /// Record of the packet in each buffer, in overlay mode.
     packets: Vec<Option<PacketId>>,
+    /// Content of the packet in each buffer, where the NIC receives packets for an application from a wire.
+    contents: Vec<Content>,
+    /// For each queue pair, packets that ended at the host without an answer, and that the NIC has not learned of.
+    ended: Vec<u32>,
+    /// NIC core that is to learn of a packet that ended at the host.
+    woken: Option<ThreadId>,
     /// First line of the object that belongs to the packet in each buffer.
     objects: Vec<LineAddr>,
     /// Port of the NIC that the interface forwards packets to and from; None outside overlay mode.
@@ -189,7 +220,8 @@ impl CcnicInterface {
             ];
             Pools::new(rings, small, s.small_buffer.0.to_u32())
         };
-        let forwarded = if s.mode == CcnicMode::Overlay { (small + large).to_usize() } else { 0 };
+        let all_buffers = (small + large).to_usize();
+        let forwarded = if s.mode == CcnicMode::Overlay { all_buffers } else { 0 };
         let pair = |q: u32| QueuePairWords {
             tx: RingWords::new(&memory.tx(s, q.into())),
             rx: RingWords::new(&memory.rx(s, q.into())),
@@ -202,7 +234,10 @@ impl CcnicInterface {
             stamps: vec![Time::ZERO; (small + large).to_usize()],
             sent: vec![false; (small + large).to_usize()],
             packets: vec![None; forwarded],
-            objects: vec![LineAddr(0); forwarded],
+            contents: vec![Content::default(); if s.mode == CcnicMode::Forward { all_buffers } else { 0 }],
+            ended: vec![0; queues.to_usize()],
+            woken: None,
+            objects: vec![LineAddr(0); if s.mode == CcnicMode::Loopback { 0 } else { all_buffers }],
             nic,
             visible: vec![None; queues.to_usize()],
             nic_cores: Vec::new(),
@@ -240,6 +275,26 @@ impl CcnicInterface {
     /// When no packet has been written to `buffer`.
     fn packet_in(&self, buffer: u32) -> PacketId {
         self.packets[buffer.to_usize()].expect("a packet in the buffer")
+    }
+
+    /// Gives the packet in buffer `from` to buffer `to`, which holds the answer to it.
+    fn pass_on(&mut self, from: u32, to: u32) {
+        let (from, to) = (from.to_usize(), to.to_usize());
+        self.stamps[to] = self.stamps[from];
+        if self.nic.is_some() {
+            self.packets[to] = self.packets[from];
+        } else {
+            self.contents[to] = self.contents[from];
+            if let Some(l) = &mut self.lives {
+                l.renamed(from, to);
+            }
+        }
+    }
+
+    /// Records that a packet of queue pair `queue` has ended at the host, where the NIC's side waits for its answer.
+    fn end_at_host(&mut self, queue: usize) {
+        self.ended[queue] += 1;
+        self.woken = self.nic_cores.get(queue).copied();
     }
 
     /// First line of a buffer.
@@ -361,8 +416,25 @@ impl CcnicThreadState {
         RingShape { read_ahead: 1 + u64::from(self.window / unit), speculates: true, ..shape }
     }
 
-    fn lines(&self) -> u32 {
-        u32::from(crate::app::lines(self.bytes.into()))
+    /// Number of buffers that a packet takes.
+    fn segments(&self) -> usize {
+        self.spec.segments(self.bytes.into()).to_usize()
+    }
+
+    /// Bytes of segment number `k` of a packet.
+    fn segment(&self, k: usize) -> u32 {
+        let most = self.spec.large_buffer.0.to_u32();
+        if self.segments() == 1 {
+            self.bytes
+        } else {
+            (self.bytes - k.to_u32() * most).min(most)
+        }
+    }
+
+    /// Descriptor of segment number `k` of a packet, which lies in `buffer`.
+    fn descriptor(&self, k: usize, buffer: u32, flags: u16) -> Desc {
+        let chained = if k + 1 < self.segments() { CHAINED } else { 0 };
+        Desc { buffer: buffer + 1, bytes: self.segment(k).to_u16(), flags: flags | chained }
     }
 
     /// Restarts the counters for a new measurement window.
@@ -462,16 +534,21 @@ impl CcnicThreadState {
     /// Ends the round trip of the packet in `buffer`, which has returned to its origin.
     fn seen(&self, buffer: u32, c: &mut Ctx) {
         let Some(i) = c.roles.get_mut::<CcnicInterface>() else { return };
-        let trip: Time = c.step.now.saturating_sub(i.stamps[buffer.to_usize()]);
-        i.trips.histogram.saturating_record(trip.0.max(1));
-        i.trips.packets += 1;
-        i.trips.bytes += u64::from(self.bytes);
         if let Some(l) = &mut i.lives {
             l.ended(buffer.to_usize(), c.step.now, &[]);
         }
-        c.tally.operations += 1;
-        c.tally.completed += 1;
-        c.tally.completed_ever += 1;
+        let drawn = i.contents.get(buffer.to_usize()).map_or(0, |c| c.wire_bytes);
+        let trip = RoundTrip { began: i.stamps[buffer.to_usize()], bytes: if drawn > 0 { drawn } else { self.bytes } };
+        trip.end(c);
+    }
+
+    /// Appends the cache maintenance that the NIC performs on payload that it has read, `lines` lines from `line` on.
+    fn release(&self, line: LineAddr, lines: u32, p: &mut Program) {
+        match self.spec.release {
+            ReleaseKind::None => {}
+            ReleaseKind::Clflushopt => p.push(Op::Maintain { line, lines, op: Sweep::Flush }),
+            ReleaseKind::Clwb => p.push(Op::Maintain { line, lines, op: Sweep::WriteBack }),
+        }
     }
 
     /// Starts the round trip of the packet in `buffer`.
@@ -513,6 +590,11 @@ impl CcnicThreadState {
     }
 }
 
+/// Lines of a packet, or of a part of it, of `bytes` bytes.
+fn lines_of(bytes: u32) -> u32 {
+    crate::app::lines(bytes.into()).into()
+}
+
 /// Appends one access to the pool's lines. A locked operation waits for all earlier accesses, and later accesses wait
 /// for the operation.
 fn touch(t: PoolAccess, pool: u32, p: &mut Program) {
@@ -549,7 +631,7 @@ pub enum CcnicThread {
     /// A core of the NIC that forwards packets to and from a PCIe NIC.
     Overlay(Box<overlay::Overlay>),
     /// A core of the NIC that connects a queue pair to a network.
-    Wire(forward::ForwardNic),
+    Wire(Box<forward::ForwardNic>),
     /// A core of the NIC that serves several queue pairs.
     Bank(multi_queue::MultiQueueNic),
 }
@@ -561,14 +643,15 @@ impl CcnicThread {
         CcnicThread::Host(host::CcnicHost::new(common, s.interface, app.touch == Touched::Header, demand))
     }
 
-    /// The host's thread number `local` of `of` threads, in overlay mode.
-    pub fn server(s: Setup, app: Option<&LoopbackSpec>, local: usize, of: usize) -> CcnicThread {
-        CcnicThread::Server(server::CcnicServer::new(s, app, (local, of), true))
+    /// The host's thread number `local` of `of` threads, which does `work` with the packets that it takes.
+    pub fn server(s: Setup, work: ServerWork, local: usize, of: usize) -> CcnicThread {
+        CcnicThread::Server(server::CcnicServer::new(s, work, (local, of), true))
     }
 
     /// The queue pairs of thread number `local` of `of` threads, in overlay mode, for use by another stack.
     pub fn ports(s: Setup, local: usize, of: usize) -> Ports {
-        server::CcnicServer::new(s, None, (local, of), false).into_ports(s.interface.nic())
+        server::CcnicServer::new(s, ServerWork::Serve { answers_all: true }, (local, of), false)
+            .into_ports(s.interface.nic())
     }
 
     /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. The data
@@ -588,15 +671,22 @@ impl CcnicThread {
 
     /// The NIC's thread of several queue pairs, in loopback mode.
     pub fn bank(s: Setup, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> CcnicThread {
-        let of = |q| nic::CcnicNic::new(CcnicThreadState::of_nic(s, q, app.bytes.0.to_u32()).foreseeing(), s.interface);
+        let state = |q| CcnicThreadState::of_nic(s, q, app.bytes.0.to_u32()).foreseeing();
+        let of = |q| PairNic::Loopback(nic::CcnicNic::new(state(q), s.interface));
         CcnicThread::Bank(multi_queue::MultiQueueNic::new(queues.map(of).collect()))
     }
 
-    /// The NIC's thread of queue pair `queue` in forward mode: packets of `app` arrive from the wire according to
-    /// `demand`.
-    pub fn wire(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> CcnicThread {
-        let nic = nic::CcnicNic::new(CcnicThreadState::new(s, queue, app.bytes.0.to_u32()).foreseeing(), s.interface);
-        CcnicThread::Wire(forward::ForwardNic::new(nic, demand))
+    /// The NIC's thread of the queue pairs `wires` in forward mode, with the packets that arrive for each from the wire.
+    pub fn wires(s: Setup, wires: impl Iterator<Item = (usize, Wire)>) -> CcnicThread {
+        let of = |(queue, wire): (usize, Wire)| {
+            let common = CcnicThreadState::of_nic(s, queue, wire.bytes).foreseeing();
+            Box::new(forward::ForwardNic::new(nic::CcnicNic::new(common, s.interface), wire))
+        };
+        let mut all: Vec<_> = wires.map(of).collect();
+        if all.len() == 1 {
+            return CcnicThread::Wire(all.remove(0));
+        }
+        CcnicThread::Bank(multi_queue::MultiQueueNic::new(all.into_iter().map(PairNic::Wire).collect()))
     }
 
     /// State of each of the thread's queue pairs.

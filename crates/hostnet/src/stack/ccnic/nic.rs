@@ -1,12 +1,11 @@
 //! The NIC's thread of a queue pair, which takes packets, copies each to a fresh receive buffer, and delivers the
 //! copies.
 
-use super::rings::{Consumer, Desc, PostNic, Producer, Publication, EXTERNAL, GROUP, NO_RECYCLE};
-use super::spec::{PoolKind, ReleaseKind, Wake};
-use super::{CcnicInterface, CcnicThreadState, RingKind};
+use super::rings::{Consumer, Desc, PostNic, Producer, Publication, CHAINED, EXTERNAL, GROUP, NO_RECYCLE};
+use super::spec::{PoolKind, Wake};
+use super::{lines_of, CcnicInterface, CcnicThreadState, RingKind};
 use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr};
-use crate::memory::Sweep;
 use crate::meter::life::Milestone;
 use crate::stack::{Awaited, Ctx, Step};
 
@@ -83,7 +82,7 @@ impl CcnicNic {
                 return Step::Run;
             }
             if !self.has_work() {
-                let line = self.tx.line_to_poll().unwrap_or(self.tx.line());
+                let line = self.polled_line();
                 match self.common.spec.wake {
                     // The agent that the message wakes executes no program, and continues without delay.
                     Wake::Event => return Step::Wait { on: Awaited::Line(line), instructions: 0 },
@@ -102,13 +101,42 @@ impl CcnicNic {
             }
             return Step::Run; // the thread sees a ready unit when the core's time has reached this point
         }
+        self.poll_idle(c);
+        self.poll(self.common.spec.wake == Wake::Polling, c);
+        Step::Run
+    }
+
+    /// Polls the unused queue pairs of the thread.
+    pub(super) fn poll_idle(&self, c: &mut Ctx) {
         for line in &self.idle {
             c.program.compute(self.common.spec.costs.poll);
             c.program.push(Op::Anchor { line: *line });
             c.program.push(Op::Await);
         }
-        self.poll(self.common.spec.wake == Wake::Polling, c);
-        Step::Run
+    }
+
+    /// Leaves the unused queue pairs to another queue pair of the thread.
+    pub(super) fn has_no_idle_queues(&mut self) {
+        self.idle.clear();
+    }
+
+    /// Takes packets, and delivers them at the end of a burst, as one turn of a thread that serves several queue pairs;
+    /// returns true while the burst goes on.
+    pub(super) fn turn(&mut self, c: &mut Ctx) -> bool {
+        let more = self.take(c);
+        if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch.to_usize()).max(GROUP) {
+            self.poll(false, c);
+            return true;
+        }
+        if self.has_work() {
+            self.deliver(c);
+        }
+        false
+    }
+
+    /// The line that shows whether packets are ready.
+    pub(super) fn polled_line(&self) -> LineAddr {
+        self.tx.line_to_poll().unwrap_or(self.tx.line())
     }
 
     /// Whether packets that were taken, or copies that are not published, wait.
@@ -154,7 +182,9 @@ impl CcnicNic {
         for d in &descs[..n] {
             p.push(Op::DependentPrefetch { line: i.line(d.buffer - 1) });
             i.passes(d.buffer - 1, Milestone::FoundByNic);
-            p.compute(self.common.spec.costs.nic_tx);
+            if d.flags & CHAINED == 0 {
+                p.compute(self.common.spec.costs.nic_tx);
+            }
         }
         ahead.into_iter().for_each(|line| p.push(Op::Ahead { line }));
         self.pending.extend(&descs[..n]);
@@ -170,6 +200,24 @@ impl CcnicNic {
                 r.take(words, &mut |line| p.push(Op::Anchor { line })).map(|b| b - 1)
             }
         }
+    }
+
+    /// Receive buffers for a packet of `bytes` bytes in `segments` buffers; none when too few buffers are free.
+    pub(super) fn blanks_for(
+        &mut self,
+        i: &mut CcnicInterface,
+        bytes: u32,
+        segments: usize,
+        p: &mut Program,
+    ) -> Vec<u32> {
+        if segments == 1 {
+            return self.blank(i, bytes, p).into_iter().collect();
+        }
+        let mut all = self.common.alloc(i, bytes, segments, p);
+        if all.len() < segments {
+            self.common.free(i, all.drain(..), p);
+        }
+        all
     }
 
     /// Receive buffers for a whole burst, where buffers are not recycled and freed buffers go to the pool. None with
@@ -198,16 +246,16 @@ impl CcnicNic {
             }
         }
         self.await_descriptors(p);
-        let lines = self.common.lines();
         let mut blanks = self.blanks(i, p).map(Vec::into_iter);
         let mut done = 0;
         while done < self.pending.len() {
             let from = self.pending[done];
             let blank = match &mut blanks {
                 Some(all) => all.next(),
-                None => self.blank(i, self.common.bytes, p),
+                None => self.blank(i, from.bytes.into(), p),
             };
             let Some(to) = blank else { break };
+            let lines = lines_of(from.bytes.into());
             let (source, target) = (i.line(from.buffer - 1), i.line(to));
             self.common.copy((source, true), target, lines, p);
             i.stamps[to.to_usize()] = i.stamps[from.buffer.to_usize() - 1];
@@ -215,14 +263,12 @@ impl CcnicNic {
                 l.renamed(from.buffer.to_usize() - 1, to.to_usize());
             }
             i.passes(to, Milestone::Handed);
-            p.compute(self.common.spec.costs.nic_rx);
-            match self.common.spec.release {
-                ReleaseKind::None => {}
-                ReleaseKind::Clflushopt => p.push(Op::Maintain { line: source, lines, op: Sweep::Flush }),
-                ReleaseKind::Clwb => p.push(Op::Maintain { line: source, lines, op: Sweep::WriteBack }),
+            if from.flags & CHAINED == 0 {
+                p.compute(self.common.spec.costs.nic_rx);
             }
+            self.common.release(source, lines, p);
             (i.sent[from.buffer.to_usize() - 1], i.sent[to.to_usize()]) = (true, false);
-            self.deliver_later(to, from.bytes);
+            self.filled.push(Desc { buffer: to + 1, bytes: from.bytes, flags: from.flags & CHAINED });
             if from.flags & NO_RECYCLE == 0 {
                 self.common.free_one(i, from.buffer - 1, p);
             }

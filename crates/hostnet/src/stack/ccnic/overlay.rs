@@ -43,6 +43,7 @@ impl Overlay {
             self.send(c);
         }
         self.driver.poll_descriptor(c);
+        self.nic.poll_idle(c);
         self.nic.poll(true, c);
         self.first = true;
         Step::Run
@@ -119,6 +120,7 @@ impl Overlay {
                 packet.tx_lines += lines(o.bytes).to_u16();
                 packet.tx_bytes += u32::from(o.bytes);
             }
+            nic.common.release(i.line(buffer), lines(d.bytes), p);
             if d.flags & NO_RECYCLE == 0 {
                 nic.common.free_one(i, buffer, p);
             }

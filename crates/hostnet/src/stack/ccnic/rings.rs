@@ -22,6 +22,8 @@ pub const NO_RECYCLE: u16 = 2;
 /// Flag of a descriptor whose packet has another segment: in the next slot, or in the next unit where a unit has only
 /// one slot.
 pub const MORE: u16 = 4;
+/// Flag of a descriptor whose packet continues in the buffer of the next descriptor, because no buffer holds all of it.
+pub const CHAINED: u16 = 16;
 /// Flag of a second segment: an object that the sender owns, not data in the buffer that the descriptor names.
 pub const EXTERNAL: u16 = 8;
 

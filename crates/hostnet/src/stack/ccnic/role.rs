@@ -7,6 +7,7 @@ use crate::meter::table::table;
 use crate::meter::{metric, Values};
 use crate::stack::role::{Bus, Role, RoleView};
 use crate::stack::Thread;
+use hdrhistogram::Histogram;
 use serde_json::{json, Value};
 
 /// Objects to whose lines requests are counted, in the order of `CcnicMemory`'s regions.
@@ -66,6 +67,14 @@ impl Role for CcnicInterface {
 
     fn warms_up_timed(&self) -> bool {
         true
+    }
+
+    fn latency(&self) -> Option<&Histogram<u64>> {
+        (self.trips.packets > 0).then_some(&self.trips.histogram)
+    }
+
+    fn take_wake_up(&mut self) -> Option<ThreadId> {
+        self.woken.take()
     }
 
     /// Checks that each buffer of CC-NIC is in exactly one place.
@@ -143,7 +152,6 @@ impl Role for CcnicInterface {
         v.set(metric::NIC_INSTRUCTIONS_PER_PACKET, per(nic));
         v.set(metric::POOL_OPS_PER_PACKET, per(pool));
         v.set(metric::SMALL_FALLBACKS, fallbacks.to_f64());
-        v.set(metric::THROUGHPUT_MRPS, t.packets.to_f64() / us);
     }
 
     /// Table of the requests that left the L2, by side and object.

@@ -290,7 +290,8 @@ pub struct CcnicSpec {
     /// Number of large buffers; with `small_buffers`, the share `small_share` of these is split into small ones. The
     /// default is 2048.
     pub buffers: u32,
-    /// Size of a large buffer: a power of two. The default is 4096 B.
+    /// Size of a large buffer: a power of two. A packet of an app of kind "loopback" that is larger takes several buffers
+    /// with a descriptor each. The default is 4096 B.
     pub large_buffer: Size,
     /// Size of a small buffer: a power of two. The default is 128 B.
     pub small_buffer: Size,
@@ -380,6 +381,11 @@ impl CcnicSpec {
     /// Lines of the free rings of one pool.
     pub fn pool_lines(&self, queues: u32) -> u64 {
         self.counts(queues).into_iter().map(|n| FreeRing::lines(n.div_ceil(self.pools(queues)))).sum()
+    }
+
+    /// Number of large buffers that a packet of `bytes` bytes takes.
+    pub fn segments(&self, bytes: u64) -> u32 {
+        bytes.div_ceil(self.large_buffer.0).max(1).to_u32()
     }
 
     /// Maximum number of outstanding requests of each of the NIC's agents; None for threads.
@@ -484,6 +490,13 @@ impl CcnicSpec {
             );
         }
         within("idle_queues", self.idle_queues, 0, 4096)?;
+        if self.nic == NicKind::Agent && self.mode == CcnicMode::Overlay {
+            return Err(
+                "nic = \"agent\" executes no instructions, and the threads of mode = \"overlay\" run the driver of a PCIe NIC; \
+                 give nic = \"software\""
+                    .into(),
+            );
+        }
         if self.nic == NicKind::Agent && (self.wake != Wake::Event || self.nic_prefetch) {
             return Err(
                 "nic = \"agent\" has no poll loop and no prefetchers; give wake = \"event\" and nic_prefetch = false"
@@ -494,9 +507,12 @@ impl CcnicSpec {
             return Err("nic_requests is for nic = \"agent\": threads have the line fill buffers of their cores".into());
         }
         within("nic_requests", self.nic_requests.unwrap_or(1), 1, 64)?;
-        let loopback = self.mode == CcnicMode::Loopback;
-        if !loopback && (self.wake == Wake::Event || self.idle_queues > 0) {
-            return Err("wake = \"event\" and idle_queues are not built yet for other modes than \"loopback\"".into());
+        if self.mode == CcnicMode::Overlay && self.wake == Wake::Event {
+            return Err(
+                "wake = \"event\" is a write of one line that a thread keeps, and the threads of mode = \"overlay\" look at a \
+                 descriptor of the PCIe NIC as well; give wake = \"polling\""
+                    .into(),
+            );
         }
         if self.mode == CcnicMode::Forward && (self.pool == PoolKind::Host || self.release != ReleaseKind::None) {
             return Err(
@@ -521,10 +537,12 @@ impl CcnicSpec {
         if !(0.0..=0.9).contains(&self.small_share) {
             return Err(format!("small_share = {} is not within 0 to 0.9", self.small_share));
         }
-        if bytes > self.large_buffer.0 {
+        let segments = self.segments(bytes);
+        if segments > 1 && u64::from(segments) > u64::from(self.ring) * GROUP.to_u64() / 2 {
             return Err(format!(
-                "large_buffer = \"{}\" does not hold a packet of {bytes} B, and packets of several buffers are not built yet",
-                self.large_buffer
+                "ring = {} has no room for the {segments} buffers of a packet of {bytes} B; give large_buffer = \"{}\"",
+                self.ring,
+                Size(bytes.next_power_of_two())
             ));
         }
         if self.pool == PoolKind::Host && self.small_buffers {
@@ -534,7 +552,7 @@ impl CcnicSpec {
                     .into(),
             );
         }
-        let batches = u64::from(queues) * u64::from(self.tx_batch.max(self.nic_batch));
+        let batches = u64::from(queues) * u64::from(self.tx_batch.max(self.nic_batch)) * u64::from(segments);
         let [small, large] = self.counts(queues).map(u64::from);
         let of = if self.small_buffers && bytes <= self.small_buffer.0 { small.max(large) } else { large };
         if of < 4 * batches {
