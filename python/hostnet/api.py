@@ -86,7 +86,9 @@ def run(
             raise HostnetError(
                 "seeds repeat a run, which pcap and control are for one of; give one of the two, or run each seed by itself."
             )
-        return combined(run_many(replicas(scenario.resolve(), seeds), cache=cache, progress=Progress(quiet), label="seeds"))
+        return combined(
+            run_many(replicas(scenario.resolve(), seeds), cache=cache, progress=Progress(quiet), label="seeds")
+        )
     if control is not None:
         if pcap is not None:
             raise HostnetError("control and pcap do not go together; capture a run without a control plane.")

@@ -191,7 +191,9 @@ Seeds = Annotated[
 ]
 Precision = Annotated[
     str | None,
-    typer.Option("--precision", metavar="2%", help="Measure until the 95 % intervals are so narrow; sets run.precision."),
+    typer.Option(
+        "--precision", metavar="2%", help="Measure until the 95 % intervals are so narrow; sets run.precision."
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ from io import StringIO
 from statistics import fmean, variance
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from . import _core
+from . import _core, intervals
 from .declared import matching, unit
 from .errors import HostnetError
 from .headlines import columns_for, leading
@@ -24,12 +24,19 @@ if TYPE_CHECKING:
 Runs: TypeAlias = "Result | Sequence[Result]"
 
 
+#: Degrees of freedom of an interval that comes from the batches of one window.
+_BATCHES = 15
+
 
 @dataclass(frozen=True)
 class Sample:
-    """A metric of runs that differ only in their seeds."""
+    """A metric of one run, or of runs that differ only in their seeds.
+
+    ``batches`` is half the interval of a single run, which the batches of its measured window give.
+    """
 
     values: tuple[float, ...]
+    batches: float | None = None
 
     @property
     def mean(self) -> float:
@@ -38,19 +45,26 @@ class Sample:
 
     @property
     def half_interval(self) -> float | None:
-        """Half the width of the interval that contains the mean with a probability of 95 %; None for one seed."""
+        """Half the width of the 95 % interval; None for a single run whose metric has none."""
         n = len(self.values)
-        return None if n < 2 else _core.student(n - 1) * math.sqrt(variance(self.values) / n)
+        return self.batches if n < 2 else _core.student(n - 1) * math.sqrt(variance(self.values) / n)
+
+    def _error(self) -> tuple[float, float] | None:
+        """Variance of the mean, and its degrees of freedom; None where they are unknown."""
+        n = len(self.values)
+        if n > 1:
+            return variance(self.values) / n, n - 1
+        return None if self.batches is None else ((self.batches / _core.student(_BATCHES)) ** 2, _BATCHES)
 
     def differs(self, other: Sample) -> bool | None:
-        """Whether two means differ by more than chance (Welch's test at 5 %); None where a sample has one seed."""
-        if len(self.values) < 2 or len(other.values) < 2:
+        """Whether two means differ by more than chance (Welch's test at 5 %); None where an interval is unknown."""
+        mine, theirs = self._error(), other._error()
+        if mine is None or theirs is None:
             return None
-        parts = [variance(s.values) / len(s.values) for s in (self, other)]
-        total = sum(parts)
+        total = mine[0] + theirs[0]
         if total == 0:
             return self.mean != other.mean
-        freedom = total**2 / sum(p**2 / (len(s.values) - 1) for p, s in zip(parts, (self, other)))
+        freedom = total**2 / sum(v**2 / n for v, n in (mine, theirs))
         return abs(self.mean - other.mean) > _core.student(freedom) * math.sqrt(total)
 
 
@@ -68,7 +82,7 @@ class Comparison:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """A row for each metric and run: mean, half of its interval, change to the first run in percent, and whether the
+        """A row for each metric and run: mean, half of its 95 % interval, change to the first run in percent, and whether the
         change is more than chance."""
         import polars as pl
 
@@ -127,8 +141,8 @@ class Comparison:
 def compare(*runs: Runs, names: Sequence[str] | None = None, metrics: Sequence[str] | None = None) -> Comparison:
     """Compare runs with the first of them: ``hn.compare(a, b)``.
 
-    A run is a :class:`Result`, or a list of results that differ only in their seeds, as :func:`hostnet.repeat` makes. Lists
-    have means with 95 % intervals, and a change that may be chance is marked. ``metrics`` are names or patterns; without
+    A run is a :class:`Result`, or a list of results that differ only in their seeds, as :func:`hostnet.repeat` makes. Numbers
+    have 95 % intervals, over the seeds of a list or from the batches of one run, and a change that may be chance is marked. ``metrics`` are names or patterns; without
     them, the metrics that lead in the runs are compared. ``names`` are what the columns are called.
     """
     lists = [[r] if isinstance(r, Result) else list(r) for r in runs]
@@ -170,7 +184,8 @@ def _chosen(lists: Sequence[Sequence[Result]], metrics: Sequence[str] | None) ->
 
 def _sample(metric: str, group: Sequence[Result]) -> Sample | None:
     values = [v for r in group if (v := r[metric]) is not None]
-    return Sample(tuple(values)) if values else None
+    found = group[0].interval(metric) if len(group) == 1 else None
+    return Sample(tuple(values), found and intervals.half_width(found)) if values else None
 
 
 def _change(sample: Sample | None, base: Sample | None) -> float | None:

@@ -12,7 +12,15 @@ from hostnet import intervals, replicate, show, tables
 from hostnet.plots import plot_sweep
 from hostnet.runner import run_many
 
-LEADING = ["throughput_mrps", "lat_mean_us", "lat_p50_us", "lat_p99_us", "service_mean_us", "mem_bw_gbs", "llc_miss_ratio"]
+LEADING = [
+    "throughput_mrps",
+    "lat_mean_us",
+    "lat_p50_us",
+    "lat_p99_us",
+    "service_mean_us",
+    "mem_bw_gbs",
+    "llc_miss_ratio",
+]
 
 
 @pytest.fixture

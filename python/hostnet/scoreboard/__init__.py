@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import fnmatch
+import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..declared import PREFIX, matching
 from ..errors import HostnetError
 from ..output import check_file, check_no_input, write_text
 from ..paths import CLAIMS, nearest
 from ..runner import Jobs
-from . import beside
+from . import beside, noise
 from . import first as first_run
 from .claims import WEIGHTS, Claim, ClaimError, load
 from .evaluate import Result, StudySource, columns_of, connect, evaluate, tables_of
 from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
+
+if TYPE_CHECKING:
+    from ..studies import StudyRun
 
 __all__ = [
     "Claim",
@@ -113,7 +117,7 @@ def main(
     for board in boards.values():
         if isinstance(board, BuiltStudies):
             board.check(claims)
-    evaluated = {name: evaluate(claims, studies) for name, studies in boards.items()}
+    evaluated = {name: _evaluated(claims, board) for name, board in boards.items()}
     results = [r for verdicts in evaluated.values() for r in verdicts]
     if first:
         for system, path in firsts_at.items():
@@ -142,6 +146,12 @@ def main(
     if errors:
         return 2
     return 1 if strict and any(r.verdict == "off" for r in results) else 0
+
+
+def _evaluated(claims: Sequence[Claim], board: StudySource) -> list[Result]:
+    """A line of the board for each claim. Of built studies, it says how noise changes the verdict."""
+    results = evaluate(claims, board)
+    return noise.judged(results, board.draw) if isinstance(board, BuiltStudies) else results
 
 
 def first_page(name: str, files: Sequence[str | Path] | None = None) -> str:
@@ -181,6 +191,7 @@ class BuiltStudies:
         from ..studies.own import load as own
 
         self._jobs, self._quick = jobs, quick
+        self._done: list[StudyRun] = []
         built = all_studies()
         for file in files:
             known = {s.table for s in built}
@@ -228,7 +239,16 @@ class BuiltStudies:
 
         study = self._all[system, figure]
         done = run(study, quick=self._quick, jobs=self._jobs, progress=Progress())
-        return {study.table: done.frame, **done.side_frames()}
+        self._done.append(done)
+        return done.tables()
+
+    def draw(self, number: int) -> dict[str, Any]:
+        """The tables of all studies that have run, with every metric drawn from its interval."""
+        rng = random.Random(number)
+        tables: dict[str, Any] = {}
+        for done in self._done:
+            tables |= replace(done, results=[noise.drawn(r, rng) for r in done.results]).tables()
+        return tables
 
 
 def _close(name: str, columns: Iterable[str]) -> str:

@@ -38,11 +38,21 @@ class Result:
     measured: Any = None
     shown: str = ""
     reason: str = ""
+    #: Share of the draws from the metrics' intervals that give the same verdict (`noise`); None where none were made.
+    agreeing: float | None = None
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether noise turns the verdict in more than one case of twenty."""
+        return self.agreeing is not None and self.agreeing < 0.95
 
     @property
     def note(self) -> str:
-        """Reason for the verdict, followed by the reading of the claim."""
-        return " ".join(_sentence(s) for s in (self.reason, self.claim.note) if s)
+        """Reason for the verdict, what noise does to it, and the reading of the claim."""
+        noise = ""
+        if self.within_noise and self.agreeing is not None:
+            noise = f"within noise: {1 - self.agreeing:.0%} of draws from the intervals give another verdict"
+        return " ".join(_sentence(s) for s in (self.reason, noise, self.claim.note) if s)
 
 
 def _sentence(text: str) -> str:
@@ -63,7 +73,7 @@ def connect() -> Any:
 _NAMES = ("column_name_alias", "column_aliases", "aliases", "unpivot_names")
 
 
-class _Stream:
+class Stream:
     """A data frame reduced to the Arrow stream interface, which DuckDB reads without needing pyarrow."""
 
     def __init__(self, frame: Any):
@@ -177,7 +187,7 @@ def evaluate(
             on_study(study, i, len(wanted))
         try:
             for name, frame in source.run(*studies[study]).items():
-                con.register(name, _Stream(frame))
+                con.register(name, Stream(frame))
                 if "not_built" in frame.columns and (needs_what := frame["not_built"].drop_nulls()).len():
                     lacking[study] = ", ".join(needs_what.unique(maintain_order=True))
         except NotBuiltYet as e:
@@ -188,7 +198,7 @@ def evaluate(
     return [_result(con, claim, needs.get(_key(claim)), failures, lacking, studies) for claim in claims]
 
 
-def _ask(con: Any, claim: Claim) -> tuple[list[str], list[tuple[Any, ...]]]:
+def ask(con: Any, claim: Claim) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Columns and rows of the result of a claim's query, within the limits of time, memory and rows."""
     alarm = threading.Timer(QUERY_SECONDS, con.interrupt)
     alarm.start()
@@ -226,7 +236,7 @@ def _result(
     for study in sorted(needs & failures.keys()):
         return Result(claim, "error", reason=f"study {study} failed: {failures[study]}")
     try:
-        judgement = judge(claim, *_ask(con, claim))
+        judgement = judge(claim, *ask(con, claim))
     except duckdb.InterruptException:
         return Result(claim, "error", reason=str(claim.error("eval", f"the query takes more than {QUERY_SECONDS:g} s")))
     except duckdb.OutOfMemoryException:

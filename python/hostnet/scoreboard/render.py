@@ -109,6 +109,7 @@ def as_objects(results: Sequence[Result]) -> list[dict[str, Any]]:
             "expected": r.claim.expected,
             "measured": r.measured,
             "unit": r.claim.unit,
+            "agreeing": r.agreeing,
             "note": r.note,
         }
         for r in results
