@@ -4,7 +4,7 @@
 use super::{Attachment, Completion, Extent, MovingWork, Nic, RingWork, GAP};
 use crate::device::endpoint::{Offer, Piece};
 use crate::device::{DeviceEvent, DevicePosts, NicAt, RingSide, RingTask};
-use crate::kernel::{Int, PacketId, QueueId, Time};
+use crate::kernel::{PacketId, QueueId, Time};
 use crate::memory::Sweep;
 use crate::placement::SweepTx;
 
@@ -197,12 +197,11 @@ impl Nic {
                 let queue = p.queue;
                 let (delay, at_once) = (r.spec.receive_turnaround, r.spec.receive_packets == 1 && r.fifo.is_empty());
                 r.ends(cal, queue, RingSide::Receive, delay, at_once, now);
-                let arriving = &queues[queue].arriving;
-                let pair = &mut r.pairs[queue];
-                let done = arriving.iter().skip(pair.filled.len());
-                let done = done.take_while(|i| self.packets.get(**i).in_memory).count();
-                pair.receive.filled += done.to_u64();
-                pair.filled.extend(arriving.iter().skip(pair.filled.len()).take(done).copied());
+                let (arriving, pair) = (&queues[queue].arriving, &mut r.pairs[queue]);
+                while let Some(next) = arriving.get(pair.filled.len()).filter(|next| self.packets.get(**next).in_memory) {
+                    pair.filled.push_back(*next);
+                    pair.receive.filled += 1;
+                }
                 queue
             }
             RingWork::Object(_) => unreachable!("a segment to be sent is read"),
@@ -213,8 +212,11 @@ impl Nic {
                 pair.ring(side).seen += u64::from(n);
                 if side == RingSide::Receive {
                     let q = &mut queues[queue];
-                    q.waiting.extend(pair.filled.drain(..n.to_usize()).map(Completion::Received));
-                    q.arriving.drain(..n.to_usize());
+                    for _ in 0..n {
+                        let id = pair.filled.pop_front().expect("a used descriptor has a packet");
+                        q.waiting.push_back(Completion::Received(id));
+                        q.arriving.pop_front();
+                    }
                     self.counts.delivered += u64::from(n);
                 }
                 queue
