@@ -41,7 +41,7 @@ use crate::core::Retired;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::device::{NicAt, RingSide};
-use crate::flow::Domain;
+use crate::flow::{AheadDomain, Domain};
 use crate::kernel::{Due, IdVec, PacketId, PortId, Post, QueueId, TenantId, ThreadId, Time};
 use crate::machine::{Event, Machine, MachineSignal};
 use crate::placement::EpochCounters;
@@ -481,7 +481,7 @@ impl Host {
     }
 
     /// Line fill buffers of every core.
-    pub fn line_fill_buffers(&self) -> impl Iterator<Item = &Domain> {
+    pub fn line_fill_buffers(&self) -> impl Iterator<Item = &AheadDomain> {
         self.machine.cpus.iter().map(|c| &c.lfb)
     }
 
