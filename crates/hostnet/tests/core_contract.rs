@@ -517,7 +517,7 @@ fn a_lost_line_fill_buffer_or_register_does_not_go_unnoticed() {
         b.m.cpus[ThreadId(0)].check(&b.m.mem)
     };
     assert_eq!(books(|_| ()), Ok(()));
-    let e = books(|c| c.lfb.force(Time::us(1))).expect_err("a buffer is lost");
+    let e = books(|c| assert!(c.lfb.take(Time::us(1)))).expect_err("a buffer is lost");
     assert_eq!(e, "core 0 has 1 line fill buffers out for 0 misses and 0 victims");
     let e = books(|c| c.mshrs.as_mut().expect("registers").force(Time::us(1))).expect_err("a register is lost");
     assert_eq!(e, "core 0 has 1 registers of its L2 out for 0 misses");

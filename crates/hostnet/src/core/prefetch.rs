@@ -4,7 +4,7 @@
 //! strides of instructions.
 
 use super::strides::{Strides, WaitingPrefetches};
-use crate::flow::Domain;
+use crate::flow::AheadDomain;
 use crate::kernel::{ids::LineKey, Int, LineAddr, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -186,7 +186,7 @@ pub struct Prefetcher {
     tick: u64,
     flights: Vec<Option<PrefetchInFlight>>,
     /// Credits of the outstanding prefetches.
-    pub queue: Domain,
+    pub queue: AheadDomain,
 }
 
 impl Prefetcher {
@@ -208,7 +208,7 @@ impl Prefetcher {
             ownership: s.ownership,
             tick: 0,
             flights: vec![None; s.credits.to_usize()],
-            queue: Domain::new(s.credits),
+            queue: AheadDomain::new(s.credits),
         })
     }
 
@@ -228,7 +228,7 @@ impl Prefetcher {
             ownership: false,
             tick: 0,
             flights: Vec::new(),
-            queue: Domain::new(0),
+            queue: AheadDomain::new(0),
         }
     }
 
@@ -236,7 +236,7 @@ impl Prefetcher {
     pub fn widen(&mut self, n: u32) {
         let n = n.max(self.flights.len().to_u32());
         self.flights.resize(n.to_usize(), None);
-        self.queue = Domain::new(n);
+        self.queue = AheadDomain::new(n);
     }
 
     /// Whether the prefetcher follows any accesses.
@@ -305,7 +305,7 @@ impl Prefetcher {
         }
         let slot = self.flights.iter().position(Option::is_none)?;
         self.flights[slot] = Some(PrefetchInFlight { line, own, into, waiter: None });
-        self.queue.take_ahead(at);
+        self.queue.take(at);
         Some(FIRST + slot.to_u8())
     }
 

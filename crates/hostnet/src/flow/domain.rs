@@ -22,14 +22,7 @@ pub struct Domain {
     /// Sum of the times that returned credits were held, in picoseconds.
     held: u128,
     refused: u64,
-    /// Times of takes by a core that runs ahead of the calendar, in any order. Times that have come are dropped together
-    /// when there are more than `early_limit`.
-    early: Vec<Time>,
-    early_limit: usize,
 }
-
-/// Least number of early takes that a domain keeps before it drops those whose times have come.
-const EARLY_BATCH: usize = 64;
 
 /// Readings of a domain's meters over one window of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,8 +81,6 @@ impl Domain {
             returns: 0,
             held: 0,
             refused: 0,
-            early: Vec::new(),
-            early_limit: EARLY_BATCH,
         }
     }
 
@@ -107,17 +98,6 @@ impl Domain {
         }
         self.force(now);
         true
-    }
-
-    /// Takes a credit at `at`, which may lie ahead of the calendar and beyond the end of the window, or notes the refusal
-    /// and returns false. Each return of such a credit must come at calendar time.
-    #[inline]
-    pub fn take_ahead(&mut self, at: Time) -> bool {
-        let taken = self.take(at);
-        if taken {
-            self.early.push(at);
-        }
-        taken
     }
 
     /// Takes a credit even when none is left; the caller must check `free` before it sends again.
@@ -152,35 +132,12 @@ impl Domain {
     #[inline]
     pub fn give_many(&mut self, n: u32, now: Time, taken: Time) {
         debug_assert!(self.used >= n, "a credit came back that nobody had taken");
-        self.balance += self.offset(now.max(taken)) * i128::from(n);
+        let start = taken.max(self.since);
+        let end = now.max(start);
+        self.balance += i128::from((end - self.since).0) * i128::from(n);
         self.used -= n;
         self.returns += u64::from(n);
-        self.held += u128::from(now.0.saturating_sub(taken.0.max(self.since.0))) * u128::from(n);
-        if taken > now || self.early.len() > self.early_limit {
-            self.settle_early(now, taken);
-        }
-    }
-
-    /// Forgets the early take at `taken`, if its credit is back before that time, and early takes whose time has come by
-    /// `now`, once they are many. A function of its own, so that returning a credit stays short.
-    #[cold]
-    #[inline(never)]
-    fn settle_early(&mut self, now: Time, taken: Time) {
-        if taken > now {
-            if let Some(i) = self.early.iter().position(|at| *at == taken) {
-                self.early.swap_remove(i);
-            }
-        }
-        if self.early.len() > self.early_limit {
-            self.early.retain(|at| *at > now);
-            self.early_limit = EARLY_BATCH.max(2 * self.early.len());
-        }
-    }
-
-    /// Number of takes whose time has not come at `now`, and the sum of the times until then, in picoseconds.
-    fn still_to_come(&self, now: Time) -> (u64, i128) {
-        let ahead = self.early.iter().filter(|at| **at > now).map(|at| i128::from((*at - now).0));
-        ahead.fold((0, 0), |(n, sum), ps| (n + 1, sum + ps))
+        self.held += u128::from((end - start).0) * u128::from(n);
     }
 
     /// Credits that nobody holds.
@@ -207,11 +164,9 @@ impl Domain {
 
     /// Starts a new window: clears the meters and keeps the credits in use.
     pub fn restart(&mut self, now: Time) {
-        self.early.retain(|at| *at > now);
-        let (takes, until) = self.still_to_come(now);
         self.since = now;
-        self.balance = -until;
-        self.arrivals = takes;
+        self.balance = 0;
+        self.arrivals = 0;
         self.returns = 0;
         self.held = 0;
         self.refused = 0;
@@ -220,15 +175,20 @@ impl Domain {
 
     /// Credits in use, integrated over the time since the restart, in credits x ps.
     pub fn integral(&self, now: Time) -> i128 {
-        self.balance + self.offset(now) * i128::from(self.used) + self.still_to_come(now).1
+        self.balance + self.offset(now) * i128::from(self.used)
     }
 
     /// The readings of the window that ends at `now`.
     pub fn read(&self, now: Time) -> DomainReading {
+        self.read_without(TakesToCome::default(), now)
+    }
+
+    /// The readings of the window that ends at `now`, without the takes `later` that come after the window.
+    fn read_without(&self, later: TakesToCome, now: Time) -> DomainReading {
         let window = (now - self.since).0.max(1).to_f64();
-        let integral = self.integral(now).to_f64();
+        let integral = (self.integral(now) + later.until).to_f64();
         let occupancy = integral / window;
-        let arrivals = self.arrivals - self.still_to_come(now).0;
+        let arrivals = self.arrivals - later.takes;
         let per = |sum: f64, n: u64| if n == 0 { 0.0 } else { sum / n.to_f64() / 1e3 };
         DomainReading {
             credits: self.credits,
@@ -239,6 +199,109 @@ impl Domain {
             little_ns: per(integral, arrivals),
             refused: self.refused,
         }
+    }
+}
+
+/// Takes of a domain whose times have not come.
+#[derive(Clone, Copy, Default, Debug)]
+struct TakesToCome {
+    /// Number of takes.
+    takes: u64,
+    /// Sum of the times until the takes, in picoseconds.
+    until: i128,
+}
+
+/// A domain whose credits a core takes while it runs ahead of the calendar: the time of a take may lie beyond the end
+/// of the window. Each return of a credit must come at calendar time.
+#[derive(Clone, Debug)]
+pub struct AheadDomain {
+    domain: Domain,
+    /// Times of takes that may lie ahead of the calendar, in any order. Times that have come are dropped together when
+    /// there are more than `early_limit`.
+    early: Vec<Time>,
+    early_limit: usize,
+}
+
+/// Least number of early takes that a domain keeps before it drops those whose times have come.
+const EARLY_BATCH: usize = 64;
+
+impl AheadDomain {
+    /// A domain with `credits` credits.
+    pub fn new(credits: u32) -> AheadDomain {
+        AheadDomain { domain: Domain::new(credits), early: Vec::new(), early_limit: EARLY_BATCH }
+    }
+
+    /// Takes a credit at `at`, or notes the refusal and returns false.
+    #[inline]
+    pub fn take(&mut self, at: Time) -> bool {
+        let taken = self.domain.take(at);
+        if taken {
+            self.early.push(at);
+        }
+        taken
+    }
+
+    /// Returns a credit that was taken at `taken`.
+    #[inline]
+    pub fn give(&mut self, now: Time, taken: Time) {
+        self.domain.give(now, taken);
+        if taken > now || self.early.len() > self.early_limit {
+            self.settle_early(now, taken);
+        }
+    }
+
+    /// Forgets the early take at `taken`, if its credit is back before that time, and early takes whose time has come by
+    /// `now`, once they are many. A function of its own, so that returning a credit stays short.
+    #[cold]
+    #[inline(never)]
+    fn settle_early(&mut self, now: Time, taken: Time) {
+        if taken > now {
+            if let Some(i) = self.early.iter().position(|at| *at == taken) {
+                self.early.swap_remove(i);
+            }
+        }
+        if self.early.len() > self.early_limit {
+            self.early.retain(|at| *at > now);
+            self.early_limit = EARLY_BATCH.max(2 * self.early.len());
+        }
+    }
+
+    /// Takes whose times have not come at `now`.
+    fn still_to_come(&self, now: Time) -> TakesToCome {
+        let ahead = self.early.iter().filter(|at| **at > now).map(|at| i128::from((*at - now).0));
+        ahead.fold(TakesToCome::default(), |t, ps| TakesToCome { takes: t.takes + 1, until: t.until + ps })
+    }
+
+    /// Credits that nobody holds.
+    #[inline]
+    pub fn free(&self) -> u32 {
+        self.domain.free()
+    }
+    /// Credits in use.
+    pub fn used(&self) -> u32 {
+        self.domain.used()
+    }
+    /// Total time that the returned credits were held, in picoseconds.
+    pub fn held_ps(&self) -> u128 {
+        self.domain.held_ps()
+    }
+    /// All credits, free or in use.
+    pub fn credits(&self) -> u32 {
+        self.domain.credits()
+    }
+
+    /// Starts a new window: clears the meters and keeps the credits in use.
+    pub fn restart(&mut self, now: Time) {
+        self.early.retain(|at| *at > now);
+        let later = self.still_to_come(now);
+        self.domain.restart(now);
+        self.domain.balance = -later.until;
+        self.domain.arrivals = later.takes;
+    }
+
+    /// The readings of the window that ends at `now`.
+    pub fn read(&self, now: Time) -> DomainReading {
+        self.domain.read_without(self.still_to_come(now), now)
     }
 }
 
@@ -351,9 +414,9 @@ mod tests {
     /// A core takes a credit at 150 ns and has it back at 160 ns, which it says at 100 ns, the end of a window.
     #[test]
     fn a_credit_taken_beyond_a_window_counts_in_the_next_one() {
-        let mut d = Domain::new(2);
-        d.take_ahead(Time::ns(20));
-        d.take_ahead(Time::ns(150));
+        let mut d = AheadDomain::new(2);
+        d.take(Time::ns(20));
+        d.take(Time::ns(150));
         d.give(Time::ns(60), Time::ns(20));
         let r = d.read(Time::ns(100));
         assert_eq!((r.occupancy, r.latency_ns, r.little_ns, r.arrival_rate), (0.4, 40.0, 40.0, 1e7));
@@ -370,13 +433,13 @@ mod tests {
     #[test]
     fn windows_add_up_to_the_times_that_credits_were_held() {
         let mut rng = crate::kernel::RandomStream::new(7, "ahead", 0);
-        let mut d = Domain::new(12);
+        let mut d = AheadDomain::new(12);
         let (mut core, mut since, mut integral, mut arrivals) = (0u64, 0u64, 0.0, 0.0);
         let (mut open, mut spans): (Vec<u64>, Vec<(u64, u64)>) = (Vec::new(), Vec::new());
         for now in (0..200_000u64).step_by(7) {
             if d.free() > 0 && core < now + 20_000 {
                 core = core.max(now) + rng.below(300);
-                assert!(d.take_ahead(Time(core)));
+                assert!(d.take(Time(core)));
                 open.push(core);
             }
             if rng.below(4) == 0 && !open.is_empty() {

@@ -6,5 +6,5 @@ pub mod domain;
 pub mod link;
 
 pub use credits::{CreditWait, Credits};
-pub use domain::Domain;
+pub use domain::{AheadDomain, Domain};
 pub use link::Link;

@@ -25,7 +25,7 @@ use crate::device::nic::{
     EthernetSpec, FrameMemory, Marker, Nic, RingLayout, RingMemory, RingStart, RingsSpec, COMPLETIONS,
 };
 use crate::device::NicAt;
-use crate::flow::Domain;
+use crate::flow::AheadDomain;
 use crate::kernel::{
     Clock, CoreId, IdVec, Int, LineAddr, NodeId, PortId, QueueId, RandomStream, RegionId, TenantId, ThreadId, Time,
 };
@@ -353,7 +353,7 @@ impl Host {
                 (cpus[cpu].prefetcher, cpus[cpu].l1_prefetcher) = (None, None);
             }
             if let Some(n) = p.spec.agent_requests() {
-                peers.iter().for_each(|c| cpus[*c].lfb = Domain::new(n));
+                peers.iter().for_each(|c| cpus[*c].lfb = AheadDomain::new(n));
             }
         }
         for (c, (tenant, _)) in cores.iter().enumerate() {

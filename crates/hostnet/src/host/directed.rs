@@ -83,7 +83,16 @@ impl Host {
         }
         self.machine.mem.check()?;
         let sim = self.machine.now;
-        Ok(Outcome { values: v, intervals: Intervals::default(), tables, warnings: Vec::new(), sim, warmup: Time::ZERO, measured: sim, lives: None })
+        Ok(Outcome {
+            values: v,
+            intervals: Intervals::default(),
+            tables,
+            warnings: Vec::new(),
+            sim,
+            warmup: Time::ZERO,
+            measured: sim,
+            lives: None,
+        })
     }
 
     fn scratch_lines(&self) -> u64 {

@@ -277,12 +277,14 @@ impl Host {
     /// Runs like `run_until`, and shows every event to the observer.
     #[cold]
     #[inline(never)]
-    pub(super) fn run_observed(&mut self, done: &mut dyn FnMut(&Host) -> bool) {
+    pub(super) fn run_observed(&mut self, end: Time, done: &mut dyn FnMut(&Host) -> bool) {
         while let Some(e) = self.machine.pop() {
             self.before(&e);
-            self.handle(e);
+            if let Some(s) = self.machine.handle(e) {
+                self.on(s);
+            }
             self.after(&e);
-            if done(self) {
+            if done(self) || self.machine.now >= end {
                 return;
             }
         }

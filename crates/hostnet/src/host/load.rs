@@ -330,7 +330,7 @@ impl Run<'_, '_> {
                 let stop = (self.world.members[0].run.completed_ever + SLICE).min(start + n);
                 let before = self.world.members[0].run.completed_ever;
                 let look = self.world.members[0].machine.now.saturating_add(STANDSTILL).min(Time::END);
-                self.world.run_until(|h| h.run.completed_ever >= stop || h.machine.now >= look);
+                self.world.run_until(look, move |h| h.run.completed_ever >= stop);
                 let host = &mut self.world.members[0];
                 host.control_failure().map_or(Ok(()), Err)?;
                 if host.machine.cal.is_empty() {
@@ -378,7 +378,7 @@ impl Run<'_, '_> {
         let host = &mut self.world.members[0];
         let events = host.machine.cal.popped();
         let stop = Time(host.machine.now.0 + end.saturating_sub(host.machine.now).0 / left);
-        host.run_until(|h| h.machine.now >= stop);
+        host.run_until(stop, |_| false);
         host.control_failure().map_or(Ok(()), Err)?;
         self.events += host.machine.cal.popped() - events;
         Ok(())
@@ -547,7 +547,7 @@ impl Run<'_, '_> {
         let host = &mut self.world.members[0];
         tenants.iter().for_each(|t| host.offer(*t, None, 0));
         let most = host.machine.now + CLEARED;
-        self.world.run_until(|h| h.unfinished() == 0 || h.machine.now >= most);
+        self.world.run_until(most, |h| h.unfinished() == 0);
     }
 
     /// Packets per second that the wire between `tenant`'s generator and the host carries.

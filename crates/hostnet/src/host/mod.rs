@@ -45,7 +45,7 @@ use crate::core::Retired;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::device::{NicAt, RingSide};
-use crate::flow::Domain;
+use crate::flow::{AheadDomain, Domain};
 use crate::kernel::{Due, IdVec, PacketId, PortId, Post, QueueId, TenantId, ThreadId, Time};
 use crate::machine::{Event, Machine, MachineSignal};
 use crate::placement::EpochCounters;
@@ -129,24 +129,19 @@ impl Host {
         self.next_epoch(0);
     }
 
-    /// Runs until `done` returns true; `done` is called after each event.
+    /// Runs until an event at `end` or later, or until `done` returns true; `done` is called after each event.
     #[inline(never)]
-    fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
+    fn run_until(&mut self, end: Time, mut done: impl FnMut(&Host) -> bool) {
         if self.meters.observer.is_some() {
-            return self.run_observed(&mut done);
+            return self.run_observed(end, &mut done);
         }
         while let Some(e) = self.machine.pop() {
-            self.handle(e);
-            if done(self) {
+            if let Some(s) = self.machine.handle(e) {
+                self.on(s);
+            }
+            if done(self) || self.machine.now >= end {
                 return;
             }
-        }
-    }
-
-    #[inline(always)]
-    fn handle(&mut self, e: Event) {
-        if let Some(s) = self.machine.handle(e) {
-            self.on(s);
         }
     }
 
@@ -494,7 +489,7 @@ impl Host {
     /// Runs for `time`.
     pub fn run_for(&mut self, time: Time) {
         let end = self.machine.now + time;
-        self.run_until(|h| h.machine.now >= end);
+        self.run_until(end, |_| false);
     }
 
     /// Stops devices, and cores that serve no packets, and lets all work in flight end.
@@ -504,11 +499,11 @@ impl Host {
             iio.stopped = true;
         }
         self.each_role(|role, _| role.stop());
-        self.run_until(|_| false);
+        self.run_until(Time::MAX, |_| false);
     }
 
     /// Line fill buffers of every core.
-    pub fn line_fill_buffers(&self) -> impl Iterator<Item = &Domain> {
+    pub fn line_fill_buffers(&self) -> impl Iterator<Item = &AheadDomain> {
         self.machine.cpus.iter().map(|c| &c.lfb)
     }
 
@@ -633,11 +628,11 @@ mod tests {
         let tenant = TenantId(0);
         host.offer(tenant, None, 0);
         host.offer(tenant, Some(slow), 0);
-        host.run_until(|h| h.run.completed_ever >= 5);
+        host.run_until(Time::MAX, |h| h.run.completed_ever >= 5);
         host.offer(tenant, Some(Arrivals::fixed(1e6)), 0);
         let (begun, from) = (host.machine.now, host.run.completed_ever);
         let mut last = begun;
-        host.run_until(|h| {
+        host.run_until(Time::MAX, |h| {
             assert!(h.machine.now >= last, "{} after {last}", h.machine.now);
             last = h.machine.now;
             h.run.completed_ever >= from + 20

@@ -178,11 +178,11 @@ pub fn hosts(spec: &Arc<Scenario>, keep_frames: bool) -> Result<World<Host>, Str
 }
 
 impl World<Host> {
-    /// Runs until `done` returns true for the first host; `done` is called after each event. The first host has the
-    /// calendar afterwards.
-    pub fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
+    /// Runs until the time of the first host is `end` or later, or until `done` returns true for the first host; both are
+    /// checked after each event. The first host has the calendar afterwards.
+    pub fn run_until(&mut self, end: Time, mut done: impl FnMut(&Host) -> bool) {
         if self.members.len() == 1 {
-            return self.members[0].run_until(done);
+            return self.members[0].run_until(end, done);
         }
         self.carry(0); // requests that were planned between two runs
         while let Some((i, signal)) = self.step() {
@@ -190,7 +190,7 @@ impl World<Host> {
                 self.members[i].on(s);
             }
             self.carry(i);
-            if done(&self.members[0]) {
+            if done(&self.members[0]) || self.members[0].machine.now >= end {
                 break;
             }
         }

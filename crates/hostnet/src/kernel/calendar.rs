@@ -30,6 +30,12 @@ fn key_in_bucket(at: Time, lane: u8) -> u16 {
     (at.0 & ((1 << WIDTH_BITS) - 1)).to_u16() << LANE_BITS | u16::from(lane)
 }
 
+/// Number of the window's first bucket with which an event in `bucket`, beyond the window, enters the window.
+#[inline]
+fn enters(bucket: u64) -> u64 {
+    bucket + 1 - BUCKETS.to_u64()
+}
+
 /// Takes events of type `E` for later: a calendar of any type that an `E` can become.
 pub trait Post<E> {
     /// Posts `event` for `at`, which must not lie before the last event that the calendar has handed out.
@@ -61,8 +67,8 @@ pub struct Calendar<E> {
     /// Events beyond the horizon, as time, lane with order of insertion, and node.
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
     far_seq: u64,
-    /// Bucket number of the earliest event in `far`.
-    far_first: u64,
+    /// Number of the window's first bucket with which the earliest event in `far` enters the window.
+    far_enters: u64,
     popped: u64,
     /// Lane of the last popped event, which `push` uses for new events.
     lane: u8,
@@ -80,7 +86,7 @@ impl<E: Copy> Default for Calendar<E> {
             near: 0,
             far: BinaryHeap::new(),
             far_seq: 0,
-            far_first: u64::MAX,
+            far_enters: u64::MAX,
             popped: 0,
             lane: 0,
         }
@@ -118,40 +124,46 @@ impl<E: Copy> Calendar<E> {
 
     #[inline(always)]
     fn insert(&mut self, at: Time, lane: u8, event: E) {
-        let key = key_in_bucket(at, lane);
         let id = self.free;
         let id = if let Some(node) = self.nodes.get_mut(id.to_usize()) {
             self.free = node.next;
-            node.at = key;
             node.event = event;
             id
         } else {
-            self.nodes.push(CalendarNode { at: key, next: id, event });
+            self.nodes.push(CalendarNode { at: 0, next: id, event });
             self.free = id + 1;
             id
         };
         self.place(id, at, lane);
     }
 
-    /// Puts node `id` into the bucket list or the heap that its time belongs to.
+    /// Puts node `id` into the bucket list or the heap that its time belongs to. The node's key is computed here rather
+    /// than in `insert`, so that the callers of `insert` stay short.
     #[inline(never)]
     fn place(&mut self, id: u32, at: Time, lane: u8) {
         let bucket = at.0 >> WIDTH_BITS;
         debug_assert!(bucket >= self.cursor, "an event was posted into the past");
         if bucket >= self.cursor + BUCKETS.to_u64() {
-            self.far_seq += 1;
-            self.far_first = self.far_first.min(bucket);
-            self.far.push(Reverse((at.0, u64::from(lane) << SEQUENCE_BITS | self.far_seq, id)));
+            self.place_far(id, at, lane);
         } else {
-            self.link(id, bucket);
+            self.link(id, bucket, key_in_bucket(at, lane));
         }
     }
 
-    /// Puts node `id` into the sorted list of its bucket.
-    #[inline]
-    fn link(&mut self, id: u32, bucket: u64) {
+    /// Puts node `id`, whose time lies beyond the window, into the heap.
+    #[inline(never)]
+    fn place_far(&mut self, id: u32, at: Time, lane: u8) {
+        self.far_seq += 1;
+        self.far_enters = self.far_enters.min(enters(at.0 >> WIDTH_BITS));
+        self.nodes[id.to_usize()].at = key_in_bucket(at, lane);
+        self.far.push(Reverse((at.0, u64::from(lane) << SEQUENCE_BITS | self.far_seq, id)));
+    }
+
+    /// Puts node `id` with key `at` into the sorted list of its bucket.
+    #[inline(never)]
+    fn link(&mut self, id: u32, bucket: u64, at: u16) {
         let b = bucket.to_usize() & (BUCKETS - 1);
-        let at = self.nodes[id.to_usize()].at;
+        self.nodes[id.to_usize()].at = at;
         self.near += 1;
         let (word, bit) = (&mut self.used[b / 64], 1 << (b % 64));
         if *word & bit == 0 {
@@ -180,15 +192,15 @@ impl<E: Copy> Calendar<E> {
     #[cold]
     fn migrate(&mut self) {
         let end = self.cursor + BUCKETS.to_u64();
-        self.far_first = u64::MAX;
+        self.far_enters = u64::MAX;
         while let Some(Reverse((at, _, _))) = self.far.peek() {
             let bucket = *at >> WIDTH_BITS;
             if bucket >= end {
-                self.far_first = bucket;
+                self.far_enters = enters(bucket);
                 break;
             }
             let Reverse((_, _, id)) = self.far.pop().expect("peeked");
-            self.link(id, bucket);
+            self.link(id, bucket, self.nodes[id.to_usize()].at);
         }
     }
 
@@ -206,7 +218,7 @@ impl<E: Copy> Calendar<E> {
         let b = self.first_used(start);
         let ahead = (b + BUCKETS - start) & (BUCKETS - 1);
         self.cursor += ahead.to_u64();
-        if self.far_first < self.cursor + BUCKETS.to_u64() {
+        if self.far_enters <= self.cursor {
             self.migrate();
         }
         let tail = self.last[b];

@@ -26,7 +26,7 @@ use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::device::NicAt;
 use crate::kernel::units::Span;
 use crate::kernel::{CoreId, IdVec, LineAddr, PacketId, PortId, Post, ThreadId, Time, TxnId};
-use crate::memory::{Agent, Memory, Sender, Sweep, Txn};
+use crate::memory::{Memory, Sender, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementPolicy, PlacementSpec, SweepTx, Ways};
 use crate::{core, traffic};
@@ -244,30 +244,30 @@ impl Machine {
             return Some(MachineSignal::Answer(id));
         }
         let t = self.mem.answered(&mut self.cal, id, now);
-        match t.agent() {
-            Agent::Background => {}
-            Agent::Nic => self.nic.on_answer(&mut self.cal, &t, now),
-            Agent::Io => {
-                let iio = self.iio.as_mut()?;
-                let p = iio.port_of(&t);
-                iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
-                let port = p;
-                return Some(if iio.has_landed(p) {
-                    MachineSignal::Landed(port)
-                } else {
-                    MachineSignal::Moved { port, lines: t.lines }
-                });
+        match t.sender {
+            Sender::Background => None,
+            Sender::Nic(_) => {
+                self.nic.on_answer(&mut self.cal, &t, now);
+                None
             }
-            Agent::Core => {
-                let c = t.thread();
-                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
-                self.end_program(c, end);
+            Sender::Core { thread, .. } => {
+                let end = self.cpus[thread].on_fill(&mut self.mem, &mut self.cal, &t, now);
+                self.end_program(thread, end);
                 if self.mem.siblings.is_some() {
                     self.notify_sibling(&t);
                 }
+                None
+            }
+            Sender::IoWrite(_) | Sender::IoRead(_) | Sender::IoMerge(_) | Sender::Io => {
+                let iio = self.iio.as_mut()?;
+                let port = iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
+                Some(if iio.has_landed(port) {
+                    MachineSignal::Landed(port)
+                } else {
+                    MachineSignal::Moved { port, lines: t.lines }
+                })
             }
         }
-        None
     }
 
     /// Posts an event for the end of a core's program, if that time is known.

@@ -444,9 +444,9 @@ impl Memory {
         } else {
             self.prefetch_on_host(line, lines.into());
         }
-        if self.spread && matches!(op, TxnOp::Read | TxnOp::Own) {
+        if let (Sender::Core { core, .. }, TxnOp::Read | TxnOp::Own, true) = (sender, op, self.spread) {
             // The victim that the fill will evict from the L2, whose set the core has just looked up.
-            let victim = self.l2[self.txns[id].core()].oldest_in_slice(line);
+            let victim = self.l2[core].oldest_in_slice(line);
             if let Some(v) = victim.filter(|v| v.dirty || self.llc_accepts(v)) {
                 self.nodes[node].llc.prefetch_on_host(v.line);
             }
@@ -494,23 +494,23 @@ impl Memory {
     /// requesting agent.
     #[inline(always)]
     pub fn answered(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> Txn {
-        // Copied before it is written, because the copy would otherwise stall; see `txn`.
-        let mut answer = self.txns[id];
-        answer.transient |= self.end_request(cal, id, now);
+        let answer = self.end_request(cal, id, now);
         if let Some(s) = self.siblings.as_mut().filter(|_| answer.agent() == Agent::Core) {
             s.request_ended(&answer);
         }
         answer
     }
 
-    /// Ends a request; returns whether its data may only be used once and not be kept.
+    /// Ends a request; returns its answer, which is `transient` where the data may only be used once and not be kept.
     #[inline(never)]
-    fn end_request(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> bool {
+    fn end_request(&mut self, cal: &mut impl MemoryPosts, id: TxnId, now: Time) -> Txn {
+        // Copied before it is written, because the copy would otherwise stall; see `txn`.
+        let mut answer = self.txns[id];
         self.txns[id].dirty = false;
         let t = &self.txns[id];
         let (entry, path) = (t.entry, Path::of(t.op));
         let counted = if t.agent() != Agent::Background && t.holds_credit() { self.request_count(t) } else { 0 };
-        let stale = entry.is_some_and(|epoch| self.release_line(cal, id, epoch, now));
+        answer.transient |= entry.is_some_and(|epoch| self.release_line(cal, id, epoch, now));
         if counted > 0 {
             self.paths.record(path, counted, &self.milestones[id], now);
         }
@@ -521,7 +521,7 @@ impl Memory {
         if let Some(m) = &mut self.mshrs {
             m.on_answer(cal, id, now);
         }
-        stale
+        answer
     }
 
     #[inline]

@@ -33,10 +33,10 @@ pub enum Agent {
     Core,
     /// A NIC on the chip.
     Nic,
-    /// A device behind the IIO.
-    Io,
     /// The background, which stands for the part of the system that is not simulated.
     Background,
+    /// A device behind the IIO.
+    Io,
 }
 
 impl Agent {
@@ -59,7 +59,7 @@ pub struct IoWrite {
 }
 
 /// Sender of a request, with what the request is for. Requests in functional mode have no answer, so those of devices
-/// name nothing.
+/// name nothing. The variants are in the order of [`Agent`], so that the kind of a sender is a minimum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sender {
     /// A core or its prefetcher, for a hardware thread.
@@ -71,6 +71,8 @@ pub enum Sender {
     },
     /// The NIC on the chip, for a packet.
     Nic(Option<PacketId>),
+    /// Nobody who waits for an answer: the background, or the memory system itself.
+    Background,
     /// The IIO, for a write of a device.
     IoWrite(IoWrite),
     /// The IIO, for a read request of a device.
@@ -79,8 +81,6 @@ pub enum Sender {
     IoMerge(PartialWriteId),
     /// The IIO, for a device in functional mode.
     Io,
-    /// Nobody who waits for an answer: the background, or the memory system itself.
-    Background,
 }
 
 impl Sender {
@@ -90,8 +90,8 @@ impl Sender {
         match self {
             Sender::Core { .. } => Agent::Core,
             Sender::Nic(_) => Agent::Nic,
-            Sender::IoWrite(_) | Sender::IoRead(_) | Sender::IoMerge(_) | Sender::Io => Agent::Io,
             Sender::Background => Agent::Background,
+            Sender::IoWrite(_) | Sender::IoRead(_) | Sender::IoMerge(_) | Sender::Io => Agent::Io,
         }
     }
 }

@@ -395,7 +395,7 @@ impl Cpu {
             self.wait = DispatchWait::AnyRecord;
             return false;
         };
-        self.lfb.take_ahead(at);
+        self.lfb.take(at);
         self.records[r].state = AccessState::Issued;
         let t = self.txn(r, memory::TxnOp::Stream, at);
         send(mem, cal, at, t);

@@ -23,7 +23,7 @@ use super::op::{Op, Program, KEPT_ANCHORS};
 use super::prefetch::{self, CacheLevel, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::core::CorePosts;
-use crate::flow::Domain;
+use crate::flow::{AheadDomain, Domain};
 use crate::kernel::{Clock, CoreId, Int, LineAddr, ThreadId, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 use combining::DeviceAccesses;
@@ -201,7 +201,7 @@ pub struct Cpu {
     pending_sweeps: PendingSweeps,
     deferred: DeferredHits,
     /// Line fill buffers, as credits.
-    pub lfb: Domain,
+    pub lfb: AheadDomain,
     /// MSHRs of the L2; absent when only the line fill buffers and the prefetcher's credits limit the L2's misses.
     pub mshrs: Option<Box<Domain>>,
     /// Prefetcher into the L2 or the LLC, if the core has one.
@@ -278,7 +278,7 @@ impl Cpu {
             devices: DeviceAccesses::new(s.combining_buffers.unwrap_or(1)),
             pending_sweeps: PendingSweeps::default(),
             deferred: DeferredHits::default(),
-            lfb: Domain::new(s.lfb),
+            lfb: AheadDomain::new(s.lfb),
             mshrs: s.l2_mshrs.map(|n| Box::new(Domain::new(n))),
             prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
             l1_prefetcher: s.l1_prefetch.as_ref().and_then(L1Prefetcher::new).map(Box::new),
@@ -602,7 +602,7 @@ impl Cpu {
     /// Inlined body of `issue`: takes a line fill buffer and sends record `r` to the L2.
     #[inline(always)]
     fn issue_here(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, r: u8, at: Time) {
-        self.lfb.take_ahead(at);
+        self.lfb.take(at);
         let rec = &mut self.records[r];
         rec.state = AccessState::Issued;
         if let Some(p) = &mut self.prefetcher {

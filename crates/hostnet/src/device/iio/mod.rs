@@ -429,7 +429,8 @@ impl Iio {
         Some(p)
     }
 
-    /// Handles `memory::MemoryEvent::Fill`: the home agent has answered for the lines of `t`.
+    /// Handles `memory::MemoryEvent::Fill`: the home agent has answered for the lines of `t`. Returns the port of the
+    /// device that sent `t`.
     pub fn on_line(
         &mut self,
         mem: &mut Memory,
@@ -437,9 +438,12 @@ impl Iio {
         placement: &mut Placement,
         t: &Txn,
         now: Time,
-    ) {
+    ) -> PortId {
         match t.sender {
-            Sender::IoWrite(w) => self.written(mem, cal, placement, w, t, now),
+            Sender::IoWrite(w) => {
+                self.written(mem, cal, placement, w, t, now);
+                w.port
+            }
             Sender::IoMerge(id) => {
                 // The write is complete here; its own way to its destination takes no time that anyone waits for.
                 let w = self.fetches[id];
@@ -448,8 +452,13 @@ impl Iio {
                 let write = Txn::dma_write(write_of(w.source), w.classes().0, to, w.line, 1, now);
                 mem.dma_functional(cal, &Txn { tag: w.tag, ..write });
                 self.written(mem, cal, placement, w.source, t, now);
+                w.source.port
             }
-            Sender::IoRead(job) => self.have_read(mem, cal, placement, job, t, now),
+            Sender::IoRead(job) => {
+                let port = self.jobs[job].port;
+                self.have_read(mem, cal, placement, job, t, now);
+                port
+            }
             other => unreachable!("{other:?} is no request of the IIO"),
         }
     }
@@ -727,17 +736,6 @@ impl Iio {
     #[inline]
     pub fn has_landed(&self, p: PortId) -> bool {
         self.nic(p).is_some_and(Nic::has_landed)
-    }
-
-    /// Port of the device that issued transaction `t`.
-    #[inline]
-    pub fn port_of(&self, t: &Txn) -> PortId {
-        match t.sender {
-            Sender::IoWrite(w) => w.port,
-            Sender::IoMerge(id) => self.fetches[id].source.port,
-            Sender::IoRead(job) => self.jobs[job].port,
-            other => unreachable!("{other:?} is no request of the IIO"),
-        }
     }
 
     /// Port, and the packet of its NIC, whose lines request `t` moves; None for descriptors and other devices.

@@ -103,8 +103,10 @@ pub struct DramTiming {
     pub tck: u64,
     /// Whether all timings are whole clocks, so that commands keep to clock edges.
     pub whole: bool,
-    /// Reciprocal 2^64 / tck, rounded up, for division by multiplication.
+    /// Reciprocal 2^(64 + `reciprocal_bits`) / tck, rounded up, for division by multiplication.
     per_tck: u64,
+    /// Bits by which the reciprocal exceeds 64 fractional bits, so that it fills a `u64`.
+    reciprocal_bits: u32,
     /// Read command to data (CL).
     pub cl: u64,
     /// Write command to data (CWL).
@@ -141,12 +143,6 @@ pub struct DramTiming {
     pub col_bus: u64,
 }
 
-/// Bits by which the reciprocal of a clock of `tck` ps exceeds 64 fractional bits, so that it fills a `u64`.
-#[inline]
-fn reciprocal_bits(tck: u64) -> u32 {
-    (tck.max(2) - 1).ilog2()
-}
-
 impl DramTiming {
     /// The constraints of device `d` with the overrides `o`.
     pub fn new(d: &DramDevice, o: &TimingOverride) -> DramTiming {
@@ -163,10 +159,12 @@ impl DramTiming {
         let (wtr_s, wtr_l) = (or(o.wtr_s_ps, d.wtr_s), or(o.wtr_l_ps, d.wtr_l));
         let cs = or(o.cs_ps, d.cs);
         let (rp, ras) = (or(o.rp_ps, d.rp), or(o.ras_ps, d.ras));
+        let reciprocal_bits = (tck.max(2) - 1).ilog2();
         let mut t = DramTiming {
             tck,
             whole: false,
-            per_tck: (1u128 << (u64::BITS + reciprocal_bits(tck))).div_ceil(tck.max(2).into()).to_u64(),
+            per_tck: (1u128 << (u64::BITS + reciprocal_bits)).div_ceil(tck.max(2).into()).to_u64(),
+            reciprocal_bits,
             cl,
             cwl,
             burst,
@@ -213,9 +211,9 @@ impl DramTiming {
             return at;
         }
         // Division by multiplication: exact up to 2^63, beyond the end of simulated time.
-        let clocks =
-            (u128::from(at + self.tck - 1) * u128::from(self.per_tck)) >> (u64::BITS + reciprocal_bits(self.tck));
-        debug_assert_eq!(clocks.to_u64(), at.div_ceil(self.tck));
-        clocks.to_u64() * self.tck
+        let product = u128::from(at + self.tck - 1) * u128::from(self.per_tck);
+        let clocks = (product >> u64::BITS).to_u64() >> self.reciprocal_bits;
+        debug_assert_eq!(clocks, at.div_ceil(self.tck));
+        clocks * self.tck
     }
 }

@@ -279,31 +279,44 @@ impl PollMode {
     }
 
     /// Number of packets that this core can see and has not taken.
+    #[inline]
     fn waiting(&self, c: &mut Ctx) -> usize {
-        match SoftwareRings::ring(c) {
-            Some(pipe) if self.stage == Stage::Work => pipe.waiting(),
-            _ => nic_on(c.machine.iio.as_deref_mut(), self.port).waiting(self.queue),
+        match self.input(c) {
+            Some(pipe) => pipe.waiting(),
+            None => nic_on(c.machine.iio.as_deref_mut(), self.port).waiting(self.queue),
+        }
+    }
+
+    /// Ring from which this core takes packets, if another core receives them.
+    #[inline]
+    fn input<'a>(&self, c: &'a Ctx) -> Option<&'a SoftwareRing> {
+        if self.stage == Stage::Work {
+            SoftwareRings::ring(c)
+        } else {
+            None
         }
     }
 
     /// The line that shows whether packets have arrived.
     fn awaited(&self, c: &Ctx) -> LineAddr {
-        match SoftwareRings::ring(c) {
-            Some(pipe) if self.stage == Stage::Work => pipe.producer(),
-            _ => self.receive.line(self.taken),
+        match self.input(c) {
+            Some(pipe) => pipe.producer(),
+            None => self.receive.line(self.taken),
         }
     }
 
     /// Takes a burst of the packets that have arrived.
     fn take(&mut self, c: &mut Ctx) {
-        match (self.stage, SoftwareRings::ring_mut(c.roles, c.step.local)) {
-            (Stage::Work, Some(pipe)) => pipe.dequeue(self.costs.burst.to_usize(), &mut self.burst, c.program),
-            (Stage::Receive, Some(pipe)) => {
-                self.pool.take_over(&mut pipe.freed);
-                let room = pipe.room();
-                self.receive(room, c);
-            }
-            _ => self.receive(usize::MAX, c),
+        if self.stage == Stage::Whole {
+            return self.receive(usize::MAX, c);
+        }
+        let pipe = SoftwareRings::ring_mut(c.roles, c.step.local).expect("a pipeline has a ring");
+        if self.stage == Stage::Work {
+            pipe.dequeue(self.costs.burst.to_usize(), &mut self.burst, c.program);
+        } else {
+            self.pool.take_over(&mut pipe.freed);
+            let room = pipe.room();
+            self.receive(room, c);
         }
     }
 
@@ -600,9 +613,8 @@ impl Software for PollMode {
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        if let (DriverEffect::Passed(n), Some(pipe)) =
-            (DriverEffect::of(tag), SoftwareRings::ring_mut(c.roles, c.step.local))
-        {
+        if let DriverEffect::Passed(n) = DriverEffect::of(tag) {
+            let pipe = SoftwareRings::ring_mut(c.roles, c.step.local).expect("a pipeline has a ring");
             return pipe.publish(n);
         }
         retire(tag, self.at(), &mut self.consumed, c);

@@ -199,12 +199,12 @@ impl Nic {
                 let queue = p.queue;
                 let (delay, at_once) = (r.spec.receive_turnaround, r.spec.receive_packets == 1 && r.fifo.is_empty());
                 r.ends(cal, queue, RingSide::Receive, delay, at_once, now);
-                let arriving = &queues[queue].arriving;
-                let pair = &mut r.pairs[queue];
-                let done = arriving.iter().skip(pair.filled.len());
-                let done = done.take_while(|i| self.packets.get(**i).in_memory).count();
-                pair.receive.filled += done.to_u64();
-                pair.filled.extend(arriving.iter().skip(pair.filled.len()).take(done).copied());
+                let (arriving, pair) = (&queues[queue].arriving, &mut r.pairs[queue]);
+                while let Some(next) = arriving.get(pair.filled.len()).filter(|next| self.packets.get(**next).in_memory)
+                {
+                    pair.filled.push_back(*next);
+                    pair.receive.filled += 1;
+                }
                 queue
             }
             RingWork::Object(_) => unreachable!("a segment to be sent is read"),
@@ -218,8 +218,11 @@ impl Nic {
                     if let Some(l) = &mut self.lives {
                         pair.filled.iter().take(n.to_usize()).for_each(|id| l.mark(id.index(), Milestone::Visible));
                     }
-                    q.waiting.extend(pair.filled.drain(..n.to_usize()).map(Completion::Received));
-                    q.arriving.drain(..n.to_usize());
+                    for _ in 0..n {
+                        let id = pair.filled.pop_front().expect("a used descriptor has a packet");
+                        q.waiting.push_back(Completion::Received(id));
+                        q.arriving.pop_front();
+                    }
                     self.counts.delivered += u64::from(n);
                 }
                 queue

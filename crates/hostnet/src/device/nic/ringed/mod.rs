@@ -563,7 +563,10 @@ impl Nic {
         let segments = 1 + u16::from(packet.object_bytes > 0);
         packet.left = segments;
         let p = &mut self.ringed_mut().pairs[queue];
-        p.put.extend([(id, false), (id, true)].into_iter().take(segments.into()));
+        p.put.push_back((id, false));
+        if segments > 1 {
+            p.put.push_back((id, true));
+        }
         p.puts += u64::from(segments);
         if let Some(l) = &mut self.lives {
             (0..segments).for_each(|_| l.put(queue, id.index()));
