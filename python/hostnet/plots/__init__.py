@@ -21,7 +21,7 @@ from . import (
     real,
     sweeper,
 )
-from .general import horizontal_bars, horizontal_stack, lines, metric_bars, plot_sweep, plotted
+from .general import metric_bars, plot_sweep, plotted
 from .style import CLASS_COLOURS, axis_label, save, style
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ __all__ = [
     "CLASS_COLOURS",
     "axis_label",
     "figure_of",
-    "horizontal_bars",
-    "horizontal_stack",
-    "lines",
     "metric_bars",
     "plot_study",
     "plot_sweep",
