@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 
 import fakeresults
+import polars as pl
 import pytest
 
 from hostnet.declared import metric_info
 from hostnet.report.charts import percentiles, tail
 from hostnet.report.compare import BETTER, Difference, better, change, difference, important, noise_of, summary
-from hostnet.report.swept import mean_of
+from hostnet.report.swept import curves, mean_of
+from hostnet.scoreboard import Claim, Result, points_of
 
 
 @pytest.mark.parametrize(
@@ -116,3 +120,36 @@ def test_replicated_runs_have_a_student_interval():
     assert (found.value, found.high) == (12.0, pytest.approx(12 + 4.303 * 2 / math.sqrt(3)))
     assert mean_of("m", [{"m": 5.0, "m_low": 4.0, "m_high": 7.0}]).low == 4.0
     assert mean_of("m", rows[:1]).low is None
+
+
+def claimed(expected, measured):
+    return Result(Claim("c", "A number.", "e", "outcome", "value", expected, 0.1, "", "f"), "off", measured)
+
+
+def test_a_papers_number_lies_beside_the_cell_that_its_claim_measures():
+    frame = pl.DataFrame({"n": [1, 2, 3], "gbs": [10.5, 20.5, 20.25], "other": [1.0, 20.25, 2.0]})
+    results = [claimed(11.0, 10.5), claimed(25.0, 20.25), claimed([1, 2], 2.0), claimed(9.0, [20.5]), claimed(7.0, 6.0)]
+    # 20.25 is in two cells, and neither an interval nor a list is a point.
+    assert points_of(results, frame, ["gbs", "other"]) == {(0, "gbs"): 11.0}
+
+
+def test_curves_have_one_line_for_each_combination_and_the_papers_points():
+    rows = [{"n": n, "system": s, "gbs": n * (1.0 if s == "a" else 2.0)} for s in "ab" for n in (1, 2, 4)]
+    made = curves(rows, ["n", "system"], ["gbs"], paper={(5, "gbs"): 7.5})
+    (data,) = [json.loads(t) for t in re.findall(r"<script[^>]*>(.*?)</script>", made)]
+    assert [(c["name"], c["x"], c["y"], c["lines"]) for c in data["curves"]] == [
+        ("a", [1, 2, 4], [1, 2, 4], True),
+        ("b", [1, 2, 4], [2, 4, 8], True),
+        ("b: published", [4], [7.5], False),
+    ]
+    assert data["curves"][1]["colour"] == data["curves"][2]["colour"]
+
+
+def test_each_swept_number_is_an_axis_and_names_are_one_where_nothing_else_is():
+    rows = [{"n": n, "rate": r, "gbs": float(n * r)} for n in (1, 2, 3) for r in (5, 6, 7, 8)]
+    made = curves(rows, ["n", "rate"], ["gbs"])
+    assert re.findall(r'<article data-name="(.*?)">', made) == ["over rate", "over n"]
+    named = [{"system": s, "gbs": v} for s, v in (("x", 1.0), ("y", 2.0))]
+    assert curves(named, ["system"], ["gbs"], names=False) == ""
+    (data,) = [json.loads(t) for t in re.findall(r"<script[^>]*>(.*?)</script>", curves(named, ["system"], ["gbs"]))]
+    assert data["ticks"] == [[0.0, "x"], [1.0, "y"]] and data["curves"][0]["lines"] is False

@@ -216,7 +216,7 @@ def test_the_picture_shows_both_nodes_and_their_link(several):
     metrics = several["mixture-coherent"]["metrics"]
     assert (out.gbs, into.gbs) == (metrics["link_out_gbs"], metrics["link_in_gbs"])
     drawn = picture(host, verdict_of(several["mixture-coherent"]), "x")
-    assert drawn.count(">Node 1<") == 2 and "DRAM of both nodes" in drawn
+    assert drawn.count(">Node 1<") == 2 and "Memory of both nodes" in drawn
 
 
 def test_a_result_without_anything_still_has_a_picture():

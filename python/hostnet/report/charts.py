@@ -28,6 +28,7 @@ class Curve:
     low: Sequence[float | None] = ()
     high: Sequence[float | None] = ()
     colour: int | None = None
+    lines: bool = True  # whether a line joins the points
 
 
 @dataclass
@@ -54,13 +55,13 @@ class Chart:
             "y": self.y,
             "logY": self.log_y,
             "points": self.points,
-            "lines": self.lines,
             "ticks": self.ticks,
             "sync": self.sync,
             "zero": self.from_zero,
             "curves": [
                 {
                     "name": c.name,
+                    "lines": self.lines and c.lines,
                     "colour": i if c.colour is None else c.colour,
                     "x": list(map(rounded, c.x)),
                     "y": list(map(rounded, c.y)),

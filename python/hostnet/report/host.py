@@ -55,6 +55,7 @@ class Ways:
     count: int
     devices: frozenset[int]
     tenants: Mapping[str, frozenset[int]]
+    near: bool = True  # whether devices are attached to the node
 
 
 @dataclass
@@ -221,9 +222,7 @@ class _Reader:
         peak, limit = self.m.get("nic_buffer_peak_kib"), quantity(str(device.get("receive_buffer") or ""), "B")
         if peak is None or not limit:
             return []
-        return [
-            Bar("receive buffer, peak", peak, limit / 1024, "KiB", meaning="Largest fill of the NIC's receive buffer")
-        ]
+        return [Bar("buffer, peak", peak, limit / 1024, "KiB", meaning="Largest fill of the NIC's receive buffer")]
 
     def device_flows(self) -> tuple[Flow | None, Flow | None]:
         """Traffic of all devices into the host and out of it."""
@@ -247,12 +246,12 @@ class _Reader:
             used = [(n, r) for n, r in self.domains.items() if re.fullmatch(name.replace("IIO", r"IIO \d+"), n)]
             busy = [(n, r) for n, r in used if r.get("occupancy_avg")]
             if busy:
-                part.bars += [self.bar(n, f"{label} of {n.split(' ')[0]} {n.split(' ')[1]}") for n, _ in busy[:2]]
+                part.bars += [self.bar(n, f"{n.removesuffix(' buffer')}s") for n, _ in busy[:2]]
             elif name in self.domains:
                 part.bars.append(self.bar(name, label))
         for name, label in (
-            ("PCIe posted credits", "PCIe posted credits"),
-            ("PCIe non-posted credits", "PCIe non-posted credits"),
+            ("PCIe posted credits", "posted credits"),
+            ("PCIe non-posted credits", "non-posted credits"),
             ("PCIe tags", "PCIe tags"),
         ):
             if name in self.domains:
@@ -376,7 +375,7 @@ class _Reader:
             part.bars.append(self.bar("home agent write buffer", "waiting writes"))
         name = f"link credits of node {index}"
         if name in self.domains:
-            part.bars.append(self.bar(name, "credits of the link to the other node"))
+            part.bars.append(self.bar(name, "link credits"))
         return part
 
     def ways(self, count: int, index: int) -> Ways:
@@ -391,7 +390,7 @@ class _Reader:
             for t in self.specs
             if t.get("llc_ways") is not None and int(t.get("node") or 0) == index
         }
-        return Ways(count, devices, own)
+        return Ways(count, devices, own, index == 0 and bool(self.peripherals or self.m.get("net_gbps")))
 
     # ---- memory and the link
 
@@ -399,7 +398,7 @@ class _Reader:
         m, spec = self.m, self.platform.get("memory") or {}
         channels = m.get("channels") or spec.get("channels")
         both = self.nodes > 1
-        part = Part("memory", "Memory controllers and DRAM" + (" of both nodes" if both else ""))
+        part = Part("memory", "Memory of both nodes" if both else "Memory controllers and DRAM")
         if channels and spec.get("standard"):
             part.notes.append(f"{channels:.0f} channels of {spec['standard']}" + (" each" if both else ""))
         bandwidth, peak = m.get("mem_bw_gbs"), m.get("mem_peak_gbs")

@@ -249,10 +249,10 @@ def _legend(ways: Ways) -> list[tuple[str, str]]:
     found = []
     if ways.devices:
         found.append((f"devices write into {_range(ways.devices)}", "way devices"))
-    else:
-        found.append(("devices write into memory, not into the LLC", "way"))
+    elif ways.near:
+        found.append(("devices write into memory alone", "way"))
     found += [(f"{name}: {_range(own)}", name) for name, own in ways.tenants.items()]
-    return found if ways.devices or ways.tenants else found
+    return found
 
 
 def _range(ways: Sequence[int] | frozenset[int]) -> str:

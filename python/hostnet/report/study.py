@@ -33,7 +33,7 @@ def study(folder: Path) -> tuple[Markup, str, list[Any]]:
     import polars as pl
 
     from ..plots import figure_of
-    from ..scoreboard import numbers_of
+    from ..scoreboard import decided, numbers_of, points_of
 
     (about,) = objects(folder / "study.json", _ABOUT, whole=True)
     name = about["table"]
@@ -53,10 +53,13 @@ def study(folder: Path) -> tuple[Markup, str, list[Any]]:
     metrics = [m for m in about["metrics"] if m in frame.columns and m not in swept]
     # A point also holds values that the study computes; only the columns with a meaning of their own were swept.
     axes = [c for c in swept if c in drawn["swept"]] if drawn.get("swept") else swept
+    curved = [m for m in about["metrics"] if m in frame.columns and m not in axes]
+    results = decided(name, frame, tables)
     said = [
         [Cell(text), Cell(expected, of="text"), Cell(measured, of="text")]
-        for text, expected, measured in numbers_of(name, frame, tables)
+        for text, expected, measured in numbers_of(results)
     ]
+    paper = points_of(results, frame, curved) | _measured_elsewhere(frame, curved)
     claims = table([Head("statement"), Head("paper"), Head("here")], said, "the paper's numbers") if said else ""
     figure = _figure(
         figure_of(name, frame, tables, about["metrics"], drawn), f"{about['title']}; the numbers are in the table below"
@@ -67,13 +70,22 @@ def study(folder: Path) -> tuple[Markup, str, list[Any]]:
             section(
                 "The paper’s numbers", claims, "Statements of the paper about one number that this study alone decides."
             ),
-            section("Curves against what was swept", curves(frame.to_dicts(), axes, metrics, drawn.get("swept"))),
+            section(
+                "Curves against what was swept",
+                curves(frame.to_dicts(), axes, curved, drawn.get("swept"), paper=paper),
+            ),
             section("Every point", _points(frame, swept, metrics, units)),
             section("Resolved specifications", _specs(specs, axes)),
             section("Provenance", _provenance(about, frame)),
         ]
     )
     return body, f"{about['system']} {about['figure']}: {about['title']}", [s["spec"] for s in specs]
+
+
+def _measured_elsewhere(frame: pl.DataFrame, metrics: Sequence[str]) -> dict[tuple[int, str], float]:
+    """Values of a machine that a study's table holds beside the simulated ones, by row and metric."""
+    there = [m for m in metrics if f"their_{m}" in frame.columns]
+    return {(i, m): v for m in there for i, v in enumerate(frame[f"their_{m}"].to_list()) if v is not None}
 
 
 def _points(frame: pl.DataFrame, swept: Sequence[str], metrics: Sequence[str], units: dict[str, str]) -> Markup:

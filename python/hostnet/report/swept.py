@@ -19,6 +19,9 @@ from .sources import differences
 
 Point = Mapping[str, Any]
 
+#: Name under which a point has its number, which is no column of any study.
+_ROW = " row"
+
 #: Number of charts of metrics for one axis, of axes, and of values that a scenario's differences may have.
 MOST_CHARTS, MOST_AXES, MOST_KEYS = 8, 3, 4
 #: Share of a metric's largest value by which it must vary to be worth a chart.
@@ -57,18 +60,26 @@ def curves(
     metrics: Sequence[str],
     labels: Mapping[str, str] | None = None,
     names: bool = True,
+    paper: Mapping[tuple[int, str], float] | None = None,
 ) -> Markup:
     """Charts of metrics over each swept column of three numbers or more, a curve for each combination of the others.
 
     Where no column is such, a column of names is the axis, if ``names`` says so. Rows that agree in all swept columns are
-    replicated runs: a chart shows their mean with its 95 % interval.
+    replicated runs: a chart shows their mean with its 95 % interval. ``paper`` holds values of the paper by row and metric.
     """
     labels = labels or {}
+    numbered = [{**r, _ROW: i} for i, r in enumerate(rows)]
     swept = [c for c in swept if len({repr(r.get(c)) for r in rows}) > 1]
     axes = sorted((c for c in swept if _numbers(rows, c) > 2), key=lambda c: -_numbers(rows, c))[:MOST_AXES]
     if not axes and names and swept:
         axes = [max(swept, key=lambda c: len({repr(r.get(c)) for r in rows}))]
-    return choice({f"over {label(x, {})}": made for x in axes if (made := _charts(rows, x, swept, metrics, labels))})
+    return choice(
+        {
+            f"over {label(x, {})}": made
+            for x in axes
+            if (made := _charts(numbered, x, swept, metrics, labels, paper or {}))
+        }
+    )
 
 
 def _numbers(rows: Sequence[Point], column: str) -> int:
@@ -79,7 +90,12 @@ def _numbers(rows: Sequence[Point], column: str) -> int:
 
 
 def _charts(
-    rows: Sequence[Point], x: str, swept: Sequence[str], metrics: Sequence[str], labels: Mapping[str, str]
+    rows: Sequence[Point],
+    x: str,
+    swept: Sequence[str],
+    metrics: Sequence[str],
+    labels: Mapping[str, str],
+    paper: Mapping[tuple[int, str], float],
 ) -> Markup:
     groups = _groups(rows, x, [c for c in swept if c != x])
     shown = spread(list(groups))
@@ -90,11 +106,31 @@ def _charts(
         if len(there) < 2 or max(there) - min(there) <= VARIES * max(map(abs, there)):
             continue
         made = [_curve(name or axis_label(m), groups[name], x, m, names, i) for i, name in enumerate(shown)]
+        made += _of_paper(shown, groups, x, m, names, paper)
         chart = Chart(axis_label(m), label(x, labels), axis_label(m), [c for c in made if c.x], points=True, sync=x)
         chart.ticks, chart.lines = [(float(i), n) for i, n in enumerate(names)], not names
         charts.append(chart)
     more = left_out(len(groups), len(shown), "these are groups of results, and the table lists all of them")
     return joined([grid(charts[:MOST_CHARTS]), more if len(groups) > MOST_LINES else Markup()]) if charts else Markup()
+
+
+def _of_paper(
+    shown: Sequence[str],
+    groups: Mapping[str, Sequence[Point]],
+    x: str,
+    metric: str,
+    names: Sequence[str],
+    paper: Mapping[tuple[int, str], float],
+) -> list[Curve]:
+    """The paper's points of each curve that has any, in the curve's colour."""
+    found = []
+    for i, name in enumerate(shown):
+        rows = [{**r, metric: paper[r[_ROW], metric]} for r in groups[name] if (r[_ROW], metric) in paper]
+        if rows:
+            curve = _curve(f"{name}: published" if name else "published", rows, x, metric, names, i)
+            curve.lines = False
+            found.append(curve)
+    return found
 
 
 def _groups(rows: Sequence[Point], x: str, others: Sequence[str]) -> dict[str, list[Point]]:

@@ -149,10 +149,10 @@
         stroke: () => colour(ink),
         fill: undefined,
         width: 2,
-        paths: data.lines ? undefined : () => null,
+        paths: c.lines ? undefined : () => null,
         dash: c.colour >= 8 ? [6, 4] : undefined,
         spanGaps: true,
-        points: { show: data.points, size: 7, fill: () => colour(ink), stroke: () => colour(ink) },
+        points: { show: data.points || !c.lines, size: c.lines ? 7 : 10, width: c.lines ? 1 : 2, fill: () => colour(c.lines ? ink : "--panel"), stroke: () => colour(ink) },
         value: (u, v, s, at) => {
           if (v == null) return "–";
           const i = u.series.findIndex((x) => x.label === c.name);
