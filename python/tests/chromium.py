@@ -1,4 +1,7 @@
-"""Headless Chromium for tests, driven over its debugging pipe: no driver and no further package."""
+"""Headless Chromium for tests, driven over its debugging pipe: no driver and no further package.
+
+chromium.py PAGE PICTURE WIDTH HEIGHT      writes what a window of this size shows as PNG
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -129,3 +133,12 @@ class Browser:
         for fd in (self.read, self.write):
             os.close(fd)
         self.home.cleanup()
+
+
+if __name__ == "__main__":
+    at, picture, width, height = sys.argv[1:]
+    program = found() or sys.exit("no Chromium on this machine")
+    browser = Browser(program)
+    browser.show(Path(at), int(width), int(height))
+    browser.screenshot(Path(picture), whole=False)
+    browser.close()

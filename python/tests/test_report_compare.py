@@ -29,7 +29,7 @@ from hostnet.scoreboard import Claim, Result, points_of
         (2e5, 20.0, "×1e+04"),
         (0.0, 20.0, "to 0"),
         (None, 20.0, ""),
-        (1.0, 0.0, ""),
+        (1.0, 0.0, "from 0"),
         (-2.0, 1.0, ""),
     ],
 )

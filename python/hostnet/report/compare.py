@@ -173,6 +173,8 @@ def _samples(table_name: str, result: Data) -> float:
 
 def change(d: Difference) -> str:
     """The relative change as text; empty where both values print alike or a ratio has no meaning."""
+    if d.base == 0 and d.value:
+        return "from 0"
     ratio = d.ratio
     if ratio is None:
         return ""

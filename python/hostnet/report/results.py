@@ -13,9 +13,9 @@ from ..errors import HostnetError
 from ..plots import CLASS_COLOURS, axis_label
 from .charts import Chart, Curve, Piece, columns_of, grid, percentile_chart, spread, stacks, thinned
 from .compare import NOISE_NOTE, comparison, every, important, leading, metric_cell, metric_head, summary
-from .hosts import hosts
 from .html import Cell, Head, Markup, as_json, details, joined, left_out, markup, section, table, value_cell
 from .numbers import short
+from .opening import hosts
 from .sources import differences, labels
 from .swept import swept_curves
 from .verdict import Verdict
@@ -58,6 +58,7 @@ def body(results: Sequence[Data]) -> Markup:
         ("Packets of the window", "packets"),
         ("Search for the peak", "search"),
         ("Events", "events"),
+        ("Accesses of CC-NIC by object", "off_core"),
     ):
         parts.append(section(heading, _folded(results, _tables(results, names, name))))
     parts += [
