@@ -137,7 +137,7 @@ scoreboard: build ## check the claims of the modelled papers, rewrite docs/board
 
 # The plots that documentation shows; sweeper's searches are the long ones and measure fewer requests.
 .PHONY: pictures
-pictures: build ## run the studies whose plots docs show, rewrite docs/img (half an hour)
+pictures: build ## run the studies whose plots docs show, rewrite docs/img (half an hour, needs Chromium)
 	for figure in fig2 fig3 fig18 fig19; do $(BIN)/hostnet study hostnetwork $$figure --out results/pictures/$$figure -q; done
 	$(BIN)/hostnet study sweeper fig5 --out results/pictures/sweeper -q
 	$(BIN)/hostnet study ccnic fig2 --out results/pictures/ccnic -q
@@ -146,6 +146,9 @@ pictures: build ## run the studies whose plots docs show, rewrite docs/img (half
 	$(BIN)/hostnet study real ddio --quick --out results/pictures/ddio -q
 	$(BIN)/hostnet explain quadrant3 --out results/pictures/explain -q
 	cp results/pictures/explain/explain.svg docs/img/explain_quadrant3.svg
+	$(BIN)/hostnet run quadrant3 --out results/pictures/run -q
+	$(BIN)/hostnet report results/pictures/run
+	$(BIN)/python python/tests/chromium.py results/pictures/run/report.html docs/img/report.png 1200 880
 	for plot in $$(ls docs/img/*.svg | grep -v explain_); do cp results/pictures/*/$$(basename $$plot) $$plot; done
 
 include crates/ccnic/ccnic.mk

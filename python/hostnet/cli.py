@@ -641,16 +641,22 @@ def metrics(
 
 @app.command()
 def report(
-    result_dir: Annotated[Path, typer.Argument(help="Directory that a run, sweep or study wrote.")],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RESULTS...",
+            help="Directory that a run, sweep or study wrote, or the file of a result; several are compared.",
+        ),
+    ],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The HTML file.")] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Overwrite a file that is no report of these results.")
     ] = False,
 ) -> None:
-    """Make a self-contained HTML report of a directory of results."""
+    """Make a self-contained HTML report of results, or of several side by side."""
     from .report import write_report
 
-    typer.echo(f"report: {write_report(result_dir, out, replace=replace)}")
+    typer.echo(f"report: {write_report(sources, out, replace=replace)}")
 
 
 @app.command()

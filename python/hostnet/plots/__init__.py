@@ -21,7 +21,7 @@ from . import (
     real,
     sweeper,
 )
-from .general import horizontal_bars, horizontal_stack, lines, metric_bars, plot_sweep, plotted
+from .general import metric_bars, plot_sweep, plotted
 from .style import CLASS_COLOURS, axis_label, save, style
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ __all__ = [
     "CLASS_COLOURS",
     "axis_label",
     "figure_of",
-    "horizontal_bars",
-    "horizontal_stack",
-    "lines",
     "metric_bars",
     "plot_study",
     "plot_sweep",
@@ -97,13 +94,13 @@ def figure_of(
 def _compare(fig: Figure, name: str, frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> None:
     """A line below the figure for each numeric claim that this table alone decides: the paper's number and the measured
     one."""
-    from ..scoreboard import numbers_of
+    from ..scoreboard import decided, numbers_of
 
     size = 7.5
     width = int(fig.get_figwidth() * 72 / (0.57 * size))  # a letter is about 0.57 times as wide as the font size
     lines = [
         fill(f"{text}  —  paper {expected}, here {measured}", width, subsequent_indent="    ")
-        for text, expected, measured in numbers_of(name, frame, tables)
+        for text, expected, measured in numbers_of(decided(name, frame, tables))
     ]
     if lines:
         fig.supxlabel("\n".join(lines[:6]), x=0.01, ha="left", fontsize=size, color="#444444", linespacing=1.5)

@@ -1,4 +1,4 @@
-"""Plots of any data: sweeps, metrics as bars, and the parts of the HTML report."""
+"""Plots of any data: sweeps, and metrics as bars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..declared import info
 from ..errors import HostnetError
 from ..paths import nearest
 from ..systems import name_of
-from .style import CLASS_COLOURS, axis_label, line_style, new_figure, style
+from .style import axis_label, line_style, new_figure, style
 
 if TYPE_CHECKING:
     import polars as pl
@@ -212,85 +212,3 @@ def _bar_label(column: str, value: Any) -> str:
     if column.endswith("_bytes"):
         return f"{value} B"
     return f"{column} {value:.4g}" if isinstance(value, float) else f"{column} {value}"
-
-
-def horizontal_bars(names: Sequence[str], panels: Mapping[str, Sequence[float | None]]) -> Figure:
-    """One panel per metric, one bar per name; a missing value leaves its row empty."""
-    with style():
-        fig = new_figure(9.6, 0.9 + 0.3 * len(names))
-        for ax, (metric, values) in zip(
-            fig.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items(), strict=False
-        ):
-            bars = ax.barh(range(len(names)), [v or 0.0 for v in values], 0.7, color="#3A93CE")
-            ax.bar_label(bars, ["" if v is None else f"{v:.4g}" for v in values], padding=3, fontsize=8)
-            ax.set_xlabel(axis_label(metric))
-            _rows_of(ax, names)
-            ax.margins(x=0.14)
-        return fig
-
-
-def horizontal_stack(names: Sequence[str], classes: Mapping[str, Sequence[float]]) -> Figure:
-    """DRAM accesses by class, one bar per name."""
-    with style():
-        fig = new_figure(9.6, 1.3 + 0.34 * len(names))
-        ax = fig.subplots()
-        base = [0.0] * len(names)
-        for column, values in classes.items():
-            label, colour = CLASS_COLOURS[column]
-            if any(values):
-                ax.barh(
-                    range(len(names)),
-                    values,
-                    0.7,
-                    left=base,
-                    color=colour,
-                    label=label,
-                    edgecolor="white",
-                    linewidth=0.4,
-                )
-            base = [b + v for b, v in zip(base, values, strict=False)]
-        for i, total in enumerate(base):
-            ax.annotate(f"{total:.4g}", (total, i), (4, 0), textcoords="offset points", va="center", fontsize=8)
-        ax.set_xlabel("DRAM accesses per request [64 B]")
-        _rows_of(ax, names)
-        ax.margins(x=0.06)
-        fig.legend(loc="outside upper center", ncols=8)
-        return fig
-
-
-def _rows_of(ax: Axes, names: Sequence[str]) -> None:
-    ax.set_yticks(range(len(names)), names)
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(axis="y", visible=False)
-
-
-def lines(
-    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], x: str, log: bool = False, cdf: bool = False
-) -> Figure:
-    """Curves, one panel below the other: for each panel label, the points of each curve by name. A `cdf` has its label on the x axis."""
-    with style():
-        fig = new_figure(9.6, 3.4 if cdf else 0.8 + 1.7 * len(panels))
-        axes = fig.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-        for ax, (label, curves) in zip(axes, panels.items(), strict=False):
-            for i, (name, points) in enumerate(curves.items()):
-                plain = {k: v for k, v in line_style(i).items() if k != "marker"}
-                ax.plot(*zip(*points, strict=False), label=name, **plain)
-            if cdf:
-                ax.set(xlabel=label, ylabel=x, ylim=(0, 1.01))
-                if log:
-                    ax.set_xscale("log")
-                    ax.xaxis.set_major_formatter(lambda v, _: f"{v:g}")
-                else:
-                    ax.set_xlim(0, 1.05 * max((a for c in curves.values() for a, f in c if f <= 0.999), default=1.0))
-            else:
-                ax.set_ylabel(label)
-                top = max((y for points in curves.values() for _, y in points), default=0)
-                ax.set_ylim(0, 1.1 * top if top > 0 else 1)
-        if not cdf:
-            axes[-1].set_xlabel(x)
-        if cdf:
-            axes[0].legend(loc="lower right")
-        else:
-            fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
-        return fig

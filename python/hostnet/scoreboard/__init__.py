@@ -33,11 +33,13 @@ __all__ = [
     "as_json",
     "as_markdown",
     "as_objects",
+    "decided",
     "evaluate",
     "first_page",
     "load",
     "main",
     "numbers_of",
+    "points_of",
     "select",
     "shipped",
 ]
@@ -262,11 +264,11 @@ def _engine_version() -> str:
     return _core.version()
 
 
-def numbers_of(table: str, frame: Any, others: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Statement, expected value and measured value of the shipped claims that the study `table` alone decides.
+def decided(table: str, frame: Any, others: Mapping[str, Any]) -> list[Result]:
+    """Results of the shipped claims about one number that the study `table` alone decides.
 
-    Each of these claims is about one number. `others` are the study's further tables. The weightiest claims come
-    first; claims that these tables cannot decide are omitted.
+    `others` are the study's further tables. The weightiest claims come first; claims that these tables cannot decide are
+    omitted.
     """
     own = {name: other for name, other in others.items() if name.startswith(table + "_")}
     source = _Given(table, {table: frame, **own})
@@ -277,8 +279,27 @@ def numbers_of(table: str, frame: Any, others: Mapping[str, Any]) -> list[tuple[
         if c.eval and c.kind in ("value", "ratio", "share", "range") and tables_of(con, c) <= source.tables.keys()
     ]
     results = [r for r in evaluate(chosen, source) if r.verdict in ("reproduced", "off")]
-    results.sort(key=lambda r: WEIGHTS.index(r.claim.weight))
+    return sorted(results, key=lambda r: WEIGHTS.index(r.claim.weight))
+
+
+def numbers_of(results: Iterable[Result]) -> list[tuple[str, str, str]]:
+    """Statement, expected value and measured value of claims about one number."""
     return [(r.claim.text.rstrip("."), expected_text(r.claim).split(" ± ")[0], measured_text(r)) for r in results]
+
+
+def points_of(results: Iterable[Result], frame: Any, columns: Iterable[str]) -> dict[tuple[int, str], float]:
+    """Numbers of a paper by row and column of a study's table: those whose measured value is one cell of the table."""
+    cells: dict[float, list[tuple[int, str]]] = {}
+    for column in columns:
+        for row, value in enumerate(frame[column].to_list()):
+            if isinstance(value, float) and value:
+                cells.setdefault(value, []).append((row, column))
+    found = {}
+    for r in results:
+        at = cells.get(r.measured, []) if isinstance(r.measured, float) else []
+        if len(at) == 1 and isinstance(r.claim.expected, (int, float)):
+            found[at[0]] = float(r.claim.expected)
+    return found
 
 
 @dataclass(frozen=True)

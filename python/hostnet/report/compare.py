@@ -1,0 +1,291 @@
+"""Differences between results: how large, for better or worse, and whether they exceed the noise of a run."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from .. import headlines
+from ..declared import metric_info, unit
+from .charts import columns_of
+from .html import Cell, Head, Markup, table, value_cell
+
+Data = Mapping[str, Any]
+
+#: Metrics of which more is better (+1) or worse (-1), by name or pattern; all others have no direction.
+BETTER = {
+    "throughput_mrps": 1,
+    "achieved_*": 1,
+    "net_gbps": 1,
+    "net_gbs": 1,
+    "c2m_gbs": 1,
+    "p2m_gbs": 1,
+    "p2m_iops": 1,
+    "stream_gbps": 1,
+    "t?_mops": 1,
+    "lat_*": -1,
+    "rtt_*": -1,
+    "service_mean_us": -1,
+    "tcp_rtt_us": -1,
+    "pingpong_ns": -1,
+    "signal_discovery_ns": -1,
+    "access_ns": -1,
+    "mmio_*_ns": -1,
+    "drop_rate": -1,
+    "loss_rate": -1,
+    "drops": -1,
+    "client_drops": -1,
+    "packet_loss": -1,
+    "tcp_retransmits": -1,
+    "pfc_pause_fraction": -1,
+    "dram_lat_*": -1,
+    "amat_cycles": -1,
+    "acc_total": -1,
+    "llc_miss_ratio": -1,
+    "*_cpi": -1,
+    "cha_adm_*": -1,
+    "iio_*_lat_ns": -1,
+    "lfb_lat_ns": -1,
+}
+#: Change up to which a metric counts as equal where a run says nothing about its noise.
+ALIKE = 0.01
+#: Normal quantile of a 95 % interval.
+_Z = 1.96
+#: Groups of metrics that say nothing about the host's behaviour.
+_APART = ("Constants", "The simulation")
+
+
+@cache
+def better(metric: str) -> int:
+    """1 where more of a metric is better, -1 where less is, 0 where neither is."""
+    return next((sign for pattern, sign in BETTER.items() if fnmatchcase(metric, pattern)), 0)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A metric's value in one result against its value in the first one."""
+
+    metric: str
+    base: float | None
+    value: float | None
+    noise: float | None  # half of the 95 % interval of the difference; None where the runs say nothing about it
+
+    @property
+    def ratio(self) -> float | None:
+        """Value over base; None where the ratio has no meaning."""
+        if not self.base or self.value is None or (self.value < 0) != (self.base < 0):
+            return None
+        return self.value / self.base
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the difference may be noise."""
+        if self.base is None or self.value is None:
+            return self.base == self.value
+        apart = abs(self.value - self.base)
+        if self.noise is not None:
+            return apart <= self.noise
+        return apart <= ALIKE * max(abs(self.value), abs(self.base))
+
+    @property
+    def verdict(self) -> str:
+        """The class of the difference: better, worse, changed or noise."""
+        if self.within_noise:
+            return "noise"
+        sign = better(self.metric)
+        if not sign or self.base is None or self.value is None:
+            return "changed"
+        return "better" if (self.value - self.base) * sign > 0 else "worse"
+
+    @property
+    def size(self) -> float:
+        """The weight of the difference among others: the distance of the ratio from one, on a logarithmic scale."""
+        if self.within_noise:
+            return 0.0
+        ratio = self.ratio
+        return 5.0 if not ratio else min(abs(math.log(ratio)), 5.0)
+
+
+def difference(metric: str, base: Data, other: Data) -> Difference:
+    """How a metric of ``other`` differs from that of ``base``."""
+    first, value = base["metrics"].get(metric), other["metrics"].get(metric)
+    noises = [noise_of(metric, r) for r in (base, other)]
+    noise = None if None in noises else math.hypot(*(n for n in noises if n is not None))
+    return Difference(metric, first, value, noise)
+
+
+_QUANTILES = {"p50": 0.5, "median": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+_CDFS = {"lat": ("request_latency_cdf", 1.0), "rtt": ("rtt", 1.0), "dram_lat": ("dram_latency_cdf", 1.0)}
+
+
+def noise_of(metric: str, result: Data) -> float | None:
+    """Half of the 95 % interval of a metric of one run: of a mean from its windows over time, of a percentile by order
+    statistics, of a count from its square root. None for metrics of which a run says nothing."""
+    value = result["metrics"].get(metric)
+    if value is None:
+        return None
+    if metric in ("drops", "client_drops"):
+        return _Z * math.sqrt(max(value, 1.0))
+    stem, _, last = metric.rpartition("_")
+    quantile, _, _ = stem.rpartition("_")
+    name = stem[len(quantile) + 1 :]
+    if name in _QUANTILES and quantile in _CDFS:
+        return _of_percentile(_QUANTILES[name], _CDFS[quantile][0], result)
+    return _of_mean(metric, result)
+
+
+def _of_mean(metric: str, result: Data) -> float | None:
+    values = [v for v in columns_of(result, "timeline").get(metric, []) if v is not None]
+    if len(values) < 5:
+        return None
+    mean = sum(values) / len(values)
+    deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
+    return _Z * deviation / math.sqrt(len(values))
+
+
+def _of_percentile(q: float, table_name: str, result: Data) -> float | None:
+    columns = columns_of(result, table_name)
+    count = _samples(table_name, result)
+    if not columns or not count:
+        return None
+    values, fractions = list(columns.values())[:2]
+    half = _Z * math.sqrt(q * (1 - q) / count)
+    ends = [
+        values[min(bisect.bisect_left(fractions, f), len(values) - 1)] for f in (max(q - half, 0.0), min(q + half, 1.0))
+    ]
+    return float(max(ends[1] - ends[0], 0.0)) / 2
+
+
+def _samples(table_name: str, result: Data) -> float:
+    """Number of samples behind a table of percentiles."""
+    if table_name == "rtt":
+        return float(sum(columns_of(result, "rtt").get("packets", [])))
+    metrics = result["metrics"]
+    if table_name == "dram_latency_cdf":
+        return float(metrics.get("lines_read") or 0.0)
+    return float((metrics.get("throughput_mrps") or 0.0) * (result.get("measure_us") or 0.0))
+
+
+def change(d: Difference) -> str:
+    """The relative change as text; empty where both values print alike or a ratio has no meaning."""
+    if d.base == 0 and d.value:
+        return "from 0"
+    ratio = d.ratio
+    if ratio is None:
+        return ""
+    if ratio >= 10:
+        return f"×{ratio:.3g}"
+    if ratio <= 0.1:
+        return f"÷{1 / ratio:.3g}" if ratio else "to 0"
+    text = f"{100 * (ratio - 1):+.1f} %"
+    return "" if float(text[:-2]) == 0 else text.replace("-", "−")
+
+
+_SAYS = {"better": "better", "worse": "worse", "changed": "", "noise": "noise"}
+
+
+def important(results: Sequence[Data], most: int = 14) -> list[str]:
+    """The metrics of a comparison by importance: those that lead in these results and differ, the others by the size of their
+    difference, and then the leading ones that do not differ or that only some of the results have."""
+    lead = leading(results)
+    info = metric_info()
+    others = [
+        m
+        for m in every(results)
+        if m not in lead
+        and info[m]["group"] not in _APART
+        and not info[m]["alias"]
+        and all(r["metrics"].get(m) is not None for r in results)
+    ]
+    sizes = {m: max(difference(m, results[0], r).size for r in results[1:]) for m in others}
+    changed = sorted((m for m in others if sizes[m] > 0.05), key=lambda m: -sizes[m])
+    there = [m for m in lead if all(r["metrics"].get(m) is not None for r in results)]
+    differ = [m for m in there if any(difference(m, results[0], r).verdict != "noise" for r in results[1:])]
+    return differ + changed[:most] + [m for m in there if m not in differ] + [m for m in lead if m not in there]
+
+
+def leading(results: Sequence[Data]) -> list[str]:
+    """The leading metrics of these results, in the order of their groups."""
+    groups: dict[str, dict[str, None]] = {}
+    for r in results:
+        for group, names in headlines.leading(r["metrics"]).items():
+            groups.setdefault(group, {}).update(dict.fromkeys(names))
+    return [m for names in groups.values() for m in names]
+
+
+def every(results: Sequence[Data]) -> list[str]:
+    """Every metric that has a value in any of the results, in the engine's order."""
+    known = metric_info()
+    there = {m for r in results for m, v in r["metrics"].items() if v is not None}
+    return [m for m in known if m in there]
+
+
+def metric_head(metric: str) -> Head:
+    """The heading of a metric's column, with its meaning."""
+    info = metric_info().get(metric)
+    return Head(metric, unit(metric), info["description"] if info else "")
+
+
+def metric_cell(metric: str) -> Cell:
+    """A metric's name, with its meaning as a tip."""
+    from html import escape
+
+    info = metric_info().get(metric)
+    tip = f'<abbr title="{escape(info["description"])}">{escape(metric)}</abbr>' if info else escape(metric)
+    return Cell(Markup(tip))
+
+
+def comparison(results: Sequence[Data], names: Sequence[str], metrics: Sequence[str], label: str) -> Markup:
+    """Values of a few results side by side, with each result's change against the first."""
+    heads = [Head("metric"), Head("unit"), Head(names[0])]
+    for n in names[1:]:
+        heads += [
+            Head(n),
+            Head("change", tip=f"{n} against {names[0]}"),
+            Head("", tip="better or worse, where the metric has a direction"),
+        ]
+    rows, classes = [], []
+    for m in metrics:
+        row = [metric_cell(m), Cell(unit(m), of="text"), value_cell(results[0]["metrics"].get(m))]
+        verdicts = []
+        for r in results[1:]:
+            d = difference(m, results[0], r)
+            verdicts.append(d.verdict)
+            weight = None if d.ratio is None else abs(math.log(d.ratio)) if d.ratio else 9.0
+            row += [
+                value_cell(d.value),
+                Cell(change(d), weight, d.verdict),
+                Cell(_SAYS[d.verdict] if change(d) or d.verdict != "noise" else "", of=d.verdict),
+            ]
+        rows.append(row)
+        classes.append("quiet" if verdicts and set(verdicts) == {"noise"} else "")
+    return table(heads, rows, label, classes)
+
+
+NOISE_NOTE = (
+    "Changes are relative to the first result. Grey changes lie within the noise: within the 95 % interval of the difference "
+    "for rates over time, percentiles and counts of lost packets, and within 1 % for all other metrics, of whose noise a "
+    "single run says nothing."
+)
+
+
+def summary(results: Sequence[Data], names: Sequence[str]) -> list[str]:
+    """For each further result, its most important differences in a sentence."""
+    said = []
+    for name, r in zip(names[1:], results[1:]):
+        parts = []
+        for m in leading(results):
+            d = difference(m, results[0], r)
+            if d.verdict in ("better", "worse") and change(d):
+                parts.append(f"{m} {change(d)} ({d.verdict})")
+        said.append(
+            f"{name} against {names[0]}: "
+            + (", ".join(parts[:4]) if parts else "no leading metric differs by more than the noise")
+            + "."
+        )
+    return said

@@ -1,0 +1,156 @@
+"""The bottleneck of one result in a sentence, and the parts of the host that it marks, after `hostnet explain`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..drops import LINK_FULL
+from ..errors import HostnetError
+from ..explain import of_result
+from ..explain.explanation import CORES_BUSY, Domain, Explanation
+from ..results import Result
+from .numbers import short
+
+#: Marks of parts: the limit, what waits behind it, and the fullest part of a host no part of which is full.
+BOTTLENECK, WAITS, FULLEST = "bottleneck", "waits", "fullest"
+#: Share of its limit from which the fullest part is marked although it is not full.
+_MARKED = 0.8
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """A thing that can be full: the part of the picture that has it, its name, and its place on the way to DRAM.
+
+    What is full makes what lies before it wait, so that the last full thing on the way is the bottleneck.
+    """
+
+    part: str
+    name: str
+    place: int = 0
+
+    @property
+    def be(self) -> str:
+        return "are" if self.name.endswith("s") or " that wait" in self.name else "is"
+
+
+_DOMAINS = {
+    "line fill buffers": _Limit("cores", "the line fill buffers"),
+    "IIO write buffer": _Limit("iio", "the IIO write buffer"),
+    "IIO read buffer": _Limit("iio", "the IIO read buffer"),
+    "writes that wait at the CHA": _Limit("agent", "the writes that wait at the home agent", 1),
+    "read queues": _Limit("memory", "the read queues of the memory controllers", 2),
+    "write queues": _Limit("memory", "the write queues of the memory controllers", 2),
+}
+#: Servers without credits, by the fact that says which share of time they are busy.
+_SERVERS = {
+    "pcie_up_util": _Limit("device", "the PCIe link into the host"),
+    "pcie_down_util": _Limit("device", "the PCIe link out of the host"),
+    "iio_path_util": _Limit("iio", "the path from the IIO to the home agent"),
+    "link_utilisation": _Limit("link", "the link between the nodes"),
+    "mem_utilisation": _Limit("memory", "the memory bandwidth"),
+}
+
+
+@dataclass
+class Verdict:
+    """The limit of a host: a sentence, the words of `hostnet explain`, and marks by the beginning of a part's key."""
+
+    sentence: str
+    more: list[str] = field(default_factory=list)
+    marks: dict[str, str] = field(default_factory=dict)
+    busy_cores: bool = False  # whether marked cores are marked for their time, not for their line fill buffers
+    explanation: Explanation | None = None
+
+    def mark(self, key: str) -> str | None:
+        """The mark of a part of the picture, by the part's key."""
+        return next((mark for part, mark in self.marks.items() if key.split(" ")[0] == part), None)
+
+
+def verdict_of(data: Mapping[str, Any]) -> Verdict:
+    """The verdict on a result (as `Result.data`)."""
+    try:
+        ex = of_result(Result({"tables": {}, **data}))  # type: ignore[typeddict-item]
+    except HostnetError:
+        return Verdict(
+            "This run has no metrics of the host network's domains, so no part can be named as the bottleneck."
+        )
+    return judged(ex)
+
+
+def judged(ex: Explanation) -> Verdict:
+    """The verdict on an explanation."""
+    found = _full_server(ex) or _full_domain(ex) or _busy_cores(ex) or _nothing_full(ex)
+    found.more = re.split(r"(?<=\.) (?=[A-Z0-9])", ex.paragraph())
+    found.explanation = ex
+    return found
+
+
+def _full_server(ex: Explanation) -> Verdict | None:
+    for fact, limit in _SERVERS.items():
+        share = ex.facts.get(fact, 0.0)
+        if share >= LINK_FULL:
+            said = f"{_capital(limit.name)} is the bottleneck: it is busy {100 * share:.0f} % of the time{_lost(ex)}."
+            return Verdict(said, marks={limit.part: BOTTLENECK})
+    return None
+
+
+def _full_domain(ex: Explanation) -> Verdict | None:
+    full = [(_DOMAINS[d.name], d) for d in ex.domains if d.exhausted and d.name in _DOMAINS]
+    if not full:
+        return None
+    limit, last = max(full, key=lambda f: (f[0].place, f[1].busy))
+    before = [(at, d) for at, d in full if at.place < limit.place]
+    beside = [(at, d) for at, d in full if at.place == limit.place and d is not last]
+    said = f"{_capital(limit.name)} {limit.be} the bottleneck: {_held(last)}"
+    if beside:
+        said += f"; full as well: {_listed(beside)}"
+    if before:
+        said += f"; the queues before {'them' if limit.be == 'are' else 'it'} fill up, too: {_listed(before)}"
+    elif not beside:
+        said += "".join(f", because {why}" for why in ex.reasons()[:1])
+    marks = {at.part: WAITS for at, _ in before} | {at.part: BOTTLENECK for at, _ in [*beside, (limit, last)]}
+    return Verdict(said + ".", marks=marks)
+
+
+def _held(d: Domain) -> str:
+    said = f"{short(d.held)} of {short(d.credits)} entries are in use"
+    return said + (f", each for {short(d.little_ns)} ns (unloaded {short(d.unloaded_ns)} ns)" if d.unloaded_ns else "")
+
+
+def _listed(full: Sequence[tuple[_Limit, Domain]]) -> str:
+    """Full domains in words, the last of them on the way to memory first."""
+    ordered = sorted(full, key=lambda f: -f[0].place)
+    words = [f"{at.name} ({short(d.held)} of {short(d.credits)})" for at, d in ordered]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _lost(ex: Explanation) -> str:
+    share = ex.facts.get("lost_share", 0.0)
+    return f", and {100 * share:.3g} % of the offered packets are lost" if share > 0 else ""
+
+
+def _busy_cores(ex: Explanation) -> Verdict | None:
+    share = ex.facts.get("cores_busy", 0.0)
+    if share <= CORES_BUSY:
+        return None
+    said = f"The cores are the bottleneck: they are busy {100 * share:.0f} % of the time{_lost(ex)}."
+    return Verdict(said, marks={"cores": BOTTLENECK}, busy_cores=True)
+
+
+def _nothing_full(ex: Explanation) -> Verdict:
+    """The verdict on a host no part of which is full: the fullest part, and the first reason why requests wait."""
+    used = [(d.used, _DOMAINS[d.name]) for d in ex.domains if d.used is not None and d.name in _DOMAINS]
+    used += [(ex.facts[fact], limit) for fact, limit in _SERVERS.items() if fact in ex.facts]
+    if not used:
+        return Verdict("No part of the host is full.")
+    share, fullest = max(used, key=lambda u: u[0])
+    said = f"No part of the host is full; the fullest, {fullest.name}, is at {100 * share:.0f} %"
+    said += "".join(f", and {why}" for why in ex.reasons()[:1])
+    return Verdict(said + ".", marks={fullest.part: FULLEST} if share >= _MARKED else {})
