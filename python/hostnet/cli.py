@@ -660,6 +660,31 @@ def report(
 
 
 @app.command()
+def export(
+    results: Annotated[list[Path], typer.Argument(help="Saved results (JSON).")],
+    format: Annotated[str, typer.Option("--format", metavar="openmetrics|influx", help="The format.")] = "openmetrics",
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")] = None,
+    start: Annotated[
+        int, typer.Option("--start", metavar="SECONDS", help="Unix time at which the simulated window begins.")
+    ] = 0,
+    stretch: Annotated[
+        int,
+        typer.Option(
+            "--stretch",
+            metavar="N",
+            help="Multiply times; Prometheus keeps milliseconds, so points 10 us apart need 100 or more.",
+        ),
+    ] = 1,
+) -> None:
+    """Write the time lines of results for Prometheus (OpenMetrics) or InfluxDB (line protocol)."""
+    from .export import main as export_main
+
+    text = export_main(results, format, out, start, stretch)
+    if text is not None:
+        typer.echo(text, nl=False)
+
+
+@app.command()
 def bench(
     tables: Annotated[list[Path], typer.Argument(help="CSV files of ccnic-bench or compare.py.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the plots.")] = Path("results/ccnic"),

@@ -115,7 +115,7 @@ class Comparison:
             for i, s in enumerate(row[1:], 1):
                 change = _change(s, row[0])
                 chance = "~" if _differs(s, row[0], i) is False else ""
-                cells += [_shown(s), "" if change is None else f"{chance}{change:+.1f} %"]
+                cells += [_shown(s), "" if change is None else f"{chance}{round(change, 1) + 0.0:+.1f} %"]
             rows.append([name, unit(name), *cells])
         return columns, rows
 

@@ -112,7 +112,7 @@ def explanation(ex: Explanation) -> str:
 
 
 def comparison(c: Comparison) -> str:
-    """A comparison: the inputs that differ, then the metrics. A change that may be chance is grey."""
+    """A comparison: the inputs that differ, then the metrics."""
     from .tables import Column
 
     inputs = ""

@@ -124,7 +124,7 @@ def test_the_package_ships_every_data_file_that_it_reads():
     shipped = [entry["path"] for entry in project["tool"]["maturin"]["include"]]
     assert all(set(entry["format"]) == {"sdist", "wheel"} for entry in project["tool"]["maturin"]["include"])
     read = [p for kind in ("platforms", "scenarios", "claims") for p in (ROOT / kind).rglob("*") if p.is_file()]
-    read += [ROOT / "captures/memcached-udp.pcap"]
+    read += [*(ROOT / "captures").glob("*.pcap"), *(ROOT / "recordings").glob("*.rec")]
     missing = [p.name for p in read if not any(carried(p.relative_to(ROOT), pattern) for pattern in shipped)]
     assert len(read) > 30 and missing == []
     assert not any(carried(Path("claims/first/idio.json"), pattern) for pattern in shipped[:1])

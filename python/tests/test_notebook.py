@@ -257,6 +257,12 @@ def test_outside_a_notebook_nothing_is_shown(monkeypatch, tiny, capfd):
     assert shell.shown == [] and capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(("quiet", "shown"), [(None, False), (True, False), (False, True)])
+def test_a_terminal_shows_a_bar_where_it_is_asked_for(monkeypatch, quiet, shown):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert progress.Progress(quiet).visible == shown
+
+
 # ---- the notebooks -------------------------------------------------------------------------------------------------
 
 
