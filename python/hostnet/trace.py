@@ -18,7 +18,7 @@ from .output import check_file, write_text
 PACKETS, THREADS, REQUESTS, QUEUES = 1, 2, 3, 4
 _PROCESSES = {PACKETS: "packets", THREADS: "threads", REQUESTS: "memory requests", QUEUES: "queues"}
 #: Largest number of requests of one packet in a trace.
-MOST_REQUESTS = 30
+MOST_REQUESTS = 16
 _KINDS = {"write": "device writes", "read": "device reads"}
 #: First bytes of a file of this command.
 MARK = '{"displayTimeUnit":"ns","otherData":{"hostnet"'
