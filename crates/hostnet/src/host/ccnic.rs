@@ -72,7 +72,9 @@ pub fn thread(
     // Each thread of the NIC has every `threads`-th queue pair.
     let threads = s.peers_of(p.tenant).map_or(own, |p| p.cores.to_usize());
     Thread::CcNic(Box::new(match (local.checked_sub(own), p.app, p.spec.mode) {
-        (None, Some(app), CcnicMode::Loopback) => CcnicThread::host(setup, local, app, demand(local, app.bytes.0.to_f64())),
+        (None, Some(app), CcnicMode::Loopback) => {
+            CcnicThread::host(setup, local, app, demand(local, app.bytes.0.to_f64()))
+        }
         (None, app, _) => CcnicThread::server(setup, work(s, tenant, app), local, own),
         (Some(first), Some(app), CcnicMode::Loopback) => match threads {
             _ if threads < own => CcnicThread::bank(setup, (first..own).step_by(threads), app),
