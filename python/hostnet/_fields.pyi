@@ -95,7 +95,8 @@ class CcnicSpec(Section):
     """Number of unused queue pairs that each of the NIC's threads has in addition to its own, and polls with `wake
     = 'polling'`. The default is 0."""
     large_buffer: str
-    """Size of a large buffer: a power of two. The default is 4096 B."""
+    """Size of a large buffer: a power of two. A packet of an app of kind 'loopback' that is larger takes several
+    buffers with a descriptor each. The default is 4096 B."""
     layout: Literal['grouped'] | Literal['packed'] | Literal['padded']
     """Layout of 16-byte descriptors in cache lines. The default is 'grouped'."""
     lazy_release: int
@@ -119,7 +120,7 @@ class CcnicSpec(Section):
     assumed."""
     nic_threads: int | None
     """Number of the NIC's threads. When absent, there are as many as the tenant has cores ('1-1'). In overlay mode
-    each thread has a queue pair, and the tenant's cores divide the queue pairs among themselves. In loopback mode
+    each thread has a queue pair, and the tenant's cores divide the queue pairs among themselves. In the other modes
     each of the tenant's cores has a queue pair, and the NIC's threads divide the queue pairs among themselves."""
     nonsequential: bool
     """Whether successive allocations from the pool are never adjacent in memory. The default is true."""
@@ -188,7 +189,7 @@ class ClientSpec(Section):
     """Hardware of the second host: the name or path of a platform file. When absent, the scenario's own
     platform."""
     stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | Literal['dispatch'] | DispatchStackSpec
-    """Stack of the second host's cores. The default, 'poll_mode', is the only supported one."""
+    """Stack of the second host's cores: 'poll_mode' (the default), or 'kernel', a UDP socket on each core."""
 
 
 class CliqueMapAppSpec(Section):
@@ -459,6 +460,8 @@ class EthernetPeripheralSpec(Section):
     """Largest IP packet. The default is 9000 B."""
     name: str | None
     """Name by which tenants refer to the NIC, where there are several."""
+    node: int
+    """Node that the NIC is attached to, in whose memory its buffers lie. The default is 0."""
     page: str
     """Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
     each page. The default is 4 KiB."""
@@ -512,6 +515,8 @@ class EthernetSpec(Section):
     """Largest IP packet. The default is 9000 B."""
     name: str | None
     """Name by which tenants refer to the NIC, where there are several."""
+    node: int
+    """Node that the NIC is attached to, in whose memory its buffers lie. The default is 0."""
     page: str
     """Size of a physically contiguous page of `pool`; pages lie anywhere in memory. The kernel counts the users of
     each page. The default is 4 KiB."""
@@ -1393,6 +1398,8 @@ class RocePeripheralSpec(Section):
     default is 16."""
     mtu: str
     """Payload of a packet. The default is 4096 B."""
+    node: int
+    """Node that the NIC is attached to, in whose memory its buffers lie. The default is 0."""
     op: Literal['p2m_read'] | Literal['p2m_write']
     """Direction of the DMA: the peer writes to this host (p2m_write) or reads from it (p2m_read)."""
     overhead: int
@@ -1500,6 +1507,9 @@ class SsdPeripheralSpec(Section):
     """PCIe lanes of each SSD's port. The default is 4."""
     media_rate: str | None
     """Maximum rate of each SSD's medium. When absent, only the link limits the rate."""
+    node: int
+    """Node that the SSDs are attached to, in whose memory their buffers lie, and that has their cores. The default
+    is 0."""
     op: Literal['p2m_read'] | Literal['p2m_write']
     """Direction of the DMA: storage reads write memory (p2m_write), storage writes read memory (p2m_read)."""
     page: str
@@ -1604,6 +1614,10 @@ class TenantSpec(Section):
     """A group of cores that runs one application."""
     app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | RecordedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
     """Application that the tenant's cores run."""
+    ccnic: CcnicSpec | None
+    """CC-NIC of this tenant, with `stack = 'ccnic'`: the keys in which it differs from the table `ccnic`. Each
+    tenant has an interface of its own, with threads of the NIC, queue pairs and buffers. When absent, as in that
+    table."""
     cores: int
     """Number of logical cores, taken in order from the platform's cores. With `platform.core.threads = 2`, cores
     beyond a node's number of cores are second hardware threads."""
@@ -1822,7 +1836,7 @@ class XmemAppSpec(Section):
 class Fields(Section):
     """A scenario: one point of a study, fully described."""
     ccnic: CcnicSpec | None
-    """CC-NIC, the interface over coherent memory, for a tenant with `stack = 'ccnic'`; keys that are left out are
+    """CC-NIC, the interface over coherent memory, for tenants with `stack = 'ccnic'`; keys that are left out are
     taken from `platform.ccnic`."""
     client: ClientSpec | None
     """Second host whose software is the load generator. When absent, the load generator takes no simulated time and

@@ -282,7 +282,11 @@ fn what_an_overlay_lacks_is_one_sentence() {
         &[
             ("nic_node = 0", "nic_node = 1", "the NIC is attached to node 0 and writes to the memory of that node"),
             ("nic_node = 0", "nic_node = 0\nwake = \"event\"", "look at a descriptor of the PCIe NIC as well"),
-            ("nic_node = 0", "nic_node = 0\nlarge_buffer = \"1024 B\"", "which the application reads at successive addresses"),
+            (
+                "nic_node = 0",
+                "nic_node = 0\nlarge_buffer = \"1024 B\"",
+                "which the application reads at successive addresses",
+            ),
             ("nic_node = 0", "nic_node = 0\nnic_threads = 1", "nic_threads = 1 is fewer than the tenant's 2 cores"),
             ("nic_node = 0", "nic_node = 0\nnic_threads = 40", "ask for 40 cores; a node has 16"),
             ("mode = \"overlay\"", "mode = \"loopback\"", "sends nothing of its own; give ccnic.mode = \"forward\""),

@@ -64,8 +64,15 @@ fn tenants_have_interfaces_of_their_own_kind() {
     let fixed = |rate: &str| format!("arrivals = \"fixed\", rate = \"{rate}\"");
     let forwarder = "{ kind = \"l3fwd\", rules = 100, zero_copy = true }";
     let tenants = tenant("generator", 1, "nic_node = 1", LOOPBACK, &fixed("2 Mpps"))
-        + &tenant("server", 2, "mode = \"overlay\"", server, &fixed("1 Mrps")).replace("cores = 2", "cores = 2\nnode = 1")
-        + &tenant("forwarder", 1, "mode = \"forward\", nic_node = 1", forwarder, &(fixed("3 Mpps") + ", packet = \"256 B\""))
+        + &tenant("server", 2, "mode = \"overlay\"", server, &fixed("1 Mrps"))
+            .replace("cores = 2", "cores = 2\nnode = 1")
+        + &tenant(
+            "forwarder",
+            1,
+            "mode = \"forward\", nic_node = 1",
+            forwarder,
+            &(fixed("3 Mpps") + ", packet = \"256 B\""),
+        )
         + "[[peripheral]]\nkind = \"ethernet\"\n";
     let o = simulate(&text("requests = 12000, warmup_requests = 4000", &tenants));
     for (name, rate) in [("generator", 2.0), ("server", 1.0), ("forwarder", 3.0)] {
@@ -80,7 +87,10 @@ fn tenants_have_interfaces_of_their_own_kind() {
 fn an_application_at_a_wire_reads_the_lines_that_it_needs() {
     let packet = "arrivals = \"fixed\", rate = \"1 Mpps\", packet = \"1 KiB\"";
     let store = "{ kind = \"mica\", item_size = \"256 B\", get_fraction = 1.0, pairs = 2048, buckets = 512, log_size = \"2 MiB\", zipf = 0.9 }";
-    let recorded = format!("{{ kind = \"recorded\", file = \"{}\" }}", platforms().join("../recordings/testpmd-macswap.rec").display());
+    let recorded = format!(
+        "{{ kind = \"recorded\", file = \"{}\" }}",
+        platforms().join("../recordings/testpmd-macswap.rec").display()
+    );
     for (app, traffic, lines) in [
         ("{ kind = \"testpmd\", mode = \"io\" }", packet, 1.0),
         ("{ kind = \"testpmd\", mode = \"macswap\" }", packet, 1.0),
@@ -90,7 +100,12 @@ fn an_application_at_a_wire_reads_the_lines_that_it_needs() {
         (store, "arrivals = \"fixed\", rate = \"1 Mrps\"", 1.0),
         (&recorded, packet, 1.0),
     ] {
-        for more in ["", ", wake = \"event\"", ", nic = \"agent\", wake = \"event\"", ", preset = \"unoptimised\", pool = \"shared\""] {
+        for more in [
+            "",
+            ", wake = \"event\"",
+            ", nic = \"agent\", wake = \"event\"",
+            ", preset = \"unoptimised\", pool = \"shared\"",
+        ] {
             let ccnic = format!("mode = \"forward\", nic_node = 1, host_prefetch = false{more}");
             let o = simulate(&text(RUN, &tenant("served", 1, &ccnic, app, traffic)));
             assert!(close(get(&o, "achieved_mpps"), 1.0, 0.01), "{app}{more}: {} Mpps", get(&o, "achieved_mpps"));
@@ -122,7 +137,10 @@ fn an_application_s_instructions_bound_its_rate() {
 #[test]
 fn an_overlay_serves_every_kind_of_application() {
     let capture = platforms().join("../captures/memcached-udp.pcap");
-    let captured = format!("arrivals = \"pcap\", rate = \"0.08 Mpps\", pcap = {{ file = \"{}\", timing = \"fixed\" }}", capture.display());
+    let captured = format!(
+        "arrivals = \"pcap\", rate = \"0.08 Mpps\", pcap = {{ file = \"{}\", timing = \"fixed\" }}",
+        capture.display()
+    );
     let packet = "arrivals = \"fixed\", rate = \"1 Mpps\", packet = \"1 KiB\"";
     let bursts = "arrivals = \"burst\", burst = 8, burst_period = \"8 us\", packet = \"1 KiB\"";
     for (app, traffic, rate) in [
@@ -134,7 +152,10 @@ fn an_overlay_serves_every_kind_of_application() {
         for more in ["", ", preset = \"unoptimised\"", ", release = \"clwb\", idle_queues = 3"] {
             let served = tenant("served", 1, &format!("mode = \"overlay\"{more}"), app, traffic)
                 .replace("cores = 1", "cores = 1\nnode = 1");
-            let o = simulate(&text("requests = 3000, warmup_requests = 1000", &(served + "[[peripheral]]\nkind = \"ethernet\"\n")));
+            let o = simulate(&text(
+                "requests = 3000, warmup_requests = 1000",
+                &(served + "[[peripheral]]\nkind = \"ethernet\"\n"),
+            ));
             let got = of(&o, "served", "throughput_mops");
             assert!(close(got, rate, 0.02), "{app}{more}: {got} Mops of {rate}");
             assert_eq!(get(&o, "drop_rate"), 0.0, "{app}{more}");
@@ -148,7 +169,9 @@ fn an_overlay_serves_every_kind_of_application() {
 fn threads_of_a_wire_that_serve_several_queue_pairs_bound_the_rate_by_their_number() {
     let app = "{ kind = \"testpmd\", mode = \"io\", instructions = 1 }";
     let rate = |threads: u32| {
-        let ccnic = format!("mode = \"forward\", nic_node = 1, nic_threads = {threads}, costs = {{ nic_tx = 1000, nic_rx = 1000 }}");
+        let ccnic = format!(
+            "mode = \"forward\", nic_node = 1, nic_threads = {threads}, costs = {{ nic_tx = 1000, nic_rx = 1000 }}"
+        );
         let served = tenant("served", 3, &ccnic, app, "arrivals = \"closed\", outstanding = 64, packet = \"64 B\"");
         get(&simulate(&text(RUN, &served)), "achieved_mpps")
     };
@@ -162,7 +185,8 @@ fn threads_of_a_wire_that_serve_several_queue_pairs_bound_the_rate_by_their_numb
 #[test]
 fn a_packet_in_several_buffers_moves_the_lines_of_the_packet() {
     let o = |bytes: u32, ccnic: &str| {
-        let (app, ccnic) = (format!("{{ kind = \"loopback\", bytes = \"{bytes} B\" }}"), format!("nic_node = 1, ring = 64, {ccnic}"));
+        let (app, ccnic) =
+            (format!("{{ kind = \"loopback\", bytes = \"{bytes} B\" }}"), format!("nic_node = 1, ring = 64, {ccnic}"));
         let closed = "arrivals = \"closed\", outstanding = 4";
         simulate(&text("requests = 2000, warmup_requests = 1000", &tenant("jumbo", 1, &ccnic, &app, closed)))
     };
@@ -176,7 +200,11 @@ fn a_packet_in_several_buffers_moves_the_lines_of_the_packet() {
     }
     // Each packet takes three buffers at either side, and the host reads all of it.
     let three = o(9000, "recycle = false, host_prefetch = false");
-    assert!(close(cell(&three, "host", "payload", "reads"), 141.0, 0.01), "{}", cell(&three, "host", "payload", "reads"));
+    assert!(
+        close(cell(&three, "host", "payload", "reads"), 141.0, 0.01),
+        "{}",
+        cell(&three, "host", "payload", "reads")
+    );
     assert!(close(get(&three, "pool_ops_per_packet"), 12.0, 0.02), "{}", get(&three, "pool_ops_per_packet"));
     let bytes = get(&three, "achieved_gbps") / get(&three, "achieved_mpps") * 1e3 / 8.0;
     assert!(close(bytes, 9000.0, 1e-6), "{bytes} B a packet");
@@ -188,25 +216,58 @@ fn a_packet_in_several_buffers_moves_the_lines_of_the_packet() {
 fn a_forwarder_of_headers_touches_the_first_lines_of_a_packet_in_three_buffers() {
     let app = "{ kind = \"loopback\", bytes = \"9000 B\", touch = \"header\" }";
     let ccnic = "mode = \"forward\", nic_node = 1, ring = 64, nic_reads = \"header\", host_prefetch = false";
-    let o = simulate(&text("requests = 2000, warmup_requests = 1000", &tenant("jumbo", 1, ccnic, app, "arrivals = \"closed\", outstanding = 4")));
+    let o = simulate(&text(
+        "requests = 2000, warmup_requests = 1000",
+        &tenant("jumbo", 1, ccnic, app, "arrivals = \"closed\", outstanding = 4"),
+    ));
     let read = cell(&o, "host", "payload", "reads");
     assert!((read - 3.0).abs() < 0.05, "{read} lines of payload");
 }
 
 #[test]
 fn what_a_tenant_s_interface_lacks_is_one_sentence() {
-    let served = tenant("served", 1, "mode = \"forward\", nic_node = 1", "{ kind = \"touchfwd\" }", "arrivals = \"closed\", outstanding = 4, packet = \"1 KiB\"");
+    let served = tenant(
+        "served",
+        1,
+        "mode = \"forward\", nic_node = 1",
+        "{ kind = \"touchfwd\" }",
+        "arrivals = \"closed\", outstanding = 4, packet = \"1 KiB\"",
+    );
     let base = text(RUN, &(tenant("generator", 1, "nic_node = 1", LOOPBACK, CLOSED) + &served));
     refused(
         &base,
         &[
-            ("mode = \"forward\", nic_node = 1", "mode = \"forward\", nic_node = 2", "tenant[1].ccnic.nic_node = 2 does not exist"),
-            ("mode = \"forward\", nic_node = 1", "mode = \"loopback\", nic_node = 1", "sends nothing of its own; give tenant[1].ccnic.mode = \"forward\""),
+            (
+                "mode = \"forward\", nic_node = 1",
+                "mode = \"forward\", nic_node = 2",
+                "tenant[1].ccnic.nic_node = 2 does not exist",
+            ),
+            (
+                "mode = \"forward\", nic_node = 1",
+                "mode = \"loopback\", nic_node = 1",
+                "sends nothing of its own; give tenant[1].ccnic.mode = \"forward\"",
+            ),
             ("{ kind = \"touchfwd\" }", "{ kind = \"xmem\", array = \"4 KiB\" }", "receives no packets of a NIC"),
-            ("mode = \"forward\", nic_node = 1", "mode = \"forward\", nic_reads = \"header\"", "may write all of an answer"),
-            ("packet = \"1 KiB\"", "packet = \"9000 B\"", "which the application reads at successive addresses; give \"16384 B\""),
-            ("arrivals = \"closed\", outstanding = 4, packet", "arrivals = \"burst\", burst = 4, burst_period = \"4 us\", packet", "needs tenant[1].traffic.arrivals"),
-            ("stack = \"ccnic\"\nccnic = { nic_node = 1 }", "ccnic = { nic_node = 1 }", "tenant[0].ccnic needs stack = \"ccnic\""),
+            (
+                "mode = \"forward\", nic_node = 1",
+                "mode = \"forward\", nic_reads = \"header\"",
+                "may write all of an answer",
+            ),
+            (
+                "packet = \"1 KiB\"",
+                "packet = \"9000 B\"",
+                "which the application reads at successive addresses; give \"16384 B\"",
+            ),
+            (
+                "arrivals = \"closed\", outstanding = 4, packet",
+                "arrivals = \"burst\", burst = 4, burst_period = \"4 us\", packet",
+                "needs tenant[1].traffic.arrivals",
+            ),
+            (
+                "stack = \"ccnic\"\nccnic = { nic_node = 1 }",
+                "ccnic = { nic_node = 1 }",
+                "tenant[0].ccnic needs stack = \"ccnic\"",
+            ),
         ],
     );
 }

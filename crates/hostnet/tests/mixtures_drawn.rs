@@ -278,7 +278,11 @@ fn mixture(n: u64) -> String {
                 let (more, nic_node) = (d.ccnic(cores), if several { d.0.below(2) } else { 0 });
                 keys = format!("stack = \"ccnic\"\nccnic = {{ mode = \"forward\", nic_node = {nic_node}{more} }}\n");
                 let (kind, sized) = d.server();
-                let packets = d.of(&["closed\", outstanding = 8", "poisson\", rate = \"0.5 Mpps\"", "fixed\", rate = \"2 Mpps\""]);
+                let packets = d.of(&[
+                    "closed\", outstanding = 8",
+                    "poisson\", rate = \"0.5 Mpps\"",
+                    "fixed\", rate = \"2 Mpps\"",
+                ]);
                 let size = if sized { ", packet = \"300 B\"" } else { "" };
                 (app, own) = (kind.to_owned(), Some(format!("arrivals = \"{packets}{size}")));
             }

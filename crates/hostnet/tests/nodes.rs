@@ -567,10 +567,16 @@ fn what_is_not_built_for_two_nodes_is_refused_in_a_sentence() {
     }
     let packets = PROBE.replace("{ kind = \"probe_latency\", place = \"remote_l2_rh\" }", "{ kind = \"testpmd\" }");
     let packets = packets.replace("cores = 3", "cores = 3, node = 1");
-    let two = packets.replace("tenant = [", "tenant = [{ name = \"there\", cores = 1, app = { kind = \"testpmd\" } }, ");
+    let two =
+        packets.replace("tenant = [", "tenant = [{ name = \"there\", cores = 1, app = { kind = \"testpmd\" } }, ");
     assert!(said(&two).contains("the integrated NIC is on the chip of node 0"), "{}", said(&two));
-    let port = packets.replace("node = 1,", "node = 1, stack = \"poll_mode\",") + "[[peripheral]]\nkind = \"ethernet\"\n";
-    assert!(said(&port).contains("the NIC is attached to node 0 and writes to the memory of that node"), "{}", said(&port));
+    let port =
+        packets.replace("node = 1,", "node = 1, stack = \"poll_mode\",") + "[[peripheral]]\nkind = \"ethernet\"\n";
+    assert!(
+        said(&port).contains("the NIC is attached to node 0 and writes to the memory of that node"),
+        "{}",
+        said(&port)
+    );
     let nowhere = port + "node = 2\n";
     assert!(said(&nowhere).contains("peripheral[0].node = 2 does not exist"), "{}", said(&nowhere));
     let unlinked = PROBE.lines().filter(|l| !l.starts_with("link")).collect::<Vec<_>>().join("\n");
@@ -616,7 +622,8 @@ fn a_device_s_write_ends_when_it_pushes_a_line_of_the_other_node_out() {
 /// Tenants and devices of one node of icx, `node`; the two nodes are alike.
 fn all_on(node: u8, placement: &str, rest: &str) -> String {
     let text = format!("name = \"placed\"\nplatform = \"icx\"\nplacement = {{ {placement} }}\n{rest}");
-    text.replace("cores =", &format!("node = {node}\ncores =")).replace("kind = \"ethernet\"", &format!("kind = \"ethernet\"\nnode = {node}"))
+    text.replace("cores =", &format!("node = {node}\ncores ="))
+        .replace("kind = \"ethernet\"", &format!("kind = \"ethernet\"\nnode = {node}"))
 }
 
 const FORWARDER: &str = "[[tenant]]\nname = \"forwarder\"\ncores = 2\nstack = \"poll_mode\"\napp = { kind = \"l3fwd\", rules = 100, \
@@ -646,12 +653,15 @@ fn devices_and_their_tenants_are_the_same_at_either_node() {
 #[test]
 fn a_nic_at_each_node_leaves_the_other_alone() {
     let half = |node: u8| {
-        all_on(node, "policy = \"ddio\", ways = 2", FORWARDER).replace("kind = \"ethernet\"", &format!("kind = \"ethernet\"\nname = \"nic{node}\""))
-            .replace("stack =", &format!("nic = \"nic{node}\"\nstack =")).replace("\"forwarder\"", &format!("\"forwarder {node}\""))
+        all_on(node, "policy = \"ddio\", ways = 2", FORWARDER)
+            .replace("kind = \"ethernet\"", &format!("kind = \"ethernet\"\nname = \"nic{node}\""))
+            .replace("stack =", &format!("nic = \"nic{node}\"\nstack ="))
+            .replace("\"forwarder\"", &format!("\"forwarder {node}\""))
     };
     let second = half(1);
     let tables = &second[second.find("[[tenant]]").expect("a tenant")..second.find("[run]").expect("a run")];
-    let both = simulate(&half(0).replace("[run]", &format!("{tables}[run]")).replace("requests = 4000", "requests = 8000"));
+    let both =
+        simulate(&half(0).replace("[run]", &format!("{tables}[run]")).replace("requests = 4000", "requests = 8000"));
     let alone = simulate(&half(0));
     let (rate, twice) = (get(&alone, "throughput_mrps"), get(&both, "throughput_mrps"));
     assert!((twice / rate / 2.0 - 1.0).abs() < 0.02, "{twice} Mrps of two, {rate} of one");

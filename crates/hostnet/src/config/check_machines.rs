@@ -22,10 +22,14 @@ pub(super) fn client(s: &Scenario) -> Check {
     need(matches!(c.stack, StackSpec::PollMode | StackSpec::Kernel), || {
         let here = c.stack.name();
         match c.stack {
-            StackSpec::QueuePair => "client.stack = \"queue_pair\" is of a NIC on the chip, and the link of two hosts joins their \
+            StackSpec::QueuePair => {
+                "client.stack = \"queue_pair\" is of a NIC on the chip, and the link of two hosts joins their \
                                      Ethernet NICs; give \"poll_mode\" or \"kernel\""
-                .into(),
-            _ => format!("client.stack = \"{here}\": a load generator there is not built yet; give \"poll_mode\" or \"kernel\""),
+                    .into()
+            }
+            _ => format!(
+                "client.stack = \"{here}\": a load generator there is not built yet; give \"poll_mode\" or \"kernel\""
+            ),
         }
     })?;
     let Some(ringed) = s.ringed() else {

@@ -4,8 +4,8 @@ use super::check::{need, past_caches, serves, word, Check};
 use super::scenario::{ArrivalsSpec, Load, PeripheralSpec, RingDriver, Scenario, SpreadSpec, StackSpec, TenantSpec};
 use crate::app::{AppSpec, WorkSource};
 use crate::device::nic::DATA_ROOM;
-use crate::kernel::TenantId;
 use crate::kernel::units::Size;
+use crate::kernel::TenantId;
 use crate::stack::ccnic::spec::{CcnicMode, CcnicSpec, NicKind, NicReads, Wake};
 
 /// Checks that each tenant has a stack, and that the scenario has all that the stack requires.
@@ -138,7 +138,9 @@ fn ccnic(s: &Scenario) -> Check {
             )
         })?;
         need(!matches!(app, AppSpec::TcpEcho(_)), || {
-            format!("{key}: TCP's segments come from clients, which ccnic.mode = \"forward\" has none of; give \"overlay\"")
+            format!(
+                "{key}: TCP's segments come from clients, which ccnic.mode = \"forward\" has none of; give \"overlay\""
+            )
         })?;
         need(c.nic_reads == NicReads::Payload, || {
             format!(
@@ -150,13 +152,18 @@ fn ccnic(s: &Scenario) -> Check {
         one_buffer(&c, largest)?;
         return modes_without_a_port(s, i, &c, largest);
     };
-    need(!sized, || format!("traffic.packet and traffic.sizes are for other applications; {key} takes the app's own sizes"))?;
+    need(!sized, || {
+        format!("traffic.packet and traffic.sizes are for other applications; {key} takes the app's own sizes")
+    })?;
     modes_without_a_port(s, i, &c, app.bytes.0)
 }
 
 /// Checks the interface `c` of `tenant`, whose packets of up to `largest` bytes come through no port.
 fn modes_without_a_port(s: &Scenario, tenant: TenantId, c: &CcnicSpec, largest: u64) -> Check {
-    let cores = s.tenant(tenant).cores;
+    let (cores, dscp) = (s.tenant(tenant).cores, s.tenant(tenant).dscp);
+    need(dscp == 0, || {
+        format!("tenant[{tenant}].dscp = {dscp} is of packets that a device places, and threads store those of CC-NIC; leave it out")
+    })?;
     if let Some(n) = c.nic_threads {
         several_pairs(c, n, cores).map_err(|e| format!("ccnic.nic_threads = {n} {e}"))?;
     }
@@ -258,7 +265,9 @@ fn overlay(s: &Scenario, tenant: TenantId, c: &CcnicSpec) -> Check {
     driver(s, tenant)?;
     let nic = s.nic_of(tenant).map_or(0, |(_, nic)| nic.node.into());
     need(c.nic_node == nic, || {
-        format!("{key} needs nic_node = {nic}, where the PCIe NIC is attached; the tenant's cores are those of its node")
+        format!(
+            "{key} needs nic_node = {nic}, where the PCIe NIC is attached; the tenant's cores are those of its node"
+        )
     })?;
     let polling = t.receivers();
     let threads = c.nic_threads.unwrap_or(polling);

@@ -162,7 +162,8 @@ pub(super) fn overridden(changes: &Value, s: &Scenario) -> Check {
     let ethernet = s.ethernets().next().is_some();
     let devices = !s.peripherals.is_empty();
     let chip = tenant(|t| has_queue_pairs(t) || directed(t));
-    let driver = tenant(|t| t.stack == Some(StackSpec::PollMode)) || tenant(TenantSpec::has_overlay) || s.client.is_some();
+    let driver =
+        tenant(|t| t.stack == Some(StackSpec::PollMode)) || tenant(TenantSpec::has_overlay) || s.client.is_some();
     for (table, used, by) in [
         ("tcp", kernel || tenant(|t| t.work() == WorkSource::Kernel), "tenants that receive through the kernel"),
         ("udp", kernel, "tenants with stack = \"kernel\""),

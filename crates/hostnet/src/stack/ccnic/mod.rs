@@ -8,8 +8,8 @@
 //! ```
 //!
 //! In overlay mode the host's thread serves packets (server.rs), and the NIC's thread forwards them to and from a PCIe
-//! NIC (overlay.rs). In forward mode the NIC's thread receives packets from a wire (wire.rs), and the host returns
-//! them.
+//! NIC (overlay.rs). In forward mode the NIC's thread receives packets from a wire (forward.rs), and the host returns
+//! or answers them.
 //!
 //! `rings.rs` and `pool.rs` hold the rules of the protocol, without timing. The threads turn the reads and stores of
 //! these rules into programs of their cores. Other threads see the effect of a store when the core's `Op::Release`

@@ -403,4 +403,33 @@ mod tests {
         let others = [Op::Anchor { line: LineAddr(60) }, copy(LineAddr(50), true), copy(LineAddr(60), false)];
         assert_eq!(ops, [&[before][..], &frame, &others].concat());
     }
+
+    #[test]
+    fn an_access_that_waits_for_its_descriptor_leaves_the_application_s_anchor_as_it_was() {
+        let (frame, table, descriptor) = (LineAddr(50), LineAddr(60), LineAddr(7));
+        let mut ops = vec![
+            Op::Anchor { line: table },
+            Op::Load { line: frame + 1, lines: 3 },
+            Op::Chase { line: table + 1, delay: 4 },
+            Op::Store { line: frame, lines: 1 },
+            Op::Load { line: frame + 4, lines: 1 },
+        ];
+        follow(&mut ops, 0, descriptor, &[(frame, 4)]);
+        let behind = |op| {
+            [
+                Op::Keep { slot: STACK_ANCHOR },
+                Op::Anchor { line: descriptor },
+                op,
+                Op::Recall { slot: STACK_ANCHOR },
+            ]
+        };
+        let expected = [
+            &[Op::Anchor { line: table }][..],
+            &behind(Op::DependentLoad { line: frame + 1, lines: 3 }),
+            &[Op::Chase { line: table + 1, delay: 4 }],
+            &behind(Op::DependentStore { line: frame, lines: 1 }),
+            &[Op::Load { line: frame + 4, lines: 1 }], // behind the frame's last line
+        ];
+        assert_eq!(ops, expected.concat());
+    }
 }

@@ -18,8 +18,8 @@ pub enum CcnicMode {
     /// The NIC forwards packets to and from a PCIe NIC of its node: each thread has its queue pair, and a queue of that
     /// NIC.
     Overlay,
-    /// The NIC receives packets from a wire, writes them to fresh receive buffers, and sends the packets that the host
-    /// returns in the same buffers. The host forwards them.
+    /// The NIC receives packets from a wire and writes them to fresh receive buffers. It sends the packets that the host
+    /// returns in the same buffers, or the answers of the host's application.
     Forward,
 }
 
@@ -220,7 +220,7 @@ pub struct CcnicSpec {
     /// assumed.
     pub nic_requests: Option<u32>,
     /// Number of the NIC's threads. When absent, there are as many as the tenant has cores ("1-1"). In overlay mode
-    /// each thread has a queue pair, and the tenant's cores divide the queue pairs among themselves. In loopback mode
+    /// each thread has a queue pair, and the tenant's cores divide the queue pairs among themselves. In the other modes
     /// each of the tenant's cores has a queue pair, and the NIC's threads divide the queue pairs among themselves.
     pub nic_threads: Option<u32>,
     /// Mechanism by which the NIC learns that a transmit descriptor is ready: "polling" (the default) or "event".
