@@ -35,7 +35,6 @@ _HOME = {
     "run": "api",
     "repeat": "api",
     "compare": "api",
-    "explain": "api",
     "plot": "api",
     "sweep": "api",
     "study": "api",
@@ -70,6 +69,10 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("hostnet")
+    if name == "explain":  # a package that can be called
+        from importlib import import_module
+
+        return import_module(".explain", __name__)
     if name in _HOME:
         from importlib import import_module
 

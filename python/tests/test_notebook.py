@@ -144,7 +144,12 @@ def test_two_results_side_by_side(tiny):
     rows = c.frame.filter(metric="mem_bw_gbs").rows(named=True)
     assert [r["mean"] for r in rows] == [a["mem_bw_gbs"], b["mem_bw_gbs"]]
     assert rows[1]["change_percent"] == pytest.approx(100 * (b["mem_bw_gbs"] / a["mem_bw_gbs"] - 1))
-    assert rows[1]["half_interval"] is None and rows[1]["differs"] is None
+    low, high = b.interval("mem_bw_gbs")
+    assert rows[1]["half_interval"] == pytest.approx((high - low) / 2)
+    # Half-widths of 2.131 (Student's t, 15 degrees of freedom) standard errors; Welch's test has up to 30 degrees.
+    errors = [(high - low) / 2 / 2.1314 for low, high in (a.interval("mem_bw_gbs"), b.interval("mem_bw_gbs"))]
+    apart = abs(b["mem_bw_gbs"] - a["mem_bw_gbs"]) / math.hypot(*errors)
+    assert rows[1]["differs"] == (apart > 2.06) or 2.04 < apart < 2.14
     assert "placement.ways: 2, 4" in repr(c) and "mem_bw_gbs" in repr(c)
     page = Balanced(c._repr_html_())
     assert page.seen.count("table") == 2 and "placement.ways" in page.text
