@@ -194,7 +194,7 @@ fn what_second_threads_cannot_run_yet_is_said() {
         KV,
         &[
             ("cores = 24", "cores = 33", "tenants of node 1 ask for 33 cores; a node has 16 of 2 threads each"),
-            ("nic_node = 0", "nic_node = 0\nnic = \"agent\"\nwake = \"event\"", "executes no instructions"),
+            ("nic_node = 0", "nic_node = 0\nnic = \"agent\"\nwake = \"event\"", "shares no core"),
             ("[[tenant]]", "override = { core = { threads = 3 } }\n[[tenant]]", "core.threads = 3 is not 1 or 2"),
             ("[[tenant]]", "override = { core = { threads = 1 } }\n[[tenant]]", "ask for 24 cores; a node has 16"),
         ],
@@ -275,7 +275,7 @@ fn services_run_on_the_two_threads_of_a_core() {
     );
     let o = simulate(&echo);
     let under_way = get(&o, "throughput_mrps") * get(&o, "lat_mean_us");
-    assert!((under_way / 16.0 - 1.0).abs() < 0.05, "{under_way} requests under way");
+    assert!((under_way / 16.0 - 1.0).abs() < 0.1, "{under_way} requests under way");
     let loopback = on_one_core(
         "[[tenant]]\nname = \"pair\"\ncores = 1\nstack = \"ccnic\"\napp = { kind = \"loopback\", bytes = \"64 B\" }\n\
          traffic = { arrivals = \"closed\", outstanding = 8 }\n[run]\nload = \"fixed\"\nrequests = 4000\nwarmup_requests = 1000\n",

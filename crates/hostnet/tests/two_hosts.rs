@@ -134,7 +134,7 @@ fn a_client_of_another_platform_is_looked_up_and_what_is_not_built_is_one_senten
         &[
             ("platform = \"skylake\"", "platform = \"skylike\"", "did you mean \"skylake\""),
             ("kind = \"load_generator\"", "kind = \"testpmd\"", "client.app.kind must be \"load_generator\""),
-            ("platform = \"skylake\"", "stack = \"kernel\"", "client: stack = \"kernel\" needs platform.tcp"),
+            ("platform = \"skylake\"", "stack = \"kernel\"", "client: stack = \"kernel\" needs platform.udp"),
             ("platform = \"skylake\"", "stack = \"queue_pair\"", "the link of two hosts joins their Ethernet NICs"),
             ("platform = \"skylake\"", "stack = \"ccnic\"", "a load generator there is not built yet"),
             ("cores = 1\napp", "cores = 100\napp", "client: tenants ask for 100 cores"),

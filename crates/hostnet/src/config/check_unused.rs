@@ -70,6 +70,9 @@ pub(super) fn packets(s: &Scenario) -> Check {
                 "tenant[{i}].traffic.{key} = {value} has no effect: the application {instead}; leave it out"
             ));
         }
+        need(t.traffic.is_none() || by_tcp, || {
+            format!("tenant[{i}].traffic has no effect: the application takes no packets; leave it out")
+        })?;
         need(!directed(t) || t.stack.is_none(), || {
             format!("tenant[{i}].stack has no effect: a directed test drives the host itself; leave it out")
         })?;
