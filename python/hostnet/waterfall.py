@@ -154,7 +154,7 @@ def picture(lives: Lives, packet: dict[str, Any], stem: Path) -> list[Path]:
         for i, row in enumerate(found):
             spans = [(begin / 1000, (end - begin) / 1000) for begin, end in row.spans]
             height = 0.55 if row.inner else 0.8
-            ax.broken_barh(spans, (i - height / 2, height), color=COLOURS[row.domain], linewidth=0)
+            ax.broken_barh(spans, (i - height / 2, height), color=COLOURS[row.domain], linewidth=0.6)
             end = row.spans[-1][1]
             left = end > 0.8 * total
             x = row.spans[0][0] / 1000 - 0.008 * total / 1000 if left else end / 1000 + 0.008 * total / 1000

@@ -455,9 +455,6 @@ impl Host {
         queues.push(("line fill buffers".into(), "lines", lfb));
         queues.push(("requests under way".into(), "requests", m.mem.in_flight().into()));
         queues.push(("writes waiting at home agents".into(), "writes", m.mem.writes_at_home_agents().into()));
-        let [reads, writes] = m.mem.dram.occupancy();
-        queues.push(("read queues of channels".into(), "reads", reads));
-        queues.push(("write queues of channels".into(), "writes", writes));
         queues
     }
 

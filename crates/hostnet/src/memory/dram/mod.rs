@@ -390,11 +390,6 @@ impl DramController {
         NodeId::new(ch.index() / self.of_node)
     }
 
-    /// Reads and writes in the queues of all channels.
-    pub fn occupancy(&self) -> [u64; 2] {
-        [0, 1].map(|way| self.channels.iter().map(|c| c.used[way].to_u64()).sum())
-    }
-
     /// Channel of a line in the memory of node `home`, and the line's place in the channel.
     #[inline]
     pub fn route(&self, home: NodeId, line: LineAddr) -> (ChannelId, Decoded) {
