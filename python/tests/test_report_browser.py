@@ -46,17 +46,34 @@ def browser():
     opened.close()
 
 
+def wordy():
+    """A result whose names are longer than any box is wide."""
+    r = one()
+    for part in (*r["spec"]["tenant"], r["spec"]["peripheral"][0]):
+        part["name"] = (
+            f"{part['name']} with a name that takes more room than its box has, even on the widest screen there is"
+        )
+    r["tables"]["drops"]["rows"][0][1] = (
+        "Nothing was fast enough to take the packets in the order in which they came. " * 9
+    )
+    return r
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    made = {"one": [fakeresults.result("ddio") | {"warnings": ["the caches were still filling"]}], "mix": [one()]}
+    made = {
+        "one": [fakeresults.result("ddio") | {"warnings": ["the caches were still filling"]}],
+        "mix": [one()],
+        "wordy": [wordy()],
+    }
     made |= {"pair": fakeresults.three()[:2], "three": fakeresults.three(), "many": sweep_of(12)}
     return {name: write_report(results, folder / f"{name}.html") for name, results in made.items()}
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1024, 1920])
-@pytest.mark.parametrize("name", ["one", "mix", "pair", "three", "many"])
+@pytest.mark.parametrize("name", ["one", "mix", "wordy", "pair", "three", "many"])
 def test_nothing_fails_and_nothing_is_clipped(browser, pages, name, width, theme):
     browser.show(pages[name], width, 900, theme)
     assert browser.run("document.documentElement.dataset.theme") == theme

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from ..scoreboard import Result
+
 __all__ = [
     "CLASS_COLOURS",
     "axis_label",
@@ -73,10 +75,12 @@ def figure_of(
     tables: Mapping[str, pl.DataFrame] | None = None,
     metrics: Sequence[str] | None = None,
     drawn: Mapping[str, Any] | None = None,
+    results: Sequence[Result] | None = None,
 ) -> Figure:
     """The figure of a study table, not yet written to a file.
 
-    `drawn` is what `Study.drawn` says: its title, the meaning of each swept column, and its plot.
+    `drawn` is what `Study.drawn` says: its title, the meaning of each swept column, and its plot. `results` are those of
+    `scoreboard.decided` for this table, where they are known already.
     """
     drawn = drawn or {}
     plot, meanings, title = drawn.get("plot"), drawn.get("swept"), drawn.get("title", "")
@@ -87,11 +91,17 @@ def figure_of(
             fig = _DRAWINGS[name](frame, tables or {})
         else:
             fig = metric_bars(name, frame, metrics, None if meanings is None else list(meanings), title)
-        _compare(fig, name, frame, tables or {})
+        _compare(fig, name, frame, tables or {}, results)
         return fig
 
 
-def _compare(fig: Figure, name: str, frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> None:
+def _compare(
+    fig: Figure,
+    name: str,
+    frame: pl.DataFrame,
+    tables: Mapping[str, pl.DataFrame],
+    results: Sequence[Result] | None,
+) -> None:
     """A line below the figure for each numeric claim that this table alone decides: the paper's number and the measured
     one."""
     from ..scoreboard import decided, numbers_of
@@ -100,7 +110,7 @@ def _compare(fig: Figure, name: str, frame: pl.DataFrame, tables: Mapping[str, p
     width = int(fig.get_figwidth() * 72 / (0.57 * size))  # a letter is about 0.57 times as wide as the font size
     lines = [
         fill(f"{text}  —  paper {expected}, here {measured}", width, subsequent_indent="    ")
-        for text, expected, measured in numbers_of(decided(name, frame, tables))
+        for text, expected, measured in numbers_of(decided(name, frame, tables) if results is None else results)
     ]
     if lines:
         fig.supxlabel("\n".join(lines[:6]), x=0.01, ha="left", fontsize=size, color="#444444", linespacing=1.5)

@@ -62,7 +62,8 @@ def study(folder: Path) -> tuple[Markup, str, list[Any]]:
     paper = points_of(results, frame, curved) | _measured_elsewhere(frame, curved)
     claims = table([Head("statement"), Head("paper"), Head("here")], said, "the paper's numbers") if said else ""
     figure = _figure(
-        figure_of(name, frame, tables, about["metrics"], drawn), f"{about['title']}; the numbers are in the table below"
+        figure_of(name, frame, tables, about["metrics"], drawn, results),
+        f"{about['title']}; the numbers are in the table below",
     )
     body = joined(
         [
