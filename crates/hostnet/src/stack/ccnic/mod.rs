@@ -680,11 +680,11 @@ impl CcnicThread {
     pub fn wires(s: Setup, wires: impl Iterator<Item = (usize, Wire)>) -> CcnicThread {
         let of = |(queue, wire): (usize, Wire)| {
             let common = CcnicThreadState::of_nic(s, queue, wire.bytes).foreseeing();
-            Box::new(forward::ForwardNic::new(nic::CcnicNic::new(common, s.interface), wire))
+            forward::ForwardNic::new(nic::CcnicNic::new(common, s.interface), wire)
         };
         let mut all: Vec<_> = wires.map(of).collect();
         if all.len() == 1 {
-            return CcnicThread::Wire(all.remove(0));
+            return CcnicThread::Wire(Box::new(all.remove(0)));
         }
         CcnicThread::Bank(multi_queue::MultiQueueNic::new(all.into_iter().map(PairNic::Wire).collect()))
     }

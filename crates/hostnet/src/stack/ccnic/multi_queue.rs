@@ -12,7 +12,7 @@ pub(super) enum PairNic {
     /// Loopback mode.
     Loopback(CcnicNic),
     /// Forward mode.
-    Wire(Box<ForwardNic>),
+    Wire(ForwardNic),
 }
 
 impl PairNic {
