@@ -672,7 +672,7 @@ impl CcnicThread {
     /// The NIC's thread of several queue pairs, in loopback mode.
     pub fn bank(s: Setup, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> CcnicThread {
         let state = |q| CcnicThreadState::of_nic(s, q, app.bytes.0.to_u32()).foreseeing();
-        let of = |q| PairNic::Loopback(nic::CcnicNic::new(state(q), s.interface));
+        let of = |q| PairNic::Loopback(Box::new(nic::CcnicNic::new(state(q), s.interface)));
         CcnicThread::Bank(multi_queue::MultiQueueNic::new(queues.map(of).collect()))
     }
 
@@ -680,11 +680,11 @@ impl CcnicThread {
     pub fn wires(s: Setup, wires: impl Iterator<Item = (usize, Wire)>) -> CcnicThread {
         let of = |(queue, wire): (usize, Wire)| {
             let common = CcnicThreadState::of_nic(s, queue, wire.bytes).foreseeing();
-            forward::ForwardNic::new(nic::CcnicNic::new(common, s.interface), wire)
+            Box::new(forward::ForwardNic::new(nic::CcnicNic::new(common, s.interface), wire))
         };
         let mut all: Vec<_> = wires.map(of).collect();
         if all.len() == 1 {
-            return CcnicThread::Wire(Box::new(all.remove(0)));
+            return CcnicThread::Wire(all.remove(0));
         }
         CcnicThread::Bank(multi_queue::MultiQueueNic::new(all.into_iter().map(PairNic::Wire).collect()))
     }

@@ -10,9 +10,9 @@ use crate::stack::{Ctx, Step};
 #[derive(Clone)]
 pub(super) enum PairNic {
     /// Loopback mode.
-    Loopback(CcnicNic),
+    Loopback(Box<CcnicNic>),
     /// Forward mode.
-    Wire(ForwardNic),
+    Wire(Box<ForwardNic>),
 }
 
 impl PairNic {
