@@ -11,6 +11,7 @@ __all__ = [
     "formula",
     "hardware",
     "metrics",
+    "nearest",
     "parts",
     "pcie_bandwidth",
     "predict",
@@ -22,6 +23,7 @@ __all__ = [
     "schema",
     "student",
     "trace",
+    "unknown_key",
     "version",
     "watch",
 ]
@@ -63,6 +65,7 @@ class Epoch:
     def prefetch(self, core: int, on: bool | None) -> None: ...
 
 def student(freedom: float) -> float: ...
+def unknown_key(word: str, valid: Sequence[str]) -> str: ...
 def version() -> str: ...
 def build() -> str: ...
 def schema() -> str: ...
@@ -76,6 +79,7 @@ def run(
     control: Callable[[Epoch], object] | None = None,
     interval: str | None = None,
 ) -> str: ...
+def nearest(word: str, choices: Sequence[str]) -> str | None: ...
 def parts() -> str: ...
 def trace(
     resolved: str, how: str, n: float, on_progress: Callable[[float], object] | None = None

@@ -6,10 +6,10 @@ copies in the same place.
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 
+from . import _core
 from .errors import HostnetError
 
 DATA = Path(__file__).parent / "data"
@@ -20,8 +20,8 @@ CLAIMS = DATA / "claims"
 
 def nearest(word: str, choices: list[str]) -> str:
     """A hint that names the choice closest to ``word``, or all of them when none is close."""
-    close = difflib.get_close_matches(word, choices, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(sorted(choices))}."
+    close = _core.nearest(word, choices)
+    return f"did you mean {close!r}?" if close else f"choose one of {', '.join(sorted(choices))}."
 
 
 def scenario_file(name: str | os.PathLike[str]) -> Path:

@@ -119,15 +119,8 @@ def plain(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def _place_of(key: str) -> str | None:
-    """The place of a key that was looked for in the wrong table; None when no table of a scenario has the key, or
-    several have it."""
-    tables = schema()["properties"]
-    if key in tables:
-        kind = "table" if section_schema(tables[key], {}).get("properties") else "key"
-        return f"{key!r} is a {kind} of its own: {'[' + key + ']' if kind == 'table' else key}."
-    holders = [name for name, node in tables.items() if key in section_schema(node, {}).get("properties", {})]
-    return f"[{holders[0]}] has it." if len(holders) == 1 else None
+#: The index of a list in a dotted path.
+_INDEX = re.compile(r"\.(\d+)\b")
 
 
 class Section:
@@ -218,8 +211,8 @@ class Section:
     def _check(self, key: str) -> None:
         keys = self._keys()
         if keys and key not in keys:
-            where = f"[{self._path}]" if self._path else "a scenario"
-            raise SpecError(f"{self._file}: {where} has no key {key!r}; {_place_of(key) or nearest(key, keys)}")
+            where = _INDEX.sub(r"[\1]", self._where(key))
+            raise SpecError(f"{self._file}: {where}: {_core.unknown_key(str(key), keys)}.")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._keys(), *self._data})

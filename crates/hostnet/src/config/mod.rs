@@ -13,10 +13,12 @@ pub mod resolve;
 pub mod scenario;
 mod sources;
 pub mod traffic;
+mod unknown;
 
 pub use registry::Registry;
-pub use resolve::{resolve, resolve_noting, SpecError};
+pub use resolve::{nearest_choice, resolve, resolve_noting, SpecError};
 pub use scenario::{Load, Platform, Scenario};
+pub use unknown::unknown_key;
 
 /// JSON Schema of a scenario; descriptions are the fields' documentation comments.
 pub fn schema() -> String {

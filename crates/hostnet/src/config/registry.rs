@@ -1,6 +1,6 @@
 //! Components of one's own, by the names under which scenarios know them.
 
-use super::resolve::nearest;
+use super::unknown::unknown_key;
 use super::scenario::{Scenario, StackSpec};
 use crate::app::extension::{AppFactory, AppOf};
 use crate::app::{AppSpec, Application};
@@ -247,8 +247,7 @@ fn unknown<'a>(at: &str, known: impl Iterator<Item = &'a String>) -> String {
 fn clause(at: &str, path: &str, keys: &Value, why: &str) -> String {
     let quoted: Vec<&str> = why.split('`').skip(1).step_by(2).collect();
     if let (Some(word), true) = (quoted.first(), why.starts_with("unknown field")) {
-        let near = nearest(word, quoted[1..].iter().copied());
-        return format!("{at}: unknown key \"{word}\"{near} (valid: {})", quoted[1..].join(", "));
+        return format!("{at}: {}", unknown_key(word, &quoted[1..]));
     }
     let path = if path == "." { at.to_string() } else { format!("{at}.{path}") };
     let value = path.strip_prefix(&format!("{at}.")).and_then(|key| keys.get(key));

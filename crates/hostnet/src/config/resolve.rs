@@ -2,6 +2,7 @@
 
 use super::registry::{Registry, EXTENSION};
 use super::scenario::Scenario;
+use super::unknown::unknown_key;
 use super::{check, check_unused, renamed, sources, Platform};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -440,12 +441,17 @@ fn platforms_of(search: &[PathBuf]) -> Vec<String> {
 
 /// Text `; did you mean "x"` for the choice nearest to `word`, or an empty text if none is near.
 pub fn nearest<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
+    nearest_choice(word, choices).map_or(String::new(), |c| format!("; did you mean \"{c}\""))
+}
+
+/// The choice nearest to `word`, by the number of letters to change (Damerau and Levenshtein); None if none is near.
+pub fn nearest_choice<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase(); // in the same notation as all choices
     choices
-        .map(|c| (strsim::damerau_levenshtein(&word, c), c))
+        .map(|c| (strsim::damerau_levenshtein(&word, &c.to_lowercase()), c))
         .min()
         .filter(|(d, c)| *d <= 2.max(c.len() / 3))
-        .map_or(String::new(), |(_, c)| format!("; did you mean \"{c}\""))
+        .map(|(_, c)| c)
 }
 
 fn merge(into: &mut Value, from: Value) {
@@ -515,11 +521,13 @@ fn explain(path: &str, root: &Value, why: &str, registry: &Registry) -> String {
         quoted.retain(|w| *w != EXTENSION);
         quoted.extend(registry.names(path));
     }
-    for (start, what) in [("unknown field", "key"), ("unknown variant", "choice")] {
-        if why.starts_with(start) && !quoted.is_empty() {
-            let near = nearest(quoted[0], quoted[1..].iter().copied());
-            let list = quoted[1..].join(", ");
-            return format!("unknown {what} \"{}\"{near} (valid: {list})", quoted[0]);
+    if let Some((word, valid)) = quoted.split_first() {
+        if why.starts_with("unknown field") {
+            return unknown_key(word, valid);
+        }
+        if why.starts_with("unknown variant") {
+            let near = nearest(word, valid.iter().copied());
+            return format!("unknown choice \"{word}\"{near} (valid: {})", valid.join(", "));
         }
     }
     let value = lookup(root, path).filter(|v| !v.is_object() && !v.is_array());
