@@ -16,7 +16,7 @@ use crate::flow::Domain;
 use crate::kernel::{IdVec, Int, RandomStream, Real, TenantId, ThreadId, Time, TxnId};
 use crate::machine::{DeviceAccess, Event};
 use crate::memory::{Agent, Sender, Txn, TxnOp};
-use crate::meter::life::{Chosen, Life, Lives, Milestone, RequestKind, ServingRequest, Stage};
+use crate::meter::life::{Chosen, Life, LifeStage, Lives, Milestone, RequestKind, ServingRequest};
 use crate::stack::ccnic::CcnicInterface;
 use crate::stack::role::IdleState;
 use serde::Serialize;
@@ -99,7 +99,7 @@ pub struct Lived {
     /// Time from arrival to end, in ps.
     pub latency: u64,
     /// Stages, which tile the latency.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<LifeStage>,
     /// Memory requests that served the packet.
     pub requests: Vec<ServingRequest>,
 }
@@ -508,7 +508,8 @@ fn counter(name: String, unit: &'static str, i: usize, samples: &[(Time, Vec<u64
 fn lived(life: &Life, (nic, on_chip): &(String, bool)) -> Lived {
     let stages = life.stages(*on_chip);
     let divides = |r: &ServingRequest| {
-        let within = |s: &Stage| s.part.is_of_core() && s.thread == r.thread && r.start() < s.to && s.from < r.end();
+        let within =
+            |s: &LifeStage| s.part.is_of_core() && s.thread == r.thread && r.start() < s.to && s.from < r.end();
         r.kind != RequestKind::Core || stages.iter().any(within)
     };
     Lived {

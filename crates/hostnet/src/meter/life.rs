@@ -13,8 +13,7 @@ use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// An instant in the life of a packet; milestones of one instant are in this order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Milestone {
     /// The packet arrived, or its sender wrote its time stamp.
     Arrived,
@@ -55,23 +54,23 @@ macro_rules! parts {
     ($($name:ident = $key:literal in $domain:literal: $meaning:literal,)*) => {
         /// A part of a packet's life: a stage between two milestones, or a share of a stage.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-        pub enum Part {
+        pub enum LifePart {
             $(#[doc = $meaning] $name,)*
         }
-        impl Part {
+        impl LifePart {
             /// All parts.
-            pub const ALL: &'static [Part] = &[$(Part::$name,)*];
+            pub const ALL: &'static [LifePart] = &[$(LifePart::$name,)*];
             /// Name of the part.
             pub const fn key(self) -> &'static str {
-                match self { $(Part::$name => $key,)* }
+                match self { $(LifePart::$name => $key,)* }
             }
             /// Domain in which the packet spends the part.
             pub const fn domain(self) -> &'static str {
-                match self { $(Part::$name => $domain,)* }
+                match self { $(LifePart::$name => $domain,)* }
             }
             /// Meaning of the part, as a sentence.
             pub const fn meaning(self) -> &'static str {
-                match self { $(Part::$name => $meaning,)* }
+                match self { $(LifePart::$name => $meaning,)* }
             }
         }
     };
@@ -107,29 +106,29 @@ parts! {
     Llc = "llc" in "LLC": "An access of the core waits for the LLC or for another core.",
 }
 
-impl Part {
+impl LifePart {
     /// Whether a core is at work on the stage, so that misses of the core divide it.
     pub const fn is_of_core(self) -> bool {
-        matches!(self, Part::CoreQueue | Part::Service | Part::BurstEnd)
+        matches!(self, LifePart::CoreQueue | LifePart::Service | LifePart::BurstEnd)
     }
 }
 
-impl Serialize for Part {
+impl Serialize for LifePart {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.key())
     }
 }
 
 /// Parts of a request's time, in the order of `memory::paths::SEGMENTS`.
-pub const HOPS: [Part; 8] = [
-    Part::ToCha,
-    Part::ChaAdmission,
-    Part::ToHome,
-    Part::Snoop,
-    Part::McQueueWait,
-    Part::McAndDram,
-    Part::LinkBack,
-    Part::Return,
+pub const HOPS: [LifePart; 8] = [
+    LifePart::ToCha,
+    LifePart::ChaAdmission,
+    LifePart::ToHome,
+    LifePart::Snoop,
+    LifePart::McQueueWait,
+    LifePart::McAndDram,
+    LifePart::LinkBack,
+    LifePart::Return,
 ];
 
 /// Agent and direction of a request that serves a packet.
@@ -243,56 +242,56 @@ impl Life {
         if let Some(r) = until.and_then(|t| self.last(RequestKind::Write, t)) {
             marks.push(Mark { what: Milestone::Placed, at: r.end(), thread: None });
         }
-        marks.sort_by_key(|m| (m.at, m.what as u8));
+        marks.sort_by_key(|m| (m.at, m.what));
         marks
     }
 
     /// Stages of the life, in order and without gaps, each with its parts, in order and without gaps.
-    pub fn stages(&self, on_chip: bool) -> Vec<Stage> {
+    pub fn stages(&self, on_chip: bool) -> Vec<LifeStage> {
         let marks = self.ordered();
         let borders = marks.iter().zip(marks.iter().skip(1)).filter(|(a, b)| a.at < b.at);
         borders.map(|(a, b)| self.stage(a, b, on_chip)).collect()
     }
 
-    fn stage(&self, from: &Mark, to: &Mark, on_chip: bool) -> Stage {
+    fn stage(&self, from: &Mark, to: &Mark, on_chip: bool) -> LifeStage {
         use Milestone as M;
         let part = match (from.what, to.what) {
-            (_, M::Began) => Part::NicReceive,
-            (_, M::Placed) => Part::Placement,
-            (_, M::Visible) => Part::Announcement,
-            (_, M::Taken) => Part::RingWait,
-            (_, M::Handed) => Part::HandOver,
-            (_, M::FoundByHost) => Part::HostDiscovery,
-            (_, M::FoundByNic) => Part::NicDiscovery,
-            (M::Handed, M::Served) => Part::HostDiscovery,
-            (_, M::Served) => Part::CoreQueue,
-            (M::Served, M::Answered | M::Posted | M::Ended) => Part::Service,
-            (_, M::Answered | M::Posted) => Part::BurstEnd,
-            (_, M::Rang) => Part::Doorbell,
-            (_, M::Fetched) => Part::DescriptorFetch,
-            (_, M::Reading) => Part::TransmitQueue,
-            (_, M::Read) => Part::PayloadRead,
-            (M::Answered, M::Ended) => Part::BurstEnd,
-            (M::Taken | M::FoundByHost | M::FoundByNic, M::Ended) => Part::Service,
-            (_, M::Ended | M::Arrived) => Part::Transmission,
+            (_, M::Began) => LifePart::NicReceive,
+            (_, M::Placed) => LifePart::Placement,
+            (_, M::Visible) => LifePart::Announcement,
+            (_, M::Taken) => LifePart::RingWait,
+            (_, M::Handed) => LifePart::HandOver,
+            (_, M::FoundByHost) => LifePart::HostDiscovery,
+            (_, M::FoundByNic) => LifePart::NicDiscovery,
+            (M::Handed, M::Served) => LifePart::HostDiscovery,
+            (_, M::Served) => LifePart::CoreQueue,
+            (M::Served, M::Answered | M::Posted | M::Ended) => LifePart::Service,
+            (_, M::Answered | M::Posted) => LifePart::BurstEnd,
+            (_, M::Rang) => LifePart::Doorbell,
+            (_, M::Fetched) => LifePart::DescriptorFetch,
+            (_, M::Reading) => LifePart::TransmitQueue,
+            (_, M::Read) => LifePart::PayloadRead,
+            (M::Answered, M::Ended) => LifePart::BurstEnd,
+            (M::Taken | M::FoundByHost | M::FoundByNic, M::Ended) => LifePart::Service,
+            (_, M::Ended | M::Arrived) => LifePart::Transmission,
         };
         let (from, to, thread) = (from.at, to.at, from.thread);
-        let rest = if on_chip { Part::Lines } else { Part::Link };
+        let rest = if on_chip { LifePart::Lines } else { LifePart::Link };
         let parts = match part {
-            Part::Placement => self.by_request(RequestKind::Write, rest, from, to),
-            Part::PayloadRead => self.by_request(RequestKind::Read, rest, from, to),
+            LifePart::Placement => self.by_request(RequestKind::Write, rest, from, to),
+            LifePart::PayloadRead => self.by_request(RequestKind::Read, rest, from, to),
             _ if part.is_of_core() => self.by_misses(thread, from, to),
             _ => vec![Share { part, from, to }],
         };
         let domain = match part {
-            Part::Doorbell | Part::DescriptorFetch | Part::Transmission if on_chip => "NIC",
+            LifePart::Doorbell | LifePart::DescriptorFetch | LifePart::Transmission if on_chip => "NIC",
             _ => part.domain(),
         };
-        Stage { part, domain, thread, from, to, parts }
+        LifeStage { part, domain, thread, from, to, parts }
     }
 
     /// Divides a stage by the hops of the request of `kind` that ended last within it, and `rest`.
-    fn by_request(&self, kind: RequestKind, rest: Part, from: Time, to: Time) -> Vec<Share> {
+    fn by_request(&self, kind: RequestKind, rest: LifePart, from: Time, to: Time) -> Vec<Share> {
         let mut shares = Vec::new();
         let mut at = from;
         let mut add = |part, until: Time| {
@@ -328,7 +327,7 @@ impl Life {
         let mut shares: Vec<Share> = Vec::new();
         for (time, depth, change) in changes {
             if time > at {
-                let part = DEPTHS.into_iter().zip(held).rfind(|(_, n)| *n > 0).map_or(Part::Core, |(part, _)| part);
+                let part = DEPTHS.into_iter().zip(held).rfind(|(_, n)| *n > 0).map_or(LifePart::Core, |(part, _)| part);
                 match shares.last_mut().filter(|s| s.part == part) {
                     Some(same) => same.to = time,
                     None => shares.push(Share { part, from: at, to: time }),
@@ -342,19 +341,26 @@ impl Life {
 }
 
 /// Parts as which a core's wait for a request counts, from the hop nearest to the core to the one nearest to DRAM.
-const DEPTHS: [Part; 7] =
-    [Part::Llc, Part::ChaAdmission, Part::LinkBack, Part::ToHome, Part::Snoop, Part::McQueueWait, Part::McAndDram];
+const DEPTHS: [LifePart; 7] = [
+    LifePart::Llc,
+    LifePart::ChaAdmission,
+    LifePart::LinkBack,
+    LifePart::ToHome,
+    LifePart::Snoop,
+    LifePart::McQueueWait,
+    LifePart::McAndDram,
+];
 
 /// Position of a hop in `DEPTHS`.
-fn depth(hop: Part) -> usize {
+fn depth(hop: LifePart) -> usize {
     DEPTHS.iter().position(|p| *p == hop).unwrap_or(0)
 }
 
 /// Time between two milestones.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Stage {
+pub struct LifeStage {
     /// The stage.
-    pub part: Part,
+    pub part: LifePart,
     /// Domain in which the packet is.
     pub domain: &'static str,
     /// Thread that was at work at the stage's start, if any.
@@ -374,7 +380,7 @@ pub struct Stage {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Share {
     /// The part.
-    pub part: Part,
+    pub part: LifePart,
     /// Start of the share.
     #[serde(serialize_with = "time")]
     pub from: Time,
@@ -586,7 +592,7 @@ mod tests {
         Life { arrival: 0, queue: QueueId(0), bytes: 64, marks: marks.iter().map(mark).collect(), requests }
     }
 
-    fn shares(s: &Stage) -> Vec<(Part, u64)> {
+    fn shares(s: &LifeStage) -> Vec<(LifePart, u64)> {
         s.parts.iter().map(|x| (x.part, x.to.0 - x.from.0)).collect()
     }
 
@@ -604,18 +610,18 @@ mod tests {
         let stages = life(&marks, vec![early, late, beyond]).stages(false);
         let found: Vec<_> = stages.iter().map(|s| (s.part, s.from.0, s.to.0)).collect();
         let expected = [
-            (Part::NicReceive, 0, 100),
-            (Part::Placement, 100, 500),
-            (Part::Announcement, 500, 900),
-            (Part::Transmission, 900, 1000),
+            (LifePart::NicReceive, 0, 100),
+            (LifePart::Placement, 100, 500),
+            (LifePart::Announcement, 500, 900),
+            (LifePart::Transmission, 900, 1000),
         ];
         assert_eq!(found, expected);
         let hops = [
-            (Part::Link, 100),
-            (Part::ToCha, 50),
-            (Part::ChaAdmission, 20),
-            (Part::McQueueWait, 130),
-            (Part::Return, 100),
+            (LifePart::Link, 100),
+            (LifePart::ToCha, 50),
+            (LifePart::ChaAdmission, 20),
+            (LifePart::McQueueWait, 130),
+            (LifePart::Return, 100),
         ];
         assert_eq!(shares(&stages[1]), hops);
     }
@@ -633,14 +639,14 @@ mod tests {
         let near = request(RequestKind::Core, Some(3), [450, 480, 480, 480, 480, 480, 480, 480, 700]);
         let other = request(RequestKind::Core, Some(4), [100, 900, 900, 900, 900, 900, 900, 900, 1000]);
         let stages = life(&marks, vec![far, near, other]).stages(true);
-        let service = stages.iter().find(|s| s.part == Part::Service).expect("a service");
+        let service = stages.iter().find(|s| s.part == LifePart::Service).expect("a service");
         let expected = [
-            (Part::Core, 100),
-            (Part::Llc, 50),
-            (Part::McQueueWait, 50),
-            (Part::McAndDram, 200),
-            (Part::Llc, 200),
-            (Part::Core, 300),
+            (LifePart::Core, 100),
+            (LifePart::Llc, 50),
+            (LifePart::McQueueWait, 50),
+            (LifePart::McAndDram, 200),
+            (LifePart::Llc, 200),
+            (LifePart::Core, 300),
         ];
         assert_eq!(shares(service), expected);
     }
