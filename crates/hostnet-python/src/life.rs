@@ -3,7 +3,7 @@
 use super::{refusal, result};
 use hostnet::config;
 use hostnet::host::Pick;
-use hostnet::meter::life::LatencyPart;
+use hostnet::meter::life::LifePart;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -17,8 +17,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Every part of a packet's life as JSON: key, domain and meaning.
 #[pyfunction]
 pub fn parts() -> String {
-    let part = |p: &LatencyPart| json!({ "key": p.key(), "domain": p.domain(), "meaning": p.meaning() });
-    LatencyPart::ALL.iter().map(part).collect::<serde_json::Value>().to_string()
+    let part = |p: &LifePart| json!({ "key": p.key(), "domain": p.domain(), "meaning": p.meaning() });
+    LifePart::ALL.iter().map(part).collect::<serde_json::Value>().to_string()
 }
 
 /// Runs one resolved scenario twice, follows packets in the second run, and returns the result and the lives of the

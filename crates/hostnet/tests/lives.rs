@@ -7,7 +7,7 @@ use hostnet::config::scenario::Load;
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, trace, Lived, Outcome, PacketTrace, Pick};
 use hostnet::kernel::units::{OfferedRate, Rate, Span};
-use hostnet::meter::life::{LatencyPart, RequestKind};
+use hostnet::meter::life::{LifePart, RequestKind};
 use std::collections::BTreeSet;
 
 /// A scenario that comes with hostnet, with a short window.
@@ -49,7 +49,7 @@ fn tiles(p: &Lived) {
 }
 
 /// Stages that packets of a run pass.
-fn stages(t: &PacketTrace) -> BTreeSet<LatencyPart> {
+fn stages(t: &PacketTrace) -> BTreeSet<LifePart> {
     t.packets.iter().flat_map(|p| &p.stages).map(|s| s.part).collect()
 }
 
@@ -61,7 +61,7 @@ fn metered(latencies: &[u64]) -> Histogram<u64> {
     h
 }
 
-fn check(s: &Scenario, expected: &[LatencyPart]) -> (Outcome, PacketTrace) {
+fn check(s: &Scenario, expected: &[LifePart]) -> (Outcome, PacketTrace) {
     let plain = run(s, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{}: {e}", s.name));
     let (followed, t) = traced(s, Pick::First(3000));
     let bits = |o: &Outcome| o.values.0.iter().map(|v| v.map(f64::to_bits)).collect::<Vec<_>>();
@@ -95,32 +95,29 @@ fn agrees_with_the_meters(o: &Outcome, t: &PacketTrace) {
     assert_eq!(get(o, "lat_max_us"), h.max() as f64 / 1e3);
 }
 
-const RECEIVE: [LatencyPart; 3] = [LatencyPart::NicReceive, LatencyPart::Placement, LatencyPart::Announcement];
+const RECEIVE: [LifePart; 3] = [LifePart::NicReceive, LifePart::Placement, LifePart::Announcement];
 
 #[test]
 fn queue_pairs_on_the_chip() {
     let (o, t) = check(
         &shipped("l3fwd", 4000),
-        &[&RECEIVE[..], &[LatencyPart::RingWait, LatencyPart::Service, LatencyPart::Doorbell]].concat(),
+        &[&RECEIVE[..], &[LifePart::RingWait, LifePart::Service, LifePart::Doorbell]].concat(),
     );
     agrees_with_the_meters(&o, &t);
-    assert!(stages(&t).contains(&LatencyPart::PayloadRead) && !stages(&t).contains(&LatencyPart::DescriptorFetch));
+    assert!(stages(&t).contains(&LifePart::PayloadRead) && !stages(&t).contains(&LifePart::DescriptorFetch));
 }
 
 #[test]
 fn a_poll_mode_driver_that_runs_each_packet_to_completion() {
-    let expected = [
-        &RECEIVE[..],
-        &[LatencyPart::RingWait, LatencyPart::Service, LatencyPart::Doorbell, LatencyPart::Transmission],
-    ]
-    .concat();
+    let expected =
+        [&RECEIVE[..], &[LifePart::RingWait, LifePart::Service, LifePart::Doorbell, LifePart::Transmission]].concat();
     let (o, t) = check(&shipped("ddio-bench", 4000), &expected);
     agrees_with_the_meters(&o, &t);
 }
 
 #[test]
 fn a_poll_mode_driver_that_serves_bursts() {
-    let expected = [LatencyPart::CoreQueue, LatencyPart::Service, LatencyPart::BurstEnd, LatencyPart::DescriptorFetch];
+    let expected = [LifePart::CoreQueue, LifePart::Service, LifePart::BurstEnd, LifePart::DescriptorFetch];
     let (o, t) = check(&shipped("l2fwd-bursts", 4000), &[&RECEIVE[..], &expected].concat());
     agrees_with_the_meters(&o, &t);
 }
@@ -128,26 +125,24 @@ fn a_poll_mode_driver_that_serves_bursts() {
 #[test]
 fn sockets_of_the_kernel() {
     let s = at("memcached-kernel", 3000, 100_000);
-    let (o, t) =
-        check(&s, &[&RECEIVE[..], &[LatencyPart::RingWait, LatencyPart::CoreQueue, LatencyPart::Service]].concat());
+    let (o, t) = check(&s, &[&RECEIVE[..], &[LifePart::RingWait, LifePart::CoreQueue, LifePart::Service]].concat());
     agrees_with_the_meters(&o, &t);
 }
 
 #[test]
 fn central_dispatch() {
-    let (o, t) =
-        check(&shipped("dispatch", 4000), &[LatencyPart::RingWait, LatencyPart::CoreQueue, LatencyPart::Service]);
+    let (o, t) = check(&shipped("dispatch", 4000), &[LifePart::RingWait, LifePart::CoreQueue, LifePart::Service]);
     agrees_with_the_meters(&o, &t);
 }
 
 #[test]
 fn a_coherent_overlay_before_a_nic() {
     let expected = [
-        LatencyPart::RingWait,
-        LatencyPart::HostDiscovery,
-        LatencyPart::Service,
-        LatencyPart::NicDiscovery,
-        LatencyPart::Transmission,
+        LifePart::RingWait,
+        LifePart::HostDiscovery,
+        LifePart::Service,
+        LifePart::NicDiscovery,
+        LifePart::Transmission,
     ];
     let (o, t) = check(&shipped("kv-overlay", 3000), &expected);
     agrees_with_the_meters(&o, &t);
@@ -157,7 +152,7 @@ fn a_coherent_overlay_before_a_nic() {
 fn packets_of_coherent_queue_pairs() {
     for name in ["ccnic-loopback", "ccnic-forward"] {
         let s = shipped(name, 3000);
-        let (o, t) = check(&s, &[LatencyPart::HostDiscovery, LatencyPart::NicDiscovery]);
+        let (o, t) = check(&s, &[LifePart::HostDiscovery, LifePart::NicDiscovery]);
         // The interface meters round trips in picoseconds.
         let mut h: Histogram<u64> = Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds");
         t.latencies.iter().for_each(|ps| h.saturating_record(*ps));

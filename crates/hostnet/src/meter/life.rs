@@ -54,23 +54,23 @@ macro_rules! parts {
     ($($name:ident = $key:literal in $domain:literal: $meaning:literal,)*) => {
         /// A part of a packet's life: a stage between two milestones, or a share of a stage.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-        pub enum LatencyPart {
+        pub enum LifePart {
             $(#[doc = $meaning] $name,)*
         }
-        impl LatencyPart {
+        impl LifePart {
             /// All parts.
-            pub const ALL: &'static [LatencyPart] = &[$(LatencyPart::$name,)*];
+            pub const ALL: &'static [LifePart] = &[$(LifePart::$name,)*];
             /// Name of the part.
             pub const fn key(self) -> &'static str {
-                match self { $(LatencyPart::$name => $key,)* }
+                match self { $(LifePart::$name => $key,)* }
             }
             /// Domain in which the packet spends the part.
             pub const fn domain(self) -> &'static str {
-                match self { $(LatencyPart::$name => $domain,)* }
+                match self { $(LifePart::$name => $domain,)* }
             }
             /// Meaning of the part, as a sentence.
             pub const fn meaning(self) -> &'static str {
-                match self { $(LatencyPart::$name => $meaning,)* }
+                match self { $(LifePart::$name => $meaning,)* }
             }
         }
     };
@@ -106,29 +106,29 @@ parts! {
     Llc = "llc" in "LLC": "An access of the core waits for the LLC or for another core.",
 }
 
-impl LatencyPart {
+impl LifePart {
     /// Whether a core is at work on the stage, so that misses of the core divide it.
     pub const fn is_of_core(self) -> bool {
-        matches!(self, LatencyPart::CoreQueue | LatencyPart::Service | LatencyPart::BurstEnd)
+        matches!(self, LifePart::CoreQueue | LifePart::Service | LifePart::BurstEnd)
     }
 }
 
-impl Serialize for LatencyPart {
+impl Serialize for LifePart {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.key())
     }
 }
 
 /// Parts of a request's time, in the order of `memory::paths::SEGMENTS`.
-pub const HOPS: [LatencyPart; 8] = [
-    LatencyPart::ToCha,
-    LatencyPart::ChaAdmission,
-    LatencyPart::ToHome,
-    LatencyPart::Snoop,
-    LatencyPart::McQueueWait,
-    LatencyPart::McAndDram,
-    LatencyPart::LinkBack,
-    LatencyPart::Return,
+pub const HOPS: [LifePart; 8] = [
+    LifePart::ToCha,
+    LifePart::ChaAdmission,
+    LifePart::ToHome,
+    LifePart::Snoop,
+    LifePart::McQueueWait,
+    LifePart::McAndDram,
+    LifePart::LinkBack,
+    LifePart::Return,
 ];
 
 /// Agent and direction of a request that serves a packet.
@@ -256,42 +256,42 @@ impl Life {
     fn stage(&self, from: &Mark, to: &Mark, on_chip: bool) -> LifeStage {
         use Milestone as M;
         let part = match (from.what, to.what) {
-            (_, M::Began) => LatencyPart::NicReceive,
-            (_, M::Placed) => LatencyPart::Placement,
-            (_, M::Visible) => LatencyPart::Announcement,
-            (_, M::Taken) => LatencyPart::RingWait,
-            (_, M::Handed) => LatencyPart::HandOver,
-            (_, M::FoundByHost) => LatencyPart::HostDiscovery,
-            (_, M::FoundByNic) => LatencyPart::NicDiscovery,
-            (M::Handed, M::Served) => LatencyPart::HostDiscovery,
-            (_, M::Served) => LatencyPart::CoreQueue,
-            (M::Served, M::Answered | M::Posted | M::Ended) => LatencyPart::Service,
-            (_, M::Answered | M::Posted) => LatencyPart::BurstEnd,
-            (_, M::Rang) => LatencyPart::Doorbell,
-            (_, M::Fetched) => LatencyPart::DescriptorFetch,
-            (_, M::Reading) => LatencyPart::TransmitQueue,
-            (_, M::Read) => LatencyPart::PayloadRead,
-            (M::Answered, M::Ended) => LatencyPart::BurstEnd,
-            (M::Taken | M::FoundByHost | M::FoundByNic, M::Ended) => LatencyPart::Service,
-            (_, M::Ended | M::Arrived) => LatencyPart::Transmission,
+            (_, M::Began) => LifePart::NicReceive,
+            (_, M::Placed) => LifePart::Placement,
+            (_, M::Visible) => LifePart::Announcement,
+            (_, M::Taken) => LifePart::RingWait,
+            (_, M::Handed) => LifePart::HandOver,
+            (_, M::FoundByHost) => LifePart::HostDiscovery,
+            (_, M::FoundByNic) => LifePart::NicDiscovery,
+            (M::Handed, M::Served) => LifePart::HostDiscovery,
+            (_, M::Served) => LifePart::CoreQueue,
+            (M::Served, M::Answered | M::Posted | M::Ended) => LifePart::Service,
+            (_, M::Answered | M::Posted) => LifePart::BurstEnd,
+            (_, M::Rang) => LifePart::Doorbell,
+            (_, M::Fetched) => LifePart::DescriptorFetch,
+            (_, M::Reading) => LifePart::TransmitQueue,
+            (_, M::Read) => LifePart::PayloadRead,
+            (M::Answered, M::Ended) => LifePart::BurstEnd,
+            (M::Taken | M::FoundByHost | M::FoundByNic, M::Ended) => LifePart::Service,
+            (_, M::Ended | M::Arrived) => LifePart::Transmission,
         };
         let (from, to, thread) = (from.at, to.at, from.thread);
-        let rest = if on_chip { LatencyPart::Lines } else { LatencyPart::Link };
+        let rest = if on_chip { LifePart::Lines } else { LifePart::Link };
         let parts = match part {
-            LatencyPart::Placement => self.by_request(RequestKind::Write, rest, from, to),
-            LatencyPart::PayloadRead => self.by_request(RequestKind::Read, rest, from, to),
+            LifePart::Placement => self.by_request(RequestKind::Write, rest, from, to),
+            LifePart::PayloadRead => self.by_request(RequestKind::Read, rest, from, to),
             _ if part.is_of_core() => self.by_misses(thread, from, to),
             _ => vec![Share { part, from, to }],
         };
         let domain = match part {
-            LatencyPart::Doorbell | LatencyPart::DescriptorFetch | LatencyPart::Transmission if on_chip => "NIC",
+            LifePart::Doorbell | LifePart::DescriptorFetch | LifePart::Transmission if on_chip => "NIC",
             _ => part.domain(),
         };
         LifeStage { part, domain, thread, from, to, parts }
     }
 
     /// Divides a stage by the hops of the request of `kind` that ended last within it, and `rest`.
-    fn by_request(&self, kind: RequestKind, rest: LatencyPart, from: Time, to: Time) -> Vec<Share> {
+    fn by_request(&self, kind: RequestKind, rest: LifePart, from: Time, to: Time) -> Vec<Share> {
         let mut shares = Vec::new();
         let mut at = from;
         let mut add = |part, until: Time| {
@@ -327,8 +327,7 @@ impl Life {
         let mut shares: Vec<Share> = Vec::new();
         for (time, depth, change) in changes {
             if time > at {
-                let part =
-                    DEPTHS.into_iter().zip(held).rfind(|(_, n)| *n > 0).map_or(LatencyPart::Core, |(part, _)| part);
+                let part = DEPTHS.into_iter().zip(held).rfind(|(_, n)| *n > 0).map_or(LifePart::Core, |(part, _)| part);
                 match shares.last_mut().filter(|s| s.part == part) {
                     Some(same) => same.to = time,
                     None => shares.push(Share { part, from: at, to: time }),
@@ -342,18 +341,18 @@ impl Life {
 }
 
 /// Parts as which a core's wait for a request counts, from the hop nearest to the core to the one nearest to DRAM.
-const DEPTHS: [LatencyPart; 7] = [
-    LatencyPart::Llc,
-    LatencyPart::ChaAdmission,
-    LatencyPart::LinkBack,
-    LatencyPart::ToHome,
-    LatencyPart::Snoop,
-    LatencyPart::McQueueWait,
-    LatencyPart::McAndDram,
+const DEPTHS: [LifePart; 7] = [
+    LifePart::Llc,
+    LifePart::ChaAdmission,
+    LifePart::LinkBack,
+    LifePart::ToHome,
+    LifePart::Snoop,
+    LifePart::McQueueWait,
+    LifePart::McAndDram,
 ];
 
 /// Position of a hop in `DEPTHS`.
-fn depth(hop: LatencyPart) -> usize {
+fn depth(hop: LifePart) -> usize {
     DEPTHS.iter().position(|p| *p == hop).unwrap_or(0)
 }
 
@@ -361,7 +360,7 @@ fn depth(hop: LatencyPart) -> usize {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LifeStage {
     /// The stage.
-    pub part: LatencyPart,
+    pub part: LifePart,
     /// Domain in which the packet is.
     pub domain: &'static str,
     /// Thread that was at work at the stage's start, if any.
@@ -381,7 +380,7 @@ pub struct LifeStage {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Share {
     /// The part.
-    pub part: LatencyPart,
+    pub part: LifePart,
     /// Start of the share.
     #[serde(serialize_with = "time")]
     pub from: Time,
@@ -593,7 +592,7 @@ mod tests {
         Life { arrival: 0, queue: QueueId(0), bytes: 64, marks: marks.iter().map(mark).collect(), requests }
     }
 
-    fn shares(s: &LifeStage) -> Vec<(LatencyPart, u64)> {
+    fn shares(s: &LifeStage) -> Vec<(LifePart, u64)> {
         s.parts.iter().map(|x| (x.part, x.to.0 - x.from.0)).collect()
     }
 
@@ -611,18 +610,18 @@ mod tests {
         let stages = life(&marks, vec![early, late, beyond]).stages(false);
         let found: Vec<_> = stages.iter().map(|s| (s.part, s.from.0, s.to.0)).collect();
         let expected = [
-            (LatencyPart::NicReceive, 0, 100),
-            (LatencyPart::Placement, 100, 500),
-            (LatencyPart::Announcement, 500, 900),
-            (LatencyPart::Transmission, 900, 1000),
+            (LifePart::NicReceive, 0, 100),
+            (LifePart::Placement, 100, 500),
+            (LifePart::Announcement, 500, 900),
+            (LifePart::Transmission, 900, 1000),
         ];
         assert_eq!(found, expected);
         let hops = [
-            (LatencyPart::Link, 100),
-            (LatencyPart::ToCha, 50),
-            (LatencyPart::ChaAdmission, 20),
-            (LatencyPart::McQueueWait, 130),
-            (LatencyPart::Return, 100),
+            (LifePart::Link, 100),
+            (LifePart::ToCha, 50),
+            (LifePart::ChaAdmission, 20),
+            (LifePart::McQueueWait, 130),
+            (LifePart::Return, 100),
         ];
         assert_eq!(shares(&stages[1]), hops);
     }
@@ -640,14 +639,14 @@ mod tests {
         let near = request(RequestKind::Core, Some(3), [450, 480, 480, 480, 480, 480, 480, 480, 700]);
         let other = request(RequestKind::Core, Some(4), [100, 900, 900, 900, 900, 900, 900, 900, 1000]);
         let stages = life(&marks, vec![far, near, other]).stages(true);
-        let service = stages.iter().find(|s| s.part == LatencyPart::Service).expect("a service");
+        let service = stages.iter().find(|s| s.part == LifePart::Service).expect("a service");
         let expected = [
-            (LatencyPart::Core, 100),
-            (LatencyPart::Llc, 50),
-            (LatencyPart::McQueueWait, 50),
-            (LatencyPart::McAndDram, 200),
-            (LatencyPart::Llc, 200),
-            (LatencyPart::Core, 300),
+            (LifePart::Core, 100),
+            (LifePart::Llc, 50),
+            (LifePart::McQueueWait, 50),
+            (LifePart::McAndDram, 200),
+            (LifePart::Llc, 200),
+            (LifePart::Core, 300),
         ];
         assert_eq!(shares(service), expected);
     }
