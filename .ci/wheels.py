@@ -56,7 +56,15 @@ def compiled(architecture: str, flags: str | None, out: Path) -> Path:
     # Where zig is looked for: `python3 -m ziglang`.
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]])
     env |= {"CARGO_TARGET_DIR": str(ROOT / "target/wheels")} | ({"RUSTFLAGS": flags} if flags else {})
-    command = [str(Path(sys.executable).with_name("maturin")), "build", "--release", "--locked", "--zig", "--target", target]
+    command = [
+        str(Path(sys.executable).with_name("maturin")),
+        "build",
+        "--release",
+        "--locked",
+        "--zig",
+        "--target",
+        target,
+    ]
     subprocess.run([*command, "--compatibility", "manylinux2014", "--out", str(out)], cwd=ROOT, env=env, check=True)
     (wheel,) = out.glob("*.whl")
     return wheel

@@ -10,13 +10,12 @@ import importlib.util
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
-import time
 import zipfile
 from base64 import urlsafe_b64encode
 from pathlib import Path
@@ -123,9 +122,11 @@ def test_the_wheel_works_without_a_compiler_and_without_the_tree(installed):
 
 
 def check_first_results(installed):
-    began = time.monotonic()
+    """Within a minute of processor time, which does not depend on what else the machine does."""
+    began = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert "DDIO + Sweeper" in installed("hostnet", "demo", "-q")
-    assert time.monotonic() - began < 60
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime < 60
     assert (installed.home / "results/demo/report.html").stat().st_size > 10_000
 
 
@@ -211,28 +212,32 @@ def check_the_version(installed):
 
 
 @needs_cargo
-def test_the_source_package_has_the_sources_of_this_engine(tmp_path):
-    """The engine's digest is made of these files, so equal files make an engine of the same version."""
+def test_the_source_package_builds_the_same_engine(tmp_path):
+    """From the package alone, as pip builds it; without optimisation, which the version does not know."""
     maturin("sdist", "--out", str(tmp_path))
     (package,) = tmp_path.glob("*.tar.gz")
-    with tarfile.open(package) as archive:
-        archive.extractall(tmp_path, filter="data")
-    top = tmp_path / package.name.removesuffix(".tar.gz")
-    assert top.name == f"hostnet-{hn.__version__}"
-    for crate in ("hostnet", "hostnet-python", "record", "recording"):
-        for file in (ROOT / "crates" / crate / "src").rglob("*"):
-            if file.is_file():
-                assert (top / file.relative_to(ROOT)).read_bytes() == file.read_bytes()
-    assert (top / "Cargo.lock").read_bytes() == (ROOT / "Cargo.lock").read_bytes()
-    for kind in ("captures", "claims", "platforms", "recordings", "scenarios"):
-        shipped = {p.name for p in (top / "python/hostnet/data" / kind).iterdir()}
-        assert shipped >= {p.name for p in (ROOT / kind).glob("*.toml")} and shipped
-    resolved = subprocess.run(
-        ["cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--no-deps"],
-        cwd=top, capture_output=True, text=True,
+    assert package.name == f"hostnet-{hn.__version__}.tar.gz"
+    release = {"LTO": "off", "CODEGEN_UNITS": "16", "OPT_LEVEL": "0", "DEBUG": "0"}
+    env = os.environ | {f"CARGO_PROFILE_RELEASE_{k}": v for k, v in release.items()}
+    env |= {"CARGO_TARGET_DIR": str(ROOT / "target/sdist"), "CARGO_NET_OFFLINE": "true"}
+    env |= {"PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": sys.prefix}
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--no-cache-dir"]
+    command = [*pip, "--wheel-dir", tmp_path / "made", package]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (tmp_path / "made").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    data = tmp_path / "unpacked/hostnet/data"
+    for kind in ("captures", "claims", "claims/first", "platforms", "recordings", "scenarios"):
+        wanted = {p.name for p in (ROOT / kind).iterdir() if p.suffix in (".toml", ".pcap", ".rec", ".json", ".csv")}
+        assert wanted and wanted == {p.name for p in (data / kind).iterdir() if p.is_file()}
+    said = subprocess.run(
+        [sys.executable, "-c", "from hostnet import _core; print(_core.__file__, _core.version())"],
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path / "unpacked")}, capture_output=True, text=True,
     )  # fmt: skip
-    assert resolved.returncode == 0, resolved.stderr
-    assert "hostnet-python" in {p["name"] for p in json.loads(resolved.stdout)["packages"]}
+    place, version = said.stdout.split()
+    assert Path(place).is_relative_to(tmp_path) and version == _core.version()
 
 
 def test_the_container_file_has_instructions_that_every_builder_knows():
