@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -144,11 +145,25 @@ def test_a_report_of_many_results_says_how_many_each_part_leaves_out(tmp_path):
         for key, part in re.findall(r'<section id="([^"]+)">(.*?)</section>', page, re.S)
     }
     assert said["comparison"] == [] and page.count("rx buffers 183</th>") >= 2, "the tables list all"
-    assert said["the-host"] == [("12", "120")] and said["latency"] == said["over-time"] == [("8", "120")]
+    assert said["the-host"] == [("24", "120")] and said["latency"] == said["over-time"] == [("8", "120")]
     assert said["dram-accesses-per-request-by-who-caused-them"] == [("40", "120")]
     assert said["resolved-specifications"] == [("100", "120")]
     few = write_report(sweep_of(8), tmp_path / "few.html").read_text(encoding="utf-8")
     assert "results are shown here" not in few and len(page) < 3_000_000
+
+
+def test_a_report_of_a_thousand_results_stays_small(tmp_path):
+    page = write_report(sweep_of(1_000), tmp_path / "r.html")
+    assert page.stat().st_size < 3_000_000
+    text = page.read_text(encoding="utf-8")
+    assert "500 of 1000 results are shown here; the files beside this report hold them all." in text
+
+
+def test_specifications_after_the_first_are_what_differs(tmp_path):
+    results = sweep_of(3)
+    page = write_report(results, tmp_path / "r.html").read_text(encoding="utf-8")
+    shown = [json.loads(unescape(t)) for t in re.findall(r"<pre>(.*?)</pre>", page, re.S)]
+    assert shown == [results[0]["spec"], {"rings.rx_buffers": 65}, {"rings.rx_buffers": 66}]
 
 
 def test_curves_that_stand_for_many_span_them_all():

@@ -10,6 +10,7 @@ from html import escape
 from typing import Any
 
 from ..show import number
+from .sources import changes
 
 
 class Markup(str):
@@ -64,6 +65,15 @@ def left_out(there: int, shown: int, where: str) -> Markup:
 def as_json(value: Any) -> Markup:
     """A value as indented JSON."""
     return Markup(f"<pre>{escape(json.dumps(value, indent=1, ensure_ascii=False))}</pre>")
+
+
+def specifications(specs: Sequence[tuple[str, Mapping[str, Any]]]) -> Markup:
+    """The first of named scenarios in full, and of each other one the values in which it differs."""
+    (name, first), *others = specs
+    shown = [details(name, as_json(first))]
+    for other, spec in others:
+        shown.append(details(f"{other}: what differs from {name}", as_json(changes(first, spec))))
+    return joined(shown)
 
 
 def embedded(value: Any, key: str) -> Markup:
@@ -142,7 +152,7 @@ def _tip(text: str) -> str:
 
 
 def _sorted(cell: Cell) -> str:
-    return f' data-v="{cell.value!r}"' if isinstance(cell.value, float) else ""
+    return f' data-v="{cell.value:.7g}"' if isinstance(cell.value, float) else ""
 
 
 def _td(cell: Cell) -> str:

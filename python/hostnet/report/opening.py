@@ -13,7 +13,7 @@ from .picture import picture, widest
 from .verdict import Verdict, verdict_of
 
 #: Number of results of which a page has a picture; of more, those that are spread evenly over them.
-MOST_PICTURES = 12
+MOST_PICTURES = 24
 
 LEGEND = (
     "Arrows are as wide as their traffic in GB/s: blue towards memory, grey away from it, amber from 80 % and red from 97 % of "

@@ -13,7 +13,7 @@ from ..errors import HostnetError
 from ..plots import CLASS_COLOURS, axis_label
 from .charts import Chart, Curve, Piece, columns_of, grid, percentile_chart, spread, stacks, thinned
 from .compare import NOISE_NOTE, comparison, every, important, leading, metric_cell, metric_head, summary
-from .html import Cell, Head, Markup, as_json, details, joined, left_out, markup, section, table, value_cell
+from .html import Cell, Head, Markup, details, joined, left_out, markup, section, specifications, table, value_cell
 from .numbers import short
 from .opening import hosts
 from .sources import differences, labels
@@ -25,6 +25,8 @@ Data = Mapping[str, Any]
 # Number of results beyond which a report lists them in rows, and numbers that keep a page readable. The report says what it
 # leaves out for its size.
 MOST_COLUMNS, MOST_BARS, MOST_DETAILS, MOST_SHOWN = 5, 40, 100, 15
+#: Number of results whose tables a report holds, and number of numbers in a table of all results.
+MOST_TABLES, MOST_CELLS, MOST_ROWS = 24, 20_000, 500
 #: Credits of a domain without a limit.
 UNLIMITED = 2**32 - 1
 
@@ -88,7 +90,7 @@ def _numbers(results: Sequence[Data], names: Sequence[str]) -> Markup:
     if len(results) == 1:
         return section("Key figures", _tiles(results[0], lead))
     if len(results) > MOST_COLUMNS:
-        return section("Comparison", _rows(results, names, lead + by_tenant))
+        return section("Comparison", _rows(results, names, lead + by_tenant, "comparison"))
     said = joined([f"<p>{markup(s)}</p>" for s in summary(results, names)])
     shown = list(dict.fromkeys(important(results) + by_tenant))
     return section("Comparison", said + comparison(results, names, shown, "comparison"), NOISE_NOTE)
@@ -108,10 +110,13 @@ def _tiles(result: Data, metrics: Sequence[str]) -> Markup:
     return Markup(f'<div class="tiles">{"".join(tiles)}</div>') if tiles else Markup()
 
 
-def _rows(results: Sequence[Data], names: Sequence[str], metrics: Sequence[str]) -> Markup:
+def _rows(results: Sequence[Data], names: Sequence[str], metrics: Sequence[str], label: str) -> Markup:
     heads = [Head("result"), *map(metric_head, metrics)]
-    rows = [[Cell(n), *(value_cell(r["metrics"].get(m)) for m in metrics)] for n, r in zip(names, results)]
-    return table(heads, rows, "comparison")
+    most = MOST_CELLS // max(len(metrics), 1)
+    rows = [[Cell(n), *(value_cell(r["metrics"].get(m)) for m in metrics)] for n, r in zip(names[:most], results)]
+    return joined(
+        [table(heads, rows, label), left_out(len(results), most, "the tables beside this report hold all of them")]
+    )
 
 
 def _changed(results: Sequence[Data], names: Sequence[str]) -> Markup:
@@ -146,7 +151,7 @@ def _every(results: Sequence[Data], names: Sequence[str]) -> Markup:
         heads = [Head("metric"), Head("value"), Head("unit"), Head("group"), Head("meaning")]
         return details(f"{len(metrics)} metrics", table(heads, rows, "every metric"))
     made = (
-        _rows(results, names, metrics)
+        _rows(results, names, metrics, "every metric")
         if len(results) > MOST_COLUMNS
         else comparison(results, names, metrics, "every metric")
     )
@@ -284,7 +289,7 @@ def _drops(results: Sequence[Data], names: Sequence[str]) -> Markup:
 def _domains(results: Sequence[Data], names: Sequence[str]) -> Markup:
     there = [(n, t) for n, r in zip(names, results) if (t := (r.get("tables") or {}).get("domains")) and t["rows"]]
     out = []
-    for n, found in there[:MOST_DETAILS]:
+    for n, found in there[:MOST_TABLES]:
         columns = [c["name"] for c in found["columns"]]
         heads = [Head(c["name"], c.get("unit") or "") for c in found["columns"]]
         heads.insert(1, Head("in use"))
@@ -300,7 +305,7 @@ def _domains(results: Sequence[Data], names: Sequence[str]) -> Markup:
             cells.insert(1, _meter(held / credits if limited and credits and held is not None else None))
             rows.append(cells)
         out.append(details(f"{n}: {len(rows)} rows", table(heads, rows, f"domains of {n}"), opened=len(results) == 1))
-    return joined([*out, left_out(len(there), MOST_DETAILS, "the files beside this report hold them all")])
+    return joined([*out, left_out(len(there), MOST_TABLES, "the files beside this report hold them all")])
 
 
 def _meter(share: float | None) -> Cell:
@@ -315,7 +320,7 @@ def _meter(share: float | None) -> Cell:
 def _tables(results: Sequence[Data], names: Sequence[str], name: str) -> Markup:
     there = [(n, t) for n, r in zip(names, results) if (t := (r.get("tables") or {}).get(name)) and t["rows"]]
     out = []
-    for n, found in there[:MOST_DETAILS]:
+    for n, found in there[:MOST_TABLES]:
         used = [i for i in range(len(found["columns"])) if any(row[i] is not None for row in found["rows"])]
         heads = [Head(found["columns"][i]["name"], found["columns"][i].get("unit") or "") for i in used]
         rows = [[value_cell(row[i]) for i in used] for row in found["rows"]]
@@ -326,7 +331,7 @@ def _tables(results: Sequence[Data], names: Sequence[str], name: str) -> Markup:
                 opened=len(results) == 1,
             )
         )
-    return joined([*out, left_out(len(there), MOST_DETAILS, "the files beside this report hold them all")])
+    return joined([*out, left_out(len(there), MOST_TABLES, "the files beside this report hold them all")])
 
 
 # ---- words and origin
@@ -342,8 +347,8 @@ def _explained(verdicts: Sequence[Verdict], names: Sequence[str]) -> Markup:
 
 
 def _specs(results: Sequence[Data], names: Sequence[str]) -> Markup:
-    shown = [details(n, as_json(r["spec"])) for n, r in zip(names[:MOST_DETAILS], results)]
-    return joined([*shown, left_out(len(results), MOST_DETAILS, "the files beside this report hold them all")])
+    shown = specifications([(n, r["spec"]) for n, r in zip(names[:MOST_DETAILS], results)])
+    return joined([shown, left_out(len(results), MOST_DETAILS, "the files beside this report hold them all")])
 
 
 def _provenance(results: Sequence[Data], names: Sequence[str]) -> Markup:
@@ -358,6 +363,7 @@ def _provenance(results: Sequence[Data], names: Sequence[str]) -> Markup:
     heads = [Head("result"), Head("scenario"), *map(Head, keys.values())]
     rows = [
         [Cell(n), Cell(str(r["spec"].get("name", "")), of="text"), *(value_cell(r.get(k)) for k in keys)]
-        for n, r in zip(names, results)
+        for n, r in zip(names[:MOST_ROWS], results)
     ]
-    return table(heads, rows, "provenance")
+    left = left_out(len(results), MOST_ROWS, "the files beside this report hold them all")
+    return joined([table(heads, rows, "provenance"), left])

@@ -83,6 +83,12 @@ def differences(results: Sequence[Data]) -> dict[str, list[Any]]:
     return {p: values for p, values in found.items() if len(set(map(repr, values))) > 1}
 
 
+def changes(base: Data, other: Data) -> dict[str, Any]:
+    """The values of a scenario that differ from those of another, by dotted path; None for a value that it lacks."""
+    first, own = flattened(base), flattened(other)
+    return {p: own.get(p) for p in {**first, **own} if own.get(p) != first.get(p)}
+
+
 def labels(results: Sequence[Data]) -> list[str]:
     """A short, unique name per result: of one its scenario's, of several the differences between their specs."""
     if len(results) == 1:

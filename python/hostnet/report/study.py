@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..declared import info
 from ..errors import HostnetError
 from ..paths import nearest
-from .html import Cell, Head, Markup, as_json, details, joined, left_out, section, table, value_cell
+from .html import Cell, Head, Markup, details, joined, left_out, section, specifications, table, value_cell
 from .sources import objects
 from .swept import curves
 
@@ -96,11 +96,9 @@ def _points(frame: pl.DataFrame, swept: Sequence[str], metrics: Sequence[str], u
 
 
 def _specs(specs: Sequence[dict[str, Any]], axes: Sequence[str]) -> Markup:
-    shown = [
-        details(", ".join(f"{k} {v}" for k, v in s["point"].items() if v is not None and k in axes), as_json(s["spec"]))
-        for s in specs[:MOST_DETAILS]
-    ]
-    every = joined([*shown, left_out(len(specs), MOST_DETAILS, "specs.json holds them all")])
+    names = [", ".join(f"{k} {v}" for k, v in s["point"].items() if v is not None and k in axes) for s in specs]
+    shown = specifications([(n, s["spec"]) for n, s in zip(names[:MOST_DETAILS], specs)])
+    every = joined([shown, left_out(len(specs), MOST_DETAILS, "specs.json holds them all")])
     return details(f"of {len(specs)} points", every)
 
 

@@ -54,12 +54,21 @@
     const pictures = all(":scope > article", group);
     const bar = document.createElement("div");
     bar.className = "tabs";
-    bar.setAttribute("role", "tablist");
+    if (pictures.length <= 8) bar.setAttribute("role", "tablist");
     const show = (chosen) => {
       pictures.forEach((p, i) => p.classList.toggle("hidden", i !== chosen));
       all("button", bar).forEach((b, i) => b.setAttribute("aria-selected", String(i === chosen)));
     };
+    // Many names are a list that unfolds.
+    const list = pictures.length > 8 ? document.createElement("select") : null;
+    if (list) {
+      list.setAttribute("aria-label", "Shown below");
+      list.append(...pictures.map((p, i) => new Option(p.dataset.name, i)));
+      list.addEventListener("change", () => show(Number(list.value)));
+      bar.append(list);
+    }
     pictures.forEach((p, i) => {
+      if (list) return;
       const button = document.createElement("button");
       button.type = "button";
       button.setAttribute("role", "tab");
