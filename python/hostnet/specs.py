@@ -22,7 +22,7 @@ import tomli_w
 from . import _core, renamed
 from ._toml import tomllib
 from .errors import HostnetError, SpecError
-from .paths import nearest, platform_dirs, scenario_file
+from .paths import platform_dirs, scenario_file
 
 ENTRY = re.compile(r"\[(\d+)\]")  # an index of a list, as in messages
 

@@ -66,27 +66,12 @@ def test_a_difference_is_better_worse_or_noise(metric, base, value, verdict):
         assert Difference(metric, base, value, 1e9).verdict == "noise"
 
 
-def test_the_noise_of_a_mean_follows_from_its_windows():
+def test_the_noise_of_a_metric_is_half_its_interval():
     r = fakeresults.result("dma")
-    values = [10.0, 12.0, 11.0, 9.0, 13.0, 11.0]
-    r["tables"]["timeline"] = fakeresults.table(
-        "t_us us, mem_bw_gbs GB/s", [[float(i), v] for i, v in enumerate(values)]
-    )
-    # Mean 11, squares of the deviations 1, 1, 0, 4, 4, 0: the standard error is sqrt(10 / 5) / sqrt(6).
-    assert noise_of("mem_bw_gbs", r) == pytest.approx(1.96 * math.sqrt(2.0) / math.sqrt(6.0))
-    r["tables"]["timeline"]["rows"] = r["tables"]["timeline"]["rows"][:4]
-    assert noise_of("mem_bw_gbs", r) is None, "too few windows to say"
-
-
-def test_the_noise_of_a_percentile_follows_from_order_statistics():
-    r = fakeresults.result("dma")
-    # 10,000 requests whose latencies are uniform over 0 to 100 us: the 99th percentile is 99, and the ranks of its interval
-    # are 9,900 plus or minus 1.96 sqrt(10,000 x 0.99 x 0.01), that is about 19.5, so that the interval is 0.195 us each way.
-    r["metrics"]["throughput_mrps"], r["measure_us"] = 10.0, 1000.0
-    rows = [[i / 100, i / 10_000] for i in range(1, 10_001)]
-    r["tables"]["request_latency_cdf"] = fakeresults.table("latency_us us, fraction", rows)
-    assert noise_of("lat_p99_us", r) == pytest.approx(0.195, abs=0.01)
-    assert noise_of("drops", {**r, "metrics": {"drops": 400.0}}) == pytest.approx(1.96 * 20)
+    r["intervals"] = {"mem_bw_gbs": [10.0, 12.5]}
+    assert noise_of("mem_bw_gbs", r) == 1.25
+    assert noise_of("lat_p99_us", r) is None, "no interval"
+    assert noise_of("drops", {**r, "metrics": {"drops": 400.0}}) == pytest.approx(1.96 * 20), "a count of rare events"
     assert noise_of("lfb_occ", r) is None
 
 

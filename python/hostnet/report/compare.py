@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-from .. import headlines
+from .. import headlines, intervals
 from ..declared import metric_info, unit
-from .charts import columns_of
 from .html import Cell, Head, Markup, table, value_cell
 
 Data = Mapping[str, Any]
@@ -119,56 +117,16 @@ def difference(metric: str, base: Data, other: Data) -> Difference:
     return Difference(metric, first, value, noise)
 
 
-_QUANTILES = {"p50": 0.5, "median": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-_CDFS = {"lat": ("request_latency_cdf", 1.0), "rtt": ("rtt", 1.0), "dram_lat": ("dram_latency_cdf", 1.0)}
-
-
 def noise_of(metric: str, result: Data) -> float | None:
-    """Half of the 95 % interval of a metric of one run: of a mean from its windows over time, of a percentile by order
-    statistics, of a count from its square root. None for metrics of which a run says nothing."""
+    """Half of the 95 % interval of a metric of one run; of lost packets without an interval, from the square root of their
+    number. None for metrics of which a run says nothing."""
     value = result["metrics"].get(metric)
     if value is None:
         return None
-    if metric in ("drops", "client_drops"):
-        return _Z * math.sqrt(max(value, 1.0))
-    stem, _, last = metric.rpartition("_")
-    quantile, _, _ = stem.rpartition("_")
-    name = stem[len(quantile) + 1 :]
-    if name in _QUANTILES and quantile in _CDFS:
-        return _of_percentile(_QUANTILES[name], _CDFS[quantile][0], result)
-    return _of_mean(metric, result)
-
-
-def _of_mean(metric: str, result: Data) -> float | None:
-    values = [v for v in columns_of(result, "timeline").get(metric, []) if v is not None]
-    if len(values) < 5:
-        return None
-    mean = sum(values) / len(values)
-    deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
-    return _Z * deviation / math.sqrt(len(values))
-
-
-def _of_percentile(q: float, table_name: str, result: Data) -> float | None:
-    columns = columns_of(result, table_name)
-    count = _samples(table_name, result)
-    if not columns or not count:
-        return None
-    values, fractions = list(columns.values())[:2]
-    half = _Z * math.sqrt(q * (1 - q) / count)
-    ends = [
-        values[min(bisect.bisect_left(fractions, f), len(values) - 1)] for f in (max(q - half, 0.0), min(q + half, 1.0))
-    ]
-    return float(max(ends[1] - ends[0], 0.0)) / 2
-
-
-def _samples(table_name: str, result: Data) -> float:
-    """Number of samples behind a table of percentiles."""
-    if table_name == "rtt":
-        return float(sum(columns_of(result, "rtt").get("packets", [])))
-    metrics = result["metrics"]
-    if table_name == "dram_latency_cdf":
-        return float(metrics.get("lines_read") or 0.0)
-    return float((metrics.get("throughput_mrps") or 0.0) * (result.get("measure_us") or 0.0))
+    found = intervals.of(result).get(metric)
+    if found is not None:
+        return intervals.half_width(found)
+    return _Z * math.sqrt(max(value, 1.0)) if metric in ("drops", "client_drops") else None
 
 
 def change(d: Difference) -> str:

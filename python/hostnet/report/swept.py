@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .. import _core, intervals
 from ..plots import axis_label
 from ..quantities import swept as columns_of_points
 from ..results import Result
@@ -28,8 +29,6 @@ MOST_CHARTS, MOST_AXES, MOST_KEYS = 8, 3, 4
 VARIES = 0.002
 #: Endings of columns that hold the ends of a metric's interval.
 INTERVAL = ("_low", "_high")
-#: Student's quantiles of a two-sided 95 % interval, by degrees of freedom; 1.96 beyond.
-_STUDENT = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,12 @@ class Mean:
     high: float | None = None
 
 
+def _ends(result: Mapping[str, Any]) -> dict[str, float]:
+    """The ends of the intervals of a result's metrics, by the names of their columns."""
+    known = intervals.of(result).items()
+    return {metric + ending: end for metric, ends in known for ending, end in zip(INTERVAL, ends)}
+
+
 def swept_curves(results: Sequence[Mapping[str, Any]]) -> Markup:
     """Charts of the leading metrics of results that differ in a few values, one of them a number."""
     found = differences(results)
@@ -50,7 +55,7 @@ def swept_curves(results: Sequence[Mapping[str, Any]]) -> Markup:
     points = [{p: found[p][i] for p in paths} for i in range(len(results))]
     of = [Result({"tables": {}, **r}) for r in results]  # type: ignore[typeddict-item]
     columns = columns_of_points(points, of)
-    rows = [{**dict(c), **r["metrics"]} for c, r in zip(columns, results)]
+    rows = [{**dict(c), **r["metrics"], **_ends(r)} for c, r in zip(columns, results)]
     return curves(rows, list(dict.fromkeys(n for c in columns for n in c)), leading(results), names=False)
 
 
@@ -184,6 +189,5 @@ def mean_of(metric: str, rows: Sequence[Point]) -> Mean:
         low, high = (rows[0].get(metric + ending) for ending in INTERVAL)
         return Mean(mean, low, high)
     deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
-    degrees = len(values) - 1
-    half = (_STUDENT[degrees - 1] if degrees <= len(_STUDENT) else 1.96) * deviation / math.sqrt(len(values))
+    half = _core.student(len(values) - 1) * deviation / math.sqrt(len(values))
     return Mean(mean, mean - half, mean + half)

@@ -1,7 +1,7 @@
 //! Components of one's own, by the names under which scenarios know them.
 
-use super::unknown::unknown_key;
 use super::scenario::{Scenario, StackSpec};
+use super::unknown::unknown_key;
 use crate::app::extension::{AppFactory, AppOf};
 use crate::app::{AppSpec, Application};
 use crate::kernel::extension::Extension;
