@@ -102,7 +102,7 @@ def test_replicated_runs_have_a_student_interval():
     rows = [{"m": v} for v in (10.0, 12.0, 14.0)]
     found = mean_of("m", rows)
     # Deviation 2, three runs, two degrees of freedom.
-    assert (found.value, found.high) == (12.0, pytest.approx(12 + 4.303 * 2 / math.sqrt(3)))
+    assert (found.value, found.high) == (12.0, pytest.approx(12 + 4.30265 * 2 / math.sqrt(3)))
     assert mean_of("m", [{"m": 5.0, "m_low": 4.0, "m_high": 7.0}]).low == 4.0
     assert mean_of("m", rows[:1]).low is None
 
