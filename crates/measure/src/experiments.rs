@@ -25,9 +25,8 @@ const MOST_BYTES: u64 = 4096 * MIB;
 const PASSED_LINES: usize = 256;
 
 /// Measures everything.
-pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64)) -> Result<Measured, String> {
+pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool) -> Result<Measured, String> {
     let began = Instant::now();
-    progress("machine", 0.0);
     let machine = machine::read(Path::new("/"));
     let cpus = machine.first_threads(&sys::allowed());
     if cpus.is_empty() {
@@ -54,7 +53,7 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64)) -> Res
         disturbed: lab.disturbed as f64 / lab.turns.max(1) as f64,
         priority: lab.priority,
     };
-    (lab.progress)("machine", 1.0);
+    lab.tell("core to core", 1.0)?;
     Ok(Measured {
         format: FORMAT,
         by: format!("hostnet-measure {}", env!("CARGO_PKG_VERSION")),
@@ -90,7 +89,7 @@ struct Lab<'a> {
     quick: bool,
     cpus: Vec<u32>,
     machine: Machine,
-    progress: &'a mut dyn FnMut(&str, f64),
+    progress: &'a mut dyn FnMut(&str, f64) -> bool,
     disturbed: u64,
     turns: u64,
     priority: bool,
@@ -100,6 +99,14 @@ impl Lab<'_> {
     fn effort(&self, window: Duration) -> Effort {
         let (repetitions, most) = if self.quick { (7, 120) } else { (31, 1500) };
         Effort { window, repetitions, most: Duration::from_millis(most) }
+    }
+
+    fn tell(&mut self, what: &str, share: f64) -> Result<(), String> {
+        if (self.progress)(what, share) {
+            Ok(())
+        } else {
+            Err("the measurements were ended.".into())
+        }
     }
 
     fn measure(&mut self, work: Vec<Work<'_>>, window: Duration) -> Result<Rates, String> {
@@ -139,7 +146,7 @@ impl Lab<'_> {
 
     fn clock(&mut self) -> Result<Option<Statistic>, String> {
         let Some(cycles) = MULTIPLY_CYCLES else { return Ok(None) };
-        (self.progress)("clock", 0.0);
+        self.tell("clock", 0.0)?;
         let work: Work<'_> = Box::new(|until| {
             let (mut done, mut x) = (0.0, black_box(3));
             while Instant::now() < until {
@@ -172,7 +179,7 @@ impl Lab<'_> {
         }
         let (n, mut found) = (points.len() as f64, Vec::new());
         for (i, (bytes, of_small)) in points.into_iter().enumerate() {
-            (self.progress)("latency", i as f64 / n);
+            self.tell("latency", i as f64 / n)?;
             let buffer = if of_small { &small } else { huge };
             let words = &buffer.words()[..bytes as usize / 8];
             link(words, true);
@@ -184,7 +191,7 @@ impl Lab<'_> {
     }
 
     fn sequential(&mut self, buffer: &Buffer) -> Result<Option<Latency>, String> {
-        (self.progress)("prefetchers", 0.0);
+        self.tell("prefetchers", 0.0)?;
         link(buffer.words(), false);
         let rates = self.measure(vec![chase(buffer.words(), 1, false)], Duration::from_millis(1))?;
         let bytes = (buffer.words().len() * 8) as u64;
@@ -194,7 +201,7 @@ impl Lab<'_> {
     fn parallelism(&mut self, buffer: &Buffer) -> Result<Vec<Parallelism>, String> {
         let mut found = Vec::new();
         for (i, chases) in CHASES.into_iter().enumerate() {
-            (self.progress)("parallelism", i as f64 / CHASES.len() as f64);
+            self.tell("parallelism", i as f64 / CHASES.len() as f64)?;
             let rates = self.measure(vec![chase(buffer.words(), chases, false)], Duration::from_millis(1))?;
             found.push(Parallelism { chases, ns: rates.figure(|r| 1.0 / r[0]) });
         }
@@ -218,7 +225,7 @@ impl Lab<'_> {
         let (n, mut i, mut found) = ((teams.len() * kinds.len()) as f64, 0.0, Vec::new());
         for threads in teams {
             for (order, stores) in &kinds {
-                (self.progress)("bandwidth", i / n);
+                self.tell("bandwidth", i / n)?;
                 i += 1.0;
                 let streams = self.streams(arena, threads, *order, *stores, 0);
                 let rates = self.measure(streams, Duration::from_millis(2))?;
@@ -260,7 +267,7 @@ impl Lab<'_> {
         }
         let (n, mut found) = (points.len() as f64, Vec::new());
         for (i, (threads, stores, pause)) in points.into_iter().enumerate() {
-            (self.progress)("loaded latency", i as f64 / n);
+            self.tell("loaded latency", i as f64 / n)?;
             let mut work = vec![chase(chased.words(), 1, false)];
             work.extend(self.streams(arena, threads, BandwidthOrder::Sequential, stores, pause));
             let rates = self.measure(work, Duration::from_millis(2))?;
@@ -284,7 +291,7 @@ impl Lab<'_> {
         let states: &[LineState] =
             if PAST_CACHES { &[LineState::Modified, LineState::Clean] } else { &[LineState::Modified] };
         for (i, state) in states.iter().copied().enumerate() {
-            (self.progress)("core to core", i as f64 / 2.0);
+            self.tell("core to core", i as f64 / 2.0)?;
             let buffer = self.buffer(MIB, false)?;
             let ns = Statistic::of(&passed(&buffer.words()[..PASSED_LINES * WORDS], (one, other), state, rounds)?);
             (self.disturbed, self.turns) = (self.disturbed + u64::from(ns.disturbed), self.turns + rounds);

@@ -54,6 +54,14 @@ pub(crate) fn follow_many(words: &[AtomicU64], at: &mut [usize], steps: usize) {
     }
 }
 
+/// 32 bits of a hash (MurmurHash3's last steps).
+#[inline(always)]
+fn mixed(mut x: u64) -> u64 {
+    x = (x ^ x >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    x = (x ^ x >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    x >> 32
+}
+
 /// A stream through a buffer: where it is, and what it does to each line.
 pub(crate) struct Stream<'a> {
     words: &'a [AtomicU64],
@@ -88,11 +96,7 @@ impl<'a> Stream<'a> {
         let (mut line, mut x, mut owed, mut sum) = (self.line, self.x, self.owed, 0u64);
         for _ in 0..n {
             let at = match self.order {
-                // The upper half of the product with an odd factor: the order is random enough for prefetchers.
-                BandwidthOrder::Random => {
-                    let mixed = (line as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-                    (mixed as usize * lines) >> 32
-                }
+                BandwidthOrder::Random => (mixed(line as u64) as usize * lines) >> 32,
                 _ => line,
             };
             let words = &self.words[at * WORDS..][..WORDS];

@@ -31,20 +31,22 @@ pub struct Options {
     pub quick: bool,
 }
 
-/// Measures the machine; `progress` is told the experiment and its share that is done.
+/// Measures the machine; `progress` is told the experiment and its share that is done, and answers
+/// whether to go on.
 ///
 /// # Errors
-/// Returns one sentence where the machine refuses memory or CPUs.
+/// Returns one sentence where the machine refuses memory or CPUs, or where `progress` ends the measurements.
 #[cfg(target_os = "linux")]
-pub fn measure(options: &Options, progress: &mut dyn FnMut(&str, f64)) -> Result<Measured, String> {
+pub fn measure(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool) -> Result<Measured, String> {
     experiments::run(options, progress)
 }
 
-/// Measures the machine; `progress` is told the experiment and its share that is done.
+/// Measures the machine; `progress` is told the experiment and its share that is done, and answers
+/// whether to go on.
 ///
 /// # Errors
 /// Always: only Linux tells what the measurements need.
 #[cfg(not(target_os = "linux"))]
-pub fn measure(_: &Options, _: &mut dyn FnMut(&str, f64)) -> Result<Measured, String> {
+pub fn measure(_: &Options, _: &mut dyn FnMut(&str, f64) -> bool) -> Result<Measured, String> {
     Err("machines can be measured on Linux only.".into())
 }

@@ -34,6 +34,7 @@ fn measured(cli: &Cli) -> Result<(), String> {
         if shown {
             eprint!("\r\x1b[K{what} {:.0} %", share * 100.0);
         }
+        true
     };
     let found = hostnet_measure::measure(&hostnet_measure::Options { quick: cli.quick }, &mut progress);
     if shown {

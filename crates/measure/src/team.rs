@@ -20,6 +20,9 @@ pub(crate) struct Effort {
     pub(crate) most: Duration,
 }
 
+/// Repetitions after which a point ends in any case.
+const MOST_TURNS: usize = 1000;
+
 /// One repetition of one thread.
 #[derive(Clone, Copy)]
 struct Turn {
@@ -61,7 +64,8 @@ pub(crate) fn run(cpus: &[u32], work: Vec<Work<'_>>, effort: Effort) -> Result<(
             Ok(had) => _ = priority.fetch_and(had, Ordering::Relaxed),
             Err(e) => *lock(&failed) = Some(format!("no thread can be moved to CPU {} ({e}).", cpus[me])),
         }
-        let mut clean = 0;
+        // The first turn, which may have to fill caches, does not count.
+        let (mut turn, mut clean, mut some, mut first) = (0, 0, false, Instant::now());
         loop {
             if barrier.wait().is_leader() {
                 // Soon enough, and late enough for all threads to have left the barrier.
@@ -81,13 +85,21 @@ pub(crate) fn run(cpus: &[u32], work: Vec<Work<'_>>, effort: Effort) -> Result<(
             let done = work(at + effort.window);
             let took = start.elapsed().as_nanos().max(1) as f64;
             let late = start - at > effort.window / 4;
-            let turn = Turn { rate: done / took, disturbed: late || sys::preemptions() != before };
-            lock(&turns)[me].push(turn);
+            let disturbed = late || done == 0.0 || sys::preemptions() != before;
+            if turn > 0 {
+                lock(&turns)[me].push(Turn { rate: done / took, disturbed });
+            } else {
+                first = Instant::now();
+            }
+            turn += 1;
             barrier.wait();
             if me == 0 {
                 let all = lock(&turns);
-                clean += usize::from(all.iter().all(|t| t.last().is_some_and(|t| !t.disturbed)));
-                let enough = clean >= effort.repetitions || epoch.elapsed() > effort.most;
+                let of_all = |f: &dyn Fn(&Turn) -> bool| all.iter().all(|t| t.last().is_some_and(f));
+                clean += usize::from(of_all(&|t| !t.disturbed));
+                some = some || of_all(&|t| t.rate > 0.0);
+                let enough =
+                    clean >= effort.repetitions || (some && first.elapsed() > effort.most) || turn > MOST_TURNS;
                 go_on.store(!enough && lock(&failed).is_none(), Ordering::Relaxed);
             }
         }
@@ -102,9 +114,13 @@ pub(crate) fn run(cpus: &[u32], work: Vec<Work<'_>>, effort: Effort) -> Result<(
         return Err(why);
     }
     let turns = std::mem::take(&mut *lock(&turns));
-    let rates = (0..turns[0].len())
+    let rates: Vec<(Vec<f64>, bool)> = (0..turns[0].len())
         .map(|r| (turns.iter().map(|t| t[r].rate).collect(), turns.iter().any(|t| t[r].disturbed)))
+        .filter(|(rates, _): &(Vec<f64>, bool)| rates.iter().all(|r| *r > 0.0))
         .collect();
+    if rates.is_empty() {
+        return Err("the machine is too busy: no measuring thread got a CPU in 1000 attempts.".into());
+    }
     Ok((Rates(rates), priority.load(Ordering::Relaxed)))
 }
 
@@ -134,7 +150,7 @@ mod tests {
     #[test]
     fn a_cpu_that_does_not_exist_is_named() {
         let effort = Effort { window: Duration::from_millis(1), repetitions: 1, most: Duration::from_secs(2) };
-        let e = run(&[1023], vec![Box::new(|_| 0.0)], effort).err().unwrap();
+        let e = run(&[1023], vec![Box::new(|_| 1.0)], effort).err().unwrap();
         assert!(e.contains("CPU 1023"), "{e}");
     }
 }
