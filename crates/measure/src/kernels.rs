@@ -32,7 +32,7 @@ pub(crate) fn follow<const K: usize>(words: &[AtomicU64], at: &mut [usize], step
 }
 
 /// Numbers of chases that [`follow_many`] can follow.
-pub(crate) const CHASES: [u32; 13] = [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24];
+pub(crate) const CHASES: [u32; 12] = [1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32];
 
 /// Follows as many chains as `at` has places.
 pub(crate) fn follow_many(words: &[AtomicU64], at: &mut [usize], steps: usize) {
@@ -45,11 +45,10 @@ pub(crate) fn follow_many(words: &[AtomicU64], at: &mut [usize], steps: usize) {
         8 => follow::<8>(words, at, steps),
         10 => follow::<10>(words, at, steps),
         12 => follow::<12>(words, at, steps),
-        14 => follow::<14>(words, at, steps),
         16 => follow::<16>(words, at, steps),
-        18 => follow::<18>(words, at, steps),
         20 => follow::<20>(words, at, steps),
         24 => follow::<24>(words, at, steps),
+        32 => follow::<32>(words, at, steps),
         n => unreachable!("{n} chases are not in CHASES"),
     }
 }
