@@ -65,9 +65,9 @@ class Value:
 #: What is fitted, in the order of a platform's file.
 VALUES = (
     Value("core.store_queue", 4, 256),
-    Value("core.lfb", 4, 64),
+    Value("core.lfb", 4, 48, width=1.15),
     Value("core.lfb_retry", 0.5, 60, whole=False, unit="ns"),
-    Value("core.prefetch.distance", 4, 64),
+    Value("core.prefetch.distance", 4, 63),
     Value("core.prefetch.credits", 4, 127),
     Value("caches.llc.write_ack", 5, 300, whole=False, unit="ns"),
     Value("memory.rpq", 8, 128),
@@ -163,10 +163,10 @@ def fit(
     def simulated(places: Sequence[float]) -> list[Simulated]:
         nonlocal evaluations
         evaluations += 1
-        return simulate(_with(start, values, [v.decode(x) for v, x in zip(values, places)]), settings)
+        return simulate(with_values(start, values, [v.decode(x) for v, x in zip(values, places)]), settings)
 
     begin = _suggested(start, values, used, simulate)
-    values = [v for v in values if _matters(v, _with(start, values, list(begin.values())), settings, simulate)]
+    values = [v for v in values if _matters(v, with_values(start, values, list(begin.values())), settings, simulate)]
     search = cma.CMAEvolutionStrategy(
         [v.encode(begin[v.key]) for v in values],
         1.0,
@@ -192,7 +192,7 @@ def fit(
     back = _untold(start, values, found, base, used, simulate)
     fitted = {k: x for k, x in found.items() if k not in back}
     untold = [v.key for v in every if v.key not in fitted]
-    made = _with(start, values, [base[v.key] if v.key in back else found[v.key] for v in values])
+    made = with_values(start, values, [base[v.key] if v.key in back else found[v.key] for v in values])
     return Fit(made, fitted, untold, points, simulate(made, [p.setting for p in points]), before, evaluations)
 
 
@@ -202,7 +202,8 @@ def _matters(
     """Whether half or twice the value changes any figure of the curves by more than `MATTERS`."""
     now = value.get(platform) or value.low
     curves_of = [
-        simulate(_with(platform, [value], [min(max(x, value.low), value.high)]), settings) for x in (now / 2, now * 2)
+        simulate(with_values(platform, [value], [min(max(x, value.low), value.high)]), settings)
+        for x in (now / 2, now * 2)
     ]
     figures = [[(s.ns, s.gbs) for s in curve] for curve in curves_of]
     for one, other in zip(*figures, strict=True):
@@ -225,7 +226,7 @@ def _untold(
     settings, now, back = [p.setting for p in used], dict(found), list[str]()
 
     def of(values_of: Mapping[str, float]) -> float:
-        made = _with(start, values, [values_of[v.key] for v in values])
+        made = with_values(start, values, [values_of[v.key] for v in values])
         return math.sqrt(cost(used, simulate(made, settings)))
 
     best = of(now)
@@ -252,7 +253,7 @@ def _suggested(
     )
     if len(chases) > 1 and chases[0][0] == 1:
         one, most = chases[0][1], chases[-1][1]
-        begin["core.lfb"] = float(min(max(round(one.median / most.median), 4), 64))
+        begin["core.lfb"] = float(min(max(round(one.median / most.median), 4), 48))
         alone = next(p.setting for p in used if p.setting.curve == "parallelism")
         simulated = simulate(start, [alone])[0].ns
         if simulated is not None:
@@ -261,7 +262,8 @@ def _suggested(
     return begin
 
 
-def _with(platform: Mapping[str, Any], values: Sequence[Value], of: Sequence[float]) -> dict[str, Any]:
+def with_values(platform: Mapping[str, Any], values: Sequence[Value], of: Sequence[float]) -> dict[str, Any]:
+    """A copy of a platform with other values."""
     made = copy.deepcopy(dict(platform))
     for v, value in zip(values, of, strict=True):
         v.put(made, value)

@@ -142,13 +142,13 @@ def _caches(made: _Made, m: Measured, found: Mapping[str, Figure], said: list[st
         else:
             said.append(f"L{level}: {ways} ways of {sets:,} sets cannot be simulated; the base's shape is kept.")
     below = 0.0
-    for level, table in (("L1", "l1d"), ("L2", "l2")):
-        if level not in found:
+    for name, table in (("L1", "l1d"), ("L2", "l2")):
+        if name not in found:
             continue
-        ns = found[level].median
+        ns = found[name].median
         cycles = max(1, round((ns - below) * ghz))
         less = f", less the {below:.2f} ns of L1" if below else ""
-        source = f"measured: {COMMAND}, loads that hit {level} take {found[level].text('ns', 2)}{less}, at {ghz:g} GHz"
+        source = f"measured: {COMMAND}, loads that hit {name} take {found[name].text('ns', 2)}{less}, at {ghz:g} GHz"
         made.put(f"caches.{table}.latency_cycles", cycles, source)
         below = ns
     if 3 in by_level:
