@@ -697,21 +697,47 @@ def bench(
         typer.echo(path)
 
 
-@app.command()
+@app.command(epilog="docs/use/calibrate.md says what is measured, and what the values are worth.")
 def calibrate(
-    tables: Annotated[list[Path], typer.Argument(help="CSV files of `ccnic-bench probe`.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The platform file to write.")],
-    base: Annotated[str, typer.Option("--base", help="Platform whose other values are kept.")] = "sim24",
+    tables: Annotated[
+        list[Path] | None,
+        typer.Argument(help="CSV files of `ccnic-bench probe`, for the core-to-core latency alone."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The platform file to write.")] = None,
+    base: Annotated[
+        str | None, typer.Option("--base", help="Platform whose other values are kept; by default by the processor.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and repetitions, and a short fit.")] = False,
+    measured: Annotated[
+        Path | None,
+        typer.Option("--measured", metavar="FILE", help="Measurements of `hostnet-measure`, instead of new ones."),
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", metavar="FILE", help="Write the measurements to this file, as JSON.")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option("--check", metavar="FILE", help="Measure again, and say what has drifted since.")
+    ] = None,
+    no_fit: Annotated[bool, typer.Option("--no-fit", help="Leave out the fit of queues and latencies.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Write a platform whose core-to-core latency is the one that ccnic-bench measured."""
-    from .calibrate import write_platform
+    """Measure this machine and write a platform of it."""
+    from .calibrate import command
 
-    c = write_platform(tables, base, out)
-    typer.echo(
-        f"{out}: caches.noc_cycles = {c.noc_cycles} ({c.base}: {c.was}); a load of a line modified in another "
-        f"core takes {c.modelled_ns:.1f} ns, measured {c.transfer_ns:.1f} ns "
-        f"(median of {c.samples}, spread {c.spread_ns:.1f} ns)"
-    )
+    if tables:
+        given = [
+            n for n, v in (("--quick", quick), ("--measured", measured), ("--keep", keep), ("--check", check)) if v
+        ]
+        if given:
+            raise HostnetError(f"{given[0]} is for measurements of this machine; leave out {tables[0]}.")
+        if out is None:
+            raise HostnetError("where to? Give -o FILE.toml, such as `hostnet calibrate probe.csv -o mine.toml`.")
+        typer.echo(command.transfer(tables, base or "sim24", out))
+        return
+    for line in command.run(
+        out=out, base=base, quick=quick, measured=measured, keep=keep, check=check, fitted=not no_fit, quiet=quiet
+    ):
+        typer.echo(line)
 
 
 @app.command(epilog="`hostnet record show FILE [--json]` prints a recording; see docs/use/record.md.")

@@ -2,6 +2,7 @@
 
 mod control;
 mod life;
+mod measure;
 mod model;
 mod record;
 
@@ -194,6 +195,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(model::formula, m)?)?;
     m.add_function(wrap_pyfunction!(model::hardware, m)?)?;
     m.add_function(wrap_pyfunction!(model::predict, m)?)?;
+    m.add_function(wrap_pyfunction!(measure::measure, m)?)?;
     m.add_function(wrap_pyfunction!(record::record, m)?)?;
     m.add_function(wrap_pyfunction!(record::recording, m)?)
 }

@@ -5,7 +5,8 @@ use super::Platform;
 use serde_json::Value;
 
 /// Kinds of sources; each source begins with one of them.
-const KINDS: [&str; 7] = ["datasheet", "paper", "artifact", "standard", "measured", "fitted", "assumed"];
+const KINDS: [&str; 9] =
+    ["datasheet", "paper", "artifact", "standard", "measured", "fitted", "read", "base", "assumed"];
 /// Kinds of sources that hostnet itself adds where a platform's file gives no source.
 const OWN_KINDS: [&str; 2] = ["default", "no source"];
 /// Keys of a platform that hold text instead of values.

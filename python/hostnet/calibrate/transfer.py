@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import bench
-from ._toml import tomllib
-from .errors import HostnetError
-from .output import check_file, write_text
-from .paths import PLATFORMS, nearest
+from .. import bench
+from .._toml import tomllib
+from ..errors import HostnetError
+from ..output import check_file, write_text
+from ..paths import PLATFORMS, nearest
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def _lookups(platform: dict[str, Any]) -> tuple[float, float]:
     return private / core_ghz + caches["llc"]["latency_cycles"] / uncore_ghz, uncore_ghz
 
 
-# First line of a calibrated platform's file.
-_MARK = "# Made by `hostnet calibrate`"
+#: First line of the file of a calibrated platform.
+MARK = "# Made by `hostnet calibrate`"
 
 
 def write_platform(files: list[Path], base: str, out: Path) -> Calibration:
@@ -119,13 +119,13 @@ def write_platform(files: list[Path], base: str, out: Path) -> Calibration:
 
     if out.suffix != ".toml":
         raise HostnetError(f"--out {out}: a platform is a .toml file; name it {out.with_suffix('.toml')}.")
-    check_file(out, _MARK)
+    check_file(out, MARK)
     platform, found = calibrate(files, base)
     platform["name"] = out.stem
     platform["description"] = f"{platform.get('description', base)}; core-to-core latency measured"
     write_text(
         out,
-        f"{_MARK} from {', '.join(f.name for f in files)} on {base}.\n" + tomli_w.dumps(platform),
+        f"{MARK} from {', '.join(f.name for f in files)} on {base}.\n" + tomli_w.dumps(platform),
     )
     return found
 

@@ -1,0 +1,398 @@
+//! The experiments, in the order in which they are measured.
+
+use crate::chain::{link, starts};
+use crate::kernels::{follow_many, multiply, Stream, CHASES, MULTIPLY_CYCLES};
+use crate::measured::{
+    Bandwidth, BandwidthOrder, Latency, LineState, Loaded, Measured, Noise, Parallelism, Statistic, Transfer, FORMAT,
+};
+use crate::sys::{self, Buffer, PAST_CACHES, WORDS};
+use crate::team::{run as together, Effort, Rates, Work};
+use crate::{machine, Machine, Options};
+use std::hint::{black_box, spin_loop};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+/// Time of a loop between two looks at the clock, which costs about 0.03 us.
+const BLOCK: Duration = Duration::from_micros(10);
+/// Smallest buffer of a stream.
+const STREAM_BYTES: u64 = 32 * MIB;
+/// Largest buffer of all streams together, and of the chase.
+const MOST_BYTES: u64 = 4096 * MIB;
+/// Lines that are passed from core to core: they fit an L1.
+const PASSED_LINES: usize = 256;
+
+/// Measures everything.
+pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(&str, f64) -> bool) -> Result<Measured, String> {
+    let began = Instant::now();
+    let machine = machine::read(Path::new("/"));
+    let cpus = machine.first_threads(&sys::allowed());
+    if cpus.is_empty() {
+        return Err("no CPU of this machine may be used; look at `taskset -p $$`.".into());
+    }
+    let before = jiffies();
+    let mut lab = Lab { quick: options.quick, cpus, machine, progress, disturbed: 0, turns: 0, priority: true };
+    let clock_ghz = lab.clock()?;
+    let chase = lab.buffer(lab.chase_bytes(), false)?;
+    let latency = lab.latency(&chase)?;
+    let sequential = lab.sequential(&chase)?;
+    link(chase.words(), true);
+    let parallelism = lab.parallelism(&chase)?;
+    let arena = lab.buffer(lab.stream_bytes() * lab.cpus.len() as u64, false)?;
+    let loaded = lab.loaded(&chase, &arena)?;
+    drop(chase);
+    let bandwidth = lab.bandwidth(&arena)?;
+    let transfer = lab.transfer()?;
+    let (busy, stolen) = jiffies();
+    let spent = (busy - before.0).max(1.0);
+    let noise = Noise {
+        steal: (stolen - before.1) / spent,
+        load: load(),
+        disturbed: lab.disturbed as f64 / lab.turns.max(1) as f64,
+        priority: lab.priority,
+    };
+    lab.tell("core to core", 1.0)?;
+    Ok(Measured {
+        format: FORMAT,
+        by: format!("hostnet-measure {}", env!("CARGO_PKG_VERSION")),
+        quick: options.quick,
+        seconds: began.elapsed().as_secs_f64(),
+        machine: lab.machine,
+        noise,
+        cpus: lab.cpus,
+        clock_ghz,
+        latency,
+        sequential,
+        parallelism,
+        bandwidth,
+        loaded,
+        transfer,
+    })
+}
+
+/// CPU time of all CPUs since the start, and the part of it that the hypervisor gave to others, in ticks.
+fn jiffies() -> (f64, f64) {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let first = text.lines().next().unwrap_or_default();
+    let ticks: Vec<f64> = first.split_whitespace().skip(1).take(8).filter_map(|v| v.parse().ok()).collect();
+    (ticks.iter().sum(), ticks.get(7).copied().unwrap_or(0.0))
+}
+
+fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().and_then(|v| v.parse().ok()).unwrap_or(0.0)
+}
+
+struct Lab<'a> {
+    quick: bool,
+    cpus: Vec<u32>,
+    machine: Machine,
+    progress: &'a mut dyn FnMut(&str, f64) -> bool,
+    disturbed: u64,
+    turns: u64,
+    priority: bool,
+}
+
+impl Lab<'_> {
+    fn effort(&self, window: Duration) -> Effort {
+        let (repetitions, most) = if self.quick { (7, 120) } else { (31, 1500) };
+        Effort { window, repetitions, most: Duration::from_millis(most) }
+    }
+
+    fn tell(&mut self, what: &str, share: f64) -> Result<(), String> {
+        if (self.progress)(what, share) {
+            Ok(())
+        } else {
+            Err("the measurements were ended.".into())
+        }
+    }
+
+    fn measure(&mut self, work: Vec<Work<'_>>, window: Duration) -> Result<Rates, String> {
+        let (rates, priority) = together(&self.cpus, work, self.effort(window))?;
+        self.priority &= priority;
+        let (disturbed, turns) = rates.counts();
+        (self.disturbed, self.turns) = (self.disturbed + disturbed, self.turns + turns);
+        Ok(rates)
+    }
+
+    fn buffer(&self, bytes: u64, small: bool) -> Result<Buffer, String> {
+        Buffer::new(bytes as usize, small).map_err(|e| format!("no buffer of {} MiB can be had ({e}).", bytes / MIB))
+    }
+
+    fn llc(&self) -> u64 {
+        self.machine.caches.iter().map(|c| c.bytes).max().unwrap_or(32 * MIB)
+    }
+
+    /// Size of the largest chase: several times the LLC, within a part of the memory that is free.
+    fn chase_bytes(&self) -> u64 {
+        let most = if self.quick { 1024 * MIB } else { MOST_BYTES };
+        (4 * self.llc()).max(256 * MIB).next_power_of_two().min(most).min(self.room())
+    }
+
+    /// Size of the buffer of each stream: all streams together are several times the LLC.
+    fn stream_bytes(&self) -> u64 {
+        let most = if self.quick { 1024 * MIB } else { MOST_BYTES };
+        let n = self.cpus.len() as u64;
+        (2 * self.llc()).min(most).min(self.room()).max(n * STREAM_BYTES) / n / (2 * MIB) * (2 * MIB)
+    }
+
+    /// A power of two of at most a quarter of the memory that is available.
+    fn room(&self) -> u64 {
+        let quarter = (self.machine.available_bytes / 4).max(8 * MIB);
+        1 << (63 - quarter.leading_zeros())
+    }
+
+    fn clock(&mut self) -> Result<Option<Statistic>, String> {
+        let Some(cycles) = MULTIPLY_CYCLES else { return Ok(None) };
+        self.tell("clock", 0.0)?;
+        let work: Work<'_> = Box::new(|until| {
+            let (mut done, mut x) = (0.0, black_box(3));
+            while Instant::now() < until {
+                x = multiply(x, 20_000);
+                done += 20_000.0;
+            }
+            black_box(x);
+            done
+        });
+        let rates = self.measure(vec![work], Duration::from_millis(1))?;
+        Ok(Some(rates.figure(|r| r[0] * f64::from(cycles))))
+    }
+
+    /// Sizes of buffers from 4 KiB on, two to each power of two.
+    fn sizes(&self, most: u64) -> Vec<u64> {
+        let powers = (2..).map(|i| KIB << i).take_while(|s| *s <= most);
+        powers.flat_map(|s| if s == 4 * KIB { vec![s] } else { vec![s / 4 * 3, s] }).collect()
+    }
+
+    fn latency(&mut self, huge: &Buffer) -> Result<Vec<Latency>, String> {
+        let most = (huge.words().len() * 8) as u64;
+        let mut points: Vec<(u64, bool)> = self.sizes(most).into_iter().map(|s| (s, false)).collect();
+        let small = if self.quick { 16 * MIB } else { 256 * MIB.min(most) };
+        let small = self.buffer(small, true)?;
+        points.extend(
+            self.sizes((small.words().len() * 8) as u64).into_iter().filter(|s| s.is_power_of_two()).map(|s| (s, true)),
+        );
+        if self.quick {
+            points.retain(|(s, _)| s.is_power_of_two());
+        }
+        let (n, mut found) = (points.len() as f64, Vec::new());
+        for (i, (bytes, of_small)) in points.into_iter().enumerate() {
+            self.tell("latency", i as f64 / n)?;
+            let buffer = if of_small { &small } else { huge };
+            let words = &buffer.words()[..bytes as usize / 8];
+            link(words, true);
+            let window = Duration::from_micros(if bytes < MIB { 300 } else { 1000 });
+            let rates = self.measure(vec![chase(words, 1, bytes <= 8 * MIB)], window)?;
+            found.push(Latency { bytes, pages: buffer.pages, ns: rates.figure(|r| 1.0 / r[0]) });
+        }
+        Ok(found)
+    }
+
+    fn sequential(&mut self, buffer: &Buffer) -> Result<Option<Latency>, String> {
+        self.tell("prefetchers", 0.0)?;
+        link(buffer.words(), false);
+        let rates = self.measure(vec![chase(buffer.words(), 1, false)], Duration::from_millis(1))?;
+        let bytes = (buffer.words().len() * 8) as u64;
+        Ok(Some(Latency { bytes, pages: buffer.pages, ns: rates.figure(|r| 1.0 / r[0]) }))
+    }
+
+    fn parallelism(&mut self, buffer: &Buffer) -> Result<Vec<Parallelism>, String> {
+        let mut found = Vec::new();
+        for (i, chases) in CHASES.into_iter().enumerate() {
+            self.tell("parallelism", i as f64 / CHASES.len() as f64)?;
+            let rates = self.measure(vec![chase(buffer.words(), chases, false)], Duration::from_millis(1))?;
+            found.push(Parallelism { chases, ns: rates.figure(|r| 1.0 / r[0]) });
+        }
+        Ok(found)
+    }
+
+    /// Numbers of threads: powers of two, and all of them.
+    fn teams(&self, most: usize) -> Vec<usize> {
+        let mut of: Vec<usize> = (0..).map(|i| 1 << i).take_while(|n| *n < most).collect();
+        of.push(most);
+        of
+    }
+
+    fn bandwidth(&mut self, arena: &Buffer) -> Result<Vec<Bandwidth>, String> {
+        use BandwidthOrder::{NonTemporal, Random, Sequential};
+        let mut kinds = vec![(Sequential, 0.0), (Sequential, 0.5), (Sequential, 1.0), (Random, 0.0), (Random, 1.0)];
+        if PAST_CACHES {
+            kinds.push((NonTemporal, 1.0));
+        }
+        let teams = self.teams(self.cpus.len());
+        let (n, mut i, mut found) = ((teams.len() * kinds.len()) as f64, 0.0, Vec::new());
+        for threads in teams {
+            for (order, stores) in &kinds {
+                self.tell("bandwidth", i / n)?;
+                i += 1.0;
+                let streams = self.streams(arena, threads, *order, *stores, 0);
+                let rates = self.measure(streams, Duration::from_millis(2))?;
+                let gbs = rates.figure(|r| r.iter().sum());
+                found.push(Bandwidth { threads: threads as u32, order: *order, stores: *stores, gbs });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Streams over equal parts of the arena; a stream has the same part whatever their number.
+    fn streams<'b>(
+        &self,
+        arena: &'b Buffer,
+        threads: usize,
+        order: BandwidthOrder,
+        stores: f64,
+        pause: u32,
+    ) -> Vec<Work<'b>> {
+        let part = arena.words().len() / self.cpus.len() / WORDS * WORDS;
+        let parts = arena.words().chunks_exact(part).take(threads);
+        parts.map(|words| stream(Stream::new(words, order, stores, pause))).collect()
+    }
+
+    fn loaded(&mut self, chased: &Buffer, arena: &Buffer) -> Result<Vec<Loaded>, String> {
+        const PAUSES: [u32; 9] = [0, 4, 8, 16, 32, 64, 128, 256, 1024];
+        let most = self.cpus.len() - 1;
+        if most == 0 {
+            return Ok(Vec::new());
+        }
+        let teams = if most > 2 { vec![most / 2, most] } else { vec![most] };
+        let mut points = Vec::new();
+        for threads in teams {
+            for stores in [0.0, 1.0] {
+                for pause in PAUSES.into_iter().rev().step_by(if self.quick { 2 } else { 1 }) {
+                    points.push((threads, stores, pause));
+                }
+            }
+        }
+        let (n, mut found) = (points.len() as f64, Vec::new());
+        for (i, (threads, stores, pause)) in points.into_iter().enumerate() {
+            self.tell("loaded latency", i as f64 / n)?;
+            let mut work = vec![chase(chased.words(), 1, false)];
+            work.extend(self.streams(arena, threads, BandwidthOrder::Sequential, stores, pause));
+            let rates = self.measure(work, Duration::from_millis(2))?;
+            found.push(Loaded {
+                threads: threads as u32,
+                stores,
+                pause_cycles: pause * MULTIPLY_CYCLES.unwrap_or(3),
+                gbs: rates.figure(|r| r[0] * 64.0 + r[1..].iter().sum::<f64>()),
+                ns: rates.figure(|r| 1.0 / r[0]),
+            });
+        }
+        Ok(found)
+    }
+
+    /// Latency of loads of lines that the other CPU has just modified, or loaded from memory. The other CPU walks through
+    /// the lines, then this one follows their chain.
+    fn transfer(&mut self) -> Result<Vec<Transfer>, String> {
+        let [one, other, ..] = self.cpus[..] else { return Ok(Vec::new()) };
+        let rounds = if self.quick { 50 } else { 400 };
+        let mut found = Vec::new();
+        let states: &[LineState] =
+            if PAST_CACHES { &[LineState::Modified, LineState::Clean] } else { &[LineState::Modified] };
+        for (i, state) in states.iter().copied().enumerate() {
+            self.tell("core to core", i as f64 / 2.0)?;
+            let buffer = self.buffer(MIB, false)?;
+            let ns = Statistic::of(&passed(&buffer.words()[..PASSED_LINES * WORDS], (one, other), state, rounds)?);
+            (self.disturbed, self.turns) = (self.disturbed + u64::from(ns.disturbed), self.turns + rounds);
+            found.push(Transfer { state, ns });
+        }
+        Ok(found)
+    }
+}
+
+/// Nanoseconds of a load, round by round, of lines that CPU `cpus.1` has in its caches.
+fn passed(words: &[AtomicU64], cpus: (u32, u32), state: LineState, rounds: u64) -> Result<Vec<(f64, bool)>, String> {
+    let (ready, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    link(words, true);
+    let wait = |word: &AtomicU64, value: u64| {
+        while word.load(Ordering::Acquire) < value {
+            spin_loop();
+        }
+    };
+    let refused = |cpu: u32, e: std::io::Error| format!("no thread can be moved to CPU {cpu} ({e}).");
+    std::thread::scope(|scope| {
+        let owner = scope.spawn(|| {
+            let pinned = sys::pin(cpus.1).map_err(|e| refused(cpus.1, e));
+            for round in 1..=rounds {
+                for line in words.chunks_exact(WORDS) {
+                    match state {
+                        LineState::Modified => line[1].store(round, Ordering::Relaxed),
+                        LineState::Clean => sys::flush(line),
+                    }
+                }
+                if state == LineState::Clean {
+                    words.chunks_exact(WORDS).for_each(|l| _ = black_box(l[1].load(Ordering::Relaxed)));
+                }
+                ready.store(round, Ordering::Release);
+                wait(&done, round);
+            }
+            pinned
+        });
+        let reader = scope.spawn(|| {
+            let pinned = sys::pin(cpus.0).map_err(|e| refused(cpus.0, e));
+            let mut turns = Vec::new();
+            for round in 1..=rounds {
+                wait(&ready, round);
+                let before = sys::preemptions();
+                let (start, mut at) = (Instant::now(), [0]);
+                follow_many(words, &mut at, words.len() / WORDS);
+                let ns = start.elapsed().as_nanos() as f64 / (words.len() / WORDS) as f64;
+                black_box(at);
+                turns.push((ns, sys::preemptions() != before));
+                done.store(round, Ordering::Release);
+            }
+            pinned.map(|_| turns)
+        });
+        let fell = |_| "a measuring thread ended by itself.".to_string();
+        owner.join().map_err(fell)??;
+        reader.join().map_err(fell)?
+    })
+}
+
+/// Follows `n` chases of the chain in `words`; the unit is a load. With `warm`, all lines are loaded first.
+fn chase(words: &[AtomicU64], n: u32, warm: bool) -> Work<'_> {
+    let mut at: Vec<usize> = starts(words, n.into()).collect();
+    let (mut steps, mut cold) = (64, true);
+    Box::new(move |until| {
+        if std::mem::take(&mut cold) {
+            // Lines enter the caches by a read in order; small buffers are followed, so that the order of use is the chain's.
+            let read = words.iter().step_by(WORDS).map(|w| w.load(Ordering::Relaxed)).fold(0, u64::wrapping_add);
+            black_box(read);
+            if warm {
+                follow_many(words, &mut at, words.len() / WORDS);
+            }
+        }
+        let mut done = 0;
+        loop {
+            let start = Instant::now();
+            if start >= until {
+                break (done * at.len()) as f64;
+            }
+            follow_many(words, &mut at, steps);
+            done += steps;
+            if start.elapsed() < BLOCK {
+                steps *= 2;
+            }
+        }
+    })
+}
+
+/// Goes on with a stream; the unit is a byte of memory traffic.
+fn stream(mut of: Stream<'_>) -> Work<'_> {
+    let (mut lines, bytes) = (64, of.bytes_per_line());
+    Box::new(move |until| {
+        let mut done = 0.0;
+        loop {
+            let start = Instant::now();
+            if start >= until {
+                break done;
+            }
+            of.touch(lines);
+            done += lines as f64 * bytes;
+            if start.elapsed() < BLOCK {
+                lines *= 2;
+            }
+        }
+    })
+}

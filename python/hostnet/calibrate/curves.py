@@ -1,0 +1,112 @@
+"""Curves of a platform, simulated in the settings in which a machine was measured."""
+
+from __future__ import annotations
+
+import copy
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import _core
+from ..runner import default_jobs
+from ..specs import Scenario
+from .measured import Setting
+
+#: Instructions of the measured stream for a line, besides the access, by its order: index, comparison, count of stores,
+#: loop; and a hash for a random order.
+STREAM_INSTRUCTIONS = {"sequential": 8, "random": 20}
+#: Instructions of the measured chase for a load, besides the load.
+CHASE_INSTRUCTIONS = 3
+#: Sets of a slice, ways and slices of the LLC during the curves. No buffer fits any LLC, so that a small one, which takes no
+#: time to build, changes nothing.
+_SETS, _WAYS, _SLICES = 1024, 12, 8
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What a setting gave: time of a load of the chase in ns, and memory traffic in GB/s."""
+
+    ns: float | None
+    gbs: float | None
+
+
+def curves(platform: Mapping[str, Any], settings: Sequence[Setting], scale: float = 1.0) -> list[Simulated]:
+    """Simulate a platform, given as the tables of its file, in each setting. `scale` shortens or lengthens the runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = _file(platform, Path(folder))
+        specs = [_scenario(path, platform, s, scale).resolve() for s in settings]
+        with ThreadPoolExecutor(default_jobs()) as pool:
+            texts = list(pool.map(_core.run, specs))
+    return [
+        _found(json.loads(text), s, stream_instructions(platform, s)) for text, s in zip(texts, settings, strict=True)
+    ]
+
+
+def _file(platform: Mapping[str, Any], folder: Path) -> Path:
+    """A file of the platform with as many cores as any setting needs."""
+    import tomli_w
+
+    tables: dict[str, Any] = {k: copy.deepcopy(v) for k, v in platform.items() if k != "provenance"}
+    tables["name"] = "curves"
+    tables["core"]["stores_per_line"] = 1  # the measured program accesses one word of a line
+    llc = tables["caches"]["llc"]
+    llc.update(size=f"{_SETS * _WAYS * _SLICES * 64 // 1024} KiB", ways=_WAYS, slices=_SLICES)
+    if llc.get("inclusive_ways"):
+        llc["inclusive_ways"] = 1
+    path = folder / "curves.toml"
+    path.write_text(tomli_w.dumps(tables), encoding="utf-8")
+    return path
+
+
+def _scenario(path: Path, platform: Mapping[str, Any], s: Setting, scale: float) -> Scenario:
+    tenants: list[dict[str, Any]] = []
+    if s.chases:
+        chase = {
+            "kind": "xmem",
+            "array": "4 GiB",
+            "parallelism": s.chases,
+            "gap_instructions": CHASE_INSTRUCTIONS,
+        }
+        tenants.append({"name": "chase", "cores": 1, "app": chase})
+    if s.threads:
+        stream = {
+            "kind": "stream",
+            "buffer": "1 GiB",
+            "read_fraction": 1 / (1 + s.stores),
+            "access": s.order,
+            "instructions": stream_instructions(platform, s),
+            "contiguous": "2 MiB",
+        }
+        tenants.append({"name": "streams", "cores": s.threads, "app": stream})
+    us = 80 if s.chases == 1 else 40
+    return Scenario.of(
+        {
+            "name": "curves",
+            "platform": str(path),
+            "placement": {"policy": "dma"},
+            "override": {"core": {"count": s.threads + 1}},
+            "tenant": tenants,
+            "run": {"load": "saturate", "warmup_time": "8 us", "time": f"{round(us * scale)} us"},
+        }
+    )
+
+
+def stream_instructions(platform: Mapping[str, Any], s: Setting) -> int:
+    """Instructions of a simulated stream for a line, which take as long as the measured one's and its pause."""
+    return STREAM_INSTRUCTIONS[s.order] + round(s.pause_cycles * float(platform["core"]["compute_ipc"]))
+
+
+def _found(result: Mapping[str, Any], s: Setting, stream_instructions: int) -> Simulated:
+    """Rates follow from the instructions of the tenants, which have the same number for each line."""
+    table = result["tables"]["tenants"]
+    names = [c["name"] for c in table["columns"]]
+    executed = {row[names.index("tenant")]: row[names.index("instructions")] for row in table["rows"]}
+    took = result["measure_us"] * 1e3
+    loads = executed.get("chase", 0) / (CHASE_INSTRUCTIONS + 1)
+    lines = executed.get("streams", 0) / (stream_instructions + 1)
+    traffic = (lines * (1 + s.stores) + loads) * 64 / took
+    return Simulated(took / loads if loads else None, traffic if s.threads else None)

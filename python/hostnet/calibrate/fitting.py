@@ -1,0 +1,284 @@
+"""Values of a platform that no counter tells, fitted so that the engine's curves are those that were measured."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import HostnetError
+from ..progress import Progress
+from .curves import Simulated, curves
+from .measured import Point, Setting
+
+#: Smallest spread of a measured figure that counts: repeated measurements of a quiet machine differ by as much.
+FLOOR = 0.03
+#: Error from which on a figure draws less, as the model may be unable to reach it.
+ROBUST = 0.1
+#: Change of a figure from half of a value to twice the value, below which the value is not searched for.
+MATTERS = 0.03
+#: Change of the residual, in points of 100 %, below which the curves do not tell a value.
+TELLING = 0.005
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value that is fitted: its key, its bounds, whether it is whole, and its unit where it is text."""
+
+    key: str
+    low: float
+    high: float
+    whole: bool = True
+    unit: str = ""
+    #: Factor by which the first guesses of the search differ from where it begins.
+    width: float = 1.3
+
+    def get(self, platform: Mapping[str, Any]) -> float | None:
+        """The value of a platform; None where the platform lacks the table."""
+        at: Any = platform
+        for part in self.key.split("."):
+            if not isinstance(at, Mapping) or part not in at:
+                return None
+            at = at[part]
+        return float(at.partition(" ")[0]) if isinstance(at, str) else float(at)
+
+    def put(self, platform: dict[str, Any], value: float) -> None:
+        """Sets the value."""
+        *tables, last = self.key.split(".")
+        at = platform
+        for part in tables:
+            at = at[part]
+        at[last] = f"{value:g} {self.unit}" if self.unit else (int(value) if self.whole else value)
+
+    def decode(self, place: float) -> float:
+        """The value at a place of 0 to 1 between the bounds, on a scale of ratios."""
+        value = self.low * (self.high / self.low) ** min(max(place, 0.0), 1.0)
+        return float(round(value)) if self.whole else round(value, 1)
+
+    def encode(self, value: float) -> float:
+        """The place of a value."""
+        return math.log(min(max(value, self.low), self.high) / self.low) / math.log(self.high / self.low)
+
+
+#: What is fitted, in the order of a platform's file.
+VALUES = (
+    Value("core.store_queue", 4, 256),
+    Value("core.lfb", 4, 48, width=1.15),
+    Value("core.lfb_retry", 0.5, 60, whole=False, unit="ns"),
+    Value("core.prefetch.distance", 4, 63),
+    Value("core.prefetch.credits", 4, 127),
+    Value("caches.llc.write_ack", 5, 300, whole=False, unit="ns"),
+    Value("memory.rpq", 8, 128),
+    Value("memory.wpq", 8, 128),
+    Value("memory.static_latency_ns", 1, 600, whole=False, width=1.1),
+)
+
+
+@dataclass
+class Fit:
+    """A fitted platform, the values that were fitted, and what the curves do not tell."""
+
+    platform: dict[str, Any]
+    fitted: dict[str, float]
+    untold: list[str]
+    points: Sequence[Point]
+    simulated: Sequence[Simulated]
+    before: float
+    evaluations: int
+    residual: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.residual = residual(self.points, self.simulated)
+
+
+def errors(points: Sequence[Point], simulated: Sequence[Simulated]) -> list[float]:
+    """Logarithms of simulated by measured, of every figure of every point."""
+    found = []
+    for p, s in zip(points, simulated, strict=True):
+        for measured, value in ((p.ns, s.ns), (p.gbs, s.gbs)):
+            if measured is not None and value is not None:
+                found.append(math.log(max(value, 1e-9) / measured.median))
+    return found
+
+
+def residual(points: Sequence[Point], simulated: Sequence[Simulated]) -> float:
+    """Root of the mean square of the relative errors."""
+    found = errors(points, simulated)
+    return math.sqrt(sum(e * e for e in found) / len(found))
+
+
+def cost(points: Sequence[Point], simulated: Sequence[Simulated]) -> float:
+    """Mean loss of the relative errors, each weighted by the spread of its measurement.
+
+    The loss is Cauchy's: about the square of a small error, and its logarithm for an error beyond `ROBUST`, so that a
+    figure that no value of the model can reach does not draw the values away from the others.
+    """
+    total, weights = 0.0, 0.0
+    for p, s in zip(points, simulated, strict=True):
+        for measured, value in ((p.ns, s.ns), (p.gbs, s.gbs)):
+            if measured is not None and value is not None:
+                weight = 1 / max(measured.spread, FLOOR) ** 2
+                error = math.log(max(value, 1e-9) / measured.median)
+                total += weight * ROBUST**2 * math.log1p((error / ROBUST) ** 2)
+                weights += weight
+    return total / weights
+
+
+def telling_points(points: Sequence[Point], most: int = 24) -> list[Point]:
+    """The points that a fit simulates: those of one to many chases, and of each team and mix every other pause, so that they
+    are at most about `most`."""
+    kept = [p for p in points if p.setting.order == "sequential"]
+    step = max(1, math.ceil(len(kept) / most))
+    ends = {id(kept[0]), id(kept[-1])} if kept else set()
+    return [p for i, p in enumerate(kept) if i % step == 0 or id(p) in ends]
+
+
+def fit(
+    platform: Mapping[str, Any],
+    points: Sequence[Point],
+    *,
+    generations: int = 18,
+    quiet: bool = True,
+    simulate: Callable[..., list[Simulated]] = curves,
+) -> Fit:
+    """Fit the values of `VALUES` that the platform has to measured points.
+
+    The search is CMA-ES, which needs no derivatives and bears with rounding to whole entries. The line fill buffers and the
+    static latency begin at what the chases say by Little's law. A value whose return to the base's changes the residual by
+    less than `TELLING` returns to it.
+    """
+    cma = _cma()
+    used = telling_points(points)
+    if not used:
+        raise HostnetError("the measurements hold no curve to fit to; measure again with hostnet calibrate.")
+    settings = [p.setting for p in used]
+    start = copy.deepcopy(dict(platform))
+    values = every = [v for v in VALUES if v.get(start) is not None]
+    base = {v.key: v.get(start) or v.low for v in values}
+    before = residual(points, simulate(platform, [p.setting for p in points]))
+    evaluations = 0
+
+    def simulated(places: Sequence[float]) -> list[Simulated]:
+        nonlocal evaluations
+        evaluations += 1
+        return simulate(with_values(start, values, [v.decode(x) for v, x in zip(values, places)]), settings)
+
+    begin = _suggested(start, values, used, simulate)
+    values = [v for v in values if _matters(v, with_values(start, values, list(begin.values())), settings, simulate)]
+    search = cma.CMAEvolutionStrategy(
+        [v.encode(begin[v.key]) for v in values],
+        1.0,
+        {
+            "bounds": [0, 1],
+            "CMA_stds": [math.log(v.width) / math.log(v.high / v.low) for v in values],
+            "seed": 1,
+            "verbose": -9,
+            "maxiter": generations,
+        },
+    )
+    best: tuple[float, list[float]] = (math.inf, [])
+    with Progress(quiet).stage("fitting", {"generations": 1.0}, "") as report:
+        while not search.stop():
+            asked = search.ask()
+            told = [cost(used, simulated(x)) for x in asked]
+            search.tell(asked, told)
+            i = min(range(len(told)), key=told.__getitem__)
+            if told[i] < best[0]:
+                best = (told[i], [float(x) for x in asked[i]])
+            report("generations", search.countiter / generations)
+    found = {v.key: v.decode(x) for v, x in zip(values, best[1])}
+    back = _untold(start, values, found, base, used, simulate)
+    fitted = {k: x for k, x in found.items() if k not in back}
+    untold = [v.key for v in every if v.key not in fitted]
+    made = with_values(start, values, [base[v.key] if v.key in back else found[v.key] for v in values])
+    return Fit(made, fitted, untold, points, simulate(made, [p.setting for p in points]), before, evaluations)
+
+
+def _matters(
+    value: Value, platform: dict[str, Any], settings: Sequence[Setting], simulate: Callable[..., list[Simulated]]
+) -> bool:
+    """Whether half or twice the value changes any figure of the curves by more than `MATTERS`."""
+    now = value.get(platform) or value.low
+    curves_of = [
+        simulate(with_values(platform, [value], [min(max(x, value.low), value.high)]), settings)
+        for x in (now / 2, now * 2)
+    ]
+    figures = [[(s.ns, s.gbs) for s in curve] for curve in curves_of]
+    for one, other in zip(*figures, strict=True):
+        for a, b in zip(one, other, strict=True):
+            if a and b and abs(math.log(a / b)) > MATTERS:
+                return True
+    return False
+
+
+def _untold(
+    start: Mapping[str, Any],
+    values: Sequence[Value],
+    found: Mapping[str, float],
+    base: Mapping[str, float],
+    used: Sequence[Point],
+    simulate: Callable[..., list[Simulated]],
+) -> list[str]:
+    """Keys whose return to the base's value costs nothing that the measurements could tell; the cheapest returns first, and
+    the next one is judged with it."""
+    settings, now, back = [p.setting for p in used], dict(found), list[str]()
+
+    def of(values_of: Mapping[str, float]) -> float:
+        made = with_values(start, values, [values_of[v.key] for v in values])
+        return math.sqrt(cost(used, simulate(made, settings)))
+
+    best = of(now)
+    while True:
+        costs = {v.key: of({**now, v.key: base[v.key]}) for v in values if v.key not in back}
+        key = min(costs, key=costs.__getitem__, default=None)
+        if key is None or costs[key] > best + TELLING:
+            return back
+        back.append(key)
+        now[key] = base[key]
+
+
+def _suggested(
+    start: dict[str, Any],
+    values: Sequence[Value],
+    used: Sequence[Point],
+    simulate: Callable[..., list[Simulated]],
+) -> dict[str, float]:
+    """Values at which the search begins: the platform's own, but line fill buffers and static latency by the chases."""
+    begin = {v.key: v.get(start) or v.low for v in values}
+    chases = sorted(
+        ((p.setting.chases, p.ns) for p in used if p.setting.curve == "parallelism" and p.ns is not None),
+        key=lambda c: c[0],
+    )
+    if len(chases) > 1 and chases[0][0] == 1:
+        one, most = chases[0][1], chases[-1][1]
+        begin["core.lfb"] = float(min(max(round(one.median / most.median), 4), 48))
+        alone = next(p.setting for p in used if p.setting.curve == "parallelism")
+        simulated = simulate(start, [alone])[0].ns
+        if simulated is not None:
+            static = begin["memory.static_latency_ns"] + one.median - simulated
+            begin["memory.static_latency_ns"] = min(max(static, 1.0), 600.0)
+    return begin
+
+
+def with_values(platform: Mapping[str, Any], values: Sequence[Value], of: Sequence[float]) -> dict[str, Any]:
+    """A copy of a platform with other values."""
+    made = copy.deepcopy(dict(platform))
+    for v, value in zip(values, of, strict=True):
+        v.put(made, value)
+    for queue in ("rpq", "wpq"):
+        mark = f"{queue}_full_mark"
+        if mark in made["memory"]:
+            made["memory"][mark] = min(made["memory"][mark], made["memory"][queue])
+    return made
+
+
+def _cma() -> Any:
+    try:
+        import cma
+    except ModuleNotFoundError:
+        raise HostnetError(
+            "the fit needs the package cma, 0.3 MB; install it with `pip install 'hostnet[calibrate]'`, or give --no-fit."
+        ) from None
+    return cma

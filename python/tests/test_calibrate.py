@@ -1,0 +1,292 @@
+"""Calibration: knees and levels of curves that a formula makes, a fit that finds a known platform again, files, the command,
+and a short measurement of the machine that runs the tests."""
+
+import copy
+import json
+import tomllib
+
+import pytest
+
+from hostnet import HostnetError, Scenario, calibrate
+from hostnet.calibrate import curves, drift, fitting, hierarchy, machine, measured, page
+
+KIB, MIB = 1 << 10, 1 << 20
+#: Capacity and latency of each level of a machine that exists in formulas only.
+LEVELS = [(48 * KIB, 1.5), (2 * MIB, 5.0), (32 * MIB, 25.0), (1 << 60, 110.0)]
+SIZES = [s for i in range(12, 31) for s in ((1 << i) // 4 * 3, 1 << i)]
+
+
+def expected(size, levels=LEVELS):
+    """Latency of a random load over `size` bytes: each cache serves the share of the buffer that it holds."""
+    below, ns = 0, 0.0
+    for capacity, latency in levels:
+        held = min(capacity, size)
+        ns += (held - below) / size * latency
+        below = held
+    return ns
+
+
+def stat(value, spread=0.02):
+    return {
+        "median": value,
+        "low": value * (1 - spread),
+        "high": value * (1 + spread),
+        "repetitions": 31,
+        "disturbed": 0,
+    }
+
+
+def made(levels=LEVELS, **changed):
+    """Measurements of that machine, as hostnet-measure writes them."""
+    caches = [
+        {"level": i + 1, "bytes": c, "ways": w, "shared_by": 1}
+        for i, ((c, _), w) in enumerate(zip(LEVELS[:-1], (12, 16, 16), strict=True))
+    ]
+    about = {
+        "architecture": "x86_64",
+        "vendor": "GenuineIntel",
+        "cpu": "Xeon of a test",
+        "family": 6,
+        "model": 106,
+        "features": ["avx512f"],
+        "hypervisor": False,
+        "cpus": 8,
+        "threads_per_core": 2,
+        "sockets": 1,
+        "first_threads": [0, 1, 2, 3],
+        "caches": caches,
+        "dimms": [{"kind": "DDR4", "bytes": 1 << 34, "mts": 2933, "ranks": 2, "place": "A1"}],
+        "nics": [
+            {
+                "address": "0000:3b:00.0",
+                "gts": 8.0,
+                "lanes": 16,
+                "max_payload": 256,
+                "max_read_request": 4096,
+                "mbps": 100000,
+            }
+        ],
+    }
+    data = {
+        "format": 1,
+        "by": "a test",
+        "quick": False,
+        "seconds": 1.0,
+        "machine": about,
+        "noise": {"steal": 0.0, "load": 0.1, "disturbed": 0.0, "priority": True},
+        "cpus": [0, 1, 2, 3],
+        "clock_ghz": stat(3.0),
+        "latency": [{"bytes": s, "pages": "transparent", "ns": stat(expected(s, levels))} for s in SIZES],
+        "sequential": None,
+        "parallelism": [{"chases": n, "ns": stat(110.0 / n)} for n in (1, 8)],
+        "bandwidth": [],
+        "loaded": [],
+        "transfer": [{"state": "modified", "ns": stat(40.0)}],
+    }
+    return measured.parsed(json.dumps({**data, **changed}), "test")
+
+
+def test_capacities_are_found_where_a_formula_has_them():
+    points = [(s, expected(s)) for s in SIZES]
+    assert hierarchy.knees(points) == [48 * KIB, 2 * MIB, 32 * MIB]
+    # Without the sizes at the capacities themselves, the last size before each of them is found.
+    assert hierarchy.knees([p for p in points if p[0] & (p[0] - 1)]) == [48 * KIB, 3 * MIB // 2, 24 * MIB]
+    assert hierarchy.knees([(s, 80.0) for s in SIZES]) == []
+
+
+def test_latencies_of_levels_are_those_of_the_formula():
+    found = hierarchy.levels(made())
+    for level, (_, ns) in zip(("L1", "L2", "L3"), LEVELS, strict=False):
+        assert found[level].median == pytest.approx(ns, rel=0.05 if level != "L2" else 0.2), level
+    assert found["memory"].median == pytest.approx(110.0, rel=0.05)
+
+
+def test_a_machine_that_says_another_size_than_it_has_is_noticed():
+    assert hierarchy.notes(made()) == []
+    m = made()
+    about = {
+        **m.machine,
+        "hypervisor": True,
+        "caches": [*m.machine["caches"][:2], {**m.machine["caches"][2], "bytes": 480 * MIB}],
+    }
+    (note,) = hierarchy.notes(made(machine=about))
+    assert "L3: the machine says 480 MiB, but the nearest rise of the latency begins at 32 MiB; a guest" in note
+
+
+def test_the_reach_of_a_tlb_is_told_from_a_cache():
+    with_walks = [*LEVELS[:2], (8 * MIB, 25.0), (32 * MIB, 60.0), LEVELS[3]]
+    (note,) = hierarchy.notes(made(with_walks))
+    assert "slower at 8 MiB, where no cache ends" in note
+    assert hierarchy.levels(made(with_walks))["L3"].median == pytest.approx(25.0, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": 2}, "format = 2, and this version of hostnet reads 1"),
+        ({"latency": 3}, "latency is no list"),
+        ({"latency": []}, "latency or parallelism holds no point"),
+        ({"parallelism": [{"chases": 1}]}, "parallelism.0 lacks one of chases, ns"),
+        ({"parallelism": [{"chases": 1, "ns": stat(-1.0)}]}, "parallelism.0.ns is no median above 0"),
+        ({"clock_ghz": stat(float("inf"))}, "clock_ghz is no median above 0"),
+    ],
+)
+def test_measurements_that_are_none_are_refused_in_a_sentence(change, said):
+    with pytest.raises(HostnetError, match="^test: ") as e:
+        made(**change)
+    assert said in str(e.value)
+
+
+def test_each_value_has_a_source_that_the_engine_accepts(tmp_path):
+    m = made()
+    assert machine.choose_base(m)[0] == "icelake"
+    here = machine.here(m, "icelake", generations=None)
+    out = tmp_path / "here.toml"
+    machine.write_here(here, out)
+    written = tomllib.loads(out.read_text())
+    sources = written["provenance"]
+    assert {s.partition(":")[0] for s in sources.values()} <= {"measured", "read", "base", "assumed"}
+    # 1.5 ns at 3 GHz; L2 less L1; two modules' worth of what SMBIOS says; the link of the NIC.
+    assert written["caches"]["l1d"]["latency_cycles"] == round(1.5 * 3) and sources["core.clock"].startswith(
+        "measured:"
+    )
+    assert written["memory"]["standard"] == "DDR4-2933" and written["pcie"]["generation"] == "gen3"
+    assert (written["core"]["count"], written["core"]["threads"]) == (4, 2)
+    assert sources["caches.llc.size"].startswith("read:") and sources["core.rob"].startswith(
+        "base: icelake: datasheet:"
+    )
+    resolved = json.loads(Scenario.load("quadrant1").with_({"platform": str(out), "tenant.0.cores": 2}).resolve())
+    assert resolved["platform"]["caches"]["llc"]["size"] == "32 MiB"
+    llc = written["caches"]["llc"]
+    sets = 32 * MIB // 64 // llc["ways"] // llc["slices"]
+    assert sets & (sets - 1) == 0
+
+
+def test_look_up_and_crossing_solve_both_measured_times():
+    caches = machine.here(made(), "icelake", generations=None).platform["caches"]
+    ghz = float(caches["uncore_clock"].split()[0])
+    noc, llc = caches["noc_cycles"], caches["llc"]["latency_cycles"]
+    found = hierarchy.levels(made())
+    l1, l2, l3 = (found[k].median for k in ("L1", "L2", "L3"))
+    # Half a cycle of each rounded value.
+    assert l2 + (llc + 2 * noc) / ghz == pytest.approx(l3, abs=2 / ghz)
+    assert l2 + (llc + 4 * noc) / ghz + (l2 - l1) == pytest.approx(40.0, abs=3 / ghz)
+
+
+#: A machine that exists in the engine only: values that differ from those of icelake.
+TRUTH = {"core.lfb": 20, "core.prefetch.credits": 80, "memory.static_latency_ns": 75.0}
+SETTINGS = [
+    measured.Setting("parallelism", chases=1),
+    measured.Setting("parallelism", chases=16),
+    measured.Setting("parallelism", chases=32),
+    measured.Setting("loaded", 1, 1, 0.0, 0),
+    measured.Setting("bandwidth", 0, 1, 0.0),
+    measured.Setting("bandwidth", 0, 1, 1.0),
+]
+
+
+def test_a_fit_finds_the_platform_whose_curves_it_is_given():
+    start = calibrate.platform_tables("icelake")
+    known = copy.deepcopy(start)
+    for v in fitting.VALUES:
+        if v.key in TRUTH:
+            v.put(known, TRUTH[v.key])
+    points = [
+        measured.Point(
+            s,
+            None if c.ns is None else measured.Figure(c.ns, c.ns, c.ns),
+            None if c.gbs is None else measured.Figure(c.gbs, c.gbs, c.gbs),
+        )
+        for s, c in zip(SETTINGS, curves.curves(known, SETTINGS), strict=True)
+    ]
+    found = calibrate.fit(start, points, generations=14)
+    assert found.before > 0.2 and found.residual < 0.03
+    got = {v.key: v.get(found.platform) for v in fitting.VALUES}
+    assert got["core.lfb"] == pytest.approx(20, abs=1)
+    assert got["memory.static_latency_ns"] == pytest.approx(75.0, abs=4)
+    assert got["core.prefetch.credits"] == pytest.approx(80, rel=0.1)
+    # One core fills no queue of a controller, and no curve tells its length.
+    assert {"memory.rpq", "memory.wpq"} <= set(found.untold) and got["memory.rpq"] == start["memory"]["rpq"]
+
+
+def test_the_residual_is_that_of_the_formula():
+    point = measured.Point(SETTINGS[0], measured.Figure(100.0, 99.0, 101.0), None)
+    # ln 1.1 is 0.0953.
+    assert fitting.residual([point], [curves.Simulated(110.0, None)]) == pytest.approx(0.0953, abs=1e-4)
+
+
+def test_drift_is_what_leaves_both_spreads(tmp_path):
+    m, out = made(), tmp_path / "here.toml"
+    machine.write_here(machine.here(m, "icelake", generations=None), out)
+    same = drift.drifts(out, m)
+    assert [d.what for d in same] == ["core clock", "L1", "L2", "L3", "line modified in another core"]
+    assert not any(d.drifted for d in same)
+    slower = made(transfer=[{"state": "modified", "ns": stat(90.0)}], clock_ghz=stat(3.03))
+    assert [d.what for d in drift.drifts(out, slower) if d.drifted] == ["line modified in another core"]
+
+
+def test_the_page_shows_each_curve_with_its_residual(tmp_path):
+    here = machine.here(made(), "icelake", generations=None)
+    points = [measured.Point(SETTINGS[0], measured.Figure(100.0, 98.0, 103.0), None)]
+    simulated = [curves.Simulated(110.0, None)]
+    here = machine.Here(
+        here.platform,
+        here.measured,
+        "icelake",
+        here.levels,
+        fitting.Fit(here.platform, {}, [], points, simulated, 0.5, 9),
+        ["one <doubt>"],
+    )
+    out = tmp_path / "here.html"
+    page.write_page(here, out)
+    text = out.read_text()
+    assert "chases beside each other 9.5%" in text and "one &lt;doubt&gt;" in text
+    assert "datasheet: 352 entries" in text and text.count("data-chart") >= 2
+    assert page.expected(here, 48 * KIB) == pytest.approx(here.levels["L1"].median)
+
+
+def test_the_command_writes_a_platform_from_kept_measurements(cli, tmp_path):
+    kept, out = tmp_path / "kept.json", tmp_path / "here.toml"
+    kept.write_text(json.dumps(dict(made().data)))
+    done = cli("calibrate", "--measured", kept, "--no-fit", "-o", out, check=0)
+    assert "base: icelake, the cores of model 106" in done.stdout and out.with_suffix(".html").is_file()
+    again = cli("calibrate", "--measured", kept, "--check", out, check=0)
+    assert "0 of 5 figures drifted" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "where to? Give -o FILE.toml"),
+        (["-o", "here.txt"], "name it here.toml"),
+        (["-o", "here.toml", "--check", "other.toml"], "give one of them"),
+        (["--check", "none.toml"], "none.toml: cannot be read"),
+        (["--measured", "none.json", "-o", "here.toml"], "none.json: cannot be read"),
+        (["-o", "here.toml", "--base", "icelak"], "there is no such platform"),
+        (["probe.csv", "--quick", "-o", "here.toml"], "--quick is for measurements of this machine"),
+    ],
+)
+def test_mistakes_end_in_a_sentence_before_anything_is_measured(cli, words, said):
+    done = cli("calibrate", *words)
+    assert done.returncode == 2 and said in done.stderr.replace("\n", " ")
+    assert len(done.stderr.strip().splitlines()) <= 2
+
+
+def test_a_short_measurement_of_this_machine_is_plausible():
+    m = calibrate.measure(quick=True, quiet=True)
+    found = calibrate.levels(m)
+    order = [found[k].median for k in ("L1", "L2", "L3", "memory") if k in found]
+    assert order == sorted(order) and len(set(order)) == len(order), found
+    assert 0.3 < found["L1"].median < 10 and 20 < found["memory"].median < 2000
+    one = {p.setting.chases: p.ns.median for p in m.points() if p.setting.curve == "parallelism"}
+    assert one[8] < one[1] / 2, "independent loads overlap"
+    assert m.clock_ghz is None or 0.5 < m.clock_ghz.median < 8
+
+
+@pytest.mark.parametrize("base", ["icelake", "sapphirerapids", "cascadelake", "skylake", "altra"])
+def test_the_engine_takes_every_value_that_the_fit_may_try(base):
+    start = machine.here(made(), base, generations=None).platform
+    for v in fitting.VALUES:
+        if v.get(start) is not None:
+            for end in (v.decode(0.0), v.decode(1.0)):
+                curves.curves(fitting.with_values(start, [v], [end]), SETTINGS[:1], scale=0.05)
