@@ -151,11 +151,20 @@ pictures: build ## run the studies whose plots docs show, rewrite docs/img (half
 	$(BIN)/python python/tests/chromium.py results/pictures/run/report.html docs/img/report.png 1200 880
 	for plot in $$(ls docs/img/*.svg | grep -v explain_); do cp results/pictures/*/$$(basename $$plot) $$plot; done
 
+$(VENV)/.docs: $(VENV)/.installed .ci/requirements-docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r .ci/requirements-docs.txt
+	@touch $@
+
+.PHONY: docs
+docs: $(VENV)/.docs ## build the site of documentation in build/site (needs npm the first time); warnings are errors
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c .ci/site -d build/doctrees . build/site
+	@echo "build/site/index.html"
+
 include crates/ccnic/ccnic.mk
 
 .PHONY: clean
 clean: ## remove everything that was built or computed
 	cargo clean
-	rm -rf $(VENV) dist results .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist results .pytest_cache .ruff_cache .hypothesis
 	find python -name __pycache__ -type d -prune -exec rm -rf {} +
 	find python -name '*.so' -delete
