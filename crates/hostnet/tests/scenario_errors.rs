@@ -365,7 +365,7 @@ fn a_source_is_of_a_value_that_the_platform_has_and_of_a_known_kind() {
         ("\"core.count.all\" = \"paper: x\"", "\"core.count.all\", as core.count is a value without keys."),
         ("core.clock = \"paper: x\"", "put it in quotes: \"core.clock\" = "),
         ("\"core.clock\" = \"datashet: x\"", "provenance.\"core.clock\" = \"datashet: x\" does not begin with a kind and a colon; did you mean \"datasheet\""),
-        ("\"core.clock\" = \"the vendor\"", "a kind and a colon (valid: datasheet, paper, artifact, standard, measured, fitted, assumed)."),
+        ("\"core.clock\" = \"the vendor\"", "a kind and a colon (valid: datasheet, paper, artifact, standard, measured, fitted, read, base, assumed)."),
         ("\"core.clock\" = \"\"", "\"\" does not begin with a kind"),
         ("\"core.clock\" = \"Paper x\"", "did you mean \"paper\""),
     ] {
