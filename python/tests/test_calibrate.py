@@ -3,9 +3,9 @@ and a short measurement of the machine that runs the tests."""
 
 import copy
 import json
-import tomllib
 
 import pytest
+import tomllib
 
 from hostnet import HostnetError, Scenario, calibrate
 from hostnet.calibrate import curves, drift, fitting, hierarchy, machine, measured, page

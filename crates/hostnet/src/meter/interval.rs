@@ -110,7 +110,7 @@ fn dependent(batches: &[Batch]) -> bool {
     autocorrelation(batches) * batches.len().to_f64().sqrt() > INDEPENDENT
 }
 
-/// Intervals of all metrics in the order of [`METRICS`](super::METRICS); `None` where a metric has none.
+/// Intervals of all metrics in the order of [`METRICS`]; `None` where a metric has none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intervals(pub Vec<Option<Interval>>);
 
