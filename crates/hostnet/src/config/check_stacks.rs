@@ -97,7 +97,9 @@ fn tas(s: &Scenario) -> Check {
         )
     })?;
     need(s.traffic.flows.is_none(), || format!("traffic.flows is for other applications; {key} has its own"))?;
-    need(s.client.is_none(), || format!("[client] beside {key} is not built yet"))?;
+    need(s.client.is_none(), || {
+        format!("[client] beside {key}: a load generator sends datagrams, and TAS answers segments of TCP connections")
+    })?;
     need(t.pipeline.is_none(), || format!("tenant[{i}].pipeline is for other applications; {key} has its own"))?;
     need(s.run.load == Load::Fixed && s.run.warmup_requests.is_some(), || {
         format!("{key} needs run.load = \"fixed\" and run.warmup_requests")
