@@ -191,7 +191,9 @@ def to_svg(data: Mapping[str, Any], index: int, path: Path) -> None:
         for i, (x, height) in graph.items():
             for source in (s for s in all_[i].sources if s in graph):
                 there = graph[source]
-                bottom.plot([there[0], x], [there[1], height], color="#BBBBBB", linewidth=0.3 if many else 0.7, zorder=1)
+                bottom.plot(
+                    [there[0], x], [there[1], height], color="#BBBBBB", linewidth=0.3 if many else 0.7, zorder=1
+                )
         bottom.scatter(
             [x for x, _ in graph.values()],
             [n for _, n in graph.values()],
@@ -207,13 +209,16 @@ def to_svg(data: Mapping[str, Any], index: int, path: Path) -> None:
         bottom.yaxis.get_major_locator().set_params(integer=True)
         bottom.set_title(fill(described(all_, links), 120), fontsize=8, fontweight="normal")
         handles = [
-            Line2D([], [], color=_DRAWN[r][0], marker="o", linestyle="", label=_DRAWN[r][1], markersize=5) for r in regions
+            Line2D([], [], color=_DRAWN[r][0], marker="o", linestyle="", label=_DRAWN[r][1], markersize=5)
+            for r in regions
         ]
         shapes = [
             Line2D([], [], color="#444444", marker=m, linestyle="", label=k, markersize=5, markerfacecolor=face)
             for k, m, face in (("load", "o", "#444444"), ("store", "s", "white"), ("atomic", "D", "#444444"))
         ]
-        shapes.append(Line2D([], [], color="#444444", marker="v", linestyle="", label="prefetch", markerfacecolor="white"))
+        shapes.append(
+            Line2D([], [], color="#444444", marker="v", linestyle="", label="prefetch", markerfacecolor="white")
+        )
         shapes.append(Line2D([], [], color="#D00000", label="longest chain"))
         fig.legend(handles=handles + shapes, loc="outside lower center", ncols=7)
         text = io.StringIO()

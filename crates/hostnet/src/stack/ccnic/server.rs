@@ -416,12 +416,7 @@ mod tests {
         ];
         follow(&mut ops, 0, descriptor, &[(frame, 4)]);
         let behind = |op| {
-            [
-                Op::Keep { slot: STACK_ANCHOR },
-                Op::Anchor { line: descriptor },
-                op,
-                Op::Recall { slot: STACK_ANCHOR },
-            ]
+            [Op::Keep { slot: STACK_ANCHOR }, Op::Anchor { line: descriptor }, op, Op::Recall { slot: STACK_ANCHOR }]
         };
         let expected = [
             &[Op::Anchor { line: table }][..],
