@@ -65,7 +65,7 @@ pub enum Between {
     Dpdk,
     /// At system calls that receive from and send to sockets, and those that wait for events.
     Sockets {
-        /// Sockets whose messages are packets; without it those of all sockets are.
+        /// Sockets whose messages are packets; all sockets if there is none.
         only: Option<Sockets>,
     },
     /// At addresses.

@@ -92,7 +92,7 @@ def instructions(row: Mapping[str, Any]) -> float | None:
 
 
 def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
-    """What the recording has, the rate in relation to the application written by hand, and the measured time."""
+    """Means of the recording, rates in relation to the application written by hand, and the measured time."""
     written = {r["program"]: r["throughput_mrps"] for r in rows if r["how"] == "written"}
     out: list[Mapping[str, float | str | None]] = []
     for r in rows:

@@ -121,7 +121,7 @@ impl Tracer<'_> {
         self.begin(tid, &raw, received)
     }
 
-    /// Which sockets are recorded, if messages of sockets are.
+    /// Chosen sockets, if messages of sockets are recorded.
     pub(super) fn only_sockets(&self) -> Option<Option<Sockets>> {
         match self.options.between {
             Between::Sockets { only } => Some(only),
