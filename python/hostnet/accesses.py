@@ -75,7 +75,7 @@ _PAGED = ("heap", "global", "stack", "mmap")
 
 
 def heading(data: Mapping[str, Any], index: int, all_: Sequence[Access]) -> str:
-    """What the picture shows."""
+    """Number, length and counts of the packet that a picture shows."""
     packet = data["packets"][index]
     return (
         f"packet {index + 1} of {len(data['packets']):,}: {packet['received']:,} bytes, "

@@ -740,7 +740,7 @@ def calibrate(
         typer.echo(line)
 
 
-@app.command(epilog="`hostnet record show FILE [--json]` prints a recording; see docs/use/record.md.")
+@app.command(epilog="`hostnet record show FILE [--json]` prints or draws a recording; see docs/use/record.md.")
 def record(
     words: Annotated[
         list[str] | None,
@@ -751,6 +751,10 @@ def record(
     sockets: Annotated[
         bool, typer.Option("--sockets", help="Packets are messages of sockets; without it, bursts of DPDK.")
     ] = False,
+    socket: Annotated[
+        str | None,
+        typer.Option("--socket", metavar="[udp:|tcp:]PORT", help="Only those of sockets with this protocol and port."),
+    ] = None,
     enter: Annotated[
         str | None,
         typer.Option("--enter", metavar="SYMBOL|0xADDRESS", help="Where the work on a packet begins."),
@@ -765,11 +769,21 @@ def record(
     ] = None,
     packets: Annotated[int, typer.Option("--packets", help="Packets to record.")] = 200,
     skip: Annotated[int, typer.Option("--skip", help="Packets to let pass first.")] = 0,
+    longest: Annotated[
+        int, typer.Option("--longest", metavar="INSTRUCTIONS", help="Longer work is let go natively and not recorded.")
+    ] = 2_000_000,
     seconds: Annotated[float, typer.Option("--seconds", help="Time after which the recording ends.")] = 60,
     version: Annotated[
         str, typer.Option("--program-version", help="The program's version; by default that of its Debian package.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Of show: print the whole recording as JSON.")] = False,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Of show: write a picture of a packet.")
+    ] = None,
+    packet: Annotated[
+        int | None,
+        typer.Option("--packet", metavar="NUMBER", help="Of show: draw this packet, rather than one of median length."),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Record what a real program does for each packet, or show a recording."""
@@ -781,14 +795,25 @@ def record(
     if out is None and words[:1] == ["show"]:
         if len(words) != 2:
             raise HostnetError("record show takes one recording, such as `hostnet record show mine.rec`.")
+        if as_json and (svg or packet is not None):
+            raise HostnetError("--json prints the whole recording; give it without --svg and --packet.")
         data = recorder.read(words[1])
         if as_json:
             typer.echo(json.dumps(data))
-        else:
-            recorder.table(data)
+            return
+        from . import accesses, tables
+        from .output import check_no_input
+
+        number = accesses.chosen(data, packet)
+        if svg is not None:
+            check_no_input(svg, [words[1]])
+            accesses.to_svg(data, number, svg)
+        recorder.table(data)
+        accesses.to_terminal(data, number, tables.console(80))
         return
-    if as_json:
-        raise HostnetError("--json is for `hostnet record show FILE`.")
+    for name, given in {"--json": as_json, "--svg": svg is not None, "--packet": packet is not None}.items():
+        if given:
+            raise HostnetError(f"{name} is for `hostnet record show FILE`.")
     if out is None:
         raise HostnetError("where to? Give -o FILE, such as `hostnet record -o mine.rec -- ./mine`.")
     parts = frame.split(":") if frame else None
@@ -798,11 +823,13 @@ def record(
         "run": words,
         "pid": pid,
         "sockets": sockets,
+        "socket": socket,
         "enter": enter,
         "leave": leave,
         "frame": parts,
         "packets": packets,
         "skip": skip,
+        "longest": longest,
         "seconds": seconds,
         "version": version,
     }

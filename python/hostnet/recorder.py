@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import stat
 import subprocess
 import sys
 from collections import Counter
@@ -37,13 +38,16 @@ def check(options: Mapping[str, Any]) -> None:
         raise HostnetError("--pid attaches to a program that runs; give it or a program after --, not both.")
     if not options["run"] and options["pid"] is None:
         raise HostnetError("no program is given; write it after --, such as `hostnet record -o mine.rec -- ./mine`.")
-    if options["sockets"] and options["enter"]:
-        raise HostnetError("--sockets and --enter name different boundaries of packets; give one of them.")
+    sockets = "--socket" if options["socket"] is not None else "--sockets" if options["sockets"] else ""
+    if sockets and options["enter"]:
+        raise HostnetError(f"{sockets} and --enter name different boundaries of packets; give one of them.")
     for name in ("leave", "frame"):
         if options[name] and not options["enter"]:
             raise HostnetError(f"--{name} is for the boundary that --enter names; give --enter as well.")
     if not 0 < options["packets"] <= 100_000:
         raise HostnetError(f"--packets {options['packets']} is not within 1 to 100000.")
+    if not 0 < options["longest"] <= 2**63:
+        raise HostnetError(f"--longest {options['longest']} is not a positive number of instructions.")
     if not 0 < options["seconds"] <= 86_400:
         raise HostnetError(f"--seconds {options['seconds']:g} is not within 0 to 86400.")
 
@@ -56,7 +60,10 @@ def record(options: Mapping[str, Any], out: Path, quiet: bool = False) -> int:
     stop, to_stop = os.pipe()
     told, to_tell = os.pipe()
     command = [sys.executable, "-m", "hostnet.recorder", json.dumps(asked), str(out.absolute()), f"{stop},{to_tell}"]
-    tracer = subprocess.Popen(command, pass_fds=(stop, to_tell), start_new_session=True, env=_environment())
+    given = subprocess.PIPE if _lacks_input() else None
+    tracer = subprocess.Popen(
+        command, stdin=given, pass_fds=(stop, to_tell), start_new_session=True, env=_environment()
+    )
     os.close(stop)
     os.close(to_tell)
     with os.fdopen(told, encoding="utf-8") as lines, Progress(quiet).stage("recording", {"packets": 1.0}, "") as report:
@@ -82,6 +89,15 @@ def _environment() -> dict[str, str]:
     """The environment of the tracing process, which finds this package where it was imported from."""
     here = str(Path(__file__).resolve().parents[1])
     return {**os.environ, "PYTHONPATH": os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
+def _lacks_input() -> bool:
+    """Whether standard input is a terminal, which a program of another session cannot read, or empty. Many programs end
+    when their input does, so the recorded one reads from a pipe that stays open."""
+    try:
+        return stat.S_ISCHR(os.fstat(0).st_mode)
+    except OSError:
+        return True
 
 
 def packaged(options: Mapping[str, Any]) -> str:
@@ -114,14 +130,26 @@ class Access:
     region: str
     line: tuple[str, int, int]
     last_line: tuple[str, int, int]
-    depends: bool
+    sources: tuple[int, ...]
     depth: int
+    #: Number of the instruction that makes the access, from 1 on.
+    instruction: int
+    bytes: int
+    offset: int
+
+    @property
+    def depends(self) -> bool:
+        """Whether the address comes from an earlier load of the packet."""
+        return bool(self.sources)
 
 
 def accesses(packet: Mapping[str, Any], pages: Sequence[Mapping[str, Any]]) -> list[Access]:
-    """The accesses of a packet, each with the length of the chain of loads that leads to it."""
+    """The accesses of a packet, each with the length of the chain of loads that leads to it, and the indices of the loads
+    that its address comes from."""
     out: list[Access] = []
+    instruction = 0
     for i, step in enumerate(packet["steps"]):
+        instruction += step["before"]["instructions"]
         access = step["access"]
         (place, at), *_ = access["place"].items()
         if place == "memory":
@@ -130,9 +158,9 @@ def accesses(packet: Mapping[str, Any], pages: Sequence[Mapping[str, Any]]) -> l
             region, page, offset = place, 0, at
         line = (region, page, offset // LINE)
         last = (region, page, (offset + max(access["bytes"], 1) - 1) // LINE)
-        sources = access["address_from"]
-        depth = max((out[i - d].depth for d in sources), default=0) + 1
-        out.append(Access(access["kind"], region, line, last, bool(sources), depth))
+        sources = tuple(i - d for d in access["address_from"])
+        depth = max((out[s].depth for s in sources), default=0) + 1
+        out.append(Access(access["kind"], region, line, last, sources, depth, instruction, access["bytes"], offset))
     return out
 
 
@@ -147,8 +175,8 @@ REGIONS = {
     "stack": "program: stacks",
     "mmap": "program: other mappings",
 }
-_LOADS = ("load", "atomic")
-_STORES = ("store", "stream_store", "atomic")
+LOADS = ("load", "atomic")
+STORES = ("store", "stream_store", "atomic")
 
 
 def summary(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,7 +196,7 @@ def summary(data: Mapping[str, Any]) -> dict[str, Any]:
             (a.line[0], a.line[1], n) for a in all_ if a.region == region for n in range(a.line[2], a.last_line[2] + 1)
         }
 
-    loads = [a for _, all_ in packets for a in all_ if a.kind in _LOADS]
+    loads = [a for _, all_ in packets for a in all_ if a.kind in LOADS]
     return {
         "packets": len(packets),
         "bursts": len({p["burst"] for p, _ in packets}),
@@ -183,8 +211,8 @@ def summary(data: Mapping[str, Any]) -> dict[str, Any]:
         },
         "regions": {
             r: {
-                "loads": mean(number(lambda a, r=r: a.region == r and a.kind in _LOADS)),
-                "stores": mean(number(lambda a, r=r: a.region == r and a.kind in _STORES)),
+                "loads": mean(number(lambda a, r=r: a.region == r and a.kind in LOADS)),
+                "stores": mean(number(lambda a, r=r: a.region == r and a.kind in STORES)),
                 "lines": mean(len(lines(all_, r)) for _, all_ in packets),
                 "distinct": len(set().union(*(lines(all_, r) for _, all_ in packets))),
             }
@@ -194,7 +222,7 @@ def summary(data: Mapping[str, Any]) -> dict[str, Any]:
         "dependence": {
             "dependent_loads": mean(a.depends for a in loads) if loads else 0.0,
             "longest_chain": middle(
-                [max((a.depth for a in all_ if a.kind in _LOADS), default=0) for _, all_ in packets]
+                [max((a.depth for a in all_ if a.kind in LOADS), default=0) for _, all_ in packets]
             ),
         },
     }

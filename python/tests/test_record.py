@@ -7,10 +7,14 @@ access of it.
 import json
 import os
 import platform
+import random
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -89,9 +93,21 @@ def test_a_program_is_recorded_and_shown(cli, chase, tmp_path):
     frame = s["regions"]["frame"]
     assert (frame["loads"], frame["stores"], frame["lines"], frame["distinct"]) == (3, 0, 2, 2)
 
-    shown = cli("record", "show", out, check=0).stdout
+    svg = tmp_path / "chase.svg"
+    shown = cli("record", "show", out, "--svg", svg, "--packet", 3, check=0).stdout
     assert max(map(len, shown.splitlines()[3:])) <= 80
     assert "received frame or message" in shown and "33.0" in shown
+    # Two words and the prefetched line of the frame; the list's nodes are the links of the chain.
+    drawn = {line[:17].strip(): line[18:] for line in shown.splitlines()[-10:]}
+    assert sorted(drawn["frame"].replace("·", "")) == ["l", "l", "l", "p"]
+    assert "packet 3 of 20: 1,514 bytes, 33 instructions, 19 accesses" in shown
+    assert "longest chain of loads, 7: global page" in shown and 5 <= drawn["chain"].count("^") <= 7
+    text = svg.read_text(encoding="utf-8")
+    assert "longest chain of loads, 7" in text and "instruction of the packet" in text
+    before = out.read_bytes()
+    assert "is an input" in sentence(cli("record", "show", out, "--svg", out))
+    assert out.read_bytes() == before
+    assert "--packet 21 is not within 1 to 20" in sentence(cli("record", "show", out, "--packet", 21))
 
 
 def test_recordings_are_repeatable(cli, chase, tmp_path):
@@ -157,6 +173,12 @@ def test_mistakes_are_sentences(cli, chase, tmp_path):
     assert "register, such as rdi" in sentence(
         cli("record", "-o", out, "--enter", "handle", "--frame", "edi:4", "--", chase)
     )
+    assert "give one of them" in sentence(cli("record", "-o", out, "--socket", "udp", "--enter", "handle", "--", chase))
+    assert "as in udp:11211" in sentence(cli("record", "-o", out, "--socket", "sctp:9", "--", chase))
+    assert "--longest 0 is not a positive number" in sentence(cli("record", "-o", out, "--longest", 0, "--", chase))
+    longest = sentence(cli("record", "-o", out, *HANDLE, "--longest", 20, "--", chase, "100"))
+    assert "no packet's work ended within 20 instructions" in longest or "ended before" in longest
+    assert "--svg is for" in sentence(cli("record", "-o", out, "--svg", "x.svg", "--", chase))
     assert "--packets 0 is not within" in sentence(cli("record", "-o", out, "--packets", 0, "--", chase))
     assert "/no/such: does not exist" in sentence(cli("record", "-o", out, "--", "/no/such"))
     assert "has no rte_eth_fp_ops of DPDK" in sentence(cli("record", "-o", out, "--", "true"))
@@ -196,3 +218,93 @@ def test_testpmd_is_recorded(cli, tmp_path):
     assert s["regions"]["frame"]["lines"] == 1 and s["regions"]["frame"]["stores"] == 1
     assert s["regions"]["metadata"]["lines"] == 2
     assert 10 < s["counts"]["instructions"]["mean"] < 40
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A server with a hash table and two threads, and the client that asks it."""
+    out = tmp_path_factory.mktemp("programs") / "table"
+    subprocess.run(["cc", "-O1", "-pthread", "-o", out, PROGRAMS / "table.c"], check=True)
+    return out
+
+
+@pytest.fixture
+def asking():
+    """Asks the server at a port from 16 sockets, which the kernel spreads over its threads, until the test ends."""
+    ended = threading.Event()
+
+    def ask(port):
+        draw = random.Random(5)
+        sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(16)]
+        for s in sockets:
+            s.settimeout(1)
+            s.connect(("127.0.0.1", port))
+        while not ended.is_set():
+            s = draw.choice(sockets)
+            try:
+                s.send(struct.pack("<Q", draw.getrandbits(64)))
+                s.recv(8)
+            except OSError:  # it does not listen yet
+                time.sleep(0.02)
+
+    threads = []
+
+    def start(port):
+        threads.append(threading.Thread(target=ask, args=(port,)))
+        threads[-1].start()
+
+    yield start
+    ended.set()
+    for t in threads:
+        t.join()
+
+
+def test_a_table_of_twice_the_size_misses_where_it_outgrows_the_caches(cli, chase, table, asking, tmp_path):
+    """A server that nobody prepared: two threads, a table of pointers, and a chain of two nodes for each key.
+
+    Packets are drawn at random, so that lines of the table are as popular as each other. A table that fits the part of
+    the LLC without the NIC's ways has hardly a miss. Of a table of T lines, caches of C lines lack at least 1 - C / T.
+    """
+    import hostnet as hn
+    from hostnet import recorder
+
+    port = 20_000 + os.getpid() % 10_000
+    asking(port)
+    lines, files = {}, {}
+    for entries in (2048, 4096, 8192):
+        files[entries] = tmp_path / f"{entries}.rec"
+        options = ["--socket", f"udp:{port}", "--packets", 250, "--skip", 20]
+        cli("record", "-o", files[entries], *options, "--", table, port, entries, check=0)
+        data = recorder.read(files[entries])
+        assert len(data["threads"]) == 2 and {p["received"] for p in data["packets"]} == {8}
+        s = recorder.summary(data)
+        assert s["outcomes"] == {"replied": 250}
+        # The pointer depends on the message, the node on the pointer, and the value on the node.
+        assert s["dependence"]["longest_chain"]["median"] >= 3
+        assert s["kinds"]["load"]["mean"] >= 3 * 32
+        lines[entries] = sum(r["distinct"] for r in s["regions"].values())
+    # A node is a line, and eight pointers are one. Three accesses for each of 8,000 keys leave few of 2,048 nodes out.
+    assert 2048 * 9 / 8 <= lines[2048] < 2400
+
+    def misses(entries, llc):
+        host = hn.Scenario.load("recorded-testpmd").with_(
+            {
+                "platform": "sim24",
+                "peripheral": None,
+                "tenant.0.stack": None,
+                "tenant.0.cores": 2,
+                "tenant.0.app": {"kind": "recorded", "file": str(files[entries]), "order": "random"},
+                "traffic.rate": "0.4 Mrps",
+                "rings": {"rx_buffers": 16, "buffer_size": "64 B"},
+                "override.caches.l1d": {"size": "16 KiB", "ways": 4},
+                "override.caches.l2": {"size": "32 KiB", "ways": 8},
+                "override.caches.llc": {"size": f"{llc} KiB", "ways": 12, "slices": 8},
+            }
+        )
+        return hn.run(host).metrics["t0_llc_miss_ratio"]
+
+    small = 192 * 16 + 2 * 32 * 16  # lines of the LLC and of two L2
+    assert misses(2048, 192) < 0.05
+    assert misses(4096, 192) > 1 - small / lines[4096] > 0.05
+    assert misses(8192, 192) > 1 - small / lines[8192] > 0.4
+    assert misses(4096, 384) < 0.05, "the knee moves with the LLC"

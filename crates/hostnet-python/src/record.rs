@@ -1,6 +1,6 @@
 //! Recordings of real programs.
 
-use hostnet_record::{Between, Options, Progress, Target, Told, Value};
+use hostnet_record::{Between, Options, Progress, Sockets, Target, Told, Value};
 use hostnet_recording::{Error, Recording};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -22,11 +22,14 @@ struct Asked {
     run: Vec<String>,
     pid: Option<i32>,
     sockets: bool,
+    /// Sockets whose messages are packets, such as `udp:11211`.
+    socket: Option<String>,
     enter: Option<String>,
     leave: Option<String>,
     frame: Option<(String, String)>,
     packets: u32,
     skip: u32,
+    longest: u64,
     seconds: f64,
     version: String,
 }
@@ -45,7 +48,9 @@ impl Asked {
         };
         let between = match self.enter {
             Some(enter) => Between::Addresses { enter, leave: self.leave, frame },
-            None if self.sockets => Between::Sockets,
+            None if self.sockets || self.socket.is_some() => {
+                Between::Sockets { only: self.socket.map(|s| Sockets::parse(&s)).transpose()? }
+            }
             None => Between::Dpdk,
         };
         Ok(Options {
@@ -53,6 +58,7 @@ impl Asked {
             between,
             packets: self.packets,
             skip: self.skip,
+            longest: self.longest,
             time: Duration::try_from_secs_f64(self.seconds)
                 .map_err(|_| Error(format!("--seconds {} is no time.", self.seconds)))?,
             version: self.version,

@@ -275,6 +275,14 @@ fn packets_come_in_the_order_that_was_asked_for() {
     for (bytes, expected) in [(60, 0), (64, 0), (159, 0), (161, 1), (256, 1), (1000, 2), (9000, 2)] {
         assert_eq!(page(served(&mut by_size, 0, bytes).2), expected, "{bytes} bytes");
     }
+    // Two packets of a flow in succession replay one recorded packet; flows take the three packets in turn.
+    let mut by_flow = built("flow", &r, 1, r#", "order": "flow""#);
+    for (flow, expected) in [(0, 0), (1, 1), (1, 1), (2, 2), (3, 0), (7, 1), (0, 0)] {
+        let mut p = Program::default();
+        let content = Content { lines: 1, wire_bytes: 64, flow, ..Content::default() };
+        by_flow.serve(0, &content, RX, TX, &mut p);
+        assert_eq!(page(p.ops), expected, "flow {flow}");
+    }
     let mut random = built("random", &r, 1, r#", "order": "random""#);
     let mut seen = [0; 3];
     (0..3000).for_each(|_| seen[page(served(&mut random, 0, 64).2) as usize] += 1);

@@ -34,6 +34,8 @@ pub struct Options {
     pub packets: u32,
     /// Number of packets that are handled before the recording begins.
     pub skip: u32,
+    /// Instructions after which the work on a burst is let go natively, and not recorded.
+    pub longest: u64,
     /// Time after which the recording ends with the packets that it has.
     pub time: Duration,
     /// Version of the program, as the recording shall state it.
@@ -62,7 +64,10 @@ pub enum Between {
     /// At the receive and transmit functions of DPDK's drivers.
     Dpdk,
     /// At system calls that receive from and send to sockets, and those that wait for events.
-    Sockets,
+    Sockets {
+        /// Sockets whose messages are packets; all sockets if there is none.
+        only: Option<Sockets>,
+    },
     /// At addresses.
     Addresses {
         /// Symbol, or address as a disassembler prints it (`0x401136`), at which the work begins.
@@ -73,6 +78,52 @@ pub enum Between {
         /// Address and length of the frame when the work begins, if they are known.
         frame: Option<(Value, Value)>,
     },
+}
+
+/// Protocol of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// TCP over IPv4 or IPv6.
+    Tcp,
+    /// UDP over IPv4 or IPv6.
+    Udp,
+}
+
+/// Sockets of a protocol, of a local port, or of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sockets {
+    /// The protocol; any protocol without it.
+    pub protocol: Option<Protocol>,
+    /// The local port, which is the server's; any port without it.
+    pub port: Option<u16>,
+}
+
+impl Sockets {
+    /// Reads `udp`, `tcp`, a port, or both as in `udp:11211`.
+    ///
+    /// # Errors
+    /// Returns one sentence for other text.
+    pub fn parse(text: &str) -> Result<Sockets, Error> {
+        let (name, port) = match text.split_once(':') {
+            Some((name, port)) => (Some(name), Some(port)),
+            None if text.starts_with(|c: char| c.is_ascii_digit()) => (None, Some(text)),
+            None => (Some(text), None),
+        };
+        let protocol = match name {
+            Some("tcp") => Some(Some(Protocol::Tcp)),
+            Some("udp") => Some(Some(Protocol::Udp)),
+            None => Some(None),
+            Some(_) => None,
+        };
+        let port = port.map(|p| p.parse().ok().filter(|p| *p > 0));
+        match (protocol, port) {
+            (Some(protocol), None) => Ok(Sockets { protocol, port: None }),
+            (Some(protocol), Some(Some(port))) => Ok(Sockets { protocol, port: Some(port) }),
+            _ => {
+                Err(Error(format!("{text:?} names no sockets; write tcp, udp, a local port, or both as in udp:11211.")))
+            }
+        }
+    }
 }
 
 /// A number that is known when a packet's work begins.
@@ -153,7 +204,7 @@ pub fn record(o: &Options, progress: &mut dyn FnMut(Progress) -> Told) -> Result
         recorder: o.recorder.clone(),
         boundary: match o.between {
             Between::Dpdk => Boundary::Dpdk,
-            Between::Sockets => Boundary::Sockets,
+            Between::Sockets { .. } => Boundary::Sockets,
             Between::Addresses { .. } => Boundary::Addresses,
         },
     };
@@ -241,6 +292,17 @@ mod tests {
         assert_eq!(date(0), "1970-01-01T00:00:00Z");
         assert_eq!(date(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(date(1_795_729_048), "2026-11-26T21:37:28Z");
+    }
+
+    #[test]
+    fn sockets_are_named_by_protocol_and_port() {
+        let parsed = |text| Sockets::parse(text).map(|s| (s.protocol, s.port)).map_err(|e| e.0);
+        assert_eq!(parsed("udp"), Ok((Some(Protocol::Udp), None)));
+        assert_eq!(parsed("6379"), Ok((None, Some(6379))));
+        assert_eq!(parsed("tcp:80"), Ok((Some(Protocol::Tcp), Some(80))));
+        for wrong in ["", "sctp", "udp:", "udp:0", "tcp:65536", ":80"] {
+            assert!(parsed(wrong).unwrap_err().ends_with("as in udp:11211."), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Knowledge of the kernel about a process: its mappings, its memory, its descriptors, and symbols of its program files.
 
 use crate::sys::Tid;
+use crate::{Protocol, Sockets};
 use hostnet_recording::PageKind;
 use object::{Object, ObjectSymbol};
 use std::collections::HashMap;
@@ -65,9 +66,22 @@ impl Process {
         self.mappings.get(at).filter(|m| m.start <= address)
     }
 
-    pub(crate) fn is_socket(&self, descriptor: u64) -> bool {
-        std::fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid))
-            .is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+    /// Whether a descriptor is a socket, and one of those that `only` names.
+    pub(crate) fn is_socket(&self, descriptor: u64, only: Option<Sockets>) -> bool {
+        let Ok(to) = std::fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid)) else { return false };
+        let to = to.to_string_lossy();
+        let Some(inode) = to.strip_prefix("socket:[").and_then(|t| t.strip_suffix(']')) else { return false };
+        only.is_none_or(|only| self.is_among(inode, only))
+    }
+
+    /// Whether the kernel lists the socket `inode` among those of the protocol and the local port.
+    fn is_among(&self, inode: &str, only: Sockets) -> bool {
+        let lists = [(Protocol::Tcp, "tcp"), (Protocol::Tcp, "tcp6"), (Protocol::Udp, "udp"), (Protocol::Udp, "udp6")];
+        lists.iter().filter(|(p, _)| only.protocol.is_none_or(|o| o == *p)).any(|(_, list)| {
+            let text = std::fs::read_to_string(format!("/proc/{}/net/{list}", self.pid)).unwrap_or_default();
+            let port = local_port(&text, inode);
+            port.is_some_and(|p| only.port.is_none_or(|o| o == p))
+        })
     }
 
     /// Address of a symbol in the program or in a library that is loaded, with its size.
@@ -126,6 +140,13 @@ fn bias(bytes: &[u8], m: &Mapping) -> Option<u64> {
     Some(m.start.wrapping_sub(m.offset).wrapping_sub(segment.address().wrapping_sub(offset)))
 }
 
+/// Local port of a socket in a list of the kernel's, such as `/proc/net/tcp`.
+fn local_port(list: &str, inode: &str) -> Option<u16> {
+    let line = list.lines().find(|l| l.split_whitespace().nth(9) == Some(inode))?;
+    let (_, port) = line.split_whitespace().nth(1)?.rsplit_once(':')?;
+    u16::from_str_radix(port, 16).ok()
+}
+
 fn mappings(text: &str) -> Vec<Mapping> {
     let mut out: Vec<Mapping> = Vec::new();
     let mut programs = HashMap::new();
@@ -162,6 +183,19 @@ fn mappings(text: &str) -> Vec<Mapping> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The lists are those of proc_net_tcp.txt in the kernel's documentation, and of a socket on [::]:80.
+    #[test]
+    fn sockets_have_local_ports() {
+        let list = "\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+  46: 010310AC:9C4C 030310AC:1770 01 00000150:00000000 01:00000019 00000000  1000        0 54165785 4 cd1e6040 25 4 27 3 -1
+   0: 00000000000000000000000000000000:0050 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 77 1 0000000000000000 100 0 0 10 0
+";
+        assert_eq!(local_port(list, "54165785"), Some(40012));
+        assert_eq!(local_port(list, "77"), Some(80));
+        assert_eq!(local_port(list, "1000"), None);
+    }
 
     #[test]
     fn mappings_have_kinds() {

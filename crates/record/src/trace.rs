@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 
 type Raw = libc::user_regs_struct;
 
-/// Instructions after which a burst's work is given up.
-const LONGEST_BURST: u64 = 2_000_000;
 /// Accesses after which a recording ends.
 const MOST_ACCESSES: usize = 3_000_000;
 /// Iterations of a repeated instruction that are stepped one by one.
@@ -247,7 +245,7 @@ impl Tracer<'_> {
         }
         let process = &mut self.processes[p];
         let changed = match &self.options.between {
-            Between::Sockets => false,
+            Between::Sockets { .. } => false,
             Between::Dpdk => self.dpdk.look(p, process)?,
             Between::Addresses { .. } => self.addresses.look(p, process, &self.options.between)?,
         };
@@ -262,7 +260,7 @@ impl Tracer<'_> {
     /// Addresses at which a thread that runs natively stops.
     fn entries(&self, process: usize) -> Vec<u64> {
         match &self.options.between {
-            Between::Sockets => Vec::new(),
+            Between::Sockets { .. } => Vec::new(),
             Between::Dpdk => self.dpdk.entries(process),
             Between::Addresses { .. } => self.addresses.entries(process),
         }
@@ -340,7 +338,7 @@ impl Tracer<'_> {
         addresses.iter_mut().zip(points).for_each(|(a, p)| *a = *p);
         let executed = entries.len() >= points.len();
         self.set_points(tid, if executed { Points::Executed(addresses) } else { Points::Written(addresses) })?;
-        let sockets = self.options.between == Between::Sockets && self.started;
+        let sockets = self.only_sockets().is_some() && self.started;
         sys::go(tid, if sockets { Go::ToSystemCall } else { Go::Run }, signal)
     }
 
@@ -402,7 +400,7 @@ impl Tracer<'_> {
         match self.options.between {
             Between::Dpdk => self.at_driver(tid, raw, None),
             Between::Addresses { .. } => self.at_enter(tid, raw),
-            Between::Sockets => self.run_natively(tid, 0),
+            Between::Sockets { .. } => self.run_natively(tid, 0),
         }
     }
 
@@ -417,7 +415,7 @@ impl Tracer<'_> {
 
     /// Executes the next instruction of a burst's work, or ends the work.
     fn step(&mut self, tid: Tid, raw: &Raw, burst: Box<Burst>) -> std::io::Result<()> {
-        if burst.flow.instructions > LONGEST_BURST {
+        if burst.flow.instructions > self.options.longest {
             self.given_up += 1;
             return self.run_natively(tid, 0);
         }
@@ -440,7 +438,7 @@ impl Tracer<'_> {
             return self.run_natively(tid, 0);
         };
         let mut system_call = None;
-        if meaning.system_call && self.options.between == Between::Sockets {
+        if meaning.system_call && self.only_sockets().is_some() {
             if sockets::is_idle(raw.rax) {
                 if !burst.frames.is_empty() {
                     self.complete(tid, raw, &burst);
@@ -565,7 +563,8 @@ impl Tracer<'_> {
     fn nothing(&self, took: Duration) -> Error {
         if self.given_up > 0 {
             return Error(format!(
-                "no packet's work ended within {LONGEST_BURST} instructions; name other boundaries with --enter and --leave."
+                "no packet's work ended within {} instructions (--longest); name other boundaries with --enter and --leave.",
+                self.options.longest
             ));
         }
         Error(format!("no packet's work ended within {:.1} s; {}.", took.as_secs_f64(), self.hint()))
@@ -577,7 +576,8 @@ impl Tracer<'_> {
                 "the program has no rte_eth_fp_ops of DPDK, so give --sockets or --enter".into()
             }
             Between::Dpdk => "no port of DPDK received a packet".into(),
-            Between::Sockets => "no socket of the program received a message".into(),
+            Between::Sockets { only: None } => "no socket of the program received a message".into(),
+            Between::Sockets { .. } => "no socket that --socket names received a message".into(),
             Between::Addresses { enter, .. } if !self.addresses.is_found() => {
                 format!("neither the program nor its libraries have a symbol {enter}")
             }

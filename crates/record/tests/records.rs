@@ -41,7 +41,16 @@ fn may_trace() -> bool {
 
 fn options(target: Target, between: Between, packets: u32) -> Options {
     let time = Duration::from_secs(30);
-    Options { target, between, packets, skip: 0, time, version: String::new(), recorder: "a test".into() }
+    Options {
+        target,
+        between,
+        packets,
+        skip: 0,
+        longest: 2_000_000,
+        time,
+        version: String::new(),
+        recorder: "a test".into(),
+    }
 }
 
 fn run(program: &Path, arguments: &[&str]) -> Target {
@@ -191,7 +200,7 @@ fn messages_of_sockets_are_packets() {
     let Some(program) = program("echo.c") else { return };
     let port = 20_000 + (std::process::id() % 10_000) as u16;
     let client = client(port, 1000);
-    let r = made(&options(run(&program, &[&port.to_string()]), Between::Sockets, 30));
+    let r = made(&options(run(&program, &[&port.to_string()]), Between::Sockets { only: None }, 30));
     client.join().unwrap();
     assert_eq!(r.packets.len(), 30);
     for p in &r.packets[1..] {

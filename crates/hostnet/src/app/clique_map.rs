@@ -257,6 +257,7 @@ impl Application for CliqueMap {
             lines: lines(frame.into()),
             value_lines: lines(self.bytes(key).into()),
             wire_bytes: frame,
+            ..Content::default()
         }
     }
 

@@ -17,13 +17,22 @@ pub struct Content {
     pub value_lines: u16,
     /// Bytes of the packet's frame on the wire.
     pub wire_bytes: u32,
+    /// Flow of the packet.
+    pub flow: u32,
 }
 
 impl Content {
     /// Content of packet `p`.
     #[inline]
     pub fn of(p: &Packet) -> Content {
-        Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes }
+        Content {
+            kind: p.kind,
+            key: p.key,
+            lines: p.lines,
+            value_lines: p.value_lines,
+            wire_bytes: p.wire_bytes,
+            flow: p.flow,
+        }
     }
 
     /// Content of a packet in a frame of the size that a captured packet has.

@@ -195,6 +195,7 @@ impl Application for Memcached {
             lines: r.lines,
             value_lines: r.reply,
             wire_bytes: r.wire,
+            ..Content::default()
         }
     }
 
@@ -309,7 +310,7 @@ mod tests {
     /// Lines of the atomic operations of request number `i`.
     fn touched(atomics: [u32; 2], i: u64) -> Vec<u64> {
         let mut p = Program::default();
-        let c = Content { kind: 0, key: i, lines: 1, value_lines: 1, wire_bytes: 64 };
+        let c = Content { kind: 0, key: i, lines: 1, value_lines: 1, wire_bytes: 64, ..Content::default() };
         server(atomics).serve(0, &c, LineAddr(1), LineAddr(2), &mut p);
         let atomics = p.ops.iter().filter_map(|op| match op {
             Op::Atomic { line } => Some(line.0),
@@ -329,7 +330,7 @@ mod tests {
             let mut p = Program::default();
             m.serve(
                 0,
-                &Content { kind: 0, key: 0, lines: 1, value_lines: 1, wire_bytes: 64 },
+                &Content { kind: 0, key: 0, lines: 1, value_lines: 1, wire_bytes: 64, ..Content::default() },
                 LineAddr(1),
                 LineAddr(2),
                 &mut p,

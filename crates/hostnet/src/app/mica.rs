@@ -260,6 +260,7 @@ impl Application for Mica {
             lines: if get { 1 } else { self.item },
             value_lines: self.item,
             wire_bytes: if get { 64 } else { self.spec.item_size.0.to_u32() },
+            ..Content::default()
         }
     }
 
@@ -371,7 +372,7 @@ mod tests {
         for (update, grows) in [(Update::InPlace, 0), (Update::Append, 16)] {
             let mut m = store(100, 400, 1 << 20, update);
             let head = m.parts[0].head;
-            let c = Content { kind: SET, key: 5, lines: 16, value_lines: 16, wire_bytes: 1024 };
+            let c = Content { kind: SET, key: 5, lines: 16, value_lines: 16, wire_bytes: 1024, ..Content::default() };
             m.serve(0, &c, LineAddr(0), LineAddr(100), &mut Program::default());
             assert_eq!(m.parts[0].head - head, grows);
         }

@@ -40,6 +40,8 @@ pub enum ReplayOrder {
     Random,
     /// Packets are drawn among the recorded ones whose length is nearest to that of the frame.
     Size,
+    /// All packets of a flow replay the same recorded packet. Successive flows have successive recorded packets.
+    Flow,
 }
 
 /// Cores that share the program's memory.
@@ -93,7 +95,7 @@ pub struct RecordedSpec {
     /// Recording that `hostnet record` has written. The file is looked for beside the scenario and in the folders of
     /// platforms.
     pub file: String,
-    /// Order in which recorded packets are replayed: "recorded" (the default), "random" or "size".
+    /// Order in which recorded packets are replayed: "recorded" (the default), "random", "size" or "flow".
     #[serde(default)]
     pub order: ReplayOrder,
     /// Cores that share the program's memory: "shared" (all cores of the tenant, the default) or "own" (none).
@@ -196,7 +198,7 @@ impl Application for Recorded {
     #[inline]
     fn serve(&mut self, core: usize, c: &Content, rx: LineAddr, tx: LineAddr, p: &mut Program) -> (ServeOutcome, u16) {
         let player = &mut self.players[core];
-        let packet = player.choose(self.order, c.wire_bytes);
+        let packet = player.choose(self.order, c);
         let copy = if self.copies > 1 { player.rng.below(self.copies) } else { 0 };
         let (answer, lines) = self.answer(c, packet);
         let player = &self.players[core];
@@ -216,9 +218,9 @@ impl Application for Recorded {
 }
 
 impl Player {
-    /// The recorded packet for a frame of `bytes` bytes.
+    /// The recorded packet for a packet of content `c`.
     #[inline]
-    fn choose(&mut self, order: ReplayOrder, bytes: u32) -> Replayed {
+    fn choose(&mut self, order: ReplayOrder, c: &Content) -> Replayed {
         let packets = &self.playlist.packets;
         match order {
             ReplayOrder::Recorded => {
@@ -228,9 +230,10 @@ impl Player {
             }
             ReplayOrder::Random => packets[self.rng.below(packets.len().to_u64()).to_usize()],
             ReplayOrder::Size => {
-                let near = self.playlist.nearest(bytes);
+                let near = self.playlist.nearest(c.wire_bytes);
                 packets[near[self.rng.below(near.len().to_u64()).to_usize()].to_usize()]
             }
+            ReplayOrder::Flow => packets[c.flow.to_usize() % packets.len()],
         }
     }
 }

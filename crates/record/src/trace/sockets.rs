@@ -4,6 +4,7 @@ use super::{Raw, Tracer};
 use crate::burst::{Burst, Frame, Piece};
 use crate::process::Process;
 use crate::sys::Tid;
+use crate::{Between, Sockets};
 
 /// Largest number of parts of a message that is believed.
 const MOST_PARTS: u64 = 1024;
@@ -120,11 +121,23 @@ impl Tracer<'_> {
         self.begin(tid, &raw, received)
     }
 
+    /// Chosen sockets, if messages of sockets are recorded.
+    pub(super) fn only_sockets(&self) -> Option<Option<Sockets>> {
+        match self.options.between {
+            Between::Sockets { only } => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Whether a descriptor is a socket whose messages are recorded.
+    fn is_recorded(&self, process: usize, descriptor: u64) -> bool {
+        self.only_sockets().is_some_and(|only| self.processes[process].is_socket(descriptor, only))
+    }
+
     fn received(&self, process: usize, call: &Raw, number: u64, result: u64) -> Vec<Frame> {
-        let process = &self.processes[process];
         match meaning(number) {
-            Some((Direction::Receive, shape)) if result as i64 > 0 && process.is_socket(call.rdi) => {
-                messages(process, shape, call, result)
+            Some((Direction::Receive, shape)) if result as i64 > 0 && self.is_recorded(process, call.rdi) => {
+                messages(&self.processes[process], shape, call, result)
             }
             _ => Vec::new(),
         }
@@ -148,8 +161,12 @@ impl Tracer<'_> {
             self.complete(tid, raw, &burst);
             return if self.is_complete() { self.run_natively(tid, 0) } else { self.begin(tid, raw, received) };
         }
+        let receives = meaning(call.rax).is_some_and(|m| m.0 == Direction::Receive) && raw.rax as i64 > 0;
+        if receives && burst.frames.is_empty() && self.processes[p].is_socket(call.rdi, None) {
+            return self.run_natively(tid, 0); // the message of a socket that is not recorded
+        }
         let sends = meaning(call.rax).filter(|m| m.0 == Direction::Send && raw.rax as i64 > 0);
-        if let Some((_, shape)) = sends.filter(|_| self.processes[p].is_socket(call.rdi)) {
+        if let Some((_, shape)) = sends.filter(|_| self.is_recorded(p, call.rdi)) {
             let sent = messages(&self.processes[p], shape, call, raw.rax);
             match burst.replies.first_mut().filter(|_| burst.frames.len() == 1) {
                 // A reply in several parts.

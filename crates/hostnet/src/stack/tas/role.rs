@@ -23,6 +23,7 @@ impl RoleClients for Service {
             lines: lines(HEADERS + segment.bytes),
             value_lines: 0,
             wire_bytes: frame(segment.bytes),
+            ..Content::default()
         };
         Some(DrawnSegment { flow: segment.flow, hash: flow.hash, queue: flow.queue, content })
     }
