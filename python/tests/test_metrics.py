@@ -10,11 +10,13 @@ import pytest
 import hostnet as hn
 from hostnet import HostnetError, declared, headlines, plots, reference, scoreboard, studies
 from hostnet.report import write_report
+from hostnet.specs import schema
 from hostnet.studies import Plot, Study
 from hostnet.studies.grid import Axis
 
 SEED = Axis("seed", "seed of the random streams", paths=("seed",))
 PAGE = Path(__file__).parents[2] / "docs/use/metrics.md"
+KEYS = PAGE.with_name("keys.md")
 
 
 def test_every_metric_says_unit_group_dimension_and_meaning():
@@ -31,6 +33,33 @@ def test_the_page_of_metrics_is_that_of_the_declarations():
     assert page == reference.page()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page.split("## Tenants")[0], re.M))
     assert rows == {n: m["unit"] for n, m in declared.metric_info().items()}
+
+
+def test_the_page_of_keys_is_that_of_the_schema(cli, tmp_path):
+    """`hostnet schema --md docs/use/keys.md` writes it anew."""
+    page = KEYS.read_text(encoding="utf-8")
+    assert page == reference.keys_page()
+    cli("schema", "--md", tmp_path / "page.md", check=0)
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == page
+    both = cli("schema", "traffic", "--md", tmp_path / "other.md")
+    assert both.returncode == 2 and "leave out one of them" in both.stderr and not (tmp_path / "other.md").exists()
+
+
+def test_the_page_of_keys_has_every_key_of_the_schema_with_a_meaning():
+    page = KEYS.read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", page, re.M))
+    assert [key for key, meaning in listed.items() if not meaning.strip()] == []
+    full = schema()
+    declared_keys = {key for table in nodes(full) for key in table.get("properties", {}) if key != "kind"}
+    assert len(declared_keys) > 400 and declared_keys - set(listed) == set()
+
+
+def nodes(node):
+    """Every table within a JSON Schema."""
+    if isinstance(node, dict):
+        yield node
+    for below in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from nodes(below)
 
 
 def test_the_command_lists_what_a_pattern_names(cli, tmp_path):
