@@ -14,7 +14,7 @@ def test_every_command_of_the_tutorial_runs_and_gives_the_figures_shown(cli, tmp
     (scenario,) = PAGE.blocks("toml")
     (here / "own.toml").write_text(scenario, encoding="utf-8")
     commands = [line for block in PAGE.blocks("sh") for line in block.replace("\\\n", "").splitlines()]
-    assert len(commands) == 6
+    assert len(commands) == 9
     said = [cli(*shlex.split(line)[1:], check=0).stdout for line in commands]
 
     for name, shown, _ in PAGE.table("| metric | value | meaning |"):
@@ -45,6 +45,8 @@ def test_every_command_of_the_tutorial_runs_and_gives_the_figures_shown(cli, tmp
 
     assert "The NIC's receive DMA is slower than the wire" in said[4]
     assert re.search(r"pcie_up_util +(1|0\.99\d*) ", said[4])
+    assert "descriptor" in said[6]
+    assert (here / "results" / "run" / "report.html").is_file()
 
 
 def test_the_slip_of_the_tutorial_costs_the_sentence_that_it_quotes(cli, tmp_path):
