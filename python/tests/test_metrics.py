@@ -62,6 +62,25 @@ def nodes(node):
         yield from nodes(below)
 
 
+def test_the_page_of_datapaths_has_each_domain_and_each_column_of_its_table():
+    page = (
+        (KEYS.parents[1] / "models/datapaths.md").read_text(encoding="utf-8").split("## Domains")[1].split("\n## ")[0]
+    )
+    cells = re.findall(r"^\| (`.*?`) \| (.*?) \|", page, re.M)
+    rows = {name: second for first, second in cells for name in re.findall("`(.*?)`", first)}
+    for name in ("quadrant3", "ccnic-stream", "testpmd"):
+        scenario = hn.Scenario.load(name)
+        if name == "quadrant3":
+            scenario.run.time = "5 us"
+            scenario.run.warmup_time = "1 us"
+        if name == "testpmd":
+            scenario.run.load, scenario.traffic.rate, scenario.run.requests = "fixed", "10 Gbps", 200
+        domains = hn.run(scenario).table("domains")
+        assert set(domains.columns) <= {"domain", *rows}
+        unknown = {re.sub(r"\b\d+\b", "N", domain) for domain in domains["domain"]} - set(rows)
+        assert unknown == set(), name
+
+
 def test_the_command_lists_what_a_pattern_names(cli, tmp_path):
     out = cli("metrics", "lat_p9*", check=0).stdout
     assert [line.split()[:2] for line in out.splitlines() if "lat_" in line] == [
