@@ -600,14 +600,21 @@ def schema(
             help="A table or key to explain, such as traffic or tenant.app.mica.", autocompletion=complete.table
         ),
     ] = None,
+    md_file: Annotated[Path | None, typer.Option("--md", help="Write the reference of all keys as Markdown.")] = None,
 ) -> None:
     """Print the JSON Schema of a scenario, or the keys of one of its tables with unit, default and meaning."""
     import json
 
-    from . import show
+    from . import reference, show
+    from .output import check_file, write_text
     from .specs import schema as described
 
-    if key is None:
+    if md_file is not None:
+        if key is not None:
+            raise HostnetError(f"--md writes all keys, and {key!r} names some; leave out one of them.")
+        check_file(md_file)
+        write_text(md_file, reference.keys_page())
+    elif key is None:
         typer.echo(json.dumps(described(), indent=2))
     else:
         show.keys(key)

@@ -10,6 +10,8 @@ from .paths import nearest
 from .specs import schema
 
 Node = Mapping[str, Any]
+#: Tables that a reference describes last, because their tables are those of others.
+_LAST = ("tenant", "client")
 
 
 def rows(path: str) -> list[list[str]]:
@@ -33,6 +35,33 @@ def rows(path: str) -> list[list[str]]:
         done.append(part)
     below = _below(node)
     return [[name, *_about(n)] for name, n in below.items()] or [[done[-1], *_about(node)]]
+
+
+def tables() -> Iterator[tuple[str, list[list[str]]]]:
+    """Every table of a scenario by its path, the scenario itself first, with the rows of its keys; choices of a key are explained
+    in its row. Tables of tenants and of the client come last, because they repeat others."""
+    yield from _tables(schema(), "")
+
+
+def _tables(node: Node, path: str) -> Iterator[tuple[str, list[list[str]]]]:
+    below = _below(node)
+    yield path, [[name, *_about(n)[:2], _with_choices(n)] for name, n in below.items()]
+    for name, n in sorted(below.items(), key=lambda item: _LAST.index(item[0]) if item[0] in _LAST else -1):
+        if _is_table(n):
+            yield from _tables(n, f"{path}.{name}" if path else name)
+
+
+def _is_table(node: Node) -> bool:
+    """Whether a key has keys below it: those of a table, or of the tables in a list."""
+    return any(
+        "properties" in o or (isinstance(o.get("items"), Mapping) and _is_table(o["items"])) for o in _choices(node)
+    )
+
+
+def _with_choices(node: Node) -> str:
+    """The meaning of a key, and of each of its choices that has one."""
+    named = ((o.get("const"), " ".join(o.get("description", "").split())) for o in _choices(node))
+    return " ".join([_about(node)[2], *(f"`{choice}`: {about}" for choice, about in named if choice and about)]).strip()
 
 
 def _open(node: Node) -> Node:

@@ -1,4 +1,4 @@
-"""Reference of all metrics and of tenants' columns: the page docs/use/metrics.md, made of the engine's declarations."""
+"""References made of the engine's declarations: the pages docs/use/metrics.md and docs/use/keys.md."""
 
 from __future__ import annotations
 
@@ -67,3 +67,46 @@ def meaning(m: MetricInfo) -> str:
         return m["description"]
     column, tenant = m["alias"]
     return f"{m['description']}: alias of `{column}` in row {tenant} of the table `tenants`"
+
+
+_KEYS = """\
+# Keys of a scenario
+
+Look up here every key that a scenario may have, with the values that it takes, its default and its meaning. `hostnet schema traffic`
+prints the same for one table. The page is made of the engine's schema, which a test compares with it; `hostnet schema` without a name
+prints the schema as JSON Schema.
+
+- A key in a text is a path, such as `traffic.rate`, which `--set` and `--vary` take; `tenant.0.cores` counts tenants from 0.
+- A quantity is a text with its unit, such as `"15 us"`, of which the column *takes* has an example. A number without a unit is in the
+  unit that its meaning names.
+- A key without a default is required, or its meaning says what its absence means.
+- A table `tenant.app.mica` has the keys of `tenant.app` where `kind = "mica"`.
+- The tables under `override` are those of a platform's file; a scenario writes the values that differ from its platform.
+"""
+
+
+def keys_page() -> str:
+    """The reference of all keys of a scenario as Markdown."""
+    from .keys import tables
+
+    parts: list[str] = [_KEYS]
+    described: dict[str, str] = {}
+    repeated: list[str] = []
+    for path, cells in tables():
+        if path.startswith(tuple(f"{table}." for table in repeated)):
+            continue
+        text = "| key | takes | default | meaning |\n|---|---|---|---|\n" + "".join(
+            f"| `{key}` | {_escaped(takes)} | {_escaped(default)} | {_escaped(about)} |\n"
+            for key, takes, default, about in cells
+        )
+        first = described.setdefault(text, path)
+        if first != path:
+            repeated.append(path)
+            text = f"The keys are those of [`{first}`](#{first.replace('.', '')}).\n"
+        parts.append(f"\n## {f'`{path}`' if path else 'Scenario'}\n\n{text}")
+    return "".join(parts)
+
+
+def _escaped(text: str) -> str:
+    """A text as a cell of a table shows it."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")

@@ -10,11 +10,13 @@ import pytest
 import hostnet as hn
 from hostnet import HostnetError, declared, headlines, plots, reference, scoreboard, studies
 from hostnet.report import write_report
+from hostnet.specs import schema
 from hostnet.studies import Plot, Study
 from hostnet.studies.grid import Axis
 
 SEED = Axis("seed", "seed of the random streams", paths=("seed",))
 PAGE = Path(__file__).parents[2] / "docs/use/metrics.md"
+KEYS = PAGE.with_name("keys.md")
 
 
 def test_every_metric_says_unit_group_dimension_and_meaning():
@@ -31,6 +33,52 @@ def test_the_page_of_metrics_is_that_of_the_declarations():
     assert page == reference.page()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page.split("## Tenants")[0], re.M))
     assert rows == {n: m["unit"] for n, m in declared.metric_info().items()}
+
+
+def test_the_page_of_keys_is_that_of_the_schema(cli, tmp_path):
+    """`hostnet schema --md docs/use/keys.md` writes it anew."""
+    page = KEYS.read_text(encoding="utf-8")
+    assert page == reference.keys_page()
+    cli("schema", "--md", tmp_path / "page.md", check=0)
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == page
+    both = cli("schema", "traffic", "--md", tmp_path / "other.md")
+    assert both.returncode == 2 and "leave out one of them" in both.stderr and not (tmp_path / "other.md").exists()
+
+
+def test_the_page_of_keys_has_every_key_of_the_schema_with_a_meaning():
+    page = KEYS.read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", page, re.M))
+    assert [key for key, meaning in listed.items() if not meaning.strip()] == []
+    full = schema()
+    declared_keys = {key for table in nodes(full) for key in table.get("properties", {}) if key != "kind"}
+    assert len(declared_keys) > 400 and declared_keys - set(listed) == set()
+
+
+def nodes(node):
+    """Every table within a JSON Schema."""
+    if isinstance(node, dict):
+        yield node
+    for below in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from nodes(below)
+
+
+def test_the_page_of_datapaths_has_each_domain_and_each_column_of_its_table():
+    page = (
+        (KEYS.parents[1] / "models/datapaths.md").read_text(encoding="utf-8").split("## Domains")[1].split("\n## ")[0]
+    )
+    cells = re.findall(r"^\| (`.*?`) \| (.*?) \|", page, re.M)
+    rows = {name: second for first, second in cells for name in re.findall("`(.*?)`", first)}
+    for name in ("quadrant3", "ccnic-stream", "testpmd"):
+        scenario = hn.Scenario.load(name)
+        if name == "quadrant3":
+            scenario.run.time = "5 us"
+            scenario.run.warmup_time = "1 us"
+        if name == "testpmd":
+            scenario.run.load, scenario.traffic.rate, scenario.run.requests = "fixed", "10 Gbps", 200
+        domains = hn.run(scenario).table("domains")
+        assert set(domains.columns) <= {"domain", *rows}
+        unknown = {re.sub(r"\b\d+\b", "N", domain) for domain in domains["domain"]} - set(rows)
+        assert unknown == set(), name
 
 
 def test_the_command_lists_what_a_pattern_names(cli, tmp_path):

@@ -50,7 +50,7 @@ def test_the_navigation_lists_every_page_once_in_the_room_of_its_folder():
 
 
 def test_a_page_that_the_index_lacks_falls_to_the_last_room(tmp_path, monkeypatch):
-    site = configuration()
+    site, use = configuration(), "docs/use/"
     (tmp_path / "docs/use").mkdir(parents=True)
     (tmp_path / "README.md").write_text("[docs](docs/README.md) [more](MORE.md#there) `[no](gone.md)`\n")
     (tmp_path / "MORE.md").write_text("# More\n")
@@ -62,8 +62,8 @@ def test_a_page_that_the_index_lacks_falls_to_the_last_room(tmp_path, monkeypatc
     monkeypatch.setattr(site, "ROOT", tmp_path)
     assert site.rooms() == {
         "": [("What hostnet is", "README.md")],
-        "Use": [("A", "docs/use/a.md"), (None, "docs/use/b.md")],
-        "Project": [(None, "MORE.md"), (None, "docs/use/c.md")],
+        "Use": [("A", use + "a.md"), (None, use + "b.md")],
+        "Project": [(None, "MORE.md"), (None, use + "c.md")],
     }
 
 

@@ -14,7 +14,7 @@ def test_every_command_of_the_tutorial_runs_and_gives_the_figures_shown(cli, tmp
     (scenario,) = PAGE.blocks("toml")
     (here / "own.toml").write_text(scenario, encoding="utf-8")
     commands = [line for block in PAGE.blocks("sh") for line in block.replace("\\\n", "").splitlines()]
-    assert len(commands) == 6
+    assert len(commands) == 9
     said = [cli(*shlex.split(line)[1:], check=0).stdout for line in commands]
 
     for name, shown, _ in PAGE.table("| metric | value | meaning |"):
@@ -38,13 +38,17 @@ def test_every_command_of_the_tutorial_runs_and_gives_the_figures_shown(cli, tmp
 
     shown = PAGE.table("| offered | carried, Gb/s | median, us | 99th percentile, us | lost |")
     rates = [cells[0].removesuffix(" Gbps") for cells in shown]
-    lines = [line.split() for line in said[3].splitlines() if line.split()[:1] and line.split()[0] in rates]
+    printed = [[cell for cell in line.split() if not cell.startswith("±")] for line in said[3].splitlines()]
+    lines = [cells for cells in printed if cells and cells[0] in rates]
+    assert len(lines) == len(shown)
     for row, cells in zip(lines, shown, strict=True):
         assert f"{row[0]} Gbps" == cells[0]
         assert all(near(cell, float(value)) for value, cell in zip(row[1:], cells[1:], strict=True)), row
 
     assert "The NIC's receive DMA is slower than the wire" in said[4]
     assert re.search(r"pcie_up_util +(1|0\.99\d*) ", said[4])
+    assert "descriptor" in said[6]
+    assert (here / "results" / "run" / "report.html").is_file()
 
 
 def test_the_slip_of_the_tutorial_costs_the_sentence_that_it_quotes(cli, tmp_path):
