@@ -16,7 +16,7 @@ from .measured import Point, Setting
 #: Smallest spread of a measured figure that counts: repeated measurements of a quiet machine differ by as much.
 FLOOR = 0.03
 #: Error from which on a figure draws less, as the model may be unable to reach it.
-ROBUST = 0.1
+ROBUST = 0.3
 #: Change of a figure from half of a value to twice the value, below which the value is not searched for.
 MATTERS = 0.03
 #: Change of the residual, in points of 100 %, below which the curves do not tell a value.
@@ -64,11 +64,11 @@ class Value:
 
 #: What is fitted, in the order of a platform's file.
 VALUES = (
-    Value("core.store_queue", 4, 256),
+    Value("core.store_queue", 4, 256, width=1.6),
     Value("core.lfb", 4, 48, width=1.15),
     Value("core.lfb_retry", 0.5, 60, whole=False, unit="ns"),
     Value("core.prefetch.distance", 4, 63),
-    Value("core.prefetch.credits", 4, 127),
+    Value("core.prefetch.credits", 4, 127, width=1.6),
     Value("caches.llc.write_ack", 5, 300, whole=False, unit="ns"),
     Value("memory.rpq", 8, 128),
     Value("memory.wpq", 8, 128),
@@ -126,7 +126,7 @@ def cost(points: Sequence[Point], simulated: Sequence[Simulated]) -> float:
     return total / weights
 
 
-def telling_points(points: Sequence[Point], most: int = 24) -> list[Point]:
+def telling_points(points: Sequence[Point], most: int = 16) -> list[Point]:
     """The points that a fit simulates: those of one to many chases, and of each team and mix every other pause, so that they
     are at most about `most`."""
     kept = [p for p in points if p.setting.order == "sequential"]
@@ -145,8 +145,8 @@ def fit(
 ) -> Fit:
     """Fit the values of `VALUES` that the platform has to measured points.
 
-    The search is CMA-ES, which needs no derivatives and bears with rounding to whole entries. The line fill buffers and the
-    static latency begin at what the chases say by Little's law. A value whose return to the base's changes the residual by
+    The search is CMA-ES, which needs no derivatives and bears with rounding to whole entries. Line fill buffers, credits
+    and static latency begin at what chases and streams say by Little's law. A value whose return to the base's changes the residual by
     less than `TELLING` returns to it.
     """
     cma = _cma()
@@ -259,6 +259,9 @@ def _suggested(
         if simulated is not None:
             static = begin["memory.static_latency_ns"] + one.median - simulated
             begin["memory.static_latency_ns"] = min(max(static, 1.0), 600.0)
+        streams = [p.gbs.median / p.setting.threads for p in used if p.setting.curve == "bandwidth" and p.gbs]
+        if streams and "core.prefetch.credits" in begin:
+            begin["core.prefetch.credits"] = min(max(round(streams[0] * one.median / 64), 4), 127)
     return begin
 
 
