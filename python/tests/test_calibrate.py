@@ -3,11 +3,11 @@ and a short measurement of the machine that runs the tests."""
 
 import copy
 import json
-import tomllib
 
 import pytest
 
 from hostnet import HostnetError, Scenario, calibrate
+from hostnet._toml import tomllib
 from hostnet.calibrate import curves, drift, fitting, hierarchy, machine, measured, page
 
 KIB, MIB = 1 << 10, 1 << 20
