@@ -64,11 +64,11 @@ class Value:
 
 #: What is fitted, in the order of a platform's file.
 VALUES = (
-    Value("core.store_queue", 4, 256, width=1.6),
+    Value("core.store_queue", 4, 256),
     Value("core.lfb", 4, 48, width=1.15),
     Value("core.lfb_retry", 0.5, 60, whole=False, unit="ns"),
     Value("core.prefetch.distance", 4, 63),
-    Value("core.prefetch.credits", 4, 127, width=1.6),
+    Value("core.prefetch.credits", 4, 127),
     Value("caches.llc.write_ack", 5, 300, whole=False, unit="ns"),
     Value("memory.rpq", 8, 128),
     Value("memory.wpq", 8, 128),
@@ -261,7 +261,8 @@ def _suggested(
             begin["memory.static_latency_ns"] = min(max(static, 1.0), 600.0)
         streams = [p.gbs.median / p.setting.threads for p in used if p.setting.curve == "bandwidth" and p.gbs]
         if streams and "core.prefetch.credits" in begin:
-            begin["core.prefetch.credits"] = min(max(round(streams[0] * one.median / 64), 4), 127)
+            in_flight = streams[0] * one.median / 64
+            begin["core.prefetch.credits"] = min(max(round(in_flight - begin["core.lfb"]), 4), 127)
     return begin
 
 
