@@ -8,6 +8,7 @@ import pytest
 import tomllib
 
 from hostnet import HostnetError, Scenario, calibrate
+from hostnet._toml import tomllib
 from hostnet.calibrate import curves, drift, fitting, hierarchy, machine, measured, page
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -17,7 +17,8 @@ def knees(points: Sequence[tuple[int, float]]) -> list[int]:
     """Capacities in the latency of a chase by size: the last size before each level that is slower by half or more.
 
     A chase over `s` bytes hits a cache of `c` bytes with the share `c / s`. The time of a whole round, size times latency,
-    then grows by the latency of the level in which the added bytes lie, which is a step at each capacity.
+    then grows by the latency of the level in which the added bytes lie, which is a step at each capacity. A step in the last
+    interval alone does not count, because noise makes one, too.
     """
     added = [(s1, (s2 * ns2 - s1 * ns1) / (s2 - s1)) for (s1, ns1), (s2, ns2) in zip(points, points[1:], strict=False)]
     found: list[int] = []
@@ -27,7 +28,7 @@ def knees(points: Sequence[tuple[int, float]]) -> list[int]:
             level = [ns]
             continue
         limit = statistics.median(level) * _SLOWER
-        if ns > limit and all(later > limit for _, later in added[i + 1 : i + 2]):
+        if ns > limit and i + 1 < len(added) and added[i + 1][1] > limit:
             found.append(size)
             level = []  # the step may lie within this interval, so that the level begins with the next one
         else:

@@ -447,11 +447,12 @@ pub fn nearest<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String
 /// The choice nearest to `word`, by the number of letters to change (Damerau and Levenshtein); None if none is near.
 pub fn nearest_choice<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase(); // in the same notation as all choices
-    choices
-        .map(|c| (strsim::damerau_levenshtein(&word, &c.to_lowercase()), c))
-        .min()
-        .filter(|(d, c)| *d <= 2.max(c.len() / 3))
-        .map(|(_, c)| c)
+    let distance = |c: &'a str| {
+        let lower = c.to_lowercase();
+        // A slip hits the first letter less often than the others.
+        (strsim::damerau_levenshtein(&word, &lower), lower.chars().next() != word.chars().next(), c)
+    };
+    choices.map(distance).min().filter(|(d, _, c)| *d <= 2.max(c.len() / 3)).map(|(_, _, c)| c)
 }
 
 fn merge(into: &mut Value, from: Value) {

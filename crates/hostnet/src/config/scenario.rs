@@ -86,7 +86,7 @@ pub struct Platform {
     #[serde(default)]
     pub block: Option<BlockSpec>,
     /// Sources of the platform's numbers: a map from key path to "datasheet: ...", "paper: ...", "artifact: ...",
-    /// "standard: ...", "measured: ...", "fitted: ..." or "assumed: ...".
+    /// "standard: ...", "measured: ...", "fitted: ...", "read: ...", "base: ..." or "assumed: ...".
     #[serde(default)]
     pub provenance: BTreeMap<String, String>,
 }

@@ -32,7 +32,7 @@ pub enum Cell {
     Tenant(usize, ColumnId),
 }
 
-/// What a result says of a window up to the end of a batch.
+/// Numbers of a window up to the end of a batch.
 pub struct Reading {
     /// Length of the window.
     pub length: Time,
