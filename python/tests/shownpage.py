@@ -48,6 +48,7 @@ def prints(output: str, line: str) -> bool:
         value = number(word)
         return shown == word or (value is not None and near(shown, value))
 
-    wanted, words = ([w.rstrip(",") for w in text.split()] for text in (line, output))
+    # Pages leave out the intervals beside numbers.
+    wanted, words = ([w.rstrip(",") for w in text.split() if not w.startswith("±")] for text in (line, output))
     at = range(len(words) - len(wanted) + 1)
     return any(all(map(same, wanted, words[i : i + len(wanted)])) for i in at)

@@ -5,7 +5,6 @@ import copy
 import json
 
 import pytest
-import tomllib
 
 from hostnet import HostnetError, Scenario, calibrate
 from hostnet._toml import tomllib

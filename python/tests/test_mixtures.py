@@ -10,9 +10,10 @@ PAGE = Page("use/mixtures.md")
 
 
 def test_every_command_runs_and_the_program_gives_the_figures_shown(cli):
-    (commands,) = PAGE.blocks("sh")
-    for line in commands.splitlines():
-        assert "throughput_mrps" in cli(*shlex.split(line)[1:], check=0).stdout
+    commands = [line for block in PAGE.blocks("sh") for line in block.splitlines()]
+    assert commands[0] == "hostnet run mixture-server"
+    for line in commands:
+        assert "throughput_mrps" in cli(*shlex.split(line, comments=True)[1:], check=0).stdout
     (program,) = PAGE.blocks("python")
     with contextlib.redirect_stdout(io.StringIO()) as said:
         exec(program, {})
@@ -26,4 +27,4 @@ def test_every_command_runs_and_the_program_gives_the_figures_shown(cli):
 
 def test_the_page_names_every_mixture_that_comes_with_hostnet(cli):
     listed = {word for word in cli("scenarios", check=0).stdout.split() if word.startswith("mixture-")}
-    assert len(listed) == 5 and all(f"`{name}`" in PAGE.text for name in listed)
+    assert len(listed) == 7 and all(f"`{name}`" in PAGE.text for name in listed)

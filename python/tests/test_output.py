@@ -128,7 +128,14 @@ def test_a_replaced_sweep_goes_whole(cli, tiny_file, tmp_path):
     cli("sweep", tiny_file, "--vary", "placement.ways=2,4,6", "--out", out, check=0)
     cli("report", out, check=0)
     cli("sweep", tiny_file, "--vary", "seed=7", "--out", out, "--replace", check=0)
-    assert names(out) == ["hostnet.json", "sweep-0000.json", "sweep.csv", "sweep.parquet"]
+    assert names(out) == [
+        "hostnet.json",
+        "sweep-0000.json",
+        "sweep-intervals.csv",
+        "sweep-intervals.parquet",
+        "sweep.csv",
+        "sweep.parquet",
+    ]
     cli("report", out, check=0)
     page = (out / "report.html").read_text()
     assert "ways 4" not in page and page.count("</summary><pre>") == 1

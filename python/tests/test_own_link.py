@@ -28,7 +28,7 @@ def to_its_digit(text, divisor):
 
 def printed(text):
     """The rows of a table of numbers that a command prints, without their units."""
-    lines = (re.sub(r"(?<=\d) ns", "", line).split() for line in text.splitlines())
+    lines = (re.sub(r"(?<=\d) ns| ±\S+", "", line).split() for line in text.splitlines())
     return [
         [float(cell) for cell in line] for line in lines if line and all(re.fullmatch(r"[\d.]+", cell) for cell in line)
     ]

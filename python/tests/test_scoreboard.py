@@ -436,6 +436,7 @@ def test_outputs_exit_codes_and_shapes(tmp_path):
         "expected": 10.0,
         "measured": 10.0,
         "unit": "x",
+        "agreeing": None,
         "note": "",
     }
     out = tmp_path / "board.json"

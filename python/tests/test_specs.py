@@ -31,9 +31,9 @@ def test_none_removes_a_key(tiny):
 
 
 def test_a_misspelt_attribute_names_the_nearest_key(tiny):
-    with pytest.raises(hn.SpecError, match=r"tiny\.toml.*\[placement\].*'wayz'.*'ways'"):
+    with pytest.raises(hn.SpecError, match=r'tiny\.toml: placement\.wayz: unknown key "wayz"; did you mean "ways" '):
         tiny.placement.wayz = 4
-    with pytest.raises(hn.SpecError, match="'ways'"):
+    with pytest.raises(hn.SpecError, match='"ways"'):
         _ = tiny.placement.wayz
 
 
@@ -187,7 +187,7 @@ def test_the_platform_can_be_overridden_by_attribute(tiny):
 
     tiny.override.memory.channels = 8
     assert json.loads(tiny.resolve())["platform"]["memory"]["channels"] == 8
-    with pytest.raises(hn.SpecError, match=r"\[override.memory\].*'channels'"):
+    with pytest.raises(hn.SpecError, match=r'override\.memory\.chanels: .*; did you mean "channels"'):
         tiny.override.memory.chanels = 8
 
 
@@ -245,7 +245,7 @@ def test_a_platforms_value_is_set_as_people_write_it(tiny):
     assert channels_of(tiny.with_({"platform.memory.channels": 2})) == 2
     assert tiny.to_dict()["platform"] == "sim24"
     for wrong in (lambda: setattr(tiny.platform.memory, "chanels", 2), lambda: tiny.set("platform.memory.chanels", 2)):
-        with pytest.raises(hn.SpecError, match="'channels'"):
+        with pytest.raises(hn.SpecError, match='did you mean "channels"'):
             wrong()
 
 
@@ -432,18 +432,15 @@ def test_a_key_that_takes_a_word_or_a_table_is_set_with_either():
         ("run.placement", '; "placement" is a table of its own'),
         ("traffic.requests", "; run has it"),
         ("run.lod", '; did you mean "load"'),
-        ("tenant.0.app.zipff", '; did you mean "zipf"'),
     ],
 )
 def test_a_wrong_key_reads_the_same_in_a_file_and_in_python(tiny, tiny_file, cli, path, hint):
     table, _, key = path.rpartition(".")
-    shown = table.replace(".0", "[0]") + f'.{key}: unknown key "{key}"{hint} (valid: '
+    shown = f'{table}.{key}: unknown key "{key}"{hint} (valid: '
     with pytest.raises(hn.SpecError) as raised:
         tiny.set(path, 1)
     assert shown in str(raised.value)
-    at = {"run": "[run]", "traffic": "[traffic]", "tenant.0.app": "app = {"}[table]
-    line = f"{at} {key} = 1," if at.endswith("{") else f"{at}\n{key} = 1"
-    tiny_file.write_text(tiny_file.read_text().replace(at, line))
+    tiny_file.write_text(tiny_file.read_text().replace(f"[{table}]", f"[{table}]\n{key} = 1"))
     in_file = cli("run", tiny_file).stderr
     assert str(raised.value).partition(": ")[2] in in_file
     with pytest.raises(hn.SpecError) as engine:

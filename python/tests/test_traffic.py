@@ -126,7 +126,7 @@ def test_lost_packets_are_told_with_place_cause_and_time(cli, tmp_path):
     assert f"lost {loss.count:,} (NIC: descriptor ring, from" in printed and loss.why in printed
     cli("report", "out", check=0)
     page = (cli.cwd / "out" / "report.html").read_text()
-    assert "Lost packets: where, why, since when" in page and loss.why in page
+    assert "Lost packets" in page and loss.why in page
 
 
 def test_a_run_without_losses_has_no_word_of_them(cli, tiny_file):

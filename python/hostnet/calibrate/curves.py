@@ -28,7 +28,7 @@ _SETS, _WAYS, _SLICES = 1024, 12, 8
 
 @dataclass(frozen=True)
 class Simulated:
-    """What a setting gave: time of a load of the chase in ns, and memory traffic in GB/s."""
+    """Outcome of one setting: time of a load of the chase in ns, and memory traffic in GB/s."""
 
     ns: float | None
     gbs: float | None

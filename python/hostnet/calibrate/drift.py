@@ -1,4 +1,4 @@
-"""What has changed since a platform was measured: the same figures again, against the values of its file."""
+"""Drift of a machine since its platform was measured: the same figures again, against the values of its file."""
 
 from __future__ import annotations
 

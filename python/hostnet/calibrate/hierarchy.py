@@ -87,7 +87,7 @@ def capacities(m: Measured) -> dict[str, int]:
 
 
 def notes(m: Measured) -> list[str]:
-    """What is doubtful about the measurements, a sentence each."""
+    """Doubts about the measurements, a sentence each."""
     return [*_disagreements(m), *_pages(m), *_noise(m)]
 
 

@@ -53,7 +53,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a thread or several of them did: so many chases beside so many streams."""
+    """Work of a thread or of several: so many chases beside so many streams."""
 
     curve: str
     chases: int = 0
@@ -90,7 +90,7 @@ class Measured:
 
     @property
     def machine(self) -> Mapping[str, Any]:
-        """What the machine says of itself."""
+        """Facts that the machine states about itself."""
         found: Mapping[str, Any] = self.data["machine"]
         return found
 
@@ -205,7 +205,7 @@ _PLAIN = ("machine", "noise", "cpus", "clock_ghz", "sequential", "by", "quick")
 
 
 def _fault(data: Mapping[str, Any]) -> str | None:
-    """What is wrong with measurements; None when nothing is."""
+    """Fault of measurements; None when they have none."""
     lacking = next((k for k in (*_PLAIN, *_LISTS) if k not in data), None)
     if lacking is not None:
         return f"{lacking} is missing"

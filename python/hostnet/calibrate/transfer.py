@@ -103,8 +103,8 @@ def crossings(base: str, ns: float, clock: str | None = None) -> int:
 
 def _lookups(platform: dict[str, Any]) -> tuple[float, float]:
     """Nanoseconds that such a load spends in caches, and the uncore clock in GHz."""
-    caches, core_ghz = platform["caches"], _ghz(platform["core"]["clock"])
-    uncore_ghz = _ghz(caches.get("uncore_clock", platform["core"]["clock"]))
+    caches, core_ghz = platform["caches"], ghz(platform["core"]["clock"])
+    uncore_ghz = ghz(caches.get("uncore_clock", platform["core"]["clock"]))
     private = caches["l1d"]["latency_cycles"] + 2 * caches["l2"]["latency_cycles"]
     return private / core_ghz + caches["llc"]["latency_cycles"] / uncore_ghz, uncore_ghz
 
@@ -130,6 +130,6 @@ def write_platform(files: list[Path], base: str, out: Path) -> Calibration:
     return found
 
 
-def _ghz(clock: str) -> float:
+def ghz(clock: str) -> float:
     value, _, unit = clock.partition(" ")
     return float(value) * {"GHz": 1.0, "MHz": 1e-3}[unit]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from ..calibrate import _ghz, platform_tables
+from ..calibrate.transfer import ghz, platform_tables
 from ..paths import DATA
 from ..recorder import read, summary
 from . import Rows, Study, axes
@@ -88,7 +88,7 @@ def core_ns(row: Mapping[str, Any]) -> float | None:
 def instructions(row: Mapping[str, Any]) -> float | None:
     """Instructions of the core for a packet, its driver's included."""
     time, cpi = core_ns(row), row.get("t0_cpi")
-    return None if time is None or not cpi else time * _ghz(platform_tables(PLATFORM)["core"]["clock"]) / cpi
+    return None if time is None or not cpi else time * ghz(platform_tables(PLATFORM)["core"]["clock"]) / cpi
 
 
 def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
