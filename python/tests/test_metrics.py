@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import hostnet as hn
-from hostnet import HostnetError, declared, headlines, plots, reference, scoreboard, studies
+from hostnet import HostnetError, declared, headlines, keys, plots, reference, scoreboard, studies
 from hostnet.report import write_report
 from hostnet.specs import schema
 from hostnet.studies import Plot, Study
@@ -60,6 +60,16 @@ def nodes(node):
         yield node
     for below in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         yield from nodes(below)
+
+
+@pytest.mark.parametrize("page", ["from-gem5-dpdk", "from-ramulator"])
+def test_every_key_that_a_page_of_migration_names_exists(page):
+    text = KEYS.with_name(f"{page}.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:override|run|traffic|placement|tenant)\.[\w.]+)", text)
+    named += [f"override.memory.{key}" for key in re.findall(r"^(\w+) = .*# \w+: ", text, re.M)]
+    assert len(named) > 3
+    for key in named:
+        assert keys.rows(key)
 
 
 def test_the_page_of_datapaths_has_each_domain_and_each_column_of_its_table():

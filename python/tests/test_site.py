@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import chromium
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -132,3 +133,19 @@ def test_the_site_is_built_without_a_warning_and_needs_no_other_host(built):
         assert ("mermaid.min.js" in made[page]) == bool(fences), page
     assert "katex.min.js" in made["docs/use/intervals"] and "katex.min.js" not in made["docs/use/glossary"]
     assert '"docs/use/glossary"' in (built / "searchindex.js").read_text(encoding="utf-8")
+
+
+def test_every_diagram_of_the_site_is_drawn(built):
+    if (browser := chromium.found()) is None:
+        pytest.skip("no Chromium")
+    drawn = 0
+    for page in sorted(configuration().pages()):
+        fences = len(re.findall("^```mermaid", (ROOT / page).read_text(encoding="utf-8"), re.M))
+        if not fences:
+            continue
+        command = [browser, "--headless", "--no-sandbox", "--virtual-time-budget=6000", "--dump-dom"]
+        url = (built / page).with_suffix(".html").as_uri()
+        shown = subprocess.run([*command, url], capture_output=True, text=True, timeout=120).stdout
+        assert shown.count("data-processed") == fences and "Syntax error" not in shown, page
+        drawn += fences
+    assert drawn > 10
