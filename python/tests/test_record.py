@@ -273,7 +273,7 @@ def test_a_table_of_twice_the_size_misses_where_it_outgrows_the_caches(cli, chas
     lines, files = {}, {}
     for entries in (2048, 4096, 8192):
         files[entries] = tmp_path / f"{entries}.rec"
-        options = ["--socket", f"udp:{port}", "--packets", 250, "--skip", 20]
+        options = ["--socket", f"udp:{port}", "--packets", 250, "--skip", 20, "--seconds", 240]
         cli("record", "-o", files[entries], *options, "--", table, port, entries, check=0)
         data = recorder.read(files[entries])
         assert len(data["threads"]) == 2 and {p["received"] for p in data["packets"]} == {8}
