@@ -16,7 +16,7 @@ from .measured import Point, Setting
 #: Smallest spread of a measured figure that counts: repeated measurements of a quiet machine differ by as much.
 FLOOR = 0.03
 #: Error from which on a figure draws less, as the model may be unable to reach it.
-ROBUST = 0.3
+ROBUST = 0.1
 #: Change of a figure from half of a value to twice the value, below which the value is not searched for.
 MATTERS = 0.03
 #: Change of the residual, in points of 100 %, below which the curves do not tell a value.
@@ -145,8 +145,8 @@ def fit(
 ) -> Fit:
     """Fit the values of `VALUES` that the platform has to measured points.
 
-    The search is CMA-ES, which needs no derivatives and bears with rounding to whole entries. Line fill buffers, credits
-    and static latency begin at what chases and streams say by Little's law. A value whose return to the base's changes the residual by
+    The search is CMA-ES, which needs no derivatives and bears with rounding to whole entries. Line fill buffers and
+    static latency begin at what chases say by Little's law. A value whose return to the base's changes the residual by
     less than `TELLING` returns to it.
     """
     cma = _cma()
@@ -259,10 +259,6 @@ def _suggested(
         if simulated is not None:
             static = begin["memory.static_latency_ns"] + one.median - simulated
             begin["memory.static_latency_ns"] = min(max(static, 1.0), 600.0)
-        streams = [p.gbs.median / p.setting.threads for p in used if p.setting.curve == "bandwidth" and p.gbs]
-        if streams and "core.prefetch.credits" in begin:
-            in_flight = streams[0] * one.median / 64
-            begin["core.prefetch.credits"] = min(max(round(in_flight - begin["core.lfb"]), 4), 127)
     return begin
 
 
