@@ -1104,7 +1104,7 @@ class Platform(Section):
     """Poll-mode driver of an Ethernet NIC; required for `stack = 'poll_mode'`."""
     provenance: Section
     """Sources of the platform's numbers: a map from key path to 'datasheet: ...', 'paper: ...', 'artifact: ...',
-    'standard: ...', 'measured: ...', 'fitted: ...' or 'assumed: ...'."""
+    'standard: ...', 'measured: ...', 'fitted: ...', 'read: ...', 'base: ...' or 'assumed: ...'."""
     queue_pair: QpSpec
     """Queue-pair library for the integrated NIC."""
     tcp: TcpSpec | None
@@ -1267,8 +1267,8 @@ class RecordedAppSpec(Section):
     kind: Literal['recorded']
     memory: Literal['shared'] | Literal['own']
     """Cores that share the program's memory: 'shared' (all cores of the tenant, the default) or 'own' (none)."""
-    order: Literal['recorded'] | Literal['random'] | Literal['size']
-    """Order in which recorded packets are replayed: 'recorded' (the default), 'random' or 'size'."""
+    order: Literal['recorded'] | Literal['random'] | Literal['size'] | Literal['flow']
+    """Order in which recorded packets are replayed: 'recorded' (the default), 'random', 'size' or 'flow'."""
 
 
 class RedisAppSpec(Section):
@@ -1432,6 +1432,14 @@ class RunSpec(Section):
     loss: float
     """Objective of `load = 'peak_loss'`: maximum share of the offered packets that may be lost. Packets by which
     queues grow count as lost. The default is 0.01."""
+    precision: float | None
+    """Half-width of the 95 % intervals, relative to their values, at which the measurement ends, such as 0.02. The
+    measurement then lasts for at most `requests` or `time`, and for at least an eighth of that. Shares are also
+    precise enough when the half-width is at most this number itself. When absent, the measurement lasts for
+    `requests` or `time`."""
+    precision_of: list[str]
+    """Metrics whose intervals `precision` is about. When empty, these are the metrics that lead a table of several
+    runs."""
     requests: int
     """Number of measured requests, over all tenants that serve packets. The default is 60,000."""
     search_tolerance: float
