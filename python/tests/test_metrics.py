@@ -167,7 +167,7 @@ def test_commands_refuse_unknown_names(cli, tiny_file, command, asked, said):
 
 
 def test_results_refuse_unknown_names(alone, name):
-    for asked, near in (("lat_p9_us", "lat_p99_us"), (f"tenant.{name}.cpj", f"tenant.{name}.cpi")):
+    for asked, near in (("lat_p9_us", "lat_p90_us"), (f"tenant.{name}.cpj", f"tenant.{name}.cpi")):
         with pytest.raises(HostnetError, match=f"there is no metric '{asked}'; did you mean '{near}'"):
             alone[asked]
 
@@ -208,7 +208,7 @@ def test_studies_refuse_unknown_columns(tiny_file, asked, said):
 
 def test_plots_and_reports_refuse_unknown_columns(tiny_file, tmp_path):
     frame = pl.DataFrame({"ways": [2, 4], "lat_p99_us": [1.0, 2.0]})
-    with pytest.raises(HostnetError, match="the table has no column 'lat_p9_us'; did you mean 'lat_p90_us'"):
+    with pytest.raises(HostnetError, match="the table has no column 'lat_p9_us'; did you mean 'lat_p99_us'"):
         plots.plot_sweep(frame, "ways", "lat_p9_us")
     for drawn, metrics in (
         ({"plot": {"x": "ways", "y": ("mem_bw_gbs",), "lines": ()}}, ()),

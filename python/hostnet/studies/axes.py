@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from .grid import Axis
 
+PROGRAM = Axis("program", "real program")
+HOW = Axis("how", "recorded, or written by hand")
 PLATFORM = Axis("platform", "platform that the point runs on")
 QUADRANT = Axis("quadrant", "quadrant of the paper: which of cores and devices read or write")
 APP = Axis("app", "application")
@@ -91,6 +93,8 @@ QUICK = Axis("quick", "whether fewer requests were measured")
 
 #: In the order in which tables have them; ``quick`` comes after them.
 AXES = (
+    PROGRAM,
+    HOW,
     PLATFORM,
     QUADRANT,
     APP,

@@ -15,11 +15,9 @@ from ..calibrate.transfer import ghz, platform_tables
 from ..paths import DATA
 from ..recorder import read, summary
 from . import Rows, Study, axes
-from .grid import Axis, Grid, also, by_length, on, sum_of
+from .grid import Grid, also, by_length, on, sum_of
 
 BASE, PLATFORM = "recorded-testpmd", "icx"
-PROGRAM = Axis("program", "real program")
-HOW = Axis("how", "recorded, or written by hand")
 RECORDED = ("testpmd-macswap", "testpmd-5tswap", "l3fwd-lpm", "l3fwd-em", "memcached")
 # As many routes as the recorded programs had. Instructions of memcached on x86-64 are those of docs/models/applications.md.
 WRITTEN: Mapping[str, Mapping[str, Any]] = {
@@ -69,7 +67,7 @@ def programs(quick: bool) -> Grid:
     def point(program: str, how: str, app: Mapping[str, Any]) -> Grid:
         traffic = REQUESTS if program == "memcached" else {}
         changes = {**OFFERED, **traffic, "tenant.0.app": dict(app)}
-        return on(BASE) * PROGRAM(program) * HOW(how) * also(changes)
+        return on(BASE) * axes.PROGRAM(program) * axes.HOW(how) * also(changes)
 
     found = []
     for program in RECORDED:
@@ -129,6 +127,5 @@ STUDIES = [
             "measured_ns": "ns",
         },
         across=beside,
-        axes=(PROGRAM, HOW, *axes.AXES),
     ),
 ]
