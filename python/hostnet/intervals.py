@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import tenants
+from . import _core, tenants
 from .declared import PREFIX
 from .parquet import ColumnInfo
 
@@ -36,6 +38,13 @@ def of(data: Mapping[str, Any]) -> dict[str, Interval]:
         for row, column, low, high in tables["tenant_intervals"]["rows"]:
             found[f"{PREFIX}{names[row]}.{column}"] = (low, high)
     return found
+
+
+def of_mean(values: Sequence[float]) -> Interval:
+    """The 95 % interval of the mean of two or more independent values (Student's t)."""
+    mean = statistics.fmean(values)
+    half = _core.student(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return mean - half, mean + half
 
 
 def half_width(interval: Interval) -> float:

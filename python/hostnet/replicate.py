@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from . import _core
+from . import intervals
 from .declared import metric_info, tenant_info
 from .errors import HostnetError
 from .results import Result, ResultData, Table
@@ -24,13 +23,6 @@ def specs(resolved: str, seeds: int) -> list[str]:
         raise HostnetError(f"seeds = {seeds} is not within 2 to {MOST_SEEDS:,}; an interval needs at least two runs.")
     spec = json.loads(resolved)
     return [json.dumps({**spec, "seed": spec["seed"] + i}, separators=(",", ":")) for i in range(seeds)]
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the mean of independent values (Student's t)."""
-    mean = statistics.fmean(values)
-    half = _core.student(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
-    return mean - half, mean + half
 
 
 def combined(results: Sequence[Result]) -> Result:
@@ -61,7 +53,7 @@ def _mean(values: Iterable[Any], group: str) -> tuple[Any, tuple[float, float] |
         return (values[0] if isinstance(values[0], str) else None), None
     if group == "constants":
         return values[0], None
-    return statistics.fmean(values), interval(values)
+    return statistics.fmean(values), intervals.of_mean(values)
 
 
 def _tenants(results: Sequence[Result]) -> dict[str, Table]:
@@ -70,7 +62,7 @@ def _tenants(results: Sequence[Result]) -> dict[str, Table]:
     if len(tables) < len(results):
         return {}
     columns = tables[0]["columns"]
-    rows, intervals = [], []
+    rows, found_intervals = [], []
     for i, _ in enumerate(tables[0]["rows"]):
         row = []
         for j, column in enumerate(columns):
@@ -78,10 +70,10 @@ def _tenants(results: Sequence[Result]) -> dict[str, Table]:
             mean, found = _mean([t["rows"][i][j] for t in tables], group)
             row.append(mean)
             if found is not None:
-                intervals.append([i, column["name"], *found])
+                found_intervals.append([i, column["name"], *found])
         rows.append(row)
     named = [{"name": n, "unit": ""} for n in ("row", "metric", "low", "high")]
     return {
         "tenants": {"columns": columns, "rows": rows},
-        "tenant_intervals": {"columns": named, "rows": intervals},  # type: ignore[typeddict-item]
+        "tenant_intervals": {"columns": named, "rows": found_intervals},  # type: ignore[typeddict-item]
     }

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _core, intervals
+from .. import intervals
 from ..plots import axis_label
 from ..quantities import swept as columns_of_points
 from ..results import Result
@@ -188,6 +187,4 @@ def mean_of(metric: str, rows: Sequence[Point]) -> Mean:
     if len(values) == 1:
         low, high = (rows[0].get(metric + ending) for ending in INTERVAL)
         return Mean(mean, low, high)
-    deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
-    half = _core.student(len(values) - 1) * deviation / math.sqrt(len(values))
-    return Mean(mean, mean - half, mean + half)
+    return Mean(mean, *intervals.of_mean(values))
