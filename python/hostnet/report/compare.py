@@ -226,9 +226,8 @@ def comparison(results: Sequence[Data], names: Sequence[str], metrics: Sequence[
 
 
 NOISE_NOTE = (
-    "Changes are relative to the first result. Grey changes lie within the noise: within the 95 % interval of the difference "
-    "for rates over time, percentiles and counts of lost packets, and within 1 % for all other metrics, of whose noise a "
-    "single run says nothing."
+    "Changes are relative to the first result. Grey changes lie within the noise: within the 95 % interval of the difference, "
+    "or within 1 % for metrics that have no interval."
 )
 
 
