@@ -85,6 +85,16 @@ def test_a_run_ends_when_its_metrics_are_precise_enough(short):
     assert any(w.startswith("lat_mean_us is known to") and "run.requests" in w for w in vain.warnings)
 
 
+def test_a_window_of_time_that_ends_early_is_sampled_as_a_whole_one():
+    """Traffic of cores and devices repeats itself after microseconds, so that an eighth of a millisecond is enough."""
+    whole = hn.Scenario("quadrant3").with_({"run.time": "1 ms"})
+    short, long = hn.run(whole.with_({"run.precision": 0.05})), hn.run(whole)
+    assert short.measure_us < 0.6 * long.measure_us
+    assert short["mem_bw_gbs"] == pytest.approx(long["mem_bw_gbs"], rel=0.05)
+    assert (short["llc_rx_lines"] is None) == (long["llc_rx_lines"] is None)
+    assert len(short.table("timeline")) == len(long.table("timeline")) == 1
+
+
 def test_wrong_precision_is_one_sentence(short, cli):
     for changes, why in [
         ({"run.precision": 2}, "run.precision = 2 is not above 0 and below 0.5; 0.02 stands for 2 %"),

@@ -450,7 +450,7 @@ impl Run<'_, '_> {
                 }
                 self.advance(part, at(i), at(i + 1))?;
             }
-            if if by_time { i + 1 == parts } else { (i + 1) % sampled == 0 } {
+            if !by_time && (i + 1) % sampled == 0 {
                 self.world.members[0].sample();
             }
             let host = &self.world.members[0];
@@ -461,6 +461,9 @@ impl Run<'_, '_> {
             if self.fails() || (i + 1) % PARTS == 0 && self.unknown(&batches).is_some_and(|left| left.is_empty()) {
                 break;
             }
+        }
+        if by_time {
+            self.world.members[0].sample();
         }
         let mut outcome = self.world.members[0].outcome();
         self.world.client_metrics(&mut outcome.values);
@@ -484,12 +487,12 @@ impl Run<'_, '_> {
     fn imprecise(&self, left: &[(MetricId, f64)]) -> Option<String> {
         let (worst, half) = left.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let longer = if self.world.members[0].counts_requests() { "run.requests" } else { "run.time" };
-        Some(format!(
-            "{} is known to {:.1} % (95 % interval), and not to run.precision = {:.1} %; give a larger {longer}",
-            worst.declared().name,
-            100.0 * half,
-            100.0 * self.spec.run.precision.unwrap_or(0.0)
-        ))
+        let (name, asked) = (worst.declared().name, 100.0 * self.spec.run.precision.unwrap_or(0.0));
+        let known = match half.is_finite() {
+            true => format!("is known to {:.1} % (95 % interval), and not", 100.0 * half),
+            false => "has too few samples for an interval, and is not known".into(),
+        };
+        Some(format!("{name} {known} to run.precision = {asked:.1} %; give a larger {longer}"))
     }
 
     /// Brings the host to a steady state near its capacity, and returns the bracket with which a search begins. The
