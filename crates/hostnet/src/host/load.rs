@@ -579,22 +579,8 @@ impl Run<'_, '_> {
     /// pass: the number of lost packets never falls.
     fn fails(&self) -> bool {
         let host = &self.world.members[0];
-        let lost = host.lost();
-        // Threads that complete bursts go beyond the end of the window.
-        let completed = (self.spec.run.requests + BEYOND).to_f64();
-        match self.spec.run.load {
-            Load::PeakNodrop => lost > 0,
-            Load::PeakLoss => {
-                // Queues that were full at the start may empty, by which completed packets exceed those offered.
-                let missing = lost.saturating_sub(host.meters.window.packets.1).to_f64();
-                missing > self.spec.run.loss * (completed + missing)
-            }
-            Load::PeakSlo => {
-                let lost = lost.to_f64();
-                lost > MOST_LOST * (completed * (1.0 + MOST_BACKLOG) + lost)
-            }
-            _ => false,
-        }
+        let run = &self.spec.run;
+        cannot_pass(run.load, run.loss, run.requests, host.lost(), host.meters.window.packets.1)
     }
 
     /// Searches for the highest rate that passes; every rate starts from a copy of the same warm state.
@@ -666,6 +652,26 @@ impl Run<'_, '_> {
     }
 }
 
+/// Whether a window of `requests` requests in which `lost` packets were lost so far, and at whose start `inside` packets were
+/// in the host, misses the objective of a search (`share` of `load = "peak_loss"`), however it goes on.
+fn cannot_pass(load: Load, share: f64, requests: u64, lost: u64, inside: u64) -> bool {
+    // Threads that complete bursts go beyond the end of the window.
+    let completed = (requests + BEYOND).to_f64();
+    match load {
+        Load::PeakNodrop => lost > 0,
+        Load::PeakLoss => {
+            // Queues that were full at the start may empty, by which completed packets exceed those offered.
+            let missing = lost.saturating_sub(inside).to_f64();
+            missing > share * (completed + missing)
+        }
+        Load::PeakSlo => {
+            let lost = lost.to_f64();
+            lost > MOST_LOST * (completed * (1.0 + MOST_BACKLOG) + lost)
+        }
+        _ => false,
+    }
+}
+
 fn steady(seen: &[(f64, f64, f64)]) -> bool {
     let Some(last) = seen.len().checked_sub(4).map(|i| &seen[i..]) else { return false };
     let near = |f: fn(&(f64, f64, f64)) -> f64, tol: f64| {
@@ -673,4 +679,26 @@ fn steady(seen: &[(f64, f64, f64)]) -> bool {
         (a - b).abs() <= tol * (a + b) / 2.0
     };
     near(|s| s.0, 0.015) && near(|s| s.1, 0.04) && near(|s| s.2, 0.004)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cannot_pass, Load};
+
+    /// A whole window that completes 100,000 requests and loses n packets has a loss of n / (100,000 + n): 1,010 packets are
+    /// 1 % of it, and no window is given up at fewer, nor while queues of as many packets may empty. Half as many again are
+    /// beyond what bursts at the end of the window can make up for.
+    #[test]
+    fn a_window_is_given_up_only_when_it_cannot_meet_its_objective() {
+        for load in [Load::PeakLoss, Load::PeakSlo] {
+            let gives_up = |lost, inside| cannot_pass(load, 0.01, 100_000, lost, inside);
+            assert!(!gives_up(0, 0) && !gives_up(500, 0) && !gives_up(1_010, 0), "{load:?}");
+            assert!(gives_up(1_515, 0), "{load:?}");
+        }
+        assert!(!cannot_pass(Load::PeakLoss, 0.01, 100_000, 1_515, 505));
+        assert!(
+            !cannot_pass(Load::PeakNodrop, 0.01, 100_000, 0, 0) && cannot_pass(Load::PeakNodrop, 0.01, 100_000, 1, 0)
+        );
+        assert!(!cannot_pass(Load::Fixed, 0.01, 100_000, 90_000, 0));
+    }
 }
