@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import hostnet as hn
-from hostnet.scoreboard import noise
+from hostnet.scoreboard import BuiltStudies, evaluate, noise, select, shipped
 from hostnet.scoreboard.claims import Claim
 from hostnet.scoreboard.evaluate import Result
 
@@ -51,6 +51,25 @@ def test_a_draw_spreads_a_metric_as_its_interval_says(tiny):
     assert statistics.fmean(values) == pytest.approx(result["lat_mean_us"], abs=0.05 * (high - low))
     assert 2 * 1.96 * statistics.stdev(values) == pytest.approx(high - low, rel=0.05)
     assert noise.drawn(result, rng).metrics["lat_max_us"] == result["lat_max_us"], "it has no interval"
+
+
+def test_a_drawn_count_is_not_negative_and_a_drawn_share_at_most_one(tiny):
+    result = hn.run(tiny)
+    result.data["metrics"] |= {"rpq_full_frac": 1e-6, "cpu_utilisation": 0.999}
+    result.data["intervals"] |= {"rpq_full_frac": [-1e-3, 1e-3], "cpu_utilisation": [0.9, 1.1]}
+    rng = random.Random(2)
+    drawn = [noise.drawn(result, rng).metrics for _ in range(200)]
+    assert min(m["rpq_full_frac"] for m in drawn) == 0 and max(m["cpu_utilisation"] for m in drawn) == 1
+
+
+def test_the_shipped_studies_are_drawn_whole(tmp_path):
+    """The formulae of a study take every draw: rates, shares and occupancies of a run of cores beside devices."""
+    board = BuiltStudies(jobs=2, quick=True)
+    claims = select(shipped(), "hostnetwork.c.fig3.q1-c2m-n1")
+    (result,) = noise.judged(evaluate(claims, board), board.draw, draws=3)
+    assert result.verdict in ("reproduced", "off") and result.agreeing is not None
+    measured, drawn = board.run("hostnetwork", "fig3")["hostnetwork_fig3"], board.draw(1)["hostnetwork_fig3"]
+    assert drawn["mem_bw_gbs"].to_list() != measured["mem_bw_gbs"].to_list()
 
 
 def test_errors_and_disputes_are_not_judged_again():

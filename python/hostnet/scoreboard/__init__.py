@@ -245,11 +245,16 @@ class BuiltStudies:
         return done.tables()
 
     def draw(self, number: int) -> dict[str, Any]:
-        """The tables of all studies that have run, with every metric drawn from its interval."""
+        """The tables of all studies that have run, with every metric drawn from its interval. A study whose formulae refuse
+        the drawn values keeps the measured ones."""
         rng = random.Random(number)
         tables: dict[str, Any] = {}
         for done in self._done:
-            tables |= replace(done, results=[noise.drawn(r, rng) for r in done.results]).tables()
+            other = replace(done, results=[noise.drawn(r, rng) for r in done.results])
+            try:
+                tables |= other.tables()
+            except Exception:  # as in `evaluate`, one study must not end the board
+                tables |= done.tables()
         return tables
 
 
