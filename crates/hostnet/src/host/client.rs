@@ -17,6 +17,7 @@ use crate::traffic::mac::Mac;
 use crate::traffic::writer::FrameFormat;
 use crate::traffic::TrafficEvent;
 use serde_json::{json, Value};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -251,10 +252,10 @@ impl Host {
     }
 
     /// Round-trip times of the packets of all generators in the window; None without a generator.
-    pub(super) fn round_trips(&self) -> Option<Rtt> {
+    pub(super) fn round_trips(&self) -> Option<Cow<'_, Rtt>> {
         let mut all = self.sources().map(|(_, s)| &s.generator.rtt);
-        let mut sum = all.next()?.clone();
-        all.for_each(|rtt| sum.merge(rtt));
+        let mut sum = Cow::Borrowed(all.next()?);
+        all.for_each(|rtt| sum.to_mut().merge(rtt));
         Some(sum)
     }
 

@@ -7,6 +7,7 @@ use crate::kernel::{Int, TenantId};
 use crate::stack::role::Roles;
 use crate::stack::{Bus, Role, RoleView, Tally};
 use crate::traffic::spikes::Spikes;
+use std::borrow::Cow;
 
 /// State of a tenant, or of the kernel, whose cores are of no tenant.
 #[derive(Clone, Default)]
@@ -138,10 +139,13 @@ impl Host {
     }
 
     /// Work of all tenants in the window.
-    pub(super) fn total(&self) -> Tally {
+    pub(super) fn total(&self) -> Cow<'_, Tally> {
+        if let [only] = self.tenants.as_slice() {
+            return Cow::Borrowed(&only.tally);
+        }
         let mut total = Tally::default();
         self.tenants.iter().for_each(|t| total.merge(&t.tally));
-        total
+        Cow::Owned(total)
     }
 
     /// Requests that all tenants have completed in the window.

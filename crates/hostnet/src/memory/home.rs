@@ -344,16 +344,21 @@ impl Memory {
     /// Wakes the threads that wait for `line` when the invalidation has reached their caches.
     #[inline]
     pub(super) fn notify_watchers(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
-        if !self.watched.is_empty() {
-            let Memory { watched, nodes, lat, .. } = self;
-            watched.retain(|&(l, thread, node)| {
-                if l == line {
-                    let way = nodes[node].noc + lat.l2;
-                    cal.post(now + way, MemoryEvent::Wake(thread));
-                }
-                l != line
-            });
+        if self.watched.iter().any(|w| w.0 == line) {
+            self.wake_watchers(cal, line, now);
         }
+    }
+
+    /// Wakes the threads that wait for `line`, and removes their registrations.
+    #[cold]
+    fn wake_watchers(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
+        let Memory { watched, nodes, lat, .. } = self;
+        watched.retain(|&(l, thread, node)| {
+            if l == line {
+                cal.post(now + nodes[node].noc + lat.l2, MemoryEvent::Wake(thread));
+            }
+            l != line
+        });
     }
 
     /// Whether the private caches of `core` hold `line`.
