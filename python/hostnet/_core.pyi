@@ -11,6 +11,7 @@ __all__ = [
     "formula",
     "hardware",
     "measure",
+    "memory_trace_formats",
     "metrics",
     "nearest",
     "parts",
@@ -24,6 +25,7 @@ __all__ = [
     "schema",
     "student",
     "trace",
+    "trace_memory",
     "unknown_key",
     "version",
     "watch",
@@ -85,6 +87,13 @@ def parts() -> str: ...
 def trace(
     resolved: str, how: str, n: float, on_progress: Callable[[float], object] | None = None
 ) -> tuple[str, str]: ...
+def trace_memory(
+    resolved: str,
+    file: str | PathLike[str],
+    format: str,
+    on_progress: Callable[[float], object] | None = None,
+) -> str: ...
+def memory_trace_formats() -> list[str]: ...
 def watch(resolved: str, show: Callable[[float, str], object]) -> str: ...
 def pcie_bandwidth(link: str, bytes: int) -> str: ...
 def domains(path: str) -> str: ...

@@ -176,7 +176,7 @@ class CcnicSpec(Section):
 class ClientSpec(Section):
     """A second host at the other end of the Ethernet NIC's link. Software on this host sends the traffic and takes
     the replies."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | RecordedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | RecordedAppSpec | MemoryTraceAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
     """Application of the second host's cores; must be of kind 'load_generator'."""
     cores: int
     """Number of cores that send and receive; requests go to them in turn."""
@@ -874,6 +874,21 @@ class MemcachedAppSpec(Section):
     set_instructions: int | None
     """Instructions per request that stores an item, in addition to loads and stores of lines. When absent, the
     value of `instructions`."""
+
+
+class MemoryTraceAppSpec(Section):
+    """Memory trace of another simulator (Ramulator 2, DRAMsim3 or ChampSim), which each core executes over and
+    over."""
+    entries: int
+    """Number of lines of a text trace, or of instructions of a ChampSim trace, that a core executes before it
+    begins again at the first. A shorter trace is executed whole. The default is 1,000,000."""
+    file: str
+    """Trace to execute: a text trace of Ramulator 2 (`LD ADDRESS` and `ST ADDRESS`, or `BUBBLES LOAD [STORE]`) or
+    of DRAMsim3 (`ADDRESS READ CYCLE`), or a ChampSim trace. The content tells the format. The file is looked for
+    beside the scenario and in the folders of platforms."""
+    gap_instructions: int | None
+    """Instructions before each access of a trace that counts no instructions. The default is 0."""
+    kind: Literal['memory_trace']
 
 
 class MicaAppSpec(Section):
@@ -1620,7 +1635,7 @@ class TcpSpec(Section):
 
 class TenantSpec(Section):
     """A group of cores that runs one application."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | RecordedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | RecordedAppSpec | MemoryTraceAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
     """Application that the tenant's cores run."""
     ccnic: CcnicSpec | None
     """CC-NIC of this tenant, with `stack = 'ccnic'`: the keys in which it differs from the table `ccnic`. Each

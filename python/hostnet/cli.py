@@ -528,19 +528,39 @@ def _explain_packet(
 def trace(
     scenario: Given,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The trace, such as t.json.")],
-    packets: Annotated[int, typer.Option("--packets", metavar="N", help="Packets to follow.")] = 100,
+    packets: Annotated[
+        int | None, typer.Option("--packets", metavar="N", help="Packets to follow; 100 by default.")
+    ] = None,
     choose: Annotated[
-        str, typer.Option("--choose", metavar="first|slowest|random", help="Which packets of the measured window.")
-    ] = "first",
+        str | None,
+        typer.Option("--choose", metavar="first|slowest|random", help="Which packets of the measured window."),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--memory", metavar="ramulator2|dramsim3", help="Write the requests to DRAM instead, for that simulator."
+        ),
+    ] = None,
     changes: Set = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write the lives of packets, with requests, threads and queues, as a trace that Perfetto and Chrome open."""
-    from . import lives
+    """Write the lives of packets, with requests, threads and queues, as a trace that Perfetto and Chrome open.
+
+    With --memory, write the requests to DRAM as a trace for another simulator.
+    """
+    from . import lives, memory_trace
     from .output import check_file, check_no_input
     from .trace import MARK, write
 
-    how, n = lives.choice(packets, choose)
+    if memory is not None:
+        if packets is not None or choose is not None:
+            given = "--packets" if packets is not None else "--choose"
+            raise HostnetError(f"--memory traces all requests to DRAM, and {given} chooses packets; give one of them.")
+        memory_trace.check_format(memory)
+        result = memory_trace.write(_scenario(scenario, changes), out, memory, quiet=quiet)
+        typer.echo(f"{out}: requests to DRAM of {result.data['measure_us']:,.4g} us, {out.stat().st_size:,} bytes")
+        return
+    how, n = lives.choice(100 if packets is None else packets, choose or "first")
     sc = _scenario(scenario, changes)
     check_no_input(out, [scenario])
     check_file(out, MARK)

@@ -5,6 +5,7 @@ mod life;
 mod measure;
 mod model;
 mod record;
+mod request_trace;
 
 use hostnet::config::{self, Scenario};
 use hostnet::host::Outcome;
@@ -195,6 +196,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(model::formula, m)?)?;
     m.add_function(wrap_pyfunction!(model::hardware, m)?)?;
     m.add_function(wrap_pyfunction!(model::predict, m)?)?;
+    m.add_function(wrap_pyfunction!(request_trace::trace_memory, m)?)?;
+    m.add_function(wrap_pyfunction!(request_trace::memory_trace_formats, m)?)?;
     m.add_function(wrap_pyfunction!(measure::measure, m)?)?;
     m.add_function(wrap_pyfunction!(record::record, m)?)?;
     m.add_function(wrap_pyfunction!(record::recording, m)?)

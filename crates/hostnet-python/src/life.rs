@@ -82,7 +82,7 @@ pub fn watch(py: Python<'_>, resolved: &str, show: Py<PyAny>) -> PyResult<String
 }
 
 /// Calls Python and looks for signals; keeps what was raised, which ends the run.
-fn call(raised: &mut Option<PyErr>, f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<(), String> {
+pub(super) fn call(raised: &mut Option<PyErr>, f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<(), String> {
     Python::attach(|py| {
         f(py).and_then(|()| py.check_signals()).map_err(|e| {
             *raised = Some(e);

@@ -638,6 +638,8 @@ apps! {
     mod tcp_echo => TcpEcho(tcp_echo::TcpEcho),
     /// Real program: each packet runs what `hostnet record` has recorded for a packet.
     mod recorded => Recorded(recorded::Recorded),
+    /// Memory trace of another simulator (Ramulator 2, DRAMsim3 or ChampSim), which each core executes over and over.
+    mod memory_trace => MemoryTrace(memory_trace::MemoryTrace),
     /// Application of one's own, which an engine knows by its kind.
     mod extension => Extension(extension::ExtensionApp),
     --- directed tests ---

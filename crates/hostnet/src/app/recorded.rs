@@ -9,7 +9,7 @@
 //!     metadata        -->  instructions only: the driver accesses its own
 //! ```
 
-mod compile;
+pub(super) mod compile;
 
 use super::{AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
@@ -241,7 +241,7 @@ impl Player {
 /// Appends the ops of a template. `ends` holds the lines of the frame and of the reply, beyond which there are no
 /// accesses; `bases` holds the first line of each place.
 #[inline]
-fn run(steps: &[TemplateStep], ends: [u32; 2], bases: &[LineAddr; PLACES], p: &mut Program) {
+pub(super) fn run(steps: &[TemplateStep], ends: [u32; 2], bases: &[LineAddr; PLACES], p: &mut Program) {
     p.ops.reserve(2 * steps.len());
     for s in steps {
         let mut lines = u32::from(s.lines);

@@ -15,6 +15,7 @@ use crate::flow::Link;
 use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Int, RandomStream, Real, TenantId, Time};
 use crate::machine::World;
+use crate::memory::dram::request_trace::{RequestTrace, RequestTraceFormat};
 use crate::meter::batches::{Batches, Reading};
 use crate::meter::interval::Intervals;
 use crate::meter::table::table;
@@ -108,6 +109,28 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     Ok(outcome)
 }
 
+/// Runs one point and writes a trace of the requests to DRAM in the measured window, in the order in which the memory
+/// controllers accepted them.
+///
+/// # Errors
+/// Returns one sentence that names what cannot be built, a violated conservation law, or the error of `progress`; also
+/// when the run is a search or a directed test, or the file cannot be written. After an error no file exists.
+pub fn run_and_trace_memory(
+    spec: &Scenario,
+    out: &Path,
+    format: RequestTraceFormat,
+    progress: Progress,
+) -> Result<Outcome, String> {
+    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
+        return Err("a trace of the requests to DRAM needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
+    }
+    let file = PartialFile::beside(out)?;
+    let mut requests = RequestTrace::default();
+    let outcome = run_of(spec, Beside { requests: Some(&mut requests), ..Beside::default() }, progress)?;
+    file.finish(|w| requests.write(w, format, outcome.measured))?;
+    Ok(outcome)
+}
+
 /// Packets that returned, and the contents of their frames.
 pub(super) type Back = Option<(FrameFormat, Vec<Returned>)>;
 
@@ -122,12 +145,14 @@ pub(super) struct Beside<'a> {
     pub(super) lives: Option<&'a Following>,
     /// The run is shown while it goes on.
     pub(super) watch: Option<Watch<'a>>,
+    /// The requests to DRAM of the measured window are kept here.
+    pub(super) requests: Option<&'a mut RequestTrace>,
 }
 
 /// Runs one point, with tasks beside it.
 pub(super) fn run_of(
     spec: &Scenario,
-    Beside { back, control, lives, watch }: Beside,
+    Beside { back, control, lives, watch, requests }: Beside,
     progress: Progress,
 ) -> Result<Outcome, String> {
     let spec = Arc::new(spec.clone());
@@ -156,6 +181,10 @@ pub(super) fn run_of(
     if let Some(following) = lives {
         world.members[0].follow(following);
     }
+    if requests.is_some() {
+        let dram = &mut world.members[0].machine.mem.dram;
+        dram.trace = Some(RequestTrace::new(Time(dram.timing().tck)));
+    }
     let mut run = Run { world, spec: &spec, events: 0, done: 0, progress, watch, phase: Phase::WarmUp };
     let mut outcome = match spec.run.load {
         Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss => run.peak()?,
@@ -169,6 +198,9 @@ pub(super) fn run_of(
     outcome.values.set(metric::SIM_REQUESTS, run.done.to_f64());
     if let Some(back) = back {
         *back = Some((run.world.members[0].frames(), run.world.members[0].returned().to_vec()));
+    }
+    if let Some(requests) = requests {
+        *requests = run.world.members[0].machine.mem.dram.trace.take().unwrap_or_default();
     }
     Ok(outcome)
 }

@@ -572,6 +572,7 @@ impl Memory {
         self.paths.restart(now);
         self.inter_socket.iter_mut().for_each(|b| b.restart(now));
         self.mshrs.iter_mut().for_each(|m| m.restart(now));
+        self.dram.trace.iter_mut().for_each(|t| t.restart(now));
     }
 
     /// Mask of the LLC ways to which the ways of a placement policy are mapped.

@@ -15,7 +15,7 @@ const NEAR: usize = 16;
 
 /// Memory of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(in crate::app) enum Place {
     /// The received frame.
     Frame,
     /// The reply.
@@ -32,7 +32,7 @@ pub(super) enum Place {
 
 impl Place {
     /// Index of the memory among those of a packet.
-    pub(super) const fn index(self) -> usize {
+    pub(in crate::app) const fn index(self) -> usize {
         match self {
             Place::Frame => 0,
             Place::Reply => 1,
@@ -45,11 +45,11 @@ impl Place {
 }
 
 /// Number of places.
-pub(super) const PLACES: usize = 6;
+pub(in crate::app) const PLACES: usize = 6;
 
 /// Operation of a step on its lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Act {
+pub(in crate::app) enum Act {
     Nothing,
     Load,
     Anchor,
@@ -72,7 +72,7 @@ pub(super) enum Act {
 /// A step of a template: instructions, and then an act. A step on the frame or the reply is left out as a whole when
 /// its first line lies beyond the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct TemplateStep {
+pub(in crate::app) struct TemplateStep {
     pub instructions: u32,
     pub line: u32,
     pub lines: u16,
@@ -158,17 +158,17 @@ fn tables(r: &Recording, stacks: &[bool]) -> HashSet<(u32, u16)> {
 
 /// A load or an atomic operation of a template that later steps may wait for.
 #[derive(Clone, Copy)]
-struct Source {
+pub(in crate::app) struct Source {
     /// Index of the step.
-    step: usize,
+    pub step: usize,
     /// Number of loads in the chain that ends here.
-    depth: u32,
+    pub depth: u32,
 }
 
 /// A step before anchors are assigned, with the step whose data it waits for.
-struct Draft {
-    step: TemplateStep,
-    after: Option<usize>,
+pub(in crate::app) struct Draft {
+    pub step: TemplateStep,
+    pub after: Option<usize>,
 }
 
 /// Compiles packets, each list of steps once.
@@ -380,7 +380,7 @@ impl<'a> Drafter<'a> {
 }
 
 /// The steps, with anchors where later steps wait for a load.
-fn with_anchors(drafts: Vec<Draft>) -> Vec<TemplateStep> {
+pub(in crate::app) fn with_anchors(drafts: Vec<Draft>) -> Vec<TemplateStep> {
     let mut last_use = HashMap::new();
     for (i, d) in drafts.iter().enumerate() {
         d.after.into_iter().for_each(|after| _ = last_use.insert(after, i));

@@ -10,6 +10,7 @@ mod choice;
 pub mod gauge;
 pub mod mapping;
 mod on_arrival;
+pub mod request_trace;
 mod scheduler;
 mod staged;
 pub mod standards;
@@ -26,6 +27,7 @@ use crate::kernel::units::Size;
 use crate::kernel::{ChannelId, Due, IdVec, Int, LineAddr, NodeId, Time, TxnId};
 use channel::Channel;
 use mapping::{Decoded, Mapper};
+use request_trace::RequestTrace;
 use standards::{DeviceWidth, DramDevice, Standard};
 use timing::{DramTiming, TimingOverride};
 
@@ -355,6 +357,8 @@ pub struct DramController {
     mapper: Mapper,
     channels: IdVec<ChannelId, Channel>,
     of_node: usize,
+    /// Requests of the measured window, where they are traced.
+    pub trace: Option<RequestTrace>,
 }
 
 impl DramController {
@@ -377,7 +381,7 @@ impl DramController {
         let mapper = Mapper::new(&spec.mapping, n, spec.channel_hash, spec.bank_hash, &shape)?;
         let timing = spec.timing(&device)?;
         let channels = (0..n * nodes).map(|_| Channel::new(spec, &shape, timing.clone())).collect();
-        Ok(DramController { mapper, channels, of_node: n.to_usize() })
+        Ok(DramController { mapper, channels, of_node: n.to_usize(), trace: None })
     }
 
     /// Independent channels of all nodes, where sub-channels and pseudo-channels count.
@@ -409,6 +413,9 @@ impl DramController {
     /// without considering the new request.
     #[inline]
     pub fn push(&mut self, now: Time, ch: ChannelId, req: DramRequest, at: Decoded, done: &mut Vec<DramCompletion>) {
+        if let Some(trace) = &mut self.trace {
+            trace.keep(now, req.line, req.write);
+        }
         let c = &mut self.channels[ch];
         if c.wake.min(c.next_release()) < Due::at(now) {
             c.advance(now.0 - 1, done);
