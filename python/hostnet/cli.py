@@ -197,16 +197,21 @@ Precision = Annotated[
 ]
 
 
-def _precisely(sc: Scenario, precision: str | None) -> Scenario:
-    """The scenario, measured until its metrics are known to ``precision``, such as 2% or 0.02."""
+def _share(precision: str | None) -> float | None:
+    """The number that ``--precision`` stands for, such as 0.02 for 2%."""
     if precision is None:
-        return sc
+        return None
     number, share = precision.strip().removesuffix("%"), precision.strip().endswith("%")
     try:
-        value = float(number) / (100 if share else 1)
+        return float(number) / (100 if share else 1)
     except ValueError:
         raise HostnetError(f"--precision {precision} is no number; give one such as 2% or 0.02.") from None
-    return sc.with_({"run.precision": value})
+
+
+def _precisely(sc: Scenario, precision: str | None) -> Scenario:
+    """The scenario, measured until its metrics are known to ``precision``, such as 2% or 0.02."""
+    value = _share(precision)
+    return sc if value is None else sc.with_({"run.precision": value})
 
 
 @app.command()
@@ -334,6 +339,7 @@ def study(
     jobs: Jobs = None,
     cluster: Cluster = None,
     quick: Quick = False,
+    precision: Precision = None,
     replace: Replace = False,
     quiet: Quiet = False,
 ) -> None:
@@ -356,7 +362,15 @@ def study(
             folder = s.table if platform is None else f"{s.table}-{platform}"
             s = s if platform is None else studies.on(s, platform)
             where = (out or Path("results")) / folder if several or out is None else out
-            done = studies.run(s, quick=quick, jobs=workers, progress=Progress(quiet), out=where, replace=replace)
+            done = studies.run(
+                s,
+                quick=quick,
+                jobs=workers,
+                progress=Progress(quiet),
+                out=where,
+                replace=replace,
+                precision=_share(precision),
+            )
             show.rows(done.frame, list(done.columns[0]), done.shown.metrics, title=s.title, units=done.headings())
             typer.echo(
                 f"{s.system} {s.figure}: {len(done.points)} points, "
@@ -372,6 +386,7 @@ def scoreboard(
     ] = None,
     only: Annotated[str | None, typer.Option("--only", metavar="GLOB", help="Claims to check.")] = None,
     quick: Quick = False,
+    precision: Precision = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write verdicts as JSON.")] = None,
     md_file: Annotated[Path | None, typer.Option("--md", help="Write the board as Markdown.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 when a claim is off.")] = False,
@@ -421,6 +436,7 @@ def scoreboard(
             first=first,
             platforms=platform or (),
             studies=studies or (),
+            precision=_share(precision),
         )
     raise typer.Exit(code)
 

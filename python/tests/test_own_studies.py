@@ -155,6 +155,15 @@ def test_a_study_runs_in_python_with_the_columns_of_its_axes(own):
     assert frame["acc_nic_rx_wr"][0] > 0 and set(frame["acc_nic_rx_wr"][1:]) == {0.0}
 
 
+def test_precision_ends_a_study_s_measurements_early(own):
+    """A wide interval is reached after fewer requests than the file asks for, and at the latest after those."""
+    file = own(with_={"[[study]]": "[[study]]\nchanges = { run.requests = 20_000 }"})
+    whole, short = (hn.study(file, "one", jobs=1, precision=p).frame for p in (None, 0.2))
+    assert set(whole["sim_requests"] >= 20_000) == {True}
+    assert (short["sim_requests"] <= whole["sim_requests"]).all() and min(short["sim_requests"]) < 10_000
+    assert short["throughput_mrps"].to_list() == pytest.approx(whole["throughput_mrps"].to_list(), rel=0.2)
+
+
 def test_a_table_that_names_its_kind_replaces_the_base_s_and_others_are_laid_over_it(own):
     file = own(with_={"[[study]]": '[[study]]\nchanges = { tenant.0.app = { kind = "touchdrop" }, run.requests = 500 }',
                       ', "tenant.0.app.item_size"]': "]"})  # fmt: skip

@@ -89,13 +89,15 @@ def main(
     platforms: Sequence[str] = (),
     sources: Mapping[str, StudySource] | None = None,
     studies: Sequence[str | Path] = (),
+    precision: float | None = None,
 ) -> int:
     """Evaluates the claims of `files` (default: the shipped ones), prints the board and writes it where asked.
 
     `studies` are files of the user's, whose tables claims may query, too.
     Studies run on their own platform or on the one of `platforms`; with several of these the board has a column for each,
     and `sources` may hold the studies of each in place of the built ones. With `first`, the results are kept as the first
-    run of their systems' boards, which is refused when there is one.
+    run of their systems' boards, which is refused when there is one. With `precision`, such as 0.02, each
+    point is measured until its leading metrics are known that well, and not longer.
     Returns the exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not
     be evaluated. Raises HostnetError for malformed input, before anything runs.
     """
@@ -107,10 +109,12 @@ def main(
     if platforms and first:
         raise HostnetError("--first: the first run of a board is on the studies' own platform; leave out --platform.")
     boards: dict[str | None, StudySource] = {}
-    boards.update(sources or {name: BuiltStudies(jobs, quick, name, chosen, studies) for name in platforms})
+    boards.update(sources or {name: BuiltStudies(jobs, quick, name, chosen, studies, precision) for name in platforms})
     if not boards:
-        boards = {None: source or BuiltStudies(jobs, quick, files=studies)}
+        boards = {None: source or BuiltStudies(jobs, quick, files=studies, precision=precision)}
     if first:
+        if precision is not None:
+            raise HostnetError("--first: a run with --precision is not a system's first run; leave out --precision.")
         first_run.check(firsts_at, claims, every, quick)
     for path in (json_file, markdown_file):
         if path is not None:
@@ -188,11 +192,12 @@ class BuiltStudies:
         platform: str | None = None,
         systems: Iterable[str] = (),
         files: Iterable[str | Path] = (),
+        precision: float | None = None,
     ):
         from ..studies import all_studies, on
         from ..studies.own import load as own
 
-        self._jobs, self._quick = jobs, quick
+        self._jobs, self._quick, self._precision = jobs, quick, precision
         self._done: list[StudyRun] = []
         built = all_studies()
         for file in files:
@@ -240,7 +245,7 @@ class BuiltStudies:
         from ..studies import run
 
         study = self._all[system, figure]
-        done = run(study, quick=self._quick, jobs=self._jobs, progress=Progress())
+        done = run(study, quick=self._quick, jobs=self._jobs, progress=Progress(), precision=self._precision)
         self._done.append(done)
         return done.tables()
 

@@ -6,6 +6,7 @@ are one simulation, so figures share work. ``own`` reads studies from a file of 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import platform as host
 import time
@@ -99,6 +100,8 @@ class Study:
     # The user's file that it is from; and whether a quick run of it differs.
     file: str = ""
     shortened: bool = True
+    # Half-width of the 95 % intervals at which a point's measurement ends (`run.precision`); None for all requests of a point.
+    precision: float | None = None
     # The plot; a figure of a paper has a drawing of its own in ``plots``, and any other study bars of its metrics.
     plot: Plot | None = None
 
@@ -406,9 +409,15 @@ def run(
     out: Path | None = None,
     plot: bool = True,
     replace: bool = False,
+    precision: float | None = None,
 ) -> StudyRun:
     """Run a study, and make ``out`` its directory when given (which is checked before any point runs). Other points that are
-    there, and those of a full study when this one is quick, are refused unless ``replace`` is set."""
+    there, and those of a full study when this one is quick, are refused unless ``replace`` is set.
+
+    With ``precision``, such as 0.02, the measurement of a point ends when the 95 % intervals of its leading metrics are
+    that narrow, and at the latest after the study's number of requests."""
+    if precision is not None:
+        study = dataclasses.replace(study, precision=precision)
     _check(study, quick)
     points, missing = _built(study.points(quick))
     if not points:
@@ -506,6 +515,13 @@ def _check_tenants(study: Study, specs: Iterable[str]) -> None:
         raise HostnetError(f"{study.file or study.system}: study {study.figure}: {e}") from None
 
 
+def _precisely(scenario: Scenario, precision: float | None) -> Scenario:
+    """The scenario, measured until its leading metrics are known to ``precision``, where it measures anything."""
+    if precision is None or scenario.to_dict().get("run", {}).get("load") == "none":
+        return scenario
+    return scenario.with_({"run.precision": precision})
+
+
 def _specs(points: Iterable[Point], study: Study) -> list[str]:
     """The resolved specs of points. Raises SpecError for one that cannot be run; of a user's study the sentence names the point."""
     bases: dict[str, Scenario] = {}
@@ -514,7 +530,7 @@ def _specs(points: Iterable[Point], study: Study) -> list[str]:
         if p.base not in bases:
             bases[p.base] = Scenario.load(p.base)
         try:
-            specs.append(bases[p.base].with_(p.changes).resolve())
+            specs.append(_precisely(bases[p.base].with_(p.changes), study.precision).resolve())
         except SpecError as e:
             if not study.file:
                 raise
