@@ -100,7 +100,33 @@ def _memory(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     return fig
 
 
+def _pcie(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
+    """Latency of reads and rates over the size of an operation, by platform."""
+    import polars as pl
+
+    from ..studies.real_pcie import TITLES, UNITS
+
+    fig = new_figure(13.5, 4.0)
+    tests = ("read", "reads", "writes")
+    for ax, test in zip(fig.subplots(1, len(tests)), tests):
+        part = frame.filter((pl.col("request") == test) & (pl.col("place") == "warm"))
+        for colour, ((name,), curve) in zip(
+            _COLOURS, part.partition_by("platform", as_dict=True, maintain_order=True).items()
+        ):
+            curve = curve.sort("block_bytes")
+            ax.plot(curve["block_bytes"], curve["value"], "-_", color=colour, linewidth=1.5, markersize=7, label=name)
+            ax.plot(curve["block_bytes"], curve["their_value"], "o", color=colour, markersize=4, label="_")
+        ax.set_ylim(0)
+        ax.set_title(TITLES[test])
+        ax.set_ylabel(f"{'latency' if test == 'read' else 'rate'} [{UNITS[test]}]")
+        ax.set_xlabel("bytes of an operation")
+        ax.legend(loc="lower right")
+    fig.suptitle("A device on real machines: lines are ours, points are measured")
+    return fig
+
+
 DRAWINGS: dict[str, Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], Figure]] = {
     "real_ddio": _ddio,
     "real_memory": _memory,
+    "real_pcie": _pcie,
 }

@@ -22,11 +22,14 @@ from . import Rows, Study, axes
 from .grid import Grid, also, by_length, on, sum_of
 
 BASE = "loaded-latency"
-#: Offered traffic over the peak of the channels; 0 is the chase alone, and above 1 nothing throttles the streams.
-SHARES = (0.0, 0.2, 0.4, 0.55, 0.7, 0.8, 0.9, 2.0)
-EVERY_SHARE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 2.0)
+#: Traffic over the peak of the channels that streams would have if memory took no time; 0 is the chase alone, and
+#: nothing throttles the streams of the last one.
+SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3, 1.7, 9.0)
+EVERY_SHARE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0, 9.0)
 #: Instructions of an unthrottled stream for a line, and of the chase for a load, besides the access.
 FASTEST, CHASE = 3, 1
+#: Instructions of a stream for a line that leave memory to the chase.
+IDLE = 10_000_000
 
 #: A small LLC, which takes no time to fill: no buffer fits any LLC, so that its size changes nothing.
 LLC: Mapping[str, Any] = {
@@ -49,7 +52,7 @@ Curve = tuple[str, int]
 #: Points of a curve: bandwidth in GB/s and latency in ns.
 Points = Sequence[tuple[float, float]]
 
-SHARE = axes.SHARE.said("offered traffic over the peak of the memory channels")
+SHARE = axes.SHARE.said("traffic of the streams without waiting, over the peak of the memory channels")
 
 
 @cache
@@ -88,26 +91,26 @@ def instructions(name: str, read_pct: int, share: float) -> int:
     """Instructions of a stream for a line with which all streams together offer a share of the peak: a line is read,
     and the lines that are stored to are written as well."""
     cores, clock, ipc = machine(name)
-    if share > 1:
-        return FASTEST
+    if share in (0, SHARES[-1]):
+        return FASTEST if share else IDLE
     line_ns = 64 * (cores - 1) / (read_pct / 100) / (share * peak_gbs(name))
     return max(FASTEST, round(line_ns * clock * ipc) - 1)
 
 
 def point(name: str, read_pct: int, share: float) -> Grid:
-    """One throttle of a machine's streams; without streams, the chase alone."""
+    """One throttle of a machine's streams."""
     cores, _, _ = machine(name)
     streams = {
         "tenant.1.cores": cores - 1,
         "tenant.1.app.read_fraction": read_pct / 100,
-        "tenant.1.app.instructions": instructions(name, read_pct, share) if share else None,
+        "tenant.1.app.instructions": instructions(name, read_pct, share),
     }
     return (
         on(BASE)
         * axes.PLATFORM.at("platform")(name)
         * axes.READ_PCT(read_pct)
         * SHARE(share)
-        * also({**(streams if share else {"tenant.1": None}), **LLC, "run.time": by_length("200 us", "50 us")})
+        * also({**streams, **LLC, "run.time": by_length("200 us", "50 us")})
     )
 
 
