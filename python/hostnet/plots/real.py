@@ -114,8 +114,8 @@ def _pcie(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
             _COLOURS, part.partition_by("platform", as_dict=True, maintain_order=True).items()
         ):
             curve = curve.sort("block_bytes")
-            ax.plot(curve["block_bytes"], curve["value"], "-_", color=colour, linewidth=1.5, markersize=7, label=name)
-            ax.plot(curve["block_bytes"], curve["their_value"], "o", color=colour, markersize=4, label="_")
+            ax.plot(curve["block_bytes"], curve["figure"], "-_", color=colour, linewidth=1.5, markersize=7, label=name)
+            ax.plot(curve["block_bytes"], curve["their_figure"], "o", color=colour, markersize=4, label="_")
         ax.set_ylim(0)
         ax.set_title(TITLES[test])
         ax.set_ylabel(f"{'latency' if test == 'read' else 'rate'} [{UNITS[test]}]")

@@ -86,7 +86,7 @@ def value(row: Mapping[str, Any]) -> float | None:
 
 def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
     """The measured figure of each row."""
-    return [{"their_value": measured()[setting(r)], "value_unit": UNITS[str(r["request"])]} for r in rows]
+    return [{"their_figure": measured()[setting(r)], "figure_unit": UNITS[str(r["request"])]} for r in rows]
 
 
 def rms(pairs: Sequence[tuple[float, float]]) -> float:
@@ -98,7 +98,7 @@ def page(rows: Rows) -> str:
     """The comparison as a page: counts within the aim, then every setting."""
     pairs: dict[tuple[str, str], list[tuple[Mapping[str, Any], float, float]]] = {}
     for r in rows:
-        ours = r.get("value") or value(r)
+        ours = r.get("figure") or value(r)
         pairs.setdefault((str(r["platform"]), str(r["request"])), []).append(
             (r, float(str(ours)), measured()[setting(r)])
         )
@@ -151,9 +151,9 @@ STUDIES = [
         "pcie",
         "DMA of a device on real machines, and on platforms from their data sheets",
         pcie,
-        ("value", "their_value", "p2m_gbs", "p2m_iops", "iio_read_lat_ns", "iio_write_lat_ns"),
-        derived={"value": value},
-        derived_units={"value": "", "their_value": "", "value_unit": ""},
+        ("figure", "their_figure", "p2m_gbs", "p2m_iops", "iio_read_lat_ns", "iio_write_lat_ns"),
+        derived={"figure": value},
+        derived_units={"figure": "", "their_figure": "", "figure_unit": ""},
         across=beside,
         axes=axes.with_own(LINES, TEST, BLOCK),
     ),
