@@ -74,11 +74,12 @@ def tool(name: str) -> str:
 
 
 @cache
-def machine(name: str) -> tuple[int, float, float]:
-    """Cores of a socket, their clock in GHz, and the instructions per cycle of code without misses."""
+def machine(name: str) -> tuple[int, float, float, int]:
+    """Cores of a socket, their clock in GHz, the instructions per cycle of code without misses, and the instructions
+    of an access to a line."""
     p = platform(name)
     cores = (p.get("nodes") or {}).get("cores") or p["core"]["count"]
-    return cores, ghz(p["core"]["clock"]), p["core"]["compute_ipc"]
+    return cores, ghz(p["core"]["clock"]), p["core"]["compute_ipc"], p["core"]["stores_per_line"]
 
 
 def peak_gbs(name: str) -> float:
@@ -99,7 +100,7 @@ def instructions(name: str, read_pct: int, share: float) -> int:
 
 def point(name: str, read_pct: int, share: float) -> Grid:
     """One throttle of a machine's streams."""
-    cores, _, _ = machine(name)
+    cores = machine(name)[0]
     streams = {
         "tenant.1.cores": cores - 1,
         "tenant.1.app.read_fraction": read_pct / 100,
@@ -121,9 +122,10 @@ def memory(quick: bool) -> Grid:
 
 
 def chase_ns(row: Mapping[str, Any]) -> float | None:
-    """Time of one load of the chase, which has `CHASE` instructions besides the load."""
+    """Time of one step of the chase: the access to a line, and `CHASE` instructions."""
+    _, clock, _, access = machine(str(row["platform"]))
     cpi = row.get("t0_cpi")
-    return None if cpi is None else float(cpi) * (1 + CHASE) / machine(str(row["platform"]))[1]
+    return None if cpi is None else float(cpi) * (access + CHASE) / clock
 
 
 def at(points: Points, gbs: float) -> float | None:
