@@ -1,7 +1,8 @@
 """Latency under load of real machines, and of the same machines simulated from data sheets.
 
 One core follows pointers while the others stream, as Mess and Intel's Memory Latency Checker (MLC) do: each throttle of the
-streams is a point of latency over bandwidth. ``data/real_memory.csv`` has the measured curves.
+streams is a point of latency over bandwidth. Further rows have one core that streams alone. ``data/real_memory.csv`` has
+the measured curves, and ``data/real_cores.csv`` the measured bandwidths of one core.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..paths import DATA
 from . import Rows, Study, axes
 from .grid import Grid, also, by_length, on, sum_of
 
-BASE = "loaded-latency"
+BASE, ALONE = "loaded-latency", "core-stream"
 #: Traffic over the peak of the channels that streams would have if memory took no time; 0 is the chase alone, and
 #: nothing throttles the streams of the last one.
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3, 1.7, 9.0)
@@ -48,6 +49,7 @@ INPUTS = ("spr-8460y", "spr-8480")
 #: The heading of the part of the page that is written by hand.
 CAUSES = "## Where they differ, and why\n"
 
+UNDER_LOAD, ONE_CORE = "under load", "one core"
 Curve = tuple[str, int]
 #: Points of a curve: bandwidth in GB/s and latency in ns.
 Points = Sequence[tuple[float, float]]
@@ -63,6 +65,14 @@ def measured() -> Mapping[Curve, Points]:
         for r in csv.DictReader(line for line in f if not line.startswith("#")):
             curves.setdefault((r["platform"], int(r["read_pct"])), []).append((float(r["gbs"]), float(r["ns"])))
     return {curve: sorted(points) for curve, points in curves.items()}
+
+
+@cache
+def measured_cores() -> Mapping[Curve, tuple[str, float]]:
+    """Kernel and bandwidth in GB/s of one core, by platform and share of reads in percent."""
+    with (DATA / "real_cores.csv").open(encoding="utf-8") as f:
+        rows = csv.DictReader(line for line in f if not line.startswith("#"))
+        return {(r["platform"], int(r["read_pct"])): (r["kernel"], float(r["gbs"])) for r in rows}
 
 
 @cache
@@ -91,11 +101,11 @@ def peak_gbs(name: str) -> float:
 def instructions(name: str, read_pct: int, share: float) -> int:
     """Instructions of a stream for a line with which all streams together offer a share of the peak: a line is read,
     and the lines that are stored to are written as well."""
-    cores, clock, ipc = machine(name)
+    cores, clock, ipc, access = machine(name)
     if share in (0, SHARES[-1]):
         return FASTEST if share else IDLE
     line_ns = 64 * (cores - 1) / (read_pct / 100) / (share * peak_gbs(name))
-    return max(FASTEST, round(line_ns * clock * ipc) - 1)
+    return max(FASTEST, round(line_ns * clock * ipc) - access)
 
 
 def point(name: str, read_pct: int, share: float) -> Grid:
@@ -108,6 +118,7 @@ def point(name: str, read_pct: int, share: float) -> Grid:
     }
     return (
         on(BASE)
+        * axes.CASE(UNDER_LOAD)
         * axes.PLATFORM.at("platform")(name)
         * axes.READ_PCT(read_pct)
         * SHARE(share)
@@ -115,17 +126,36 @@ def point(name: str, read_pct: int, share: float) -> Grid:
     )
 
 
+def core(name: str, read_pct: int) -> Grid:
+    """One core of a machine that streams alone."""
+    changes = {"tenant.0.app.read_fraction": read_pct / 100, **LLC, "run.time": by_length("400 us", "100 us")}
+    return (
+        on(ALONE)
+        * axes.CASE(ONE_CORE)
+        * axes.PLATFORM.at("platform")(name)
+        * axes.READ_PCT(read_pct)
+        * SHARE(None)
+        * also(changes)
+    )
+
+
 def memory(quick: bool) -> Grid:
-    """Every machine and mix of the measured curves, with more throttles in a full study."""
+    """Every machine and mix of the measured curves, with more throttles in a full study, and one core alone."""
     shares = SHARES if quick else EVERY_SHARE
-    return sum_of(point(name, pct, share) for name, pct in measured() for share in shares)
+    loaded = sum_of(point(name, pct, share) for name, pct in measured() for share in shares)
+    return loaded + sum_of(core(*c) for c in measured_cores())
+
+
+def under_load(row: Mapping[str, Any]) -> bool:
+    """Whether a row belongs to a curve."""
+    return bool(row.get("case", UNDER_LOAD) == UNDER_LOAD)
 
 
 def chase_ns(row: Mapping[str, Any]) -> float | None:
     """Time of one step of the chase: the access to a line, and `CHASE` instructions."""
     _, clock, _, access = machine(str(row["platform"]))
     cpi = row.get("t0_cpi")
-    return None if cpi is None else float(cpi) * (access + CHASE) / clock
+    return None if cpi is None or not under_load(row) else float(cpi) * (access + CHASE) / clock
 
 
 def at(points: Points, gbs: float) -> float | None:
@@ -153,7 +183,7 @@ def distance(ours: Points, theirs: Points) -> float:
 def curves(rows: Rows) -> dict[Curve, Points]:
     """Simulated curves by platform and mix, in the order of their bandwidth."""
     found: dict[Curve, list[tuple[float, float]]] = {}
-    for r in rows:
+    for r in filter(under_load, rows):
         gbs, ns = (0.0 if float(r["share"]) == 0 else float(r["mem_bw_gbs"])), r.get("chase_ns") or chase_ns(r)
         if ns is not None:
             found.setdefault((str(r["platform"]), int(r["read_pct"])), []).append((gbs, float(ns)))
@@ -161,11 +191,17 @@ def curves(rows: Rows) -> dict[Curve, Points]:
 
 
 def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
-    """The measured latency at the bandwidth of each row; None beyond the measured bandwidths."""
-    out = []
+    """The measured latency at the bandwidth of each row, None beyond the measured bandwidths; or the measured bandwidth of
+    one core."""
+    out: list[Mapping[str, float | str | None]] = []
     for r in rows:
-        theirs = measured()[(str(r["platform"]), int(r["read_pct"]))]
-        out.append({"their_ns": at(theirs, 0.0 if r["share"] == 0 else r["mem_bw_gbs"])})
+        curve = str(r["platform"]), int(r["read_pct"])
+        if under_load(r):
+            out.append(
+                {"their_ns": at(measured()[curve], 0.0 if r["share"] == 0 else r["mem_bw_gbs"]), "their_gbs": None}
+            )
+        else:
+            out.append({"their_ns": None, "their_gbs": measured_cores()[curve][1]})
     return out
 
 
@@ -221,6 +257,7 @@ def page(rows: Rows) -> str:
         "",
         "*Lines are ours, points are measured (`hostnet study real memory --quick`).*",
         "",
+        *_cores([r for r in rows if not under_load(r)]),
         "## Every point",
         "",
         "Bandwidth and latency of each throttle, and the measured latency at that bandwidth.",
@@ -241,6 +278,28 @@ def page(rows: Rows) -> str:
     return "\n".join(text) + "\n"
 
 
+def _cores(rows: Rows) -> list[str]:
+    """Bandwidths of one core as a section of the page; nothing without such rows."""
+    if not rows:
+        return []
+    text = [
+        "## One core",
+        "",
+        "One core streams alone. The measurements are those of kerncraft's machine files, some on a neighbouring model of the",
+        "same generation. `core.prefetch.credits` is fitted to the load of Skylake, Ice Lake and Sapphire Rapids, which are inputs.",
+        "",
+        "| platform | kernel | ours, GB/s | measured, GB/s | |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for r in rows:
+        kernel, gbs = measured_cores()[(str(r["platform"]), int(r["read_pct"]))]
+        given = kernel == "load" and r["platform"] != "clx-6240"
+        ours = float(r["mem_bw_gbs"])
+        cell = "input" if given else deviation(ours, gbs)
+        text.append(f"| `{r['platform']}` | {kernel} | {ours:.1f} | {gbs:.1f} | {cell} |")
+    return [*text, ""]
+
+
 def rewrite(table: str, out: str, write: Any) -> None:
     """Write the page ``out`` from a study's ``table`` (CSV). Explanations that the page already contains stay."""
     with Path(table).open(encoding="utf-8") as f:
@@ -258,7 +317,7 @@ STUDIES = [
         memory,
         ("chase_ns", "mem_bw_gbs", "mem_peak_gbs", "lfb_lat_ns", "t0_cpi"),
         derived={"chase_ns": chase_ns},
-        derived_units={"chase_ns": "ns", "their_ns": "ns"},
+        derived_units={"chase_ns": "ns", "their_ns": "ns", "their_gbs": "GB/s"},
         across=beside,
         axes=axes.with_own(SHARE),
     ),
