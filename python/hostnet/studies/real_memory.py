@@ -32,11 +32,12 @@ FASTEST, CHASE = 3, 1
 #: Instructions of a stream for a line that leave memory to the chase.
 IDLE = 10_000_000
 
-#: A small LLC, which takes no time to fill: no buffer fits any LLC, so that its size changes nothing.
+#: An LLC that takes less time to fill: no buffer fits any LLC, so that its size changes nothing. It is not so small that it
+#: fills before the L2s hold modified lines, which the streams then write back.
 LLC: Mapping[str, Any] = {
-    "override.caches.llc.size": "12 MiB",
+    "override.caches.llc.size": "48 MiB",
     "override.caches.llc.ways": 12,
-    "override.caches.llc.slices": 16,
+    "override.caches.llc.slices": 64,
 }
 
 #: How near is aimed for: unloaded latency and saturated bandwidth, and the root of the mean square over a curve.

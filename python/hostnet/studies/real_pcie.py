@@ -25,6 +25,9 @@ UNDER_WAY = 96
 #: Time of the device's DMA engine beside the bus: what a cold read of 64 B takes longer through it than as a command,
 #: on both machines.
 ENGINE_NS = 120
+#: Rates that are the device's own: those of writes of these sizes differ by less than 0.2 % between three hosts of three
+#: generations, and do not count.
+DEVICES_OWN = {("writes", 64), ("writes", 128), ("writes", 256)}
 UNITS = {"command read": "ns", "read": "ns", "reads": "Gb/s", "writes": "Gb/s"}
 TITLES = {
     "command read": "latency of a read by command",
@@ -89,6 +92,11 @@ def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
     return [{"their_figure": measured()[setting(r)], "figure_unit": UNITS[str(r["request"])]} for r in rows]
 
 
+def judged(row: Mapping[str, Any]) -> bool:
+    """Whether a figure says something of the host."""
+    return (str(row["request"]), int(row["block_bytes"])) not in DEVICES_OWN
+
+
 def rms(pairs: Sequence[tuple[float, float]]) -> float:
     """Root of the mean square of relative deviations of pairs: ours, measured."""
     return math.sqrt(sum((a / b - 1) ** 2 for a, b in pairs) / len(pairs))
@@ -103,7 +111,8 @@ def page(rows: Rows) -> str:
             (r, float(str(ours)), measured()[setting(r)])
         )
     summary = []
-    for (name, test), found in pairs.items():
+    for (name, test), every in pairs.items():
+        found = [(r, a, b) for r, a, b in every if judged(r)]
         near = sum(abs(a / b - 1) <= NEAR for _, a, b in found)
         over = rms([(a, b) for _, a, b in found])
         summary.append(f"| `{name}` | {TITLES[test]} | {near} of {len(found)} | {100 * over:.0f} % |")
@@ -126,7 +135,8 @@ def page(rows: Rows) -> str:
         "*Lines are ours, points are measured (`hostnet study real pcie --quick`).*",
         "",
         f"Two properties of the device are inputs: {UNDER_WAY} operations under way (its firmware), and {ENGINE_NS} ns of its DMA",
-        "engine, which is the difference of its own two ways to read 64 B.",
+        "engine, which is the difference of its own two ways to read 64 B. Writes of up to 256 B do not count: three hosts of three",
+        "generations have the same rates of them, so that the device decides.",
         "",
         "## Every setting",
     ]
@@ -141,7 +151,9 @@ def page(rows: Rows) -> str:
         ]
         for r, a, b in found:
             form = ".0f" if unit == "ns" else ".1f"
-            text.append(f"| {r['place']} | {r['block_bytes']} | {a:{form}} | {b:{form}} | {deviation(a, b)} |")
+            text.append(
+                f"| {r['place']} | {r['block_bytes']} | {a:{form}} | {b:{form}} | {deviation(a, b) if judged(r) else 'device'} |"
+            )
     return "\n".join(text) + "\n"
 
 
