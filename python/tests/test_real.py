@@ -82,6 +82,14 @@ def test_a_chase_beside_streams_takes_the_sum_of_its_hops():
     assert memory.chase_ns({**idle.columns, **r.metrics}) == pytest.approx(hops, abs=1.5)
 
 
+def test_streams_write_back_what_they_store_while_they_are_measured():
+    points = studies.get("real", "memory").points(True)
+    wanted = ("spr-8480", 51, memory.SHARES[-1])
+    (half,) = (p for p in points if (p.columns["platform"], p.columns["read_pct"], p.columns["share"]) == wanted)
+    m = small(half, **{"run.time": "5 us"}).metrics
+    assert m["mem_read_gbs"] / m["mem_bw_gbs"] == pytest.approx(0.51, abs=0.04)
+
+
 def test_one_core_loads_as_fast_as_the_machine_to_which_its_credits_are_fitted():
     points = studies.get("real", "memory").points(True)
     (load,) = (

@@ -182,13 +182,13 @@ def distance(ours: Points, theirs: Points) -> float:
 
 
 def curves(rows: Rows) -> dict[Curve, Points]:
-    """Simulated curves by platform and mix, in the order of their bandwidth."""
+    """Simulated curves by platform and mix, in the order of their bandwidth, as far as they have been measured."""
     found: dict[Curve, list[tuple[float, float]]] = {}
     for r in filter(under_load, rows):
         gbs, ns = (0.0 if float(r["share"]) == 0 else float(r["mem_bw_gbs"])), r.get("chase_ns") or chase_ns(r)
         if ns is not None:
             found.setdefault((str(r["platform"]), int(r["read_pct"])), []).append((gbs, float(ns)))
-    return {curve: sorted(points) for curve, points in found.items()}
+    return {curve: sorted(points) for curve, points in found.items() if curve in measured()}
 
 
 def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
