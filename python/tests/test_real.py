@@ -116,7 +116,7 @@ def test_a_read_by_a_device_takes_the_sum_of_its_hops():
     points = studies.get("real", "pcie").points(True)
     wanted = ("bdw-2630v4", "command read", "warm", 64)
     (warm,) = (p for p in points if pcie.setting(p.columns) == wanted)
-    r = small(warm, **{"run.time": "20 us"})
+    r = small(warm, **{"run.time": "400 us"})
     # Both flights, the request of 24 B and the completion of 84 B on eight lanes of 8 GT/s with 128b/130b of which DLLPs
     # take 3 %, the way between IIO and home agent, and a look-up of 20 cycles of 2.2 GHz in the LLC.
     link = 8 * 8 * (128 / 130) * 0.97 / 8
