@@ -74,4 +74,59 @@ def _ddio(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     return fig
 
 
-DRAWINGS: dict[str, Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], Figure]] = {"real_ddio": _ddio}
+def _memory(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
+    """Latency over bandwidth of each machine, one curve for each mix."""
+    from ..studies.real_memory import curves, measured
+
+    ours = curves(frame.to_dicts())
+    names = list(dict.fromkeys(name for name, _ in ours))
+    fig = new_figure(13.5, 5.6)
+    axes = fig.subplots(2, -(-len(names) // 2), squeeze=False).flatten()
+    for ax, name in zip(axes, names):
+        for colour, (curve, points) in zip(_COLOURS, (c for c in ours.items() if c[0][0] == name)):
+            ax.plot(*zip(*points), "-_", color=colour, linewidth=1.5, markersize=7, label=f"{curve[1]} % reads")
+            ax.plot(*zip(*measured()[curve]), "o", color=colour, markersize=4, label="_")
+        ax.set_ylim(0, 500)
+        ax.set_xlim(0)
+        ax.set_title(name)
+        ax.legend(loc="upper left")
+    for ax in axes[len(names) :]:
+        ax.set_axis_off()
+    for ax in axes[:: len(axes) // 2]:
+        ax.set_ylabel("latency [ns]")
+    for ax in axes[len(axes) // 2 :]:
+        ax.set_xlabel("bandwidth [GB/s]")
+    fig.suptitle("Latency under load of real machines: lines are ours, points are measured")
+    return fig
+
+
+def _pcie(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
+    """Latency of reads and rates over the size of an operation, by platform."""
+    import polars as pl
+
+    from ..studies.real_pcie import TITLES, UNITS
+
+    fig = new_figure(13.5, 4.0)
+    tests = ("read", "reads", "writes")
+    for ax, test in zip(fig.subplots(1, len(tests)), tests):
+        part = frame.filter((pl.col("request") == test) & (pl.col("place") == "warm"))
+        for colour, ((name,), curve) in zip(
+            _COLOURS, part.partition_by("platform", as_dict=True, maintain_order=True).items()
+        ):
+            curve = curve.sort("block_bytes")
+            ax.plot(curve["block_bytes"], curve["figure"], "-_", color=colour, linewidth=1.5, markersize=7, label=name)
+            ax.plot(curve["block_bytes"], curve["their_figure"], "o", color=colour, markersize=4, label="_")
+        ax.set_ylim(0)
+        ax.set_title(TITLES[test])
+        ax.set_ylabel(f"{'latency' if test == 'read' else 'rate'} [{UNITS[test]}]")
+        ax.set_xlabel("bytes of an operation")
+        ax.legend(loc="lower right")
+    fig.suptitle("A device on real machines: lines are ours, points are measured")
+    return fig
+
+
+DRAWINGS: dict[str, Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], Figure]] = {
+    "real_ddio": _ddio,
+    "real_memory": _memory,
+    "real_pcie": _pcie,
+}

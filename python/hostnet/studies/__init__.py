@@ -51,7 +51,7 @@ _MODULES = {
     "hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future"),
     "idio": ("idio", "idio_policies"),
     "gem5net": ("gem5net", "gem5net_sweeps"),
-    "real": ("real", "real_library", "real_programs"),
+    "real": ("real", "real_library", "real_programs", "real_memory", "real_pcie"),
     "ccnic": ("ccnic", "ccnic_links", "ccnic_pcie", "ccnic_kv", "ccnic_tcp"),
 }
 

@@ -26,6 +26,7 @@ WRITE_BACK = Axis("write_back", "used descriptors from which on the NIC writes t
 RUN = Axis("run", "who takes part: colocated, cores alone or the device alone")
 DDIO = Axis("ddio", "DDIO: on or off")
 PREFETCH = Axis("prefetch", "which sides prefetch")
+READ_PCT = Axis("read_pct", "share of reads in the traffic of the streams", unit="%")
 C2M = Axis("c2m", "traffic of the cores: read or readwrite")
 P2M = Axis("p2m", "traffic of the device: read or write")
 COUNT = Axis("n", "cores, or functions, that take part")
@@ -111,6 +112,7 @@ AXES = (
     RUN,
     DDIO,
     PREFETCH,
+    READ_PCT,
     C2M,
     P2M,
     COUNT,
