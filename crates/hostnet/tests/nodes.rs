@@ -146,7 +146,7 @@ fn an_access_takes_the_sum_of_its_hops() {
 fn a_useless_read_of_the_own_memory_holds_the_answer_back_and_costs_bandwidth() {
     let mut n = two_nodes();
     let without = latency(&n, 0, Some(2), From::L2).1;
-    n.protocol = NodesProtocolSpec { migratory: true, speculative: true, speculative_penalty: Span(7_000) };
+    n.protocol = NodesProtocolSpec { speculative_penalty: Span(7_000), ..NodesProtocolSpec::default() };
     let (r, with) = latency(&n, 0, Some(2), From::L2);
     assert_eq!(with, without + Time::ns(7));
     assert_eq!(r.m.mem.inter_socket().unwrap().speculative_reads, 1);
@@ -214,6 +214,57 @@ fn a_read_of_a_line_that_the_other_node_has_written_takes_it_or_shares_it() {
             r.m.mem.check().unwrap();
         }
     }
+}
+
+/// Memory keeps the directory: a new state is a write of the line at its home. Memory's reader knows the old state; a
+/// home agent whose caches give the line away does not, and writes each time.
+#[test]
+fn a_new_state_in_memory_s_directory_is_a_write_of_the_line_at_its_home() {
+    let mut n = two_nodes();
+    n.protocol.directory_writes = true;
+    let mut r = rig(&small(), &n);
+    r.m.mem.restart_meters(r.m.now);
+    let (far, near) = (r.far + 5, r.shared + 5);
+    let written = |r: &Rig| {
+        let dram = &r.m.mem.dram;
+        let of = |node| dram.channels().filter(move |ch| dram.node_of(*ch) == node);
+        let [own, other] = [0, 1].map(|n| of(NodeId(n)).map(|ch| dram.stats(r.m.now, ch).writes()).sum::<u64>());
+        assert_eq!(own + other, r.m.mem.inter_socket().unwrap().directory_writes);
+        [own, other]
+    };
+    // Each access, and the writes to the memory of node 0 and of node 1 so far.
+    for (core, line, store, expected) in [
+        (0, near, false, [0, 0]), // at home, from memory
+        (0, far, false, [0, 1]),  // from the other memory: the node has a copy now
+        (2, far, true, [0, 1]),   // the home takes the line back
+        (0, far, false, [0, 2]),  // a modified line of the home's caches moves
+        (2, far, true, [0, 2]),
+        (0, far, true, [0, 3]),  // and again
+        (0, far, true, [0, 3]),  // its owner stores
+        (2, near, true, [1, 3]), // the other way
+        (0, near, true, [1, 3]),
+    ] {
+        r.access(core, line, store);
+        r.settle();
+        assert_eq!(written(&r), expected, "core {core} at {line:?}, a store: {store}");
+    }
+    // A write-back ends the state: the next reader needs a new one, and a second reader does not.
+    let now = r.m.now;
+    r.m.mem.force_out(&mut r.m.cal, far, now);
+    r.settle();
+    later(&mut r);
+    for core in [0, 1] {
+        r.access(core, far + 64, false);
+        r.access(core, far, false);
+    }
+    r.settle();
+    assert_eq!(written(&r), [0, 2], "two lines, each once");
+    r.m.mem.check().unwrap();
+    // A machine whose directory costs nothing writes nothing.
+    let mut r = rig(&small(), &two_nodes());
+    let line = r.far + 5;
+    [(0, false), (2, true), (0, true)].into_iter().for_each(|(core, store)| drop(r.access(core, line, store)));
+    assert_eq!(r.m.mem.inter_socket().unwrap().directory_writes, 0);
 }
 
 #[test]
@@ -298,7 +349,7 @@ fn every_row() -> impl Iterator<Item = (CoreRequest, Copies, Copies, NodeSide, N
     let rows = all.flat_map(|(w, n, f)| {
         [(NodeSide::Near, true), (NodeSide::Near, false), (NodeSide::Far, true), (NodeSide::Far, false)].map(
             |(s, m)| {
-                let p = NodesProtocolSpec { migratory: m, speculative: true, speculative_penalty: Span(0) };
+                let p = NodesProtocolSpec { migratory: m, ..NodesProtocolSpec::default() };
                 (w, n, f, s, p, crossing(w, n, f, s, &p))
             },
         )

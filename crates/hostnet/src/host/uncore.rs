@@ -71,6 +71,7 @@ impl Host {
         v.set(metric::REMOTE_READS, mem.stats.remote.iter().map(|r| r.reads).sum::<u64>().to_f64());
         v.set(metric::REMOTE_RFOS, mem.stats.remote.iter().map(|r| r.rfos).sum::<u64>().to_f64());
         v.set(metric::SPECULATIVE_READS, b.speculative_reads.to_f64());
+        v.set(metric::DIRECTORY_WRITES, b.directory_writes.to_f64());
     }
 
     fn traffic_by_class(&self, v: &mut Values, span: f64) {

@@ -115,6 +115,11 @@ pub struct NodesProtocolSpec {
     /// the read; see `speculative`. 0 when absent.
     #[serde(default)]
     pub speculative_penalty: Span,
+    /// Whether memory keeps the directory of the copies in the other node with each line, so that a new state costs a
+    /// write. The home node writes a line that the other node takes from the home's caches, and one that it reads from
+    /// memory first. False when absent.
+    #[serde(default)]
+    pub directory_writes: bool,
 }
 fn yes() -> bool {
     true
@@ -122,6 +127,6 @@ fn yes() -> bool {
 
 impl Default for NodesProtocolSpec {
     fn default() -> NodesProtocolSpec {
-        NodesProtocolSpec { migratory: true, speculative: true, speculative_penalty: Span(0) }
+        NodesProtocolSpec { migratory: true, speculative: true, speculative_penalty: Span(0), directory_writes: false }
     }
 }

@@ -80,7 +80,7 @@ pub fn two_nodes() -> NodesSpec {
         spare: Size(0),
         credits: 64,
     };
-    let protocol = NodesProtocolSpec { migratory: true, speculative: false, speculative_penalty: Span(0) };
+    let protocol = NodesProtocolSpec { migratory: true, speculative: false, ..NodesProtocolSpec::default() };
     NodesSpec { count: 2, cores: None, uncore_clock: Vec::new(), link: Some(link), protocol }
 }
 
