@@ -196,6 +196,59 @@ fn a_slower_uncore_of_the_other_node_slows_what_it_answers() {
     assert_eq!(own, latency(&two_nodes(), 0, Some(1), From::L2).1);
 }
 
+/// A request crosses from the agent to the link in its own node, and from the link to the agent in the other; a line from
+/// memory crosses from the controller. Each crossing takes its own node's clock.
+#[test]
+fn crossings_to_links_and_controllers_take_the_clock_of_their_node() {
+    let with = |clock: [u64; 2], crossing_cycles: u32, home: u8, by: Option<u32>, from: From| {
+        let uncore_clock = clock.map(Freq).to_vec();
+        latency(&NodesSpec { uncore_clock, crossing_cycles, ..two_nodes() }, home, by, from).1
+    };
+    let (c, half) = (Clock::from_hz(MHZ_3200), Clock::from_hz(MHZ_3200 / 2));
+    // The crossings of each access: in the reader's node, and in the other one.
+    for (home, by, from, own, other) in [
+        (0, Some(1), From::L2, 0, 0),
+        (0, Some(1), From::Llc, 0, 0),
+        (0, Some(2), From::L2, 1, 1),
+        (0, Some(2), From::Llc, 1, 1),
+        (1, Some(2), From::L2, 1, 1),
+        (1, Some(2), From::Llc, 1, 1),
+    ] {
+        let more = |clock| with(clock, 10, home, by, from) - with(clock, 0, home, by, from);
+        let at = format!("home {home}, by {by:?} from {from:?}");
+        assert_eq!(more([MHZ_3200, MHZ_3200]), c.span(10) * (own + other), "{at}");
+        assert_eq!(more([MHZ_3200, MHZ_3200 / 2]), c.span(10) * own + half.span(10) * other, "{at}");
+        assert_eq!(more([MHZ_3200 / 2, MHZ_3200]), half.span(10) * own + c.span(10) * other, "{at}");
+    }
+    // A command of DRAM leaves on an edge of its clock.
+    let n = NodesSpec { crossing_cycles: 10, ..two_nodes() };
+    let h = hops(&rig(&small(), &n));
+    let x = c.span(10);
+    let dram = |after: Time| edge(START + after) + h.activate + h.hit;
+    let there = h.llc + x * 2 + h.message + h.link;
+    let back = h.data + h.link;
+    assert_eq!(latency(&n, 0, None, From::Dram).1, h.out() + dram(h.out()) + x + h.llc + h.noc);
+    assert_eq!(latency(&n, 1, None, From::Dram).1, h.out() + there + dram(h.out() + there) + x + h.llc + back + h.noc);
+}
+
+/// Of the time of a load from the other node, three crossings and a look-up take that node's clock for a line of an L2,
+/// and two for a line of memory: at half the clock they take twice as long.
+#[test]
+fn a_slow_other_node_holds_a_transfer_of_a_cache_up_by_three_crossings_and_memory_by_two() {
+    let text = PROBE.replace("count = 2\n", "count = 2\ncrossing_cycles = 9\nCLOCK\n");
+    let at = |place: &str, clock: &str| {
+        let clock = format!("uncore_clock = [\"2.8 GHz\", \"{clock}\"]");
+        get(&simulate(&text.replace("remote_l2_rh", place).replace("CLOCK", &clock)), "access_ns")
+    };
+    let (fast, slow) = (Clock::from_hz(2_800_000_000), Clock::from_hz(1_400_000_000));
+    let longer = |cycles: u64| (slow.span(cycles) - fast.span(cycles)).as_ns();
+    // The look-up has 20 cycles, and a crossing 9.
+    let l2 = at("remote_l2_rh", "1.4 GHz") - at("remote_l2_rh", "2.8 GHz");
+    assert!((l2 - longer(20) - 3.0 * longer(9)).abs() < 2e-3, "{l2} ns");
+    let memory = at("remote_dram", "1.4 GHz") - at("remote_dram", "2.8 GHz");
+    assert!((memory - longer(20) - 2.0 * longer(9)).abs() < 0.63, "{memory} ns: up to a clock of DRAM more or less");
+}
+
 #[test]
 fn a_read_of_a_line_that_the_other_node_has_written_takes_it_or_shares_it() {
     for migratory in [true, false] {

@@ -43,6 +43,18 @@ impl Memory {
         self.inter_socket.as_deref_mut().expect("several nodes")
     }
 
+    /// Time of a crossing between a memory controller and a home agent of its node, where the fixed latency of memory does
+    /// not include it.
+    pub fn crossing(&self) -> Time {
+        self.nodes.iter().map(|n| n.crossing).min().unwrap_or(Time::ZERO)
+    }
+
+    /// Time that a message takes from a home agent to its node's link agent, and from the other node's link agent to a
+    /// home agent there. An answer comes straight from where the data is.
+    fn crossings(&self) -> Time {
+        self.nodes.iter().map(|n| n.crossing).fold(Time::ZERO, |sum, t| sum + t)
+    }
+
     /// Whether the LLC of a node other than `core`'s holds `line`.
     #[inline]
     pub(super) fn other_llc_holds(&self, core: CoreId, line: LineAddr) -> bool {
@@ -140,7 +152,7 @@ impl Memory {
         let Txn { line, entry, op, .. } = self.txns[id];
         let who = self.txns[id].core();
         let near = self.node_of_core(who);
-        let look_up = self.nodes[near].look_up;
+        let look_up = self.nodes[near].look_up + self.crossings();
         let b = self.inter_socket_mut();
         let credits = &mut b.directions[near].credits;
         if credits.free() == 0 && entry.is_none() {
@@ -194,7 +206,7 @@ impl Memory {
                 let asked = if asks { self.snoop_latency(far) } else { Time::ZERO };
                 let mut leaves = now + self.nodes[far].look_up + asked;
                 if home == near {
-                    let own = self.nodes[near].look_up;
+                    let own = self.nodes[near].look_up + self.crossings();
                     leaves = leaves + own + (self.inter_socket_mut().send(near, t.line, false, now) - now);
                 }
                 let trip = self.inter_socket_mut().trip(id);
@@ -345,7 +357,7 @@ impl Memory {
         let mut at = now + out;
         if self.nodes.several() && self.home_of(line) != self.node_of_core(core) {
             let near = self.node_of_core(core);
-            let look_up = self.nodes[near].look_up;
+            let look_up = self.nodes[near].look_up + self.crossings();
             for l in line.span(lines) {
                 at = at.max(self.inter_socket_mut().send(near, l, false, now) + out + look_up);
             }
@@ -368,7 +380,7 @@ impl Memory {
             self.txn(Txn { sender: Sender::Background, class, ..Txn::new(TxnOp::WriteBack, line, CoreId(0), now) });
         let b = self.inter_socket_mut();
         *b.trip(id) = Trip { leg: LinkLeg::Write, ..Trip::default() };
-        let at = b.send(from, line, true, now);
+        let at = b.send(from, line, true, now) + self.crossings();
         cal.post(at, MemoryEvent::Link(id));
     }
 
@@ -388,7 +400,7 @@ impl Memory {
         if there.none() {
             return cal.post(now + self.nodes[near].noc, MemoryEvent::Fill(id));
         }
-        let own = self.nodes[near].look_up;
+        let own = self.nodes[near].look_up + self.crossings();
         let asked = if there.private == CopyState::Nowhere { Time::ZERO } else { self.snoop_latency(far) };
         let at = self.inter_socket_mut().send(near, line, false, now) + own + self.nodes[far].look_up + asked;
         let trip = self.inter_socket_mut().trip(id);

@@ -19,6 +19,11 @@ pub struct NodesSpec {
     /// Clock frequencies of LLC, crossbar and home agent, by node. Nodes beyond the list have `caches.uncore_clock`.
     #[serde(default)]
     pub uncore_clock: Vec<Freq>,
+    /// Cycles of one crossing between a node's home agents and its link agent, and between a home agent and a memory
+    /// controller, at the node's uncore clock. With 0, the default, `link.latency` and `memory.static_latency_ns` include
+    /// these crossings.
+    #[serde(default)]
+    pub crossing_cycles: u32,
     /// Links between two nodes; needed when `count` is 2.
     #[serde(default)]
     pub link: Option<NodeLinkSpec>,
@@ -72,7 +77,8 @@ impl NodesSpec {
 
 impl Default for NodesSpec {
     fn default() -> NodesSpec {
-        NodesSpec { count: 1, cores: None, uncore_clock: Vec::new(), link: None, protocol: Default::default() }
+        let uncore_clock = Vec::new();
+        NodesSpec { count: 1, cores: None, uncore_clock, crossing_cycles: 0, link: None, protocol: Default::default() }
     }
 }
 
