@@ -57,6 +57,14 @@ fn get(o: &Outcome, name: &str) -> f64 {
     o.values.named(name).unwrap_or_else(|| panic!("{name} is absent"))
 }
 
+/// The first thousand packets of the unoptimised interface, one in flight, in rings of 256 descriptors.
+fn loopback_from_cold(more: &str) -> Outcome {
+    let app = "stack = \"ccnic\"\n        app = { kind = \"loopback\", bytes = \"64 B\" }";
+    let ccnic = format!("[ccnic]\nnic_node = 1\nring = 64\npreset = \"unoptimised\"\n{more}");
+    let closed = "arrivals = \"closed\"\n        outstanding = 1";
+    outcome(&text(app, &ccnic, closed, "requests = 1000\nwarmup_requests = 0"))
+}
+
 /// A cell of the table of requests that left the L2: `side` and `object` name the row.
 fn cell(o: &Outcome, side: &str, object: &str, column: &str) -> f64 {
     let t = &o.tables["off_core"];
@@ -117,7 +125,7 @@ fn a_batched_packet_costs_the_nic_one_read_of_payload_and_a_quarter_of_descripto
         near(what, cell(&o, producer, object, "remote_rfos"), 0.25, 0.005);
         near(what, cell(&o, producer, object, "remote_reads"), 0.0, 0.005);
     }
-    near("payload received", cell(&o, "host", "payload", "remote_reads"), 1.0, 0.01);
+    near("payload received", cell(&o, "host", "buffers", "remote_reads"), 1.0, 0.01);
     near("ownership of payload", get(&o, "host_remote_rfos_payload"), 0.0, 0.01);
     for side in ["host", "NIC"] {
         for ring in ["tx registers", "rx registers"] {
@@ -153,7 +161,7 @@ fn the_line_of_a_signal_crosses_once_each_way() {
             is(producer, "registers", "remote_rfos", registers);
         }
         for side in ["host", "NIC"] {
-            near("payload", cell(&o, side, "payload", "remote_reads"), 1.0, 0.01);
+            near("payload", cell(&o, side, "buffers", "remote_reads"), 1.0, 0.01);
         }
     }
 }
@@ -227,7 +235,7 @@ fn a_signal_in_its_descriptor_takes_one_line_and_a_register_two() {
 #[test]
 fn every_line_of_a_large_packet_crosses_once_each_way() {
     let o = loopback(1500, 16, "");
-    let lines = |side: &str| ["remote_reads", "remote_rfos"].map(|c| cell(&o, side, "payload", c)).iter().sum::<f64>();
+    let lines = |side: &str| ["remote_reads", "remote_rfos"].map(|c| cell(&o, side, "buffers", c)).iter().sum::<f64>();
     near("NIC", lines("NIC"), 24.0, 0.3);
     near("host", lines("host"), 24.0, 0.3);
 }
@@ -250,6 +258,64 @@ fn who_manages_buffers_does_so_once_a_packet() {
     let driver = |cache: &str| loopback(64, 64, &format!("preset = \"unoptimised\"\n{cache}"));
     near("with a cache", get(&driver(""), "pool_ops_per_packet"), 0.0, 0.05);
     near("without one", get(&driver("cache = 0"), "pool_ops_per_packet"), 4.0, 0.05);
+}
+
+/// Requests of the host for lines of buffers, per packet: reads and requests for ownership, in rings of 1024
+/// descriptors, whose buffers of 4 KiB have more metadata lines of one page offset than the 512 that an L2 holds.
+fn buffer_requests(more: &str) -> [f64; 2] {
+    let app = "stack = \"ccnic\"\n        app = { kind = \"loopback\", bytes = \"64 B\" }";
+    let ccnic = format!("[ccnic]\nnic_node = 1\n{more}");
+    let closed = "arrivals = \"closed\"\n        outstanding = 64";
+    let o = outcome(&text(app, &ccnic, closed, "requests = 4096\nwarmup_requests = 4096"));
+    ["reads", "rfos"].map(|column| cell(&o, "host", "buffers", column))
+}
+
+/// A host that posts blank buffers and frees sent ones late meets the metadata of each buffer a whole ring after its
+/// last use: it writes the metadata to receive a packet, and reads it to free a sent buffer. A buffer is allocated right
+/// after it was freed. With the library's threshold the sent buffers are hot; with stacks all buffers are.
+#[test]
+fn metadata_leaves_the_caches_with_the_rings_that_hold_the_buffers() {
+    let more = |ccnic: &str| {
+        let [with, without] = ["64 B", "0 B"].map(|size| buffer_requests(&format!("{ccnic}\nmetadata = \"{size}\"")));
+        [with[0] - without[0], with[1] - without[1]]
+    };
+    for (ccnic, reads, owns) in [
+        ("", 0.0, 0.0),
+        ("preset = \"unoptimised\"", 1.0, 1.0),
+        ("preset = \"unoptimised\"\nfree_threshold = 993", 0.0, 1.0),
+    ] {
+        let got = more(ccnic);
+        near(&format!("reads, {ccnic}"), got[0], reads, 0.05);
+        near(&format!("requests for ownership, {ccnic}"), got[1], owns, 0.05);
+    }
+}
+
+/// DPDK's `tx_free_thresh`: of `ring` descriptors all but the threshold hold sent buffers before the driver frees as
+/// many buffers as the threshold. With the library's threshold it frees all of them once 32 have been sent.
+#[test]
+fn sent_buffers_are_freed_once_few_descriptors_are_free() {
+    for (more, least, most) in [
+        ("", 256 - 32 + 1 - 32, 256 - 32),
+        ("free_threshold = 100", 256 - 100 + 1 - 100, 256 - 100),
+        ("free_threshold = 225", 0, 31),
+    ] {
+        let o = loopback_from_cold(more);
+        let out = 1000.0 * (1.0 - get(&o, "host_tx_frees_per_packet"));
+        assert!((f64::from(least)..=f64::from(most)).contains(&out), "{more}: {out} sent buffers are not freed");
+    }
+}
+
+/// Section 2.1: a buffer begins with metadata, so that a small one of 128 B has room for 64 B, and a large one of 4096 B
+/// for 4032 B.
+#[test]
+fn metadata_takes_its_room_from_the_buffer() {
+    let descriptors = |bytes: u32, more: &str| cell(&loopback(bytes, 1, more), "NIC", "tx descriptors", "remote_reads");
+    let of = |bytes: u32, more: &str| descriptors(bytes, &format!("layout = \"padded\"\n{more}"));
+    for (bytes, more, buffers) in
+        [(4032, "", 1.0), (4033, "", 2.0), (4096, "metadata = \"0 B\"", 1.0), (4096, "metadata = \"128 B\"", 2.0)]
+    {
+        near(&format!("buffers of {bytes} B, {more}"), of(bytes, more), buffers, 0.02);
+    }
 }
 
 /// Section 3.3: without recycling, lines that the NIC has sent stay in the NIC's caches, and the host's next write to
@@ -359,6 +425,15 @@ fn what_does_not_fit_together_is_one_sentence() {
         (app, "[ccnic]\npool = \"host\"", closed, "ccnic.small_buffers = true needs pool"),
         (app, "[ccnic]\ncache = 64", closed, "ccnic.cache needs recycle = false"),
         (app, "[ccnic]\nrecycle = false\ncache = 513", closed, "ccnic.cache = 513 is not within 0 to 512"),
+        (app, "[ccnic]\nmetadata = \"32 B\"", closed, "ccnic.metadata = \"32 B\" is not \"0 B\", \"64 B\" or"),
+        (app, "[ccnic]\nsmall_buffer = \"64 B\"", closed, "has no room behind metadata = \"64 B\"; give small_buffer"),
+        (app, "[ccnic]\nfree_threshold = 32", closed, "ccnic.free_threshold is for pool = \"host\""),
+        (
+            app,
+            "[ccnic]\npreset = \"unoptimised\"\nring = 64\nfree_threshold = 256",
+            closed,
+            "ccnic.free_threshold = 256 is not within 1 to 255",
+        ),
         (app, "[ccnic]\nnic_node = 2", closed, "ccnic.nic_node = 2 does not exist: nodes count from 0 to 1"),
         (app, "[ccnic]\nnic = \"card\"", closed, "unknown choice \"card\""),
         (app, "[ccnic]\nnic = \"agent\"", closed, "ccnic.nic = \"agent\" has no poll loop"),
@@ -366,6 +441,13 @@ fn what_does_not_fit_together_is_one_sentence() {
         (app, "[ccnic]\nmode = \"overlay\"", closed, "the PCIe NIC returns nothing that the application of kind"),
         (app, "[ccnic]\nmode = \"overlay\"\nnic = \"agent\"", closed, "the PCIe NIC returns nothing"),
         (&app.replace("64 B", "1500 B"), "[ccnic]\nbuffers = 64", closed, "fewer than four batches"),
+        // Of 128 B a packet of 65 B needs more than is left behind the metadata.
+        (
+            &app.replace("64 B", "65 B"),
+            "[ccnic]\nbuffers = 1000\nsmall_share = 0.9",
+            closed,
+            "leaves 100 for packets of 65 B",
+        ),
         (app, "", "arrivals = \"keep_depth\"\ndepth = 1", "needs traffic.arrivals"),
         (app, "", "arrivals = \"closed\"\noutstanding = 1\npacket = \"64 B\"", "takes the app's own sizes"),
         ("app = { kind = \"loopback\", bytes = \"64 B\" }", "", closed, "needs stack = \"ccnic\""),
@@ -449,7 +531,7 @@ fn an_agent_makes_the_requests_of_a_thread_without_its_instructions() {
     const AGENT: &str = "nic = \"agent\"\nwake = \"event\"";
     let batched = |more: &str| loopback(64, 128, &format!("tx_batch = 8\nrx_batch = 8\n{more}"));
     let (thread, agent) = (batched(""), batched(AGENT));
-    for object in ["tx descriptors", "rx descriptors", "payload"] {
+    for object in ["tx descriptors", "rx descriptors", "buffers"] {
         for column in ["remote_reads", "remote_rfos"] {
             near(object, cell(&agent, "NIC", object, column), cell(&thread, "NIC", object, column), 0.02);
         }

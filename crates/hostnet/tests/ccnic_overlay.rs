@@ -77,7 +77,7 @@ fn every_request_is_answered_with_the_bytes_that_the_nic_alone_would_send() {
 fn a_request_s_frame_crosses_once_each_way_and_the_overlay_adds_transfers() {
     let (overlay, direct) = (simulate(&text(true, "", ALONE)), simulate(&text(false, "", ALONE)));
     for (side, most) in [("NIC", 1.02), ("host", 1.35)] {
-        let n = remote_reads(&overlay, side, "payload");
+        let n = remote_reads(&overlay, side, "buffers");
         assert!((0.98..most).contains(&n), "{side} reads {n} lines of frames a request");
     }
     // Two transfers in each direction take at least 114 ns, one after the other.
@@ -148,7 +148,7 @@ fn the_host_alone_allocates_and_frees() {
     // The host used a blank buffer last, so the NIC asks for ownership of each line that it writes, and the host then
     // reads the line. For SETs, one request in twenty, the host does not read a last line that holds no part of the
     // object.
-    let blank = |o: &Outcome| [cell(o, "NIC", "payload", "remote_rfos"), remote_reads(o, "host", "payload")];
+    let blank = |o: &Outcome| [cell(o, "NIC", "buffers", "remote_rfos"), remote_reads(o, "host", "buffers")];
     let [owned, read] = blank(&driver);
     assert!(owned > 1.0 && (-0.01..0.05).contains(&(owned - read)), "{owned} lines of blanks owned, {read} read");
     let [owned, _] = blank(&long("host_prefetch = false"));
@@ -180,7 +180,7 @@ fn a_request_takes_a_register_a_descriptor_and_its_frame_each_way() {
         ("host", "rx descriptors", "remote_rfos", 0.0, 0.01),
         ("NIC", "rx registers", "remote_reads", 0.0, 0.01),
         ("host", "tx registers", "remote_reads", 1.0 / 32.0 - 0.005, 1.0 / 32.0 + 0.005),
-        ("NIC", "payload", "remote_reads", 0.98, 1.02),
+        ("NIC", "buffers", "remote_reads", 0.98, 1.02),
     ] {
         let n = cell(&o, side, object, column);
         assert!((least..most).contains(&n), "{side}, {object}: {n} {column} a request");

@@ -146,7 +146,7 @@ fn an_access_takes_the_sum_of_its_hops() {
 fn a_useless_read_of_the_own_memory_holds_the_answer_back_and_costs_bandwidth() {
     let mut n = two_nodes();
     let without = latency(&n, 0, Some(2), From::L2).1;
-    n.protocol = NodesProtocolSpec { migratory: true, speculative: true, speculative_penalty: Span(7_000) };
+    n.protocol = NodesProtocolSpec { speculative_penalty: Span(7_000), ..NodesProtocolSpec::default() };
     let (r, with) = latency(&n, 0, Some(2), From::L2);
     assert_eq!(with, without + Time::ns(7));
     assert_eq!(r.m.mem.inter_socket().unwrap().speculative_reads, 1);
@@ -196,6 +196,59 @@ fn a_slower_uncore_of_the_other_node_slows_what_it_answers() {
     assert_eq!(own, latency(&two_nodes(), 0, Some(1), From::L2).1);
 }
 
+/// A request crosses from the agent to the link in its own node, and from the link to the agent in the other; a line from
+/// memory crosses from the controller. Each crossing takes its own node's clock.
+#[test]
+fn crossings_to_links_and_controllers_take_the_clock_of_their_node() {
+    let with = |clock: [u64; 2], crossing_cycles: u32, home: u8, by: Option<u32>, from: From| {
+        let uncore_clock = clock.map(Freq).to_vec();
+        latency(&NodesSpec { uncore_clock, crossing_cycles, ..two_nodes() }, home, by, from).1
+    };
+    let (c, half) = (Clock::from_hz(MHZ_3200), Clock::from_hz(MHZ_3200 / 2));
+    // The crossings of each access: in the reader's node, and in the other one.
+    for (home, by, from, own, other) in [
+        (0, Some(1), From::L2, 0, 0),
+        (0, Some(1), From::Llc, 0, 0),
+        (0, Some(2), From::L2, 1, 1),
+        (0, Some(2), From::Llc, 1, 1),
+        (1, Some(2), From::L2, 1, 1),
+        (1, Some(2), From::Llc, 1, 1),
+    ] {
+        let more = |clock| with(clock, 10, home, by, from) - with(clock, 0, home, by, from);
+        let at = format!("home {home}, by {by:?} from {from:?}");
+        assert_eq!(more([MHZ_3200, MHZ_3200]), c.span(10) * (own + other), "{at}");
+        assert_eq!(more([MHZ_3200, MHZ_3200 / 2]), c.span(10) * own + half.span(10) * other, "{at}");
+        assert_eq!(more([MHZ_3200 / 2, MHZ_3200]), half.span(10) * own + c.span(10) * other, "{at}");
+    }
+    // A command of DRAM leaves on an edge of its clock.
+    let n = NodesSpec { crossing_cycles: 10, ..two_nodes() };
+    let h = hops(&rig(&small(), &n));
+    let x = c.span(10);
+    let dram = |after: Time| edge(START + after) + h.activate + h.hit;
+    let there = h.llc + x * 2 + h.message + h.link;
+    let back = h.data + h.link;
+    assert_eq!(latency(&n, 0, None, From::Dram).1, h.out() + dram(h.out()) + x + h.llc + h.noc);
+    assert_eq!(latency(&n, 1, None, From::Dram).1, h.out() + there + dram(h.out() + there) + x + h.llc + back + h.noc);
+}
+
+/// Of the time of a load from the other node, three crossings and a look-up take that node's clock for a line of an L2,
+/// and two for a line of memory: at half the clock they take twice as long.
+#[test]
+fn a_slow_other_node_holds_a_transfer_of_a_cache_up_by_three_crossings_and_memory_by_two() {
+    let text = PROBE.replace("count = 2\n", "count = 2\ncrossing_cycles = 9\nCLOCK\n");
+    let at = |place: &str, clock: &str| {
+        let clock = format!("uncore_clock = [\"2.8 GHz\", \"{clock}\"]");
+        get(&simulate(&text.replace("remote_l2_rh", place).replace("CLOCK", &clock)), "access_ns")
+    };
+    let (fast, slow) = (Clock::from_hz(2_800_000_000), Clock::from_hz(1_400_000_000));
+    let longer = |cycles: u64| (slow.span(cycles) - fast.span(cycles)).as_ns();
+    // The look-up has 20 cycles, and a crossing 9.
+    let l2 = at("remote_l2_rh", "1.4 GHz") - at("remote_l2_rh", "2.8 GHz");
+    assert!((l2 - longer(20) - 3.0 * longer(9)).abs() < 2e-3, "{l2} ns");
+    let memory = at("remote_dram", "1.4 GHz") - at("remote_dram", "2.8 GHz");
+    assert!((memory - longer(20) - 2.0 * longer(9)).abs() < 0.63, "{memory} ns: up to a clock of DRAM more or less");
+}
+
 #[test]
 fn a_read_of_a_line_that_the_other_node_has_written_takes_it_or_shares_it() {
     for migratory in [true, false] {
@@ -214,6 +267,57 @@ fn a_read_of_a_line_that_the_other_node_has_written_takes_it_or_shares_it() {
             r.m.mem.check().unwrap();
         }
     }
+}
+
+/// Memory keeps the directory: a new state is a write of the line at its home. Memory's reader knows the old state; a
+/// home agent whose caches give the line away does not, and writes each time.
+#[test]
+fn a_new_state_in_memory_s_directory_is_a_write_of_the_line_at_its_home() {
+    let mut n = two_nodes();
+    n.protocol.directory_writes = true;
+    let mut r = rig(&small(), &n);
+    r.m.mem.restart_meters(r.m.now);
+    let (far, near) = (r.far + 5, r.shared + 5);
+    let written = |r: &Rig| {
+        let dram = &r.m.mem.dram;
+        let of = |node| dram.channels().filter(move |ch| dram.node_of(*ch) == node);
+        let [own, other] = [0, 1].map(|n| of(NodeId(n)).map(|ch| dram.stats(r.m.now, ch).writes()).sum::<u64>());
+        assert_eq!(own + other, r.m.mem.inter_socket().unwrap().directory_writes);
+        [own, other]
+    };
+    // Each access, and the writes to the memory of node 0 and of node 1 so far.
+    for (core, line, store, expected) in [
+        (0, near, false, [0, 0]), // at home, from memory
+        (0, far, false, [0, 1]),  // from the other memory: the node has a copy now
+        (2, far, true, [0, 1]),   // the home takes the line back
+        (0, far, false, [0, 2]),  // a modified line of the home's caches moves
+        (2, far, true, [0, 2]),
+        (0, far, true, [0, 3]),  // and again
+        (0, far, true, [0, 3]),  // its owner stores
+        (2, near, true, [1, 3]), // the other way
+        (0, near, true, [1, 3]),
+    ] {
+        r.access(core, line, store);
+        r.settle();
+        assert_eq!(written(&r), expected, "core {core} at {line:?}, a store: {store}");
+    }
+    // A write-back ends the state: the next reader needs a new one, and a second reader does not.
+    let now = r.m.now;
+    r.m.mem.force_out(&mut r.m.cal, far, now);
+    r.settle();
+    later(&mut r);
+    for core in [0, 1] {
+        r.access(core, far + 64, false);
+        r.access(core, far, false);
+    }
+    r.settle();
+    assert_eq!(written(&r), [0, 2], "two lines, each once");
+    r.m.mem.check().unwrap();
+    // A machine whose directory costs nothing writes nothing.
+    let mut r = rig(&small(), &two_nodes());
+    let line = r.far + 5;
+    [(0, false), (2, true), (0, true)].into_iter().for_each(|(core, store)| drop(r.access(core, line, store)));
+    assert_eq!(r.m.mem.inter_socket().unwrap().directory_writes, 0);
 }
 
 #[test]
@@ -298,7 +402,7 @@ fn every_row() -> impl Iterator<Item = (CoreRequest, Copies, Copies, NodeSide, N
     let rows = all.flat_map(|(w, n, f)| {
         [(NodeSide::Near, true), (NodeSide::Near, false), (NodeSide::Far, true), (NodeSide::Far, false)].map(
             |(s, m)| {
-                let p = NodesProtocolSpec { migratory: m, speculative: true, speculative_penalty: Span(0) };
+                let p = NodesProtocolSpec { migratory: m, ..NodesProtocolSpec::default() };
                 (w, n, f, s, p, crossing(w, n, f, s, &p))
             },
         )

@@ -169,6 +169,8 @@ def ends(platform: Grid, systems: tuple[str, ...], sizes: tuple[int, ...] = (SMA
     return platform * SYSTEM(*systems) * SIZE(*sizes) * ENDS
 
 
+# Buffers hold packets of the MTU behind their metadata.
+MTU = also({"ccnic.large_buffer": lambda row: "8 KiB" if row["packet_bytes"] == HUGE else None})
 # Host cores, each with a NIC core.
 SWEPT = {"icx": (1, 4, 8, 10, 12, 14, 16), "spr": (1, 8, 16, 24, 32, 40, 48, 56)}
 # Packets of 64 B and 4 KiB over host cores; and one core that looks at headers alone.
@@ -181,6 +183,7 @@ OVER_CORES = (
         + axes.TOUCH("header") * PLATFORM * SIZE(HUGE) * COUNT(1)
     )
     * AS_FAST
+    * MTU
 )
 
 # --- Ablations (Figs. 6, 10, 14, 15, section 3.3) -------------------------------------------------------------------

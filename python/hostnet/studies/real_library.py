@@ -22,12 +22,13 @@ from .grid import Grid, also, by_length, on, sum_of
 BASE, CLOCK = "spr", "4 GHz"
 LAYOUTS = {"one_line": "S0C", "two_lines": "S0"}
 # Choices of the library that are switches of the simulator: instructions per packet as counted
-# (docs/ccnic/measurements.md), and its look-ahead.
+# (docs/ccnic/measurements.md), its look-ahead, and buffers without metadata.
 LIBRARY: Mapping[str, Any] = {
     "ccnic.nic_node": 0,
     "ccnic.free_check": "ahead",
     "ccnic.own_ahead": 2,
     "ccnic.nic_prefetch": True,
+    "ccnic.metadata": "0 B",
     "ccnic.costs": {
         "alloc": 70,
         "free": 70,
@@ -42,10 +43,11 @@ LIBRARY: Mapping[str, Any] = {
 }
 # The library's unoptimised interface has no cache in front of the pool: four operations per packet, as its table
 # counts. Its host takes 1,137 instructions per packet and its NIC 652, where CC-NIC's take 456 and 432: single
-# descriptors, blanks, and frees behind a sweep.
+# descriptors, blanks, and frees behind a sweep, which begins once 32 of 1024 descriptors have been sent.
 UNOPTIMISED: Mapping[str, Any] = {
     "ccnic.preset": "unoptimised",
     "ccnic.cache": 0,
+    "ccnic.free_threshold": 1024 - 32 + 1,
     "ccnic.costs": {**LIBRARY["ccnic.costs"], "host_tx": 441, "host_rx": 332, "nic_tx": 298, "nic_rx": 298},
 }
 PACKETS = axes.PACKETS.said("packets under way", "packets")

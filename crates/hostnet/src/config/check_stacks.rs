@@ -177,8 +177,8 @@ fn modes_without_a_port(s: &Scenario, tenant: TenantId, c: &CcnicSpec, largest: 
 
 /// Checks that a buffer holds a packet of `bytes` bytes, which an application reads at successive addresses.
 fn one_buffer(c: &CcnicSpec, bytes: u64) -> Check {
-    need(bytes <= c.large_buffer.0, || {
-        let (has, fits) = (c.large_buffer, Size(bytes.next_power_of_two()));
+    need(bytes <= c.large_room(), || {
+        let (has, fits) = (c.large_buffer, c.buffer_for(bytes));
         format!(
             "ccnic.large_buffer = \"{has}\" does not hold a packet of {bytes} B, which the application reads at successive addresses; give \
              \"{fits}\""

@@ -172,7 +172,7 @@ impl Host {
                     let room = s.frame_room(&ring);
                     return Err(format!("{room} does not hold the {of}'s largest message of {largest} bytes"));
                 }
-                if let Some(c) = tenant.ccnic.as_ref().filter(|c| !tenant.has_rings() && largest > c.large_buffer.0) {
+                if let Some(c) = tenant.ccnic.as_ref().filter(|c| !tenant.has_rings() && largest > c.large_room()) {
                     let room = c.large_buffer;
                     return Err(format!(
                         "ccnic.large_buffer = \"{room}\" does not hold the {of}'s largest message of {largest} bytes"

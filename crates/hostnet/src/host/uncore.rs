@@ -71,6 +71,7 @@ impl Host {
         v.set(metric::REMOTE_READS, mem.stats.remote.iter().map(|r| r.reads).sum::<u64>().to_f64());
         v.set(metric::REMOTE_RFOS, mem.stats.remote.iter().map(|r| r.rfos).sum::<u64>().to_f64());
         v.set(metric::SPECULATIVE_READS, b.speculative_reads.to_f64());
+        v.set(metric::DIRECTORY_WRITES, b.directory_writes.to_f64());
     }
 
     fn traffic_by_class(&self, v: &mut Values, span: f64) {
@@ -279,7 +280,7 @@ impl Host {
         let (l, t) = (&self.machine.mem.lat, self.machine.mem.dram.timing());
         let fixed = Time::from_ns_f64(self.spec.platform.memory.static_latency_ns);
         let out = l.l1 + l.l2 + l.noc;
-        let dram = Time(t.cl + t.burst) + fixed + l.llc;
+        let dram = Time(t.cl + t.burst) + fixed + self.machine.mem.crossing() + l.llc;
         v.set(metric::T_TRANS_NS, t.burst.to_f64() / 1e3);
         v.set(metric::T_RCD_NS, t.rcd.to_f64() / 1e3);
         v.set(metric::T_RP_NS, t.rp.to_f64() / 1e3);

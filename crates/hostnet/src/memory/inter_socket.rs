@@ -43,6 +43,18 @@ impl Memory {
         self.inter_socket.as_deref_mut().expect("several nodes")
     }
 
+    /// Time of a crossing between a memory controller and a home agent of its node, where the fixed latency of memory does
+    /// not include it.
+    pub fn crossing(&self) -> Time {
+        self.nodes.iter().map(|n| n.crossing).min().unwrap_or(Time::ZERO)
+    }
+
+    /// Time that a message takes from a home agent to its node's link agent, and from the other node's link agent to a
+    /// home agent there. An answer comes straight from where the data is.
+    fn crossings(&self) -> Time {
+        self.nodes.iter().map(|n| n.crossing).fold(Time::ZERO, |sum, t| sum + t)
+    }
+
     /// Whether the LLC of a node other than `core`'s holds `line`.
     #[inline]
     pub(super) fn other_llc_holds(&self, core: CoreId, line: LineAddr) -> bool {
@@ -140,7 +152,7 @@ impl Memory {
         let Txn { line, entry, op, .. } = self.txns[id];
         let who = self.txns[id].core();
         let near = self.node_of_core(who);
-        let look_up = self.nodes[near].look_up;
+        let look_up = self.nodes[near].look_up + self.crossings();
         let b = self.inter_socket_mut();
         let credits = &mut b.directions[near].credits;
         if credits.free() == 0 && entry.is_none() {
@@ -182,8 +194,9 @@ impl Memory {
             NodeLookup::Here(LookupResult::InDram(class)) => {
                 self.record_copy(t.line, CopyPlace::Dram, CopyPlace::ToCore(t.core()));
                 if travelled {
+                    let changes = self.mark_in_directory(&t, false);
                     let trip = self.inter_socket_mut().trip(id);
-                    (trip.leg, trip.data, trip.awaits) = (back, true, 1);
+                    (trip.leg, trip.data, trip.awaits, trip.changes_directory) = (back, true, 1, changes);
                 }
                 self.read_dram(cal, id, class, now);
             }
@@ -193,7 +206,7 @@ impl Memory {
                 let asked = if asks { self.snoop_latency(far) } else { Time::ZERO };
                 let mut leaves = now + self.nodes[far].look_up + asked;
                 if home == near {
-                    let own = self.nodes[near].look_up;
+                    let own = self.nodes[near].look_up + self.crossings();
                     leaves = leaves + own + (self.inter_socket_mut().send(near, t.line, false, now) - now);
                 }
                 let trip = self.inter_socket_mut().trip(id);
@@ -270,7 +283,11 @@ impl Memory {
             LinkLeg::Back { from } => {
                 let data = trip.data;
                 trip.crossed = true;
+                let changes = std::mem::take(&mut trip.changes_directory);
                 let at = b.send(from, line, data, now);
+                if changes {
+                    self.write_directory(cal, line, now);
+                }
                 self.on_partial_answer(cal, id, at);
             }
             LinkLeg::Useless { parent } => {
@@ -279,6 +296,7 @@ impl Memory {
             }
             LinkLeg::Write => {
                 self.free_txn(id);
+                self.clear_directory(line);
                 self.write_at_home(cal, line, class, None, now);
             }
         }
@@ -339,7 +357,7 @@ impl Memory {
         let mut at = now + out;
         if self.nodes.several() && self.home_of(line) != self.node_of_core(core) {
             let near = self.node_of_core(core);
-            let look_up = self.nodes[near].look_up;
+            let look_up = self.nodes[near].look_up + self.crossings();
             for l in line.span(lines) {
                 at = at.max(self.inter_socket_mut().send(near, l, false, now) + out + look_up);
             }
@@ -362,7 +380,7 @@ impl Memory {
             self.txn(Txn { sender: Sender::Background, class, ..Txn::new(TxnOp::WriteBack, line, CoreId(0), now) });
         let b = self.inter_socket_mut();
         *b.trip(id) = Trip { leg: LinkLeg::Write, ..Trip::default() };
-        let at = b.send(from, line, true, now);
+        let at = b.send(from, line, true, now) + self.crossings();
         cal.post(at, MemoryEvent::Link(id));
     }
 
@@ -382,7 +400,7 @@ impl Memory {
         if there.none() {
             return cal.post(now + self.nodes[near].noc, MemoryEvent::Fill(id));
         }
-        let own = self.nodes[near].look_up;
+        let own = self.nodes[near].look_up + self.crossings();
         let asked = if there.private == CopyState::Nowhere { Time::ZERO } else { self.snoop_latency(far) };
         let at = self.inter_socket_mut().send(near, line, false, now) + own + self.nodes[far].look_up + asked;
         let trip = self.inter_socket_mut().trip(id);
@@ -405,7 +423,10 @@ impl Memory {
     pub(super) fn look_up_both_nodes_functional(&mut self, cal: &mut impl MemoryPosts, mut t: Txn) -> Txn {
         match self.look_up_both_nodes(cal, &t, t.issued) {
             NodeLookup::Here(LookupResult::Here { with, .. }) | NodeLookup::Across { with, .. } => with.record(&mut t),
-            NodeLookup::Here(LookupResult::InDram(class)) => self.stats.count(class),
+            NodeLookup::Here(LookupResult::InDram(class)) => {
+                self.mark_in_directory(&t, false);
+                self.stats.count(class);
+            }
         }
         t
     }
@@ -479,6 +500,11 @@ impl Memory {
             self.write_dram(cal, home, line, AccessClass::of_eviction(kind), now);
             dirty = 0;
         }
+        let takes = row.source == NodeDataSource::Far && row.far == PrivateAction::Drop;
+        // Shared data is written together with its new state.
+        if self.mark_in_directory(t, takes) && !row.written {
+            self.write_directory(cal, line, now);
+        }
         let with = match row.far {
             _ if kept => DataGrant::Copy,
             PrivateAction::Drop => DataGrant::Line { dirty: dirty > 0 },
@@ -490,6 +516,38 @@ impl Memory {
             return NodeLookup::Here(LookupResult::Here { snoop, with });
         }
         NodeLookup::Across { row, asks, with }
+    }
+
+    /// Marks the line of a request from the node that is not its home in the directory that memory keeps; returns whether
+    /// the line must be written because its state is new. A home agent whose caches supply the line does not know the
+    /// state in memory, so that the state is written each time the other node `takes` the line.
+    fn mark_in_directory(&mut self, t: &Txn, takes: bool) -> bool {
+        let is_home = self.node_of_core(t.core()) == self.home_of(t.line);
+        let Memory { inter_socket, map, functional, .. } = self;
+        let Some(marks) = inter_socket.as_deref_mut().and_then(|b| b.directory.as_mut()).filter(|_| !is_home) else {
+            return false;
+        };
+        let is_new = takes || !marks.has(map, t.line);
+        marks.add(map, t.line);
+        is_new && !*functional
+    }
+
+    /// Writes `line` to its home's memory because its state in the directory has changed.
+    fn write_directory(&mut self, cal: &mut impl MemoryPosts, line: LineAddr, now: Time) {
+        self.inter_socket_mut().directory_writes += 1;
+        let (kind, tenant) = (self.map.of(line).kind, self.map.of(line).tenant);
+        let class = AccessClass::of_eviction(kind);
+        self.stats.count(class);
+        self.stats.count_tenant_write(tenant);
+        self.write_at_home(cal, line, class, None, now);
+    }
+
+    /// Notes that `line` is written to its home's memory, with the state that the other node has no copy.
+    pub(super) fn clear_directory(&mut self, line: LineAddr) {
+        let Memory { inter_socket, map, .. } = self;
+        if let Some(marks) = inter_socket.as_deref_mut().and_then(|b| b.directory.as_mut()) {
+            marks.remove(map, line);
+        }
     }
 
     /// Notes, if there is a shadow memory, which copy supplies the answer and memory.

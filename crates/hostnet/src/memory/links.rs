@@ -1,5 +1,6 @@
 //! Inter-socket links, and the position of each transaction on its way over them.
 
+use super::filter::LineSet;
 use super::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
 use crate::flow::domain::{Domain, DomainReading};
 use crate::flow::Link;
@@ -39,6 +40,8 @@ pub(super) struct Trip {
     pub ready: Time,
     /// Additional time in the requester's node after all parts have arrived.
     pub more: Time,
+    /// Whether the line is written to memory once it has been read, because its state in the directory is new.
+    pub changes_directory: bool,
 }
 
 /// One direction: the links from a node to the other node.
@@ -66,6 +69,10 @@ pub struct InterSocket {
     trips: Vec<Trip>,
     /// Number of speculative reads of memory whose data was not used.
     pub speculative_reads: u64,
+    /// Lines whose directory state in memory says that the other node may have a copy, where memory keeps the directory.
+    pub(super) directory: Option<LineSet>,
+    /// Number of lines that home nodes wrote to memory because of their directory state alone.
+    pub directory_writes: u64,
 }
 
 /// Readings of one direction of the inter-socket links over the window.
@@ -102,7 +109,17 @@ impl InterSocket {
             waiting: VecDeque::new(),
         };
         let directions = IdVec::filled(direction, s.count.to_usize());
-        Some(Box::new(InterSocket { link, protocol: s.protocol, directions, trips: Vec::new(), speculative_reads: 0 }))
+        let directory = s.protocol.directory_writes.then(LineSet::default);
+        let (trips, protocol) = (Vec::new(), s.protocol);
+        Some(Box::new(InterSocket {
+            link,
+            protocol,
+            directions,
+            trips,
+            speculative_reads: 0,
+            directory,
+            directory_writes: 0,
+        }))
     }
 
     pub(super) fn trip(&mut self, id: TxnId) -> &mut Trip {
@@ -137,7 +154,7 @@ impl InterSocket {
     }
 
     pub(super) fn restart(&mut self, now: Time) {
-        self.speculative_reads = 0;
+        (self.speculative_reads, self.directory_writes) = (0, 0);
         for d in &mut self.directions {
             (d.bytes, d.payload, d.since) = (0, 0, now);
             d.links.iter_mut().for_each(|l| l.restart(now));

@@ -168,9 +168,12 @@ impl Memory {
             return false; // no functional access counts for a tenant
         }
         self.stats.count_tenant_write(self.map.of(line).tenant);
-        if self.nodes.several() && self.home_of(line) != from {
-            self.write_back_to_other_node(cal, from, line, class, now);
-            return false;
+        if self.nodes.several() {
+            if self.home_of(line) != from {
+                self.write_back_to_other_node(cal, from, line, class, now);
+                return false;
+            }
+            self.clear_directory(line);
         }
         self.write_at_home(cal, line, class, id, now);
         id.is_some()

@@ -18,7 +18,9 @@ pub struct Node {
     /// uncore clock.
     pub(super) noc: Time,
     pub(super) look_up: Time,
-    /// Time that a line from DRAM takes through the LLC on its way to the requester.
+    /// Time of a crossing between home agents and the link agent, or a memory controller, at the node's uncore clock.
+    pub(super) crossing: Time,
+    /// Time that a line from DRAM takes through the LLC on its way to the requester, and from the memory controller.
     pub(super) from_dram: Time,
     /// Requests that wait for admission by the home agent, by queue; see `home::CORES`.
     pub(super) admission: [VecDeque<TxnId>; 3],

@@ -19,6 +19,11 @@ pub struct NodesSpec {
     /// Clock frequencies of LLC, crossbar and home agent, by node. Nodes beyond the list have `caches.uncore_clock`.
     #[serde(default)]
     pub uncore_clock: Vec<Freq>,
+    /// Cycles of one crossing between a node's home agents and its link agent, and between a home agent and a memory
+    /// controller, at the node's uncore clock. With 0, the default, `link.latency` and `memory.static_latency_ns` include
+    /// these crossings.
+    #[serde(default)]
+    pub crossing_cycles: u32,
     /// Links between two nodes; needed when `count` is 2.
     #[serde(default)]
     pub link: Option<NodeLinkSpec>,
@@ -72,7 +77,8 @@ impl NodesSpec {
 
 impl Default for NodesSpec {
     fn default() -> NodesSpec {
-        NodesSpec { count: 1, cores: None, uncore_clock: Vec::new(), link: None, protocol: Default::default() }
+        let uncore_clock = Vec::new();
+        NodesSpec { count: 1, cores: None, uncore_clock, crossing_cycles: 0, link: None, protocol: Default::default() }
     }
 }
 
@@ -115,6 +121,11 @@ pub struct NodesProtocolSpec {
     /// the read; see `speculative`. 0 when absent.
     #[serde(default)]
     pub speculative_penalty: Span,
+    /// Whether memory keeps the directory of the copies in the other node with each line, so that a new state costs a
+    /// write. The home node writes a line that the other node takes from the home's caches, and one that it reads from
+    /// memory first. False when absent.
+    #[serde(default)]
+    pub directory_writes: bool,
 }
 fn yes() -> bool {
     true
@@ -122,6 +133,6 @@ fn yes() -> bool {
 
 impl Default for NodesProtocolSpec {
     fn default() -> NodesProtocolSpec {
-        NodesProtocolSpec { migratory: true, speculative: true, speculative_penalty: Span(0) }
+        NodesProtocolSpec { migratory: true, speculative: true, speculative_penalty: Span(0), directory_writes: false }
     }
 }

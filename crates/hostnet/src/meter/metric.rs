@@ -127,6 +127,7 @@ metrics! {
     REMOTE_READS ["requests", Memory, Node] "Reads of cores that another node answered" total();
     REMOTE_RFOS ["requests", Memory, Node] "Requests of cores for ownership that another node answered" total();
     SPECULATIVE_READS ["requests", Memory, Node] "Speculative reads of memory, in parallel with a snoop of the other node, whose data was not used" total();
+    DIRECTORY_WRITES ["lines", Memory, Node] "Lines that home nodes wrote to memory because the directory state of the other node's copy changed; counted with the evictions of the same memory" total();
     DRAM_LAT_AVG_NS ["ns", Memory, Host] "Mean latency of DRAM reads, controller queueing included"
         run(Packets, 4) run(CcNic, 3) run(Tcp, 3) run(Host, 3);
     DRAM_LAT_P50_NS ["ns", Memory, Host] "Median latency of DRAM reads";

@@ -80,8 +80,8 @@ pub fn two_nodes() -> NodesSpec {
         spare: Size(0),
         credits: 64,
     };
-    let protocol = NodesProtocolSpec { migratory: true, speculative: false, speculative_penalty: Span(0) };
-    NodesSpec { count: 2, cores: None, uncore_clock: Vec::new(), link: Some(link), protocol }
+    let protocol = NodesProtocolSpec { migratory: true, speculative: false, ..NodesProtocolSpec::default() };
+    NodesSpec { count: 2, link: Some(link), protocol, ..NodesSpec::default() }
 }
 
 /// Result of a core's access, and the time that the access took.

@@ -86,7 +86,13 @@ pub struct CcnicHost {
 
 impl CcnicHost {
     /// A host thread that sends the packets that `app` describes; None for a thread that sends no packets of its own.
-    pub(super) fn new(common: CcnicThreadState, i: &CcnicInterface, header_only: bool, demand: Demand) -> CcnicHost {
+    pub(super) fn new(
+        mut common: CcnicThreadState,
+        i: &CcnicInterface,
+        header_only: bool,
+        demand: Demand,
+    ) -> CcnicHost {
+        common.metadata_lines = i.metadata_lines.to_u32();
         let (spec, q) = (&common.spec, common.queue.to_u64());
         let tx = Producer::new(i.memory.tx(spec, q));
         let shape = i.memory.rx(spec, q);
@@ -268,6 +274,7 @@ impl CcnicHost {
         for _ in 0..n {
             let Some(d) = self.taken.pop_front() else { break };
             let lines = self.touched(d.bytes.into(), !self.continues);
+            self.common.receive_metadata(i, d.buffer - 1, p);
             if lines > 0 {
                 p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
             }
@@ -314,6 +321,7 @@ impl CcnicHost {
                     let got = blanks.len();
                     self.posted += got.to_u32();
                     i.trips.blanks += got.to_u64();
+                    blanks.iter().for_each(|b| self.common.read_metadata(i, *b, p));
                     stores.extend(blanks.into_iter().map(|b| r.post(b + 1)));
                     if got < want {
                         break;
@@ -328,16 +336,27 @@ impl CcnicHost {
         any
     }
 
-    /// Frees buffers that only the host manages, and objects, when their transmission has completed.
-    fn free_completed(&mut self, i: &mut CcnicInterface, c: &mut Program) {
+    /// Number of transmit descriptors that hold no buffer or object whose transmission may not have completed.
+    fn free_descriptors(&self) -> usize {
+        let oldest = [self.awaiting_completion.front().map(|l| l.0), self.objects.front().map(|o| o.0)];
+        let used = oldest.into_iter().flatten().min().map_or(0, |unit| self.tx.position() - unit);
+        self.tx.shape.units.saturating_sub(used).to_usize() * self.tx.shape.group
+    }
+
+    /// Frees up to `most` buffers that only the host manages, and objects, when their transmission has completed.
+    fn free_completed(&mut self, i: &mut CcnicInterface, most: usize, c: &mut Program) {
         let oldest = [self.awaiting_completion.front().map(|l| l.0), self.objects.front().map(|o| o.0)];
         let Some(oldest) = oldest.into_iter().flatten().min() else { return };
         // Units that have been overwritten were free.
         let from = oldest.max(self.tx.position().saturating_sub(self.tx.shape.units));
         let words = &i.pairs[self.common.queue].tx;
-        let to = self.tx.consumed(words, from, &mut |line| c.push(Op::Load { line, lines: 1 }));
+        let mut to = self.tx.consumed(words, from, &mut |line| c.push(Op::Load { line, lines: 1 }));
         let mut done = Vec::new();
-        while let Some((_, b)) = self.awaiting_completion.front().copied().filter(|l| l.0 < to) {
+        while let Some((unit, b)) = self.awaiting_completion.front().copied().filter(|l| l.0 < to) {
+            if done.len() == most {
+                to = unit; // objects are freed with their descriptors
+                break;
+            }
             self.awaiting_completion.pop_front();
             done.push(b);
         }
@@ -355,17 +374,26 @@ impl CcnicHost {
     pub(super) fn buffers(&mut self, i: &mut CcnicInterface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
         let mut buffers = self.common.alloc(i, hint, n, p);
         if buffers.len() < n && self.common.spec.pool == PoolKind::Host {
-            self.free_completed(i, p);
+            self.free_completed(i, usize::MAX, p);
             let more = n - buffers.len();
             buffers.extend(self.common.alloc(i, hint, more, p));
         }
+        buffers.iter().for_each(|b| self.common.write_metadata(i, *b, p));
         buffers
     }
 
-    /// Reclaims buffers and objects that have been sent, once there are many of them.
-    pub(super) fn free_completed_batch(&mut self, i: &mut CcnicInterface, p: &mut Program) {
-        if self.awaiting_completion.len().max(self.objects.len()) >= BLANKS.to_usize() {
-            self.free_completed(i, p);
+    /// Reclaims buffers and objects that have been sent, before a burst of `burst` packets: where only the host manages
+    /// buffers, once few transmit descriptors are free, and otherwise once there are many objects.
+    pub(super) fn free_completed_batch(&mut self, i: &mut CcnicInterface, burst: usize, p: &mut Program) {
+        match self.common.spec.pool {
+            PoolKind::Host => {
+                let least = burst.max(self.common.spec.free_threshold().to_usize());
+                if self.free_descriptors() < least {
+                    self.free_completed(i, least, p);
+                }
+            }
+            PoolKind::Shared if self.objects.len() >= BLANKS.to_usize() => self.free_completed(i, usize::MAX, p),
+            PoolKind::Shared => {}
         }
     }
 
@@ -389,10 +417,11 @@ impl CcnicHost {
         let Some(i) = c.roles.get_mut::<CcnicInterface>() else { return false };
         let p = &mut *c.program;
         let shared = self.common.spec.pool == PoolKind::Shared;
-        self.free_completed_batch(i, p);
+        let segments = self.common.segments();
+        self.free_completed_batch(i, due * segments, p);
         // The thread reserves room for whole units first, so that no buffer is returned unsent. It checks the ring
         // after it has written the payload.
-        let (mut units, words, segments) = (0, &i.pairs[queue].tx, self.common.segments());
+        let (mut units, words) = (0, &i.pairs[queue].tx);
         let mut looked = Vec::new();
         while units * group < due * segments && self.tx.ensure(words, units.to_u64() + 1, &mut |line| looked.push(line))
         {
@@ -409,6 +438,7 @@ impl CcnicHost {
             let last = packet[segments - 1];
             p.push(Op::Retire { tag: CcnicEffect::Stamp.tag(last), stores: false });
             for (k, b) in packet.iter().enumerate() {
+                self.common.read_metadata(i, *b, p);
                 let lines = self.touched(self.common.segment(k), k == 0);
                 if lines > 0 {
                     self.common.write(i.line(*b), lines, p);

@@ -186,6 +186,8 @@ pub struct CcnicInterface {
     pub nic_cores: Vec<ThreadId>,
     large_lines: u64,
     small_lines: u64,
+    /// Lines of metadata at the start of each buffer.
+    metadata_lines: u64,
     /// Whether every buffer outside the pool is in a thread's stack: the host alone manages buffers.
     all_known: bool,
     /// Round trips in the measured window.
@@ -218,7 +220,7 @@ impl CcnicInterface {
                 FreeRing::new(base, free(small, s.small_buffer.0, 0)),
                 FreeRing::new(base + FreeRing::lines(small.div_ceil(all)), free(large, s.large_buffer.0, small)),
             ];
-            Pools::new(rings, small, s.small_buffer.0.to_u32())
+            Pools::new(rings, small, s.small_room().to_u32())
         };
         let all_buffers = (small + large).to_usize();
         let forwarded = if s.mode == CcnicMode::Overlay { all_buffers } else { 0 };
@@ -243,6 +245,7 @@ impl CcnicInterface {
             nic_cores: Vec::new(),
             large_lines: s.large_buffer.0 / LINE,
             small_lines: s.small_buffer.0 / LINE,
+            metadata_lines: s.metadata.0 / LINE,
             all_known: all_known && s.pool == PoolKind::Host,
             trips: RoundTrips::new(),
             lives: None,
@@ -297,8 +300,13 @@ impl CcnicInterface {
         self.woken = self.nic_cores.get(queue).copied();
     }
 
-    /// First line of a buffer.
+    /// First line of a buffer's payload.
     fn line(&self, buffer: u32) -> LineAddr {
+        self.metadata(buffer) + self.metadata_lines
+    }
+
+    /// First line of a buffer, which begins with the metadata.
+    fn metadata(&self, buffer: u32) -> LineAddr {
         let small = u64::from(self.small);
         match u64::from(buffer).checked_sub(small) {
             None => self.memory.buffers + u64::from(buffer) * self.small_lines,
@@ -361,6 +369,8 @@ struct CcnicThreadState {
     window: u32,
     /// Branch predictor for the outcome of polls; None where a poll's thread waits for the data.
     predictor: Option<BranchPredictor>,
+    /// Lines of a buffer's metadata that the thread accesses; 0 for the NIC's threads.
+    metadata_lines: u32,
 }
 
 impl CcnicThreadState {
@@ -385,6 +395,7 @@ impl CcnicThreadState {
             polled: false,
             window,
             predictor: None,
+            metadata_lines: 0,
         }
     }
 
@@ -423,7 +434,7 @@ impl CcnicThreadState {
 
     /// Bytes of segment number `k` of a packet.
     fn segment(&self, k: usize) -> u32 {
-        let most = self.spec.large_buffer.0.to_u32();
+        let most = self.spec.large_room().to_u32();
         if self.segments() == 1 {
             self.bytes
         } else {
@@ -495,8 +506,33 @@ impl CcnicThreadState {
         out
     }
 
+    /// Reads the metadata of a buffer, where the thread is the host's.
+    fn read_metadata(&self, i: &CcnicInterface, buffer: u32, p: &mut Program) {
+        if self.metadata_lines > 0 {
+            p.push(Op::Load { line: i.metadata(buffer), lines: self.metadata_lines });
+        }
+    }
+
+    /// Writes the metadata of a buffer, where the thread is the host's.
+    fn write_metadata(&self, i: &CcnicInterface, buffer: u32, p: &mut Program) {
+        if self.metadata_lines > 0 {
+            p.push(Op::Store { line: i.metadata(buffer), lines: self.metadata_lines });
+        }
+    }
+
+    /// Writes the metadata of a received packet, where the thread is the host's. The address of the buffer comes from
+    /// its descriptor, the last line that the program follows, unless the host has posted the buffer itself.
+    fn receive_metadata(&self, i: &CcnicInterface, buffer: u32, p: &mut Program) {
+        if self.predictor.is_none() || self.spec.pool == PoolKind::Host {
+            self.write_metadata(i, buffer, p);
+        } else if self.metadata_lines > 0 {
+            p.push(Op::DependentStore { line: i.metadata(buffer), lines: self.metadata_lines });
+        }
+    }
+
     fn free_one(&mut self, i: &mut CcnicInterface, buffer: u32, p: &mut Program) {
         p.compute(self.spec.costs.free);
+        self.read_metadata(i, buffer, p);
         let pool = self.spec.costs.pool;
         self.side.free(i.pool(self.queue), buffer, &mut |t| touch(t, pool, p));
     }

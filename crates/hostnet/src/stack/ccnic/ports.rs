@@ -60,6 +60,7 @@ impl Ports {
             let n = host.taken.len().min(most - got.len());
             host.await_descriptors(p);
             p.compute(host.common.spec.costs.host_rx * n.to_u32());
+            host.taken.iter().take(n).for_each(|d| host.common.receive_metadata(i, d.buffer - 1, p));
             let of = |buffer: u32| ReceivedPacket { id: i.packet_in(buffer), line: i.line(buffer), buffer, port };
             got.extend(host.taken.drain(..n).map(|d| of(d.buffer - 1)));
         }
@@ -104,7 +105,7 @@ impl Ports {
         for port in &mut self.ports {
             port.host.end_receive(c);
             if let Some(i) = c.roles.get_mut::<CcnicInterface>() {
-                port.host.free_completed_batch(i, c.program);
+                port.free_completed(i, c.program);
             }
             port.reply(c);
         }

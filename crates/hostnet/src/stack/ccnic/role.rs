@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use serde_json::{json, Value};
 
 /// Objects to whose lines requests are counted, in the order of `CcnicMemory`'s regions.
-const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
+const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "buffers"];
 
 /// Requests that are counted: all requests, requests that another node answered, or requests of a NIC core for lines of
 /// the packet that the core works on.

@@ -7,7 +7,7 @@ use super::spec::PoolKind;
 use super::{CcnicEffect, CcnicInterface, CcnicThreadState, Demand, Ports, RingKind, RoundTrip, Setup};
 use crate::app::{Content, ServeOutcome};
 use crate::core::op::STACK_ANCHOR;
-use crate::core::Op;
+use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr, PacketId, PortId, Time};
 use crate::memory::LINE_U32;
 use crate::stack::pmd::nic_on;
@@ -190,6 +190,11 @@ impl ServerPort {
         self.host.held() + self.replies.len() + self.blanks.len()
     }
 
+    /// Reclaims what has been sent, before the answers that are queued are sent.
+    pub(super) fn free_completed(&mut self, i: &mut CcnicInterface, p: &mut Program) {
+        self.host.free_completed_batch(i, self.replies.len(), p);
+    }
+
     /// Queues a packet of `bytes` bytes in `buffer` to be sent.
     pub(super) fn queue_up(&mut self, buffer: u32, bytes: u16) {
         self.replies.push_back(PendingReply { buffer, bytes, object: None, chained: false });
@@ -207,7 +212,7 @@ impl ServerPort {
         let Ctx { step, roles, app: Some(app), machine, traffic, program: p, .. } = c else { return 0 };
         let Some(i) = roles.get_mut::<CcnicInterface>() else { return 0 };
         host.await_descriptors(p);
-        host.free_completed_batch(i, p);
+        host.free_completed_batch(i, want, p);
         // A host that posts blank buffers has only large ones, and an application that answers some packets only writes an
         // answer before its size is known.
         let hint = if shared && answers_all { LINE_U32 } else { 0 };
@@ -246,9 +251,13 @@ impl ServerPort {
             note.into_iter().for_each(|(port, packet)| p.push(Op::Note { port, packet, answered: false }));
             p.compute(host.common.spec.costs.host_rx);
             let begin = p.ops.len();
+            host.common.write_metadata(i, from, p);
             let (answer, lines) = app.serve(step.local, &content, i.line(from), i.line(to), p);
             if let Some(line) = descriptor {
-                follow(&mut p.ops, begin, line, &[(i.line(from), content.lines)]);
+                // A host that has posted the buffer knows where the metadata is.
+                let first = if shared { i.metadata(from) } else { i.line(from) };
+                let lines = (i.line(from) - first).to_u16() + content.lines;
+                follow(&mut p.ops, begin, line, &[(first, lines)]);
             }
             let stall = traffic.spikes.as_mut().map_or(Time::ZERO, |s| s.draw());
             if stall > Time::ZERO {
@@ -319,6 +328,7 @@ impl ServerPort {
         while let Some(d) = host.taken.pop_front() {
             let (line, first) = (i.line(d.buffer - 1), !host.continues);
             let (lines, chained) = (host.touched(d.bytes.into(), first), d.flags & CHAINED != 0);
+            host.common.receive_metadata(i, d.buffer - 1, p);
             if lines > 0 {
                 p.push(Op::DependentLoad { line, lines });
             }
@@ -357,6 +367,7 @@ impl ServerPort {
                     break;
                 }
             }
+            host.common.read_metadata(i, buffer, p);
             if !chained {
                 p.compute(host.common.spec.costs.host_tx);
             }

@@ -203,6 +203,9 @@ impl Default for CcnicCosts {
 /// Default of `nic_requests`, the outstanding requests of an agent; the value is assumed.
 const AGENT_REQUESTS: u32 = 64;
 
+/// Default of `tx_free_thresh` in DPDK's drivers for Intel NICs (`ICE_DEFAULT_TX_FREE_THRESH` of the E810's).
+const TX_FREE_THRESH: u32 = 32;
+
 /// Buffers of a cache in testpmd.
 const TESTPMD_CACHE: u32 = 250;
 
@@ -290,11 +293,15 @@ pub struct CcnicSpec {
     /// Number of large buffers; with `small_buffers`, the share `small_share` of these is split into small ones. The
     /// default is 2048.
     pub buffers: u32,
-    /// Size of a large buffer: a power of two. A packet of an app of kind "loopback" that is larger takes several buffers
-    /// with a descriptor each. The default is 4096 B.
+    /// Size of a large buffer, its metadata included: a power of two. A packet of an app of kind "loopback" that is larger
+    /// than the room behind the metadata takes several buffers with a descriptor each. The default is 4096 B.
     pub large_buffer: Size,
-    /// Size of a small buffer: a power of two. The default is 128 B.
+    /// Size of a small buffer, its metadata included: a power of two. The default is 128 B.
     pub small_buffer: Size,
+    /// Size of the metadata at the start of each buffer: "0 B", "64 B" (the default) or "128 B". Only the host accesses
+    /// it. The host writes it to allocate a buffer and to receive a packet, and reads it to send, to post or to free a
+    /// buffer.
+    pub metadata: Size,
     /// Share of the large buffers that is split into small ones, with `small_buffers`. The default is 0.25.
     pub small_share: f64,
     /// Maximum number of buffers in a thread's stack of either size, with `recycle`. The default is 512.
@@ -304,9 +311,13 @@ pub struct CcnicSpec {
     /// Size in buffers of a thread's cache in front of the pool when `recycle` is false, after `rte_mempool`. An
     /// allocation that finds too few buffers in the cache takes this many buffers more than it needs. A free that would
     /// fill the cache beyond one and a half times this size first empties the cache. With 0 each burst goes to the
-    /// pool. When absent, the size is 250, the value of testpmd, for `pool = "host"`, and 0 otherwise. With a cache,
-    /// each queue pair has at least as many large buffers as two rings, a batch and a cache hold.
+    /// pool. When absent, the size is 250, the value of testpmd, for `pool = "host"`, and 0 otherwise. With a cache or
+    /// with `pool = "host"`, each queue pair has at least as many large buffers as two rings, a batch and a cache hold.
     pub cache: Option<u32>,
+    /// Number of free transmit descriptors below which the host frees sent buffers, for `pool = "host"` (DPDK:
+    /// `tx_free_thresh`): as many buffers as this number, or as the burst needs. When absent, the value is 32, that of
+    /// DPDK's drivers for Intel NICs. The library frees all sent buffers once 32 have been sent: 993 of 1024 descriptors.
+    pub free_threshold: Option<u32>,
     /// Instructions of the interface's operations.
     pub costs: CcnicCosts,
 }
@@ -349,10 +360,12 @@ impl Default for CcnicSpec {
             buffers: 2048,
             large_buffer: Size(4096),
             small_buffer: Size(128),
+            metadata: Size(LINE),
             small_share: 0.25,
             stack: 512,
             bulk: 32,
             cache: None,
+            free_threshold: None,
             costs: CcnicCosts::default(),
         }
     }
@@ -383,9 +396,29 @@ impl CcnicSpec {
         self.counts(queues).into_iter().map(|n| FreeRing::lines(n.div_ceil(self.pools(queues)))).sum()
     }
 
+    /// Bytes of payload that a large buffer holds.
+    pub fn large_room(&self) -> u64 {
+        self.large_buffer.0 - self.metadata.0
+    }
+
+    /// Bytes of payload that a small buffer holds.
+    pub fn small_room(&self) -> u64 {
+        self.small_buffer.0 - self.metadata.0
+    }
+
+    /// Size of the smallest buffer that holds `bytes` bytes of payload.
+    pub fn buffer_for(&self, bytes: u64) -> Size {
+        Size((bytes + self.metadata.0).next_power_of_two())
+    }
+
     /// Number of large buffers that a packet of `bytes` bytes takes.
     pub fn segments(&self, bytes: u64) -> u32 {
-        bytes.div_ceil(self.large_buffer.0).max(1).to_u32()
+        bytes.div_ceil(self.large_room()).max(1).to_u32()
+    }
+
+    /// Number of free transmit descriptors below which the host frees sent buffers, where it alone manages buffers.
+    pub fn free_threshold(&self) -> u32 {
+        self.free_threshold.unwrap_or(TX_FREE_THRESH)
     }
 
     /// Maximum number of outstanding requests of each of the NIC's agents; None for threads.
@@ -399,7 +432,7 @@ impl CcnicSpec {
         let small = split * (self.large_buffer.0 / self.small_buffer.0).to_u32();
         let large = self.buffers - split;
         match self.cache() {
-            0 => [small, large],
+            0 if self.pool == PoolKind::Shared => [small, large],
             // DPDK's l3fwd computes its number of buffers in this way.
             cache => [small, large.max(queues * (2 * GROUP.to_u32() * self.ring + self.tx_batch + cache))],
         }
@@ -534,6 +567,24 @@ impl CcnicSpec {
                 return Err(format!("{key} = \"{size}\" is not a power of two within {least} B to {most} B"));
             }
         }
+        if ![0, LINE, 2 * LINE].contains(&self.metadata.0) {
+            return Err(format!("metadata = \"{}\" is not \"0 B\", \"64 B\" or \"128 B\"", self.metadata));
+        }
+        if self.small_buffers && self.small_buffer.0 <= self.metadata.0 {
+            return Err(format!(
+                "small_buffer = \"{}\" has no room behind metadata = \"{}\"; give small_buffer = \"{}\"",
+                self.small_buffer,
+                self.metadata,
+                Size(2 * self.metadata.0)
+            ));
+        }
+        within("free_threshold", self.free_threshold(), 1, GROUP.to_u32() * self.ring - 1)?;
+        if self.pool == PoolKind::Shared && self.free_threshold.is_some() {
+            return Err(
+                "free_threshold is for pool = \"host\": with pool = \"shared\" the NIC frees the buffers that it has sent"
+                    .into(),
+            );
+        }
         if !(0.0..=0.9).contains(&self.small_share) {
             return Err(format!("small_share = {} is not within 0 to 0.9", self.small_share));
         }
@@ -542,7 +593,7 @@ impl CcnicSpec {
             return Err(format!(
                 "ring = {} has no room for the {segments} buffers of a packet of {bytes} B; give large_buffer = \"{}\"",
                 self.ring,
-                Size(bytes.next_power_of_two())
+                self.buffer_for(bytes)
             ));
         }
         if self.pool == PoolKind::Host && self.small_buffers {
@@ -554,7 +605,7 @@ impl CcnicSpec {
         }
         let batches = u64::from(queues) * u64::from(self.tx_batch.max(self.nic_batch)) * u64::from(segments);
         let [small, large] = self.counts(queues).map(u64::from);
-        let of = if self.small_buffers && bytes <= self.small_buffer.0 { small.max(large) } else { large };
+        let of = if self.small_buffers && bytes <= self.small_room() { small.max(large) } else { large };
         if of < 4 * batches {
             return Err(format!(
                 "buffers = {} leaves {of} for packets of {bytes} B, fewer than four batches for each of {queues} queue pairs",
