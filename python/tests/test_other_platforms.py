@@ -18,7 +18,12 @@ ARTIFACT = "sim24-artifact"
 def test_sweepers_studies_also_run_on_the_authors_simulator(study):
     moved = studies.on(study, ARTIFACT)
     assert moved.table == study.table and moved.command == f"{study.command} --platform {ARTIFACT}"
-    assert [p.columns for p in moved.points(False)] == [p.columns for p in study.points(False)]
+    # The load rule and X-Mem's ways differ between the text and the authors' runs.
+    swept = [
+        [{k: v for k, v in p.columns.items() if k not in ("load", "split_b")} for p in s.points(False)]
+        for s in (moved, study)
+    ]
+    assert swept[0] == swept[1]
     for p in moved.points(False):
         spec = json.loads(Scenario.load(p.base).with_(p.changes).resolve())
         # Runs of two tenants have another clock and memory, an LLC that is not inclusive, and other rates for a packet in

@@ -198,7 +198,9 @@ def board() -> dict[str, Result]:
 def test_every_shipped_claim_is_decided_as_the_invented_machine_was_made(board):
     assert len(board) == 97
     others = {i: (r.verdict, r.reason) for i, r in board.items() if r.verdict != "reproduced"}
-    assert set(others) == {"sweeper.c.abs.membw-saving", "sweeper.c.intro.membw-efficiency"}, others
+    disputed = {"abs.membw-saving", "intro.membw-efficiency", "fig9a.frontier-dominates"}
+    disputed |= {"fig9b.xmem-degrades-with-ddio-ways"}
+    assert {i.removeprefix("sweeper.c.") for i in others} == disputed, others
     assert {v for v, _ in others.values()} == {"disputed"}
 
 
@@ -268,7 +270,7 @@ DOCTORED = [
         "system = 'sweeper' AND split_a = 4",
         "t0_mops",
         0.6,
-        ["fig9a.balanced-l3fwd", "fig9a.frontier-dominates"],
+        ["fig9a.balanced-l3fwd"],
     ),
     ("fig9b", "system = 'sweeper' AND ways = 2", "t0_mops", 0.9, ["fig9b.l3fwd-flat", "fig9b.two-ways-suffice"]),
     ("fig10a", "system = 'sweeper' AND buf = 2048", "throughput_mrps", 0.5, ["fig10a.sweeper-removes-drop"]),
