@@ -256,12 +256,20 @@ class CoreSpec(Section):
     memory, and with its key `network` also accesses to a NIC's buffers."""
     rob: int
     """Number of reorder buffer entries, in instructions."""
+    rob_holds: Literal['misses'] | Literal['all']
+    """Instructions that wait in the reorder buffer of an out-of-order core: 'misses' (the default) or 'all'."""
+    serialise_cycles: int | None
+    """Core cycles that a serialising instruction takes in an out-of-order core after all earlier loads and stores
+    are done and all doorbells are answered: the pipeline empties, and fills again. When absent, such instructions
+    wait for nothing."""
     stlb: TlbSpec | None
     """Second-level TLB, which the model of Redis uses; without this TLB, address translation takes no time."""
     store_queue: int
     """Number of store queue entries; a store of a 64-byte line takes `stores_per_line` entries."""
     stores_per_line: int
     """Load or store instructions that it takes to move one 64-byte line."""
+    taken_branch_cycles: int
+    """Core cycles for which a taken branch leaves the fetch stage without instructions. The default is 0."""
     threads: int
     """Hardware threads of a core, 1 or 2. With two, a node has twice as many logical cores, numbered as in Linux:
     first come the first threads of all cores, then the second threads of the same cores in the same order."""
@@ -677,6 +685,9 @@ class IioSpec(Section):
     memory controller; a write proceeds only with ownership."""
     read_buffer: int
     """Read-buffer entries of each controller, one per cache line: credits of the P2M-Read domain."""
+    register_answer: str | None
+    """Time from the effect of a register write at the device to its answer at the IIO; a serialising instruction
+    waits for the answer of each doorbell. When absent, register writes are posted and have no answer."""
     register_write: str
     """Time that a register write takes in addition to the link: in the bridges in front of the link, and in the
     register itself. The default is 0."""
@@ -1143,12 +1154,14 @@ class PollModeSpec(Section):
     restore the metadata. The default is 0."""
     free_instructions: int
     """Instructions per freed buffer."""
-    free_sent: Literal['threshold'] | Literal['burst']
-    """Time at which the driver frees sent buffers: 'threshold' (the default) or 'burst'. Sent buffers that the
-    driver keeps enlarge the memory that packets use."""
+    free_sent: Literal['threshold'] | Literal['reuse'] | Literal['burst']
+    """Time at which the driver frees sent buffers: 'threshold' (the default), 'burst' or 'reuse'. Sent buffers that
+    the driver keeps enlarge the memory that packets use."""
+    free_serialises: bool
+    """Whether each freed buffer takes a serialising instruction. The default is false."""
     free_threshold: int
     """Number of free transmit descriptors below which the driver frees sent buffers (DPDK: `tx_free_thresh`): as
-    many buffers as this number, or as the burst needs. Only with `free_sent = 'threshold'`. The default is 32."""
+    many buffers as this number, or as the burst needs. Not with `free_sent = 'burst'`. The default is 32."""
     mbuf_lines: int
     """Number of lines of a buffer's metadata that the driver accesses: 1 or 2. The default is 2."""
     mempool: int | None
@@ -1163,14 +1176,21 @@ class PollModeSpec(Section):
     them. When false (the default), each core's pool has separate memory."""
     poll_instructions: int
     """Instructions of an `rx_burst` that finds no packet."""
+    poll_serialises: bool
+    """Whether each `rx_burst` begins with a serialising instruction, such as the read of the thread pointer on
+    AArch64 in gem5. The default is false."""
     prefetch: bool
     """Whether the driver prefetches each packet's first line and the next buffer's metadata. The default is
     true."""
     rearm: int
     """Number of receive descriptors that the driver refills with fresh buffers before it tells the NIC (DPDK:
     `rx_free_thresh`). The default is 32."""
+    receive_branches: int
+    """Taken branches per received packet, each of which costs `core.taken_branch_cycles`. The default is 0."""
     receive_instructions: int
     """Instructions per received packet."""
+    transmit_branches: int
+    """Taken branches per packet to be sent, those that free a buffer among them. The default is 0."""
     transmit_burst: int | None
     """Number of packets that the driver gathers for a `tx_burst`, unless no more packets arrive; also the maximum
     of one `tx_burst`. When absent, the driver sends the packets of an `rx_burst` as soon as they have been
@@ -1482,7 +1502,8 @@ class RunSpec(Section):
 class RxptxAppSpec(Section):
     """Receives a burst of packets, waits, and sends the burst."""
     instructions: int
-    """Instructions per packet. The default is 20."""
+    """Instructions per packet in addition to the access to its first line, whose addresses are exchanged. The
+    default is 20."""
     interval: str
     """Time for which the core waits in a loop after each received burst."""
     kind: Literal['rxptx']
@@ -1742,6 +1763,8 @@ class TouchdropAppSpec(Section):
     """Instructions per byte, between the loads of the packet's lines. With 0, the default, all loads are issued
     together."""
     kind: Literal['touchdrop']
+    taken_branches_per_byte: int
+    """Taken branches per byte, each of which costs `core.taken_branch_cycles`. The default is 0."""
 
 
 class TouchfwdAppSpec(Section):
@@ -1751,6 +1774,8 @@ class TouchfwdAppSpec(Section):
     instructions_per_byte: float
     """Instructions per byte of the packet: load, compare and branch. The default is 3."""
     kind: Literal['touchfwd']
+    taken_branches_per_byte: int
+    """Taken branches per byte, each of which costs `core.taken_branch_cycles`. The default is 0."""
 
 
 class TrafficSpec(Section):

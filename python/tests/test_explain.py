@@ -368,8 +368,8 @@ def test_lost_packets_are_told_with_their_share_and_causes():
     [
         ("The NIC's receive DMA is slower than the wire; the receive ring had room (DmaDrop).", "pcie_up_util", "to"),
         ("The host takes packets more slowly than the wire brings them.", "pcie_up_util", "to"),
-        ("Transmission is slower than the wire; its ring was full first (TxDrop).", "pcie_down_util", "from"),
-        ("The core is slower than the wire; the receive ring was full first (CoreDrop).", "pcie_up_util", None),
+        ("Transmission is slower than the wire; its ring was full (TxDrop).", "pcie_down_util", "from"),
+        ("The core is slower than the wire; the receive ring was full (CoreDrop).", "pcie_up_util", None),
     ],
 )
 def test_a_loss_names_the_link_that_is_full(why, busy, link):

@@ -3,7 +3,7 @@
 use crate::common::bench::{Bench, LLC_LINES};
 use crate::common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
 use hostnet::core::prefetch::{PrefetchPattern, PrefetchSpec};
-use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
+use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired, RobHolds};
 use hostnet::kernel::{Clock, CoreId, LineAddr, RandomStream, TenantId, ThreadId, Time};
 use hostnet::machine::{Machine, MachineSignal};
 use hostnet::memory::dram::DramSpec;
@@ -150,6 +150,74 @@ fn the_store_queue_limits_stores_under_way() {
 }
 
 /// A core that stalls where a loaded value is first used.
+/// Time of an iteration that loads a line (2 instructions at 5 per cycle) and executes `n` instructions (at 2 per
+/// cycle), of which all beyond the `rob`th wait for the line, which takes `latency` ns.
+fn behind_a_load(n: u32, rob: u32, latency: f64) -> f64 {
+    latency + f64::from(n + 2 - rob) / 2.0 * CYCLE
+}
+
+/// In a buffer of 64 instructions, 138 of 200 instructions wait for a load that the LLC answers; in one of 16, 26 of 40
+/// for a load that the L2 answers. Where the buffer holds misses alone, other code goes on in front of the next load,
+/// and no instruction waits for the L2.
+#[test]
+fn the_reorder_buffer_holds_other_code_and_hits_of_the_l2_where_it_holds_all() {
+    for (lines, latency, rob, n) in [(LLC_LINES, LLC, 64, 200), (8_192, L2, 16, 40)] {
+        let iteration = |holds: RobHolds| {
+            let mut b = Bench::new(|c| (c.rob, c.rob_holds) = (rob, holds));
+            b.warm(lines);
+            let ops: Vec<Op> =
+                (0..4_000).flat_map(|i| [Op::Load { line: b.base + i, lines: 1 }, Op::Compute(n)]).collect();
+            b.run(&ops).0 / 4_000.0
+        };
+        let (all, misses) = (iteration(RobHolds::All), iteration(RobHolds::Misses));
+        let (held, free) = (behind_a_load(n, rob, latency), (f64::from(n) / 2.0 + 2.0 / 5.0) * CYCLE);
+        assert!(close(all, held, 0.02), "{lines} lines: {all:.2} ns, not {held:.2}");
+        assert!(close(misses, free, 0.02), "{lines} lines: {misses:.2} ns, not {free:.2}");
+    }
+}
+
+/// A serialising instruction waits for loads, stores and the answer of a doorbell, but for no prefetch; then the
+/// pipeline takes 10 cycles, and the instruction a slot. Without the key, and in order, it waits for nothing.
+#[test]
+fn a_serialising_instruction_waits_for_loads_stores_and_answered_doorbells() {
+    let takes = |before: fn(LineAddr) -> Op, change: fn(&mut CoreSpec)| {
+        let mut b = Bench::new(|c| {
+            c.serialise_cycles = Some(10);
+            change(c);
+        });
+        b.m.cpus[ThreadId(0)].answer_doorbells(Some(Time::ns(150)));
+        b.run(&[before(b.base), Op::Serialise]).0
+    };
+    let drain = (10.0 + 1.0 / 5.0) * CYCLE;
+    let load: fn(LineAddr) -> Op = |line| Op::Load { line, lines: 1 };
+    let store: fn(LineAddr) -> Op = |line| Op::Store { line, lines: 1 };
+    let prefetch: fn(LineAddr) -> Op = |line| Op::Prefetch { line, lines: 1 };
+    let doorbell: fn(LineAddr) -> Op = |_| Op::Mmio { tag: 1 };
+    let slot = CYCLE / 5.0;
+    for (before, waits) in [
+        (load, LLC + DRAM),
+        (store, LLC + DRAM),
+        (prefetch, slot),
+        (doorbell, 150.0 + slot),
+        (|_| Op::Compute(2), CYCLE),
+    ] {
+        let ns = takes(before, |_| {});
+        assert!(close(ns, waits + drain, 0.05), "{:?}: {ns:.2} ns, not {:.2}", before(LineAddr(0)), waits + drain);
+    }
+    for change in [|c: &mut CoreSpec| c.serialise_cycles = None, |c: &mut CoreSpec| c.pipeline = Pipeline::InOrder] {
+        let ns = takes(doorbell, change);
+        assert!(ns < 1.0, "{ns:.2} ns");
+    }
+}
+
+#[test]
+fn a_taken_branch_costs_its_cycles() {
+    let mut b = Bench::new(|c| c.taken_branch_cycles = 4);
+    let (ns, _) = b.run(&[Op::Compute(100), Op::TakenBranches(50)]);
+    let expected = (100.0 / 2.0 + 50.0 * 4.0) * CYCLE;
+    assert!(close(ns, expected, 0.001), "{ns:.2} ns, not {expected:.2}");
+}
+
 fn in_order(change: impl FnOnce(&mut CoreSpec)) -> Bench {
     Bench::new(|c| {
         c.pipeline = Pipeline::InOrder;

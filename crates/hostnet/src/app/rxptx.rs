@@ -1,5 +1,6 @@
-//! RXpTX: receives a burst of packets, waits, and sends the burst.
+//! RXpTX: receives a burst of packets, waits, exchanges the addresses of each packet, and sends the burst.
 
+use super::testpmd::swap_addresses;
 use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
 use crate::kernel::units::Span;
@@ -13,7 +14,8 @@ use serde::{Deserialize, Serialize};
 pub struct RxptxSpec {
     /// Time for which the core waits in a loop after each received burst.
     pub interval: Span,
-    /// Instructions per packet. The default is 20.
+    /// Instructions per packet in addition to the access to its first line, whose addresses are exchanged. The default
+    /// is 20.
     #[serde(default = "instructions")]
     pub instructions: u32,
 }
@@ -21,7 +23,7 @@ fn instructions() -> u32 {
     20
 }
 
-/// RXpTX: receives a burst of packets, waits, and sends the burst.
+/// RXpTX: receives a burst of packets, waits, exchanges the addresses of each packet, and sends the burst.
 #[derive(Clone)]
 pub struct Rxptx {
     interval: Time,
@@ -45,16 +47,18 @@ impl Application for Rxptx {
         &mut self,
         _core: usize,
         c: &Content,
-        _rx: LineAddr,
+        rx: LineAddr,
         _tx: LineAddr,
         p: &mut Program,
     ) -> (ServeOutcome, u16) {
+        swap_addresses(rx, p);
         p.compute(self.instructions);
         (ServeOutcome::Forward, c.lines)
     }
     #[inline]
-    fn end_burst(&mut self, _core: usize, packets: u32, p: &mut Program) {
-        if packets > 0 && self.interval > Time::ZERO {
+    fn begin_burst(&mut self, _core: usize, packets: &mut dyn Iterator<Item = (Content, LineAddr)>, p: &mut Program) {
+        if packets.next().is_some() && self.interval > Time::ZERO {
+            p.push(Op::Serialise);
             p.push(Op::Stall(self.interval.0));
         }
     }

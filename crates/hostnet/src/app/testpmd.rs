@@ -73,8 +73,7 @@ impl Application for Testpmd {
         p: &mut Program,
     ) -> (ServeOutcome, u16) {
         if self.mode == TestpmdMode::Macswap {
-            p.push(Op::Load { line: rx, lines: 1 });
-            p.push(Op::Store { line: rx, lines: 1 });
+            swap_addresses(rx, p);
         }
         p.compute(self.instructions);
         match self.mode {
@@ -87,4 +86,11 @@ impl Application for Testpmd {
         p.push(Op::Store { line: tx, lines: 1 });
         p.compute(self.instructions);
     }
+}
+
+/// Exchanges the addresses of the packet at `rx`: reads and writes its first line.
+#[inline]
+pub(super) fn swap_addresses(rx: LineAddr, p: &mut Program) {
+    p.push(Op::Load { line: rx, lines: 1 });
+    p.push(Op::Store { line: rx, lines: 1 });
 }

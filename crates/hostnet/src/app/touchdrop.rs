@@ -1,6 +1,6 @@
 //! TouchDrop: reads every line of a packet and drops the packet.
 
-use super::touchfwd::{check_per_byte, touch};
+use super::touchfwd::{check_per_byte, touch, ByteLoop};
 use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::Program;
 use crate::kernel::{LineAddr, RandomStream};
@@ -18,6 +18,9 @@ pub struct TouchdropSpec {
     /// together.
     #[serde(default)]
     pub instructions_per_byte: f64,
+    /// Taken branches per byte, each of which costs `core.taken_branch_cycles`. The default is 0.
+    #[serde(default)]
+    pub taken_branches_per_byte: u32,
 }
 fn instructions() -> u32 {
     100
@@ -27,7 +30,7 @@ fn instructions() -> u32 {
 #[derive(Clone)]
 pub struct Touchdrop {
     instructions: u32,
-    per_byte: f64,
+    loops: ByteLoop,
     content: Content,
 }
 
@@ -39,7 +42,8 @@ impl Application for Touchdrop {
     }
     fn build(s: &TouchdropSpec, packet: u32, _context: AppBuildContext) -> Result<Touchdrop, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
-        Ok(Touchdrop { instructions: s.instructions, per_byte: s.instructions_per_byte, content })
+        let loops = ByteLoop { per_byte: s.instructions_per_byte, branches: s.taken_branches_per_byte };
+        Ok(Touchdrop { instructions: s.instructions, loops, content })
     }
     #[inline]
     fn content(&mut self, _core: usize, _rng: &mut RandomStream) -> Content {
@@ -54,7 +58,7 @@ impl Application for Touchdrop {
         _tx: LineAddr,
         p: &mut Program,
     ) -> (ServeOutcome, u16) {
-        touch(p, rx, c, self.per_byte);
+        touch(p, rx, c, self.loops);
         p.compute(self.instructions);
         (ServeOutcome::Consumed, 0)
     }

@@ -1,5 +1,6 @@
-//! TouchFwd: reads every byte of a packet and forwards the packet.
+//! TouchFwd: reads every byte of a packet, exchanges the packet's addresses, and forwards the packet.
 
+use super::testpmd::swap_addresses;
 use super::{lines, AppBuildContext, Application, Content, ServeOutcome};
 use crate::core::{Op, Program};
 use crate::kernel::{Int, LineAddr, RandomStream, Real};
@@ -13,6 +14,9 @@ pub struct TouchfwdSpec {
     /// Instructions per byte of the packet: load, compare and branch. The default is 3.
     #[serde(default = "per_byte")]
     pub instructions_per_byte: f64,
+    /// Taken branches per byte, each of which costs `core.taken_branch_cycles`. The default is 0.
+    #[serde(default)]
+    pub taken_branches_per_byte: u32,
     /// Instructions per packet in addition to those per byte. The default is 20.
     #[serde(default = "instructions")]
     pub instructions: u32,
@@ -24,10 +28,10 @@ fn instructions() -> u32 {
     20
 }
 
-/// TouchFwd: reads every byte of a packet and forwards the packet.
+/// TouchFwd: reads every byte of a packet, exchanges the packet's addresses, and forwards the packet.
 #[derive(Clone)]
 pub struct Touchfwd {
-    per_byte: f64,
+    loops: ByteLoop,
     instructions: u32,
     content: Content,
 }
@@ -40,7 +44,8 @@ impl Application for Touchfwd {
     }
     fn build(s: &TouchfwdSpec, packet: u32, _context: AppBuildContext) -> Result<Touchfwd, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
-        Ok(Touchfwd { per_byte: s.instructions_per_byte, instructions: s.instructions, content })
+        let loops = ByteLoop { per_byte: s.instructions_per_byte, branches: s.taken_branches_per_byte };
+        Ok(Touchfwd { loops, instructions: s.instructions, content })
     }
     #[inline]
     fn content(&mut self, _core: usize, _rng: &mut RandomStream) -> Content {
@@ -56,9 +61,17 @@ impl Application for Touchfwd {
         p: &mut Program,
     ) -> (ServeOutcome, u16) {
         p.compute(self.instructions);
-        touch(p, rx, c, self.per_byte);
+        touch(p, rx, c, self.loops);
+        swap_addresses(rx, p);
         (ServeOutcome::Forward, c.lines)
     }
+}
+
+/// A loop over the bytes of a packet: its instructions and its taken branches per byte.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByteLoop {
+    pub per_byte: f64,
+    pub branches: u32,
 }
 
 /// Checks the number of instructions per byte.
@@ -72,17 +85,18 @@ pub(super) fn check_per_byte(per_byte: f64) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the packet at `rx`, byte by byte, with `per_byte` instructions for each byte: line by line, a load followed by
+/// Reads the packet at `rx`, byte by byte, with the instructions of `l` for each byte: line by line, a load followed by
 /// the instructions.
 #[inline]
-pub(super) fn touch(p: &mut Program, rx: LineAddr, c: &Content, per_byte: f64) {
-    if per_byte == 0.0 {
+pub(super) fn touch(p: &mut Program, rx: LineAddr, c: &Content, l: ByteLoop) {
+    if l.per_byte == 0.0 {
         p.push(Op::Load { line: rx, lines: c.lines.into() });
         return;
     }
     let bytes = f64::from(c.wire_bytes) / f64::from(c.lines.max(1));
     for line in rx.span(c.lines) {
         p.push(Op::Walk { line, loads: bytes.ceil().whole().to_u16() });
-        p.compute((bytes * per_byte).round().whole().to_u32());
+        p.compute((bytes * l.per_byte).round().whole().to_u32());
+        p.take_branches((bytes * f64::from(l.branches)).round().whole().to_u32());
     }
 }

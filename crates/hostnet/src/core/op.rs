@@ -83,6 +83,12 @@ pub enum Op {
     /// Invalidation of `lines` lines without write-back, by `instructions` instructions, after all earlier instructions
     /// have retired.
     Invalidate { line: LineAddr, lines: u32, op: Sweep, instructions: u32 },
+    /// Serialising instruction, such as AArch64's read of a system register in gem5: waits until all earlier loads and
+    /// stores are done and all earlier doorbells are answered, and takes `core.serialise_cycles` more. The op waits for
+    /// nothing in an in-order core and where that key is absent.
+    Serialise,
+    /// Taken branches, each of which costs the core's fetch stage `core.taken_branch_cycles`.
+    TakenBranches(u32),
     /// Side effect that reports `tag` after all earlier instructions have retired; with `stores`, earlier stores must
     /// be done as well.
     Retire { tag: u32, stores: bool },
@@ -150,6 +156,12 @@ impl Program {
     pub fn compute(&mut self, n: u32) {
         if n > 0 {
             self.ops.push(Op::Compute(n));
+        }
+    }
+    /// Appends `n` taken branches, or nothing when `n` is zero.
+    pub fn take_branches(&mut self, n: u32) {
+        if n > 0 {
+            self.ops.push(Op::TakenBranches(n));
         }
     }
 }

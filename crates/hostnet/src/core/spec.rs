@@ -17,6 +17,18 @@ pub enum Pipeline {
     InOrder,
 }
 
+/// Instructions that wait in the reorder buffer until their data has arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RobHolds {
+    /// Loads that miss the L2 wait, and the buffer limits memory accesses; other code is dispatched without limit.
+    #[default]
+    Misses,
+    /// Loads that hit the L2 wait as well, and the buffer limits all instructions. Stores that hit the L2 wait in the
+    /// store queue.
+    All,
+}
+
 /// Specification of the host's cores.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -39,6 +51,17 @@ pub struct CoreSpec {
     pub compute_ipc: f64,
     /// Number of reorder buffer entries, in instructions.
     pub rob: u32,
+    /// Instructions that wait in the reorder buffer of an out-of-order core: "misses" (the default) or "all".
+    #[serde(default)]
+    pub rob_holds: RobHolds,
+    /// Core cycles that a serialising instruction takes in an out-of-order core after all earlier loads and stores are
+    /// done and all doorbells are answered: the pipeline empties, and fills again. When absent, such instructions wait
+    /// for nothing.
+    #[serde(default)]
+    pub serialise_cycles: Option<u32>,
+    /// Core cycles for which a taken branch leaves the fetch stage without instructions. The default is 0.
+    #[serde(default)]
+    pub taken_branch_cycles: u32,
     /// Number of store queue entries; a store of a 64-byte line takes `stores_per_line` entries.
     pub store_queue: u32,
     /// Number of line fill buffers: L1 misses, of loads and stores together, that may be outstanding.

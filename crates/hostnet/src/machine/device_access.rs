@@ -12,6 +12,7 @@
 
 use super::Machine;
 use crate::core::Retired;
+use crate::device::iio::Iio;
 use crate::kernel::{Post, ThreadId, Time};
 
 /// Progress of a thread's access to a device.
@@ -61,6 +62,7 @@ impl Machine {
         self.cpus[thread].rings_chip = true;
         let gap = self.doorbell_gap(thread);
         self.cpus[thread].space_doorbells(gap);
+        self.cpus[thread].answer_doorbells(None);
     }
 
     pub(super) fn has_nics_on_ports(&self) -> bool {
@@ -81,6 +83,16 @@ impl Machine {
         } else {
             self.nic.notify
         }
+    }
+
+    /// Time from the departure of a doorbell of `thread` to the arrival of its answer, if it has one: the way to the IIO
+    /// and back, the way to the register of a NIC on a port, and the way from there.
+    pub(super) fn doorbell_answer(&self, thread: ThreadId) -> Option<Time> {
+        if self.cpus[thread].rings_chip {
+            return None;
+        }
+        let beyond = self.iio.as_ref().and_then(Iio::register_round_trip)?;
+        Some(self.doorbell_gap(thread) + beyond)
     }
 
     /// `Event::Access`.

@@ -81,6 +81,8 @@ impl Machine {
                 | Op::Keep { .. }
                 | Op::Recall { .. }
                 | Op::Stall(_)
+                | Op::Serialise
+                | Op::TakenBranches(_)
                 | Op::Note { .. } => continue,
             };
             for l in line.span(lines) {

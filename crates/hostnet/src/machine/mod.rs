@@ -104,6 +104,8 @@ impl Machine {
             m.cpus[thread].rings_chip = on_chip;
             let gap = m.doorbell_gap(thread);
             m.cpus[thread].space_doorbells(gap);
+            let after = m.doorbell_answer(thread);
+            m.cpus[thread].answer_doorbells(after);
         }
         m
     }

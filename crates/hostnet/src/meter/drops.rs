@@ -59,8 +59,8 @@ impl DropCause {
             DropCause::NoDescriptor => "Software has given no buffer back in time.",
             DropCause::TooLate => "So many packets wait that this one would miss its objective.",
             DropCause::DmaDrop => "The NIC's receive DMA is slower than the wire; the receive ring had room (DmaDrop).",
-            DropCause::CoreDrop => "The core is slower than the wire; the receive ring was full first (CoreDrop).",
-            DropCause::TxDrop => "Transmission is slower than the wire; its ring was full first (TxDrop).",
+            DropCause::CoreDrop => "The core is slower than the wire; the receive ring was full (CoreDrop).",
+            DropCause::TxDrop => "Transmission is slower than the wire; its ring was full (TxDrop).",
             DropCause::SocketFull => "The application receives more slowly than the kernel does (socket full).",
             DropCause::QueueFull => "Senders together are faster than the link to the host.",
         }

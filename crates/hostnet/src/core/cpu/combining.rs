@@ -6,7 +6,7 @@
 //!                            +-- gathers --------------> leaves ------------------> free
 //! ```
 
-use super::{send, Cpu};
+use super::{send, Cpu, DispatchWait};
 use crate::core::op::Mapped;
 use crate::core::CorePosts;
 use crate::kernel::{Int, LineAddr, Time};
@@ -52,6 +52,12 @@ pub(super) enum DeviceOp {
 pub(super) struct DeviceAccesses {
     /// Shortest time between two doorbells.
     pub doorbell_gap: Time,
+    /// Time from the departure of a doorbell to the arrival of its answer; None where doorbells are not answered.
+    pub answer: Option<Time>,
+    /// Number of dispatched doorbells that have not left the core.
+    pub to_leave: u32,
+    /// Time at which the last doorbell that has left is answered.
+    pub answered: Time,
     /// Earliest time at which the next uncached store may leave.
     pub free: Time,
     buffers: Vec<CombiningBuffer>,
@@ -69,6 +75,9 @@ impl DeviceAccesses {
     pub fn new(buffers: u32) -> DeviceAccesses {
         DeviceAccesses {
             doorbell_gap: Time::ZERO,
+            answer: None,
+            to_leave: 0,
+            answered: Time::ZERO,
             free: Time::ZERO,
             buffers: vec![
                 CombiningBuffer {
@@ -110,6 +119,22 @@ impl Cpu {
     /// Sets the shortest time between two doorbells.
     pub fn space_doorbells(&mut self, gap: Time) {
         self.devices.doorbell_gap = gap;
+    }
+
+    /// Sets the time from the departure of a doorbell to the arrival of its answer.
+    pub fn answer_doorbells(&mut self, after: Option<Time>) {
+        self.devices.answer = after;
+    }
+
+    /// Notes that a doorbell leaves at `now`. A serialising instruction that waits for it goes on with its answer.
+    pub(super) fn doorbell_leaves(&mut self, cal: &mut impl CorePosts, now: Time) {
+        self.devices.to_leave -= 1;
+        if let Some(after) = self.devices.answer {
+            self.devices.answered = now + after;
+            if self.wait == DispatchWait::Doorbells && self.devices.to_leave == 0 {
+                self.post_due(cal, now + after);
+            }
+        }
     }
 
     /// Puts a combining store that retires at `now` into a buffer; returns false while no buffer can take it.

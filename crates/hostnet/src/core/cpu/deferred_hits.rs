@@ -93,6 +93,11 @@ impl Cpu {
         }
     }
 
+    /// Posts an event at `at`, at which the core may go on.
+    pub(super) fn post_due(&mut self, cal: &mut impl CorePosts, at: Time) {
+        self.deferred.post(cal, self.id, at);
+    }
+
     /// Handles `CoreEvent::Due`: looks up the accesses that are due at `now`. Returns the program's end as `start` does.
     pub fn on_due(&mut self, mem: &mut Memory, cal: &mut impl CorePosts, now: Time) -> Option<Time> {
         self.deferred.at(mem, now);

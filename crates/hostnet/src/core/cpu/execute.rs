@@ -39,12 +39,13 @@ impl Cpu {
                     self.wait = DispatchWait::Loads;
                     return false;
                 }
+                if self.rob_holds_all {
+                    return self.compute_within_rob(n);
+                }
                 if !self.rob_room() {
                     return false;
                 }
-                self.seq += u64::from(n);
-                self.instructions += u64::from(n);
-                self.t += u64::from(n) * self.smt_slots.compute;
+                self.compute(n);
                 (LineAddr(0), 0, LOAD)
             }
             Op::Load { line, lines } => (line, lines, LOAD),
@@ -181,6 +182,7 @@ impl Cpu {
                 (LineAddr(0), 0, LOAD)
             }
             Op::Mmio { tag } => {
+                self.devices.to_leave += 1;
                 self.defer(cal, 1, true, RetireEffect::Mmio(tag));
                 (LineAddr(0), 0, LOAD)
             }
@@ -219,6 +221,16 @@ impl Cpu {
                 self.half = false;
                 (LineAddr(0), 0, LOAD)
             }
+            Op::Serialise => {
+                if !self.serialise() {
+                    return false;
+                }
+                (LineAddr(0), 0, LOAD)
+            }
+            Op::TakenBranches(n) => {
+                self.t += u64::from(n) * self.taken_branch;
+                (LineAddr(0), 0, LOAD)
+            }
             Op::Stall(ps) => {
                 self.t += ps * FRAC;
                 (LineAddr(0), 0, LOAD)
@@ -237,6 +249,51 @@ impl Cpu {
         }
         self.sub = 0;
         self.pc += 1;
+        true
+    }
+
+    /// Dispatches `n` instructions that touch no memory.
+    fn compute(&mut self, n: u32) {
+        self.seq += u64::from(n);
+        self.instructions += u64::from(n);
+        self.t += u64::from(n) * self.smt_slots.compute;
+    }
+
+    /// Dispatches `n` instructions as far as the ROB has room; returns false, and sets `wait`, when it has none.
+    fn compute_within_rob(&mut self, n: u32) -> bool {
+        while self.sub < n {
+            if !self.rob_room() {
+                return false;
+            }
+            let room = (self.rob_until - self.seq).min(n.into()).to_u32();
+            let some = room.min(n - self.sub);
+            self.compute(some);
+            self.sub += some;
+        }
+        self.sub = 0;
+        self.pc += 1;
+        true
+    }
+
+    /// Executes a serialising instruction; returns false when the core must wait, and sets `wait` to the reason.
+    fn serialise(&mut self) -> bool {
+        let Some(drain) = self.serialise else { return true };
+        if self.any_open(|r| r.load || r.write) {
+            self.wait = DispatchWait::LoadsAndStores;
+            return false;
+        }
+        let done = self.latest(|r| r.load || r.write);
+        self.advance_to(done);
+        if self.devices.answer.is_some() {
+            if self.devices.to_leave > 0 {
+                self.wait = DispatchWait::Doorbells;
+                return false;
+            }
+            let answered = self.devices.answered;
+            self.advance_to(answered);
+        }
+        self.t += drain;
+        self.dispatch(1);
         true
     }
 
@@ -261,6 +318,10 @@ impl Cpu {
         }
         if self.in_order && (a.write || a.from_anchor) && self.any_open(|r| r.load) {
             self.wait = DispatchWait::Loads;
+            return false;
+        }
+        if self.rob_holds_all && self.live == u64::MAX && self.wait_for_record().is_none() {
+            self.wait = DispatchWait::AnyRecord; // a hit of the L2 needs a record
             return false;
         }
         let mut ready = self.now();
@@ -292,7 +353,11 @@ impl Cpu {
             Probe::L2 => {
                 let reaches = self.prefetcher.as_ref().is_some_and(|p| p.into == CacheLevel::L2);
                 self.train_prefetcher(mem, cal, (line, self.site()), (reaches, a.write), ready);
-                mem.lat.l1 + mem.lat.l2 + mem.lat.from_l2
+                let lat = mem.lat.l1 + mem.lat.l2 + mem.lat.from_l2;
+                if self.rob_holds_all {
+                    return self.enter_hit(mem, cal, (line, ready, lat), a);
+                }
+                lat
             }
             Probe::Miss => {
                 let (r, goes) = match self.same_line(line) {
@@ -328,6 +393,22 @@ impl Cpu {
         if self.in_order && !a.write {
             self.advance_to(ready + lat);
         }
+        true
+    }
+
+    /// Enters an access that hits the L2, at `ready`, into the ROB or the store queue for the time `lat` of the hit.
+    fn enter_hit(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut impl CorePosts,
+        (line, ready, lat): (LineAddr, Time, Time),
+        a: LineAccess,
+    ) -> bool {
+        self.record_latency(lat);
+        self.train_l1_prefetcher(mem, cal, (line, self.site()), a.write, ready);
+        let r = self.new_rec(line, a.write, !a.write, ready).expect("a record is free");
+        self.enter(r, a);
+        self.complete(mem, cal, r, ready + lat);
         true
     }
 

@@ -21,7 +21,7 @@ use super::hints::Hints;
 use super::l1_prefetch::L1Prefetcher;
 use super::op::{Op, Program, KEPT_ANCHORS};
 use super::prefetch::{self, CacheLevel, Prefetcher};
-use super::spec::{CoreSpec, Pipeline};
+use super::spec::{CoreSpec, Pipeline, RobHolds};
 use crate::core::CorePosts;
 use crate::flow::{AheadDomain, Domain};
 use crate::kernel::{Clock, CoreId, Int, LineAddr, ThreadId, Time};
@@ -130,6 +130,10 @@ enum DispatchWait {
     Device,
     /// Sweeps of the line have to arrive at the home agent.
     Sweeps,
+    /// All loads and stores have to be done.
+    LoadsAndStores,
+    /// All doorbells have to leave the core.
+    Doorbells,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -158,6 +162,12 @@ pub struct Cpu {
     clock: Clock,
     in_order: bool,
     rob_size: u64,
+    /// Whether the ROB limits all instructions, and holds loads that hit the L2.
+    rob_holds_all: bool,
+    /// Duration of a serialising instruction, in 1/16 ps; None where such an instruction waits for nothing.
+    serialise: Option<u64>,
+    /// Time that a taken branch costs, in 1/16 ps.
+    taken_branch: u64,
     sq_size: u32,
     per_line: u32,
     retry: Time,
@@ -224,6 +234,7 @@ impl Cpu {
     /// Makes hardware thread `id` of the machine, on the core of the same number.
     pub fn new(id: ThreadId, s: &CoreSpec) -> Cpu {
         let clock = Clock::from_hz(s.clock.0);
+        let serialise = s.serialise_cycles.filter(|_| s.pipeline == Pipeline::OutOfOrder);
         let rec = AccessRecord {
             line: LineAddr(0),
             serves: EarliestUser::NONE,
@@ -244,6 +255,9 @@ impl Cpu {
             clock,
             in_order: s.pipeline == Pipeline::InOrder,
             rob_size: s.rob.into(),
+            rob_holds_all: s.rob_holds == RobHolds::All && s.pipeline == Pipeline::OutOfOrder,
+            serialise: serialise.map(|n| clock.span(n.into()).0 * FRAC),
+            taken_branch: clock.span(s.taken_branch_cycles.into()).0 * FRAC,
             sq_size: s.store_queue,
             per_line: s.stores_per_line,
             retry: s.lfb_retry.into(),
@@ -473,6 +487,8 @@ impl Cpu {
             DispatchWait::Combined => self.devices.combined(),
             DispatchWait::Device => !self.devices.loading,
             DispatchWait::Sweeps => false,
+            DispatchWait::LoadsAndStores => !self.any_open(|r| r.load || r.write),
+            DispatchWait::Doorbells => self.devices.to_leave == 0,
         }
     }
 

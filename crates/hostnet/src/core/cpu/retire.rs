@@ -271,6 +271,7 @@ impl Cpu {
                     self.flush_buffers(mem, cal, now);
                     self.devices.outgoing.push_back(DeviceOp::Doorbell(tag));
                     self.devices.free = now + self.devices.doorbell_gap;
+                    self.doorbell_leaves(cal, now);
                 }
                 RetireEffect::Load { bytes } => {
                     self.flush_buffers(mem, cal, now);

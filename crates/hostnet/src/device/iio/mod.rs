@@ -55,6 +55,8 @@ pub struct Iio {
     fetches: IdVec<PartialWriteId, IioRequest<IoWrite>>,
     spare_fetches: Vec<PartialWriteId>,
     register_write: Time,
+    /// Time from the effect of a register write to its answer at the IIO, if there is one.
+    register_answer: Option<Time>,
     /// Whether devices send nothing new, so that the machine drains.
     pub stopped: bool,
     since: Time,
@@ -108,6 +110,7 @@ impl Iio {
             fetches: IdVec::new(),
             spare_fetches: Vec::new(),
             register_write: s.register_write.into(),
+            register_answer: s.register_answer.map(Time::from),
             stopped: false,
             since: Time::ZERO,
             completed_before: 0,
@@ -663,6 +666,12 @@ impl Iio {
         let port = &mut self.ports[port];
         let end = port.down.send(port.framing.write(bytes), now);
         end + port.down.flight * 2 + self.register_write
+    }
+
+    /// Time from a register write at the IIO to its answer there, where register writes are answered.
+    pub fn register_round_trip(&self) -> Option<Time> {
+        let flight = self.ports.iter().map(|p| p.down.flight).max()?;
+        Some(flight * 2 + self.register_write + self.register_answer?)
     }
 
     /// Handles `DeviceEvent::NicTx` of the NIC on `port`: a doorbell has arrived, or a reply has left. Returns true once

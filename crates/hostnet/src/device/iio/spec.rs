@@ -53,6 +53,10 @@ pub struct IioSpec {
     /// register itself. The default is 0.
     #[serde(default)]
     pub register_write: Span,
+    /// Time from the effect of a register write at the device to its answer at the IIO; a serialising instruction waits
+    /// for the answer of each doorbell. When absent, register writes are posted and have no answer.
+    #[serde(default)]
+    pub register_answer: Option<Span>,
 }
 
 fn one() -> u32 {

@@ -265,6 +265,9 @@ impl PollMode {
     /// Reads the line that shows whether packets have arrived.
     fn poll(&mut self, c: &mut Ctx) -> Step {
         let (line, there) = (self.awaited(c), self.waiting(c) > 0);
+        if self.costs.poll_serialises && self.stage != Stage::Work {
+            c.program.push(Op::Serialise);
+        }
         branch_predictor::poll(line, there, self.predictor, c.program);
         self.state = DriverState::Inspect;
         Step::Run
@@ -359,6 +362,7 @@ impl PollMode {
             }
             p.push(Op::Load { line: self.pool.metadata(fresh), lines: 1 });
             p.compute(self.costs.receive_instructions);
+            p.take_branches(self.costs.receive_branches);
             p.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
             self.taken += 1;
             if self.receive.begins_line(self.taken) {
@@ -479,6 +483,9 @@ impl PollMode {
     }
 
     fn free(&mut self, buffer: u32, p: &mut Program) {
+        if self.costs.free_serialises {
+            p.push(Op::Serialise);
+        }
         p.compute(self.costs.free_instructions);
         self.pool.put(buffer, p);
     }

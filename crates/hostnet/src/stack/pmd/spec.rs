@@ -34,6 +34,19 @@ pub struct PollModeSpec {
     /// restore the metadata. The default is 0.
     #[serde(default)]
     pub detach_instructions: u32,
+    /// Taken branches per received packet, each of which costs `core.taken_branch_cycles`. The default is 0.
+    #[serde(default)]
+    pub receive_branches: u32,
+    /// Taken branches per packet to be sent, those that free a buffer among them. The default is 0.
+    #[serde(default)]
+    pub transmit_branches: u32,
+    /// Whether each `rx_burst` begins with a serialising instruction, such as the read of the thread pointer on AArch64
+    /// in gem5. The default is false.
+    #[serde(default)]
+    pub poll_serialises: bool,
+    /// Whether each freed buffer takes a serialising instruction. The default is false.
+    #[serde(default)]
+    pub free_serialises: bool,
     /// Number of buffers in a core's cache of the mempool. The default is 250. With 0 there is no cache, and buffers
     /// are used in the order in which they were returned.
     #[serde(default = "mempool_cache")]
@@ -58,11 +71,11 @@ pub struct PollModeSpec {
     #[serde(default = "thirty_two")]
     pub rearm: u32,
     /// Number of free transmit descriptors below which the driver frees sent buffers (DPDK: `tx_free_thresh`): as many
-    /// buffers as this number, or as the burst needs. Only with `free_sent = "threshold"`. The default is 32.
+    /// buffers as this number, or as the burst needs. Not with `free_sent = "burst"`. The default is 32.
     #[serde(default = "thirty_two")]
     pub free_threshold: u32,
-    /// Time at which the driver frees sent buffers: "threshold" (the default) or "burst". Sent buffers that the driver
-    /// keeps enlarge the memory that packets use.
+    /// Time at which the driver frees sent buffers: "threshold" (the default), "burst" or "reuse". Sent buffers that the
+    /// driver keeps enlarge the memory that packets use.
     #[serde(default)]
     pub free_sent: FreeSent,
 }
@@ -74,6 +87,9 @@ pub enum FreeSent {
     /// When few transmit descriptors are free: see `free_threshold` (DPDK's drivers for Intel NICs).
     #[default]
     Threshold,
+    /// With each descriptor that the driver writes, it frees the buffer of an earlier packet, once few transmit
+    /// descriptors are free (DPDK's driver e1000).
+    Reuse,
     /// In each `tx_burst`, the driver frees all sent buffers (DPDK's driver mlx5 handles completions at that time).
     Burst,
 }

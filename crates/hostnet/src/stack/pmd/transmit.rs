@@ -15,7 +15,11 @@ impl PollMode {
             .sent_descriptors(self.queue)
             .min(clean.saturating_add(most));
         for i in clean..sent {
-            if i == clean || self.transmit.begins_line(i) {
+            let reads = match self.costs.free_sent {
+                FreeSent::Reuse => i % u64::from(self.costs.free_threshold) == 0, // the status of one of a threshold's
+                FreeSent::Threshold | FreeSent::Burst => i == clean || self.transmit.begins_line(i),
+            };
+            if reads {
                 c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
             }
             let SentBuffer { buffer, lines, external } = self.in_ring.pop_front().expect("it was written");
@@ -33,6 +37,13 @@ impl PollMode {
         }
     }
 
+    /// Frees the oldest buffer that has been sent, where fewer than `least` descriptors are free.
+    fn reuse(&mut self, least: u64, c: &mut Ctx) {
+        if self.room() < least {
+            self.reclaim(1, c);
+        }
+    }
+
     pub(super) fn room(&self) -> u64 {
         self.transmit.usable() - self.in_ring.len().to_u64()
     }
@@ -41,13 +52,16 @@ impl PollMode {
     fn describe(&mut self, segment: SentBuffer, p: &mut Program) {
         p.push(Op::Load { line: self.pool.metadata(segment.buffer), lines: self.costs.mbuf_lines });
         p.compute(self.costs.transmit_instructions);
+        p.take_branches(self.costs.transmit_branches);
         if let Some(note) = self.note(RingSide::Transmit, self.put) {
             p.push(Op::Store { line: note, lines: 1 });
         }
         self.in_ring.push_back(segment);
         let line = self.transmit.line(self.put);
+        let at_first = self.costs.free_sent == FreeSent::Reuse;
+        let begins = at_first && self.transmit.begins_line(self.put);
         self.put += 1;
-        if self.transmit.begins_line(self.put) {
+        if begins || !at_first && self.transmit.begins_line(self.put) {
             p.push(Op::Store { line, lines: 1 });
         }
     }
@@ -58,6 +72,8 @@ impl PollMode {
         let least = u64::from(self.costs.free_threshold).max((self.backlog.len() + self.attached.len()).to_u64());
         if self.buffers.spent.follows_transmission() || self.costs.free_sent == FreeSent::Burst {
             self.reclaim(u64::MAX, c); // dropped, or used again, before it takes room
+        } else if self.costs.free_sent == FreeSent::Reuse {
+            self.reuse(1, c);
         } else if self.room() < least {
             self.reclaim(least, c);
         }
@@ -81,9 +97,16 @@ impl PollMode {
     /// Performs one `tx_burst` of up to `limit` packets of the backlog, the oldest first, as far as the ring has room.
     fn put_burst(&mut self, limit: u32, c: &mut Ctx) {
         let before = self.put;
+        let at_first = self.costs.free_sent == FreeSent::Reuse;
+        if at_first && !self.transmit.begins_line(self.put) {
+            c.program.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
+        }
         for _ in 0..limit {
             if !self.fits_next(c) {
                 break;
+            }
+            if at_first {
+                self.reuse(u64::from(self.costs.free_threshold), c);
             }
             let (id, buffer) = self.backlog.pop_front().expect("it fits");
             let nic = nic_on(c.machine.iio.as_deref_mut(), self.port);
@@ -97,7 +120,7 @@ impl PollMode {
             }
         }
         let p = &mut *c.program;
-        if !self.transmit.begins_line(self.put) {
+        if !at_first && !self.transmit.begins_line(self.put) {
             p.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         }
         p.push(Op::Mmio { tag: DriverEffect::Put((self.put - before).to_u32()).tag() });
