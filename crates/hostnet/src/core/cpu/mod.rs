@@ -406,7 +406,7 @@ impl Cpu {
         if !owns {
             self.grant_lfbs(mem, cal, now);
             self.look_up_access(mem, cal, record, now);
-            if self.releases_wait() {
+            if self.effects_wait() {
                 self.schedule_retirement(cal, now); // the line may have arrived with the permission to write
             }
             return if self.running && self.can_resume() { self.resume(mem, cal, now) } else { None };
