@@ -68,7 +68,7 @@ def point(name: str, test: str, lines: str, size: int) -> Grid:
         "peripheral.0.command_latency": "0 ns" if test == "command read" else f"{ENGINE_NS} ns",
         # Reads of a few lines find them in the LLC after the first time, as behind a host that has touched them.
         "override.caches.llc.device_read": "install" if lines == "warm" else "snapshot",
-        "run.time": by_length("500 us", "50 us"),
+        "run.time": by_length("200 us", "50 us"),
     }
     return on(BASE) * axes.PLATFORM.at("platform")(name) * TEST(test) * LINES(lines) * BLOCK(size) * also(changes)
 
@@ -120,7 +120,7 @@ def page(rows: Rows) -> str:
         "# Fidelity: DMA over PCIe on real machines",
         "",
         "This page compares what a device measured on real machines with ours: the latency of its reads, and the rates of reads and writes.",
-        "`python -m hostnet.studies.real_pcie` wrote it from the results of `hostnet study real pcie --quick`.",
+        "`python -m hostnet.studies.real_pcie` wrote it from the results of `hostnet study real pcie`.",
         "The device is a Netronome NFP-6000 behind PCIe 3.0 x8 under pcie-bench (Neugebauer et al., SIGCOMM 2018). The platforms",
         "are made from data sheets; what no data sheet says is as on `cascadelake`.",
         "",
@@ -132,7 +132,7 @@ def page(rows: Rows) -> str:
         "",
         "![Latency and rates over the size of an operation: lines are ours, points are measured](../img/real_pcie.svg)",
         "",
-        "*Lines are ours, points are measured (`hostnet study real pcie --quick`).*",
+        "*Lines are ours, points are measured (`hostnet study real pcie`).*",
         "",
         f"Two properties of the device are inputs: {UNDER_WAY} operations under way (its firmware), and {ENGINE_NS} ns of its DMA",
         "engine, which is the difference of its own two ways to read 64 B. Writes of up to 256 B do not count: three hosts of three",
