@@ -81,13 +81,19 @@ class CcnicSpec(Section):
     """Size in buffers of a thread's cache in front of the pool when `recycle` is false, after `rte_mempool`. An
     allocation that finds too few buffers in the cache takes this many buffers more than it needs. A free that would
     fill the cache beyond one and a half times this size first empties the cache. With 0 each burst goes to the
-    pool. When absent, the size is 250, the value of testpmd, for `pool = 'host'`, and 0 otherwise. With a cache,
-    each queue pair has at least as many large buffers as two rings, a batch and a cache hold."""
+    pool. When absent, the size is 250, the value of testpmd, for `pool = 'host'`, and 0 otherwise. With a cache or
+    with `pool = 'host'`, each queue pair has at least as many large buffers as two rings, a batch and a cache
+    hold."""
     costs: CcnicCosts
     """Instructions of the interface's operations."""
     free_check: Literal['written'] | Literal['ahead']
     """Mechanism by which a producer learns that a unit is free, with `signal = 'inline'`: 'written' (the default)
     or 'ahead'."""
+    free_threshold: int | None
+    """Number of free transmit descriptors below which the host frees sent buffers, for `pool = 'host'` (DPDK:
+    `tx_free_thresh`): as many buffers as this number, or as the burst needs. When absent, the value is 32, that of
+    DPDK's drivers for Intel NICs. The library frees all sent buffers once 32 have been sent: 993 of 1024
+    descriptors."""
     host_prefetch: bool
     """Whether the hardware prefetchers of the host's cores are on, where the platform has any. The default is
     true."""
@@ -95,12 +101,16 @@ class CcnicSpec(Section):
     """Number of unused queue pairs that each of the NIC's threads has in addition to its own, and polls with `wake
     = 'polling'`. The default is 0."""
     large_buffer: str
-    """Size of a large buffer: a power of two. A packet of an app of kind 'loopback' that is larger takes several
-    buffers with a descriptor each. The default is 4096 B."""
+    """Size of a large buffer, its metadata included: a power of two. A packet of an app of kind 'loopback' that is
+    larger than the room behind the metadata takes several buffers with a descriptor each. The default is 4096 B."""
     layout: Literal['grouped'] | Literal['packed'] | Literal['padded']
     """Layout of 16-byte descriptors in cache lines. The default is 'grouped'."""
     lazy_release: int
     """Number of receive-ring lines that the host consumes before it clears them. The default is 8."""
+    metadata: str
+    """Size of the metadata at the start of each buffer: '0 B', '64 B' (the default) or '128 B'. Only the host
+    accesses it. The host writes it to allocate a buffer and to receive a packet, and reads it to send, to post or
+    to free a buffer."""
     mode: Literal['loopback'] | Literal['overlay'] | Literal['forward']
     """Action of the NIC on packets from the host: 'loopback' (the default), 'overlay' or 'forward'."""
     nic: Literal['software'] | Literal['agent']
@@ -156,7 +166,7 @@ class CcnicSpec(Section):
     signal: Literal['inline'] | Literal['register']
     """Mechanism by which a consumer learns of new descriptors: 'inline' (the default) or 'register'."""
     small_buffer: str
-    """Size of a small buffer: a power of two. The default is 128 B."""
+    """Size of a small buffer, its metadata included: a power of two. The default is 128 B."""
     small_buffers: bool
     """Whether packets that fit `small_buffer` use small buffers. The default is true."""
     small_share: float
@@ -961,6 +971,10 @@ class NodeLinkSpec(Section):
 
 class NodesProtocolSpec(Section):
     """Choices of the coherence protocol between nodes, which is MESIF."""
+    directory_writes: bool
+    """Whether memory keeps the directory of the copies in the other node with each line, so that a new state costs
+    a write. The home node writes a line that the other node takes from the home's caches, and one that it reads
+    from memory first. False when absent."""
     migratory: bool
     """Whether a read that finds the line modified in the other node takes the line with the permission to write.
     Otherwise the line is written to its home and both nodes share it. True when absent."""
@@ -979,6 +993,10 @@ class NodesSpec(Section):
     count: int
     """Number of nodes, 1 or 2; each has caches and memory controllers as the platform specifies. Two nodes need
     `link`."""
+    crossing_cycles: int
+    """Cycles of one crossing between a node's home agents and its link agent, and between a home agent and a memory
+    controller, at the node's uncore clock. With 0, the default, `link.latency` and `memory.static_latency_ns`
+    include these crossings."""
     link: NodeLinkSpec | None
     """Links between two nodes; needed when `count` is 2."""
     protocol: NodesProtocolSpec

@@ -51,7 +51,7 @@ def test_every_command_runs_and_gives_the_figures_shown(cli):
     (n0, us0, _), (n1, us1, _) = latencies[-2:]
     slope = (us1 - us0) * 1e3 / (n1 - n0)
     assert slope == pytest.approx(8, rel=0.05)
-    assert n0 + (compared[2][0][1] - us0) * 1e3 / slope == pytest.approx(220, rel=0.05)
+    assert n0 + (compared[2][0][1] - us0) * 1e3 / slope == pytest.approx(210, rel=0.05)
 
 
 def test_the_platform_of_the_page_has_a_source_for_each_of_its_values(cli):

@@ -106,7 +106,7 @@ fn an_application_at_a_wire_reads_the_lines_that_it_needs() {
             ", nic = \"agent\", wake = \"event\"",
             ", preset = \"unoptimised\", pool = \"shared\"",
         ] {
-            let ccnic = format!("mode = \"forward\", nic_node = 1, host_prefetch = false{more}");
+            let ccnic = format!("mode = \"forward\", nic_node = 1, host_prefetch = false, metadata = \"0 B\"{more}");
             let o = simulate(&text(RUN, &tenant("served", 1, &ccnic, app, traffic)));
             assert!(close(get(&o, "achieved_mpps"), 0.5, 0.01), "{app}{more}: {} Mpps", get(&o, "achieved_mpps"));
             let read = cell(&o, "host", "buffers", "reads");
@@ -191,7 +191,7 @@ fn a_packet_in_several_buffers_moves_the_lines_of_the_packet() {
         simulate(&text("requests = 2000, warmup_requests = 1000", &tenant("jumbo", 1, &ccnic, &app, closed)))
     };
     for (bytes, ccnic, lines) in [
-        (8192, "large_buffer = \"4096 B\"", 2.0 * 128.0),
+        (8064, "large_buffer = \"4096 B\"", 2.0 * 126.0),
         (9000, "large_buffer = \"16 KiB\"", 2.0 * 141.0),
         (9000, "preset = \"unoptimised\"", 4.0 * 141.0),
     ] {

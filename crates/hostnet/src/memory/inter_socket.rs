@@ -518,17 +518,17 @@ impl Memory {
         NodeLookup::Across { row, asks, with }
     }
 
-    /// Marks the line of a request from the node that is not its home in the directory that memory keeps; returns whether
-    /// the line must be written because its state is new. A home agent whose caches supply the line does not know the
-    /// state in memory, so that the state is written each time the other node `takes` the line.
+    /// Notes in the directory that memory keeps that the node that is not the line's home has a copy; returns whether the
+    /// line must be written because this state is new. A home agent whose caches supply the line does not know the state
+    /// in memory, so that the state is written each time the other node `takes` the line.
     fn mark_in_directory(&mut self, t: &Txn, takes: bool) -> bool {
         let is_home = self.node_of_core(t.core()) == self.home_of(t.line);
         let Memory { inter_socket, map, functional, .. } = self;
-        let Some(marks) = inter_socket.as_deref_mut().and_then(|b| b.directory.as_mut()).filter(|_| !is_home) else {
+        let Some(local) = inter_socket.as_deref_mut().and_then(|b| b.directory.as_mut()).filter(|_| !is_home) else {
             return false;
         };
-        let is_new = takes || !marks.has(map, t.line);
-        marks.add(map, t.line);
+        let is_new = takes || local.has(map, t.line);
+        local.remove(map, t.line);
         is_new && !*functional
     }
 
@@ -545,8 +545,8 @@ impl Memory {
     /// Notes that `line` is written to its home's memory, with the state that the other node has no copy.
     pub(super) fn clear_directory(&mut self, line: LineAddr) {
         let Memory { inter_socket, map, .. } = self;
-        if let Some(marks) = inter_socket.as_deref_mut().and_then(|b| b.directory.as_mut()) {
-            marks.remove(map, line);
+        if let Some(local) = inter_socket.as_deref_mut().and_then(|b| b.directory.as_mut()) {
+            local.add(map, line);
         }
     }
 

@@ -69,7 +69,8 @@ pub struct InterSocket {
     trips: Vec<Trip>,
     /// Number of speculative reads of memory whose data was not used.
     pub speculative_reads: u64,
-    /// Lines whose directory state in memory says that the other node may have a copy, where memory keeps the directory.
+    /// Where memory keeps the directory: lines that were written to memory with the state that the other node has no copy,
+    /// and that the other node has not read since. All other lines have been read by the other node before the run.
     pub(super) directory: Option<LineSet>,
     /// Number of lines that home nodes wrote to memory because of their directory state alone.
     pub directory_writes: u64,

@@ -367,7 +367,7 @@ impl ServerPort {
                     break;
                 }
             }
-            host.common.read_metadata(i, buffer, p);
+            // The thread has written the answer's metadata in the same burst, and the store queue supplies it.
             if !chained {
                 p.compute(host.common.spec.costs.host_tx);
             }
