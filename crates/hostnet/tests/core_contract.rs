@@ -2,11 +2,11 @@
 
 use crate::common::bench::{Bench, LLC_LINES};
 use crate::common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
-use hostnet::core::prefetch::{PrefetchPattern, PrefetchSpec};
+use hostnet::core::prefetch::{PrefetchPattern, PrefetchQuirks, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired, RobHolds};
 use hostnet::kernel::{Clock, CoreId, LineAddr, RandomStream, TenantId, ThreadId, Time};
 use hostnet::machine::{Machine, MachineSignal};
-use hostnet::memory::dram::DramSpec;
+use hostnet::memory::dram::{DramQuirks, DramSpec};
 use hostnet::memory::nodes::NodesSpec;
 use hostnet::memory::protocol::CopyState;
 use hostnet::memory::region::{AddressMap, RegionKind, Sharing};
@@ -330,12 +330,15 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
         let mut b = Bench::new(|core| {
             core.l2_mshrs = Some(3);
             core.prefetch = Some(PrefetchSpec {
-                pattern: PrefetchPattern::Stride,
                 streams: 64,
                 degree: 8,
                 credits: 32,
-                waiting,
-                reserve: 2,
+                quirks: PrefetchQuirks {
+                    pattern: PrefetchPattern::Stride,
+                    waiting,
+                    reserve: 2,
+                    ..l2_prefetcher().quirks
+                },
                 ..l2_prefetcher()
             });
         });
@@ -450,8 +453,15 @@ fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
 fn a_pair_behind_a_request_for_ownership_is_owned_where_the_prefetcher_asks_so() {
     let run = |ownership: bool, first: fn(LineAddr) -> Op| {
         let (mut m, line) = pair_with(|core| {
-            core.prefetch =
-                Some(PrefetchSpec { into: Default::default(), adjacent: true, ownership, ..l2_prefetcher() });
+            core.prefetch = Some(PrefetchSpec {
+                quirks: PrefetchQuirks {
+                    into: Default::default(),
+                    adjacent: true,
+                    ownership,
+                    ..l2_prefetcher().quirks
+                },
+                ..l2_prefetcher()
+            });
         });
         m.mem.access_functional(&mut m.cal, CoreId(1), line + 1, false);
         let (_, over, _) = execute(&mut m, &[first(line), Op::Fence], Time::us(1));
@@ -506,7 +516,7 @@ fn a_load_of_a_line_that_is_about_to_be_written_brings_ownership_and_the_store_n
 fn a_store_whose_turn_it_is_is_done_before_its_line_goes_to_who_polls_it() {
     let alone =
         [|line| vec![Op::Release { line, tag: 7 }], |line| vec![Op::LoadOwn { line }, Op::Release { line, tag: 7 }]];
-    let d = DramSpec { refresh: false, ..DramSpec::default() };
+    let d = DramSpec { quirks: DramQuirks { refresh: false, ..DramSpec::default().quirks }, ..DramSpec::default() };
     let spec = scenario(ONE_CORE).platform.core;
     for (nodes, far) in [(NodesSpec::default(), false), (two_nodes(), false), (two_nodes(), true)] {
         let last = nodes.count as u8 - 1;
